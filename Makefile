@@ -1,0 +1,44 @@
+# make book     build the book from a fresh clone; needs Python 3.11 or newer and a network to install from
+# make test     everything that is checked: style, types, layers, units, examples, chapters, the pages in a browser
+# make bench    the speed claims
+# make setup    only install, into .venv; another Python: make setup PYTHON=python3.13
+# make clean    remove what the others made, apart from .venv and runs/
+
+PYTHON ?= python3
+VENV := .venv
+INSTALLED := $(VENV)/.installed
+RUN := $(VENV)/bin/python -m
+
+.PHONY: book test bench setup clean
+.DEFAULT_GOAL := book
+
+book: setup
+	$(RUN) dpnotes build
+
+test: setup
+	$(RUN) ruff check
+	$(RUN) ruff format --check
+	$(RUN) mypy
+	$(VENV)/bin/lint-imports
+	OMP_NUM_THREADS=1 $(RUN) pytest -n 2 --doctest-modules dpnotes tests --ignore tests/book
+	$(RUN) dpnotes build --strict
+	DPNOTES_BOOK_BUILT=1 $(RUN) pytest tests/book
+
+bench: setup
+	@found=; for file in benchmarks/*.py; do \
+	  if [ -e "$$file" ]; then found=yes; echo "$$file"; $(VENV)/bin/python "$$file" || exit 1; fi; \
+	done; [ "$$found" ] || echo "there are no benchmarks yet (benchmarks/*.py)"
+
+setup: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml requirements.txt constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("dpnotes needs Python 3.11 or newer, and $(PYTHON) is %d.%d; \
+	name another: make setup PYTHON=python3.12" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	[ -x $(VENV)/bin/python ] || $(PYTHON) -m venv $(VENV)
+	$(RUN) pip install --quiet --disable-pip-version-check uv
+	$(RUN) uv pip install --quiet --python $(VENV)/bin/python -r requirements.txt -c constraints.txt
+	@touch $@
+
+clean:
+	rm -rf _build build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find dpnotes tests book benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,22 @@
+"""What all tests and the examples in docstrings share."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent
+sys.path.insert(0, str(ROOT))  # the package of this checkout is tested, whichever is installed
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """Root of the checkout."""
+    return ROOT
+
+
+@pytest.fixture(autouse=True)
+def _names_of_examples(request: pytest.FixtureRequest) -> None:
+    """Give examples in docstrings a folder ``tmp`` to write to."""
+    if isinstance(request.node, pytest.DoctestItem):
+        request.getfixturevalue("doctest_namespace")["tmp"] = request.getfixturevalue("tmp_path")

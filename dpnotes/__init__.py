@@ -1,0 +1,32 @@
+"""Differential privacy in machine learning: methods, their exact guarantees, and many models trained at once.
+
+The estimators are here (``dpnotes.Bagging``); guarantees are in :mod:`dpnotes.accounting`, data sets in
+:mod:`dpnotes.data`, learners in :mod:`dpnotes.learners`. Importing the package is cheap: a part is imported when used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpnotes.accounting import PrivacyProfile as PrivacyProfile
+    from dpnotes.methods import Bagging as Bagging
+
+__version__ = "0.1.0"
+__all__ = ["Bagging", "PrivacyProfile", "__version__"]
+
+_HOMES = {"Bagging": "dpnotes.methods", "PrivacyProfile": "dpnotes.accounting"}
+_PARTS = ("accounting", "data", "figures", "learners", "mechanisms", "methods", "sweep")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name in _PARTS:
+        return import_module(f"dpnotes.{name}")
+    raise AttributeError(f"module 'dpnotes' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES, *_PARTS])

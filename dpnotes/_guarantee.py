@@ -1,0 +1,115 @@
+"""`dpnotes guarantee`: the constructors and calibrations of :mod:`dpnotes.accounting`, asked from the command line.
+
+Options, their types and their help are read off each function's signature and docstring, so that nothing is said twice.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from dpnotes import accounting
+
+PROFILES = (
+    "bagging",
+    "gaussian",
+    "gaussian_of_advantage",
+    "laplace",
+    "pure",
+    "approximate",
+    "zcdp",
+    "soft_vote",
+    "noisy_vote",
+    "gnmax",
+    "confident_gnmax",
+    "dp_sgd",
+)
+CALIBRATIONS = ("gaussian_sigma", "soft_vote_beta", "dp_sgd_noise_multiplier")
+TYPES = {"int": int, "float": float, "str": str, "bool": bool}
+
+_PARAMETER = re.compile(r"^(\w+(?:, \w+)*) : (.+)\n((?:    .*\n|\n)*)", re.MULTILINE)
+
+
+def commands() -> list[click.Command]:
+    """One command for each function that is there: first the mechanisms, then the calibrations."""
+    names = [name for name in (*PROFILES, *CALIBRATIONS) if name in accounting.__all__]
+    return [_command(name, getattr(accounting, name)) for name in names]
+
+
+def _command(name: str, function: Callable[..., Any]) -> click.Command:
+    document = inspect.getdoc(function) or ""
+    described = {n: m for m in _PARAMETER.finditer(document + "\n") for n in m[1].split(", ")}
+    options: list[click.Parameter] = [
+        _option(parameter, described.get(parameter.name))
+        for parameter in inspect.signature(function).parameters.values()
+        if str(parameter.annotation).partition(" ")[0] in (*TYPES, "ArrayLike")
+    ]
+    profile = name in PROFILES
+    if profile:
+        options += [
+            click.Option(["--at-delta"], type=float, multiple=True, help="Show epsilon at this delta too."),
+            click.Option(["--at-epsilon"], type=float, multiple=True, help="Show delta at this epsilon too."),
+        ]
+    options.append(click.Option(["--json", "as_json"], is_flag=True, help="For machines."))
+    run = _show_profile if profile else _show_number
+
+    def callback(**given: Any) -> None:
+        run(name, function, given)
+
+    summary = _plain(" ".join(document.split("\n\n")[0].split()))
+    return click.Command(name.replace("_", "-"), callback=callback, params=options, help=summary, short_help=summary)
+
+
+def _option(parameter: inspect.Parameter, described: re.Match[str] | None) -> click.Option:
+    flag = parameter.name.replace("_", "-")
+    kind = TYPES.get(str(parameter.annotation).partition(" ")[0], float)  # ArrayLike: one number
+    settings: dict[str, Any] = {"help": _words(described), "required": True}
+    if parameter.default is not inspect.Parameter.empty:
+        shown = parameter.default is not None
+        settings |= {"required": False, "default": parameter.default, "show_default": shown}
+    if kind is bool:
+        return click.Option([f"--{flag}/--no-{flag}"], **settings)
+    choices = re.findall(r'"([^"]+)"', described[2]) if described and kind is str else []
+    return click.Option([f"--{flag}"], type=click.Choice(choices) if choices else kind, **settings)
+
+
+def _words(described: re.Match[str] | None) -> str:
+    """What a docstring says of a parameter: its kind, then its meaning."""
+    if described is None:
+        return ""
+    return _plain(" ".join([described[2].rstrip(".") + ".", *described[3].split()]))
+
+
+def _plain(text: str) -> str:
+    """Text without the marks of reStructuredText."""
+    return re.sub(r":\w+:`~?([^`]*)`|``([^`]*)``", lambda found: found[1] or found[2], text)
+
+
+def _show_profile(name: str, function: Callable[..., Any], given: dict[str, Any]) -> None:
+    as_json, deltas, epsilons = given.pop("as_json"), given.pop("at_delta"), given.pop("at_epsilon")
+    profile = function(**given)
+    pairs = [(float(profile.epsilon(delta)), delta) for delta in deltas]
+    pairs += [(epsilon, float(profile.delta(epsilon))) for epsilon in epsilons]
+    if as_json:
+        found = [{"epsilon": None if epsilon == float("inf") else epsilon, "delta": delta} for epsilon, delta in pairs]
+        click.echo(json.dumps({**profile.to_dict(), "pairs": found}))
+        return
+    click.echo(repr(profile))
+    for epsilon, delta in pairs:
+        click.echo(f"  ({epsilon:.6g}, {delta:.6g})-DP" if epsilon < float("inf") else f"  no epsilon at {delta=:g}")
+
+
+def _show_number(name: str, function: Callable[..., Any], given: dict[str, Any]) -> None:
+    as_json = given.pop("as_json")
+    value = float(function(**given))
+    if as_json:
+        click.echo(json.dumps({"function": name, "arguments": given, "value": value}))
+        return
+    arguments = ", ".join(f"{key}={argument!r}" for key, argument in given.items())
+    click.echo(f"{name}({arguments}) = {value!r}")
+    click.echo(f"  {(inspect.getdoc(function) or '').splitlines()[0]}")

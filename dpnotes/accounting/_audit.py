@@ -1,0 +1,361 @@
+"""What an attack's error counts prove: lower confidence bounds on epsilon, mu and delta."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import NamedTuple, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special, stats
+
+from dpnotes.accounting import _checks
+from dpnotes.accounting._profile import Floats, _like_input
+
+BISECTIONS = 100
+
+
+class Interval(NamedTuple):
+    """A confidence interval [low, high]."""
+
+    low: float
+    high: float
+
+
+class _Rates(NamedTuple):
+    """Confidence limits of one experiment; the joint confidence is that of the audit."""
+
+    least_tpr: float
+    most_fpr: float
+
+
+def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) -> Interval:
+    """Two-sided confidence interval of a probability, from independent trials.
+
+    It covers the true probability at least as often as stated, at any number of trials.
+
+    Parameters
+    ----------
+    successes : int, >= 0
+    trials : int, >= 1
+    confidence : float, in (0, 1)
+        Half of the rest is spent on either side.
+
+    Returns
+    -------
+    Interval
+        ``(low, high)``, both in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If there are more successes than trials, or a parameter is outside its range.
+
+    Source
+    ------
+    Clopper and Pearson (1934).
+
+    Examples
+    --------
+    >>> low, high = clopper_pearson(0, 1000)
+    >>> low, round(high, 6)
+    (0.0, 0.003682)
+    """
+    trials = _checks.at_least_one("trials", trials)
+    successes = _count("successes", successes, "trials", trials)
+    tail = (1 - _confidence(confidence)) / 2
+    low = 0.0 if successes == 0 else float(special.betaincinv(successes, trials - successes + 1, tail))
+    high = 1.0 if successes == trials else float(special.betainccinv(successes + 1, trials - successes, tail))
+    return Interval(low, high)
+
+
+def audit_epsilon(
+    *,
+    true_positives: int,
+    positives: int,
+    false_positives: int,
+    negatives: int,
+    delta: float,
+    confidence: float = 0.95,
+) -> float:
+    """Lower confidence bound on epsilon from a membership test run on independent releases.
+
+    Whatever mechanism made the releases, it is not (epsilon, ``delta``)-DP for any smaller epsilon, with the stated
+    confidence. The rule that decides "member" must be fixed before these runs are looked at.
+
+    Parameters
+    ----------
+    true_positives : int, >= 0
+        Runs with the record that the test called "member".
+    positives : int, >= 1
+        Runs with the record.
+    false_positives : int, >= 0
+        Runs without the record that the test called "member".
+    negatives : int, >= 1
+        Runs without the record.
+    delta : float, in [0, 1]
+    confidence : float, in (0, 1)
+        Joint, of both rates.
+
+    Returns
+    -------
+    float, >= 0
+        The larger of ``log((TPR - delta) / FPR)`` and its mirror image ``log((TNR - delta) / FNR)`` at the limits of
+        the rates; 0 if the counts prove nothing.
+
+    Raises
+    ------
+    ValueError
+        If a count is larger than its total, or a parameter is outside its range.
+
+    Source
+    ------
+    Kairouz, Oh and Viswanath (2015) for the region of error rates; Clopper and Pearson (1934) for the limits.
+
+    Examples
+    --------
+    >>> counts = dict(true_positives=950, positives=1000, false_positives=0, negatives=1000)
+    >>> round(audit_epsilon(**counts, delta=1e-5), 6)
+    5.536639
+    """
+    rates = _rates(true_positives, positives, false_positives, negatives, confidence)
+    delta = _checks.real("delta", delta, low=0.0, high=1.0)
+    ratios = (
+        (rates.least_tpr - delta) / rates.most_fpr,
+        (1 - rates.most_fpr - delta) / (1 - rates.least_tpr),
+    )
+    return float(np.log(max(1.0, *ratios)))
+
+
+def audit_mu(
+    *, true_positives: int, positives: int, false_positives: int, negatives: int, confidence: float = 0.95
+) -> float:
+    """Lower confidence bound on mu, for a mechanism whose guarantee is of Gaussian form.
+
+    Parameters
+    ----------
+    true_positives, positives, false_positives, negatives : int
+        As for :func:`audit_epsilon`.
+    confidence : float, in (0, 1)
+
+    Returns
+    -------
+    float, >= 0
+        ``Phi^-1(1 - FPR) - Phi^-1(FNR)`` at the limits of the rates.
+
+    Raises
+    ------
+    ValueError
+        If a count is larger than its total, or a parameter is outside its range.
+
+    Source
+    ------
+    Nasr et al. (2023).
+
+    Examples
+    --------
+    >>> counts = dict(true_positives=950, positives=1000, false_positives=0, negatives=1000)
+    >>> round(audit_mu(**counts), 6)
+    4.190941
+    """
+    rates = _rates(true_positives, positives, false_positives, negatives, confidence)
+    return max(0.0, float(-special.ndtri(rates.most_fpr) + special.ndtri(rates.least_tpr)))
+
+
+@overload
+def audit_delta(
+    *,
+    true_positives: int,
+    positives: int,
+    false_positives: int,
+    negatives: int,
+    epsilon: float,
+    confidence: float = 0.95,
+) -> float: ...
+@overload
+def audit_delta(
+    *,
+    true_positives: int,
+    positives: int,
+    false_positives: int,
+    negatives: int,
+    epsilon: ArrayLike,
+    confidence: float = 0.95,
+) -> float | Floats: ...
+def audit_delta(
+    *,
+    true_positives: int,
+    positives: int,
+    false_positives: int,
+    negatives: int,
+    epsilon: ArrayLike,
+    confidence: float = 0.95,
+) -> float | Floats:
+    """Lower confidence bound on delta(epsilon) at a fixed epsilon.
+
+    The audit for mechanisms that reveal a record outright with some probability, as bagging does: there the bound on
+    epsilon only says by how much the assumed delta is too small.
+
+    Parameters
+    ----------
+    true_positives, positives, false_positives, negatives : int
+        As for :func:`audit_epsilon`.
+    epsilon : float or array_like, >= 0
+        The bounds for all entries hold jointly.
+    confidence : float, in (0, 1)
+
+    Returns
+    -------
+    float or ndarray, in [0, 1]
+        The larger of ``TPR - e^epsilon FPR`` and ``TNR - e^epsilon FNR`` at the limits of the rates, or 0.
+
+    Raises
+    ------
+    ValueError
+        If a count is larger than its total, or a parameter is outside its range.
+
+    Source
+    ------
+    The definition of (epsilon, delta)-DP; Clopper and Pearson (1934) for the limits.
+
+    Examples
+    --------
+    >>> counts = dict(true_positives=180, positives=1000, false_positives=0, negatives=1000)
+    >>> round(audit_delta(**counts, epsilon=1.0), 4)
+    0.1466
+    """
+    least, most = _rates(true_positives, positives, false_positives, negatives, confidence)
+    checked = _checks.array("epsilon", epsilon, low=0.0)
+    with np.errstate(over="ignore"):  # e^epsilon = inf: no bound
+        factor = np.exp(checked)
+        bound = np.maximum(least - factor * most, 1 - most - factor * (1 - least))
+    return _like_input(np.maximum(0.0, bound))
+
+
+def one_run_p_value(*, examples: int, guesses: int, correct: int, epsilon: float, delta: float) -> float:
+    """Chance that an (epsilon, delta)-DP mechanism lets so many guesses of membership in a single run be correct.
+
+    Parameters
+    ----------
+    examples : int, >= 1
+        Records that were included with probability 1/2 each, independently.
+    guesses : int, >= 1
+        How many of them the attack guessed about; it abstained from the others. The number is fixed in advance.
+    correct : int, >= 0
+        How many guesses were right.
+    epsilon : float, >= 0
+    delta : float, in [0, 1]
+
+    Returns
+    -------
+    float, in [0, 1]
+        An upper bound on the p-value of "the mechanism is (epsilon, delta)-DP".
+
+    Raises
+    ------
+    ValueError
+        If more guesses are correct than were made or made than there are examples, or a parameter is out of range.
+
+    Source
+    ------
+    Steinke, Nasr and Jagielski (2023), Corollary 5.4.
+
+    Examples
+    --------
+    >>> round(one_run_p_value(examples=1000, guesses=100, correct=95, epsilon=2.0, delta=1e-5), 6)
+    0.017825
+    """
+    examples, guesses, correct = _one_run(examples, guesses, correct)
+    epsilon = _checks.real("epsilon", epsilon, low=0.0)
+    return _p_value(examples, guesses, correct, epsilon, _checks.real("delta", delta, low=0.0, high=1.0))
+
+
+def one_run_audit(*, examples: int, guesses: int, correct: int, delta: float, confidence: float = 0.95) -> float:
+    """Lower confidence bound on epsilon from a single run with many inserted records.
+
+    The bound loses its power where delta is of the order of 1 / examples: delta enters times ``2 examples``.
+
+    Parameters
+    ----------
+    examples, guesses, correct : int
+        As for :func:`one_run_p_value`.
+    delta : float, in [0, 1]
+    confidence : float, in (0, 1)
+
+    Returns
+    -------
+    float, >= 0
+        Largest epsilon whose p-value is below ``1 - confidence``; 0 if there is none.
+
+    Raises
+    ------
+    ValueError
+        If more guesses are correct than were made or made than there are examples, or a parameter is out of range.
+
+    Source
+    ------
+    Steinke, Nasr and Jagielski (2023), Corollary 5.4.
+
+    Examples
+    --------
+    >>> round(one_run_audit(examples=1000, guesses=100, correct=95, delta=1e-5), 6)
+    2.165176
+    """
+    examples, guesses, correct = _one_run(examples, guesses, correct)
+    delta = _checks.real("delta", delta, low=0.0, high=1.0)
+    level = 1 - _confidence(confidence)
+    if _p_value(examples, guesses, correct, 0.0, delta) >= level:
+        return 0.0
+    # with delta = 0 the bound would be where P[Bin(guesses, q) >= correct] = level; delta only lowers it
+    low, high = 0.0, float(special.logit(special.betaincinv(correct, guesses - correct + 1, level))) + 1e-6
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        if _p_value(examples, guesses, correct, middle, delta) < level:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _p_value(examples: int, guesses: int, correct: int, epsilon: float, delta: float) -> float:
+    q = special.expit(epsilon)
+    at_least = float(stats.binom.sf(correct - 1, guesses, q))
+    if correct == 0 or delta == 0:
+        return min(1.0, at_least)
+    below = stats.binom.pmf(np.arange(correct - 1, -1, -1), guesses, q)  # [correct] just below, then further down
+    slack = float(np.max(np.cumsum(below) / np.arange(1, correct + 1)))
+    return min(1.0, at_least + 2 * examples * delta * slack)
+
+
+def _one_run(examples: int, guesses: int, correct: int) -> tuple[int, int, int]:
+    examples = _checks.at_least_one("examples", examples)
+    guesses = _count("guesses", _checks.at_least_one("guesses", guesses), "examples", examples)
+    return examples, guesses, _count("correct", correct, "guesses", guesses)
+
+
+def _rates(true_positives: int, positives: int, false_positives: int, negatives: int, confidence: float) -> _Rates:
+    positives = _checks.at_least_one("positives", positives)
+    negatives = _checks.at_least_one("negatives", negatives)
+    true_positives = _count("true_positives", true_positives, "positives", positives)
+    false_positives = _count("false_positives", false_positives, "negatives", negatives)
+    # each interval spends half of what may fail on the side that is used: together, what the caller allows
+    return _Rates(
+        clopper_pearson(true_positives, positives, confidence=confidence).low,
+        clopper_pearson(false_positives, negatives, confidence=confidence).high,
+    )
+
+
+def _count(name: str, value: int, total_name: str, total: int) -> int:
+    """Give ``value`` as an int; it must be an integer in [0, total]."""
+    if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be an integer >= 0, got {name}={value!r}")
+    if not 0 <= value <= total:
+        raise ValueError(f"{name} must be >= 0 and <= {total_name}={total}, got {name}={value}")
+    return int(value)
+
+
+def _confidence(confidence: float) -> float:
+    confidence = _checks.real("confidence", confidence, low=0.0, high=1.0, open_low=True)
+    if confidence == 1.0:
+        raise ValueError("confidence must be < 1, got confidence=1.0; no finite sample gives certainty")
+    return confidence

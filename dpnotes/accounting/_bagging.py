@@ -1,0 +1,126 @@
+"""The exact privacy profile of bagging, and the one that its paper states."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dpnotes.accounting import _checks
+from dpnotes.accounting._kinds import SampleRelease, Statement, power_of_miss
+from dpnotes.accounting._profile import ADJACENCIES, PrivacyProfile
+
+SCHEMES = ("independent", "split")
+
+
+def bagging(
+    *,
+    n: int,
+    subsample: int,
+    n_models: int = 1,
+    replace: bool = True,
+    scheme: str = "independent",
+    adjacency: str = "add-remove",
+    analysis: str = "tight",
+) -> PrivacyProfile:
+    """Guarantee of releasing ``n_models`` models, each trained on a random subsample of ``subsample`` of ``n`` records.
+
+    For any base learner, and exact for the learner that publishes its subsample. With pi the probability that a given
+    record is drawn at least once, ``delta(epsilon) = pi`` for every epsilon >= 0: the release is (0, pi)-DP, and a
+    larger epsilon buys nothing. The randomness of the draw must stay secret.
+
+    Parameters
+    ----------
+    n : int, >= 1
+        Number of records (of the larger of two neighbours).
+    subsample : int, >= 1
+        Records drawn for each model; at most ``n`` without replacement.
+    n_models : int, >= 1
+    replace : bool
+        Draw with or without replacement within a subsample.
+    scheme : {"independent", "split"}
+        ``"independent"``: each subsample is drawn anew (the definition of bagging). ``"split"``: all
+        ``n_models * subsample`` records are drawn at once and dealt out (what the paper's Theorem 4 analyses); the
+        same law with replacement, at most ``n`` records in all without.
+    adjacency : {"add-remove", "replace-one"}
+    analysis : {"tight", "published"}
+        ``"published"``: the (epsilon, delta) pair of the paper's Theorems 3 and 4 and nothing more (add-remove only).
+
+    Returns
+    -------
+    PrivacyProfile
+
+    Raises
+    ------
+    ValueError
+        If a number is below 1, more records are drawn without replacement than there are, or a word is unknown.
+    TypeError
+        If a number is not an integer.
+
+    Source
+    ------
+    Liu, Jia and Gong (2021), Theorems 2-6; the exact profile is proved in the bagging chapter of the book.
+
+    Examples
+    --------
+    >>> profile = bagging(n=60_000, subsample=300)
+    >>> round(profile.delta(0.0), 12), round(profile.delta(3.0), 12), profile.epsilon(0.004)
+    (0.004987562267, 0.004987562267, inf)
+    """
+    n = _checks.at_least_one("n", n)
+    subsample = _checks.at_least_one("subsample", subsample)
+    n_models = _checks.at_least_one("n_models", n_models)
+    scheme = _checks.one_of("scheme", scheme, SCHEMES)
+    adjacency = _checks.one_of("adjacency", adjacency, ADJACENCIES)
+    analysis = _checks.one_of("analysis", analysis, ("tight", "published"))
+    drawn = n_models * subsample
+    if not replace and subsample > n:
+        raise ValueError(f"subsample must be at most n={n} without replacement, got subsample={subsample}")
+    if not replace and drawn > n and (scheme == "split" or analysis == "published"):
+        who = "scheme='split'" if scheme == "split" else "the published analysis"
+        raise ValueError(f"{who} draws n_models*subsample={drawn} records without replacement; there are only n={n}")
+
+    about: dict[str, Any] = {
+        "mechanism": "bagging",
+        "parameters": {
+            "n": n,
+            "subsample": subsample,
+            "n_models": n_models,
+            "replace": bool(replace),
+            "scheme": scheme,
+            "analysis": analysis,
+        },
+        "adjacency": adjacency,
+    }
+    if analysis == "published":
+        if adjacency != "add-remove":
+            raise ValueError(f"the published analysis is for adjacency='add-remove', got adjacency={adjacency!r}")
+        return _published(n, drawn, replace, about)
+    if replace:
+        inclusion = power_of_miss(1 / n, drawn)
+    elif scheme == "split":
+        inclusion = drawn / n
+    else:
+        inclusion = power_of_miss(subsample / n, n_models)
+    return SampleRelease(
+        inclusion,
+        both=adjacency == "replace-one",
+        **about,
+        source="Liu, Jia and Gong (2021), Theorems 2-6, made exact in the bagging chapter",
+        remark="(0, delta)-DP with delta = probability that the record is drawn; no epsilon lowers it",
+    )
+
+
+def _published(n: int, drawn: int, replace: bool, about: dict[str, Any]) -> PrivacyProfile:
+    """The pair of Theorem 3 (with replacement) or Theorem 4 (without), as a bare (epsilon, delta) statement."""
+    if replace:
+        epsilon, delta, theorem = drawn * math.log1p(1 / n), power_of_miss(1 / n, drawn), "Theorem 3"
+    else:
+        epsilon, delta, theorem = -math.log1p(-drawn / (n + 1)), drawn / n, "Theorem 4"
+    return Statement(
+        epsilon,
+        delta,
+        1,
+        **about,
+        source=f"Liu, Jia and Gong (2021), {theorem}",
+        remark="valid but not tight: (0, delta) holds with the same delta",
+    )

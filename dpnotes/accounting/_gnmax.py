@@ -1,0 +1,304 @@
+"""Votes with Gaussian noise: the aggregators of PATE, and a filter under which teachers vote up to a budget."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from dpnotes.accounting import _checks
+from dpnotes.accounting._kinds import GaussianRelease
+from dpnotes.accounting._profile import Floats, PrivacyProfile
+from dpnotes.accounting._renyi import RenyiRelease
+from dpnotes.accounting._votes import ANALYSES, SHARDS, ConvertedRelease, LeastRelease
+
+Counts = ArrayLike  # votes, [queries, n_classes]; no option of the command line
+
+SECRET = (
+    "the votes are as given: the bound holds for the release on this data set against a neighbour's, is itself a "
+    "function of the private votes, and must be sanitised (smooth sensitivity) before it is published"
+)
+
+
+def gnmax(
+    *,
+    sigma: float,
+    answers: int = 1,
+    counts: Counts | None = None,
+    adjacency: str = "add-remove",
+    analysis: str = "tight",
+) -> PrivacyProfile:
+    """Guarantee of answering with the class of most votes after Gaussian noise on each count.
+
+    One record changes one teacher, which can move its vote: the counts change by sqrt 2 in L2, whichever the adjacency.
+    Exact for the release of all noisy counts; valid for adaptively chosen questions. Given ``counts``, the
+    data-dependent bound, far smaller where teachers agree: *per-instance*, and not publishable as it is.
+
+    Parameters
+    ----------
+    sigma : float, > 0
+        Standard deviation of the noise on each count, in votes.
+    answers : int, >= 1
+        Questions answered in all; given ``counts``, how often that whole batch is answered.
+    counts : None or array_like, [queries, n_classes], >= 0
+        Votes for each class, before noise.
+    adjacency : {"add-remove", "replace-one"}
+        The guarantee is the same for both.
+    analysis : {"tight", "published"}
+        ``"published"``: Renyi divergence and its classical conversion instead of the exact profile; no counts.
+
+    Returns
+    -------
+    PrivacyProfile
+
+    Raises
+    ------
+    ValueError
+        If sigma is not positive and finite, answers is below 1, counts are negative or not [queries, n_classes], or a
+        word is unknown.
+    TypeError
+        If answers is not an integer.
+
+    Source
+    ------
+    Papernot et al. (2018), Proposition 8, and Theorem 6 with Propositions 7 and 10 for given counts; Dong, Roth and Su
+    (2022) for the exact composition.
+
+    Examples
+    --------
+    >>> round(gnmax(sigma=40.0, answers=100).epsilon(1e-5), 6)
+    1.356467
+    >>> round(gnmax(sigma=40.0, answers=100, counts=[[240, 5, 5]]).epsilon(1e-5), 6)  # one batch, 100 times
+    0.220224
+    """
+    sigma = _checks.real("sigma", sigma, low=0.0, open_low=True)
+    answers = _checks.at_least_one("answers", answers)
+    analysis = _checks.one_of("analysis", analysis, ANALYSES)
+    votes = None if counts is None else _votes(counts, analysis)
+    about: dict[str, Any] = {
+        "mechanism": "gnmax",
+        "parameters": {"sigma": sigma, "answers": answers, "analysis": analysis, **_shown(votes)},
+        "adjacency": adjacency,
+    }
+    return _aggregate(answers, 2 / sigma**2, 0.0, votes, sigma, analysis, about)
+
+
+def confident_gnmax(
+    *,
+    sigma_threshold: float,
+    sigma_answer: float,
+    queries: int,
+    answers: int,
+    counts: Counts | None = None,
+    adjacency: str = "add-remove",
+    analysis: str = "tight",
+) -> PrivacyProfile:
+    """Guarantee of answering, by :func:`gnmax`, only where the largest count plus Gaussian noise reaches a threshold.
+
+    The largest count changes by at most 1 with one record, and is compared at every query, whatever the threshold.
+    Without ``counts`` the guarantee holds in the worst case if the aggregator stops for good after ``answers`` answers
+    or ``queries`` queries, whichever comes first.
+
+    Parameters
+    ----------
+    sigma_threshold : float, > 0
+        Standard deviation of the noise on the largest count, in votes.
+    sigma_answer : float, > 0
+        Standard deviation of the noise on each count of an answered query, in votes.
+    queries : int, >= 1
+        Queries put to the aggregator.
+    answers : int, in [0, queries]
+        Queries that it answers at most.
+    counts : None or array_like, [answers, n_classes], >= 0
+        Votes on the answered queries, before noise: the data-dependent bound for the answers; the comparisons with the
+        threshold cost what they cost in the worst case.
+    adjacency : {"add-remove", "replace-one"}
+        The guarantee is the same for both.
+    analysis : {"tight", "published"}
+        ``"published"``: Renyi divergence and its classical conversion instead of the exact profile; no counts.
+
+    Returns
+    -------
+    PrivacyProfile
+
+    Raises
+    ------
+    ValueError
+        If a number is outside its range, counts are negative or not [answers, n_classes], or a word is unknown.
+    TypeError
+        If queries or answers is not an integer.
+
+    Source
+    ------
+    Papernot et al. (2018), Section 4; Dong, Roth and Su (2022) for the exact composition.
+
+    Examples
+    --------
+    >>> profile = confident_gnmax(sigma_threshold=150.0, sigma_answer=40.0, queries=170, answers=170)
+    >>> round(profile.epsilon(0.18), 8), round(profile.advantage, 6)
+    (0.01345677, 0.185442)
+    """
+    sigma_threshold = _checks.real("sigma_threshold", sigma_threshold, low=0.0, open_low=True)
+    sigma_answer = _checks.real("sigma_answer", sigma_answer, low=0.0, open_low=True)
+    queries = _checks.at_least_one("queries", queries)
+    if isinstance(answers, bool) or answers != 0:
+        answers = _checks.at_least_one("answers", answers)
+    if answers > queries:
+        raise ValueError(f"answers must be at most queries={queries}, got answers={answers}")
+    analysis = _checks.one_of("analysis", analysis, ANALYSES)
+    votes = None if counts is None else _votes(counts, analysis)
+    if votes is not None and len(votes) != answers:
+        raise ValueError(f"counts must have one row for each of answers={answers}, got {len(votes)} rows")
+    about: dict[str, Any] = {
+        "mechanism": "confident_gnmax",
+        "parameters": {
+            "sigma_threshold": sigma_threshold,
+            "sigma_answer": sigma_answer,
+            "queries": queries,
+            "answers": int(answers),
+            "analysis": analysis,
+            **_shown(votes),
+        },
+        "adjacency": adjacency,
+    }
+    compared = queries / sigma_threshold**2
+    if votes is not None:
+        return _aggregate(1, 0.0, compared, votes, sigma_answer, analysis, about)
+    return _aggregate(int(answers), 2 / sigma_answer**2, compared, None, sigma_answer, analysis, about)
+
+
+def chunk_filter(*, budget: float, sigma: float, one_hot: bool = True, adjacency: str = "add-remove") -> PrivacyProfile:
+    """Guarantee of Gaussian-noise votes, without end, of teachers that each fall silent once their budget is spent.
+
+    Teacher j votes with a vector v of length at most 1, or abstains (v = 0), by any rule that looks at its own chunk
+    and at past answers only. It pays ``||v||^2`` of its budget for a vote, and abstains for good before it would
+    overdraw. What is released is the class of the largest sum of votes plus noise; who is silent stays secret. The
+    number of questions has no limit, and they may be chosen adaptively.
+
+    Parameters
+    ----------
+    budget : float, > 0
+        Sum of squared lengths of the votes that a teacher may cast: with one-hot votes, how many.
+    sigma : float, > 0
+        Standard deviation of the noise on each class, in votes.
+    one_hot : bool
+        Each vote is for one class, with weight 1: votes of the same teacher differ by sqrt 2 at most, and not by 2.
+    adjacency : {"add-remove", "replace-one"}
+        The guarantee is the same for both.
+
+    Returns
+    -------
+    PrivacyProfile
+
+    Raises
+    ------
+    ValueError
+        If budget or sigma is not positive and finite.
+
+    Source
+    ------
+    Feldman and Zrnic (2021); Koskela, Tobaben and Honkela (2023) for Gaussian noise.
+
+    Examples
+    --------
+    >>> round(chunk_filter(budget=100, sigma=40.0).epsilon(1e-5), 6)
+    1.356467
+    """
+    budget = _checks.real("budget", budget, low=0.0, open_low=True)
+    sigma = _checks.real("sigma", sigma, low=0.0, open_low=True)
+    return GaussianRelease(
+        math.sqrt(budget * (2 if one_hot else 4)) / sigma,
+        mechanism="chunk_filter",
+        parameters={"budget": budget, "sigma": sigma, "one_hot": bool(one_hot)},
+        adjacency=adjacency,
+        assumption=f"{SHARDS}, and each record is in one chunk",
+        source="Feldman and Zrnic (2021); Koskela, Tobaben and Honkela (2023)",
+    )
+
+
+def _aggregate(
+    answers: int,
+    squared: float,
+    compared: float,
+    votes: Floats | None,
+    sigma: float,
+    analysis: str,
+    about: dict[str, Any],
+) -> PrivacyProfile:
+    """Profile of answers of squared mu ``squared`` each and comparisons of squared mu ``compared`` in all."""
+    total = answers * squared + compared
+    if votes is not None:
+        about |= {
+            "status": "per-instance",
+            "assumption": f"{SHARDS}; {SECRET}",
+            "source": "Papernot et al. (2018), Theorem 6 and Propositions 7 and 10",
+        }
+        curve = _DataDependent(votes, sigma)
+        dependent = RenyiRelease(lambda alpha: answers * curve(alpha) + alpha * compared / 2, **about)
+        worst = GaussianRelease(math.sqrt(answers * len(votes) * 2 / sigma**2 + compared), **about)
+        return LeastRelease((dependent, worst), **about)
+    if analysis == "published":
+        return ConvertedRelease(
+            total / 2,
+            1,
+            moments=None,
+            pure=None,
+            **about,
+            assumption=SHARDS,
+            source="Papernot et al. (2018), Proposition 8, and Mironov (2017), Proposition 3",
+            remark="valid but not tight: the composition of Gaussian noise is known exactly",
+        )
+    return GaussianRelease(
+        math.sqrt(total),
+        **about,
+        assumption=SHARDS,
+        source="Papernot et al. (2018), Proposition 8, composed exactly (Dong, Roth and Su 2022)",
+    )
+
+
+def _votes(counts: ArrayLike, analysis: str) -> Floats:
+    votes = _checks.array("counts", counts, low=0.0)
+    if votes.ndim != 2 or votes.shape[0] < 1 or votes.shape[1] < 2:
+        raise ValueError(f"counts must be [queries, n_classes] with n_classes >= 2, got shape {votes.shape}")
+    if not np.isfinite(votes).all():
+        raise ValueError("counts must be finite, got counts=inf")
+    if analysis == "published":
+        raise ValueError("analysis must be 'tight' where counts are given, got analysis='published'")
+    return votes
+
+
+def _shown(votes: Floats | None) -> dict[str, Any]:
+    """How the votes appear among the parameters: by their shape, as they are private."""
+    return {} if votes is None else {"counts": list(votes.shape)}
+
+
+class _DataDependent:
+    """Renyi divergence of the answers to queries with the given votes, summed: the smaller bound at each order."""
+
+    def __init__(self, votes: Floats, sigma: float) -> None:
+        leads = votes.max(-1, keepdims=True) - votes
+        others = np.sort(leads, axis=-1)[:, 1:]  # all but one class of most votes
+        exponents = special.log_ndtr(-others / (math.sqrt(2) * sigma))
+        capped = np.minimum(special.logsumexp(exponents, axis=-1), math.log1p(-1 / votes.shape[1]))
+        self._log_q, self._repeats = np.unique(capped, return_counts=True)  # chance of another answer, at most
+        self._sigma = sigma
+
+    def __call__(self, alpha: Floats) -> Floats:
+        sigma2, log_q = self._sigma**2, self._log_q
+        order = np.asarray(alpha, dtype=np.float64)[..., None]  # [..., queries]
+        general = order / sigma2
+        mu2 = self._sigma * np.sqrt(-log_q)
+        mu1 = mu2 + 1
+        known = np.maximum(mu2, 1 + 1e-9)  # where mu2 <= 1 the bound is not used
+        most = (known - 1) * known / sigma2 - known * (np.log1p(1 / known) + np.log(known / (known - 1)))
+        usable = (order <= mu1) & (mu2 > 1) & (log_q <= most)
+        log_kept = np.log1p(-np.exp(log_q))
+        inner = np.minimum((log_q + known / sigma2) * (known - 1) / known, -1e-300)
+        log_a = log_kept - np.log(-np.expm1(inner))
+        log_b = mu1 / sigma2 - log_q / known  # mu1 - 1 = mu2
+        excess = np.logaddexp(log_kept + (order - 1) * log_a, log_q + (order - 1) * log_b)
+        bound = np.where(usable, np.maximum(excess / (order - 1), 0.0), np.inf)
+        return np.asarray((np.minimum(bound, general) * self._repeats).sum(-1), dtype=np.float64)

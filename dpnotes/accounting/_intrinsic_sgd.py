@@ -1,0 +1,206 @@
+"""The privacy that is claimed for SGD's own randomness, and what the claim rests on."""
+
+from __future__ import annotations
+
+import math
+
+from dpnotes.accounting import _checks
+from dpnotes.accounting._calibration import gaussian_sigma
+from dpnotes.accounting._kinds import GaussianRelease
+from dpnotes.accounting._profile import PrivacyProfile
+
+ANALYSES = ("tight", "published")
+
+
+def sgd_sensitivity(
+    *,
+    lipschitz: float,
+    smoothness: float,
+    learning_rate: float,
+    batch_size: int,
+    epochs: float,
+    analysis: str = "tight",
+) -> float:
+    """L2 sensitivity of the weights that SGD ends with, for one fixed seed (replace-one).
+
+    Mini-batch SGD on a convex loss with a constant learning rate, projections allowed: every visit of the exchanged
+    record adds at most ``2 lipschitz learning_rate / batch_size``, and no other step pushes the weights apart.
+
+    Parameters
+    ----------
+    lipschitz : float, > 0
+        Bound on the norm of one loss's gradient.
+    smoothness : float, > 0
+        Bound on the largest eigenvalue of one loss's Hessian.
+    learning_rate : float, > 0 and <= 2 / smoothness
+    batch_size : int, >= 1
+    epochs : float, > 0
+        Passes through the data: steps divided by steps per pass.
+    analysis : {"tight", "published"}
+        ``"tight"``: a record is visited up to ceil(epochs) times. ``"published"``: epochs times, as in the paper's
+        tables, which is too little where the last pass is broken off.
+
+    Returns
+    -------
+    float
+        In the units of the weights.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range, or the learning rate is too large for the bound.
+
+    Source
+    ------
+    Hardt, Recht and Singer (2016); Wu et al. (2017); Hyland and Tople (2019), Theorem 2.
+
+    Examples
+    --------
+    >>> setting = dict(lipschitz=2**0.5, smoothness=0.5, learning_rate=1.0, batch_size=50, epochs=1.108814)
+    >>> round(sgd_sensitivity(**setting), 4), round(sgd_sensitivity(**setting, analysis="published"), 4)
+    (0.1131, 0.0627)
+    """
+    lipschitz = _checks.real("lipschitz", lipschitz, low=0.0, open_low=True)
+    smoothness = _checks.real("smoothness", smoothness, low=0.0, open_low=True)
+    learning_rate = _checks.real("learning_rate", learning_rate, low=0.0, open_low=True)
+    if learning_rate > 2 / smoothness:
+        raise ValueError(
+            f"learning_rate must be <= 2 / smoothness = {2 / smoothness:g}, got learning_rate={learning_rate!r}; "
+            "beyond, a step can push the weights apart"
+        )
+    batch_size = _checks.at_least_one("batch_size", batch_size)
+    epochs = _checks.real("epochs", epochs, low=0.0, open_low=True)
+    visits = math.ceil(epochs) if _checks.one_of("analysis", analysis, ANALYSES) == "tight" else epochs
+    return 2 * lipschitz * learning_rate * visits / batch_size
+
+
+def intrinsic_sgd(*, sigma: float, sensitivity: float) -> PrivacyProfile:
+    """Guarantee of releasing SGD's weights *if* they were Gaussian with one covariance ``sigma^2 I`` on all data sets.
+
+    An assumption that cannot be tested: with a public initialisation the weights take finitely many values, and
+    neighbouring data sets in general share none of them. Then no epsilon and no delta < 1 hold.
+
+    Parameters
+    ----------
+    sigma : float, > 0
+        Standard deviation of a weight over seeds, in the units of the weights.
+    sensitivity : float, > 0
+        Bound on the distance between the mean weights of neighbours (:func:`sgd_sensitivity`). A maximum over sampled
+        pairs is a lower bound and gives no guarantee.
+
+    Returns
+    -------
+    PrivacyProfile
+        Of status "assumption", adjacency "replace-one".
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not positive and finite.
+
+    Source
+    ------
+    Hyland and Tople (2019), Equations 14 and 15; Balle and Wang (2018), Theorem 8.
+
+    Examples
+    --------
+    >>> profile = intrinsic_sgd(sigma=0.028, sensitivity=0.050)
+    >>> profile.status, round(profile.epsilon(9.62e-5), 4)
+    ('assumption', 7.7167)
+    """
+    sigma = _checks.real("sigma", sigma, low=0.0, open_low=True)
+    sensitivity = _checks.real("sensitivity", sensitivity, low=0.0, open_low=True)
+    return GaussianRelease(
+        _checks.real("sensitivity / sigma", sensitivity / sigma, low=0.0, open_low=True),
+        mechanism="intrinsic_sgd",
+        parameters={"sigma": sigma, "sensitivity": sensitivity},
+        adjacency="replace-one",
+        status="assumption",
+        assumption="over its seeds, SGD's output is Gaussian with the same covariance sigma^2 I for every data set",
+        source="Hyland and Tople (2019)",
+        remark="with a public initialisation the output takes finitely many values, and the assumption is false",
+    )
+
+
+def intrinsic_epsilon(*, sigma: float, sensitivity: float, delta: float, analysis: str = "tight") -> float:
+    """Epsilon at ``delta`` under the assumption of :func:`intrinsic_sgd`.
+
+    Parameters
+    ----------
+    sigma : float, > 0
+    sensitivity : float, > 0
+        In the units of sigma.
+    delta : float, in (0, 1)
+    analysis : {"tight", "published"}
+        ``"published"``: ``sqrt(2 log(1.25 / delta)) sensitivity / sigma``, the paper's formula. It is proved for
+        results below 1, and too small for results above about 8.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+
+    Source
+    ------
+    Hyland and Tople (2019), Algorithm 1 (with log(1.25 / delta)); Balle and Wang (2018), Theorem 8.
+
+    Examples
+    --------
+    >>> entry = dict(sigma=0.028, sensitivity=0.050, delta=9.62e-5)
+    >>> round(intrinsic_epsilon(**entry), 3), round(intrinsic_epsilon(**entry, analysis="published"), 3)
+    (7.717, 7.772)
+    """
+    profile = intrinsic_sgd(sigma=sigma, sensitivity=sensitivity)
+    delta = _checks.real("delta", delta, low=0.0, high=1.0, open_low=True)
+    if delta == 1.0:
+        raise ValueError("delta must be in (0, 1), got delta=1.0; every mechanism is (0, 1)-DP")
+    if _checks.one_of("analysis", analysis, ANALYSES) == "published":
+        return math.sqrt(2 * math.log(1.25 / delta)) * sensitivity / sigma
+    return profile.epsilon(delta)
+
+
+def augmenting_sigma(
+    epsilon: float, delta: float, *, sensitivity: float, intrinsic_sigma: float = 0.0, analysis: str = "tight"
+) -> float:
+    """Noise to add to SGD's weights for (epsilon, delta)-DP, if they already carry Gaussian noise of their own.
+
+    Parameters
+    ----------
+    epsilon : float, >= 0
+    delta : float, in (0, 1)
+    sensitivity : float, > 0
+        In the units of the weights.
+    intrinsic_sigma : float, >= 0
+        Standard deviation that is assumed to be there already (see :func:`intrinsic_sgd`); 0 assumes nothing, and the
+        result is then the noise of output perturbation.
+    analysis : {"tight", "published"}
+        ``"published"``: total noise by the classical formula, refused where that is not sufficient.
+
+    Returns
+    -------
+    float
+        ``sqrt(total^2 - intrinsic_sigma^2)``, in the units of the weights; 0 if the assumed noise is enough.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+
+    Source
+    ------
+    Hyland and Tople (2019), Algorithm 2 and Theorem 3.
+
+    Examples
+    --------
+    >>> setting = dict(epsilon=1.0, delta=9.62e-5, sensitivity=0.050, analysis="published")
+    >>> round(augmenting_sigma(**setting), 4), round(augmenting_sigma(**setting, intrinsic_sigma=0.028), 4)
+    (0.2176, 0.2158)
+    """
+    intrinsic_sigma = _checks.real("intrinsic_sigma", intrinsic_sigma, low=0.0)
+    formula = {"tight": "tight", "published": "classical"}[_checks.one_of("analysis", analysis, ANALYSES)]
+    total = float(gaussian_sigma(epsilon, delta, sensitivity=sensitivity, analysis=formula))
+    return math.sqrt(max(0.0, total - intrinsic_sigma)) * math.sqrt(total + intrinsic_sigma)

@@ -1,0 +1,236 @@
+"""The privacy profile: what a mechanism guarantees, at every epsilon at once."""
+
+from __future__ import annotations
+
+import textwrap
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpnotes.accounting import _checks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+
+ADJACENCIES = ("add-remove", "replace-one")
+STATUSES = ("proved", "assumption", "per-instance", "conjecture", "refuted")
+DIRECTIONS = ("remove", "add")
+
+
+class PrivacyProfile(ABC):
+    """The guarantee of one mechanism: delta as a function of epsilon, and all that follows from it.
+
+    ``delta(epsilon)`` is the hockey-stick divergence ``max H_e(P || Q) = max E_Q[(dP/dQ - e^epsilon)_+]`` over adjacent
+    data sets and both directions: the mechanism is (epsilon, delta)-DP exactly for the pairs on or above this curve.
+    Methods take scalars or arrays and give floats or arrays of the same shape. All values are those of the ideal
+    mechanism over the reals, with its randomness secret.
+
+    Profiles are made by the constructors of :mod:`dpnotes.accounting` (``bagging``, ``gaussian``, ...), not directly.
+
+    Attributes
+    ----------
+    mechanism : str
+        Name of the constructor.
+    parameters : dict
+        The arguments that it was given.
+    adjacency : {"add-remove", "replace-one"}
+        Which data sets count as neighbours: one record more or less, or one record exchanged at equal size.
+    status : {"proved", "assumption", "per-instance", "conjecture", "refuted"}
+        What is known of the guarantee.
+    assumption : str
+        What must hold for it, in words; empty if nothing beyond the mechanism's definition.
+    source : str
+        Where the proof is.
+    remark : str
+        What a reader should know besides, for example why a published analysis is not tight; may be empty.
+    """
+
+    def __init__(
+        self,
+        *,
+        mechanism: str,
+        parameters: Mapping[str, Any],
+        adjacency: str,
+        source: str,
+        status: str = "proved",
+        assumption: str = "",
+        remark: str = "",
+    ) -> None:
+        self.mechanism = mechanism
+        self.parameters = dict(parameters)
+        self.adjacency = _checks.one_of("adjacency", adjacency, ADJACENCIES)
+        self.status = _checks.one_of("status", status, STATUSES)
+        self.assumption = assumption
+        self.source = source
+        self.remark = remark
+
+    # The three curves. A kind of profile gives the private functions on float64 arrays; inputs are checked here.
+
+    @overload
+    def delta(self, epsilon: float, *, direction: str | None = None) -> float: ...
+    @overload
+    def delta(self, epsilon: ArrayLike, *, direction: str | None = None) -> Floats: ...
+    def delta(self, epsilon: ArrayLike, *, direction: str | None = None) -> float | Floats:
+        """Smallest delta at which the mechanism is (epsilon, delta)-DP.
+
+        Parameters
+        ----------
+        epsilon : float or array_like, >= 0
+        direction : {None, "remove", "add"}
+            None: the maximum of both directions, which is the guarantee. ``"remove"``: the output *with* the record
+            against the output without it, H_e(P || Q); ``"add"``: the other way round, H_e(Q || P).
+
+        Returns
+        -------
+        float or ndarray, in [0, 1]
+
+        Raises
+        ------
+        ValueError
+            If an epsilon is negative or NaN, or the direction is unknown.
+        """
+        checked = _checks.array("epsilon", epsilon, low=0.0)
+        if direction is None:
+            return _like_input(np.maximum(self._delta(checked, "remove"), self._delta(checked, "add")))
+        return _like_input(self._delta(checked, _checks.one_of("direction", direction, DIRECTIONS)))
+
+    @overload
+    def epsilon(self, delta: float) -> float: ...
+    @overload
+    def epsilon(self, delta: ArrayLike) -> Floats: ...
+    def epsilon(self, delta: ArrayLike) -> float | Floats:
+        """Smallest epsilon >= 0 at which the mechanism is (epsilon, delta)-DP; infinity if there is none.
+
+        Errs on the private side: ``profile.delta(profile.epsilon(delta)) <= delta``.
+
+        Parameters
+        ----------
+        delta : float or array_like, in [0, 1]
+
+        Returns
+        -------
+        float or ndarray, in [0, inf]
+
+        Raises
+        ------
+        ValueError
+            If a delta is outside [0, 1].
+        """
+        return _like_input(self._epsilon(_checks.array("delta", delta, low=0.0, high=1.0)))
+
+    @overload
+    def tradeoff(self, alpha: float) -> float: ...
+    @overload
+    def tradeoff(self, alpha: ArrayLike) -> Floats: ...
+    def tradeoff(self, alpha: ArrayLike) -> float | Floats:
+        """False-negative rate of the best test for membership whose false-positive rate is ``alpha``.
+
+        The test that the adversary runs is between adjacent data sets, in whichever direction serves it better.
+
+        Parameters
+        ----------
+        alpha : float or array_like, in [0, 1]
+
+        Returns
+        -------
+        float or ndarray, in [0, 1]
+
+        Raises
+        ------
+        ValueError
+            If an alpha is outside [0, 1].
+        """
+        return _like_input(self._tradeoff(_checks.array("alpha", alpha, low=0.0, high=1.0)))
+
+    @property
+    def advantage(self) -> float:
+        """Largest gap between the true- and the false-positive rate of any membership test.
+
+        It is the total variation distance, ``delta(0)``.
+        """
+        return float(self.delta(0.0))
+
+    @abstractmethod
+    def compose(self, times: int) -> PrivacyProfile:
+        """Guarantee of ``times`` independent releases of this kind on the same data, chosen adaptively or not."""
+
+    @abstractmethod
+    def _delta(self, epsilon: Floats, direction: str) -> Floats: ...
+
+    @abstractmethod
+    def _epsilon(self, delta: Floats) -> Floats: ...
+
+    @abstractmethod
+    def _tradeoff(self, alpha: Floats) -> Floats: ...
+
+    def _about(self, times: int) -> dict[str, Any]:
+        """Keyword arguments that describe this profile after ``times``-fold composition."""
+        parameters = {**self.parameters, "times": self.parameters.get("times", 1) * times}
+        return {
+            "mechanism": self.mechanism,
+            "parameters": parameters if parameters["times"] > 1 else self.parameters,
+            "adjacency": self.adjacency,
+            "status": self.status,
+            "assumption": self.assumption,
+            "source": self.source,
+            "remark": self.remark,
+        }
+
+    def plot(self, axes: Sequence[Axes] | None = None) -> Sequence[Axes]:
+        """Draw the guarantee: delta against epsilon, and the trade-off of the two error rates.
+
+        Parameters
+        ----------
+        axes : pair of matplotlib Axes, optional
+            Where to draw; default: a new figure (``axes[0].figure``) with two panels.
+
+        Returns
+        -------
+        pair of matplotlib Axes
+
+        Examples
+        --------
+        >>> from dpnotes.accounting import gaussian
+        >>> left, right = gaussian(sigma=1.0).plot()
+        >>> left.get_xlabel(), right.get_xlabel()
+        ('epsilon (log)', 'false-positive rate')
+        """
+        if axes is None:
+            from matplotlib.figure import Figure
+
+            axes = Figure(figsize=(9.0, 3.6), layout="constrained").subplots(1, 2)
+        profile, tradeoff = axes
+        epsilons, alphas = np.geomspace(1e-3, 20, 400), np.linspace(0, 1, 501)
+        label = f"{self.mechanism}, {self.adjacency}, {self.status}"
+        profile.plot(epsilons, self.delta(epsilons), label=label)
+        profile.set(xscale="log", xlabel="epsilon (log)", ylabel="delta", ylim=(0, None))
+        tradeoff.plot(alphas, self.tradeoff(alphas), label=label)
+        tradeoff.plot([0, 1], [1, 0], color="0.5", linewidth=1)
+        tradeoff.set(xlabel="false-positive rate", ylabel="smallest false-negative rate", xlim=(0, 1), ylim=(0, 1))
+        tradeoff.legend()
+        return axes
+
+    def to_dict(self) -> dict[str, Any]:
+        """All that defines and qualifies the guarantee, as plain values that JSON can hold."""
+        return {**self._about(1), "advantage": self.advantage}
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        points = ", ".join(f"({epsilon:g}, {self.delta(epsilon):.4g})" for epsilon in (0.0, 1.0, 5.0))
+        lines = [
+            f"PrivacyProfile of {self.mechanism}({arguments})",
+            f"  (epsilon, delta)-DP at {points}; advantage {self.advantage:.4g}",
+            f"  adjacency: {self.adjacency}; status: {self.status}; source: {self.source}",
+        ]
+        lines += [f"  assuming: {self.assumption}"] if self.assumption else []
+        lines += [f"  remark: {self.remark}"] if self.remark else []
+        return "\n".join(textwrap.fill(line, 88, subsequent_indent="    ") for line in lines)
+
+
+def _like_input(values: Floats) -> float | Floats:
+    return float(values) if values.ndim == 0 else values

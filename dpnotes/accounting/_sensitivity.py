@@ -1,0 +1,388 @@
+"""Regularised empirical risk: how far one record moves the minimiser, and the noise that hides it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special, stats
+
+from dpnotes.accounting import _checks
+from dpnotes.accounting._calibration import gaussian_sigma
+from dpnotes.accounting._profile import ADJACENCIES
+
+GRID = 65  # values of delta' in each round of the published search; its minimum is flat
+ROUNDS = 8
+LIMIT = math.sqrt(2)  # of the norm of softmax(a) - e_y
+
+
+@dataclass(frozen=True)
+class LogisticConstants:
+    """Bounds for the multi-class logistic loss as a function of the weights.
+
+    Attributes
+    ----------
+    lipschitz : float
+        Bound K on the norm of the gradient.
+    smoothness : float
+        Largest eigenvalue L of the Hessian.
+    rank : int
+        Largest rank of the Hessian.
+    trace : float
+        Largest trace of the Hessian.
+    """
+
+    lipschitz: float
+    smoothness: float
+    rank: int
+    trace: float
+
+
+def logistic_constants(*, n_classes: int, norm: float = 1.0, bias: bool = False) -> LogisticConstants:
+    """Lipschitz and curvature constants of the cross-entropy of softmax(theta^T x).
+
+    Parameters
+    ----------
+    n_classes : int, >= 2
+    norm : float, > 0
+        Bound on the Euclidean norm of the features x.
+    bias : bool
+        Whether a constant feature 1 is appended to x; it counts in the norm.
+
+    Returns
+    -------
+    LogisticConstants
+        At norm 1 and without bias: ``sqrt(2)``, ``1/2``, ``n_classes - 1`` and ``1 - 1/n_classes``, none improvable.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two classes or the norm is not positive and finite.
+
+    Source
+    ------
+    Van der Maaten and Hannun (2020), Theorems 9 and 10; rank and trace are shown in the private-prediction chapter.
+
+    Examples
+    --------
+    >>> constants = logistic_constants(n_classes=10)
+    >>> round(constants.lipschitz, 6), constants.smoothness, constants.rank, constants.trace
+    (1.414214, 0.5, 9, 0.9)
+    """
+    n_classes, square = _classes(n_classes), _square(norm, bias)
+    return LogisticConstants(LIMIT * math.sqrt(square), square / 2, n_classes - 1, (1 - 1 / n_classes) * square)
+
+
+def minimiser_sensitivity(
+    *,
+    lipschitz: float,
+    n: int,
+    regulariser: float,
+    adjacency: str = "replace-one",
+    objective: str = "mean",
+    gradient_tolerance: float = 0.0,
+) -> float:
+    """L2 sensitivity of the minimiser of ``(1/n) sum_i loss_i(theta) + regulariser * R(theta)``.
+
+    The losses are convex, R is 1-strongly convex, for example ``||theta||^2 / 2``.
+
+    Parameters
+    ----------
+    lipschitz : float, > 0
+        Bound K on the norm of one loss's gradient in theta.
+    n : int, >= 1
+        Number of records (of the larger of two neighbours).
+    regulariser : float, > 0
+        Factor lambda of R in the *mean* objective.
+    adjacency : {"replace-one", "add-remove"}
+    objective : {"mean", "sum"}
+        Only matters for add-remove. ``"mean"``: the sum is divided by the number of records, which changes.
+        ``"sum"``: it is divided by a fixed public ``n``.
+    gradient_tolerance : float, >= 0
+        Norm of the objective's gradient at the point that is released; 0 for the exact minimiser. It should be far
+        below ``lipschitz / n``.
+
+    Returns
+    -------
+    float
+        In the units of theta.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range or a word is unknown.
+
+    Source
+    ------
+    Chaudhuri, Monteleoni and Sarwate (2011), Corollary 8; van der Maaten and Hannun (2020), Lemma 1.
+
+    Examples
+    --------
+    >>> round(minimiser_sensitivity(lipschitz=2**0.5, n=60_000, regulariser=1e-2), 9)
+    0.004714045
+    """
+    lipschitz = _checks.real("lipschitz", lipschitz, low=0.0, open_low=True)
+    n = _checks.at_least_one("n", n)
+    regulariser = _checks.real("regulariser", regulariser, low=0.0, open_low=True)
+    tolerance = _checks.real("gradient_tolerance", gradient_tolerance, low=0.0)
+    adjacency = _checks.one_of("adjacency", adjacency, ADJACENCIES)
+    objective = _checks.one_of("objective", objective, ("mean", "sum"))
+    records = 1 if adjacency == "add-remove" and objective == "sum" else 2
+    return (records * lipschitz / n + 2 * tolerance) / regulariser
+
+
+def norm_noise_rate(epsilon: float, *, sensitivity: float, answers: int = 1) -> float:
+    """Rate of the noise with density proportional to ``exp(-rate ||b||_2)`` that makes ``answers`` releases pure DP.
+
+    Parameters
+    ----------
+    epsilon : float, > 0
+        For all the answers together.
+    sensitivity : float, > 0
+        L2 distance between one answer's values on adjacent data sets.
+    answers : int, >= 1
+        Releases, each with noise of its own.
+
+    Returns
+    -------
+    float
+        ``epsilon / (answers * sensitivity)``, in inverse units of the answer. In d dimensions the norm of the noise is
+        Gamma distributed with shape d and this rate, and each coordinate has variance ``(d + 1) / rate^2``.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+
+    Source
+    ------
+    Chaudhuri, Monteleoni and Sarwate (2011); van der Maaten and Hannun (2020), Theorems 1 and 5.
+
+    Examples
+    --------
+    >>> norm_noise_rate(1.0, sensitivity=0.5, answers=4)
+    0.5
+    """
+    epsilon = _checks.real("epsilon", epsilon, low=0.0, open_low=True)
+    sensitivity = _checks.real("sensitivity", sensitivity, low=0.0, open_low=True)
+    return epsilon / (_checks.at_least_one("answers", answers) * sensitivity)
+
+
+def prediction_sensitivity_sigma(
+    epsilon: float, delta: float, *, answers: int, sensitivity: float = 1.0, analysis: str = "tight"
+) -> float:
+    """Gaussian noise on each of ``answers`` adaptively chosen predictions, (epsilon, delta)-DP together.
+
+    Parameters
+    ----------
+    epsilon : float, >= 0
+    delta : float, in (0, 1)
+    answers : int, >= 1
+    sensitivity : float, > 0
+        L2 distance between one answer's values on adjacent data sets, in the units of the answer.
+    analysis : {"tight", "published"}
+        ``"tight"``: Gaussian releases compose to one Gaussian release, ``sqrt(answers)`` times the noise of one, exact.
+        ``"published"``: the smaller of basic composition and the best of advanced composition over delta', with
+        delta split into delta' and equal parts for the answers.
+
+    Returns
+    -------
+    float
+        Standard deviation on each coordinate, in the units of the answer.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+
+    Source
+    ------
+    Dong, Roth and Su (2022), Corollary 3.3; van der Maaten and Hannun (2020), Theorem 6 for the published search, its
+    proof repaired with Kairouz, Oh and Viswanath (2015), Theorem 3.4.
+
+    Examples
+    --------
+    >>> round(prediction_sensitivity_sigma(1.0, 1e-5, answers=100), 4)
+    37.3063
+    >>> round(prediction_sensitivity_sigma(1.0, 1e-5, answers=100, analysis="published"), 4)
+    197.602
+    """
+    answers = _checks.at_least_one("answers", answers)
+    sensitivity = _checks.real("sensitivity", sensitivity, low=0.0, open_low=True)
+    analysis = _checks.one_of("analysis", analysis, ("tight", "published"))
+    tight = math.sqrt(answers) * float(gaussian_sigma(epsilon, delta, sensitivity=sensitivity))
+    if analysis == "tight":
+        return tight
+    basic = float(gaussian_sigma(epsilon / answers, delta / answers))
+    return sensitivity * min(basic, advanced_sigma(float(epsilon), float(delta), answers))
+
+
+def advanced_sigma(epsilon: float, delta: float, answers: int) -> float:
+    """Least sigma / sensitivity that advanced composition allows, over the share delta' of delta spent on it."""
+    low, high, least = 1e-9, 1 - 1e-9, math.inf
+    for _ in range(ROUNDS):
+        shares = np.linspace(low, high, GRID)
+        slack = np.log(1 / (shares * delta))
+        each = np.sqrt(2 / answers) * epsilon / (np.sqrt(slack + epsilon) + np.sqrt(slack))
+        sigmas = np.asarray(gaussian_sigma(each, (1 - shares) * delta / answers))
+        best = int(sigmas.argmin())
+        least = min(least, float(sigmas[best]))
+        low, high = shares[max(best - 1, 0)], shares[min(best + 1, GRID - 1)]
+    return least
+
+
+@dataclass(frozen=True)
+class ObjectiveNoise:
+    """What to add to the *sum* of the losses: ``<b, theta> + (regulariser / 2) ||theta||^2`` with random b.
+
+    Attributes
+    ----------
+    regulariser : float
+        Divide by n for the mean objective.
+    rate : float or None
+        Pure DP: b has density proportional to ``exp(-rate ||b||_F)``.
+    sigma : float or None
+        (epsilon, delta)-DP: b is Gaussian with this standard deviation on each coordinate.
+    status : {"proved", "conjecture"}
+        Whether a proof is known.
+    """
+
+    regulariser: float
+    rate: float | None = None
+    sigma: float | None = None
+    status: str = "proved"
+
+
+def objective_perturbation(
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    n_classes: int,
+    norm: float = 1.0,
+    bias: bool = False,
+    adjacency: str = "add-remove",
+    analysis: str = "tight",
+) -> ObjectiveNoise:
+    """Noise and regulariser that make the exact minimiser of a perturbed multi-class logistic loss private.
+
+    Half of epsilon is spent on the noise, half on the change of volume. An approximate minimiser is not covered.
+
+    Parameters
+    ----------
+    epsilon : float, > 0
+    delta : float, in [0, 1)
+        0: noise for pure DP; otherwise Gaussian noise.
+    n_classes : int, >= 2
+    norm : float, > 0
+        Bound on the Euclidean norm of the features.
+    bias : bool
+        Whether a constant feature 1 is appended to them.
+    adjacency : {"add-remove", "replace-one"}
+    analysis : {"tight", "published"}
+        ``"published"``: the constants of the paper's Theorems 3 and 4 (add-remove only). The proof of Theorem 4 has a
+        gap beyond two classes; the status tells whether its noise is enough by our proof.
+
+    Returns
+    -------
+    ObjectiveNoise
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range, or the published analysis is asked for replace-one.
+
+    Source
+    ------
+    Van der Maaten and Hannun (2020), Theorems 3 and 4; the constants are sharpened, and the Gaussian case proved by a
+    union bound over the simplex, in the private-prediction chapter.
+
+    Examples
+    --------
+    >>> round(objective_perturbation(1.0, n_classes=10).regulariser, 6)
+    1.750463
+    >>> objective_perturbation(1.0, n_classes=10, analysis="published").regulariser
+    10.0
+    >>> round(objective_perturbation(1.0, 1e-5, n_classes=10).sigma, 5)
+    13.53216
+    """
+    epsilon = _checks.real("epsilon", epsilon, low=0.0, open_low=True)
+    delta = _fraction(delta)
+    n_classes, square = _classes(n_classes), _square(norm, bias)
+    adjacency = _checks.one_of("adjacency", adjacency, ADJACENCIES)
+    analysis = _checks.one_of("analysis", analysis, ("tight", "published"))
+    if analysis == "published" and adjacency != "add-remove":
+        raise ValueError(f"the published analysis is for adjacency='add-remove', got adjacency={adjacency!r}")
+
+    records = 1 if adjacency == "add-remove" else 2
+    shift = records * LIMIT * math.sqrt(square)  # of the gradient of the sum of the losses
+    if analysis == "published":
+        regulariser = square * n_classes / epsilon
+    else:  # log det <= (C - 1) log(1 + square / (C regulariser)): the Hessian has rank C - 1 and trace 1 - 1/C
+        regulariser = square / (n_classes * math.expm1(min(700.0, epsilon / (2 * (n_classes - 1)))))
+    if delta == 0:
+        return ObjectiveNoise(regulariser, rate=epsilon / (2 * shift))
+    t = gradient_quantile(delta / records, n_classes=n_classes)
+    sufficient = shift * (t + math.sqrt(t * t + epsilon)) / epsilon
+    if analysis == "tight":
+        return ObjectiveNoise(regulariser, sigma=sufficient)
+    published = shift / epsilon * math.sqrt(8 * math.log(2 / delta) + 4 * epsilon)
+    return ObjectiveNoise(regulariser, sigma=published, status="proved" if published >= sufficient else "conjecture")
+
+
+def gradient_quantile(delta: float, *, n_classes: int, bound: str = "union") -> float:
+    """Factor t such that ``<b, gradient> <= t sigma K`` with probability >= 1 - delta, b Gaussian, gradient adaptive.
+
+    Parameters
+    ----------
+    delta : float, in (0, 1)
+    n_classes : int, >= 2
+    bound : {"union", "chi", "published"}
+        ``"union"``: over the differences of one-hot vectors (cross-entropy with one label). ``"chi"``: for any loss
+        whose gradient in the logits sums to 0. ``"published"``: for a gradient that does not depend on b.
+
+    Returns
+    -------
+    float, >= 0
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+
+    Source
+    ------
+    Van der Maaten and Hannun (2020), Theorem 4; the other two bounds are proved in the private-prediction chapter.
+
+    Examples
+    --------
+    >>> [round(gradient_quantile(1e-5, n_classes=10, bound=bound), 4) for bound in ("union", "chi", "published")]
+    [4.7321, 6.2722, 4.9409]
+    """
+    delta, n_classes = _fraction(delta), _classes(n_classes)
+    if delta == 0:
+        raise ValueError("delta must be in (0, 1), got delta=0.0; Gaussian noise is not bounded")
+    bound = _checks.one_of("bound", bound, ("union", "chi", "published"))
+    if bound == "union":
+        return max(0.0, float(-special.ndtri(min(0.5, delta / (n_classes - 1)))))
+    if bound == "chi":
+        return math.sqrt(float(stats.chi2.isf(delta, n_classes - 1)))
+    return math.sqrt(2 * math.log(2 / delta))
+
+
+def _fraction(delta: float) -> float:
+    delta = _checks.real("delta", delta, low=0.0, high=1.0)
+    if delta == 1.0:
+        raise ValueError("delta must be < 1, got delta=1.0; then no noise is needed")
+    return delta
+
+
+def _classes(n_classes: int) -> int:
+    if _checks.at_least_one("n_classes", n_classes) < 2:
+        raise ValueError(f"n_classes must be >= 2, got n_classes={n_classes}")
+    return int(n_classes)
+
+
+def _square(norm: float, bias: bool) -> float:
+    """Largest squared norm of the features."""
+    return _checks.real("norm", norm, low=0.0, open_low=True) ** 2 + float(bool(bias))

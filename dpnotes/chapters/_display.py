@@ -1,0 +1,95 @@
+"""What chapters show of values and of the library's source."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def glue(name: str, value: object) -> None:
+    r"""Keep a value in the executed chapter, for its text to show: ``{glue:text}`name``` in a Markdown cell.
+
+    The same as ``myst_nb.glue(name, value, display=False)``, without Jupyter Book in the kernel.
+
+    Parameters
+    ----------
+    name : str
+        Unique in the book.
+    value : object
+        Text, a number, a table; anything that a cell can show.
+    """
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.display import display
+
+    prefix = "application/papermill.record/"  # a mime type that nothing shows but glue
+    data, metadata = InteractiveShell.instance().display_formatter.format(value)  # type: ignore[union-attr]
+    display(  # type: ignore[no-untyped-call]
+        {prefix + kind: content for kind, content in data.items()},
+        metadata={
+            "scrapbook": {"name": name, "mime_prefix": prefix},
+            **{prefix + kind: content for kind, content in metadata.items()},
+        },
+        raw=True,
+    )
+
+
+def show_source(thing: object, *, docstring: bool = False) -> None:
+    """Show the source of a function, class or module of the library in a chapter, highlighted.
+
+    Parameters
+    ----------
+    thing : function, class, method, property or module
+    docstring : bool
+        Show its own docstring too, which the book has on its page of the library.
+
+    Raises
+    ------
+    TypeError
+        If it is none of these, or not written in Python.
+    """
+    from IPython.display import Markdown, display
+
+    # As Markdown, not as IPython's Code: that brings colours of its own, which are for light pages only.
+    display(Markdown(f"```python\n{source(thing, docstring=docstring)}\n```"))  # type: ignore[no-untyped-call]
+
+
+def source(thing: object, *, docstring: bool = False) -> str:
+    """Give the source that `show_source` shows: where it is, and the code.
+
+    Parameters
+    ----------
+    thing, docstring
+        See `show_source`.
+
+    Examples
+    --------
+    >>> print(source(source).splitlines()[0])
+    # dpnotes/chapters/_display.py
+    """
+    function = inspect.unwrap(thing.fget if isinstance(thing, property) and thing.fget else thing)  # type: ignore[arg-type]
+    code = textwrap.dedent(inspect.getsource(function)).rstrip()
+    file = Path(inspect.getfile(function))
+    place = file.relative_to(PACKAGE.parent) if file.is_relative_to(PACKAGE) else Path(file.name)
+    return f"# {place.as_posix()}\n{code if docstring else _without_docstring(code)}"
+
+
+def _without_docstring(code: str) -> str:
+    """Code of one definition or a module, less its own docstring and the blank lines that follow."""
+    tree = ast.parse(code)
+    match tree.body:
+        case [ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() as definition]:
+            body = definition.body
+        case body:
+            pass
+    match body:
+        case [ast.Expr(value=ast.Constant(value=str())) as text, _, *_]:
+            lines = code.splitlines()
+            rest = lines[text.end_lineno :]
+            while rest and not rest[0].strip():
+                rest = rest[1:]
+            return "\n".join([*lines[: text.lineno - 1], *rest])
+    return code

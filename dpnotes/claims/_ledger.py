@@ -1,0 +1,137 @@
+"""What a claim is, and what counts as evidence for its status."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import pandas as pd
+
+STATUSES = {
+    "proved": "true as stated, with a proof that holds",
+    "weaker than it looks": "true as stated, but says less than a reader takes from it",
+    "under a condition": "true where a condition holds that the statement does not name",
+    "wrong": "not true as stated",
+    "vacuous": "true or false, it protects nobody",
+    "unproved": "neither proof nor counter-example is known",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One computed fact: what was computed, what the claim says of it, what comes out, and whether it fits the status.
+
+    Parameters
+    ----------
+    quantity : str
+    claimed : float or str
+        The claim's value; a dash where it gives none.
+    found : float or str
+        The value that was computed.
+    supports : bool
+        Whether the computed value is what the ledger's status says it should be.
+    """
+
+    quantity: str
+    claimed: float | str
+    found: float | str
+    supports: bool
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was computed to show the status of a claim.
+
+    Parameters
+    ----------
+    method : str
+        How, in one sentence.
+    findings : tuple of Finding
+        At least one.
+    """
+
+    method: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def supports(self) -> bool:
+        """Whether every finding bears the status out."""
+        return bool(self.findings) and all(finding.supports for finding in self.findings)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of a paper and what became of it.
+
+    Parameters
+    ----------
+    number : int
+        Number in the ledger.
+    paper : str
+        Key of the paper in the bibliography.
+    place : str
+        Where in the paper.
+    statement : str
+        What the paper says, in our words and notation (n records, k drawn for each of N models).
+    status : str
+        One of :data:`STATUSES`.
+    reason : str
+        Why the status is what it is.
+    section : str
+        Label of the section of the book that treats it.
+    evidence : callable
+        Computes the :class:`Evidence`; takes no arguments and a few seconds at most.
+    """
+
+    number: int
+    paper: str
+    place: str
+    statement: str
+    status: str
+    reason: str
+    section: str
+    evidence: Callable[[], Evidence]
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise ValueError(f"status must be one of {', '.join(map(repr, STATUSES))}, got status={self.status!r}")
+
+
+def table(claims: Iterable[Claim]) -> pd.DataFrame:
+    """One row for each claim, evidence computed now: number, paper, where, claim, status, why, evidence.
+
+    The last column says whether the evidence bears the status out, as ``"bears it out"`` or ``"CONTRADICTS IT"``.
+    """
+    return pd.DataFrame(
+        [
+            {
+                "number": claim.number,
+                "paper": claim.paper,
+                "where": claim.place,
+                "claim": claim.statement,
+                "status": claim.status,
+                "why": claim.reason,
+                "evidence": "bears it out" if claim.evidence().supports else "CONTRADICTS IT",
+            }
+            for claim in claims
+        ]
+    )
+
+
+def findings(claim: Claim) -> pd.DataFrame:
+    """What the evidence of one claim consists of, computed now: quantity, claimed, found, supports (yes or no)."""
+    return pd.DataFrame(
+        [
+            {
+                "quantity": finding.quantity,
+                "claimed": _text(finding.claimed),
+                "found": _text(finding.found),
+                "supports the status": "yes" if finding.supports else "NO",
+            }
+            for finding in claim.evidence().findings
+        ]
+    )
+
+
+def _text(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.6g}"

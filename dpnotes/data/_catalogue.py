@@ -1,0 +1,144 @@
+"""All data sets by name: load one, or see which are here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from dpnotes.data import _embedded, _images, _tables
+from dpnotes.data._dataset import DataDamaged, DataMissing, Dataset
+from dpnotes.data._folder import data_folder
+from dpnotes.data._source import Source
+
+SOURCES: Mapping[str, Source[Any]] = {**_embedded.SOURCES, **_images.SOURCES, **_tables.SOURCES}
+NAMES = tuple(SOURCES)
+
+
+def source(name: str) -> Source[Any]:
+    """Where data set ``name`` comes from; ValueError that lists the known ones if there is no such set."""
+    if name not in SOURCES:
+        raise ValueError(f"unknown data set {name!r}; known: {', '.join(NAMES)}")
+    return SOURCES[name]
+
+
+def load(name: str, *, split: str = "original") -> Dataset:
+    """Load a data set from the data folder (or from scikit-learn) in one of its splits; nothing is downloaded.
+
+    What is loaded is what was published: counts and SHA-256 sums are checked at each call, a damaged file is refused.
+    Every split is fixed, its parts are disjoint, and no random state changes it. Features that are scaled by the
+    smallest and largest value of some rows ("min-max") depend on those records, which is not private; the papers take
+    it for public knowledge. Image features are pixels / 255 unless the split says otherwise.
+
+    ===============  ====================  =============================================================================
+    name             split                 rows and features
+    ===============  ====================  =============================================================================
+    digits           original              1,442 training, 355 test: every fifth record of each class, in published
+                                           order, is a test record (ours; scikit-learn publishes no split). Grey levels
+                                           / 16, d = 64.
+    breast_cancer    original              456 training, 113 test, by the same rule. Min-max over all rows (the ranges
+                                           are printed in the set's public description), d = 30.
+    mnist            original              60,000 training, 10,000 test, d = 784.
+    mnist            bagging_public        Liu et al., Case II: the first 1,000 test rows are public, 9,000 test rows.
+    mnist            private_prediction    van der Maaten and Hannun: rows as original, in the unit ball by a rule that
+                                           sees no data: pixels / (255 * 28). (Their code divides by the largest norm of
+                                           each part: 17.18 and 15.54 in the place of 28, which no proof covers.)
+    mnist            intrinsic_sgd         Hyland and Tople: digits 3 (code 0) and 5 (code 1); Gaussian random
+                                           projection of pixels / 255 to d = 50, entries N(0, 1/50) of
+                                           ``default_rng(0)``; each row scaled to norm 1. Of the training rows the first
+                                           tenth validates: 10,397 training, 1,155 validation, 1,902 test.
+    fashion_mnist    original              60,000 training, 10,000 test, d = 784.
+    cifar10          original              50,000 training, 10,000 test, d = 3,072.
+    cifar10          bagging_public        As for mnist.
+    adult            original              32,561 training, 16,281 test, d = 108: 6 numeric columns (min-max over
+                                           training rows), then 8 one-hot, a missing value ``?`` being a level.
+    adult            dpbag                 Jordon et al.: all rows in the order of ``default_rng(0).permutation``;
+                                           16,280 training, 16,280 public, 16,282 test; min-max over all rows, d = 108.
+    adult            intrinsic_sgd         Hyland and Tople: the alphabetically first level of each column left out,
+                                           d = 100; min-max over adult.data; each row scaled to norm 1. The first 3,256
+                                           rows validate, 29,305 train, 16,281 test.
+    covertype        original              As published: the first 11,340 rows train, 3,780 validate, 565,892 test.
+                                           10 numeric columns, min-max over training rows, and 44 binary ones, d = 54.
+    covertype        intrinsic_sgd         Hyland and Tople: types 1 and 2 (codes 0 and 1) in the order of
+                                           ``default_rng(0).permutation``, 85 % training of which the first tenth
+                                           validates: 378,783 training, 42,086 validation, 74,272 test. Min-max over the
+                                           85 %, the 5 columns left out that are constant there, d = 49; each row scaled
+                                           to norm 1.
+    ===============  ====================  =============================================================================
+
+    CIFAR-10 exists in two forms that load: the original, and a copy in which 93 images are JPEG approximations. The
+    labels must be the published ones. ``digest`` tells the forms apart (``cifar10:original:93-inexact:...``), and
+    calls images that are neither ``unverified``; ``note`` says it in words.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`NAMES`.
+    split : str
+        One of the splits above.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    ValueError
+        If there is no such data set or split; the message lists the known ones.
+    DataMissing
+        If the data folder lacks a file.
+    DataDamaged
+        If a file is not what was published.
+
+    Examples
+    --------
+    >>> load("digits")
+    Dataset(name='digits', split='original', image_shape=(1, 8, 8), digest='digits:original:f6d9e39f37dc', note='')
+    """
+    chosen = source(name)
+    if split not in chosen.splits:
+        raise ValueError(f"unknown split {split!r} of data set {name!r}; known: {', '.join(chosen.splits)}")
+    return chosen.splits[split](chosen.read(data_folder()))
+
+
+@dataclass(frozen=True)
+class DataStatus:
+    """Whether one data set can be loaded.
+
+    Parameters
+    ----------
+    name : str
+    state : "embedded", "present", "missing" or "damaged"
+        ``"embedded"`` sets come with scikit-learn.
+    path : Path or None
+        Its (first) file, whether it exists or not; None if embedded.
+    bytes : int
+        Size of its files that are here.
+    note : str
+        What is inexact or damaged.
+    """
+
+    name: str
+    state: Literal["embedded", "present", "missing", "damaged"]
+    path: Path | None
+    bytes: int
+    note: str
+
+
+def status() -> list[DataStatus]:
+    """State of every data set, in the order of :data:`NAMES`; reads and checks every file, which takes seconds."""
+    return [_status(name, data_folder()) for name in NAMES]
+
+
+def _status(name: str, folder: Path) -> DataStatus:
+    files = [folder / file for file in SOURCES[name].files]
+    if not files:
+        return DataStatus(name, "embedded", None, 0, "")
+    size = sum(file.stat().st_size for file in files if file.is_file())
+    try:
+        return DataStatus(name, "present", files[0], size, SOURCES[name].read(folder).note)
+    except DataMissing:
+        return DataStatus(name, "missing", files[0], size, "")
+    except DataDamaged as error:
+        return DataStatus(name, "damaged", files[0], size, error.fault)

@@ -1,0 +1,122 @@
+"""What a loaded data set is, and how it fails to load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FEATURES = NDArray[np.float32]
+LABELS = NDArray[np.int64]
+
+
+class DataError(Exception):
+    """A data set could not be had; parent of the three errors below."""
+
+
+class DataMissing(DataError, FileNotFoundError):
+    """The data folder lacks a file; the message names the file and the command that brings it."""
+
+    def __init__(self, name: str, path: Path):
+        super().__init__(
+            f"data set {name!r} is not here: there is no {path}; run `dpnotes data fetch {name}`, "
+            "or set the environment variable DPNOTES_DATA to a folder that has it"
+        )
+        self.name, self.path = name, path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.name, self.path)  # so that it travels between processes
+
+
+class DataDamaged(DataError, ValueError):
+    """A file is not what was published; the message names the file, ``fault`` says what is wrong with it."""
+
+    def __init__(self, name: str, path: Path, fault: str):
+        super().__init__(
+            f"data set {name!r} is damaged: {path}: {fault}; run `dpnotes data fetch {name}` to replace it"
+        )
+        self.name, self.path, self.fault = name, path, fault
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.name, self.path, self.fault)
+
+
+class DataUnreachable(DataError, ConnectionError):
+    """A download failed; the data folder is as it was."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Arrays of one data set in one split, read-only, rows in a documented order.
+
+    The arrays cannot be written to, since several models train on them at once; ``torch.tensor(data.X_train)`` copies
+    without a warning (``torch.from_numpy`` would warn about the read-only memory).
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`NAMES`.
+    split : str
+        Which rows are training rows, and how features are scaled; :func:`load` documents each.
+    X_train, X_test : float32 array [n, d]
+        Features without unit. Images are flattened channel first, so that ``row.reshape(image_shape)`` is what a
+        torch convolution takes.
+    y_train, y_test : int64 array [n]
+        Class codes 0 .. n_classes - 1, indices into ``class_names``.
+    class_names : tuple of str
+    feature_names : tuple of str or None
+        One for each column; None where columns are pixels or projections.
+    image_shape : tuple (channels, height, width) or None
+        None where rows are no images.
+    digest : str
+        ``"name:split:"`` and the first 12 hexadecimal digits of the SHA-256 sum of the data *as published*, so the
+        same data gives the same digest on every machine. What is inexact shows in it too.
+    note : str
+        What is inexact about the data, in words; empty if nothing is.
+    X_validation, y_validation, X_public, y_public : arrays as above, or None
+        Further rows, disjoint from all others, where the split has them.
+    """
+
+    name: str
+    split: str
+    X_train: FEATURES = field(repr=False)
+    y_train: LABELS = field(repr=False)
+    X_test: FEATURES = field(repr=False)
+    y_test: LABELS = field(repr=False)
+    class_names: tuple[str, ...] = field(repr=False)
+    feature_names: tuple[str, ...] | None = field(repr=False)
+    image_shape: tuple[int, ...] | None
+    digest: str
+    note: str = ""
+    X_validation: FEATURES | None = field(default=None, repr=False)
+    y_validation: LABELS | None = field(default=None, repr=False)
+    X_public: FEATURES | None = field(default=None, repr=False)
+    y_public: LABELS | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+
+    @property
+    def n_train(self) -> int:
+        """Number of training rows."""
+        return len(self.X_train)
+
+    @property
+    def n_test(self) -> int:
+        """Number of test rows."""
+        return len(self.X_test)
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        return int(self.X_train.shape[1])
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)

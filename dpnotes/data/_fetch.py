@@ -1,0 +1,113 @@
+"""Download a data set and put it into the data folder in its plain form."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from http.client import HTTPException
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from dpnotes.data._catalogue import SOURCES, source
+from dpnotes.data._dataset import DataDamaged, DataError, DataUnreachable
+from dpnotes.data._folder import data_folder
+from dpnotes.data._tables import ADULT_FILES, COVERTYPE_FILE
+
+_UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
+_FIGSHARE = "https://ndownloader.figshare.com/files/5976039"  # Covertype as scikit-learn gets it
+
+
+def fetch(name: str) -> Path:
+    """Download a data set into the data folder, unless a sound copy is there; a damaged copy is replaced.
+
+    A copy is sound if :func:`load` takes it, so an inexact CIFAR-10 stays until its file is removed.
+    Images come by torchvision's own downloaders, tables as the published files. Everything is downloaded and checked
+    in a scratch folder, and moved into place file by file in one step each: a failure leaves the data folder as it
+    was, and of concurrent calls each leaves whole files.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`NAMES` that does not come with scikit-learn.
+
+    Returns
+    -------
+    Path
+        The file of the data set in the data folder, the first one if there are several.
+
+    Raises
+    ------
+    ValueError
+        If there is no such data set, or it comes with scikit-learn.
+    DataUnreachable
+        If it could not be downloaded, or what was downloaded is not what was published.
+    """
+    chosen, folder = source(name), data_folder()
+    if not chosen.files:
+        fetched = ", ".join(name for name, other in SOURCES.items() if other.files)
+        raise ValueError(f"data set {name!r} comes with scikit-learn and is not fetched; fetched are: {fetched}")
+    try:
+        chosen.read(folder)
+    except DataError:
+        _download(name, folder)
+    return folder / chosen.files[0]
+
+
+def _download(name: str, folder: Path) -> None:
+    """Try each place that has the data set until one gives the published data."""
+    chosen, failures = source(name), []
+    folder.mkdir(parents=True, exist_ok=True)
+    for download in PLACES[name]:
+        with TemporaryDirectory(prefix=f".{name}.", dir=folder) as temporary:
+            scratch = Path(temporary)
+            try:
+                download(scratch)
+                chosen.read(scratch)
+            except DataDamaged as error:
+                failures.append(error.fault)
+            except (OSError, RuntimeError, HTTPException) as error:  # RuntimeError: torchvision, no mirror answered
+                failures.append(f"{type(error).__name__}: {error}")
+            else:
+                for file in chosen.files:
+                    (folder / file).parent.mkdir(parents=True, exist_ok=True)
+                    os.replace(scratch / file, folder / file)
+                return
+    raise DataUnreachable(
+        f"data set {name!r} could not be downloaded ({'; '.join(failures)}); nothing was changed; without network, "
+        f"copy {' and '.join(chosen.files)} into {folder}, or set DPNOTES_DATA to a folder that has it"
+    )
+
+
+def _images(name: str, kind: str, scratch: Path) -> None:
+    from torchvision import datasets
+
+    arrays: dict[str, Any] = {}
+    for part in ("train", "test"):
+        published = getattr(datasets, kind)(scratch / "raw", train=part == "train", download=True)
+        arrays[f"x_{part}"] = np.asarray(published.data, dtype=np.uint8)
+        arrays[f"y_{part}"] = np.asarray(published.targets, dtype=np.uint8)
+    np.savez(scratch / f"{name}.npz", **arrays)
+
+
+def _tables(urls: Mapping[str, str], scratch: Path) -> None:
+    from torchvision.datasets.utils import download_url
+
+    for file, url in urls.items():
+        download_url(url, (scratch / file).parent, filename=Path(file).name)
+
+
+# For each data set the functions that write its files into a folder, best first.
+PLACES: Mapping[str, tuple[Callable[[Path], None], ...]] = {
+    "mnist": (partial(_images, "mnist", "MNIST"),),
+    "fashion_mnist": (partial(_images, "fashion_mnist", "FashionMNIST"),),
+    "cifar10": (partial(_images, "cifar10", "CIFAR10"),),
+    "adult": (partial(_tables, {file: f"{_UCI}/{file}" for file in ADULT_FILES}),),
+    "covertype": (
+        partial(_tables, {COVERTYPE_FILE: f"{_UCI}/covtype/covtype.data.gz"}),
+        partial(_tables, {COVERTYPE_FILE: _FIGSHARE}),
+    ),
+}

@@ -1,0 +1,63 @@
+"""The data-independent rules that bring rows into the unit ball."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpnotes.data._dataset import FEATURES
+
+
+def to_unit_ball(X: NDArray[np.floating], *, bound: float | None = None) -> FEATURES:
+    """Divide by ``bound``, then shorten every row that is still longer than 1 to length 1.
+
+    Each row is treated by itself and ``bound`` is the caller's constant, so no row learns anything of another: privacy
+    proofs that need ``||x|| <= 1`` hold for the result. (To divide by the largest norm *of the data*, as some
+    published code does, breaks them: that norm depends on every record.)
+
+    Guarantees: every row norm is at most 1, computed in float64; a row of norm up to ``bound`` is only divided;
+    directions are kept; a zero row stays zero.
+
+    Parameters
+    ----------
+    X : array [n, d]
+        Finite features.
+    bound : float, > 0, optional
+        In the units of ``X``. Default: sqrt(d), which no row with entries in [-1, 1] exceeds, so nothing is shortened.
+        A smaller bound keeps more of the signal and shortens the longest rows.
+
+    Returns
+    -------
+    float32 array [n, d]
+
+    Raises
+    ------
+    ValueError
+        If ``bound`` is not positive, or ``X`` is no matrix with rows of finite norm.
+
+    Examples
+    --------
+    >>> to_unit_ball(np.array([[3.0, 4.0], [30.0, 40.0]]), bound=10.0).round(3).tolist()
+    [[0.30000001192092896, 0.4000000059604645], [0.6000000238418579, 0.800000011920929]]
+    """
+    X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"X must be a matrix [n, d], got shape {X.shape}")
+    bound = math.sqrt(X.shape[1]) if bound is None else bound
+    if not 0 < bound < math.inf:
+        raise ValueError(f"bound must be positive and finite, got bound={bound}")
+    norms = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))  # [n]
+    if not np.isfinite(norms).all():
+        raise ValueError(f"X must have rows of finite norm, got {(~np.isfinite(norms)).sum()} other rows")
+    # Rounding to float32 lengthens a row by a factor of up to 1 + 2**-24: shorten a little more than that.
+    scale = (1 - 2.0**-23) / np.maximum(norms, bound)
+    scaled: FEATURES = np.empty(X.shape, dtype=np.float32)
+    np.multiply(X, scale[:, None], out=scaled, dtype=np.float64, casting="same_kind")
+    return scaled
+
+
+def to_unit_sphere(X: NDArray[np.floating]) -> FEATURES:
+    """Divide each row of X [n, d] by its own norm; a zero row stays zero, and no row exceeds norm 1 in float64."""
+    return to_unit_ball(X, bound=1e-9)  # shorter than any other row, so each is shortened to 1

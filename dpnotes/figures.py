@@ -1,0 +1,299 @@
+"""One look for every figure and table of the book: chapters set no colours, sizes or fonts.
+
+The published result is always the open marker, ours the filled one; epsilon axes are logarithmic; a band says in the
+legend what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas.io.formats.style import Styler
+
+    from dpnotes.accounting import PrivacyProfile
+
+GAP = "not run yet"
+
+
+def use_style() -> None:
+    """Set the look of all figures that follow in this kernel."""
+    import matplotlib_inline.backend_inline as inline
+    import seaborn as sns
+
+    sns.set_theme(context="notebook", style="whitegrid", palette="colorblind", font_scale=1.0)
+    import matplotlib as mpl
+
+    mpl.rcParams.update(
+        {
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "legend.frameon": False,
+            "lines.linewidth": 2,
+            "savefig.facecolor": "white",
+        }
+    )
+    inline.set_matplotlib_formats("retina")  # type: ignore[no-untyped-call,unused-ignore]
+
+
+def tradeoff(profiles: Mapping[str, PrivacyProfile]) -> Figure:
+    """Trade-off curves: the smallest false-negative rate of any membership test at each false-positive rate.
+
+    Parameters
+    ----------
+    profiles : mapping of str to PrivacyProfile
+        Curves by the name that the legend shows.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    alphas = np.linspace(0, 1, 1001)
+    figure = _figure()
+    axes = figure.subplots()
+    for (name, profile), style in zip(profiles.items(), _line_styles(len(profiles)), strict=True):
+        axes.plot(alphas, profile.tradeoff(alphas), label=name, **style)
+    axes.plot([0, 1], [1, 0], color="0.5", linewidth=1, label="nothing to learn")
+    axes.set(xlabel="false-positive rate", ylabel="smallest false-negative rate", xlim=(0, 1), ylim=(0, 1))
+    axes.legend()
+    return figure
+
+
+def roc(profiles: Mapping[str, PrivacyProfile]) -> Figure:
+    """Largest true-positive rate of any membership test, where it matters: at few false positives, on logarithmic axes.
+
+    Parameters
+    ----------
+    profiles : mapping of str to PrivacyProfile
+        Curves by the name that the legend shows.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    alphas = np.logspace(-6, 0, 601)
+    figure = _figure()
+    axes = figure.subplots()
+    for (name, profile), style in zip(profiles.items(), _line_styles(len(profiles)), strict=True):
+        axes.plot(alphas, 1 - profile.tradeoff(alphas), label=name, **style)
+    axes.plot(alphas, alphas, color="0.5", linewidth=1, label="nothing to learn")
+    axes.set(xscale="log", yscale="log", xlim=(1e-6, 1), ylim=(1e-6, 1.3))
+    axes.set(xlabel="false-positive rate (log)", ylabel="largest true-positive rate (log)")
+    axes.legend(loc="lower right")
+    return figure
+
+
+def privacy_profiles(profiles: Mapping[str, PrivacyProfile], *, epsilons: tuple[float, float] = (1e-3, 10.0)) -> Figure:
+    """Delta against epsilon (logarithmic axis) for several guarantees.
+
+    Parameters
+    ----------
+    profiles : mapping of str to PrivacyProfile
+    epsilons : (float, float)
+        Range of the axis, both positive.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure = _figure()
+    axes = figure.subplots()
+    grid = np.geomspace(*epsilons, 400)
+    for (name, profile), style in zip(profiles.items(), _line_styles(len(profiles)), strict=True):
+        axes.plot(grid, profile.delta(grid), label=name, **style)
+    axes.set(xscale="log", xlabel="epsilon (log)", ylabel="delta", xlim=epsilons, ylim=(0, None))
+    axes.legend()
+    return figure
+
+
+def growth(times: Sequence[int], curves: Mapping[str, Sequence[float]], *, xlabel: str, ylabel: str) -> Figure:
+    """Several quantities that grow with the number of releases, both axes logarithmic.
+
+    Parameters
+    ----------
+    times : sequence of int, >= 1
+    curves : mapping of str to sequence of float
+        One value for each entry of ``times``, by the name that the legend shows; values that are not positive are left
+        out.
+    xlabel, ylabel : str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure = _figure()
+    axes = figure.subplots()
+    for (name, values), style in zip(curves.items(), _line_styles(len(curves)), strict=True):
+        axes.plot(times, np.where(np.asarray(values) > 0, values, np.nan), label=name, **style)
+    axes.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel)
+    axes.legend()
+    return figure
+
+
+def membership(drawn: np.ndarray[Any, np.dtype[np.bool_]], record: int) -> Figure:
+    """Which records stand in which subsample, one record picked out.
+
+    Parameters
+    ----------
+    drawn : ndarray of bool, shape [runs, n]
+    record : int
+        The column to pick out.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    import seaborn as sns
+
+    runs, n = drawn.shape
+    plain, picked = sns.color_palette()[0], sns.color_palette()[3]
+    figure = _figure(6.6, 0.32 * runs + 1.2)
+    axes = figure.subplots()
+    row, column = np.nonzero(drawn)
+    own = column == record
+    axes.scatter(column[~own], row[~own], s=30, color=plain, label="drawn")
+    axes.scatter(column[own], row[own], s=80, color=picked, marker="D", label=f"record {record} drawn: exposed")
+    hidden = np.flatnonzero(~drawn[:, record])
+    axes.scatter(
+        np.full(len(hidden), record),
+        hidden,
+        s=80,
+        facecolors="none",
+        edgecolors=[picked],
+        marker="D",
+        label=f"record {record} not drawn: untouched",
+    )
+    axes.set(xlabel="record", ylabel="run", yticks=range(runs), xlim=(-1, n), ylim=(runs - 0.5, -0.5))
+    axes.grid(visible=False)
+    figure.legend(loc="outside upper center", ncols=3)
+    return figure
+
+
+def reproduction(table: pd.DataFrame, *, x: str, metric: str, xlabel: str, ylabel: str) -> Figure:
+    """Published against reproduced values, the latter with the range over seeds.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As :func:`compare` gives it; rows without ``x`` are left out.
+    x : str
+        Column of the horizontal axis (logarithmic).
+    metric : str
+        What is compared, in the legend's words.
+    xlabel, ylabel : str
+        With unit.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    import seaborn as sns
+
+    figure = _figure()
+    axes = figure.subplots()
+    rows = table.dropna(subset=[x]).sort_values(x)
+    ours = rows.dropna(subset=["reproduced"])
+    color = sns.color_palette()[0]
+    band = np.stack([ours["reproduced"] - ours["low"], ours["high"] - ours["reproduced"]]).astype(float)
+    axes.errorbar(ours[x], ours["reproduced"], yerr=band, fmt="o", color=color, capsize=4, markersize=6, zorder=2)
+    axes.plot([], [], "o", color=color, label=f"{metric}, reproduced: mean and range over seeds")
+    paper = rows.dropna(subset=["published"])
+    if len(paper):
+        axes.plot(
+            paper[x], paper["published"], "s", color="0.25", markerfacecolor="none", markersize=10,
+            markeredgewidth=1.5, label=f"{metric}, published", zorder=3,
+        )  # fmt: skip
+    axes.set(xscale="log", xlabel=xlabel, ylabel=ylabel)
+    axes.legend(loc="lower right")
+    return figure
+
+
+def compare(
+    published: pd.DataFrame, reproduced: pd.DataFrame, *, on: Sequence[str], metric: str = "accuracy"
+) -> pd.DataFrame:
+    """Published and reproduced values side by side: one row for each setting that either of them has.
+
+    Parameters
+    ----------
+    published : DataFrame
+        Columns ``on`` and ``metric``: one row for each setting.
+    reproduced : DataFrame
+        Columns ``on``, ``seed`` and ``metric``: one row for each run; an empty metric is a gap.
+    on : sequence of str
+        Columns that name a setting.
+    metric : str
+
+    Returns
+    -------
+    DataFrame
+        Columns ``on``, published, reproduced (mean over seeds), spread (standard deviation over seeds), low, high,
+        seeds (how many there are), difference (reproduced minus published). A missing side is empty.
+    """
+    if metric not in reproduced:  # nothing has been run
+        reproduced = reproduced.assign(**{metric: np.nan})
+    runs = reproduced.dropna(subset=[metric]).groupby(list(on), dropna=False)[metric]
+    ours = runs.agg(reproduced="mean", spread="std", low="min", high="max", seeds="count").reset_index()
+    merged = published.rename(columns={metric: "published"})[[*on, "published"]].merge(ours, on=list(on), how="outer")
+    merged["seeds"] = merged["seeds"].fillna(0).astype(int)
+    merged["difference"] = merged["reproduced"] - merged["published"]
+    return merged
+
+
+def table(
+    frame: pd.DataFrame,
+    *,
+    caption: str,
+    formats: Mapping[str, str] | None = None,
+    names: Mapping[str, str] | None = None,
+    gaps: Mapping[str, str] | None = None,
+) -> Styler:
+    """A table as the book shows it: no index, a caption, numbers flush right, gaps named as such.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    caption : str
+        Can be read alone.
+    formats : mapping of column to format string, e.g. ``{"delta": "{:.4f}"}``
+    names : mapping of column to heading
+    gaps : mapping of column to the text of an empty cell
+        Other columns show an empty cell empty.
+
+    Returns
+    -------
+    pandas Styler
+    """
+    names, gaps = dict(names or {}), dict(gaps or {})
+    shown = frame.rename(columns=names)
+    style = shown.style.hide(axis="index").set_caption(caption)
+    style = style.set_table_attributes('class="dataframe dpnotes-table"')
+    for column in frame.columns:
+        pattern = (formats or {}).get(column)
+        if pattern is None and pd.api.types.is_float_dtype(frame[column].dtype):
+            pattern = "{:.4g}"
+        style = style.format(pattern, subset=[names.get(column, column)], na_rep=gaps.get(column, ""))
+    for column in shown.columns[[pd.api.types.is_numeric_dtype(frame[c].dtype) for c in frame.columns]]:
+        right: Any = {column: [{"selector": "th, td", "props": [("text-align", "right")]}]}
+        style = style.set_table_styles(right, overwrite=False)
+    return style
+
+
+def _figure(width: float = 6.6, height: float = 4.0) -> Figure:
+    """A figure of that size in inches, outside of pyplot's global state: shown where it is returned, and only there."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _line_styles(count: int) -> list[dict[str, Any]]:
+    """Colour and dash of each curve, so that curves differ without colour, too."""
+    import seaborn as sns
+
+    colors = sns.color_palette("colorblind", count)
+    dashes = ["-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (3, 1))]
+    return [{"color": colors[i], "linestyle": dashes[i % len(dashes)]} for i in range(count)]

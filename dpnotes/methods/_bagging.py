@@ -1,0 +1,183 @@
+"""Bagging with its exact privacy profile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.dummy import DummyClassifier
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+
+from dpnotes import accounting
+from dpnotes.mechanisms import draw_subsets, vote_counts
+
+
+class Bagging(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Majority vote of models that are each trained on a random subsample, with the exact guarantee of releasing them.
+
+    The guarantee holds for any base learner and says little: a record that is drawn may be published whole. See the
+    bagging chapter, and ``profile_`` after fitting.
+
+    Parameters
+    ----------
+    subsample : int, >= 1
+        Records drawn for each model. It decides the guarantee, so it has no default; a share of the data set would let
+        the size of the data set into the release, and is not offered.
+    estimator : object, optional
+        The base learner: a scikit-learn classifier, or one that fits many models in one call (it has ``fit_many``, as
+        :class:`dpnotes.learners.NetworkClassifier`). Default: a decision tree.
+    n_models : int, >= 1
+    replace : bool
+        Draw with or without replacement within a subsample.
+    scheme : {"independent", "split"}
+        Draw each subsample anew, or all at once and deal out; see :func:`dpnotes.accounting.bagging`.
+    classes : sequence, optional
+        All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
+        is about all of the fitted estimator except ``classes_``.
+    n_jobs : int or None
+        joblib workers for scikit-learn base learners.
+    random_state : int, RandomState instance or None
+        The draw and the base learners' own randomness. The guarantee needs it secret: keep None, or a seed that nobody
+        else knows, outside of experiments.
+
+    Attributes
+    ----------
+    profile_ : dpnotes.accounting.PrivacyProfile
+        Add-remove guarantee of releasing all models; predictions follow from them.
+    classes_ : ndarray, shape [n_classes]
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = Bagging(subsample=100, n_models=5, random_state=0).fit(X, y)
+    >>> round(model.profile_.advantage, 4)
+    0.2429
+    """
+
+    def __init__(
+        self,
+        *,
+        subsample: int,
+        estimator: Any = None,
+        n_models: int = 1,
+        replace: bool = True,
+        scheme: str = "independent",
+        classes: Sequence[Any] | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.subsample = subsample
+        self.estimator = estimator
+        self.n_models = n_models
+        self.replace = replace
+        self.scheme = scheme
+        self.classes = classes
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Bagging:
+        """Draw the subsamples and train one model on each.
+
+        Parameters
+        ----------
+        X : array_like of float, shape [n, d], finite
+        y : array_like, shape [n]
+
+        Returns
+        -------
+        Bagging
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If X and y differ in length, X is not finite, a label is not among ``classes``, or the subsamples are
+            impossible (see :func:`dpnotes.accounting.bagging`).
+        """
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        profile = accounting.bagging(
+            n=len(X), subsample=self.subsample, n_models=self.n_models, replace=self.replace, scheme=self.scheme
+        )
+        self.classes_, codes = self._encode(y)
+        draw_seed, learn_seed = (int(s) for s in check_random_state(self.random_state).randint(2**31, size=2))
+        subsets = draw_subsets(
+            len(X),
+            subsample=self.subsample,
+            n_models=self.n_models,
+            replace=self.replace,
+            scheme=self.scheme,
+            seed=draw_seed,
+        )
+        learner = DecisionTreeClassifier() if self.estimator is None else self.estimator
+        if not hasattr(learner, "fit_many"):
+            learner = _OneByOne(learner, self.n_jobs)
+        self._models = learner.fit_many(X, codes, subsets, n_classes=len(self.classes_), seed=learn_seed)
+        self.profile_ = profile
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Share of the models that vote for each class, shape [n, n_classes]."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return vote_counts(self._models.votes(X), len(self.classes_)) / self.n_models
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Label with the most votes, shape [n]; among equals the first in ``classes_``."""
+        shares = self.predict_proba(X)
+        return np.asarray(self.classes_[shares.argmax(axis=1)])
+
+    def _encode(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Sorted classes, and the code of each label among them."""
+        if self.classes is None:
+            classes, codes = np.unique(y, return_inverse=True)
+            return classes, codes
+        classes = np.unique(np.asarray(self.classes))
+        unknown = np.setdiff1d(y, classes)
+        if len(unknown):
+            raise ValueError(f"y holds labels that are not among classes: {', '.join(map(repr, unknown.tolist()))}")
+        return classes, np.searchsorted(classes, y)
+
+
+class _OneByOne:
+    """Fits clones of a scikit-learn classifier; a subsample of one class gets a model that always votes for it."""
+
+    def __init__(self, estimator: Any, n_jobs: int | None) -> None:
+        self._estimator = estimator
+        self._n_jobs = n_jobs
+
+    def fit_many(
+        self,
+        X: NDArray[np.floating],
+        codes: NDArray[np.int64],
+        subsets: NDArray[np.int64],
+        *,
+        n_classes: int,
+        seed: int,
+    ) -> _Voters:
+        seeds = np.random.SeedSequence(seed).generate_state(len(subsets)) // 2  # scikit-learn's seeds are below 2^31
+        fits = (delayed(self._fit)(X[rows], codes[rows], int(s)) for rows, s in zip(subsets, seeds, strict=True))
+        return _Voters(list(Parallel(n_jobs=self._n_jobs)(fits)))
+
+    def _fit(self, X: NDArray[np.floating], codes: NDArray[np.int64], seed: int) -> Any:
+        if (codes == codes[0]).all():
+            return DummyClassifier(strategy="most_frequent").fit(X, codes)
+        model = clone(self._estimator)
+        random = {name: seed for name in model.get_params() if name.rpartition("__")[2] == "random_state"}
+        return model.set_params(**random).fit(X, codes)
+
+
+class _Voters:
+    def __init__(self, models: list[Any]) -> None:
+        self._models = models
+
+    def votes(self, X: NDArray[np.floating]) -> NDArray[np.int64]:
+        return np.stack([model.predict(X) for model in self._models])

@@ -1,0 +1,114 @@
+"""Plain scalars: which ones are taken, how they stand in a CSV cell, and what makes two parameter sets the same row."""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import numpy as np
+
+Scalar: TypeAlias = str | int | float | bool | None
+
+LONGEST = 1000  # characters in a cell: a metric is no document, and CSV readers have their limits
+
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
+_WORDS: dict[str, Scalar] = {"None": None, "True": True, "False": False}
+
+
+def plain(value: object, label: str) -> Scalar:
+    """Give ``value`` as a Python scalar; numpy scalars become the Python scalar of the same value.
+
+    Raises
+    ------
+    TypeError
+        If the value is not a str, int, float, bool or None; ``label`` names it in the message.
+    ValueError
+        If it is a str that UTF-8 cannot hold, or longer than `LONGEST` when written.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool):
+        return value
+    scalar: Scalar
+    if isinstance(value, str):
+        scalar = str.__str__(value)  # of a subclass (an enumeration, say) the plain text
+    elif isinstance(value, int):
+        scalar = int(value)
+    elif isinstance(value, float):
+        scalar = float(value)
+    else:
+        raise TypeError(f"{label} must be a plain scalar (str, int, float, bool or None), got {value!r}")
+    if len(str(scalar)) > LONGEST:
+        raise ValueError(f"{label} must be at most {LONGEST} characters long, got {len(str(scalar))}")
+    if isinstance(scalar, str) and not _is_utf8(scalar):
+        raise ValueError(f"{label} must be text that UTF-8 can hold, got {scalar!r}")
+    return scalar
+
+
+def to_text(value: Scalar) -> str:
+    """Write a scalar as the text of a cell; `from_text` gives back the same value of the same type.
+
+    Text that could be taken for something else ("1", "True", "", a line break) is written as a JSON string in double
+    quotes, so that a cell alone says what it holds.
+    """
+    if isinstance(value, str):
+        ambiguous = value[:1] in ("", '"') or value != value.strip() or not value.isprintable()
+        return json.dumps(value) if ambiguous or from_text(value) != value else value
+    return str(value)
+
+
+def from_text(text: str) -> Scalar:
+    """Read the text of a cell; the inverse of `to_text`. An empty cell is None.
+
+    Raises
+    ------
+    ValueError
+        If the text starts with a double quote, but is no JSON string.
+    """
+    if text == "" or text in _WORDS:
+        return _WORDS.get(text)
+    if text.startswith('"'):
+        value = json.loads(text)
+        if not isinstance(value, str):
+            raise ValueError(f"not a JSON string: {text}")
+        return value
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return number if repr(number) == text else text
+
+
+def row_key(experiment: str, parameters: Mapping[str, Scalar]) -> str:
+    """Twelve hexadecimal digits that stand for an experiment's name and its parameters, in whatever order.
+
+    Numbers of equal value are the same parameter (1 and 1.0, 0.0 and -0.0); True, 1 and "1" are three.
+    """
+    canonical = {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in parameters.items()
+    }
+    return digest([experiment, canonical], 12)
+
+
+def digest(content: object, length: int) -> str:
+    """Return the first ``length`` hexadecimal digits of the SHA-256 of the content's canonical JSON."""
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:length]
+
+
+def is_missing(value: Scalar) -> bool:
+    """Tell whether a metric is None or not a number: both are an empty cell."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,227 @@
+"""Audits: known values, coverage counted exactly, and mechanisms whose guarantee is known."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import optimize, stats
+
+from dpnotes.accounting import bagging, gaussian
+from dpnotes.accounting._audit import (
+    audit_delta,
+    audit_epsilon,
+    audit_mu,
+    clopper_pearson,
+    one_run_audit,
+    one_run_p_value,
+)
+
+
+def counts(true_positives, false_positives, runs=1000):
+    return {
+        "true_positives": true_positives,
+        "positives": runs,
+        "false_positives": false_positives,
+        "negatives": runs,
+    }
+
+
+@pytest.mark.parametrize(
+    ("successes", "low", "high"),
+    [
+        (0, 0.0, 0.003682083896865671),
+        (500, 0.468549172971792, 0.531450827028208),
+        (950, 0.9346095120845064, 0.9626646023953382),
+    ],
+)
+def test_interval_known_values(successes, low, high):
+    assert clopper_pearson(successes, 1000) == pytest.approx((low, high), rel=1e-13)
+
+
+@given(trials=st.integers(1, 3000), share=st.floats(0, 1), confidence=st.floats(0.01, 0.999))
+def test_interval_equals_a_second_library(trials, share, confidence):
+    successes = round(share * trials)
+    ours = clopper_pearson(successes, trials, confidence=confidence)
+    theirs = stats.binomtest(successes, trials).proportion_ci(confidence, method="exact")
+    assert ours == pytest.approx((theirs.low, theirs.high), rel=1e-8, abs=1e-10)
+    mirrored = clopper_pearson(trials - successes, trials, confidence=confidence)
+    assert ours == pytest.approx((1 - mirrored.high, 1 - mirrored.low), abs=1e-12)
+
+
+@pytest.mark.parametrize("p", [0.001, 0.1, 0.5, 0.93])
+def test_interval_covers(p):
+    """Chance of covering p, summed over all outcomes of 60 trials."""
+    limits = [clopper_pearson(successes, 60, confidence=0.9) for successes in range(61)]
+    covered = [low <= p <= high for low, high in limits]
+    assert stats.binom.pmf(np.arange(61), 60, p)[covered].sum() >= 0.9
+
+
+def test_epsilon_and_mu_known_values():
+    assert audit_epsilon(**counts(950, 0), delta=1e-5) == pytest.approx(5.536639239978997, rel=1e-13)
+    assert audit_mu(**counts(950, 0)) == pytest.approx(4.190940608537394, rel=1e-13)
+    assert audit_epsilon(**counts(700, 300), delta=1e-5) == pytest.approx(0.7106058951036008, rel=1e-12)
+    assert audit_mu(**counts(700, 300)) == pytest.approx(0.8828002343881899, rel=1e-12)
+
+
+@given(data=st.data(), runs=st.integers(1, 500))
+def test_audits_agree_with_one_another(data, runs):
+    """Epsilon is where delta(epsilon) falls to delta; a test and its mirror image prove the same."""
+    hits, alarms = data.draw(st.integers(0, runs)), data.draw(st.integers(0, runs))
+    delta = data.draw(st.floats(0, 1))
+    epsilon = audit_epsilon(**counts(hits, alarms, runs), delta=delta)
+    if epsilon > 0:
+        assert audit_delta(**counts(hits, alarms, runs), epsilon=epsilon) == pytest.approx(delta, abs=1e-9)
+    else:
+        assert audit_delta(**counts(hits, alarms, runs), epsilon=0.0) <= delta + 1e-12
+    mirror = counts(runs - alarms, runs - hits, runs)
+    assert audit_epsilon(**mirror, delta=delta) == pytest.approx(epsilon, abs=1e-9)
+    assert audit_mu(**mirror) == pytest.approx(audit_mu(**counts(hits, alarms, runs)), abs=1e-9)
+
+
+@pytest.mark.parametrize("hits", [0, 1, 1000])
+@pytest.mark.parametrize("alarms", [0, 999, 1000])
+def test_extreme_counts_are_never_nan(hits, alarms):
+    values = [
+        audit_epsilon(**counts(hits, alarms), delta=0.0),
+        audit_mu(**counts(hits, alarms)),
+        *audit_delta(**counts(hits, alarms), epsilon=[0.0, 1.0, 1e6]),
+    ]
+    assert np.isfinite(values).all()
+    assert min(values) >= 0
+
+
+def test_gaussian_noise_is_audited_below_its_guarantee_and_half_of_it_above():
+    """The best test with expected counts: the bound must hold, and notice when the noise is half the stated one."""
+    profile, runs, delta = gaussian(sigma=1.0), 100_000, 1e-5
+    alphas = np.geomspace(1e-3, 0.4, 50)
+
+    def bounds(mu):
+        hits = np.round(runs * stats.norm.sf(stats.norm.isf(alphas) - mu)).astype(int)
+        alarms = np.round(runs * alphas).astype(int)
+        tests = [counts(int(hit), int(alarm), runs) for hit, alarm in zip(hits, alarms, strict=True)]
+        return (
+            max(audit_epsilon(**test, delta=delta) for test in tests),
+            max(audit_mu(**test) for test in tests),
+            max(audit_delta(**test, epsilon=1.0) for test in tests),
+        )
+
+    epsilon, mu, at_one = bounds(1.0)
+    assert epsilon < profile.epsilon(delta)
+    assert 0.97 < mu < 1.0
+    assert 0.9 * profile.delta(1.0) < at_one < profile.delta(1.0)
+    epsilon, mu, at_one = bounds(2.0)
+    assert epsilon > profile.epsilon(delta)
+    assert mu > 1.9
+    assert at_one > profile.delta(1.0)
+
+
+def test_bagging_is_audited_by_its_delta():
+    """The record shows with probability pi and never by mistake: epsilon grows with the runs, delta tends to pi."""
+    pi = bagging(n=100, subsample=20).advantage
+    epsilons, deltas = [], []
+    for runs in [10**3, 10**4, 10**6]:
+        test = counts(round(pi * runs), 0, runs)
+        epsilons.append(audit_epsilon(**test, delta=1e-5))
+        deltas.append(audit_delta(**test, epsilon=1.0))
+        assert audit_epsilon(**test, delta=pi) == 0.0
+    assert np.diff(epsilons).min() > 1
+    assert deltas == sorted(deltas)
+    assert 0.995 * pi < deltas[-1] < pi
+
+
+@pytest.mark.parametrize(
+    ("examples", "guesses", "correct", "delta", "epsilon"),
+    [
+        (1000, 1000, 700, 1e-5, 0.7317404494),
+        (1000, 100, 95, 1e-5, 2.1651758),
+        (1000, 1000, 550, 1e-5, 0.09398809306),
+        (1000, 1000, 510, 1e-5, 0.0),
+        (100_000, 1500, 1429, 1e-5, 2.668754494),
+        (1000, 50, 50, 1e-5, 2.756219484),
+        (1000, 50, 50, 1e-3, 0.0),
+        (1000, 50, 50, 0.1, 0.0),
+        (100, 100, 75, 0.0, 0.7022139310),  # this and the next: 0.702, 0.699, 0.673, 2.675 in the paper
+        (100, 100, 75, 1e-4, 0.6994668132),
+        (1000, 100, 75, 1e-4, 0.6729846641),
+        (100_000, 1510, 1439, 1e-5, 2.675851008),
+    ],
+)
+def test_one_run_known_values(examples, guesses, correct, delta, epsilon):
+    found = one_run_audit(examples=examples, guesses=guesses, correct=correct, delta=delta)
+    assert found == pytest.approx(epsilon, rel=5e-10)
+    if found > 0:  # the p-value crosses the level there
+        run = {"examples": examples, "guesses": guesses, "correct": correct, "delta": delta}
+        assert one_run_p_value(**run, epsilon=found) < 0.05 + 1e-15 <= one_run_p_value(**run, epsilon=found + 1e-9)
+
+
+def test_one_run_p_value_known_values():
+    run = {"examples": 1000, "guesses": 100, "correct": 95}
+    assert one_run_p_value(**run, epsilon=2.0, delta=1e-5) == pytest.approx(0.01782463464, rel=1e-9)
+    run = {"examples": 100, "guesses": 100, "correct": 75}
+    assert one_run_p_value(**run, epsilon=math.log(3), delta=0.0) == pytest.approx(0.5534708238, rel=1e-9)
+
+
+def test_one_run_p_value_equals_the_plain_sum():
+    q = math.exp(0.7) / (1 + math.exp(0.7))
+    mass = [math.comb(12, k) * q**k * (1 - q) ** (12 - k) for k in range(13)]
+    slack = max(sum(mass[9 - i : 9]) / i for i in range(1, 10))
+    plain = sum(mass[9:]) + 2 * 20 * 1e-3 * slack
+    found = one_run_p_value(examples=20, guesses=12, correct=9, epsilon=0.7, delta=1e-3)
+    assert found == pytest.approx(plain, rel=1e-12)
+
+
+def test_one_run_without_delta_is_a_binomial_test():
+    level = optimize.brentq(lambda q: stats.binom.sf(79, 100, q) - 0.05, 0.5, 0.9)
+    found = one_run_audit(examples=100, guesses=100, correct=80, delta=0.0)
+    assert found == pytest.approx(math.log(level / (1 - level)), abs=1e-9)
+
+
+@given(guesses=st.integers(1, 200), share=st.floats(0, 1), delta=st.floats(1e-9, 1e-2))
+def test_one_run_is_monotone(guesses, share, delta):
+    correct = int(share * (guesses - 1))
+    run = {"examples": 300, "guesses": guesses}
+    more = one_run_audit(**run, correct=correct + 1, delta=delta)
+    assert one_run_audit(**run, correct=correct, delta=delta) <= more + 1e-9
+    assert one_run_audit(**run, correct=correct + 1, delta=delta / 2) >= more - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: clopper_pearson(-1, 10), ValueError, "successes must be >= 0 and <= trials=10, got successes=-1"),
+        (lambda: clopper_pearson(11, 10), ValueError, "successes must be >= 0 and <= trials=10, got successes=11"),
+        (lambda: clopper_pearson(1.5, 10), TypeError, "successes must be an integer >= 0, got successes=1.5"),
+        (lambda: clopper_pearson(True, 10), TypeError, "successes must be an integer"),
+        (lambda: clopper_pearson(0, 0), ValueError, "trials must be >= 1"),
+        (lambda: clopper_pearson(1, 10, confidence=1.0), ValueError, "confidence must be < 1, got confidence=1.0"),
+        (lambda: clopper_pearson(1, 10, confidence=0.0), ValueError, "confidence must be > 0"),
+        (
+            lambda: audit_epsilon(**counts(1001, 0), delta=0.0),
+            ValueError,
+            "true_positives must be >= 0 and <= positives",
+        ),
+        (lambda: audit_epsilon(**counts(1, -2), delta=0.0), ValueError, "false_positives must be >= 0"),
+        (lambda: audit_epsilon(**counts(1, 2), delta=1.5), ValueError, "delta must be >= 0 and <= 1, got delta=1.5"),
+        (lambda: audit_delta(**counts(1, 2), epsilon=np.nan), ValueError, "epsilon must be >= 0"),
+        (
+            lambda: one_run_audit(examples=10, guesses=11, correct=1, delta=0.0),
+            ValueError,
+            "guesses must be >= 0 and <= examples=10, got guesses=11",
+        ),
+        (
+            lambda: one_run_audit(examples=10, guesses=5, correct=6, delta=0.0),
+            ValueError,
+            "correct must be >= 0 and <=",
+        ),
+        (
+            lambda: one_run_p_value(examples=10, guesses=5, correct=5, delta=0.0, epsilon=-1.0),
+            ValueError,
+            "epsilon must be >= 0, got epsilon=-1.0",
+        ),
+    ],
+)
+def test_bad_input_is_named(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

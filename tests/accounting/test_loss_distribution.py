@@ -1,0 +1,270 @@
+"""Loss distributions, amplification by sampling and composition of unlike parts, each by another road."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from dpnotes.accounting import approximate, bagging, gaussian, laplace, pure
+from dpnotes.accounting._kinds import GaussianRelease, SampleRelease
+from dpnotes.accounting._loss_distribution import LossDistribution, compose, distribution_of, subsampled
+from dpnotes.accounting._renyi import RenyiRelease
+
+BAGGING = bagging(n=100, subsample=10)
+EPSILONS = np.array([0.0, 0.1, 0.5, 1.0, 3.0])
+ABOUT = {"mechanism": "test", "parameters": {}, "adjacency": "add-remove", "source": "none"}
+
+
+def as_distribution(profile, interval=1e-4):
+    return LossDistribution(distribution_of(profile, interval), **ABOUT)
+
+
+def zcdp(rho, status="proved"):
+    return RenyiRelease(lambda alpha: rho * alpha, **ABOUT, status=status)
+
+
+def test_importing_the_package_stays_cheap():
+    code = (
+        "import sys, dpnotes.accounting._loss_distribution, dpnotes.accounting._dp_sgd;"
+        "assert not {'torch', 'pandas', 'sklearn', 'dp_accounting'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_directions_of_the_library():
+    """dp_accounting's first half is ours "remove": seen on its own sampled Gaussian, against quadrature."""
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    rate, epsilon = 0.3, 0.2
+    ours = LossDistribution(pld.from_gaussian_mechanism(1.0, sampling_prob=rate), **ABOUT)
+
+    def with_record(x):
+        return (1 - rate) * stats.norm.pdf(x) + rate * stats.norm.pdf(x - 1)
+
+    def excess(x, one, other):
+        return max(0.0, one(x) - np.exp(epsilon) * other(x))
+
+    crossing = 0.5 + np.log1p(np.expm1(epsilon) / rate)  # of with/without = e^epsilon
+    remove, _ = integrate.quad(excess, crossing, 12, args=(with_record, stats.norm.pdf))
+    crossing = 0.5 + np.log((np.exp(-epsilon) - 1 + rate) / rate)
+    add, _ = integrate.quad(excess, -12, crossing, args=(stats.norm.pdf, with_record))
+    assert remove > 2 * add  # the test can tell them apart
+    assert ours.delta(epsilon, direction="remove") == pytest.approx(remove, rel=1e-6)
+    assert ours.delta(epsilon, direction="add") == pytest.approx(add, rel=1e-6)
+    base = subsampled(gaussian(sigma=1.0), sample_rate=rate)
+    assert base.delta(epsilon, direction="remove") == pytest.approx(remove, rel=1e-9)
+    assert base.delta(epsilon, direction="add") == pytest.approx(add, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        gaussian(sigma=1.0),
+        gaussian(sigma=0.2),
+        BAGGING,
+        bagging(n=100, subsample=10, adjacency="replace-one"),
+        approximate(0.37, 1e-3),
+        pure(0.3).compose(5),
+    ],
+    ids=lambda profile: profile.mechanism,
+)
+@pytest.mark.parametrize("direction", ["remove", "add"])
+def test_rounding_is_small_and_to_the_private_side(profile, direction):
+    exact = profile.delta(EPSILONS, direction=direction)
+    rounded = as_distribution(profile).delta(EPSILONS, direction=direction)
+    assert (rounded >= exact * (1 - 1e-9) - 1e-15).all()
+    np.testing.assert_allclose(rounded, exact, rtol=2e-4, atol=2e-7)  # a grid of 1e-4
+
+
+def test_curves_of_a_loss_distribution():
+    exact, ours = gaussian(sigma=1.0), as_distribution(gaussian(sigma=1.0))
+    deltas = np.array([1e-300, 1e-12, 1e-5, 0.01, 0.3, 0.99, 1.0])
+    found = ours.epsilon(deltas)
+    assert found[0] == np.inf  # what the grid cannot certify
+    np.testing.assert_allclose(found[1:], exact.epsilon(deltas[1:]), atol=1e-3)
+    assert (ours.delta(found[1:]) <= deltas[1:]).all()
+    assert ours.delta(np.inf) <= 1e-15
+    alphas = np.concatenate([[0.0, 1e-9, 1e-4], np.linspace(0.01, 1, 60)])
+    curve = ours.tradeoff(alphas)
+    assert (curve <= exact.tradeoff(alphas) + 1e-12).all()  # the adversary may only look better
+    np.testing.assert_allclose(curve, exact.tradeoff(alphas), atol=1e-6)
+    json.dumps(ours.to_dict())
+
+
+@pytest.mark.parametrize("times", [2, 10, 1000])
+def test_self_composition_is_that_of_gaussian_noise(times):
+    exact = gaussian(sigma=10.0).compose(times)
+    ours = as_distribution(gaussian(sigma=10.0)).compose(times)
+    assert (ours.delta(EPSILONS) >= exact.delta(EPSILONS) * (1 - 1e-9)).all()
+    np.testing.assert_allclose(ours.delta(EPSILONS), exact.delta(EPSILONS), rtol=1e-3, atol=1e-12)
+
+
+def test_self_composition_of_samples_counts_the_misses():
+    ours = as_distribution(BAGGING).compose(30)
+    for direction in ("remove", "add"):
+        exact = BAGGING.compose(30).delta(EPSILONS, direction=direction)
+        np.testing.assert_allclose(ours.delta(EPSILONS, direction=direction), exact, rtol=1e-6, atol=1e-7)
+
+
+# Amplification
+
+
+def test_amplification_known_values():
+    for rate, epsilon, delta, amplified in [
+        (0.1, 1.0, 1e-5, 0.15856507874),
+        (0.01, 5.0, 1e-6, 0.905889462138),
+        (0.2, 0.5, 0.0, 0.121991283339),
+    ]:
+        profile = subsampled(approximate(epsilon, delta), sample_rate=rate)
+        assert profile.epsilon(rate * delta * (1 + 1e-12) + 1e-13) == pytest.approx(amplified, rel=1e-11)
+    profile = subsampled(gaussian(sigma=1.0), sample_rate=0.1)
+    vectors = [0.01847193069, 0.005631349533, 0.00203253692]
+    np.testing.assert_allclose(profile.delta([0.1, 0.3, 0.5], direction="remove"), vectors, rtol=1e-9)
+    assert (profile.delta([0.1, 0.3, 0.5], direction="add") < vectors).all()
+
+
+def test_sampling_everything_or_nothing():
+    base = gaussian(sigma=1.0)
+    assert subsampled(base, sample_rate=1.0) is base
+    nothing = subsampled(base, sample_rate=0.0)
+    assert nothing.advantage == 0
+    assert nothing.epsilon(0.0) == 0
+    nearly = subsampled(base, sample_rate=1 - 1e-12)
+    np.testing.assert_allclose(nearly.delta(EPSILONS), base.delta(EPSILONS), rtol=1e-9)
+
+
+def test_sampling_a_sample_multiplies_the_probabilities():
+    """Publishing a sample of a sample: both directions, by the other formula."""
+    twice = subsampled(BAGGING, sample_rate=0.2)
+    plain = SampleRelease(0.2 * BAGGING.advantage, both=False, **ABOUT)
+    for direction in ("remove", "add"):
+        np.testing.assert_allclose(
+            twice.delta(EPSILONS, direction=direction), plain.delta(EPSILONS, direction=direction), rtol=1e-12
+        )
+
+
+def test_composed_subsampling_equals_the_sampled_gaussian_of_the_library():
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    ours = subsampled(gaussian(sigma=1.0), sample_rate=0.1).compose(20)
+    theirs = pld.from_gaussian_mechanism(1.0, sampling_prob=0.1).self_compose(20)
+    np.testing.assert_allclose(ours.delta(EPSILONS), theirs.get_delta_for_epsilon(EPSILONS), rtol=1e-6)
+
+
+@given(
+    rate=st.floats(1e-6, 1.0, exclude_max=True),
+    epsilon=st.floats(1e-8, 1e3),
+    mu=st.floats(0.01, 30),
+    delta=st.floats(1e-300, 0.99),
+)
+@settings(max_examples=60, deadline=None)
+def test_subsampling_never_harms_and_is_never_nan(rate, epsilon, mu, delta):
+    base = gaussian(sigma=1 / mu)
+    profile = subsampled(base, sample_rate=rate)
+    assert 0 <= profile.delta(epsilon) <= base.delta(epsilon) * (1 + 1e-9)
+    assert profile.delta(epsilon) <= rate
+    found = profile.epsilon(delta)
+    assert found >= 0
+    assert profile.delta(found) <= delta
+    assert 0 <= profile.tradeoff(delta) <= 1 - delta + 1e-12
+
+
+# Composition of unlike parts
+
+
+def test_composing_like_kinds_is_exact():
+    both = compose(gaussian(sigma=3.0), gaussian(sigma=4.0))
+    assert isinstance(both, GaussianRelease)
+    np.testing.assert_allclose(both.delta(EPSILONS), gaussian(sigma=2.4).delta(EPSILONS), rtol=1e-12)
+    samples = compose(BAGGING, bagging(n=100, subsample=20), BAGGING)
+    assert samples.advantage == pytest.approx(bagging(n=100, subsample=40).advantage, rel=1e-12)
+    renyi = compose(zcdp(0.1), gaussian(sigma=1.0), zcdp(0.2))
+    assert renyi.epsilon(1e-5) == pytest.approx(zcdp(0.8).epsilon(1e-5), rel=1e-12)
+    certain = compose(bagging(n=1, subsample=1), BAGGING)
+    assert certain.advantage == 1.0
+
+
+@pytest.mark.parametrize("sigma", [1.0, 3.0])
+def test_gaussian_noise_with_a_published_sample(sigma):
+    """By hand: the record is shown with probability pi; else the noise decides, the loss shifted by log(1 - pi)."""
+    pi = BAGGING.advantage
+    noise = gaussian(sigma=sigma)
+    profile = compose(noise, BAGGING)
+    epsilons = EPSILONS[2:]
+    exact = pi + (1 - pi) * noise.delta(epsilons - np.log1p(-pi))
+    ours = profile.delta(epsilons, direction="remove")
+    assert (ours >= exact * (1 - 1e-9)).all()
+    np.testing.assert_allclose(ours, exact, rtol=1e-5)
+    exact = noise.delta(epsilons + np.log1p(-pi), direction="add")
+    np.testing.assert_allclose(profile.delta(epsilons, direction="add"), exact, rtol=1e-5, atol=1e-14)
+
+
+def test_unlike_parts_in_any_order():
+    parts = [gaussian(sigma=2.0), approximate(0.3, 1e-4), BAGGING, subsampled(gaussian(sigma=1.0), sample_rate=0.1)]
+    one = compose(*parts).delta(EPSILONS)
+    np.testing.assert_allclose(compose(*parts[::-1]).delta(EPSILONS), one, rtol=1e-9)
+    assert (one >= compose(*parts[:3]).delta(EPSILONS) - 1e-12).all()  # more releases tell more
+
+
+def test_what_is_known_of_the_whole():
+    weak = zcdp(0.1, status="assumption")
+    both = compose(zcdp(0.1), weak)
+    assert both.status == "assumption"
+    mixed = compose(gaussian(sigma=1.0), BAGGING)
+    assert "Balle" in mixed.source
+    assert "Liu" in mixed.source
+    json.dumps(mixed.to_dict())
+    assert "compose" in repr(mixed)
+
+
+def test_composition_refuses_with_the_reason():
+    with pytest.raises(ValueError, match=r"adjacency must be the same.*add-remove and replace-one"):
+        compose(gaussian(sigma=1.0), gaussian(sigma=1.0, adjacency="replace-one"))
+    with pytest.raises(ValueError, match=r"profile 2 \(bagging\) has no Renyi curve"):
+        compose(zcdp(0.1), BAGGING)
+    with pytest.raises(TypeError, match="profile 2 must be a PrivacyProfile, got 3"):
+        compose(BAGGING, 3)
+    with pytest.raises(ValueError, match=r"interval must be > 0, got interval=0\.0"):
+        compose(gaussian(sigma=1.0), BAGGING, interval=0.0)
+    with pytest.raises(ValueError, match="interval must be >= "):
+        compose(gaussian(sigma=1e-3), BAGGING)
+    coarse = as_distribution(gaussian(sigma=1.0), 1e-3)
+    with pytest.raises(ValueError, match="interval must be that of the loss distributions"):
+        compose(coarse, as_distribution(gaussian(sigma=1.0)))
+    assert compose(coarse, BAGGING).advantage > BAGGING.advantage  # takes the interval that is there
+    with pytest.raises(TypeError, match="times must be an integer"):
+        coarse.compose(1.5)
+    with pytest.raises(ValueError, match="times must be >= 1"):
+        subsampled(gaussian(sigma=1.0), sample_rate=0.5).compose(0)
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.1, np.nan])
+def test_subsampling_refuses_with_the_reason(rate):
+    with pytest.raises(ValueError, match=r"sample_rate must be >= 0 and <= 1, got sample_rate="):
+        subsampled(gaussian(sigma=1.0), sample_rate=rate)
+    with pytest.raises(ValueError, match="adjacency='add-remove'"):
+        subsampled(gaussian(sigma=1.0, adjacency="replace-one"), sample_rate=0.5)
+
+
+def test_laplace_composes_by_its_loss_distribution():
+    """Two releases against the double sum over quantiles of both; no more than the bound without the distribution."""
+    once = laplace(scale=2.0)
+    twice = compose(once, once)
+    x = stats.laplace(scale=2.0).ppf((np.arange(3000) + 0.5) / 3000)  # output without the record
+    loss = (np.abs(x - 1) - np.abs(x)) / 2  # without against with
+    total = loss[:, None] + loss
+    for epsilon in (0.0, 0.3, 0.7):
+        brute = np.maximum(0.0, -np.expm1(epsilon - total)).mean()
+        assert twice.delta(epsilon) == pytest.approx(brute, abs=2e-4)  # steps of the quantiles and of the grid
+        assert once.delta(epsilon) <= twice.delta(epsilon) <= once.compose(2).delta(epsilon) + 1e-9
+    assert twice.delta(1.0) <= 1e-9  # pure at the sum
+
+
+def test_laplace_and_gaussian_compose():
+    together = compose(laplace(scale=20.0), gaussian(sigma=5.0))
+    assert gaussian(sigma=5.0).epsilon(1e-5) < together.epsilon(1e-5) < gaussian(sigma=5.0).epsilon(1e-5) + 0.05

@@ -1,0 +1,56 @@
+"""Chapters as a reader re-executes them: by papermill alone, and by the command line."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from dpnotes import chapters
+
+CHAPTERS = chapters.all_chapters()
+# On a machine that only computes, there is no Jupyter Book: neither the command line nor a kernel may need it.
+WITHOUT_BOOK = (
+    "import sys; sys.modules.update(dict.fromkeys(['jupyter_book', 'myst_nb', 'sphinx']));"
+    "from dpnotes.cli import main; main()"
+)
+
+
+def execute(command, repository, runs):
+    environment = {**os.environ, "PYTHONPATH": str(repository), "DPNOTES_RUNS": str(runs)}
+    start = time.perf_counter()
+    done = subprocess.run([sys.executable, *command], cwd=repository, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return time.perf_counter() - start
+
+
+def quick(chapter):
+    return ["-p", "scale", "quick"] if "scale" in chapter.parameters else []
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
+def test_a_chapter_runs_at_quick_scale(chapter, repository, tmp_path):
+    seconds = execute(
+        ["-c", WITHOUT_BOOK, "run", chapter.name, *quick(chapter), "--out", str(tmp_path)], repository, tmp_path
+    )
+    notebook = json.loads((tmp_path / f"{chapter.name}.ipynb").read_text())
+    assert notebook["metadata"]["dpnotes"]["parameters"] == dict([quick(chapter)[1:]] if quick(chapter) else [])
+    streams = [o for cell in notebook["cells"] for o in cell.get("outputs", []) if o.get("name") == "stderr"]
+    assert streams == []  # no warnings, no progress bars left behind
+    assert seconds < 60 * slowness()
+
+
+def test_plain_papermill_runs_the_bagging_chapter(repository, tmp_path):
+    """Rows that are run go to the folder of runs; the published ones are not touched."""
+    output = tmp_path / "out.ipynb"
+    arguments = ["book/bagging.ipynb", str(output), "-p", "scale", "quick", "-p", "seeds", "1", "--no-progress-bar"]
+    execute(["-m", "papermill", *arguments], repository, tmp_path / "runs")
+    assert json.loads(output.read_text())["metadata"]["papermill"]["exception"] is None
+    assert (tmp_path / "runs" / "bagging_table2a.csv").is_file()
+
+
+def slowness():
+    """How many times more time to grant here: the promise of a minute is for two cores that have nothing else to do."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1), 2 / (os.cpu_count() or 1))

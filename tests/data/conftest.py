@@ -1,0 +1,77 @@
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpnotes import data
+from dpnotes.data import _images
+from dpnotes.data._catalogue import SOURCES
+from dpnotes.data._source import sha256
+
+HERE = data.data_folder()  # before any test points elsewhere
+
+
+@lru_cache(maxsize=4)  # some take a gigabyte
+def _load(name: str, split: str) -> data.Dataset:
+    return data.load(name, split=split)
+
+
+@pytest.fixture
+def path_of() -> Callable[[str], Path]:
+    """Path of the (first) file of a data set; skips the test if the set is not here."""
+
+    def path(name: str) -> Path:
+        for file in SOURCES[name].files:
+            if not (HERE / file).is_file():
+                pytest.skip(f"data not here: {file} in {HERE}")
+        return HERE / SOURCES[name].files[0]
+
+    return path
+
+
+@pytest.fixture
+def load(path_of: Callable[[str], Path]) -> Callable[..., data.Dataset]:
+    """data.load that skips the test if the set is not here, and reads each set once."""
+
+    def load_or_skip(name: str, split: str = "original") -> data.Dataset:
+        if SOURCES[name].files:
+            path_of(name)
+        return _load(name, split)
+
+    return load_or_skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty data folder that is not yet made."""
+    monkeypatch.setenv("DPNOTES_DATA", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, np.ndarray]]:
+    """Make the library believe that an image set has been published with 20 + 10 random images; gives these."""
+
+    def publish(name: str) -> dict[str, np.ndarray]:
+        rng = np.random.default_rng(1)
+        image = _images.KNOWN[name].image
+        arrays = {
+            "x_train": rng.integers(0, 256, (20, *image), dtype=np.uint8),
+            "y_train": np.arange(20, dtype=np.uint8) % 10,
+            "x_test": rng.integers(0, 256, (10, *image), dtype=np.uint8),
+            "y_test": np.arange(10, dtype=np.uint8),
+        }
+        known = replace(
+            _images.KNOWN[name],
+            n_train=20,
+            n_test=10,
+            labels=sha256(arrays["y_train"], arrays["y_test"]),
+            arrays=sha256(*arrays.values()),
+        )
+        monkeypatch.setitem(_images.KNOWN, name, known)
+        return arrays
+
+    return publish

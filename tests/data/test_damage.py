@@ -1,0 +1,174 @@
+"""Missing and damaged files are refused, each with a message that says which file and what is wrong."""
+
+import io
+import pickle
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpnotes import data
+from dpnotes.data import _images
+
+
+def archive(arrays):
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def npy(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+def changed(arrays, key, change):
+    array = arrays[key].copy()
+    change(array)
+    return arrays | {key: array}
+
+
+def flipped(content, position):
+    content = bytearray(content)
+    content[position] ^= 1
+    return bytes(content)
+
+
+def put(value):
+    return lambda array: array.__setitem__((0,) * array.ndim, value)
+
+
+DAMAGE = {  # what stands in mnist.npz instead of the arrays a, and what the message must say
+    "truncated": (lambda a: archive(a)[:-2_000], "not a whole .npz archive"),
+    "only the start": (lambda a: archive(a)[:100], "not a whole .npz archive"),
+    "empty": (lambda a: b"", "not a whole .npz archive"),
+    "web page": (lambda a: b"<!DOCTYPE html><title>503</title>", "not a whole .npz archive"),
+    "single array": (lambda a: npy(a["x_train"]), "not a whole .npz archive"),
+    "flipped bit": (lambda a: flipped(archive(a), 5_000), "Bad CRC-32"),
+    "missing array": (lambda a: archive({k: v for k, v in a.items() if k != "y_test"}), "y_test is not a file"),
+    "pickled array": (lambda a: archive(a | {"x_test": np.array([{}, None])}), "allow_pickle"),
+    "float": (
+        lambda a: archive(a | {"x_train": a["x_train"] / 255}),
+        r"'x_train' is float64 \(20, 28, 28\), expected u",
+    ),
+    "too few rows": (lambda a: archive(a | {"x_test": a["x_test"][1:]}), r"\(9, 28, 28\), expected uint8 \(10, 28, 28"),
+    "flattened": (lambda a: archive(a | {"x_test": a["x_test"].reshape(10, -1)}), r"'x_test' is uint8 \(10, 784\)"),
+    "labels as column": (lambda a: archive(a | {"y_test": a["y_test"][:, None]}), r"'y_test' is uint8 \(10, 1\)"),
+    "label 10": (lambda a: archive(changed(a, "y_train", put(10))), r"'y_train' has label 10, labels are 0 \.\. 9"),
+    "wrong label": (lambda a: archive(changed(a, "y_train", put(1))), "labels are not the published ones"),
+    "wrong pixel": (lambda a: archive(changed(a, "x_test", put(3))), "images are not the published ones"),
+    "rows swapped": (lambda a: archive(a | {"x_train": a["x_train"][::-1]}), "images are not the published ones"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_image_file_is_refused(tiny, folder, damage):
+    content, message = DAMAGE[damage]
+    arrays = tiny("mnist")
+    folder.mkdir()
+    (folder / "mnist.npz").write_bytes(archive(arrays))
+    assert data.load("mnist").n_train == 20  # the undamaged file loads
+    (folder / "mnist.npz").write_bytes(content(arrays))
+    with pytest.raises(data.DataDamaged, match=message) as caught:
+        data.load("mnist")
+    assert isinstance(caught.value, ValueError)
+    assert str(folder / "mnist.npz") in str(caught.value)
+    assert "dpnotes data fetch mnist" in str(caught.value)
+    status = next(status for status in data.status() if status.name == "mnist")
+    assert (status.state, status.note) == ("damaged", caught.value.fault)
+
+
+@pytest.mark.data
+def test_one_wrong_pixel_of_the_real_set_is_refused(path_of, tmp_path):
+    with np.load(path_of("fashion_mnist")) as real:
+        arrays = {key: real[key] for key in _images.ARRAYS}
+    arrays["x_train"][59_999, 27, 27] ^= 1
+    np.savez(tmp_path / "changed.npz", **arrays)
+    with pytest.raises(data.DataDamaged, match="images are not the published ones"):
+        _images.read_npz("fashion_mnist", tmp_path / "changed.npz")
+
+
+@pytest.mark.data
+def test_the_forms_of_cifar10_are_told_apart(path_of, monkeypatch):
+    path = path_of("cifar10")
+    found = _images.read_npz("cifar10", path)
+    if not found.note:
+        pytest.skip("data not here: the copy of CIFAR-10 in which 93 images are JPEG approximations")
+    assert found.digest == "93-inexact:e57384ac0441"
+    assert found.note == "93 of 60,000 images (73 training, 20 test) are JPEG approximations"
+
+    arrays = {key: getattr(found, key) for key in _images.ARRAYS}
+    monkeypatch.setattr(_images, "_load_arrays", lambda name, path: arrays)
+    # The original differs from that copy in listed images alone; what it has there cannot be known from the copy.
+    arrays["x_test"][1_259] = 7
+    original = _images.read_npz("cifar10", path)
+    assert (len(original.digest), original.note) == (12, "")
+
+    arrays["x_test"][1_258] = 7
+    unknown = _images.read_npz("cifar10", path)
+    assert unknown.digest.startswith("unverified:")
+    assert "images differ" in unknown.note
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("file", ["adult/adult.data", "adult/adult.test", "covertype/covtype.data.gz"])
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty"])
+def test_a_damaged_table_is_refused(path_of, folder, file, damage):
+    name = file.partition("/")[0]
+    shutil.copytree(path_of(name).parent, folder / name)
+    content = (folder / file).read_bytes()
+    (folder / file).unlink()
+    wrong = {"truncated": content[:-3], "flipped": flipped(content, len(content) // 2), "empty": b""}
+    (folder / file).write_bytes(wrong[damage])
+    with pytest.raises(data.DataDamaged, match=r"SHA-256 sum|not a whole gzip file") as caught:
+        data.load(name)
+    assert str(folder / file) in str(caught.value)
+
+
+@pytest.mark.data
+def test_covertype_is_known_by_its_content_not_by_its_packing(path_of, folder):
+    packed = path_of("covertype").read_bytes()
+    (folder / "covertype").mkdir(parents=True)
+    (folder / "covertype/covtype.data.gz").write_bytes(packed[:4] + b"time" + packed[8:])  # gzip's time stamp
+    assert data.load("covertype").digest == "covertype:original:0a9371cef7c9"
+
+
+@pytest.mark.parametrize("name", ["mnist", "fashion_mnist", "cifar10", "adult", "covertype"])
+def test_a_missing_set_says_what_would_bring_it(folder, name):
+    with pytest.raises(data.DataMissing, match=f"`dpnotes data fetch {name}`") as caught:
+        data.load(name)
+    assert isinstance(caught.value, FileNotFoundError)
+    assert isinstance(caught.value, data.DataError)
+    assert str(folder / name) in str(caught.value)
+    assert "DPNOTES_DATA" in str(caught.value)
+    assert not folder.exists()  # looking for data makes nothing
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        data.DataMissing("mnist", Path("mnist.npz")),
+        data.DataDamaged("mnist", Path("mnist.npz"), "truncated"),
+        data.DataUnreachable("data set 'mnist' could not be downloaded"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_travel_between_processes(error):
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert str(copy) == str(error)
+    assert vars(copy) == vars(error)
+
+
+def test_status_of_an_empty_folder(folder):
+    states = {status.name: status.state for status in data.status()}
+    assert states == dict.fromkeys(data.NAMES, "missing") | {"digits": "embedded", "breast_cancer": "embedded"}
+
+
+@pytest.mark.data
+def test_status_of_what_is_here(path_of):
+    path = path_of("adult")
+    status = next(status for status in data.status() if status.name == "adult")
+    assert status == data.DataStatus("adult", "present", path, 3_974_305 + 2_003_153, "")

@@ -1,0 +1,178 @@
+"""Downloads with the real downloaders, from a server on this machine; and what happens when they fail."""
+
+import gzip
+import hashlib
+import pickle
+import tarfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+
+from dpnotes import data
+from dpnotes.data import _fetch, _images
+
+torchvision_datasets = pytest.importorskip("torchvision.datasets")
+NOWHERE = "http://127.0.0.1:9/"  # refused at once
+
+
+def md5(path):
+    return hashlib.md5(path.read_bytes()).hexdigest()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def web(tmp_path):
+    """A web server: the folder that it serves, and its address."""
+    root = tmp_path / "web"
+    root.mkdir()
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=root)) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        yield root, f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def mnist_mirror(tiny, web, monkeypatch):
+    """A mirror with the four files of a tiny MNIST; gives its arrays."""
+    arrays = tiny("mnist")
+    mirror, address = web
+    resources = []
+    for part, prefix in (("train", "train"), ("test", "t10k")):
+        for kind, key in (("images-idx3", f"x_{part}"), ("labels-idx1", f"y_{part}")):
+            array = arrays[key]
+            header = np.array([0x800 + array.ndim, *array.shape], dtype=">i4").tobytes()
+            path = mirror / f"{prefix}-{kind}-ubyte.gz"
+            path.write_bytes(gzip.compress(header + array.tobytes()))
+            resources.append((path.name, md5(path)))
+    monkeypatch.setattr(torchvision_datasets.MNIST, "mirrors", [address])
+    monkeypatch.setattr(torchvision_datasets.MNIST, "resources", resources)
+    return arrays
+
+
+def leftovers(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_mnist_comes_by_torchvision(mnist_mirror, folder):
+    assert data.fetch("mnist") == folder / "mnist.npz"
+    loaded = data.load("mnist")
+    assert np.array_equal(loaded.X_train * 255, mnist_mirror["x_train"].reshape(20, 784))
+    assert np.array_equal(loaded.y_test, mnist_mirror["y_test"])
+    assert leftovers(folder) == ["mnist.npz"]
+
+
+def test_cifar10_comes_by_torchvision(tiny, folder, web, tmp_path, monkeypatch):
+    arrays = tiny("cifar10")
+    root, address = web
+    kind = torchvision_datasets.CIFAR10
+    source = tmp_path / kind.base_folder
+    source.mkdir()
+    lists = {}
+    for part in ("train", "test"):
+        batch = source / f"{part}_batch"
+        rows = arrays[f"x_{part}"].transpose(0, 3, 1, 2).reshape(-1, 3_072)
+        batch.write_bytes(pickle.dumps({"data": rows, "labels": arrays[f"y_{part}"].tolist()}))
+        lists[part] = [[batch.name, md5(batch)]]
+    (source / "batches.meta").write_bytes(pickle.dumps({"label_names": list("0123456789")}))
+    with tarfile.open(root / kind.filename, "w:gz") as tar:
+        tar.add(source, arcname=kind.base_folder)
+    monkeypatch.setattr(kind, "url", address + kind.filename)
+    monkeypatch.setattr(kind, "tgz_md5", md5(root / kind.filename))
+    monkeypatch.setattr(kind, "train_list", lists["train"])
+    monkeypatch.setattr(kind, "test_list", lists["test"])
+    monkeypatch.setattr(kind, "meta", kind.meta | {"md5": md5(source / "batches.meta")})
+    data.fetch("cifar10")
+    with np.load(folder / "cifar10.npz") as archive:
+        assert all(np.array_equal(archive[key], arrays[key]) for key in arrays)
+    assert leftovers(folder) == ["cifar10.npz"]
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["adult", "covertype"])
+def test_tables_come_as_published_and_a_bad_place_is_passed_over(path_of, folder, web, monkeypatch, name):
+    files = {file: path_of(name).parents[1] / file for file in _fetch.source(name).files}
+    root, address = web
+    (root / name).symlink_to(path_of(name).parent)
+    (root / "moved").write_text("<!DOCTYPE html><title>moved</title>")
+    places = [
+        partial(_fetch._tables, dict.fromkeys(files, NOWHERE)),
+        partial(_fetch._tables, dict.fromkeys(files, address + "moved")),
+        partial(_fetch._tables, {file: address + file for file in files}),
+    ]
+    monkeypatch.setattr(_fetch, "PLACES", {name: places})
+    assert data.fetch(name) == folder / next(iter(files))
+    for file, path in files.items():
+        assert (folder / file).read_bytes() == path.read_bytes()
+    assert leftovers(folder) == sorted([name, *files])
+
+
+def test_every_set_to_fetch_has_a_place():
+    fetched = [name for name in data.NAMES if _fetch.source(name).files]
+    assert [*_fetch.PLACES] == fetched
+    for name in ("adult", "covertype"):
+        for place in _fetch.PLACES[name]:
+            (urls,) = place.args
+            assert tuple(urls) == _fetch.source(name).files
+            assert all(url.startswith("https://") for url in urls.values())
+
+
+@pytest.mark.parametrize("name", ["mnist", "cifar10", "adult", "covertype"])
+def test_without_network_nothing_changes(folder, monkeypatch, name):
+    monkeypatch.setattr(torchvision_datasets.MNIST, "mirrors", [NOWHERE])
+    monkeypatch.setattr(torchvision_datasets.CIFAR10, "url", NOWHERE + "cifar-10-python.tar.gz")
+    files = _fetch.source(name).files
+    if name in ("adult", "covertype"):
+        monkeypatch.setattr(_fetch, "PLACES", {name: [partial(_fetch._tables, dict.fromkeys(files, NOWHERE))]})
+    (folder / files[0]).parent.mkdir(parents=True)
+    (folder / files[0]).write_bytes(b"half a file")  # damaged, so a download is tried
+    before = leftovers(folder)
+    with pytest.raises(data.DataUnreachable, match=f"data set '{name}' could not be downloaded") as caught:
+        data.fetch(name)
+    assert isinstance(caught.value, ConnectionError)
+    assert f"into {folder}" in str(caught.value)
+    assert all(file in str(caught.value) for file in files)
+    assert leftovers(folder) == before
+    assert (folder / files[0]).read_bytes() == b"half a file"
+
+
+def test_a_download_that_is_not_the_published_data_is_refused(mnist_mirror, folder, monkeypatch):
+    # the mirror stays, what is known to be published changes
+    monkeypatch.setitem(_images.KNOWN, "mnist", replace(_images.KNOWN["mnist"], arrays="0" * 64))
+    with pytest.raises(data.DataUnreachable, match="images are not the published ones"):
+        data.fetch("mnist")
+    assert leftovers(folder) == []
+
+
+def test_a_sound_copy_is_left_alone_and_a_damaged_one_replaced(mnist_mirror, folder, monkeypatch):
+    data.fetch("mnist")
+    (folder / "mnist.npz").write_bytes(b"damaged")
+    data.fetch("mnist")
+    assert data.load("mnist").n_train == 20
+    monkeypatch.setattr(torchvision_datasets.MNIST, "mirrors", [NOWHERE])
+    data.fetch("mnist")
+
+
+def test_concurrent_fetches_leave_one_whole_file(mnist_mirror, folder):
+    with ThreadPoolExecutor(4) as pool:
+        paths = list(pool.map(data.fetch, ["mnist"] * 4))
+    assert set(paths) == {folder / "mnist.npz"}
+    assert data.load("mnist").n_train == 20
+    assert leftovers(folder) == ["mnist.npz"]
+
+
+def test_embedded_and_unknown_sets_are_not_fetched():
+    with pytest.raises(ValueError, match="'digits' comes with scikit-learn and is not fetched; fetched are: mnist, "):
+        data.fetch("digits")
+    with pytest.raises(ValueError, match="unknown data set 'imagenet'; known: digits"):
+        data.fetch("imagenet")

@@ -1,0 +1,282 @@
+"""Splits, sizes and preprocessing, against the papers' numbers and against the raw files."""
+
+import csv
+import subprocess
+import sys
+from functools import cache
+
+import numpy as np
+import pytest
+
+from dpnotes import data
+
+# name, split, rows of train, validation, public, test, d, classes, digest.
+# Hyland and Tople, Table I: 10,397 / 1,155 / 1,902 / 50; 378,783 / 42,086 / 74,272 / 49; 29,305 / 3,256 / 16,281 / 100.
+# Jordon et al., supplement: 108 features, thirds. Liu et al., Case II: 1,000 public and 9,000 test images.
+SIZES = [
+    ("digits", "original", 1_442, None, None, 355, 64, 10, "f6d9e39f37dc"),
+    ("breast_cancer", "original", 456, None, None, 113, 30, 2, "25e2eb7b7a87"),
+    ("mnist", "original", 60_000, None, None, 10_000, 784, 10, "06b0d1f124c4"),
+    ("mnist", "bagging_public", 60_000, None, 1_000, 9_000, 784, 10, "06b0d1f124c4"),
+    ("mnist", "private_prediction", 60_000, None, None, 10_000, 784, 10, "06b0d1f124c4"),
+    ("mnist", "intrinsic_sgd", 10_397, 1_155, None, 1_902, 50, 2, "06b0d1f124c4"),
+    ("fashion_mnist", "original", 60_000, None, None, 10_000, 784, 10, "ca3ab2a37f84"),
+    ("cifar10", "original", 50_000, None, None, 10_000, 3_072, 10, None),
+    ("cifar10", "bagging_public", 50_000, None, 1_000, 9_000, 3_072, 10, None),
+    ("adult", "original", 32_561, None, None, 16_281, 108, 2, "4b73a16de3b9"),
+    ("adult", "dpbag", 16_280, None, 16_280, 16_282, 108, 2, "4b73a16de3b9"),
+    ("adult", "intrinsic_sgd", 29_305, 3_256, None, 16_281, 100, 2, "4b73a16de3b9"),
+    ("covertype", "original", 11_340, 3_780, None, 565_892, 54, 7, "0a9371cef7c9"),
+    ("covertype", "intrinsic_sgd", 378_783, 42_086, None, 74_272, 49, 2, "0a9371cef7c9"),
+]
+PARTS = ("train", "validation", "public", "test")
+
+
+def union(dataset):
+    """All rows of a data set with their labels as the last column."""
+    parts = [part for part in PARTS if getattr(dataset, f"X_{part}") is not None]
+    return np.vstack([np.column_stack([getattr(dataset, f"X_{p}"), getattr(dataset, f"y_{p}")]) for p in parts])
+
+
+def sorted_rows(matrix):
+    rows = np.ascontiguousarray(matrix)
+    return np.sort(rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel())
+
+
+def row_norms(X):
+    return np.linalg.norm(X.astype(np.float64), axis=1)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "split", "train", "validation", "public", "test", "d", "n_classes", "digest"),
+    SIZES,
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_sizes_and_form(load, name, split, train, validation, public, test, d, n_classes, digest):
+    loaded = load(name, split)
+    assert (loaded.name, loaded.split) == (name, split)
+    assert (loaded.n_train, loaded.n_test, loaded.d, loaded.n_classes) == (train, test, d, n_classes)
+    for part, n in zip(PARTS, (train, validation, public, test), strict=True):
+        X, y = getattr(loaded, f"X_{part}"), getattr(loaded, f"y_{part}")
+        if n is None:
+            assert X is None
+            assert y is None
+            continue
+        assert X.shape == (n, d)
+        assert X.dtype == np.float32
+        assert X.flags.c_contiguous
+        assert y.shape == (n,)
+        assert y.dtype == np.int64
+        assert np.array_equal(np.unique(y), np.arange(n_classes))
+        assert not X.flags.writeable
+        assert not y.flags.writeable
+    assert loaded.feature_names is None or len(loaded.feature_names) == d
+    assert loaded.image_shape is None or np.prod(loaded.image_shape) == d
+    assert loaded.digest.startswith(f"{name}:{split}:")
+    if digest:
+        assert loaded.digest == f"{name}:{split}:{digest}"
+        assert loaded.note == ""
+
+
+def test_the_table_has_every_split():
+    from dpnotes.data._catalogue import SOURCES
+
+    splits = [(name, split) for name, source in SOURCES.items() for split in source.splits]
+    assert sorted(splits) == sorted(row[:2] for row in SIZES)
+    assert [*dict(splits)] == [*data.NAMES]
+    for name, split in splits:
+        assert any(line.split()[:2] == [name, split] for line in data.load.__doc__.splitlines()), (name, split)
+
+
+@pytest.mark.parametrize("name", ["digits", "breast_cancer"])
+def test_embedded_sets_need_no_folder_and_are_stratified(folder, name):
+    loaded = data.load(name)
+    assert not folder.exists()
+    train, test = np.bincount(loaded.y_train), np.bincount(loaded.y_test)
+    assert np.array_equal(test, (train + test) // 5)  # exactly a fifth of each class
+    assert loaded.X_train.min() == 0
+    assert loaded.X_train.max() == 1
+
+
+@pytest.mark.parametrize("name", ["digits", "breast_cancer"])
+def test_embedded_sets_hold_scikit_learns_records_once(name):
+    from sklearn import datasets
+
+    bunch = getattr(datasets, f"load_{name}")()
+    low, high = (0, 16) if name == "digits" else (bunch.data.min(axis=0), bunch.data.max(axis=0))
+    expected = np.column_stack([((bunch.data - low) / (high - low)).astype(np.float32), bunch.target])
+    assert np.array_equal(sorted_rows(union(data.load(name))), sorted_rows(expected))
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["mnist", "fashion_mnist", "cifar10"])
+def test_images_are_flattened_channel_first(load, path_of, name):
+    loaded = load(name)
+    with np.load(path_of(name)) as archive:
+        image, label = archive["x_test"][17], archive["y_test"][17]
+    channels = image.reshape(*image.shape[:2], -1).transpose(2, 0, 1)
+    assert loaded.image_shape == channels.shape
+    assert np.array_equal(loaded.X_test[17].reshape(loaded.image_shape), (channels / 255).astype(np.float32))
+    assert loaded.y_test[17] == label
+
+
+@pytest.mark.data
+def test_bagging_public_cuts_the_test_rows(load):
+    original, cut = load("mnist"), load("mnist", "bagging_public")
+    assert np.array_equal(np.vstack([cut.X_public, cut.X_test]), original.X_test)
+    assert np.array_equal(np.concatenate([cut.y_public, cut.y_test]), original.y_test)
+    assert cut.digest == original.digest.replace("original", "bagging_public")
+    assert cut.note == original.note
+
+
+@pytest.mark.data
+def test_private_prediction_scales_both_parts_by_one_constant(load):
+    original, scaled = load("mnist"), load("mnist", "private_prediction")
+    # float32 rounding, and the guard of 2**-23 that keeps norms at most 1
+    np.testing.assert_allclose(scaled.X_train[::9] * 28, original.X_train[::9], rtol=4e-7)
+    np.testing.assert_allclose(scaled.X_test[::9] * 28, original.X_test[::9], rtol=4e-7)
+    assert row_norms(scaled.X_train).max() == pytest.approx(17.179 / 28, abs=1e-4)
+
+
+@pytest.mark.data
+def test_mnist_binary_is_the_stated_projection(load, path_of):
+    loaded = load("mnist", "intrinsic_sgd")
+    with np.load(path_of("mnist")) as archive:
+        x, y = archive["x_train"], archive["y_train"]
+    rows = np.flatnonzero((y == 3) | (y == 5))
+    projection = np.random.default_rng(0).normal(0, np.sqrt(1 / 50), (784, 50))
+    for part, first in (("validation", 0), ("train", 1_155)):
+        X = x[rows[first : first + 30]].reshape(30, 784) / 255 @ projection
+        expected = X / np.linalg.norm(X, axis=1, keepdims=True)
+        np.testing.assert_allclose(getattr(loaded, f"X_{part}")[:30], expected, atol=1e-6)  # float32
+        assert np.array_equal(getattr(loaded, f"y_{part}")[:30], y[rows[first : first + 30]] == 5)
+    assert loaded.class_names == ("3", "5")
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["mnist", "adult", "covertype"])
+def test_intrinsic_sgd_rows_have_norm_one_and_never_more(load, name):
+    loaded = load(name, "intrinsic_sgd")
+    for X in (loaded.X_train, loaded.X_validation, loaded.X_test):
+        assert row_norms(X).min() > 1 - 5e-7
+        assert row_norms(X).max() <= 1
+
+
+@pytest.fixture
+def adult_by_hand(path_of):
+    return read_adult_by_hand(path_of("adult").parent)
+
+
+@cache
+def read_adult_by_hand(folder):
+    """Numbers, one-hot columns in the order of their names, labels; by csv and dictionaries instead of pandas."""
+    numeric = (0, 2, 4, 10, 11, 12)
+    rows = []
+    for file in ("adult.data", "adult.test"):
+        lines = (folder / file).read_text().splitlines()
+        rows += [row for row in csv.reader(lines, skipinitialspace=True) if len(row) == 15]
+    numbers = np.array([[float(row[i]) for i in numeric] for row in rows])
+    onehot = []
+    for column in sorted(set(range(14)).difference(numeric)):
+        code = {level: i for i, level in enumerate(sorted({row[column] for row in rows}))}
+        onehot.append(np.eye(len(code))[[code[row[column]] for row in rows]])
+    return numbers, onehot, np.array([row[14].startswith(">") for row in rows])
+
+
+@pytest.mark.data
+def test_adult_original_by_another_road(load, adult_by_hand):
+    numbers, onehot, y = adult_by_hand
+    low, high = numbers[:32_561].min(axis=0), numbers[:32_561].max(axis=0)
+    expected = np.column_stack([(numbers - low) / (high - low), *onehot, y]).astype(np.float32)
+    assert np.array_equal(union(load("adult")), expected)
+    assert load("adult").feature_names[:8] == (
+        "age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week",
+        "workclass=?", "workclass=Federal-gov",
+    )  # fmt: skip
+    assert np.bincount(load("adult").y_test).tolist() == [12_435, 3_846]
+
+
+@pytest.mark.data
+def test_adult_dpbag_holds_each_record_once(load, adult_by_hand):
+    numbers, onehot, y = adult_by_hand
+    low, high = numbers.min(axis=0), numbers.max(axis=0)
+    expected = np.column_stack([(numbers - low) / (high - low), *onehot, y]).astype(np.float32)
+    loaded = load("adult", "dpbag")
+    assert np.array_equal(sorted_rows(union(loaded).astype(np.float32)), sorted_rows(expected))
+    # random thirds: the share of positive records, .2393, within 4 standard errors in each
+    for y in (loaded.y_train, loaded.y_public, loaded.y_test):
+        assert y.mean() == pytest.approx(11_687 / 48_842, abs=4 * 0.427 / np.sqrt(16_280))
+
+
+@pytest.mark.data
+def test_adult_intrinsic_sgd_by_another_road(load, adult_by_hand):
+    numbers, onehot, y = adult_by_hand
+    low, high = numbers[:32_561].min(axis=0), numbers[:32_561].max(axis=0)
+    X = np.column_stack([(numbers - low) / (high - low), *(columns[:, 1:] for columns in onehot)])
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    loaded = load("adult", "intrinsic_sgd")
+    found = np.vstack([loaded.X_validation, loaded.X_train, loaded.X_test])
+    np.testing.assert_allclose(found, X, atol=4e-7)  # float32
+    assert np.array_equal(np.concatenate([loaded.y_validation, loaded.y_train, loaded.y_test]), y)
+    assert "workclass=?" not in loaded.feature_names
+
+
+@pytest.mark.data
+def test_covertype_original_keeps_the_published_order(load, path_of):
+    import gzip
+
+    loaded = load("covertype")
+    with gzip.open(path_of("covertype"), "rt") as file:
+        raw = np.array([next(file).split(",") for _ in range(15_200)], dtype=np.float64)
+    low, high = raw[:11_340, :10].min(axis=0), raw[:11_340, :10].max(axis=0)
+    expected = np.column_stack([(raw[:, :10] - low) / (high - low), raw[:, 10:54], raw[:, 54] - 1])
+    parts = (loaded.X_train, loaded.X_validation, loaded.X_test[:80])
+    assert np.array_equal(np.vstack(parts), expected[:, :54].astype(np.float32))
+    assert np.bincount(loaded.y_train).tolist() == [1_620] * 7  # as the set's description says
+    assert np.bincount(loaded.y_validation).tolist() == [540] * 7
+    everything = np.concatenate([loaded.y_train, loaded.y_validation, loaded.y_test])
+    assert np.bincount(everything).tolist() == [211_840, 283_301, 35_754, 2_747, 9_493, 17_367, 20_510]
+
+
+@pytest.mark.data
+def test_covertype_intrinsic_sgd_holds_each_record_once(load):
+    loaded = load("covertype", "intrinsic_sgd")
+    parts = [loaded.X_train, loaded.X_validation, loaded.X_test]
+    y = np.concatenate([loaded.y_train, loaded.y_validation, loaded.y_test])
+    assert np.bincount(y).tolist() == [211_840, 283_301]
+    assert len(set(map(hash, map(bytes, np.vstack(parts))))) == 495_141  # all records differ, so none is in two parts
+
+
+@pytest.mark.data
+def test_two_loads_give_the_same_arrays(load):
+    first, second = load("adult", "dpbag"), data.load("adult", split="dpbag")
+    assert np.array_equal(first.X_train, second.X_train)
+    assert np.array_equal(first.y_public, second.y_public)
+
+
+def test_arrays_are_read_only():
+    loaded = data.load("digits")
+    with pytest.raises(ValueError, match="read-only"):
+        loaded.X_train[0] = 0
+
+
+def test_unknown_names_and_splits_list_the_known_ones():
+    with pytest.raises(ValueError, match=r"unknown data set 'minst'; known: digits, breast_cancer, mnist, "):
+        data.load("minst")
+    with pytest.raises(ValueError, match=r"unknown split 'dpbag' of data set 'mnist'; known: original, bagging_public"):
+        data.load("mnist", split="dpbag")
+
+
+def test_data_folder_follows_the_environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("DPNOTES_DATA", str(tmp_path))
+    assert data.data_folder() == tmp_path
+    monkeypatch.delenv("DPNOTES_DATA")
+    assert data.data_folder().name == "data"
+    assert "dpnotes" in data.data_folder().parts[-2]
+
+
+def test_import_is_cheap():
+    code = "import sys, dpnotes.data; print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"torch", "torchvision", "sklearn", "pandas", "scipy"}.intersection(modules)

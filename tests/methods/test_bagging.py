@@ -1,0 +1,130 @@
+"""The Bagging estimator: scikit-learn's own checks, the vote, the guarantee, an attack, and bad input."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import dpnotes
+from dpnotes import Bagging
+from dpnotes.accounting import bagging
+from dpnotes.learners import NetworkClassifier
+
+# Exemptions from scikit-learn's checks, and why.
+EXEMPT = {"check_fit2d_1sample": "refused with another message: one record holds no subsample of four distinct ones"}
+
+
+@parametrize_with_checks(
+    [Bagging(subsample=15, n_models=3, random_state=0), Bagging(subsample=4, replace=False, n_models=41)],
+    expected_failed_checks=lambda estimator: {} if estimator.replace else EXEMPT,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X / 16, y
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        None,
+        LogisticRegression(max_iter=500),
+        make_pipeline(StandardScaler(), DecisionTreeClassifier()),
+        NetworkClassifier((1, 8, 8), kernel_size=3, padding=1, epochs=25, learning_rate=3e-3),
+    ],
+    ids=["default", "logistic", "pipeline", "network"],
+)
+def test_any_base_learner(digits, estimator):
+    X, y = digits
+    model = Bagging(subsample=200, n_models=5, estimator=estimator, random_state=0).fit(X[:1200], y[:1200])
+    assert model.score(X[1200:], y[1200:]) > 0.7
+    assert clone(model).fit(X[:1200], y[:1200]).score(X[1200:], y[1200:]) == model.score(X[1200:], y[1200:])
+    assert dpnotes.PrivacyProfile in type(model.profile_).__mro__
+    assert model.profile_.to_dict() == bagging(n=1200, subsample=200, n_models=5).to_dict()
+
+
+def test_vote_is_the_majority_of_models_trained_on_the_stated_subsamples(digits):
+    """Another road: rebuild every model from the seed and count votes by hand; ties go to the first class."""
+    from dpnotes.mechanisms import draw_subsets
+
+    X, y = digits
+    model = Bagging(subsample=20, n_models=4, estimator=KNeighborsClassifier(1), random_state=7).fit(X, y)
+    seed = int(np.random.RandomState(7).randint(2**31, size=2)[0])
+    subsets = draw_subsets(len(X), subsample=20, n_models=4, replace=True, seed=seed)
+    votes = np.stack([KNeighborsClassifier(1).fit(X[rows], y[rows]).predict(X[:300]) for rows in subsets])
+    by_hand = [min(set(v), key=lambda c, v=v: (-list(v).count(c), c)) for v in votes.T.tolist()]
+    assert model.predict(X[:300]).tolist() == by_hand
+    assert model.predict_proba(X[:300])[0, by_hand[0]] == votes[:, 0].tolist().count(by_hand[0]) / 4
+
+
+def test_subsample_of_one_class_votes_for_it():
+    X, y = np.zeros((50, 2)), np.array([3] * 49 + [8])
+    model = Bagging(subsample=1, n_models=9, estimator=LogisticRegression(), random_state=0).fit(X, y)
+    assert set(model.predict(X)) <= {3, 8}
+    assert model.predict(X)[0] == 3
+
+
+def test_class_list_can_be_public():
+    X, y = np.arange(20.0)[:, None], np.repeat([1, 2], 10)
+    model = Bagging(subsample=5, classes=[2, 1, 0], random_state=0).fit(X, y)
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.predict_proba(X).shape == (20, 3)
+    with pytest.raises(ValueError, match="y holds labels that are not among classes: 2"):
+        Bagging(subsample=5, classes=[0, 1]).fit(X, y)
+
+
+def test_attack_attains_the_guarantee_and_no_more():
+    """Membership test "the model knows the record": with a memorising learner its advantage is delta, FPR 0.
+
+    2,000 trainings with and without the record; Clopper-Pearson limits at 1e-3. With delta halved the test must object.
+    """
+    X, y = np.arange(40.0)[:, None], np.array([0] * 39 + [1])  # the last record alone has label 1
+    trials = 2000
+
+    def alarms(rows):
+        make = Bagging(subsample=6, n_models=2, estimator=KNeighborsClassifier(1), classes=[0, 1])
+        fits = (clone(make).set_params(random_state=s).fit(X[:rows], y[:rows]) for s in range(trials))
+        return sum(bool(model.predict_proba(X[-1:])[0, 1] > 0) for model in fits)
+
+    delta = bagging(n=40, subsample=6, n_models=2).advantage
+    limits = stats.binomtest(alarms(40), trials).proportion_ci(0.998, method="exact")
+    assert limits.low < delta < limits.high
+    assert limits.low > delta / 2
+    assert alarms(39) == 0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"subsample": 0}, "subsample must be >= 1, got subsample=0"),
+        ({"subsample": 3, "n_models": 0}, "n_models must be >= 1"),
+        ({"subsample": 11, "replace": False}, "subsample must be at most n=10 without replacement, got subsample=11"),
+        ({"subsample": 6, "n_models": 2, "replace": False, "scheme": "split"}, "there are only n=10"),
+        ({"subsample": 3, "scheme": "pairs"}, "scheme must be one of 'independent', 'split'"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, message):
+    X, y = np.arange(10.0)[:, None], np.repeat([0, 1], 5)
+    with pytest.raises(ValueError, match=message):
+        Bagging(**parameters).fit(X, y)
+
+
+def test_bad_data_is_named():
+    X, y = np.arange(10.0)[:, None], np.repeat([0, 1], 5)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        Bagging(subsample=3).fit(X, y[:9])
+    with pytest.raises(ValueError, match="contains NaN"):
+        Bagging(subsample=3).fit(np.where(X == 2, np.nan, X), y)
+    with pytest.raises(TypeError, match="subsample must be an integer"):
+        Bagging(subsample=0.5).fit(X, y)

@@ -1,0 +1,53 @@
+"""Experiments that need no learning."""
+
+import os
+import time
+
+
+def ratio(a, b=2.0, *, calls=None, label="plain"):
+    """Metrics of every kind; one line a call in the file ``calls``."""
+    note(calls, f"{a}/{b}")
+    return {"ratio": a / b, "whole": a // int(b), "even": a % 2 == 0, "label": label, "empty": None}
+
+
+def slow(index, *, pause=0.0, calls=None):
+    """Who computed it, after a pause."""
+    note(calls, index)
+    time.sleep(pause)
+    return {"pid": os.getpid(), "square": index * index}
+
+
+def fragile(index, *, bad=(), pause=0.0, calls=None):
+    """Raise at the indices in ``bad``."""
+    note(calls, index)
+    time.sleep(pause * (index not in bad))
+    if index in bad:
+        raise Unpicklable(index, "no")
+    return {"square": index * index}
+
+
+def threads(index):
+    """How many threads a worker may use."""
+    return {"threads": os.environ.get("OMP_NUM_THREADS"), "pid": os.getpid()}
+
+
+def suicide(index, *, bad=()):
+    """Die without a word, as a process that the system kills for memory."""
+    if index in bad:
+        os.kill(os.getpid(), 9)
+    return {"square": index * index}
+
+
+class Unpicklable(Exception):
+    """Cannot be read back from a pickle: its arguments are not those of its message."""
+
+    def __init__(self, index, reason):
+        super().__init__(f"index {index}: {reason}")
+
+
+def note(calls, text):
+    """Append a line to the file ``calls``, whole whatever other processes append."""
+    if calls is not None:
+        descriptor = os.open(calls, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(descriptor, f"{text}\n".encode())
+        os.close(descriptor)
