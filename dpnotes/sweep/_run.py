@@ -6,6 +6,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from joblib import Parallel, delayed
@@ -47,29 +48,39 @@ def run(
     Raises
     ------
     RuntimeError
-        From the experiment's exception, with the row's parameters, as soon as one row fails.
+        From the experiment's exception, with the row's parameters, for the first row that fails. Joblib's workers
+        then get no further row; those that they have are finished first.
     TypeError, ValueError
         If the experiment returns anything but a flat dict of scalars.
     """
     if not todo:
         return
+    failure: Failure | None = None
     backend, _ = get_active_backend()
     if type(backend).__name__ == "DaskDistributedBackend":
         outcomes = _on_cluster(experiment, todo, options, backend)
     else:
-        # One row a task, so that none waits for its neighbours. Workers get their share of the cores from joblib.
-        parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
-        outcomes = parallel(delayed(compute)(experiment, request, options) for request in todo)
+        # One row a task, and none handed out before a worker is free, so that none waits for its neighbours and few
+        # are still to finish after a failure. Workers get their share of the cores from joblib.
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")
+        unfailed = takewhile(lambda _: failure is None, todo)
+        outcomes = parallel(delayed(compute)(experiment, request, options) for request in unfailed)
     bar = tqdm(total=len(todo), desc=todo[0].experiment, unit="row", disable=not progress)
     try:
         for outcome in outcomes:
-            finished(result(outcome))
-            bar.update()
+            if isinstance(outcome, Row):
+                finished(outcome)
+                bar.update()
+            elif failure is None:
+                failure = outcome
+                bar.set_postfix_str("a row failed: finishing those that were begun")
     finally:
         bar.close()
         with warnings.catch_warnings():  # joblib's, that rows were still running: that is why they are stopped
             warnings.filterwarnings("ignore", category=UserWarning, module="joblib")
             outcomes.close()
+    if failure is not None:
+        result(failure)
 
 
 def compute(experiment: Experiment, request: Request, options: Mapping[str, Any]) -> Row | Failure:
@@ -119,6 +130,8 @@ def _on_cluster(
                 error.add_note(f"while the cluster computed {request.experiment} with {dict(request.parameters)}")
                 raise
             yield outcome
+            if isinstance(outcome, Failure):
+                return
     finally:
         backend.client.cancel(list(tasks))
 

@@ -27,7 +27,7 @@ def sweep(
 
     Each finished row is written at once and atomically, so that after an interruption of whatever kind a second call
     goes on where the first ended. Several processes may fill one store; a row that two of them finish is kept once, the
-    first. A row that fails ends the sweep; what was finished before it is stored.
+    first. A row that fails ends the sweep; what was finished before it, or running beside it, is stored.
 
     Parameters
     ----------

@@ -121,12 +121,14 @@ def test_an_experiment_that_fails_keeps_the_rows_before_it(store, tmp_path):
 
 
 def test_a_failure_in_a_worker_says_which_row_and_where(store):
-    """Its exception cannot be pickled, which would break the pool; that other rows still run is no warning."""
+    """Its exception cannot be pickled, which would break the pool; rows that run beside it are finished and kept."""
     grid = [{"index": index} for index in range(8)]
     options = {"bad": [1], "pause": 0.3}
     with pytest.raises(RuntimeError, match=r"failed with \{'index': 1\}: RuntimeError: Unpicklable: index 1") as raised:
         sweep(sweep_toys.fragile, grid, store=store, options=options, n_jobs=2, progress=False)
     assert "raise Unpicklable" in raised.value.__cause__.__notes__[0]
+    assert 0 in read_store(store)["index"].tolist()
+    assert len(read_store(store)) < 5  # the rest was not begun
 
 
 def test_a_worker_that_is_killed_ends_the_sweep_and_a_second_call_goes_on(store):

@@ -32,8 +32,9 @@ def threads(index):
 
 
 def suicide(index, *, bad=()):
-    """Die without a word, as a process that the system kills for memory."""
+    """Die without a word, as a process that the system kills for memory; other rows are stored by then."""
     if index in bad:
+        time.sleep(0.5)
         os.kill(os.getpid(), 9)
     return {"square": index * index}
 
