@@ -3,6 +3,7 @@
 A guarantee is a function, not a pair of numbers: see :class:`PrivacyProfile`. The constructors take keywords only.
 """
 
+from dpnotes.accounting._amplification import subsampled
 from dpnotes.accounting._audit import (
     Interval,
     audit_delta,
@@ -21,7 +22,7 @@ from dpnotes.accounting._gnmax import chunk_filter, confident_gnmax, gnmax
 from dpnotes.accounting._intrinsic_sgd import augmenting_sigma, intrinsic_epsilon, intrinsic_sgd, sgd_sensitivity
 from dpnotes.accounting._laplace import laplace, laplace_rdp, zcdp
 from dpnotes.accounting._last_iterate import last_iterate, last_iterate_mu, step_contraction
-from dpnotes.accounting._loss_distribution import compose, subsampled
+from dpnotes.accounting._loss_distribution import compose
 from dpnotes.accounting._noisy_vote import (
     noisy_vote,
     noisy_vote_answers,

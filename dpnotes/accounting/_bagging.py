@@ -10,30 +10,36 @@ from dpnotes.accounting._kinds import SampleRelease, Statement, power_of_miss
 from dpnotes.accounting._profile import ADJACENCIES, PrivacyProfile
 
 SCHEMES = ("independent", "split")
+REMARK = "(0, delta)-DP with delta = probability that the record is drawn; no epsilon lowers it"
 
 
 def bagging(
     *,
-    n: int,
-    subsample: int,
+    n: int | None = None,
+    subsample: int | None = None,
+    sample_rate: float | None = None,
     n_models: int = 1,
     replace: bool = True,
     scheme: str = "independent",
     adjacency: str = "add-remove",
     analysis: str = "tight",
 ) -> PrivacyProfile:
-    """Guarantee of releasing ``n_models`` models, each trained on a random subsample of ``subsample`` of ``n`` records.
+    """Guarantee of releasing ``n_models`` models, each trained on a random subsample of the records.
 
-    For any base learner, and exact for the learner that publishes its subsample. With pi the probability that a given
-    record is drawn at least once, ``delta(epsilon) = pi`` for every epsilon >= 0: the release is (0, pi)-DP, and a
-    larger epsilon buys nothing. The randomness of the draw must stay secret.
+    The subsamples are either of a fixed size (``n`` and ``subsample``) or Poisson (``sample_rate`` alone). For any base
+    learner, and exact for the learner that publishes its subsample. With pi the probability that a given record is
+    drawn at least once, ``delta(epsilon) = pi`` for every epsilon >= 0: the release is (0, pi)-DP, and a larger epsilon
+    buys nothing. The randomness of the draw must stay secret.
 
     Parameters
     ----------
-    n : int, >= 1
+    n : int, >= 1, optional
         Number of records (of the larger of two neighbours).
-    subsample : int, >= 1
+    subsample : int, >= 1, optional
         Records drawn for each model; at most ``n`` without replacement.
+    sample_rate : float, in [0, 1], optional
+        Probability with which each record is in a subsample, independently of all others; in place of ``n`` and
+        ``subsample``. The words ``replace`` and ``scheme`` then have no meaning, and the paper no theorem.
     n_models : int, >= 1
     replace : bool
         Draw with or without replacement within a subsample.
@@ -52,9 +58,10 @@ def bagging(
     Raises
     ------
     ValueError
-        If a number is below 1, more records are drawn without replacement than there are, or a word is unknown.
+        If a number is out of its range, the subsamples are described twice or not at all, more records are drawn
+        without replacement than there are, or a word is unknown.
     TypeError
-        If a number is not an integer.
+        If a whole number is not an integer.
 
     Source
     ------
@@ -66,12 +73,20 @@ def bagging(
     >>> round(profile.delta(0.0), 12), round(profile.delta(3.0), 12), profile.epsilon(0.004)
     (0.004987562267, 0.004987562267, inf)
     """
-    n = _checks.at_least_one("n", n)
-    subsample = _checks.at_least_one("subsample", subsample)
     n_models = _checks.at_least_one("n_models", n_models)
     scheme = _checks.one_of("scheme", scheme, SCHEMES)
     adjacency = _checks.one_of("adjacency", adjacency, ADJACENCIES)
     analysis = _checks.one_of("analysis", analysis, ("tight", "published"))
+    if sample_rate is not None:
+        if n is not None or subsample is not None or analysis == "published":
+            raise ValueError(
+                f"sample_rate={sample_rate!r} goes with n_models and adjacency alone, "
+                f"got n={n!r}, subsample={subsample!r}, analysis={analysis!r}"
+            )
+        return _poisson(_checks.real("sample_rate", sample_rate, low=0.0, high=1.0), n_models, adjacency)
+    if n is None or subsample is None:
+        raise ValueError(f"give n and subsample, or sample_rate; got n={n!r}, subsample={subsample!r}")
+    n, subsample = _checks.at_least_one("n", n), _checks.at_least_one("subsample", subsample)
     drawn = n_models * subsample
     if not replace and subsample > n:
         raise ValueError(f"subsample must be at most n={n} without replacement, got subsample={subsample}")
@@ -101,13 +116,15 @@ def bagging(
         inclusion = drawn / n
     else:
         inclusion = power_of_miss(subsample / n, n_models)
-    return SampleRelease(
-        inclusion,
-        both=adjacency == "replace-one",
-        **about,
-        source="Liu, Jia and Gong (2021), Theorems 2-6, made exact in the bagging chapter",
-        remark="(0, delta)-DP with delta = probability that the record is drawn; no epsilon lowers it",
-    )
+    source = "Liu, Jia and Gong (2021), Theorems 2-6, made exact in the bagging chapter"
+    return SampleRelease(inclusion, both=adjacency == "replace-one", **about, source=source, remark=REMARK)
+
+
+def _poisson(rate: float, n_models: int, adjacency: str) -> PrivacyProfile:
+    parameters = {"sample_rate": rate, "n_models": n_models}
+    about = {"mechanism": "bagging", "parameters": parameters, "adjacency": adjacency, "remark": REMARK}
+    inclusion = power_of_miss(rate, n_models)
+    return SampleRelease(inclusion, both=adjacency == "replace-one", **about, source="the bagging chapter")
 
 
 def _published(n: int, drawn: int, replace: bool, about: dict[str, Any]) -> PrivacyProfile:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,8 @@ from dpnotes.accounting._calibration import log_delta_of
 from dpnotes.accounting._checks import at_least_one
 from dpnotes.accounting._profile import Floats, PrivacyProfile
 
+UNLIKELY = 1e-300  # a probability that counts, but need not be known
+LINES = 1000  # that support a trade-off curve, at most
 BISECTIONS = 200  # halves any bracket of doubles to neighbouring numbers
 
 
@@ -30,9 +33,9 @@ class SampleRelease(PrivacyProfile):
     def _delta(self, epsilon: Floats, direction: str) -> Floats:
         if direction == "remove" or self._both:
             return np.full_like(epsilon, self._inclusion)
-        with np.errstate(divide="ignore"):  # a certain draw: log(1 - pi) is -inf, and the divergence 1
-            missed = np.log1p(-self._inclusion)
-        added = -np.expm1(np.minimum(epsilon + missed, 0.0))
+        if self._inclusion == 1:  # a certain draw
+            return np.ones_like(epsilon)
+        added = -np.expm1(np.minimum(epsilon + np.log1p(-self._inclusion), 0.0))
         return np.asarray(np.minimum(self._inclusion, added), dtype=np.float64)  # rounding must not pass pi
 
     def _epsilon(self, delta: Floats) -> Floats:
@@ -88,20 +91,27 @@ class Statement(PrivacyProfile):
     def __init__(self, epsilon: float, delta: float, times: int, **about: Any) -> None:
         super().__init__(**about)
         self._epsilon0, self._delta0, self._times = epsilon, delta, times
-        heads = np.arange(times + 1)
-        self._loss = epsilon * (2.0 * heads - times)  # [times + 1] log-likelihood ratio of so many true answers
-        self._mass = np.asarray(stats.binom.pmf(heads, times, special.expit(epsilon)), dtype=np.float64)  # under P
         self._shown = power_of_miss(delta, times)
+        true = special.expit(epsilon)  # probability of a true answer, under P
+        reach = math.sqrt(times * -math.log(UNLIKELY) / 2)  # Hoeffding's inequality
+        first, last = max(0, math.floor(times * true - reach)), min(times, math.ceil(times * true + reach))
+        heads = np.arange(first, last + 1)
+        self._loss = epsilon * (2.0 * heads - times)  # [counts] log-likelihood ratio of so many true answers
+        self._mass = np.asarray(stats.binom.pmf(heads, times, true), dtype=np.float64)  # under P
+        self._lost = 2 * UNLIKELY if len(heads) <= times else 0.0  # of the other counts
 
     def _delta(self, epsilon: Floats, direction: str) -> Floats:
-        above = -np.expm1(np.minimum(epsilon[..., None] - self._loss, 0.0))  # [..., times + 1]
-        return self._shown + (1 - self._shown) * np.asarray((above * self._mass).sum(-1))
+        above = -np.expm1(np.minimum(epsilon[..., None] - self._loss, 0.0))  # [..., counts]
+        lost = np.where(epsilon < self._times * self._epsilon0, self._lost, 0.0)
+        return self._shown + (1 - self._shown) * np.minimum(1.0, (above * self._mass).sum(-1) + lost)
 
     def _epsilon(self, delta: Floats) -> Floats:
-        return smallest_epsilon(lambda epsilon: self._delta(epsilon, "remove"), delta, limit=self._shown)
+        found = smallest_epsilon(lambda epsilon: self._delta(epsilon, "remove"), delta, limit=self._shown)
+        return np.where(delta >= self._shown, np.minimum(found, self._times * self._epsilon0), np.inf)
 
     def _tradeoff(self, alpha: Floats) -> Floats:
         corners = np.unique(np.maximum(self._loss, 0.0))
+        corners = corners[np.unique(np.linspace(0, len(corners) - 1, LINES).astype(np.int64))]
         return supported_tradeoff(1 - self._delta(corners, "remove"), corners, alpha)
 
     def compose(self, times: int) -> Statement:

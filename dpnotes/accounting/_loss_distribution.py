@@ -1,4 +1,4 @@
-"""Profiles known through their privacy loss distribution, amplification by sampling, and composition of unlike parts.
+"""Profiles known through their privacy loss distribution, and composition of unlike parts.
 
 The arithmetic of distributions is that of ``dp_accounting``, which is imported on first use: it takes longer to load
 than the rest of this package.
@@ -46,7 +46,7 @@ class LossDistribution(PrivacyProfile):
         return self._tails[direction].delta(epsilon)
 
     def _epsilon(self, delta: Floats) -> Floats:
-        return smallest_epsilon(lambda epsilon: _either(self, epsilon), delta)
+        return smallest_epsilon(lambda epsilon: either(self, epsilon), delta)
 
     def _tradeoff(self, alpha: Floats) -> Floats:
         corners = np.concatenate([[0.0], *(tail.losses for tail in self._tails.values())])
@@ -84,100 +84,27 @@ class _Tail:
         return np.asarray(np.clip(self.infinite + self._above[index] - share, self.infinite, 1.0), dtype=np.float64)
 
 
-class SubsampledRelease(PrivacyProfile):
-    """A base mechanism on a Poisson sample: each record takes part with probability ``rate``, on its own.
+class CurveRelease(PrivacyProfile):
+    """A mechanism whose delta is known in both directions, from curves that some pair of distributions attains.
 
-    With P1 and Q the base outputs with and without the record, the outputs are ``rate P1 + (1 - rate) Q`` and Q:
-    ``H_e1(P, Q) = rate H_e0(P1, Q)``, e^e0 = 1 + (e^e1 - 1) / rate, and, as long as e^e1 (1 - rate) < 1,
-    ``H_e1(Q, P) = (1 - e^e1 (1 - rate)) H_e2(Q, P1)`` with e^e2 = rate e^e1 / (1 - e^e1 (1 - rate)); else 0.
+    Everything else follows from them, composition by the loss distribution of that pair.
     """
 
-    def __init__(self, base: PrivacyProfile, rate: float, **about: Any) -> None:
-        super().__init__(**about)
-        self._base = base
-        self._rate = rate
-
-    def _delta(self, epsilon: Floats, direction: str) -> Floats:
-        rate = self._rate
-        if direction == "remove":
-            gained = np.log1p(-np.expm1(-epsilon) * ((1 - rate) / rate))
-            return np.asarray(rate * self._base._delta(epsilon + gained, "remove"), dtype=np.float64)
-        left = -np.expm1(np.minimum(epsilon + np.log1p(-rate), 0.0))  # 1 - e^epsilon (1 - rate), in [0, rate]
-        with np.errstate(divide="ignore"):
-            raised = np.maximum(0.0, epsilon + np.log(rate) - np.log(left))
-        inner = self._base._delta(np.where(left > 0, raised, 0.0), "add")
-        return np.asarray(np.where(left > 0, left * inner, 0.0), dtype=np.float64)
+    never_pure = False  # no finite epsilon has delta = 0, though the doubles underflow to it
 
     def _epsilon(self, delta: Floats) -> Floats:
-        found = smallest_epsilon(lambda epsilon: _either(self, epsilon), delta)
-        never_pure = isinstance(self._base, GaussianRelease)
-        return np.where(delta > 0, found, np.inf) if never_pure else found
+        found = smallest_epsilon(lambda epsilon: either(self, epsilon), delta)
+        return np.where(delta > 0, found, np.inf) if self.never_pure else found
 
     def _tradeoff(self, alpha: Floats) -> Floats:
         return tradeoff_of_profile(self, GRID, alpha)
 
     def compose(self, times: int) -> PrivacyProfile:
-        """A fresh sample for each release: convolution of the privacy loss distribution, at intervals of 1e-4."""
+        """Convolution of the privacy loss distribution, at intervals of 1e-4."""
         times = _checks.at_least_one("times", times)
         if times == 1:
             return self
         return LossDistribution(self_composed(distribution_of(self), times), **self._about(times))
-
-
-def subsampled(profile: PrivacyProfile, *, sample_rate: float) -> PrivacyProfile:
-    """Guarantee of a mechanism that sees only a Poisson sample of the records, drawn in secret.
-
-    Exact for a fixed pair of output distributions (Gaussian noise, for example), an upper bound for any other
-    mechanism: an (epsilon0, delta0)-DP base gives (log(1 + q (e^epsilon0 - 1)), q delta0)-DP at sampling rate q.
-
-    Parameters
-    ----------
-    profile : PrivacyProfile
-        Guarantee of the base mechanism; its adjacency must be add-remove.
-    sample_rate : float, in [0, 1]
-        Probability q with which each record is in the sample, independently of all others.
-
-    Returns
-    -------
-    PrivacyProfile
-        Of one release. ``compose`` draws a fresh sample for each.
-
-    Raises
-    ------
-    ValueError
-        If sample_rate is outside [0, 1], or the profile is for another adjacency.
-
-    Source
-    ------
-    Li, Qardaji and Su (2012), Theorem 1; Balle, Barthe and Gaboardi (2018), Theorem 8.
-
-    Examples
-    --------
-    >>> from dpnotes.accounting import approximate, gaussian
-    >>> round(subsampled(approximate(1.0, 1e-5), sample_rate=0.1).delta(0.15856507874), 12)
-    1e-06
-    >>> round(subsampled(gaussian(sigma=1.0), sample_rate=0.1).delta(0.3), 9)
-    0.00563135
-    """
-    _profile("profile", profile)
-    rate = _checks.real("sample_rate", sample_rate, low=0.0, high=1.0)
-    if profile.adjacency != "add-remove":
-        raise ValueError(
-            "profile must be for adjacency='add-remove', got adjacency="
-            f"{profile.adjacency!r}; a Poisson sample of neighbours that exchange a record differs in two draws"
-        )
-    about: dict[str, Any] = {
-        "mechanism": "subsampled",
-        "parameters": {"base": _part(profile), "sample_rate": rate},
-        "adjacency": profile.adjacency,
-        "status": profile.status,
-        "assumption": profile.assumption,
-        "source": _joined([profile.source, "Balle, Barthe and Gaboardi (2018), Theorem 8"]),
-        "remark": profile.remark,
-    }
-    if rate == 0:
-        return SampleRelease(0.0, both=False, **about)
-    return profile if rate == 1 else SubsampledRelease(profile, rate, **about)
 
 
 def compose(
@@ -223,7 +150,7 @@ def compose(
     """
     parts = [first, second, *others]
     for index, part in enumerate(parts):
-        _profile(f"profile {index + 1}", part)
+        a_profile(f"profile {index + 1}", part)
     if interval is not None:
         interval = _checks.real("interval", interval, low=0.0, open_low=True)
     adjacencies = sorted({part.adjacency for part in parts})
@@ -234,12 +161,12 @@ def compose(
         )
     about: dict[str, Any] = {
         "mechanism": "compose",
-        "parameters": {"parts": [_part(part) for part in parts]},
+        "parameters": {"parts": [part_of(part) for part in parts]},
         "adjacency": adjacencies[0],
         "status": max((part.status for part in parts), key=STATUSES.index),
-        "assumption": _joined([part.assumption for part in parts]),
-        "source": _joined([part.source for part in parts]),
-        "remark": _joined([part.remark for part in parts]),
+        "assumption": joined([part.assumption for part in parts]),
+        "source": joined([part.source for part in parts]),
+        "remark": joined([part.remark for part in parts]),
     }
     gaussians = [part for part in parts if isinstance(part, GaussianRelease)]
     samples = [part for part in parts if isinstance(part, SampleRelease)]
@@ -302,7 +229,7 @@ def distribution_of(profile: PrivacyProfile, interval: float = INTERVAL) -> Any:
         _enough_points(2 * profile._pure / interval, interval)
         one = pld.from_laplace_mechanism(1 / profile._pure, value_discretization_interval=interval)
         return self_composed(one, profile._times)
-    if isinstance(profile, SubsampledRelease):
+    if isinstance(profile, CurveRelease):
         return _of_curves(profile, interval)
     raise ValueError(f"{profile.mechanism} has no privacy loss distribution; it is known by its Renyi curve only")
 
@@ -320,7 +247,7 @@ def self_composed(distribution: Any, times: int) -> Any:
 
 def tradeoff_of_profile(profile: PrivacyProfile, epsilons: Floats, alpha: Floats) -> Floats:
     """Trade-off curve supported by the lines that delta allows at sorted ``epsilons``; fewer lines only lower it."""
-    kept = 1 - _either(profile, epsilons)
+    kept = 1 - either(profile, epsilons)
     right = _largest(kept, np.exp(epsilons), alpha)
     left = _largest((np.exp(-epsilons) * kept)[::-1], np.exp(-epsilons)[::-1], alpha)
     return np.maximum(0.0, np.maximum(right, left))
@@ -333,7 +260,7 @@ def _largest(intercept: Floats, slope: Floats, alpha: Floats) -> Floats:
     return np.asarray(intercept[index] - slope[index] * alpha, dtype=np.float64)
 
 
-def _either(profile: PrivacyProfile, epsilon: Floats) -> Floats:
+def either(profile: PrivacyProfile, epsilon: Floats) -> Floats:
     remove, add = (profile._delta(epsilon, direction) for direction in DIRECTIONS)
     return np.asarray(np.maximum(remove, add), dtype=np.float64)
 
@@ -375,7 +302,7 @@ def _of_curves(profile: PrivacyProfile, interval: float) -> Any:
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     last = 1.0
-    while last < 2**12 and (_either(profile, np.array(last)) - _either(profile, np.array(2.0**40))) > 1e-18:
+    while last < 2**12 and (either(profile, np.array(last)) - either(profile, np.array(2.0**40))) > 1e-18:
         last *= 2
     count = math.ceil(last / interval)
     _enough_points(2 * count + 1, interval)
@@ -409,14 +336,14 @@ def _same_interval(one: Any, other: Any) -> None:
         raise ValueError(f"interval must be that of the loss distributions given, got {first:g} and {second:g}")
 
 
-def _profile(name: str, value: object) -> None:
+def a_profile(name: str, value: object) -> None:
     if not isinstance(value, PrivacyProfile):
         raise TypeError(f"{name} must be a PrivacyProfile, got {value!r}")
 
 
-def _part(profile: PrivacyProfile) -> dict[str, Any]:
+def part_of(profile: PrivacyProfile) -> dict[str, Any]:
     return {"mechanism": profile.mechanism, **profile.parameters}
 
 
-def _joined(words: Sequence[str]) -> str:
+def joined(words: Sequence[str]) -> str:
     return "; ".join(dict.fromkeys(word for word in words if word))

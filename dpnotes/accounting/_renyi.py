@@ -35,7 +35,7 @@ class RenyiRelease(PrivacyProfile):
             spent = (alpha - 1) * (self._curve(alpha) - epsilon[..., None])
             return spent - np.log(alpha - 1) + alpha * np.log1p(-1 / alpha)
 
-        return np.minimum(1.0, np.exp(_best(log_delta, epsilon.shape)))
+        return np.exp(np.minimum(_best(log_delta, epsilon.shape), 0.0))
 
     def _epsilon(self, delta: Floats) -> Floats:
         with np.errstate(divide="ignore"):  # delta = 0: no order gives a finite epsilon
@@ -48,7 +48,13 @@ class RenyiRelease(PrivacyProfile):
         positive = np.broadcast_to(delta > 0, delta.shape)
         if positive.any():
             found = np.where(positive, np.maximum(0.0, _best(epsilon, delta.shape)), np.inf)
-        return np.where(delta >= 1, 0.0, found)
+        found = np.where(delta >= 1, 0.0, found)
+        for exponent in range(-52, 0, 4):  # rounding left some of them on the wrong side
+            short = np.isfinite(found) & (self._delta(np.where(np.isfinite(found), found, 0.0), "remove") > delta)
+            if not short.any():
+                break
+            found = np.where(short, found + 2.0**exponent * np.maximum(found, 1e-3), found)
+        return found
 
     def _tradeoff(self, alpha: Floats) -> Floats:
         return supported_tradeoff(1 - self._delta(EPSILONS, "remove"), EPSILONS, alpha)

@@ -6,13 +6,12 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from dpnotes.accounting import approximate, bagging, gaussian, laplace, pure
-from dpnotes.accounting._kinds import GaussianRelease, SampleRelease
-from dpnotes.accounting._loss_distribution import LossDistribution, compose, distribution_of, subsampled
+from dpnotes.accounting._amplification import subsampled
+from dpnotes.accounting._kinds import GaussianRelease
+from dpnotes.accounting._loss_distribution import LossDistribution, compose, distribution_of
 from dpnotes.accounting._renyi import RenyiRelease
 
 BAGGING = bagging(n=100, subsample=10)
@@ -111,69 +110,6 @@ def test_self_composition_of_samples_counts_the_misses():
         np.testing.assert_allclose(ours.delta(EPSILONS, direction=direction), exact, rtol=1e-6, atol=1e-7)
 
 
-# Amplification
-
-
-def test_amplification_known_values():
-    for rate, epsilon, delta, amplified in [
-        (0.1, 1.0, 1e-5, 0.15856507874),
-        (0.01, 5.0, 1e-6, 0.905889462138),
-        (0.2, 0.5, 0.0, 0.121991283339),
-    ]:
-        profile = subsampled(approximate(epsilon, delta), sample_rate=rate)
-        assert profile.epsilon(rate * delta * (1 + 1e-12) + 1e-13) == pytest.approx(amplified, rel=1e-11)
-    profile = subsampled(gaussian(sigma=1.0), sample_rate=0.1)
-    vectors = [0.01847193069, 0.005631349533, 0.00203253692]
-    np.testing.assert_allclose(profile.delta([0.1, 0.3, 0.5], direction="remove"), vectors, rtol=1e-9)
-    assert (profile.delta([0.1, 0.3, 0.5], direction="add") < vectors).all()
-
-
-def test_sampling_everything_or_nothing():
-    base = gaussian(sigma=1.0)
-    assert subsampled(base, sample_rate=1.0) is base
-    nothing = subsampled(base, sample_rate=0.0)
-    assert nothing.advantage == 0
-    assert nothing.epsilon(0.0) == 0
-    nearly = subsampled(base, sample_rate=1 - 1e-12)
-    np.testing.assert_allclose(nearly.delta(EPSILONS), base.delta(EPSILONS), rtol=1e-9)
-
-
-def test_sampling_a_sample_multiplies_the_probabilities():
-    """Publishing a sample of a sample: both directions, by the other formula."""
-    twice = subsampled(BAGGING, sample_rate=0.2)
-    plain = SampleRelease(0.2 * BAGGING.advantage, both=False, **ABOUT)
-    for direction in ("remove", "add"):
-        np.testing.assert_allclose(
-            twice.delta(EPSILONS, direction=direction), plain.delta(EPSILONS, direction=direction), rtol=1e-12
-        )
-
-
-def test_composed_subsampling_equals_the_sampled_gaussian_of_the_library():
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    ours = subsampled(gaussian(sigma=1.0), sample_rate=0.1).compose(20)
-    theirs = pld.from_gaussian_mechanism(1.0, sampling_prob=0.1).self_compose(20)
-    np.testing.assert_allclose(ours.delta(EPSILONS), theirs.get_delta_for_epsilon(EPSILONS), rtol=1e-6)
-
-
-@given(
-    rate=st.floats(1e-6, 1.0, exclude_max=True),
-    epsilon=st.floats(1e-8, 1e3),
-    mu=st.floats(0.01, 30),
-    delta=st.floats(1e-300, 0.99),
-)
-@settings(max_examples=60, deadline=None)
-def test_subsampling_never_harms_and_is_never_nan(rate, epsilon, mu, delta):
-    base = gaussian(sigma=1 / mu)
-    profile = subsampled(base, sample_rate=rate)
-    assert 0 <= profile.delta(epsilon) <= base.delta(epsilon) * (1 + 1e-9)
-    assert profile.delta(epsilon) <= rate
-    found = profile.epsilon(delta)
-    assert found >= 0
-    assert profile.delta(found) <= delta
-    assert 0 <= profile.tradeoff(delta) <= 1 - delta + 1e-12
-
-
 # Composition of unlike parts
 
 
@@ -241,14 +177,6 @@ def test_composition_refuses_with_the_reason():
         coarse.compose(1.5)
     with pytest.raises(ValueError, match="times must be >= 1"):
         subsampled(gaussian(sigma=1.0), sample_rate=0.5).compose(0)
-
-
-@pytest.mark.parametrize("rate", [-0.1, 1.1, np.nan])
-def test_subsampling_refuses_with_the_reason(rate):
-    with pytest.raises(ValueError, match=r"sample_rate must be >= 0 and <= 1, got sample_rate="):
-        subsampled(gaussian(sigma=1.0), sample_rate=rate)
-    with pytest.raises(ValueError, match="adjacency='add-remove'"):
-        subsampled(gaussian(sigma=1.0, adjacency="replace-one"), sample_rate=0.5)
 
 
 def test_laplace_composes_by_its_loss_distribution():

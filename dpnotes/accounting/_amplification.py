@@ -1,0 +1,227 @@
+"""Amplification by sampling: the guarantee of a private mechanism that sees only a random sample of the records."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from dpnotes.accounting import _checks
+from dpnotes.accounting._kinds import GaussianRelease, SampleRelease, Statement, power_of_miss
+from dpnotes.accounting._loss_distribution import LARGEST_EXPONENT, CurveRelease, a_profile, either, joined, part_of
+from dpnotes.accounting._profile import ADJACENCIES, Floats, PrivacyProfile
+
+UNLIKELY = 1e-300  # copies of a record beyond this probability count as a failure
+
+
+class MixtureRelease(CurveRelease):
+    """A base mechanism on a sample that holds the record with probability ``rate``, and is otherwise as without it.
+
+    With P1 the output given that the record is in, and Q the output without it, the outputs are
+    ``rate P1 + (1 - rate) Q`` and Q: ``H_e1(P, Q) = rate H_e0(P1, Q)``, e^e0 = 1 + (e^e1 - 1) / rate, and, as long as
+    e^e1 (1 - rate) < 1, ``H_e1(Q, P) = (1 - e^e1 (1 - rate)) H_e2(Q, P1)`` with
+    e^e2 = rate e^e1 / (1 - e^e1 (1 - rate)); else 0.
+    """
+
+    def __init__(self, base: PrivacyProfile, rate: float, **about: Any) -> None:
+        super().__init__(**about)
+        self._base, self._rate = base, rate
+        self.never_pure = isinstance(base, GaussianRelease)
+
+    def _delta(self, epsilon: Floats, direction: str) -> Floats:
+        rate = self._rate
+        if direction == "remove":
+            return np.asarray(rate * self._base._delta(unamplified(epsilon, rate), "remove"), dtype=np.float64)
+        left = -np.expm1(np.minimum(epsilon + np.log1p(-rate), 0.0))  # 1 - e^epsilon (1 - rate), in [0, rate]
+        with np.errstate(divide="ignore"):
+            raised = np.maximum(0.0, epsilon + np.log(rate) - np.log(left))
+        inner = self._base._delta(np.where(left > 0, raised, 0.0), "add")
+        return np.asarray(np.where(left > 0, left * inner, 0.0), dtype=np.float64)
+
+
+class ExchangeRelease(CurveRelease):
+    """A base mechanism on a sample of fixed size, for data sets that exchange one record.
+
+    ``H_e1 <= sum_j Pr[j copies of the record are drawn] delta_j(e0)``, e^e0 = 1 + (e^e1 - 1) / Pr[j >= 1], in either
+    direction, with delta_j the guarantee of the base for j records exchanged at once.
+    """
+
+    def __init__(self, groups: tuple[PrivacyProfile, ...], masses: Floats, lost: float, **about: Any) -> None:
+        super().__init__(**about)
+        self._groups, self._masses, self._lost = groups, masses, lost
+        self._rate = min(1.0, float(masses.sum()) + lost)
+        self.never_pure = isinstance(groups[0], GaussianRelease)
+
+    def _delta(self, epsilon: Floats, direction: str) -> Floats:
+        inner = unamplified(epsilon, self._rate)
+        total = np.full_like(epsilon, self._lost)
+        for mass, group in zip(self._masses, self._groups, strict=True):
+            total += mass * either(group, inner)
+        return np.minimum(total, self._rate)
+
+
+def subsampled(
+    profile: PrivacyProfile,
+    *,
+    sample_rate: float | None = None,
+    n: int | None = None,
+    subsample: int | None = None,
+    replace: bool = False,
+    adjacency: str | None = None,
+) -> PrivacyProfile:
+    """Guarantee of a mechanism that sees only a random sample of the records, drawn in secret.
+
+    Either a Poisson sample (``sample_rate``) or one of fixed size (``n`` and ``subsample``). With pi the probability
+    that a record is in the sample, an (epsilon0, delta0)-DP base gives (log(1 + pi (e^epsilon0 - 1)), pi delta0)-DP;
+    with replacement the delta is larger, since a record may be drawn several times. The whole profile is amplified, not
+    only one pair.
+
+    Parameters
+    ----------
+    profile : PrivacyProfile
+        Guarantee of the base mechanism. Its adjacency must be add-remove for a Poisson sample and replace-one for a
+        sample of fixed size. With replacement it must be Gaussian noise or an (epsilon, delta) statement, whose
+        guarantees for groups of records are known.
+    sample_rate : float, in [0, 1], optional
+        Probability with which each record is in the sample, independently of all others.
+    n : int, >= 1, optional
+        Number of records, of the larger of two neighbours.
+    subsample : int, >= 1, optional
+        Records drawn; at most ``n`` without replacement.
+    replace : bool
+        Draw the ``subsample`` records with replacement.
+    adjacency : {"add-remove", "replace-one"}, optional
+        Of the result, which is by default that of the base. A sample of fixed size without replacement gives a
+        guarantee for ``"add-remove"``, too: a sample with the record differs from one without it in one exchange.
+
+    Returns
+    -------
+    PrivacyProfile
+        Of one release. ``compose`` draws a fresh sample for each.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of its range, the sample is described twice or not at all, or the base profile is for another
+        adjacency or (with replacement) of another kind.
+    TypeError
+        If ``profile`` is no profile, or ``n`` or ``subsample`` no integer.
+
+    Source
+    ------
+    Li, Qardaji and Su (2012), Theorem 1; Balle, Barthe and Gaboardi (2018), Theorems 8 (Poisson), 9 (without
+    replacement) and 10 (with).
+
+    Examples
+    --------
+    >>> from dpnotes.accounting import approximate, gaussian
+    >>> round(subsampled(approximate(1.0, 1e-5), sample_rate=0.1).delta(0.15856507874), 12)
+    1e-06
+    >>> round(subsampled(gaussian(sigma=1.0), sample_rate=0.1).delta(0.3), 9)
+    0.00563135
+    >>> base = approximate(1.0, 1e-5, adjacency="replace-one")
+    >>> round(subsampled(base, n=1000, subsample=100).delta(0.15856507874), 12)
+    1e-06
+    >>> round(subsampled(base, n=1000, subsample=100, replace=True).epsilon(1e-5), 4)
+    1.0032
+    """
+    a_profile("profile", profile)
+    if (sample_rate is None) == (n is None and subsample is None):
+        raise ValueError(
+            "a sample is described by sample_rate alone or by n and subsample, got "
+            f"sample_rate={sample_rate!r}, n={n!r}, subsample={subsample!r}"
+        )
+    if adjacency is not None:
+        _checks.one_of("adjacency", adjacency, ADJACENCIES)
+    if sample_rate is not None:
+        if replace:
+            raise ValueError("replace=True needs n and subsample; a Poisson sample holds each record at most once")
+        return _poisson(profile, _checks.real("sample_rate", sample_rate, low=0.0, high=1.0), adjacency)
+    if n is None or subsample is None:
+        raise ValueError(f"a sample of fixed size needs both n and subsample, got n={n!r}, subsample={subsample!r}")
+    n, subsample = _checks.at_least_one("n", n), _checks.at_least_one("subsample", subsample)
+    if not replace and subsample > n:
+        raise ValueError(f"subsample must be at most n={n} without replacement, got subsample={subsample}")
+    return _of_fixed_size(profile, n, subsample, bool(replace), adjacency)
+
+
+def unamplified(epsilon: Floats, rate: float) -> Floats:
+    """Give log(1 + (e^epsilon - 1) / rate), the level of the base that amplification turns into ``epsilon``."""
+    return np.asarray(epsilon + np.log1p(-np.expm1(-epsilon) * ((1 - rate) / rate)), dtype=np.float64)
+
+
+def _poisson(profile: PrivacyProfile, rate: float, adjacency: str | None) -> PrivacyProfile:
+    if profile.adjacency != "add-remove":
+        raise ValueError(
+            f"profile must be for adjacency='add-remove', got adjacency={profile.adjacency!r}; "
+            "a Poisson sample of neighbours that exchange a record differs in two draws"
+        )
+    if adjacency == "replace-one":
+        raise ValueError("adjacency must be 'add-remove' for a Poisson sample, got adjacency='replace-one'")
+    about = _about(profile, "Theorem 8", sample_rate=rate)
+    if rate == 0:
+        return SampleRelease(0.0, both=False, **about)
+    return profile if rate == 1 else MixtureRelease(profile, rate, **about)
+
+
+def _of_fixed_size(
+    profile: PrivacyProfile, n: int, subsample: int, replace: bool, adjacency: str | None
+) -> PrivacyProfile:
+    if profile.adjacency != "replace-one":
+        raise ValueError(
+            f"profile must be for adjacency='replace-one', got adjacency={profile.adjacency!r}; "
+            "samples of one size cannot differ in one record more or less"
+        )
+    how = {"n": n, "subsample": subsample, "replace": replace}
+    if not replace:
+        about = _about(profile, "Theorem 9", **how)
+        rate = subsample / n
+        if adjacency == "add-remove":
+            about["adjacency"] = adjacency
+            if rate == 1:
+                raise ValueError(
+                    f"subsample must be less than n={n} for adjacency='add-remove', got subsample={subsample}; "
+                    "a neighbour of one record less has no such sample"
+                )
+            return MixtureRelease(profile, rate, **about)
+        return profile if rate == 1 else ExchangeRelease((profile,), np.array([rate]), 0.0, **about)
+    if adjacency == "add-remove":
+        raise ValueError("adjacency must be 'replace-one' with replacement, got adjacency='add-remove'")
+    copies = stats.binom(subsample, 1 / n)
+    most = max(1, min(subsample, int(copies.isf(UNLIKELY))))
+    groups = tuple(_group(profile, size) for size in range(1, most + 1))
+    masses = np.asarray(copies.pmf(np.arange(1, most + 1)), dtype=np.float64)
+    if n > 1:
+        masses *= power_of_miss(1 / n, subsample) / masses.sum()  # as exact as pi itself
+    return ExchangeRelease(groups, masses, float(copies.sf(most)), **_about(profile, "Theorem 10", **how))
+
+
+def _group(profile: PrivacyProfile, size: int) -> PrivacyProfile:
+    """Guarantee for ``size`` records exchanged at once."""
+    about: dict[str, Any] = {"mechanism": "group", "parameters": {}, "adjacency": profile.adjacency, "source": ""}
+    if isinstance(profile, GaussianRelease):
+        return GaussianRelease(profile._mu * size, **about)
+    if isinstance(profile, Statement):
+        epsilon, delta = profile._epsilon0, profile._delta0
+        if delta > 0:  # sum of e^(i epsilon) delta over i < size
+            terms = size if epsilon == 0 else math.expm1(-size * epsilon) / math.expm1(-epsilon)
+            delta = min(1.0, delta * terms * math.exp(min(LARGEST_EXPONENT, (size - 1) * epsilon)))
+        return Statement(size * epsilon, delta, profile._times, **about)
+    raise ValueError(
+        "profile must be Gaussian noise or an (epsilon, delta) statement for a sample with replacement, got "
+        f"{profile.mechanism}; what it guarantees for several copies of a record is not known"
+    )
+
+
+def _about(profile: PrivacyProfile, theorem: str, **how: object) -> dict[str, Any]:
+    return {
+        "mechanism": "subsampled",
+        "parameters": {"base": part_of(profile), **how},
+        "adjacency": profile.adjacency,
+        "status": profile.status,
+        "assumption": profile.assumption,
+        "source": joined([profile.source, f"Balle, Barthe and Gaboardi (2018), {theorem}"]),
+        "remark": profile.remark,
+    }
