@@ -135,6 +135,37 @@ def growth(times: Sequence[int], curves: Mapping[str, Sequence[float]], *, xlabe
     return figure
 
 
+def shares(counts: pd.DataFrame, *, xlabel: str) -> Figure:
+    """How many of each kind there are in each group: one bar a group, one piece a kind, with its number in it.
+
+    Parameters
+    ----------
+    counts : DataFrame of int, a row for each group, a column for each kind
+        The name of its index is the label of the axis.
+    xlabel : str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    import seaborn as sns
+
+    figure = _figure(6.6, 0.5 * len(counts) + 1.6)
+    axes = figure.subplots()
+    left = np.zeros(len(counts))
+    colors = sns.color_palette("colorblind", counts.shape[1])
+    for kind, color in zip(counts, colors, strict=True):
+        widths = counts[kind].to_numpy()
+        bars = axes.barh(counts.index.astype(str), widths, left=left, color=color, edgecolor="white", label=kind)
+        axes.bar_label(bars, labels=[str(width) if width else "" for width in widths], label_type="center")
+        left += widths
+    axes.set(xlabel=xlabel, ylabel=counts.index.name)
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    figure.legend(loc="outside upper center", ncols=3)
+    return figure
+
+
 def membership(drawn: np.ndarray[Any, np.dtype[np.bool_]], record: int) -> Figure:
     """Which records stand in which subsample, one record picked out.
 

@@ -34,11 +34,14 @@ def sgd_sensitivity(
         Bound on the largest eigenvalue of one loss's Hessian.
     learning_rate : float, > 0 and <= 2 / smoothness
     batch_size : int, >= 1
+        Of every batch. A smaller last batch of a pass, divided by its own size, breaks the bound: drop it, or give the
+        size of the smallest.
     epochs : float, > 0
         Passes through the data: steps divided by steps per pass.
     analysis : {"tight", "published"}
         ``"tight"``: a record is visited up to ceil(epochs) times. ``"published"``: epochs times, as in the paper's
-        tables, which is too little where the last pass is broken off.
+        tables, which is too little for a fixed seed where the last pass is broken off, but bounds the distance between
+        the *mean* weights over seeds.
 
     Returns
     -------
@@ -85,7 +88,7 @@ def intrinsic_sgd(*, sigma: float, sensitivity: float) -> PrivacyProfile:
     sigma : float, > 0
         Standard deviation of a weight over seeds, in the units of the weights.
     sensitivity : float, > 0
-        Bound on the distance between the mean weights of neighbours (:func:`sgd_sensitivity`). A maximum over sampled
+        Bound on the distance between the mean weights of neighbours (:func:`sgd_sensitivity`, ``"published"``). A maximum over sampled
         pairs is a lower bound and gives no guarantee.
 
     Returns

@@ -103,7 +103,8 @@ class Statement(PrivacyProfile):
     def _delta(self, epsilon: Floats, direction: str) -> Floats:
         above = -np.expm1(np.minimum(epsilon[..., None] - self._loss, 0.0))  # [..., counts]
         lost = np.where(epsilon < self._times * self._epsilon0, self._lost, 0.0)
-        return self._shown + (1 - self._shown) * np.minimum(1.0, (above * self._mass).sum(-1) + lost)
+        answered = np.minimum(1.0, (above * self._mass).sum(-1) + lost)
+        return np.asarray(self._shown + (1 - self._shown) * answered, dtype=np.float64)
 
     def _epsilon(self, delta: Floats) -> Floats:
         found = smallest_epsilon(lambda epsilon: self._delta(epsilon, "remove"), delta, limit=self._shown)

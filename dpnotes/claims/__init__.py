@@ -1,9 +1,15 @@
 """The ledger: every privacy claim of the four papers, its true status, and evidence that is computed when asked for."""
 
+from dpnotes.claims import _bagging_baselines, bagging, dpbag, intrinsic_sgd, private_prediction
 from dpnotes.claims._ledger import STATUSES, Claim, Evidence, Finding, findings, table
-from dpnotes.claims.bagging import CLAIMS as _BAGGING
 
-LEDGER: tuple[Claim, ...] = (*_BAGGING,)
+LEDGER: tuple[Claim, ...] = (
+    *bagging.CLAIMS,
+    *_bagging_baselines.CLAIMS,
+    *private_prediction.CLAIMS,
+    *dpbag.CLAIMS,
+    *intrinsic_sgd.CLAIMS,
+)
 
 
 def of_paper(paper: str) -> tuple[Claim, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
@@ -97,10 +97,15 @@ class Claim:
             raise ValueError(f"status must be one of {', '.join(map(repr, STATUSES))}, got status={self.status!r}")
 
 
-def table(claims: Iterable[Claim]) -> pd.DataFrame:
-    """One row for each claim, evidence computed now: number, paper, where, claim, status, why, evidence.
+def table(evidence: Mapping[Claim, Evidence]) -> pd.DataFrame:
+    """One row for each claim: number, paper, where, claim, status, why, evidence.
 
     The last column says whether the evidence bears the status out, as ``"bears it out"`` or ``"CONTRADICTS IT"``.
+
+    Parameters
+    ----------
+    evidence : mapping of Claim to Evidence
+        As ``{claim: claim.evidence() for claim in LEDGER}`` computes it.
     """
     return pd.DataFrame(
         [
@@ -111,15 +116,15 @@ def table(claims: Iterable[Claim]) -> pd.DataFrame:
                 "claim": claim.statement,
                 "status": claim.status,
                 "why": claim.reason,
-                "evidence": "bears it out" if claim.evidence().supports else "CONTRADICTS IT",
+                "evidence": "bears it out" if computed.supports else "CONTRADICTS IT",
             }
-            for claim in claims
+            for claim, computed in evidence.items()
         ]
     )
 
 
-def findings(claim: Claim) -> pd.DataFrame:
-    """What the evidence of one claim consists of, computed now: quantity, claimed, found, supports (yes or no)."""
+def findings(evidence: Evidence) -> pd.DataFrame:
+    """What one evidence consists of: quantity, claimed, found, supports the status (yes or NO)."""
     return pd.DataFrame(
         [
             {
@@ -128,7 +133,7 @@ def findings(claim: Claim) -> pd.DataFrame:
                 "found": _text(finding.found),
                 "supports the status": "yes" if finding.supports else "NO",
             }
-            for finding in claim.evidence().findings
+            for finding in evidence.findings
         ]
     )
 
