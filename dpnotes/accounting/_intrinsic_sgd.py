@@ -88,8 +88,8 @@ def intrinsic_sgd(*, sigma: float, sensitivity: float) -> PrivacyProfile:
     sigma : float, > 0
         Standard deviation of a weight over seeds, in the units of the weights.
     sensitivity : float, > 0
-        Bound on the distance between the mean weights of neighbours (:func:`sgd_sensitivity`, ``"published"``). A maximum over sampled
-        pairs is a lower bound and gives no guarantee.
+        Bound on the distance between the mean weights of neighbours (:func:`sgd_sensitivity`, ``"published"``). A
+        maximum over sampled pairs is a lower bound and gives no guarantee.
 
     Returns
     -------
