@@ -48,6 +48,21 @@ class PrivacyProfile(ABC):
         Where the proof is.
     remark : str
         What a reader should know besides, for example why a published analysis is not tight; may be empty.
+
+    Source
+    ------
+    Balle, Barthe and Gaboardi (2018) for the profile; Dong, Roth and Su (2022) for the trade-off function.
+
+    Examples
+    --------
+    >>> from dpnotes.accounting import gaussian
+    >>> profile = gaussian(sigma=2.0)
+    >>> print(profile)
+    PrivacyProfile of gaussian(sigma=2.0, sensitivity=1.0)
+      (epsilon, delta)-DP at (0, 0.1974), (1, 0.00683), (5, 4.415e-24); advantage 0.1974
+      adjacency: add-remove; status: proved; source: Balle and Wang (2018), Theorem 8
+    >>> profile.compose(4).epsilon(1e-5) == gaussian(sigma=1.0).epsilon(1e-5)
+    True
     """
 
     def __init__(
