@@ -1,7 +1,31 @@
 """Training many models on subsets of one data set. No privacy in here: a learner fits what it is told."""
 
+from dpnotes.learners._architectures import multilayer_perceptron, residual_network, vgg16
 from dpnotes.learners._classifier import NetworkClassifier
 from dpnotes.learners._convolution import convolutional_network
+from dpnotes.learners._dp_sgd_linear import fit_dp_sgd_linear
+from dpnotes.learners._dp_sgd_network import fit_dp_sgd_network
+from dpnotes.learners._logistic_models import LogisticModels
 from dpnotes.learners._networks import Networks, device_name, fit_networks
+from dpnotes.learners._sgd import SGDRuns, fit_sgd
+from dpnotes.learners._sgd_architecture import Architecture
+from dpnotes.learners._sgd_neighbours import SGDNeighbours, fit_sgd_neighbours
 
-__all__ = ["NetworkClassifier", "Networks", "convolutional_network", "device_name", "fit_networks"]
+__all__ = [
+    "Architecture",
+    "LogisticModels",
+    "NetworkClassifier",
+    "Networks",
+    "SGDNeighbours",
+    "SGDRuns",
+    "convolutional_network",
+    "device_name",
+    "fit_dp_sgd_linear",
+    "fit_dp_sgd_network",
+    "fit_networks",
+    "fit_sgd",
+    "fit_sgd_neighbours",
+    "multilayer_perceptron",
+    "residual_network",
+    "vgg16",
+]

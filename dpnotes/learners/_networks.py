@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import nn
-from torch.func import functional_call
-from torch.nn.functional import cross_entropy
+from torch.func import functional_call, vmap
+
+from dpnotes.learners import _checks
+from dpnotes.learners import _network_engines as engines
+from dpnotes.learners._chunks import memory_named, slices
+from dpnotes.learners._network_initial import Starts, check_data, check_layers, try_example
+from dpnotes.learners._network_schedule import Schedule, epoch_factors
 
 QUERY_ROWS = 2048  # rows of one forward pass when predicting: a few MB of activations
+QUERY_MODELS = 16  # models of one forward pass where they are batched
 
 Build = Callable[[torch.Generator], nn.Module]
 
 
 class Networks:
     """Trained networks of one architecture.
+
+    ``networks[i]`` is the i-th as a collection of one, ``networks[2:5]`` several; both share memory with the whole.
 
     Attributes
     ----------
@@ -37,34 +45,72 @@ class Networks:
     def __len__(self) -> int:
         return len(self.loss)
 
-    def logits(self, images: NDArray[np.floating], *, device: str = "auto") -> NDArray[np.floating]:
-        """Logits of all models: images [n, ...] in, [n_models, n, n_classes] out, in the parameters' dtype."""
-        return np.stack([self._one(i, images, device).numpy() for i in range(len(self))])
+    def __getitem__(self, index: int | slice) -> Networks:
+        if not isinstance(index, slice):
+            position = range(len(self))[index]
+            index = slice(position, position + 1)
+        chosen = {name: value[index] for name, value in self.parameters.items()}
+        return Networks(self._template, chosen, self.loss[index])
 
-    def votes(self, images: NDArray[np.floating], *, device: str = "auto") -> NDArray[np.int64]:
+    def state_dict(self, index: int) -> dict[str, torch.Tensor]:
+        """Weights of one model by name, without the models' axis, as a module of the architecture loads them."""
+        return {name: value[index] for name, value in self.parameters.items()}
+
+    def logits(self, images: NDArray[Any], *, device: str = "auto") -> NDArray[np.floating]:
+        """Logits of all models: images [n, ...] in, [n_models, n, n_classes] out, in the parameters' dtype."""
+        parts = self._forward(images, device)
+        return torch.cat([torch.cat([z.cpu() for z in part], dim=1) for part in parts]).numpy()
+
+    def votes(self, images: NDArray[Any], *, device: str = "auto") -> NDArray[np.int64]:
         """Class code with the largest logit, for all models: images [n, ...] in, [n_models, n] out."""
-        return np.stack([self._one(i, images, device).argmax(1).numpy() for i in range(len(self))])
+        parts = self._forward(images, device)
+        return torch.cat([torch.cat([z.argmax(2).cpu() for z in part], dim=1) for part in parts]).numpy()
+
+    def vote_counts(self, images: NDArray[Any], *, device: str = "auto") -> NDArray[np.int64]:
+        """Models that vote for each class: images [n, ...] in, [n, n_classes] out; the votes are not kept."""
+        counts = torch.zeros((), dtype=torch.int64)
+        for part in self._forward(images, device):
+            counts = counts + torch.cat([_count(z).cpu() for z in part])
+        return counts.numpy()
+
+    def _forward(self, images: NDArray[Any], device: str) -> Iterator[Iterator[torch.Tensor]]:
+        """Logits on the device, some models after the other, each time some rows after the other."""
+        where = choose_device(device)
+        batched = engines.batches_queries(self._template, where)
+        for models in slices(len(self), QUERY_MODELS if batched else 1):
+            yield self._rows({name: value[models].to(where) for name, value in self.parameters.items()}, images, where)
 
     @torch.no_grad()
-    def _one(self, index: int, images: NDArray[np.floating], device: str) -> torch.Tensor:
-        where = choose_device(device)
-        weights = {name: value[index].to(where) for name, value in self.parameters.items()}
-        dtype = next(iter(weights.values())).dtype
-        chunks = (images[start : start + QUERY_ROWS] for start in range(0, len(images), QUERY_ROWS))
-        tensors = (torch.tensor(chunk, dtype=dtype, device=where) for chunk in chunks)
-        return torch.cat([functional_call(self._template, weights, (tensor,)).cpu() for tensor in tensors])
+    def _rows(
+        self, weights: dict[str, torch.Tensor], images: NDArray[Any], where: torch.device
+    ) -> Iterator[torch.Tensor]:
+        first = next(iter(weights.values()))
+        alone = {name: value[0] for name, value in weights.items()} if len(first) == 1 else None
+        together = vmap(lambda one, x: functional_call(self._template, one, (x,)), in_dims=(0, None))
+        for start in range(0, max(len(images), 1), QUERY_ROWS):
+            x = engines.as_pixels(torch.tensor(images[start : start + QUERY_ROWS], device=where), first.dtype)
+            yield together(weights, x) if alone is None else functional_call(self._template, alone, (x,))[None]
 
 
 def fit_networks(
     build: Build,
-    images: NDArray[np.floating],
+    images: NDArray[np.floating] | NDArray[np.uint8],
     labels: NDArray[np.integer],
-    subsets: NDArray[np.integer],
+    subsets: NDArray[np.integer] | Sequence[ArrayLike],
     *,
     epochs: int,
     batch_size: int,
     learning_rate: float,
     optimizer: str = "adam",
+    momentum: float = 0.9,
+    weight_decay: float = 0.0,
+    schedule: Schedule = None,
+    augmentation: str | None = None,
+    initial: Mapping[str, torch.Tensor] | Networks | None = None,
+    new_last_layer: bool = False,
+    fine_tune_factor: float = 0.1,
+    engine: str = "auto",
+    chunk: int | None = None,
     seed: int,
     device: str = "auto",
     progress: Callable[[int, int], None] | None = None,
@@ -72,32 +118,56 @@ def fit_networks(
     """Fit one network to each subset by mini-batch descent on the cross-entropy.
 
     Every epoch goes once through the subset in a fresh random order; the last batch of an epoch may be smaller. Model i
-    draws its initial weights and its orders from a stream of its own, spawned from the seed and i, on the CPU: the
-    result depends neither on the other models nor, up to rounding, on the device. Models are trained one after the
-    other, the fastest way on a CPU, where the library's convolution is bound by arithmetic already.
+    draws its initial weights, its orders and its augmentation from streams of its own, spawned from the seed and i, on
+    the CPU: the result depends neither on the other models nor, up to rounding, on the device, the engine or the chunk.
+    The rows in use are kept on the device once, and every batch is gathered from there.
 
     Parameters
     ----------
     build : callable
-        ``build(generator) -> module``: a network with initial weights from that generator. Its buffers, if it has any,
-        are not kept apart between models.
-    images : ndarray of float32 or float64, shape [n, ...]
-        Training data in the dtype that is wanted for the weights.
+        ``build(generator) -> module``: a network with initial weights from that generator. Batch normalisation and
+        other buffers would not be kept apart between models, dropout draws from global state: both are refused.
+    images : ndarray of float32, float64 or uint8, shape [n, ...]
+        Training data in the dtype that is wanted for the weights; bytes stand for value / 255 and give float32.
     labels : ndarray of int, shape [n]
         Class codes 0 to n_classes - 1.
-    subsets : ndarray of int, shape [n_models, m]
+    subsets : ndarray of int, shape [n_models, m], or sequence of index arrays of any lengths >= 1
         Row indices of each model; repeats allowed.
     epochs : int, >= 1
     batch_size : int, >= 1
         Rows.
     learning_rate : float, > 0
-    optimizer : {"adam", "momentum"}
-        Adam, or stochastic gradient descent with momentum 0.9; the other settings are PyTorch's.
+    optimizer : {"adam", "momentum", "sgd"}
+        Adam, or stochastic gradient descent with or without momentum; settings that are not given here are PyTorch's.
+    momentum : float in [0, 1)
+        Of the optimizer ``"momentum"``.
+    weight_decay : float, >= 0
+        Multiple of the weights that is added to the gradient.
+    schedule : None, "cosine", mapping of int to float, or callable
+        Multiple of the learning rate in each epoch, from 0: None for 1, ``"cosine"`` for ``(1 + cos(pi epoch /
+        epochs)) / 2``, ``{epoch: factor}`` with each factor from its epoch on, or ``factor(epoch)``.
+    augmentation : None or "crop-flip"
+        Each time an image [channels, height, width] is used, crop it at random out of itself with a border of 4 zeros,
+        and mirror it with probability 1/2.
+    initial : mapping of str to torch.Tensor, or Networks, optional
+        Weights to start from: one model's parameters by name, or those of one fitted network, for all models; or those
+        of ``n_models`` fitted networks, one for each.
+    new_last_layer : bool
+        Take all but the last linear layer from ``initial``, which may have other classes; the last layer starts as
+        ``build`` gives it, and the others learn at ``fine_tune_factor`` times the rate.
+    fine_tune_factor : float, >= 0
+        See ``new_last_layer``; 0 keeps the other layers as they are. With 1 and a tenth of the learning rate this is
+        the fine-tuning of the bagging paper (arXiv:2008.09845, section 4.1).
+    engine : {"auto", "loop", "batched"}
+        Train the models one after the other, or many in one tensor program. ``"auto"``: the loop for convolutions on a
+        CPU, for a single model and for batches of 512 rows or more.
+    chunk : int, >= 1, optional
+        Models of one tensor program. Default: from the memory at hand.
     seed : int, >= 0
     device : {"auto", "cpu", "cuda", ...}
         ``"auto"``: the GPU where there is one.
     progress : callable, optional
-        ``progress(done, n_models)`` after each model.
+        ``progress(done, n_models)`` after each model, or after each chunk.
 
     Returns
     -------
@@ -106,39 +176,79 @@ def fit_networks(
     Raises
     ------
     ValueError
-        If shapes disagree, an index or label is out of range, an entry is not finite, a setting is out of its range, or
-        training diverges (the loss is not finite).
+        If shapes disagree, an index or label is out of range, an entry is not finite, a setting is out of its range, a
+        layer is refused, ``initial`` does not fit, or training diverges (the loss is not finite).
+    TypeError
+        If a setting is of the wrong kind.
+    MemoryError
+        If ``chunk`` models do not fit into memory.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from dpnotes.learners import convolutional_network
+    >>> images, labels = load_digits().images[:, None] / 16, load_digits().target
+    >>> networks = fit_networks(
+    ...     lambda generator: convolutional_network((1, 8, 8), 10, channels=(16,), kernel_size=3, generator=generator),
+    ...     images, labels, [range(0, 900, 3), range(900)], epochs=10, batch_size=32, learning_rate=0.01, seed=0)
+    >>> bool((networks.votes(images[900:]) == labels[900:]).mean() > 0.8)
+    True
     """
-    _check(images, labels, subsets, epochs=epochs, batch_size=batch_size, learning_rate=learning_rate)
+    check_data(images, labels)
+    chosen = _checks.row_subsets(subsets, n=len(images))
+    rates = _checks.real("learning_rate", learning_rate, open_low=True) * epoch_factors(
+        schedule, _checks.at_least("epochs", epochs, 1)
+    )
     where = choose_device(device)
-    dtype = torch.float32 if images.dtype == np.float32 else torch.float64
-    fitted: list[dict[str, torch.Tensor]] = []
-    losses: list[float] = []
-    template = None
-    for index, rows in enumerate(np.asarray(subsets, dtype=np.int64)):
-        stream = np.random.SeedSequence(seed, spawn_key=(index,))
-        generator = torch.Generator().manual_seed(int(stream.generate_state(1, np.uint64)[0] >> np.uint64(1)))
-        network = build(generator).to(where, dtype).to(memory_format=torch.channels_last)
-        with _one_thread():
-            loss = _train(
-                network,
-                torch.tensor(images[rows], device=where),
-                torch.tensor(labels[rows], dtype=torch.int64, device=where),
-                _optimizer(optimizer, network, learning_rate),
-                epochs=epochs,
-                batch_size=batch_size,
-                generator=generator,
+    dtype = torch.float64 if images.dtype == np.float64 else torch.float32
+    used, rows = np.unique(chosen.indices, return_inverse=True)
+    starts = Starts(
+        build,
+        torch.split(torch.from_numpy(rows), chosen.sizes.tolist()),
+        _given_weights(initial, len(chosen), new_last_layer=new_last_layer),
+        new_last_layer,
+        dtype,
+        _checks.at_least("seed", seed, 0),
+    )
+    first = starts(0)
+    network = first.network.eval()
+    check_layers(network)
+    example = engines.as_pixels(torch.tensor(images[:1]), dtype)
+    n_classes, n_activations = try_example(network, example, labels)
+    training = engines.Training(
+        images=torch.from_numpy(images[used]).to(where),
+        labels=torch.from_numpy(labels[used].astype(np.int64)).to(where),
+        n_classes=n_classes,
+        dtype=dtype,
+        batch_size=_checks.at_least("batch_size", batch_size, 1),
+        rates=rates,
+        optimizer=optimizer,
+        momentum=momentum,
+        weight_decay=_checks.real("weight_decay", weight_decay),
+        augmentation=augmentation,
+        slow=first.copied if new_last_layer else frozenset(),
+        slow_factor=_checks.real("fine_tune_factor", fine_tune_factor),
+    )
+    engine = engines.choose_engine(engine, network, where, n_models=len(starts), batch_size=batch_size)
+    size = engines.model_bytes(network, example, n_activations, batch_size=batch_size)
+    groups = engines.groups(chosen.sizes, engine, size, where, batch_size=batch_size, chunk=chunk)
+    fitted = {name: torch.empty(len(starts), *p.shape, dtype=dtype) for name, p in network.named_parameters()}
+    losses, done = np.empty(len(starts)), 0
+    for models in groups:
+        with _one_thread(), memory_named(len(models), size, where):
+            parameters, loss = engines.train([starts(int(index)) for index in models], training, engine)
+        if not np.isfinite(loss).all():
+            worst = models[~np.isfinite(loss)][0]
+            raise ValueError(
+                f"training of model {worst} diverged (loss {loss[models == worst][0]}); lower {learning_rate=}"
             )
-        if not np.isfinite(loss):
-            raise ValueError(f"training of model {index} diverged (loss {loss}); lower learning_rate={learning_rate}")
-        fitted.append({name: value.detach().cpu().contiguous() for name, value in network.named_parameters()})
-        losses.append(loss)
-        template = template or deepcopy(network)
+        for name, value in parameters.items():
+            fitted[name][models] = value
+        losses[models] = loss
+        done += len(models)
         if progress is not None:
-            progress(index + 1, len(subsets))
-    assert template is not None  # subsets are not empty
-    stacked = {name: torch.stack([weights[name] for weights in fitted]) for name in fitted[0]}
-    return Networks(template, stacked, np.array(losses))
+            progress(done, len(starts))
+    return Networks(network, fitted, losses)
 
 
 def device_name(device: str) -> str:
@@ -171,61 +281,22 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _train(
-    network: nn.Module,
-    x: torch.Tensor,
-    y: torch.Tensor,
-    optimizer: torch.optim.Optimizer,
-    *,
-    epochs: int,
-    batch_size: int,
-    generator: torch.Generator,
-) -> float:
-    """Train in place; give the mean loss over the last epoch."""
-    network.train()
-    total = torch.zeros((), dtype=torch.float64)
-    for _ in range(epochs):
-        total = torch.zeros((), dtype=torch.float64, device=x.device)
-        for batch in torch.split(torch.randperm(len(x), generator=generator).to(x.device), batch_size):
-            optimizer.zero_grad(set_to_none=True)
-            loss = cross_entropy(network(x[batch]), y[batch])
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-            total += loss.detach() * len(batch)
-    network.eval()
-    return float(total) / len(x)
+def _count(logits: torch.Tensor) -> torch.Tensor:
+    """Models that vote for each class [n, n_classes], from logits [models, n, n_classes]."""
+    counts = torch.zeros(logits.shape[1:], dtype=torch.int64, device=logits.device)
+    votes = logits.argmax(2).T  # [n, models]
+    return counts.scatter_add_(1, votes, torch.ones_like(votes))
 
 
-def _optimizer(name: str, network: nn.Module, learning_rate: float) -> torch.optim.Optimizer:
-    if name == "adam":
-        return torch.optim.Adam(network.parameters(), lr=learning_rate, fused=True)
-    if name == "momentum":
-        return torch.optim.SGD(network.parameters(), lr=learning_rate, momentum=0.9, fused=True)
-    raise ValueError(f"optimizer must be 'adam' or 'momentum', got optimizer={name!r}")
-
-
-def _check(
-    images: NDArray[np.floating],
-    labels: NDArray[np.integer],
-    subsets: NDArray[np.integer],
-    *,
-    epochs: int,
-    batch_size: int,
-    learning_rate: float,
-) -> None:
-    n = len(images)
-    if len(labels) != n:
-        raise ValueError(f"images and labels must have equal length, got {n} and {len(labels)}")
-    if images.dtype not in (np.float32, np.float64):
-        raise ValueError(f"images must be float32 or float64, got {images.dtype}")
-    if not np.isfinite(images).all():
-        raise ValueError(f"images must be finite, got {int((~np.isfinite(images)).sum())} bad entries")
-    if np.ndim(subsets) != 2 or 0 in np.shape(subsets):
-        raise ValueError(f"subsets must have shape [n_models >= 1, m >= 1], got shape {np.shape(subsets)}")
-    if subsets.min() < 0 or subsets.max() >= n:
-        raise ValueError(f"subsets must hold row indices in 0..{n - 1}, got {subsets.min()}..{subsets.max()}")
-    for name, value in (("epochs", epochs), ("batch_size", batch_size)):
-        if value < 1:
-            raise ValueError(f"{name} must be >= 1, got {name}={value}")
-    if not 0 < learning_rate < float("inf"):
-        raise ValueError(f"learning_rate must be positive and finite, got learning_rate={learning_rate}")
+def _given_weights(
+    initial: Mapping[str, torch.Tensor] | Networks | None, n_models: int, *, new_last_layer: bool
+) -> list[Mapping[str, torch.Tensor]]:
+    if initial is None:
+        if new_last_layer:
+            raise ValueError("new_last_layer=True needs the weights of the other layers, got initial=None")
+        return []
+    if isinstance(initial, Networks):
+        if len(initial) not in (1, n_models):
+            raise ValueError(f"initial must hold 1 network or one for each of {n_models} subsets, got {len(initial)}")
+        return [initial.state_dict(index) for index in range(len(initial))]
+    return [initial]

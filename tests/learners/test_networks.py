@@ -27,7 +27,7 @@ def problem():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("optimizer", ["adam", "momentum"])
+@pytest.mark.parametrize("optimizer", ["adam", "momentum", "sgd"])
 def test_equals_a_plain_loop(problem, dtype, optimizer):
     """Catches a batch that is dropped, an order that is reused, a loss that is averaged wrongly, a mixed-up row."""
     images, labels, subsets = problem
@@ -40,6 +40,7 @@ def test_equals_a_plain_loop(problem, dtype, optimizer):
         plain = {
             "adam": lambda p: torch.optim.Adam(p, lr=1e-2, foreach=False),
             "momentum": lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9, foreach=False),
+            "sgd": lambda p: torch.optim.SGD(p, lr=1e-2, foreach=False),
         }[optimizer](network.parameters())
         x, y = torch.tensor(images[rows]), torch.tensor(labels[rows])
         for _ in range(3):
@@ -80,6 +81,16 @@ def test_it_learns_and_prediction_does_not_depend_on_the_chunk(problem, monkeypa
     assert (fitted.votes(images, device="cpu") == labels).mean() > 0.9
     logits = fitted.logits(images, device="cpu")
     assert logits.shape == (3, 90, 3)
+    counts = fitted.vote_counts(images, device="cpu")
+    np.testing.assert_array_equal(counts, (logits.argmax(2)[..., None] == np.arange(3)).sum(0))
+    np.testing.assert_array_equal(fitted[-1].logits(images, device="cpu"), logits[2:])
+    np.testing.assert_array_equal(fitted[1:].votes(images, device="cpu"), logits[1:].argmax(2))
+    assert fitted.votes(images[:0], device="cpu").shape == (3, 0)
+    with pytest.raises(IndexError):
+        fitted[3]
+    module = build(torch.Generator())
+    module.load_state_dict(fitted.state_dict(1))
+    np.testing.assert_allclose(module(torch.tensor(images)).detach(), logits[1], atol=1e-5)
     monkeypatch.setattr(engine, "QUERY_ROWS", 7)
     # rounding only: the convolution sums in another order for another batch size
     np.testing.assert_allclose(fitted.logits(images, device="cpu"), logits, atol=1e-5)
@@ -110,15 +121,30 @@ def test_initial_weights_have_the_stated_law():
     ("change", "message"),
     [
         ({"labels": np.zeros(5, int)}, "images and labels must have equal length, got 90 and 5"),
-        ({"images": np.zeros((90, *SHAPE), np.uint8)}, "images must be float32 or float64, got uint8"),
+        ({"labels": np.full(90, 3)}, r"labels must hold class codes in 0\.\.2, the network's, got 3\.\.3"),
+        ({"labels": np.full(90, 0.5)}, "labels must hold class codes, shape .n., got float64"),
+        ({"images": np.zeros((90, *SHAPE), np.int16)}, "images must be float32, float64 or uint8, got int16"),
         ({"images": np.full((90, *SHAPE), np.nan)}, "images must be finite, got 5760 bad entries"),
-        ({"subsets": np.zeros((2, 0), int)}, "subsets must have shape"),
+        ({"subsets": np.zeros((2, 0), int)}, "subsets must not be empty, got subset 0 of 0 rows"),
+        ({"subsets": [[0, 1], [2.5]]}, "subsets must hold integer row indices, got float64 at 1"),
         ({"subsets": np.array([[90]])}, r"row indices in 0\.\.89, got 90\.\.90"),
         ({"epochs": 0}, "epochs must be >= 1"),
         ({"batch_size": 0}, "batch_size must be >= 1"),
-        ({"learning_rate": -1.0}, "learning_rate must be positive"),
-        ({"optimizer": "sgdd"}, "optimizer must be 'adam' or 'momentum', got optimizer='sgdd'"),
+        ({"learning_rate": -1.0}, "learning_rate must be finite and > 0"),
+        ({"optimizer": "sgdd"}, "optimizer must be 'adam', 'momentum' or 'sgd', got optimizer='sgdd'"),
+        ({"momentum": 1.0}, r"momentum must be in \[0, 1\), got momentum=1.0"),
+        ({"weight_decay": -1e-4}, "weight_decay must be finite and >= 0, got weight_decay=-0.0001"),
+        ({"augmentation": "flip"}, "augmentation must be None or 'crop-flip', got augmentation='flip'"),
+        ({"schedule": "step"}, "schedule must be None, 'cosine', a mapping .* got schedule='step'"),
+        ({"schedule": {-1: 0.1}}, "schedule must map epochs >= 0 to factors, got the epoch -1"),
+        ({"schedule": lambda epoch: -epoch}, "schedule must give finite factors >= 0, got -1 for epoch 1"),
+        ({"new_last_layer": True}, "new_last_layer=True needs .* got initial=None"),
+        ({"initial": {}}, "initial must hold all parameters, '.*' is missing"),
+        ({"initial": {"9.weight": torch.zeros(2)}}, "initial names '9.weight', the network has 0.weight, "),
+        ({"engine": "vmap"}, "engine must be one of 'auto', 'loop', 'batched', got engine='vmap'"),
+        ({"engine": "batched", "chunk": 0}, "chunk must be >= 1, got chunk=0"),
         ({"learning_rate": 1e30}, "training of model 0 diverged"),
+        ({"learning_rate": 1e30, "engine": "batched"}, "training of model 0 diverged .* lower learning_rate=1e.30"),
     ],
 )
 def test_bad_input_is_named(problem, change, message):

@@ -1,0 +1,199 @@
+"""Speed of one step of DP-SGD against the fastest of opacus' three ways.
+
+Each side is a whole step: gather the batch, clip, add noise, update the weights. Opacus runs its own modules and
+optimizers, in the modes "hooks", "functorch" and "ghost"; the smallest median of the three counts. The batches are the
+same and of fixed size; the check beside it compares the clipped, averaged gradient of one step without noise, float64.
+
+Run as ``python benchmarks/dp_sgd.py [--small]``: CPU time of one thread, sides by turns, medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import warnings
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+from _common import Row, show, timed
+from opacus.grad_sample import GradSampleModule, GradSampleModuleFastGradientClipping
+from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
+from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
+from torch import nn
+
+from dpnotes.learners import convolutional_network
+from dpnotes.learners._architectures import multilayer_perceptron, residual_network
+from dpnotes.learners._dp_sgd import BATCHES, NOISE, GaussianNoise, Sampling, stream
+from dpnotes.learners._dp_sgd_clipping import clipped_sums, micro_batch_size
+from dpnotes.learners._dp_sgd_linear import fit_dp_sgd_linear
+from dpnotes.learners._dp_sgd_network import _optimizer, _train
+
+NORM, NOISE_MULTIPLIER, RATE = 1.0, 1.0, 0.1
+MODES = ("hooks", "functorch", "ghost")
+
+Step = Callable[[torch.Tensor, torch.Tensor], None]
+
+
+def opacus(mode: str, network: nn.Module, batch_size: int, *, noise: float) -> Step:
+    """One step of opacus on a batch."""
+    settings = {
+        "noise_multiplier": noise,
+        "max_grad_norm": NORM,
+        "expected_batch_size": batch_size,
+        "loss_reduction": "mean",
+        "generator": torch.Generator().manual_seed(0),
+    }
+    criterion = nn.CrossEntropyLoss()
+    if mode == "ghost":
+        ghost = GradSampleModuleFastGradientClipping(network, max_grad_norm=NORM, use_ghost_clipping=True)
+        fast = DPOptimizerFastGradientClipping(torch.optim.SGD(ghost.parameters(), lr=RATE), **settings)
+        loss_of = DPLossFastGradientClipping(ghost, fast, criterion, loss_reduction="mean")
+
+        def clip_twice(x: torch.Tensor, y: torch.Tensor) -> None:
+            fast.zero_grad()
+            loss_of(ghost(x), y).backward()
+            fast.step()
+
+        return clip_twice
+    module = GradSampleModule(network, force_functorch=mode == "functorch")
+    optimizer = DPOptimizer(torch.optim.SGD(module.parameters(), lr=RATE), **settings)
+
+    def step(x: torch.Tensor, y: torch.Tensor) -> None:
+        optimizer.zero_grad()
+        criterion(module(x), y).backward()
+        optimizer.step()
+
+    return step
+
+
+def race(
+    job: str,
+    ours: Callable[[], object],
+    network: nn.Module,
+    data: torch.Tensor,
+    labels: torch.Tensor,
+    **settings: float,
+) -> Row:
+    """Ours, already set up for a number of steps, against opacus on batches drawn the same way."""
+    size, steps, repeats = int(settings["batch_size"]), int(settings["steps"]), int(settings["repeats"])
+    draws = Sampling("shuffle", size / len(data), size).batches(len(data), stream(0, 0, BATCHES))
+
+    def several(step: Step) -> Callable[[], None]:
+        def run() -> None:
+            for _ in range(steps):
+                batch = torch.from_numpy(next(draws))
+                step(data[batch], labels[batch])
+
+        return run
+
+    theirs = [several(opacus(mode, copy.deepcopy(network), size, noise=NOISE_MULTIPLIER)) for mode in MODES]
+    fast, *slow = (seconds / steps for seconds in timed(ours, *theirs, repeats=repeats))
+    best = min(range(len(MODES)), key=slow.__getitem__)
+    others = ", ".join(f"{mode} {1e3 * seconds:.1f}" for mode, seconds in zip(MODES, slow, strict=True))
+    return Row(
+        job,
+        fast,
+        slow[best],
+        f"opacus {MODES[best]}",
+        settings["bar"],
+        f"ms/step of opacus: {others}; one step in float64 without noise: "
+        f"{difference(network, data, labels, size):.1e} off opacus hooks (it adds 1e-6 to the norm that it clips by)",
+    )
+
+
+def difference(network: nn.Module, data: torch.Tensor, labels: torch.Tensor, size: int) -> float:
+    """Largest difference of any weight after one step of ours and of opacus, relative to the largest change."""
+    network, x, y = copy.deepcopy(network).double(), data[:size].double(), labels[:size]
+    before = {name: value.detach().clone() for name, value in network.named_parameters()}
+    sums, _ = clipped_sums(network, "auto", x[:1])(x, y, NORM)
+    opacus("hooks", network, size, noise=0.0)(x, y)
+    moved = {name: value.detach() - before[name] for name, value in network.named_parameters()}
+    largest = max(float(value.abs().max()) for value in moved.values())
+    return max(float((moved[name] + RATE / size * sums[name]).abs().max()) for name in sums) / largest
+
+
+def linear(small: bool) -> Row:
+    n, d, size, steps = 12_000, 784, 600, 50 if small else 200
+    generator = np.random.default_rng(0)
+    X, y = generator.random((n, d), np.float32) / 28, generator.integers(10, size=n)
+
+    def ours() -> None:
+        fit_dp_sgd_linear(
+            X,
+            y,
+            n_classes=10,
+            noise_multiplier=NOISE_MULTIPLIER,
+            clipping_norm=NORM,
+            batch_size=size,
+            sampling="shuffle",
+            steps=steps,
+            learning_rate=RATE,
+            seed=0,
+            device="cpu",
+        )
+
+    network = multilayer_perceptron((d,), 10, hidden=(), generator=torch.Generator().manual_seed(0))
+    settings = {"batch_size": size, "steps": steps, "repeats": 3 if small else 5, "bar": 2.5}
+    return race(f"DP-SGD, linear {d} x 10, B = {size}", ours, network, torch.tensor(X), torch.tensor(y), **settings)
+
+
+def deep(
+    job: str, network: nn.Module, shape: tuple[int, ...], *, size: int, steps: int, repeats: int, bar: float
+) -> Row:
+    generator = torch.Generator().manual_seed(0)
+    images = torch.randn(4 * size, *shape, generator=generator)
+    labels = torch.randint(10, (4 * size,), generator=generator)
+    own = copy.deepcopy(network).to(memory_format=torch.channels_last)
+    numbers = sum(parameter.numel() for parameter in own.parameters())
+    clipped = clipped_sums(own, "auto", images[:1])
+    optimizer = _optimizer("sgd", list(own.parameters()), 0.0)
+    noise = GaussianNoise([stream(0, 0, NOISE)], numbers, torch.device("cpu"))
+
+    def ours() -> None:
+        _train(
+            own,
+            clipped,
+            optimizer,
+            images,
+            labels,
+            rows=np.arange(len(images)),
+            sample=Sampling("shuffle", 0.25, size),
+            batches=stream(0, 0, BATCHES),
+            noise=noise,
+            scale=NOISE_MULTIPLIER * NORM,
+            clipping_norm=NORM,
+            rates=np.full(steps, RATE),
+            augmentation=None,
+            micro_batch=micro_batch_size(own, images[:1]),
+        )
+
+    return race(
+        f"{job}, B = {size}", ours, network, images, labels, batch_size=size, steps=steps, repeats=repeats, bar=bar
+    )
+
+
+def rows(small: bool) -> Iterator[Row]:
+    def seeded() -> torch.Generator:
+        return torch.Generator().manual_seed(0)
+
+    yield linear(small)
+    network = convolutional_network((1, 28, 28), 10, generator=seeded())
+    repeats = 3 if small else 9
+    yield deep("DP-SGD, two convolutions", network, (1, 28, 28), size=256, steps=2, repeats=repeats, bar=1.25)
+    size, repeats = (16, 2) if small else (64, 7)
+    network = residual_network(generator=seeded())
+    yield deep("DP-SGD, ResNet-20", network, (3, 32, 32), size=size, steps=1, repeats=repeats, bar=1.2)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--small", action="store_true", help="fewer steps and repeats, ResNet-20 on 16 images")
+    small = parser.parse_args().small
+    torch.set_num_threads(1)
+    warnings.filterwarnings("ignore", message="Full backward hook is firing")  # opacus' hooks on the first layer
+    show(rows(small))
+
+
+if __name__ == "__main__":
+    main()

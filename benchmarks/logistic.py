@@ -1,0 +1,273 @@
+"""Speed of many logistic regressions at once against fitting them one at a time.
+
+Thread time on one thread, both sides in one process and by turns (A B A B), medians; the first call of each is left
+out. Run as ``python benchmarks/logistic.py [--small] [--job 1 ...]``. On MNIST and Adult where the data folder has
+them, else on synthetic data of the same shape, which the rows then say. Prints each ratio beside its bar and always
+exits with 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+from _common import Row, show, timed
+from sklearn.linear_model import LogisticRegression
+
+from dpnotes import data
+from dpnotes.learners._logistic_binary import fit_binary_logistic
+from dpnotes.learners._logistic_models import LogisticModels
+from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
+from dpnotes.learners._logistic_perturbed import fit_perturbed_logistic
+
+Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def loaded(name: str, *, n: int, d: int, n_classes: int) -> tuple[str, *Arrays]:
+    """Name, training rows and labels, query rows; synthetic where the data folder lacks the set."""
+    try:
+        found = data.load(name)
+        return name, found.X_train, found.y_train, found.X_test
+    except data.DataMissing:
+        rng = np.random.default_rng(0)
+        X = np.maximum(rng.normal(size=(n + 5000, d)) - 1, 0).astype(np.float32)
+        y = (X @ rng.normal(size=(d, n_classes)) + rng.normal(size=(n + 5000, n_classes))).argmax(axis=1)
+        return f"synthetic data of the shape of {name}", X[:n], y[:n], X[n:]
+
+
+def mnist() -> tuple[str, *Arrays]:
+    return loaded("mnist", n=60_000, d=784, n_classes=10)
+
+
+def adult() -> tuple[str, *Arrays]:
+    return loaded("adult", n=32_561, d=108, n_classes=2)
+
+
+def plain(X: np.ndarray, y: np.ndarray, *, l2: float, **settings: object) -> LogisticRegression:
+    return LogisticRegression(C=1 / (len(X) * l2), **settings).fit(X, y)
+
+
+def agreement(weights: np.ndarray, others: np.ndarray, ours_votes: np.ndarray, votes: np.ndarray) -> str:
+    return (
+        f"largest |dW| {abs(weights - others).max():.1e} of |W| {abs(others).max():.2f}; "
+        f"{(ours_votes != votes).mean():.1e} of the votes differ"
+    )
+
+
+def subsets_of_mnist(small: bool) -> Iterator[Row]:
+    """Job 1: 256 multinomial regressions of 234 x 784; scikit-learn's are timed on 16 of them."""
+    name, X, y, queries = mnist()
+    models, sample = (32, 4) if small else (256, 16)
+    subsets = np.random.default_rng(0).permutation(len(X))[: models * 234].reshape(models, 234)
+    wide = X.astype(np.float64)
+    for kind, bar in ((np.float32, 6), (np.float64, 4)):
+        found: dict[str, LogisticModels] = {}
+        loop: list[LogisticRegression] = []
+
+        def ours(kind: type = kind, found: dict[str, LogisticModels] = found) -> None:
+            found["ours"] = fit_multinomial_logistic(
+                X, y, subsets, n_classes=10, l2=1e-2, dtype=kind, tolerance=1e-5, device="cpu"
+            )
+
+        def theirs(loop: list[LogisticRegression] = loop) -> None:
+            loop[:] = [
+                plain(wide[rows], y[rows], l2=1e-2, tol=1e-5, fit_intercept=False, max_iter=1000)
+                for rows in subsets[:sample]
+            ]
+
+        fast, slow = timed(ours, theirs, repeats=2 if small else 5)
+        fitted = found["ours"]
+        yield Row(
+            f"1. {models} regressions 234 x 784 x 10, {np.dtype(kind)}",
+            fast,
+            slow * models / sample,
+            f"scikit-learn lbfgs, {sample} of them scaled,",
+            bar,
+            f"{name}, l2=0.01, tolerance 1e-5, {fitted.iterations.mean():.0f} iterations; "
+            + agreement(
+                fitted.weights[:sample],
+                np.stack([model.coef_ for model in loop]),
+                fitted.votes(queries)[:sample],
+                np.stack([model.predict(queries) for model in loop]),
+            ),
+        )
+
+
+def one_on_mnist(small: bool) -> Iterator[Row]:
+    """Job 1b: one multinomial regression on all rows."""
+    name, X, y, queries = mnist()
+    X, y = (X[:6000], y[:6000]) if small else (X, y)
+    rows = np.arange(len(X))[None]
+    for ours_kind, their_kind, bar in (
+        (np.float32, np.float64, 3),
+        (np.float32, np.float32, 1.5),
+        (np.float64, np.float64, 1.3),
+    ):
+        A, B = X.astype(ours_kind), X.astype(their_kind)
+        found: dict[str, LogisticModels] = {}
+        loop: list[LogisticRegression] = []
+
+        def ours(A: np.ndarray = A, found: dict[str, LogisticModels] = found) -> None:
+            found["ours"] = fit_multinomial_logistic(A, y, rows, n_classes=10, l2=1e-3, tolerance=1e-5, device="cpu")
+
+        def theirs(B: np.ndarray = B, loop: list[LogisticRegression] = loop) -> None:
+            loop[:] = [plain(B, y, l2=1e-3, tol=1e-5, fit_intercept=False, max_iter=1000)]
+
+        fast, slow = timed(ours, theirs, repeats=1)
+        fitted = found["ours"]
+        yield Row(
+            f"1b. one regression {len(X)} x 784 x 10, {np.dtype(ours_kind)}",
+            fast,
+            slow,
+            f"scikit-learn lbfgs, {np.dtype(their_kind)},",
+            bar,
+            f"{name}, l2=0.001, tolerance 1e-5, {fitted.iterations[0]} iterations against {loop[0].n_iter_[0]}; "
+            + agreement(fitted.weights[0], loop[0].coef_, fitted.votes(queries)[0], loop[0].predict(queries)),
+        )
+
+
+def repeats_on_mnist(small: bool) -> Iterator[Row]:
+    """Job 1c: loss perturbation, many noise vectors on one data set, against one at a time from zero."""
+    name, X, y, queries = mnist()
+    n, repeats = (10_000, 13) if small else (len(X), 100)
+    X, y = X[:n] / np.linalg.norm(X[:n], axis=1, keepdims=True), y[:n]
+    rng = np.random.default_rng(0)
+    noise = (14.0 * rng.normal(size=(repeats, 10, 784))).astype(np.float32)  # about epsilon = 1, delta = 1e-5
+    settings = {"n_classes": 10, "l2": 1e-3, "tolerance": 1e-5, "device": "cpu"}
+    start = np.zeros((10, 784), np.float32)
+    found: dict[str, LogisticModels] = {}
+
+    def ours() -> None:
+        found["ours"] = fit_perturbed_logistic(X, y, linear=noise, **settings)
+
+    def one(warm: np.ndarray | None = None) -> Callable[[], None]:
+        def run() -> None:
+            found["one"] = fit_perturbed_logistic(X, y, linear=noise[:1], start=start, chunk=1, **settings)
+
+        return run
+
+    def bare() -> None:
+        found["bare"] = fit_perturbed_logistic(X, y, linear=noise, start=found["ours"].weights[0], **settings)
+
+    ours()
+    fast, slow, products = timed(ours, one(), bare, repeats=1)
+    check = f"{name} in the unit ball, l2=0.001, sigma 14; " + agreement(
+        found["ours"].weights[0],
+        found["one"].weights[0],
+        found["ours"].votes(queries)[0],
+        found["one"].votes(queries)[0],
+    )
+    single = slow / max(1, found["one"].iterations[0])
+    batched = products / found["bare"].iterations.sum()
+    yield Row(
+        f"1c. {repeats} repeats on {n} x 784 x 10, per iteration",
+        batched,
+        single,
+        "one at a time, classes first,",
+        2,
+        check + "; ours with its share of the preconditioner",
+    )
+    yield Row(
+        f"1c. {repeats} repeats on {n} x 784 x 10, in all",
+        fast,
+        slow * repeats,
+        "one at a time from zero, one of them scaled,",
+        4,
+        check
+        + f"; {found['ours'].iterations.mean():.0f} iterations from the unperturbed optimum, fitted within the time, "
+        f"against {found['one'].iterations[0]} from zero",
+    )
+
+
+def teachers_on_adult(small: bool) -> Iterator[Row]:
+    """Job 2: binary teachers of 65 rows."""
+    name, X, y, queries = adult()
+    models, sample = (200, 40) if small else (1000, 100)
+    rng = np.random.default_rng(0)
+    subsets = np.concatenate([rng.permutation(32_500)[:32_500].reshape(500, 65) for _ in range(2)])[:models]
+    mixed = [rows for rows in subsets if 0 < y[rows].sum() < 65]  # scikit-learn refuses a single class
+    wide = X.astype(np.float64)
+    for kind, bar in ((np.float32, 10), (np.float64, 8)):
+        found: dict[str, LogisticModels] = {}
+        loop: list[LogisticRegression] = []
+
+        def ours(kind: type = kind, found: dict[str, LogisticModels] = found) -> None:
+            found["ours"] = fit_binary_logistic(X, y, mixed, l2=1 / 65, dtype=kind, tolerance=1e-4, device="cpu")
+
+        def theirs(loop: list[LogisticRegression] = loop) -> None:
+            loop[:] = [plain(wide[rows], y[rows], l2=1 / 65, max_iter=1000) for rows in mixed[:sample]]
+
+        fast, slow = timed(ours, theirs, repeats=2 if small else 5)
+        fitted = found["ours"]
+        yield Row(
+            f"2. {len(mixed)} binary regressions 65 x {X.shape[1]}, {np.dtype(kind)}",
+            fast,
+            slow * len(mixed) / sample,
+            f"scikit-learn lbfgs, {sample} of them scaled,",
+            bar,
+            f"{name}, C=1, tolerance 1e-4 (scikit-learn's default), {fitted.iterations.mean():.1f} iterations; "
+            + agreement(
+                fitted.weights[:sample],
+                np.stack([model.coef_[0] for model in loop]),
+                fitted.votes(queries)[:sample],
+                np.stack([model.predict(queries) for model in loop]),
+            ),
+        )
+
+
+def votes_on_adult(small: bool) -> Iterator[Row]:
+    """Job 2b: votes of 25,000 binary models on 5,000 queries."""
+    name, _, _, queries = adult()
+    M, d = 2500 if small else 25_000, queries.shape[1]
+    rng = np.random.default_rng(0)
+    models = LogisticModels(
+        rng.normal(size=(M, d)), rng.normal(size=M), np.zeros(M), np.zeros(M, np.int64), np.ones(M, bool)
+    )
+    X = queries[:5000].astype(np.float64)
+    found: dict[str, np.ndarray] = {}
+
+    def ours() -> None:
+        found["ours"] = models.votes(X, device="cpu", dtype=np.uint8)
+
+    def theirs() -> None:
+        table = np.empty((M, len(X)), np.uint8)
+        for k in range(M):
+            np.greater(X @ models.weights[k] + models.intercept[k], 0, out=table[k])
+        found["loop"] = table
+
+    fast, slow = timed(ours, theirs, repeats=2 if small else 5)
+    yield Row(
+        f"2b. votes of {M} models on {len(X)} queries x {d}, float64",
+        fast,
+        slow,
+        "loop over models, NumPy,",
+        2,
+        f"{name}; {(found['ours'] != found['loop']).sum()} of {found['loop'].size} votes differ",
+    )
+
+
+JOBS: dict[str, Callable[[bool], Iterator[Row]]] = {
+    "1": subsets_of_mnist,
+    "1b": one_on_mnist,
+    "1c": repeats_on_mnist,
+    "2": teachers_on_adult,
+    "2b": votes_on_adult,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--small", action="store_true", help="fewer models and rows, within two minutes")
+    parser.add_argument("--job", nargs="+", choices=JOBS, default=list(JOBS))
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")  # deprecations of the other side
+    for job in arguments.job:
+        show(JOBS[job](arguments.small))
+
+
+if __name__ == "__main__":
+    main()

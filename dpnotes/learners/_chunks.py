@@ -1,0 +1,114 @@
+"""How many models to train at once: as many as stay in cache on a CPU, as many as fit on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+CPU_BUDGET = 4 * 2**20  # bytes for each thread: a little over L2, well inside L3
+GPU_SHARE = 0.25  # of the free memory: temporaries of a step take about as much again
+
+
+def chunk_size(
+    n_models: int,
+    bytes_per_model: int,
+    device: torch.device,
+    *,
+    touched: int | None = None,
+    chunk: int | None = None,
+    n_threads: int | None = None,
+) -> int:
+    """Give the number of models to train at once, between 1 and ``n_models``.
+
+    Chunks are of nearly equal size: 19 of 54, not 18 of 56 and one of 16. Results of a learner do not depend on it.
+
+    Parameters
+    ----------
+    n_models : int, >= 1
+    bytes_per_model : int, >= 1
+        What one model holds while it is trained: its rows, its parameters, their history, its logits.
+    device : torch.device
+    touched : int, >= 1, optional
+        The part of these bytes that every iteration reads, which a CPU should keep in cache. Default: all.
+    chunk : int, >= 1, optional
+        The caller's own choice; it is kept if the memory at hand allows it.
+    n_threads : int, >= 1, optional
+        Threads that share the work on a CPU. Default: those of PyTorch.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        If ``chunk`` is below 1.
+    MemoryError
+        If ``chunk`` models, or a single one, need more memory than is free; it names the largest chunk that would fit.
+
+    Examples
+    --------
+    >>> chunk_size(1024, 75_000, torch.device("cpu"), n_threads=1)
+    54
+    """
+    if chunk is not None and chunk < 1:
+        raise ValueError(f"chunk must be >= 1, got chunk={chunk}; None chooses it from the memory at hand")
+    free = free_bytes(device)
+    if chunk is None:
+        threads = torch.get_num_threads() if n_threads is None else n_threads
+        if device.type == "cuda":
+            most = int(GPU_SHARE * free) // bytes_per_model
+        else:
+            most = min(CPU_BUDGET * threads // (touched or bytes_per_model), free // (2 * bytes_per_model))
+        most = max(1, most)
+        size = -(-n_models // -(-n_models // most))
+    else:
+        size = min(chunk, n_models)
+    if size * bytes_per_model > free:
+        raise out_of_memory(size, bytes_per_model, free)
+    return size
+
+
+def out_of_memory(chunk: int, bytes_per_model: int, free: int) -> MemoryError:
+    """Error for ``chunk`` models that do not fit into ``free`` bytes, naming a chunk that would."""
+    fits = free // bytes_per_model
+    advice = f"chunk={fits} would fit" if fits else "not even chunk=1 fits: use fewer rows or float32"
+    return MemoryError(
+        f"chunk={chunk} models of {bytes_per_model / 1e6:.1f} MB need {chunk * bytes_per_model / 1e9:.2f} GB, "
+        f"{free / 1e9:.2f} GB are free; {advice}"
+    )
+
+
+@contextmanager
+def memory_named(chunk: int, bytes_per_model: int, device: torch.device) -> Iterator[None]:
+    """Turn PyTorch's out-of-memory errors inside the block into one that names a chunk that would fit."""
+    try:
+        yield
+    except (torch.OutOfMemoryError, RuntimeError) as error:
+        if not isinstance(error, torch.OutOfMemoryError) and "allocate memory" not in str(error):
+            raise
+        # what was free was not enough for this chunk, so half of it is the most that can be promised
+        free = min(free_bytes(device), chunk * bytes_per_model // 2)
+        raise out_of_memory(chunk, bytes_per_model, free) from error
+
+
+def slices(n_models: int, size: int) -> Iterator[slice]:
+    """Consecutive slices of ``size`` (the last may be shorter) that cover ``range(n_models)``."""
+    return (slice(start, min(start + size, n_models)) for start in range(0, n_models, size))
+
+
+def free_bytes(device: torch.device) -> int:
+    """Memory that a new allocation on the device can have, in bytes; on a CPU what the system calls available."""
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return int(free) + int(cached)
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return 2**40  # a system that does not say: the budget alone decides
+    available = next(line for line in lines if line.startswith("MemAvailable:"))
+    return int(available.split()[1]) * 1024

@@ -1,0 +1,138 @@
+"""Multinomial logistic regression as a scikit-learn classifier that can fit many models in one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpnotes.learners._logistic_models import LogisticModels
+from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
+
+
+class LogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Multinomial logistic regression with an L2 term, fitted in the dtype of X.
+
+    With two classes it is still the multinomial model: the same votes as a binary one of twice the ``l2``.
+
+    Parameters
+    ----------
+    l2 : float, >= 0
+        Weight of |W|^2/2 against the mean cross-entropy; scikit-learn's C is 1/(n l2).
+    intercept : bool
+        Fit an intercept, which is not penalised.
+    tolerance, max_iterations, device
+        See :func:`dpnotes.learners.fit_multinomial_logistic`.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape [n_classes]
+    coef_ : ndarray of float, shape [n_classes, d]
+    intercept_ : ndarray of float, shape [n_classes]
+    n_iter_ : int
+        Iterations taken; a multiple of those between two tests of convergence.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> LogisticClassifier(l2=1e-3, device="cpu").fit(X[:1000] / 16, y[:1000]).score(X[1000:] / 16, y[1000:]) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        l2: float = 1e-3,
+        intercept: bool = True,
+        tolerance: float = 1e-5,
+        max_iterations: int = 1000,
+        device: str = "auto",
+    ) -> None:
+        self.l2 = l2
+        self.intercept = intercept
+        self.tolerance = tolerance
+        self.max_iterations = max_iterations
+        self.device = device
+
+    def fit(self, X: Any, y: Any) -> LogisticClassifier:
+        """Fit one model to all rows of X [n, d], y [n].
+
+        Raises
+        ------
+        ValueError
+            If X is not finite, y holds a single class, or a parameter is out of its range.
+        """
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes[0]!r}")
+        models = self.fit_many(X, codes, np.arange(len(X))[None], n_classes=len(classes))
+        self.classes_ = classes
+        self.coef_, self.intercept_ = models.weights[0], models.intercept[0]
+        self.n_iter_ = int(models.iterations[0])
+        return self
+
+    def fit_many(
+        self,
+        X: NDArray[np.floating],
+        codes: NDArray[np.integer],
+        subsets: NDArray[np.integer],
+        *,
+        n_classes: int,
+        seed: int | None = None,
+    ) -> LogisticModels:
+        """Fit one model to each subset; this estimator itself stays as it is.
+
+        Parameters
+        ----------
+        X : ndarray of float32 or float64, shape [n, d]
+        codes : ndarray of int, shape [n]
+            Class codes 0 to ``n_classes - 1``; a subset need not hold all of them.
+        subsets : ndarray of int, shape [n_models, m], or a sequence of arrays of row indices
+        n_classes : int
+        seed : int, optional
+            Taken for the sake of learners that draw at random; this one does not.
+
+        Returns
+        -------
+        LogisticModels
+        """
+        return fit_multinomial_logistic(
+            X,
+            codes,
+            subsets,
+            n_classes=n_classes,
+            l2=self.l2,
+            intercept=self.intercept,
+            tolerance=self.tolerance,
+            max_iterations=self.max_iterations,
+            device=self.device,
+        )
+
+    def decision_function(self, X: Any) -> NDArray[np.floating]:
+        """Logits, shape [n, n_classes]; for two classes their difference, shape [n]."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        logits = X @ self.coef_.T + self.intercept_
+        return np.asarray(logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits)
+
+    def predict_proba(self, X: Any) -> NDArray[np.floating]:
+        """Softmax of the logits, shape [n, n_classes]."""
+        logits = self.decision_function(X)
+        if logits.ndim == 1:
+            logits = np.stack([np.zeros_like(logits), logits], axis=1)
+        return np.asarray(softmax(logits, axis=1))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Most probable label, shape [n]; among equals the first in ``classes_``."""
+        logits = self.decision_function(X)
+        codes = (logits > 0).astype(np.int64) if logits.ndim == 1 else logits.argmax(axis=1)
+        return np.asarray(self.classes_[codes])

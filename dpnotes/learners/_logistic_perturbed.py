@@ -1,0 +1,165 @@
+"""Repeats of one multinomial logistic regression under linear perturbations of its objective, fitted at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from dpnotes.learners import _checks
+from dpnotes.learners._chunks import chunk_size, memory_named, slices
+from dpnotes.learners._logistic_curvature import inverse_blocks, pays
+from dpnotes.learners._logistic_lbfgs import minimise
+from dpnotes.learners._logistic_models import LogisticModels, finished, joined
+from dpnotes.learners._logistic_multinomial import Source, checked, fit_multinomial_logistic, targets_of
+from dpnotes.learners._logistic_problems import PreconditionedProblems, RowProblems
+from dpnotes.learners._networks import choose_device
+
+SAVED = 5  # iterations, at least, that a preconditioner saves after a warm start
+COLUMNS = 128  # models times classes of one product on a CPU: from here on it is bound by arithmetic
+
+
+def fit_perturbed_logistic(
+    X: NDArray[np.floating],
+    y: NDArray[np.integer],
+    *,
+    n_classes: int,
+    l2: ArrayLike,
+    linear: NDArray[np.floating],
+    start: NDArray[np.floating] | None = None,
+    tolerance: float = 1e-5,
+    max_iterations: int = 1000,
+    dtype: DTypeLike | None = None,
+    device: str = "auto",
+    chunk: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> LogisticModels:
+    """Fit R multinomial logistic regressions to all rows, each with a linear term of its own in the objective.
+
+    Model r minimises 1/n sum_i CE(W x_i, y_i) + l2/2 |W|^2 + <B_r, W>/n over W, without intercept, by L-BFGS, until the
+    max-norm of the gradient is within ``tolerance``. The models are columns of one product with X, which is read once
+    for many. All of them start at the optimum without the linear term, which is fitted first unless it is given, and
+    where R n is large against d^2 they share a preconditioner: the blocks of the Hessian there, one for each class.
+
+    Parameters
+    ----------
+    X : ndarray of float32 or float64, shape [n, d], finite
+    y : ndarray of int, shape [n]
+        Class codes 0 to ``n_classes - 1``.
+    n_classes : int, >= 2
+    l2 : float, or array_like of float, shape [R], > 0
+        In all: a term rho/(2n) |W|^2 of loss perturbation adds rho/n to it.
+    linear : ndarray of float, shape [R, n_classes, d], finite
+        The terms B_r; zero gives the unperturbed fit.
+    start : ndarray of float, shape [n_classes, d], optional
+        First iterate of all models.
+    tolerance : float, > 0
+    max_iterations : int, >= 0
+    dtype : float32 or float64, optional
+        To compute in and to give. Default: that of X.
+    device : str
+        A PyTorch device, or ``"auto"``: the GPU where there is one.
+    chunk : int, >= 1, optional
+        Models fitted at once; each holds 6 n_classes n numbers.
+    progress : callable, optional
+        ``progress(done, R)`` after each chunk.
+
+    Returns
+    -------
+    LogisticModels
+        ``weights`` [R, n_classes, d]; ``iterations`` without those of the first fit.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, a label is out of range, an entry is not finite, or a setting is out of its range.
+    MemoryError
+        If the chunk does not fit; it names one that would.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If models have not converged, with their number.
+
+    Source
+    ------
+    Chaudhuri, Monteleoni, Sarwate (2011), Algorithm 2, for the objective.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> noise = np.random.default_rng(0).normal(size=(5, 10, 64))
+    >>> models = fit_perturbed_logistic(X / 16, y, n_classes=10, l2=1e-3, linear=noise, device="cpu")
+    >>> models.weights.shape, bool(models.converged.all())
+    ((5, 10, 64), True)
+    """
+    X, y, rows = checked(X, y, np.arange(len(X))[None], n_classes=n_classes)
+    shape = (n_classes, X.shape[1])
+    linear = _finite("linear", linear)
+    if linear.ndim != 3 or linear.shape[1:] != shape or not len(linear):
+        raise ValueError(f"linear must have shape [R >= 1, {shape[0]}, {shape[1]}], got shape {linear.shape}")
+    each = _finite("l2", l2)
+    if each.shape not in ((), (len(linear),)) or each.min() <= 0:
+        raise ValueError(f"l2 must be > 0, one number or {len(linear)} of them, got l2={l2!r}")
+    tolerance = _checks.real("tolerance", tolerance, open_low=True)
+    max_iterations = _checks.at_least("max_iterations", max_iterations, 0)
+    kind = _checks.float_dtype(dtype, X)
+    where = choose_device(device)
+    if start is None:
+        unperturbed = fit_multinomial_logistic(
+            X,
+            y,
+            rows.indices[None],
+            n_classes=n_classes,
+            l2=float(np.median(each)),
+            tolerance=tolerance,
+            max_iterations=max_iterations,
+            dtype=kind,
+            device=device,
+        )
+        start = unperturbed.weights[0]
+    start = _finite("start", start)
+    if start.shape != shape:
+        raise ValueError(f"start must have shape [{shape[0]}, {shape[1]}], got shape {start.shape}")
+    n, itemsize = len(X), kind.itemsize
+    held = itemsize * (48 * linear[0].size + 6 * n_classes * n)
+    if chunk is None and where.type == "cpu":
+        chunk = -(-COLUMNS // n_classes)
+    size = chunk_size(len(linear), held, where, chunk=chunk)
+    weights, b, norms, iterations = joined(linear.shape, kind)
+    with torch.no_grad():
+        source = Source(X, y, kind=kind, device=where)
+        A = source.rows(rows.indices)
+        targets = targets_of(source.labels(rows.indices), n_classes, A.dtype)[None]
+        W0 = torch.tensor(start, device=where, dtype=A.dtype)
+        penalty = torch.tensor(np.broadcast_to(each, len(linear)) * n, device=where, dtype=A.dtype)[:, None, None]
+        inverse = None
+        if pays(n, X.shape[1], columns=len(linear) * n_classes, blocks=n_classes, saved=SAVED):
+            inverse = inverse_blocks(A, penalty.median().reshape(1), W=W0)
+        for some in slices(len(linear), size):
+            with memory_named(size, held, where):
+                B = torch.tensor(linear[some], device=where, dtype=A.dtype)
+                first = W0.expand(B.shape)
+                if inverse is None:
+                    problems = RowProblems(A, targets, penalty[some], linear=B, start=first)
+                else:
+                    problems = PreconditionedProblems(A, targets, penalty[some], inverse=inverse, linear=B, start=first)
+                limit = A.new_full((len(B),), tolerance * n)
+                W, norm, count = minimise(problems, limit, max_iterations=max_iterations)
+            weights[some] = W.cpu().numpy()
+            norms[some], iterations[some] = (norm / n).cpu().numpy(), count.cpu().numpy()
+            if progress is not None:
+                progress(some.stop, len(linear))
+    return finished(weights, b, norms, iterations, tolerance=tolerance, max_iterations=max_iterations)
+
+
+def _finite(name: str, values: ArrayLike) -> NDArray[np.floating]:
+    array = np.asarray(values, dtype=None if isinstance(values, np.ndarray) else np.float64)
+    if array.dtype.kind != "f":
+        raise ValueError(f"{name} must be floating point, got {array.dtype}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, got {int((~np.isfinite(array)).sum())} bad entries")
+    return array

@@ -1,0 +1,252 @@
+"""Mini-batch descent for networks: one model after the other, or many in one tensor program, with the same draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.func import functional_call, vjp, vmap
+from torch.nn.functional import cross_entropy
+
+from dpnotes.learners._augmentation import apply_crop_flips
+from dpnotes.learners._chunks import chunk_size, free_bytes, slices
+from dpnotes.learners._network_initial import Start
+
+ENGINES = ("auto", "loop", "batched")
+OPTIMIZERS = ("adam", "momentum", "sgd")
+CPU_MODELS = 64  # models at once on a CPU: a step costs about 1 ms beside the arithmetic, whatever their number
+GPU_BATCH = 512  # rows of one model's batch that fill a GPU by themselves
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """Data and settings that all models share.
+
+    Parameters
+    ----------
+    images : torch.Tensor of float32, float64 or uint8, shape [n, ...]
+    labels : torch.Tensor of int64, shape [n], on the same device
+    dtype : torch.dtype
+        Of weights and of images as the network sees them.
+    rates : ndarray of float64, shape [epochs]
+        Learning rates.
+    slow : frozenset of str
+        Parameters that learn at ``slow_factor`` times the rate.
+    """
+
+    images: torch.Tensor
+    labels: torch.Tensor
+    n_classes: int
+    dtype: torch.dtype
+    batch_size: int
+    rates: NDArray[np.float64]
+    optimizer: str
+    momentum: float
+    weight_decay: float
+    augmentation: str | None
+    slow: frozenset[str]
+    slow_factor: float
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in OPTIMIZERS:
+            raise ValueError(f"optimizer must be 'adam', 'momentum' or 'sgd', got optimizer={self.optimizer!r}")
+        if not 0 <= self.momentum < 1:
+            raise ValueError(f"momentum must be in [0, 1), got momentum={self.momentum}")
+        if self.augmentation not in (None, "crop-flip"):
+            raise ValueError(f"augmentation must be None or 'crop-flip', got augmentation={self.augmentation!r}")
+        if self.augmentation and self.images.ndim != 4:
+            raise ValueError(
+                f"augmentation='crop-flip' needs images [n, channels, height, width], got {self.images.ndim} axes"
+            )
+
+    def take(self, rows: torch.Tensor, kinds: torch.Tensor | None) -> torch.Tensor:
+        """Images of some rows [b], augmented as drawn [b], as the network sees them."""
+        images = self.images[rows]
+        return as_pixels(images if kinds is None else apply_crop_flips(images, kinds), self.dtype)
+
+    def descent(self, parameters: dict[str, torch.Tensor]) -> torch.optim.Optimizer:
+        """Optimizer of parameters by name; fused, it works entry by entry, so stacked models stay apart."""
+        groups = [
+            {"params": [value for name, value in parameters.items() if name not in self.slow], "factor": 1.0},
+            {"params": [value for name, value in parameters.items() if name in self.slow], "factor": self.slow_factor},
+        ]
+        groups = [group for group in groups if group["params"]]
+        if self.optimizer == "adam":
+            return torch.optim.Adam(groups, lr=float(self.rates[0]), weight_decay=self.weight_decay, fused=True)
+        momentum = self.momentum if self.optimizer == "momentum" else 0.0
+        return torch.optim.SGD(
+            groups, lr=float(self.rates[0]), momentum=momentum, weight_decay=self.weight_decay, fused=True
+        )
+
+
+def train(
+    starts: Sequence[Start], training: Training, engine: str
+) -> tuple[dict[str, torch.Tensor], NDArray[np.float64]]:
+    """Train some models; give parameters [M, ...] on the CPU and mean losses over the last epoch [M]."""
+    parameters, losses = train_one(starts[0], training) if engine == "loop" else train_together(starts, training)
+    return parameters, losses.numpy()
+
+
+def train_one(start: Start, training: Training) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    """Train the network of ``start`` in place; give its parameters [1, ...] and its loss [1], both on the CPU."""
+    where = training.images.device
+    network = start.network.to(where).to(memory_format=torch.channels_last)
+    network.train()
+    optimizer = training.descent({name: p for name, p in network.named_parameters() if p.requires_grad})
+    total = torch.zeros((), dtype=torch.float64, device=where)
+    for rate in training.rates:
+        _set_rate(optimizer, rate)
+        total = torch.zeros((), dtype=torch.float64, device=where)
+        order, kinds = start.epoch(training.augmentation)
+        batches = torch.split(order.to(where), training.batch_size)
+        changes = [None] * len(batches) if kinds is None else torch.split(kinds.to(where), training.batch_size)
+        for rows, change in zip(batches, changes, strict=True):
+            optimizer.zero_grad(set_to_none=True)
+            loss = cross_entropy(network(training.take(rows, change)), training.labels[rows])
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            total += loss.detach() * len(rows)
+    parameters = {name: value.detach()[None].cpu().contiguous() for name, value in network.named_parameters()}
+    return parameters, (total / len(start.rows)).cpu()[None]
+
+
+def train_together(starts: Sequence[Start], training: Training) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    """Train models with equally many batches an epoch at once; give parameters [M, ...] and losses [M], on the CPU.
+
+    The last batch of an epoch is filled up to the longest with rows of weight 0.
+    """
+    where, template = training.images.device, starts[0].network.to(training.images.device).train()
+    named = [dict(start.network.named_parameters()) for start in starts]
+    stacked = {name: torch.stack([one[name].detach().cpu() for one in named]).to(where) for name in named[0]}
+    trained = {name: value for name, value in stacked.items() if named[0][name].requires_grad}
+    fixed = {name: value for name, value in stacked.items() if name not in trained}
+    sizes = torch.tensor([len(start.rows) for start in starts])
+    counts = torch.arange(int(sizes.max())) < sizes[:, None]  # [M, longest]
+    shares = [
+        part / part.sum(1, keepdim=True) for part in torch.split(counts.to(training.dtype), training.batch_size, dim=1)
+    ]
+    shares = [share.to(where) for share in shares]  # [M, b]: the weight of each row in the mean over its batch
+
+    def slopes(
+        weights: dict[str, torch.Tensor],
+        others: dict[str, torch.Tensor],
+        x: torch.Tensor,
+        targets: torch.Tensor,
+        share: torch.Tensor,
+    ) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+        logits, back, *_ = vjp(lambda own: functional_call(template, {**own, **others}, (x,)), weights)
+        (gradients,) = back((torch.softmax(logits, -1) - targets) * share[:, None])  # the derivative of cross-entropy
+        return gradients, logits
+
+    all_slopes = vmap(slopes)
+    optimizer = training.descent(trained)
+    losses = torch.zeros(len(starts), dtype=torch.float64, device=where)
+    one_hot = torch.eye(training.n_classes, dtype=training.dtype, device=where)
+    for epoch, rate in enumerate(training.rates):
+        _set_rate(optimizer, rate)
+        orders, kinds = _epoch(starts, training.augmentation, longest=counts.shape[1])
+        batches = torch.split(orders.to(where), training.batch_size, dim=1)
+        changes = [None] * len(batches) if kinds is None else torch.split(kinds.to(where), training.batch_size, dim=1)
+        for rows, change, share in zip(batches, changes, shares, strict=True):
+            x = training.take(rows.flatten(), None if change is None else change.flatten())
+            y = training.labels[rows]
+            x = x.view(*rows.shape, *x.shape[1:])
+            gradients, logits = all_slopes(trained, fixed, x, one_hot[y], share)
+            for name, value in trained.items():
+                value.grad = gradients[name].contiguous()  # the fused optimizer takes entries in storage order
+            optimizer.step()
+            if epoch == len(training.rates) - 1:
+                each = cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="none").view(rows.shape)
+                losses += (each * (share > 0)).sum(1)
+    return {name: value.detach().cpu() for name, value in stacked.items()}, losses.cpu() / sizes
+
+
+def _epoch(
+    starts: Sequence[Start], augmentation: str | None, *, longest: int
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Rows of the next epoch and their augmentation [M, longest], filled up with each model's first row, unchanged."""
+    orders = torch.empty(len(starts), longest, dtype=torch.int64)
+    kinds = None if augmentation is None else torch.zeros(len(starts), longest, dtype=torch.int64)
+    for index, start in enumerate(starts):
+        own, changes = start.epoch(augmentation)
+        orders[index] = start.rows[0]
+        orders[index, : len(own)] = own
+        if kinds is not None and changes is not None:
+            kinds[index, : len(own)] = changes
+    return orders, kinds
+
+
+def as_pixels(images: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Images as a network sees them: bytes divided by 255, all in ``dtype``."""
+    return images.to(dtype).div_(255) if images.dtype == torch.uint8 else images.to(dtype)
+
+
+def choose_engine(engine: str, network: nn.Module, device: torch.device, *, n_models: int, batch_size: int) -> str:
+    """Give ``"loop"`` or ``"batched"``.
+
+    ``"auto"`` takes the loop for one model, for convolutions on a CPU (bound by arithmetic already; batching them is
+    slower) and for batches that fill a GPU.
+    """
+    if engine not in ENGINES:
+        raise ValueError(f"engine must be one of {', '.join(map(repr, ENGINES))}, got engine={engine!r}")
+    if engine != "auto":
+        return engine
+    if n_models == 1 or batch_size >= GPU_BATCH:
+        return "loop"
+    return "loop" if device.type == "cpu" and has_convolutions(network) else "batched"
+
+
+def has_convolutions(network: nn.Module) -> bool:
+    """Whether a layer of the network is a convolution."""
+    return any(isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d) for layer in network.modules())
+
+
+def batches_queries(network: nn.Module, device: torch.device) -> bool:
+    """Whether to predict by many models at once."""
+    return device.type != "cpu" or not has_convolutions(network)
+
+
+def model_bytes(network: nn.Module, example: torch.Tensor, n_activations: int, *, batch_size: int) -> int:
+    """What one model holds while it is trained: weights, slopes, moments, and a batch on its way there and back."""
+    parameters = sum(parameter.numel() for parameter in network.parameters())
+    return example.itemsize * (5 * parameters + batch_size * (2 * example.numel() + 3 * n_activations))
+
+
+def groups(
+    sizes: NDArray[np.int64],
+    engine: str,
+    bytes_per_model: int,
+    device: torch.device,
+    *,
+    batch_size: int,
+    chunk: int | None,
+) -> list[NDArray[np.int64]]:
+    """Models that are trained at once: one with the loop, else some with equally many batches an epoch."""
+    if engine == "loop":
+        if chunk is not None:
+            chunk_size(1, bytes_per_model, device, chunk=chunk)
+        return list(np.arange(len(sizes))[:, None])
+    batches = -(-sizes // batch_size)
+    found = []
+    for count in np.unique(batches):
+        models = np.flatnonzero(batches == count)
+        at_once = _models_at_once(len(models), bytes_per_model, device, chunk)
+        found += [models[part] for part in slices(len(models), at_once)]
+    return found
+
+
+def _models_at_once(n_models: int, bytes_per_model: int, device: torch.device, chunk: int | None) -> int:
+    if chunk is None and device.type == "cpu":
+        by_cache = chunk_size(n_models, bytes_per_model, device, n_threads=1)
+        most = max(by_cache, min(CPU_MODELS, free_bytes(device) // (2 * bytes_per_model)))
+        return -(-n_models // -(-n_models // most))
+    return chunk_size(n_models, bytes_per_model, device, chunk=chunk)
+
+
+def _set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    for group in optimizer.param_groups:
+        group["lr"] = float(rate) * group["factor"]

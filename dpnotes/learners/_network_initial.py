@@ -1,0 +1,200 @@
+"""What a network is trained from: checks of data and layers, its streams, and weights of another training to start with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+
+from dpnotes.learners._augmentation import draw_crop_flips
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """One model before training.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+        With initial weights, on the CPU.
+    rows : torch.Tensor of int64, shape [m], on the CPU
+        Its rows of ``Training.images``.
+    orders, changes : torch.Generator
+        Sources of the order of the rows and of augmentation.
+    copied : frozenset of str
+        Parameters whose weights come from another training.
+    """
+
+    network: nn.Module
+    rows: torch.Tensor
+    orders: torch.Generator
+    changes: torch.Generator
+    copied: frozenset[str]
+
+    def epoch(self, augmentation: str | None) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Rows of the next epoch in random order, and what augmentation does to each; both [m]."""
+        order = self.rows[torch.randperm(len(self.rows), generator=self.orders)]
+        return order, None if augmentation is None else draw_crop_flips(len(order), self.changes)
+
+
+@dataclass(frozen=True, eq=False)
+class Starts:
+    """How each model begins, drawn from streams of its own whatever is drawn for others.
+
+    Parameters
+    ----------
+    build : callable
+        ``build(generator) -> module``.
+    rows : sequence of torch.Tensor of int64
+        Rows of each model.
+    weights : sequence of mappings of str to torch.Tensor
+        Weights to copy: none, one for all models, or one for each.
+    new_last_layer : bool
+        See :func:`load_weights`.
+    dtype : torch.dtype
+        Of all weights.
+    seed : int
+    """
+
+    build: Callable[[torch.Generator], nn.Module]
+    rows: Sequence[torch.Tensor]
+    weights: Sequence[Mapping[str, torch.Tensor]]
+    new_last_layer: bool
+    dtype: torch.dtype
+    seed: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __call__(self, index: int) -> Start:
+        """Model ``index`` before training."""
+        orders = self._generator(index)  # gives the initial weights first
+        network = self.build(orders).to(self.dtype)
+        copied: frozenset[str] = frozenset()
+        if self.weights:
+            given = self.weights[index % len(self.weights)]
+            copied = load_weights(network, given, new_last_layer=self.new_last_layer)
+        return Start(network, self.rows[index], orders, self._generator(index, 1), copied)
+
+    def _generator(self, *key: int) -> torch.Generator:
+        state = np.random.SeedSequence(self.seed, spawn_key=key).generate_state(1, np.uint64)[0]
+        return torch.Generator().manual_seed(int(state >> np.uint64(1)))
+
+
+def check_data(images: NDArray[Any], labels: NDArray[np.integer]) -> None:
+    """Refuse images and labels that do not fit each other or are no numbers to train on."""
+    if len(labels) != len(images):
+        raise ValueError(f"images and labels must have equal length, got {len(images)} and {len(labels)}")
+    if images.dtype not in (np.float32, np.float64, np.uint8):
+        raise ValueError(f"images must be float32, float64 or uint8, got {images.dtype}")
+    if np.ndim(labels) != 1 or labels.dtype.kind not in "iu":
+        raise ValueError(f"labels must hold class codes, shape [n], got {labels.dtype} of shape {np.shape(labels)}")
+    if images.dtype != np.uint8 and not np.isfinite(images).all():
+        raise ValueError(f"images must be finite, got {int((~np.isfinite(images)).sum())} bad entries")
+
+
+def check_layers(network: nn.Module) -> None:
+    """Refuse layers that would make a model depend on other models, on its batch mates or on global random state."""
+    for name, layer in network.named_modules():
+        kind = type(layer).__name__
+        if isinstance(layer, _BatchNorm):
+            raise ValueError(
+                f"build gives a network with batch normalisation (layer {name!r}, {kind}), whose running statistics "
+                "are not kept apart between models; use GroupNorm"
+            )
+        if isinstance(layer, _DropoutNd) and layer.p > 0:
+            raise ValueError(
+                f"build gives a network with dropout (layer {name!r}, {kind}), which draws from global random state; "
+                "leave it out"
+            )
+    buffers = [name for name, _ in network.named_buffers()]
+    if buffers:
+        raise ValueError(
+            f"build gives a network with the buffer {buffers[0]!r}, which is not kept apart between models; make it a "
+            "parameter or a constant"
+        )
+    if not any(parameter.requires_grad for parameter in network.parameters()):
+        raise ValueError("build gives a network without any parameter that requires a gradient: nothing to train")
+
+
+@torch.no_grad()
+def try_example(network: nn.Module, example: torch.Tensor, labels: NDArray[np.integer]) -> tuple[int, int]:
+    """Check the logits of one example [1, ...] against all labels; give their number and that of all layers' values."""
+    counts: list[int] = []
+
+    def count(_layer: nn.Module, _inputs: object, output: torch.Tensor) -> None:
+        counts.append(output.numel())
+
+    leaves = [layer for layer in network.modules() if not any(layer.children())]
+    hooks = [layer.register_forward_hook(count) for layer in leaves]
+    try:
+        logits = network(example)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if logits.ndim != 2 or len(logits) != 1:
+        raise ValueError(
+            f"build must give a network with logits [n, n_classes], got shape {tuple(logits.shape)} for one example"
+        )
+    n_classes = logits.shape[1]
+    if labels.min() < 0 or labels.max() >= n_classes:
+        raise ValueError(
+            f"labels must hold class codes in 0..{n_classes - 1}, the network's, got {labels.min()}..{labels.max()}"
+        )
+    return n_classes, sum(counts)
+
+
+@torch.no_grad()
+def load_weights(network: nn.Module, weights: Mapping[str, torch.Tensor], *, new_last_layer: bool) -> frozenset[str]:
+    """Copy weights into the network, all of them or all but the last linear layer; give the names of those copied.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+    weights : mapping of str to torch.Tensor
+        Values of all parameters by name; those of a last layer that is new are not looked at.
+    new_last_layer : bool
+        Leave the last linear layer as ``network`` has it.
+
+    Returns
+    -------
+    frozenset of str
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown or missing, a shape differs, an entry is not finite, or there is no linear layer.
+    """
+    named = dict(network.named_parameters())
+    kept = _last_layer(network) if new_last_layer else frozenset()
+    unknown = sorted(set(weights) - set(named))
+    if unknown:
+        raise ValueError(f"initial names {unknown[0]!r}, the network has {', '.join(named)}")
+    for name in named.keys() - kept:
+        if name not in weights:
+            raise ValueError(f"initial must hold all parameters, {name!r} is missing")
+        value = torch.as_tensor(weights[name])
+        if value.shape != named[name].shape:
+            raise ValueError(
+                f"initial[{name!r}] must have shape {tuple(named[name].shape)}, got {tuple(value.shape)}; for other "
+                "classes use new_last_layer=True"
+            )
+        if not value.isfinite().all():
+            raise ValueError(f"initial[{name!r}] must be finite")
+        named[name].copy_(value)
+    return frozenset(named) - kept
+
+
+def _last_layer(network: nn.Module) -> frozenset[str]:
+    linear = [name for name, layer in network.named_modules() if isinstance(layer, nn.Linear)]
+    if not linear:
+        raise ValueError("new_last_layer=True needs a network with a linear layer, build gives none")
+    prefix = f"{linear[-1]}." if linear[-1] else ""
+    return frozenset(prefix + name for name, _ in network.get_submodule(linear[-1]).named_parameters())

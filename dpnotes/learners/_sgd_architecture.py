@@ -1,0 +1,131 @@
+"""What plain SGD trains: logistic regression, or a network of one hidden layer, as a flat vector of parameters."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpnotes.learners import _checks
+
+OUTPUTS = ("sigmoid", "softmax")
+INITIALS = ("glorot", "normal", "zeros")
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A binary classifier and the order of its parameters.
+
+    The parameters lie end to end, layer by layer; in a layer unit by unit: the weights of a unit's inputs, then, with
+    ``intercept``, its intercept.
+
+    Parameters
+    ----------
+    d : int
+        Features.
+    hidden : int or None
+        Units of the hidden layer (ReLU); None is logistic regression.
+    output : {"sigmoid", "softmax"}
+        One output unit, the log odds of class 1; or two, one for each class.
+    intercept : bool
+
+    Examples
+    --------
+    >>> Architecture(d=100, hidden=8).n_parameters
+    817
+    """
+
+    d: int
+    hidden: int | None = None
+    output: str = "sigmoid"
+    intercept: bool = True
+
+    @property
+    def shapes(self) -> tuple[tuple[int, int], ...]:
+        """Units and inputs of each layer; an intercept counts as an input."""
+        outputs, one = (2 if self.output == "softmax" else 1), int(self.intercept)
+        if self.hidden is None:
+            return ((outputs, self.d + one),)
+        return (self.hidden, self.d + one), (outputs, self.hidden + one)
+
+    @property
+    def n_parameters(self) -> int:
+        """Length p of the parameter vector."""
+        return sum(units * inputs for units, inputs in self.shapes)
+
+    def layers(self, weights: NDArray[np.floating]) -> list[NDArray[np.floating]]:
+        """Views of weights [..., p] as layers [..., units, inputs], an intercept as the last input."""
+        ends = np.cumsum([units * inputs for units, inputs in self.shapes])
+        parts = np.split(weights, ends[:-1], axis=-1)
+        return [part.reshape(*part.shape[:-1], *shape) for part, shape in zip(parts, self.shapes, strict=True)]
+
+    def logits(self, weights: NDArray[np.floating], X: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Log odds of class 1, in nats: weights [..., p] and X [n, d] in, [..., n] out, in the weights' dtype."""
+        values: NDArray[np.floating] = _checks.features(X, d=self.d).astype(weights.dtype, copy=False).T  # [d, n]
+        for depth, layer in enumerate(self.layers(weights)):
+            values = np.maximum(values, 0) if depth else values
+            linear = layer[..., :-1] @ values + layer[..., -1:] if self.intercept else layer @ values
+            values = linear  # [..., units, n]
+        odds: NDArray[np.floating] = (
+            values[..., 1, :] - values[..., 0, :] if self.output == "softmax" else values[..., 0, :]
+        )
+        return odds
+
+    def initial(self, kind: str, seed: int, *, scale: float) -> NDArray[np.float64]:
+        """Initial weights [p] from the stream of that seed; :func:`fit_sgd` says what the kinds are."""
+        if kind == "zeros":
+            return np.zeros(self.n_parameters)
+        generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
+        if kind == "normal":
+            return generator.normal(0.0, scale, self.n_parameters)
+        drawn = []
+        for units, inputs in self.shapes:
+            fan_in = inputs - int(self.intercept)
+            limit = math.sqrt(6 / (fan_in + units))
+            weights = np.zeros((units, inputs))
+            weights[:, :fan_in] = generator.uniform(-limit, limit, (units, fan_in))
+            drawn.append(weights.ravel())
+        return np.concatenate(drawn)
+
+
+def architecture(d: int, *, hidden: int | None, output: str, intercept: bool) -> Architecture:
+    """Check the settings of :class:`Architecture`."""
+    if hidden is not None:
+        _checks.at_least("hidden", hidden, 1)
+    if output not in OUTPUTS:
+        raise ValueError(f"output must be one of {', '.join(map(repr, OUTPUTS))}, got output={output!r}")
+    if hidden is None and output != "sigmoid":
+        raise ValueError(f"output must be 'sigmoid' without a hidden layer, got output={output!r} with hidden=None")
+    if not isinstance(intercept, bool):
+        raise TypeError(f"intercept must be True or False, got intercept={intercept!r}")
+    return Architecture(d, hidden, output, intercept)
+
+
+def initial_weights(
+    model: Architecture,
+    initial: str | NDArray[np.floating],
+    seeds: NDArray[np.int64],
+    *,
+    scale: float,
+) -> NDArray[np.float64]:
+    """Initial weights of all runs [R, p]: of a kind, each from its seed, or given as [p] or [R, p]."""
+    shape = (len(seeds), model.n_parameters)
+    if isinstance(initial, str):
+        if initial not in INITIALS:
+            known = ", ".join(map(repr, INITIALS))
+            raise ValueError(f"initial must be one of {known} or an array, got initial={initial!r}")
+        if initial == "zeros" and model.hidden is not None:
+            raise ValueError("initial='zeros' keeps all hidden units alike and their gradient at 0; use 'glorot'")
+        drawn = {seed: model.initial(initial, int(seed), scale=scale) for seed in np.unique(seeds)}
+        return np.stack([drawn[seed] for seed in seeds])
+    given = np.asarray(initial)
+    if given.dtype not in (np.float32, np.float64) or given.shape not in (shape, shape[1:]):
+        raise ValueError(
+            f"initial must be float32 or float64 of shape [{shape[1]}] or [{shape[0]}, {shape[1]}], "
+            f"got {given.dtype} of shape {given.shape}"
+        )
+    if not np.isfinite(given).all():
+        raise ValueError(f"initial must be finite, got {int((~np.isfinite(given)).sum())} bad entries")
+    return np.broadcast_to(given.astype(np.float64), shape)

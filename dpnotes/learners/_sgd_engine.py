@@ -1,0 +1,202 @@
+"""Train chunks of runs of SGD, each with its neighbouring data sets, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dpnotes.learners import _checks, _chunks
+from dpnotes.learners._sgd_architecture import Architecture
+from dpnotes.learners._sgd_batches import Batches, Neighbours, Orders
+from dpnotes.learners._sgd_linear import LogisticModels
+from dpnotes.learners._sgd_models import Arrays, Models, StepHits
+from dpnotes.learners._sgd_network import NetworkModels
+
+ORDER_BYTES = 128 * 2**20  # of the permutations of one epoch for all runs of a chunk
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What every run shares.
+
+    Parameters
+    ----------
+    model : Architecture
+    arrays : Arrays
+    batches : Batches
+    rates : ndarray of float64, shape [steps]
+    l2 : float
+    checkpoints : tuple of int
+        Numbers of steps done.
+    neighbours : ndarray of int64, shape [S]
+        Replaced records; may be empty.
+    """
+
+    model: Architecture
+    arrays: Arrays
+    batches: Batches
+    rates: NDArray[np.float64]
+    l2: float
+    checkpoints: tuple[int, ...]
+    neighbours: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """Some runs after training: S neighbours, C checkpoints, p parameters.
+
+    Parameters
+    ----------
+    runs : slice
+    weights : ndarray, shape [r, S + 1, p]
+    distances : ndarray of float64, shape [r, S]
+    trajectory : ndarray, shape [r, C, p]
+        Of the unmodified data set.
+    distance_trajectory : ndarray of float64, shape [r, C, S]
+    visits : ndarray of int64, shape [r, S]
+    """
+
+    runs: slice
+    weights: NDArray[np.floating]
+    distances: NDArray[np.float64]
+    trajectory: NDArray[np.floating]
+    distance_trajectory: NDArray[np.float64]
+    visits: NDArray[np.int64]
+
+
+def train(
+    job: Job,
+    initial: NDArray[np.floating],
+    order_seeds: NDArray[np.int64],
+    *,
+    chunk: int | None,
+    progress: Callable[[int, int], None] | None,
+) -> Iterator[Trained]:
+    """Train all runs, a chunk at a time; ValueError if a run ends with weights that are not finite."""
+    if chunk is not None:
+        _checks.at_least("chunk", chunk, 1)
+    family: type[Models] = LogisticModels if job.model.hidden is None else NetworkModels
+    n_runs, device = len(initial), job.arrays.X.device
+    each = family.bytes_per_run(job.model, job.arrays, n_models=len(job.neighbours) + 1, batch_size=job.batches.size)
+    size = _chunks.chunk_size(n_runs, each, device, chunk=chunk)
+    if chunk is None:
+        most = max(1, ORDER_BYTES // (4 * job.batches.n))
+        size = -(-n_runs // -(-n_runs // min(size, most)))
+    for runs in _chunks.slices(n_runs, size):
+        with _chunks.memory_named(size, each, device), _full_float32():
+            trained = _Chunk(job, family, initial[runs], order_seeds[runs]).train(runs)
+        bad = ~np.isfinite(trained.weights).all(axis=(1, 2))
+        if bad.any():
+            first, rate = runs.start + int(np.argmax(bad)), job.rates.max()
+            raise ValueError(f"training of run {first} diverged; lower learning_rate (at most {rate:g} now)")
+        yield trained
+        if progress is not None:
+            progress(runs.stop, n_runs)
+
+
+@contextmanager
+def _full_float32() -> Iterator[None]:
+    """Products in float32 keep all its digits, whatever the caller has chosen."""
+    chosen = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(chosen)
+
+
+class _Chunk:
+    """Runs that are trained together."""
+
+    def __init__(
+        self, job: Job, family: type[Models], initial: NDArray[np.floating], order_seeds: NDArray[np.int64]
+    ) -> None:
+        self._job, self._family, self._n_runs = job, family, len(initial)
+        self._n_models = len(job.neighbours) + 1
+        self._device = job.arrays.X.device
+        self._orders = Orders(order_seeds, job.batches.n)
+        self._neighbours = Neighbours(job.neighbours, self._n_runs, job.batches)
+        self._models = family(job.model, job.arrays, initial, self._n_models)
+
+    @torch.inference_mode()
+    def train(self, runs: slice) -> Trained:
+        job, done = self._job, 0
+        bases, distances = [], []
+        visits = np.zeros((self._n_runs, len(job.neighbours)), dtype=np.int64)
+        if 0 in job.checkpoints:
+            bases.append(self._base())
+            distances.append(self._distances(self._weights(0)))
+        for epoch in range(job.batches.n_epochs):
+            for rows, width, hits in self._epoch(epoch, visits):
+                rate = job.rates[done]
+                self._models.step(rows, width, hits, rate=rate * self._n_runs / rows.shape[0], decay=1 - rate * job.l2)
+                done += 1
+                if done in job.checkpoints:
+                    bases.append(self._base())
+                    distances.append(self._distances(self._weights(done)))
+        final = self._weights(done)
+        return Trained(
+            runs,
+            final.cpu().numpy(),
+            self._distances(final),
+            np.stack(bases, axis=1) if bases else final[:, :0].cpu().numpy(),
+            np.stack(distances, axis=1) if distances else np.zeros((self._n_runs, 0, len(job.neighbours))),
+            visits,
+        )
+
+    def _epoch(self, epoch: int, visits: NDArray[np.int64]) -> Iterator[tuple[torch.Tensor, int, StepHits | None]]:
+        """Rows [R * batch], models in use and hits of each step."""
+        batches, orders = self._job.batches, self._orders.draw()
+        count, used = batches.in_epoch(epoch), batches.rows_used(epoch)
+        widths: list[int] = [1] * count
+        hits: list[StepHits | None] = [None] * count
+        if len(self._job.neighbours):
+            widths, hits = self._hits(orders, epoch, visits)
+        full = used // batches.size
+        whole = orders[:, : full * batches.size].reshape(self._n_runs, full, batches.size).swapaxes(0, 1)
+        rows = list(torch.from_numpy(np.ascontiguousarray(whole)).view(full, -1).to(self._device))
+        if full < count:
+            rest = np.ascontiguousarray(orders[:, full * batches.size : used])
+            rows.append(torch.from_numpy(rest).view(-1).to(self._device))
+        return zip(rows, widths, hits, strict=True)
+
+    def _hits(
+        self, orders: NDArray[np.int32], epoch: int, visits: NDArray[np.int64]
+    ) -> tuple[list[int], list[StepHits | None]]:
+        batches, count, K = self._job.batches, self._job.batches.in_epoch(epoch), self._n_models
+        met = self._neighbours.meet(orders, epoch)
+        visits += met.visits
+        size = np.minimum(batches.size, batches.n - met.step * batches.size)
+        cells = self._family.cells(met.run, met.place, met.column, width=met.width[met.step], size=size)
+        models = met.run * K + met.column
+        first = np.bincount(met.step[met.first], minlength=count).tolist()
+        every = np.bincount(met.step, minlength=count).tolist()
+        parts = [
+            torch.split(torch.from_numpy(values).to(self._device), counts)
+            for values, counts in (
+                (models, every), (cells, every), (models[met.first], first), (met.run[met.first] * K, first),
+            )
+        ]  # fmt: skip
+        hits = [StepHits(*parts) if n else None for n, *parts in zip(every, *parts, strict=True)]
+        return met.width.tolist(), hits
+
+    def _weights(self, done: int) -> torch.Tensor:
+        """Parameters [R, S + 1, p] after ``done`` steps."""
+        columns = self._neighbours.columns(done)
+        models = np.arange(self._n_runs)[:, None] * self._n_models + columns
+        chosen = self._models.weights(torch.from_numpy(models.ravel()).to(self._device))
+        return chosen.view(*columns.shape, -1)
+
+    def _base(self) -> NDArray[np.floating]:
+        models = torch.arange(0, self._n_runs * self._n_models, self._n_models, device=self._device)
+        return self._models.weights(models).cpu().numpy()
+
+    def _distances(self, weights: torch.Tensor) -> NDArray[np.float64]:
+        apart = (weights[:, 1:] - weights[:, :1]).double()
+        distances: NDArray[np.float64] = torch.linalg.vector_norm(apart, dim=2).cpu().numpy()
+        return distances

@@ -1,0 +1,144 @@
+"""What the engine of SGD asks of a family of models, and the data and buffers that they share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dpnotes.learners._sgd_architecture import Architecture
+
+PAD = 8  # features are padded with zeros to a multiple: matrix products then run up to 1.3 times faster
+
+
+class StepHits(NamedTuple):
+    """Hits of one step. ``models``, ``fresh``, ``base`` count models as run * K + column; ``cells`` logits, flat."""
+
+    models: torch.Tensor
+    cells: torch.Tensor
+    fresh: torch.Tensor
+    base: torch.Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Arrays:
+    """Records on the device, with a column of ones for the intercept and columns of zeros up to a multiple of PAD.
+
+    Parameters
+    ----------
+    X : torch.Tensor, shape [n, d']
+        In float32 where the caller's are: training in float64 widens each batch, and reads half as much memory.
+    y : torch.Tensor, shape [n]
+        0 or 1, in the dtype to train in.
+    replacement : torch.Tensor, shape [d']
+        In the dtype to train in.
+    replacement_label : float
+    """
+
+    X: torch.Tensor
+    y: torch.Tensor
+    replacement: torch.Tensor
+    replacement_label: float
+
+    @property
+    def width(self) -> int:
+        """Columns d'."""
+        return self.X.shape[1]
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a number."""
+        return self.y.element_size()
+
+    @property
+    def turned(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Records and replacement, those of class 1 with their sign turned."""
+        return self.X * (1 - 2 * self.y).to(self.X.dtype)[:, None], self.replacement * (1 - 2 * self.replacement_label)
+
+
+class Models(Protocol):
+    """K models in each of R runs; column 0 of a run is trained on the unmodified data."""
+
+    def __init__(self, model: Architecture, arrays: Arrays, initial: NDArray[np.floating], n_models: int) -> None: ...
+
+    @staticmethod
+    def bytes_per_run(model: Architecture, arrays: Arrays, *, n_models: int, batch_size: int) -> int:
+        """Memory of one run while it is trained."""
+
+    @staticmethod
+    def cells(
+        run: NDArray[np.int64],
+        place: NDArray[np.int64],
+        column: NDArray[np.int64],
+        *,
+        width: NDArray[np.int64],
+        size: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """Index of a logit among all logits of a step with ``width`` models and ``size`` records in each run."""
+
+    def step(self, rows: torch.Tensor, width: int, hits: StepHits | None, *, rate: float, decay: float) -> None:
+        """Weights = decay * weights - rate * (sum of gradients), for the first ``width`` models of each run.
+
+        ``rows`` [R * batch]: run after run. A model that is hit sees the replacement record in place of
+        its own; all gradients are taken at the weights before the step.
+        """
+
+    def weights(self, models: torch.Tensor) -> torch.Tensor:
+        """Parameters [len(models), p] of models run * K + column."""
+
+
+class Buffers:
+    """Memory that is used again in every step."""
+
+    def __init__(self, table: torch.Tensor, like: torch.Tensor) -> None:
+        self._table, self._like = table, like
+        self._kept: dict[str, torch.Tensor] = {}
+        self._narrow: torch.Tensor | None = None
+
+    def flat(self, name: str, size: int) -> torch.Tensor:
+        """First ``size`` numbers of a buffer; a smaller request leaves them as they are."""
+        if name not in self._kept or self._kept[name].numel() < size:
+            self._kept[name] = self._like.new_empty(size)
+        return self._kept[name][:size]
+
+    def room(self, name: str, *shape: int) -> torch.Tensor:
+        """Give a buffer as a tensor of that shape."""
+        return self.flat(name, prod(shape)).view(shape)
+
+    def gather(self, rows: torch.Tensor) -> torch.Tensor:
+        """Rows of the table [len(rows), d'], in the dtype to train in."""
+        batch = self.room("batch", rows.shape[0], self._table.shape[1])
+        if self._table.dtype == batch.dtype:
+            return torch.index_select(self._table, 0, rows, out=batch)
+        if self._narrow is None or len(self._narrow) < rows.shape[0]:
+            self._narrow = self._table.new_empty(batch.shape)
+        return batch.copy_(torch.index_select(self._table, 0, rows, out=self._narrow[: rows.shape[0]]))
+
+
+def arrays(
+    X: NDArray[np.floating],
+    y: NDArray[np.int64],
+    replacement: tuple[NDArray[np.floating], int],
+    *,
+    intercept: bool,
+    dtype: np.dtype[Any],
+    device: torch.device,
+) -> Arrays:
+    """Put the records on the device."""
+    n, d = X.shape
+    width = -(-(d + int(intercept)) // PAD) * PAD
+    padded = np.zeros((n, width), dtype=np.float32 if X.dtype == np.float32 else dtype)
+    padded[:, :d] = X
+    padded[:, d : d + int(intercept)] = 1
+    instead = padded[0].astype(dtype)
+    instead[:d] = replacement[0]
+    return Arrays(
+        torch.from_numpy(padded).to(device),
+        torch.tensor(y.astype(dtype), device=device),
+        torch.tensor(instead, device=device),
+        float(replacement[1]),
+    )

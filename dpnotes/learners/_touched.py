@@ -1,0 +1,216 @@
+"""How the models that share a training record vote: sums of squares for each record, exact in integers."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+
+from dpnotes.learners import _checks
+from dpnotes.learners._chunks import GPU_SHARE, free_bytes, slices
+from dpnotes.learners._networks import choose_device
+
+NIBBLE = 15  # votes that four bits count
+LOW_NIBBLES = 0x0F0F0F0F0F0F0F0F
+WORD = 8  # bytes
+CPU_RECORDS, CPU_QUERIES = 4096, 512  # of a block: votes of 25,000 models stay in L3, counts in L2
+GPU_QUERIES = 1024
+LARGEST_K = 2**15 - 1  # counts in 16 bits, squares in 32
+
+
+class TouchedVotes:
+    """Running sums of squares, for each record, of how many of its own models do *not* vote for some class.
+
+    Each record has one model in each of k partitions. At a query where n_c of these vote for class c, it pays
+    ``(k - min_c n_c)^2``: k^2 where they agree, (k/2)^2 where they are of two minds between two classes. Every sum is
+    exact: votes are counted in 4, then in 8 bits (16 for k > 255), squares and sums within a block take 32 bits where
+    they fit and 64 elsewhere, sums over blocks 64. Results do not depend on the blocks nor on how queries are dealt to
+    calls of :meth:`add`.
+
+    Parameters
+    ----------
+    membership : ndarray of int, shape [D, k], in 0 .. n_teachers - 1
+        Model of each partition that each record has trained. A row for a record yet to come is a record like others.
+    n_teachers : int, >= 1
+        Models in each partition.
+    n_classes : int, in [2, 255]
+    device : str
+        A PyTorch device, or ``"auto"``: the GPU where there is one.
+    blocks : pair of int, optional
+        Records and queries computed at once. Default: from the cache or the GPU memory at hand.
+
+    Attributes
+    ----------
+    totals : ndarray of int64, shape [D]
+        Sum of each record over all queries so far.
+
+    Raises
+    ------
+    ValueError
+        If membership is not [D >= 1, 1 <= k < 32768] or out of range, or a number is outside its range.
+    TypeError
+        If a number is not an integer.
+
+    Source
+    ------
+    Jordon, Yoon and van der Schaar (2019), Theorem 4: the sum is k^2 times that of m(x; u)^2 over the queries.
+
+    Examples
+    --------
+    >>> votes = np.array([[[1, 0], [1, 1]], [[0, 0], [0, 1]]])  # [k, n_teachers, queries]
+    >>> touched = TouchedVotes(np.array([[0, 0], [0, 1], [1, 0], [1, 1]]), n_teachers=2, device="cpu")
+    >>> touched.add(votes)  # largest sum of a record after each query
+    array([1, 5])
+    >>> touched.totals
+    array([5, 2, 2, 5])
+    """
+
+    def __init__(
+        self,
+        membership: NDArray[np.integer],
+        *,
+        n_teachers: int,
+        n_classes: int = 2,
+        device: str = "auto",
+        blocks: tuple[int, int] | None = None,
+    ) -> None:
+        self._n_teachers = _checks.at_least("n_teachers", n_teachers, 1)
+        self._n_classes = _checks.at_least("n_classes", n_classes, 2)
+        if n_classes > 255:
+            raise ValueError(f"n_classes must be at most 255, got n_classes={n_classes}")
+        rows = np.asarray(membership)
+        if rows.ndim != 2 or 0 in rows.shape or rows.dtype.kind not in "iu":
+            raise ValueError(f"membership must be integers of shape [D >= 1, k >= 1], got {rows.dtype} {rows.shape}")
+        if rows.shape[1] > LARGEST_K:
+            raise ValueError(f"membership must have at most {LARGEST_K} partitions, got k={rows.shape[1]}")
+        if rows.min() < 0 or rows.max() >= n_teachers:
+            raise ValueError(f"membership must be in 0..{n_teachers - 1}, got {rows.min()}..{rows.max()}")
+        self._device = choose_device(device)
+        self._k = rows.shape[1]
+        self._own = torch.from_numpy(rows.T.astype(np.int64)).to(self._device).contiguous()  # [k, D]
+        self._totals = torch.zeros(len(rows), dtype=torch.int64, device=self._device)
+        records, queries = self._blocks() if blocks is None else blocks
+        self._records = _checks.at_least("blocks", records, 1)
+        self._queries = _checks.at_least("blocks", queries, 1)
+
+    @property
+    def totals(self) -> NDArray[np.int64]:
+        """Sum of each record over all queries so far, int64, shape [D]."""
+        return np.asarray(self._totals.cpu().numpy().copy())
+
+    @torch.no_grad()
+    def add(self, votes: NDArray[np.integer], *, limit: int | None = None) -> NDArray[np.int64]:
+        """Add queries, and give the largest sum of a record after each of them.
+
+        Parameters
+        ----------
+        votes : ndarray of int, shape [k, n_teachers, queries], in 0 .. n_classes
+            Class code that each model votes for; ``n_classes`` for none. uint8 is not copied.
+        limit : int, optional
+            Stop after the first query at which a record's sum is at least this; later queries are not added.
+
+        Returns
+        -------
+        ndarray of int64, shape [queries added], ascending
+
+        Raises
+        ------
+        ValueError
+            If votes have another shape or a code is out of range.
+        """
+        given = np.asarray(votes)
+        if given.ndim != 3 or given.shape[:2] != (self._k, self._n_teachers) or given.dtype.kind not in "iub":
+            raise ValueError(
+                f"votes must be integers of shape [{self._k}, {self._n_teachers}, queries], got {given.dtype} of shape "
+                f"{given.shape}"
+            )
+        if given.size and (given.min() < 0 or given.max() > self._n_classes):
+            raise ValueError(f"votes must be in 0..{self._n_classes}, got {given.min()}..{given.max()}")
+        codes = given.astype(np.uint8, copy=False)
+        complete = not given.size or int(given.max()) < self._n_classes
+        host = torch.from_numpy(codes if codes.flags.writeable else codes.copy())
+        found: list[torch.Tensor] = []
+        for part in slices(codes.shape[2], self._queries):
+            block = host[:, :, part].to(self._device)
+            totals = self._totals.clone()
+            largest = self._block(block, totals, complete)
+            reached = largest.shape[0] if limit is None else int((largest < limit).sum())
+            if reached < largest.shape[0]:
+                totals = self._totals.clone()
+                largest = self._block(block[:, :, : reached + 1], totals, complete)
+            self._totals = totals
+            found.append(largest)
+            if limit is not None and int(largest[-1]) >= limit:
+                break
+        return np.asarray(torch.cat(found).cpu().numpy()) if found else np.zeros(0, np.int64)
+
+    def _blocks(self) -> tuple[int, int]:
+        if self._device.type != "cuda":
+            return CPU_RECORDS, CPU_QUERIES
+        held = 16 * GPU_QUERIES  # bytes for a record: gathered votes, counts, squares and their sums
+        return max(1, int(GPU_SHARE * free_bytes(self._device)) // held), GPU_QUERIES
+
+    def _block(self, votes: torch.Tensor, totals: torch.Tensor, complete: bool) -> torch.Tensor:
+        """Add a block of queries, in which all models vote if it is ``complete``; largest sum after each query."""
+        queries = votes.shape[2]
+        most = queries * self._k**2  # that a record can pay in this block
+        kind = torch.int32 if most < 2**30 else torch.int64
+        binary = complete and self._n_classes == 2
+        codes = range(1 if complete else 0, self._n_classes)
+        packed = [_packed(votes if binary else (votes == code).to(torch.uint8)) for code in codes]
+        best = totals.max()
+        width = packed[0].shape[2]
+        largest = torch.full((queries,), -most, dtype=kind, device=votes.device)
+        for part in slices(totals.shape[0], self._records):
+            # a record further behind than the block can pay is never the largest, so its lag needs no more digits
+            lag = (totals[part] - best).clamp(min=-most).to(kind)
+            against = self._k - self._fewest(packed, self._own[:, part], complete)  # [2, records, width]
+            paid = torch.empty(lag.shape[0], 2 * width, dtype=kind, device=votes.device)
+            paid[:, :width], paid[:, width:] = against[0], against[1]
+            paid = paid[:, :queries]
+            paid *= paid
+            paid[:, 0] += lag
+            torch.cumsum(paid, 1, out=paid)
+            torch.maximum(largest, paid.amax(0), out=largest)
+            totals[part] += paid[:, -1] - lag
+        return largest.to(torch.int64) + best
+
+    def _fewest(self, packed: list[torch.Tensor], own: torch.Tensor, complete: bool) -> torch.Tensor:
+        """Votes of a record's own models for the class that has fewest of them, [2, records, width]."""
+        counts = (self._counts(hits, own) for hits in packed)
+        fewest = next(counts)
+        others = self._k - fewest if complete else fewest
+        for count in counts:
+            fewest = torch.minimum(fewest, count)
+            if complete:
+                others = others - count  # the first class has what the others leave
+        return torch.minimum(fewest, others)
+
+    def _counts(self, packed: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+        """Votes for a class among each record's own models, [2, records, width]: rows gathered whole, added in nibbles."""
+        k, records, width = own.shape[0], own.shape[1], packed.shape[2]
+        small = k <= 255
+        counts = torch.zeros(2, records, width, dtype=torch.uint8 if small else torch.int16, device=own.device)
+        gathered, nibbles = (torch.empty(records, width, dtype=torch.uint8, device=own.device) for _ in range(2))
+        low, high = counts.view(torch.int64) if small else counts  # eight counts at a time; none overflows
+        for first in range(0, k, NIBBLE):
+            torch.index_select(packed[first], 0, own[first], out=nibbles)
+            for j in range(first + 1, min(first + NIBBLE, k)):
+                torch.index_select(packed[j], 0, own[j], out=gathered)
+                nibbles += gathered
+            words, spare = nibbles.view(torch.int64), gathered.view(torch.int64)
+            torch.bitwise_and(words, LOW_NIBBLES, out=spare)
+            low += spare if small else gathered
+            torch.bitwise_right_shift(words, 4, out=spare)
+            spare &= LOW_NIBBLES
+            high += spare if small else gathered
+        return counts
+
+
+def _packed(hits: torch.Tensor) -> torch.Tensor:
+    """Two queries in a byte, the first ``width`` of them in the low nibbles: 0 or 1 [k, n, queries] to [k, n, width]."""
+    queries = hits.shape[2]
+    width = WORD * -(-queries // (2 * WORD))
+    hits = functional.pad(hits, (0, 2 * width - queries)) if queries < 2 * width else hits
+    return hits[:, :, :width] | (hits[:, :, width:] << 4)

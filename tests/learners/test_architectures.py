@@ -1,0 +1,125 @@
+"""Residual network, VGG16 and perceptron: their exact size and shapes, their initial law, and no global randomness."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from torch import nn
+
+from dpnotes.learners._architectures import multilayer_perceptron, residual_network, vgg16
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def count(network):
+    return sum(parameter.numel() for parameter in network.parameters())
+
+
+def test_resnet20_has_the_size_of_its_table():
+    stem = 3 * 16 * 9 + 2 * 16
+    stages = 6 * (16 * 16 * 9 + 2 * 16)
+    stages += 16 * 32 * 9 + 5 * (32 * 32 * 9) + 6 * (2 * 32)
+    stages += 32 * 64 * 9 + 5 * (64 * 64 * 9) + 6 * (2 * 64)
+    head = 64 * 10 + 10
+    network = residual_network(generator=seeded())
+    assert count(network) == stem + stages + head == 269_722
+    convolutions = [layer for layer in network.modules() if isinstance(layer, nn.Conv2d)]
+    assert len(convolutions) + 1 == 20  # the depth that gives the name
+    assert count(residual_network((1, 28, 28), 5, blocks=1, width=8, generator=seeded())) == (
+        (9 * 8 + 16) + 2 * (8 * 8 * 9 + 16) + (8 * 16 + 16 * 16) * 9 + 64 + (16 * 32 + 32 * 32) * 9 + 128 + 32 * 5 + 5
+    )
+
+
+def test_vgg16_has_the_size_of_configuration_d():
+    widths = [3, 64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512]
+    kernels = sum(9 * a * b + b for a, b in pairwise(widths))
+    head = 512 * 10 + 10
+    assert count(vgg16(norm=None, generator=seeded())) == kernels + head == 14_719_818
+    assert count(vgg16(generator=seeded())) == kernels + 2 * sum(widths[1:]) + head
+    assert count(vgg16((3, 64, 32), 7, norm=None, generator=seeded())) == kernels + 512 * 2 * 7 + 7
+
+
+def test_perceptron_has_the_size_of_its_layers():
+    network = multilayer_perceptron((2, 3, 4), 5, hidden=(7, 6), generator=seeded())
+    assert count(network) == 24 * 7 + 7 + 7 * 6 + 6 + 6 * 5 + 5
+    assert count(multilayer_perceptron((24,), 5, hidden=(), generator=seeded())) == 24 * 5 + 5
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (lambda g: residual_network((3, 32, 32), 7, generator=g), (3, 32, 32)),
+        (lambda g: residual_network((1, 27, 28), 7, blocks=1, generator=g), (1, 27, 28)),
+        (lambda g: vgg16((3, 32, 32), 7, generator=g), (3, 32, 32)),
+        (lambda g: vgg16((1, 32, 40), 7, norm=None, generator=g), (1, 32, 40)),
+        (lambda g: multilayer_perceptron((2, 5), 7, hidden=(4,), generator=g), (2, 5)),
+    ],
+)
+def test_shapes_randomness_and_examples_apart(make, shape):
+    state = torch.get_rng_state()
+    first, again, other = make(seeded(1)), make(seeded(1)), make(seeded(2))
+    assert torch.equal(torch.get_rng_state(), state)
+    weights = [torch.cat([p.detach().flatten() for p in net.parameters()]) for net in (first, again, other)]
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
+    assert weights[0].isfinite().all()
+    images = torch.randn(3, *shape, generator=seeded())
+    with torch.no_grad():
+        logits = first(images)
+        assert logits.shape == (3, 7)
+        assert logits.dtype == torch.float32
+        assert logits.std() > 0.05  # signals do not die on the way through the layers
+        torch.testing.assert_close(first(images[1:2]), logits[1:2], atol=1e-5, rtol=1e-4)  # rounding only
+
+
+def test_shortcut_takes_every_second_place_and_adds_empty_channels():
+    network = residual_network(generator=seeded()).double()
+    block = next(layer for layer in network if getattr(layer, "stride", 0) == 2)
+    for parameter in block.parameters():
+        nn.init.zeros_(parameter)  # the branch gives zeros
+    x = torch.rand(2, 16, 8, 8, generator=seeded(), dtype=torch.float64)
+    with torch.no_grad():
+        out = block(x)
+    assert out.shape == (2, 32, 4, 4)
+    assert torch.equal(out[:, 8:24], x[:, :, ::2, ::2])
+    assert not out[:, :8].any()
+    assert not out[:, 24:].any()
+
+
+def test_initial_weights_have_the_stated_law():
+    """A standard deviation four percent off, a bound two percent off is noticed."""
+    convolution = [p for p in residual_network(generator=seeded()).parameters() if p.ndim == 4][-1]
+    scaled = convolution.detach().numpy().ravel() * np.sqrt(64 * 9 / 2)
+    assert stats.kstest(scaled, stats.norm.cdf).pvalue > 1e-3
+    assert stats.kstest(scaled, stats.norm(scale=1.04).cdf).pvalue < 1e-3
+    linear = multilayer_perceptron((784,), 10, generator=seeded())[1].weight.detach().numpy().ravel() * 28
+    assert stats.kstest(linear, stats.uniform(-1, 2).cdf).pvalue > 1e-3
+    assert stats.kstest(linear, stats.uniform(-1.02, 2.04).cdf).pvalue < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: residual_network(blocks=0, generator=seeded()), "blocks must be >= 1, got blocks=0"),
+        (
+            lambda: residual_network(groups=5, generator=seeded()),
+            "divide the 16 channels of the first stage, got groups=5",
+        ),
+        (lambda: vgg16(groups=0, generator=seeded()), "groups must be >= 1"),
+        (lambda: vgg16((1, 28, 28), generator=seeded()), r"image_shape=\(1, 28, 28\) is too small for 5 times"),
+        (lambda: vgg16(norm="batch", generator=seeded()), "norm must be 'group' or None, got norm='batch'"),
+    ],
+)
+def test_bad_settings_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_a_generator_is_needed():
+    for make in (residual_network, vgg16, lambda: multilayer_perceptron((3,), 2)):
+        with pytest.raises(TypeError, match="needs generator"):
+            make()

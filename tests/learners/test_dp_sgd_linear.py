@@ -1,0 +1,219 @@
+"""DP-SGD on softmax regressions against a literal loop over examples, and what must not change a model."""
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from scipy.special import softmax
+
+from dpnotes.learners._dp_sgd_linear import fit_dp_sgd_linear
+
+N, D, C = 60, 6, 3
+SETTINGS = {
+    "n_classes": C,
+    "noise_multiplier": 0.0,
+    "clipping_norm": 0.8,
+    "sample_rate": 0.15,
+    "steps": 30,
+    "learning_rate": 0.7,
+    "seed": 4,
+    "device": "cpu",
+}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    y = rng.integers(C, size=N)
+    return rng.normal(size=(N, D)) + 1.5 * np.eye(C, D)[y], y
+
+
+def fit(rows, **changes):
+    return fit_dp_sgd_linear(*rows, **SETTINGS | changes)
+
+
+def literal(X, y, model, *, noise=0.0, norm=0.8, intercept=True, l2=0.0, momentum=0.0, average=None, batch_size=None):
+    """Algorithm 1 of Abadi et al., example by example, on the streams that the documentation names."""
+    batches = np.random.Generator(np.random.PCG64(np.random.SeedSequence(4, spawn_key=(model, 1))))
+    normal = np.random.Generator(np.random.SFC64(np.random.SeedSequence(4, spawn_key=(model, 2))))
+    rate, steps = SETTINGS["sample_rate"], SETTINGS["steps"]
+    X = np.hstack([X, np.ones((N, 1))]) if intercept else X
+    W, velocity, path, order = np.zeros((C, X.shape[1])), 0.0, [], []
+    for _ in range(steps):
+        if batch_size is None:
+            batch = batches.choice(N, batches.binomial(N, rate), replace=False, shuffle=False)
+        else:
+            if len(order) < batch_size:
+                order = list(batches.permutation(N))
+            batch, order = order[:batch_size], order[batch_size:]
+        total = np.zeros_like(W)
+        for i in batch:
+            gradient = np.outer(softmax(W @ X[i]) - np.eye(C)[y[i]], X[i])
+            total += gradient * min(1, norm / np.linalg.norm(gradient))
+        if noise:
+            total += noise * norm * normal.standard_normal(W.size).reshape(W.shape)
+        gradient = total / (batch_size or rate * N)
+        gradient[:, :D] += l2 * W[:, :D]
+        velocity = momentum * velocity + gradient
+        W = W - 0.7 * velocity
+        path.append(W)
+    W = W if average is None else np.mean(path[-int(np.ceil(average * steps)) :], axis=0)
+    return W[:, :D], W[:, D] if intercept else np.zeros(C)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"noise": 1.3},
+        {"noise": 1.3, "norm": 0.1, "intercept": False},
+        {"norm": np.inf},
+        {"l2": 0.2, "momentum": 0.6, "average": 0.25, "noise": 0.5},
+        {"batch_size": 13, "noise": 0.5},
+    ],
+)
+def test_equals_a_literal_loop(rows, dtype, change):
+    """Catches a wrong norm, divisor, noise scale or order of the operations."""
+    settings = {"noise_multiplier": change.get("noise", 0.0), "clipping_norm": change.get("norm", 0.8), "n_repeats": 2}
+    settings |= {key: value for key, value in change.items() if key in ("intercept", "l2", "momentum", "average")}
+    if "batch_size" in change:
+        settings |= {"sampling": "shuffle", "batch_size": 13, "sample_rate": None}
+    fitted = fit(rows, dtype=dtype, **settings)
+    assert fitted.weights.dtype == dtype
+    tolerance = 1e-12 if dtype is np.float64 else 1e-5  # rounding over 30 steps
+    for model in range(2):
+        weights, intercept = literal(*rows, model, **change)
+        np.testing.assert_allclose(fitted.weights[model], weights, atol=tolerance)
+        np.testing.assert_allclose(fitted.intercept[model], intercept, atol=tolerance)
+    assert not np.array_equal(fitted.weights[0], fitted.weights[1])
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("chunk", [1, 2, 5])
+def test_neither_chunk_nor_number_of_models_changes_a_model(rows, shared, chunk):
+    noise = [0.0, 0.5, 1.0, 2.0, 0.0]
+    together = fit(rows, noise_multiplier=noise, shared_batches=shared)
+    chunked = fit(rows, noise_multiplier=noise, shared_batches=shared, chunk=chunk)
+    np.testing.assert_allclose(chunked.weights, together.weights, atol=1e-12)
+    np.testing.assert_allclose(chunked.intercept, together.intercept, atol=1e-12)
+    first = fit(rows, noise_multiplier=noise[:2], shared_batches=shared)
+    np.testing.assert_allclose(first.weights, together.weights[:2], atol=1e-12)
+
+
+def test_shared_batches_are_those_of_model_0(rows):
+    """Without noise all models are one; with noise model 0 is as alone, and the noise is each model's own."""
+    own = fit(rows, noise_multiplier=1.0, n_repeats=3)
+    shared = fit(rows, noise_multiplier=1.0, n_repeats=3, shared_batches=True)
+    np.testing.assert_allclose(shared.weights[0], own.weights[0], atol=1e-12)
+    assert abs(shared.weights[1] - own.weights[1]).max() > 0.01
+    still = fit(rows, n_repeats=3, shared_batches=True)
+    np.testing.assert_allclose(still.weights, np.repeat(still.weights[:1], 3, axis=0), atol=1e-12)
+    apart = fit(rows, n_repeats=3)
+    assert abs(apart.weights[1] - apart.weights[0]).max() > 0.01
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_noise_has_the_stated_variance(rows, shared):
+    """Rows of zeros have no gradient without intercept: one step is -rate * sigma * C / (q n) times a normal."""
+    zeros = np.zeros((N, 50))
+    models = fit(
+        (zeros, rows[1]),
+        noise_multiplier=[1.5] * 200,
+        intercept=False,
+        steps=1,
+        shared_batches=shared,
+        clipping_norm=0.2,
+    )
+    scale = 0.7 * 1.5 * 0.2 / (0.15 * N)
+    assert stats.kstest(models.weights.ravel(), stats.norm(scale=scale).cdf).pvalue > 1e-3
+    assert stats.kstest(models.weights.ravel(), stats.norm(scale=1.05 * scale).cdf).pvalue < 1e-3
+    assert not models.intercept.any()
+
+
+def test_empty_batches_are_steps_of_noise_alone(rows):
+    nothing = fit(rows, sample_rate=1e-9)
+    assert not nothing.weights.any()
+    noisy = fit(rows, sample_rate=1e-9, noise_multiplier=1e-9)
+    assert noisy.weights.all()
+    some = fit(rows, sample_rate=0.01)  # empty with probability 0.55
+    assert some.weights.any()
+    assert np.isfinite(some.weights).all()
+
+
+def test_no_example_moves_the_sum_by_more_than_the_norm(rows):
+    """One step on all rows with and without an example: the sums differ by at most C, and nearly that."""
+    X, y = rows
+    X = 20 * X  # every gradient is clipped
+    one = {"sample_rate": 1.0, "steps": 1, "learning_rate": 1.0, "clipping_norm": 0.5}
+
+    def total(keep):
+        models = fit((X[keep], y[keep]), **one)
+        return -keep.sum() * np.concatenate([models.weights[0].ravel(), models.intercept[0]])
+
+    everyone = np.ones(N, dtype=bool)
+    moved = [np.linalg.norm(total(everyone) - total(np.arange(N) != i)) for i in range(N)]
+    assert max(moved) <= 0.5 + 1e-12
+    assert min(moved) > 0.5 - 1e-12
+
+
+def test_results_vote_and_global_state_is_left_alone(rows):
+    torch_state, seen = torch.get_rng_state(), []
+    np_state = np.random.get_state()[1].copy()  # noqa: NPY002
+    models = fit(rows, n_repeats=3, noise_multiplier=0.1, chunk=2, steps=100, progress=lambda *at: seen.append(at))
+    assert torch.equal(torch.get_rng_state(), torch_state)
+    assert np.array_equal(np.random.get_state()[1], np_state)  # noqa: NPY002
+    assert seen == [(2, 3), (3, 3)]
+    logits = models.logits(rows[0])
+    assert logits.shape == (len(models), N, C) == (3, N, C)
+    assert models.iterations.tolist() == [100] * 3
+    assert np.isnan(models.gradient_norm).all()
+    assert not models.converged.any()
+    np.testing.assert_allclose(logits[1, 5], models.weights[1] @ rows[0][5] + models.intercept[1], atol=1e-12)
+    np.testing.assert_array_equal(models.votes(rows[0]), logits.argmax(2))
+    assert (models.votes(rows[0]) == rows[1]).mean() > 0.7  # chance: 0.33
+
+
+def test_a_plan_of_any_length_gives_the_same(rows, monkeypatch):
+    whole = fit(rows, n_repeats=3, noise_multiplier=1.0)
+    monkeypatch.setattr("dpnotes.learners._dp_sgd_linear.PLAN_ROWS", 1)
+    np.testing.assert_array_equal(fit(rows, n_repeats=3, noise_multiplier=1.0).weights, whole.weights)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_classes": 2}, r"y must hold class codes in 0\.\.1, got 0\.\.2"),
+        ({"steps": 0}, "steps must be >= 1, got steps=0"),
+        ({"l2": -1.0}, "l2 must be finite and >= 0, got l2=-1.0"),
+        ({"momentum": 1.0}, r"momentum must be in \[0, 1\), got momentum=1.0"),
+        ({"average": 0.0}, r"average must be None or in \(0, 1\], got average=0.0"),
+        ({"n_repeats": 0}, "n_repeats must be >= 1"),
+        ({"seed": -1}, "seed must be >= 0"),
+        ({"chunk": 0}, "chunk must be >= 1"),
+        ({"dtype": "float16"}, "dtype must be float32 or float64, got dtype='float16'"),
+        ({"clipping_norm": np.inf, "noise_multiplier": 1.0}, "clipping_norm=inf needs noise_multiplier=0"),
+        ({"learning_rate": 1e308, "clipping_norm": 1e308}, "training diverged"),
+    ],
+)
+def test_bad_input_is_named(rows, change, message):
+    with pytest.raises(ValueError, match=message):
+        fit(rows, **change)
+
+
+def test_bad_rows_are_named(rows):
+    X, y = rows
+    with pytest.raises(ValueError, match="X must be finite, got 1 bad entries"):
+        fit((np.where(np.arange(D) + np.arange(N)[:, None] == 0, np.nan, X), y))
+    with pytest.raises(ValueError, match="X and y must have equal length"):
+        fit((X, y[:-1]))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.parametrize("shared", [False, True])
+def test_gpu_equals_cpu(rows, shared):
+    settings = {"n_repeats": 4, "shared_batches": shared, "momentum": 0.5, "l2": 0.1}
+    on_cpu, on_gpu = fit(rows, **settings), fit(rows, **settings | {"device": "cuda"})
+    np.testing.assert_allclose(on_gpu.weights, on_cpu.weights, atol=1e-10)
+    noisy = [fit(rows, noise_multiplier=1.0, device="cuda", chunk=chunk, **settings) for chunk in (1, 4)]
+    np.testing.assert_allclose(noisy[0].weights, noisy[1].weights, atol=1e-10)

@@ -1,0 +1,233 @@
+"""DP-SGD on networks: equal to a literal loop, whatever the engine and the micro-batch, with the stated noise."""
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from dpnotes.learners import convolutional_network
+from dpnotes.learners._architectures import multilayer_perceptron
+from dpnotes.learners._dp_sgd_network import fit_dp_sgd_network
+
+SHAPE, N = (1, 8, 8), 60
+SETTINGS = {
+    "noise_multiplier": 0.0,
+    "clipping_norm": 1.0,
+    "sample_rate": 0.2,
+    "steps": 6,
+    "learning_rate": 0.4,
+    "seed": 5,
+    "device": "cpu",
+}
+
+
+def build(generator):
+    return convolutional_network(SHAPE, 3, channels=(3, 4), kernel_size=3, padding=1, generator=generator)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(3, size=N)
+    images = 0.3 * rng.normal(size=(N, *SHAPE))
+    images[np.arange(N), 0, 2 * labels] += 1.0  # class c shows as a bright row 2c
+    return images, labels
+
+
+def fit(problem, **changes):
+    return fit_dp_sgd_network(build, *problem, **SETTINGS | changes)
+
+
+def same(one, other, tolerance):
+    for name, value in one.parameters.items():
+        np.testing.assert_allclose(other.parameters[name], value, atol=tolerance, err_msg=name)
+
+
+def literal(problem, rows, model, *, noise, optimizer):
+    """Algorithm 1 of Abadi et al., example by example, on the streams that the documentation names."""
+    streams = [np.random.SeedSequence(5, spawn_key=(model, purpose)) for purpose in range(3)]
+    state = int(streams[0].generate_state(1, np.uint64)[0] >> np.uint64(1))
+    network = build(torch.Generator().manual_seed(state)).double()
+    batches = np.random.Generator(np.random.PCG64(streams[1]))
+    normal = np.random.Generator(np.random.SFC64(streams[2]))
+    images, labels = torch.tensor(problem[0]), torch.tensor(problem[1])
+    parameters = list(network.parameters())
+    descent = {
+        "sgd": lambda: torch.optim.SGD(parameters, lr=0.4, foreach=False),
+        "momentum": lambda: torch.optim.SGD(parameters, lr=0.4, momentum=0.8, foreach=False),
+        "adam": lambda: torch.optim.Adam(parameters, lr=0.4, foreach=False),
+    }[optimizer]()
+    losses = []
+    for _ in range(6):
+        batch = rows[batches.choice(len(rows), batches.binomial(len(rows), 0.2), replace=False, shuffle=False)]
+        total = [torch.zeros_like(p) for p in parameters]
+        for i in batch:
+            loss = cross_entropy(network(images[i : i + 1]), labels[i : i + 1])
+            gradient = torch.autograd.grad(loss, parameters)
+            size = float(torch.sqrt(sum(g.square().sum() for g in gradient)))
+            for whole, g in zip(total, gradient, strict=True):
+                whole += min(1, 1.0 / size) * g
+            losses.append((_, loss.item()))
+        for p, whole in zip(parameters, total, strict=True):
+            whole += noise * torch.tensor(normal.standard_normal(p.numel())).view(p.shape)
+            p.grad = whole / (0.2 * len(rows))
+        descent.step()
+    return network, np.mean([loss for step, loss in losses if step >= 1])  # 5 steps make an expected epoch
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_equals_a_literal_loop(problem, optimizer, noise):
+    subsets = [np.arange(40), np.arange(60) % 37]  # of unequal length, with repeats
+    fitted = fit(problem, subsets=subsets, noise_multiplier=noise, optimizer=optimizer, momentum=0.8)
+    for model, rows in enumerate(subsets):
+        network, loss = literal(problem, rows, model, noise=noise, optimizer=optimizer)
+        for name, value in network.named_parameters():
+            # Adam divides by the root of tiny squared gradients, which magnifies rounding
+            np.testing.assert_allclose(fitted.parameters[name][model], value.detach(), atol=1e-9)
+        assert fitted.loss[model] == pytest.approx(loss, rel=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_neither_engine_nor_micro_batch_changes_a_model(problem, dtype):
+    problem = problem[0].astype(dtype), problem[1]
+    tolerance = 1e-11 if dtype is np.float64 else 2e-5  # rounding over 6 steps
+    whole = fit(problem, noise_multiplier=0.5, engine="book-keeping")
+    assert next(iter(whole.parameters.values())).dtype == torch.tensor(problem[0]).dtype
+    same(whole, fit(problem, noise_multiplier=0.5, engine="vmap"), tolerance)
+    for engine in ("book-keeping", "vmap"):
+        for micro_batch in (1, 5):
+            same(whole, fit(problem, noise_multiplier=0.5, engine=engine, micro_batch=micro_batch), tolerance)
+
+
+def test_models_do_not_depend_on_one_another_nor_on_global_state(problem):
+    state, threads, seen = torch.get_rng_state(), torch.get_num_threads(), []
+    three = fit(problem, n_repeats=3, noise_multiplier=0.5, progress=lambda *at: seen.append(at))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.get_num_threads() == threads
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+    torch.manual_seed(99)
+    one = fit(problem, noise_multiplier=0.5)
+    for name, value in one.parameters.items():
+        assert torch.equal(value[0], three.parameters[name][0])
+        assert not torch.equal(value[0], three.parameters[name][1])
+    assert fit(problem, noise_multiplier=[0.5, 0.1]).votes(problem[0], device="cpu").shape == (2, N)
+
+
+def test_noise_has_the_stated_variance(problem):
+    """An empty batch moves the weights by -rate * sigma * C / (q n) times a normal, and gives no loss."""
+    make = {"steps": 1, "sample_rate": 1e-7, "learning_rate": 1e-6, "clipping_norm": 0.5, "noise_multiplier": 3.0}
+    start = {"1.weight": torch.zeros(200, 64), "1.bias": torch.zeros(200)}
+
+    def wide(generator):
+        return multilayer_perceptron(SHAPE, 200, hidden=(), generator=generator)
+
+    fitted = fit_dp_sgd_network(wide, *problem, **SETTINGS | make, initial_weights=start)
+    scale = 1e-6 * 3.0 * 0.5 / (1e-7 * N)
+    for name in start:
+        moved = fitted.parameters[name].numpy().ravel()
+        assert stats.kstest(moved, stats.norm(scale=scale).cdf).pvalue > 1e-3
+    moved = fitted.parameters["1.weight"].numpy().ravel()
+    assert stats.kstest(moved, stats.norm(scale=1.05 * scale).cdf).pvalue < 1e-3
+    assert np.isnan(fitted.loss).all()
+    still = fit_dp_sgd_network(wide, *problem, **SETTINGS | make | {"noise_multiplier": 0.0}, initial_weights=start)
+    assert not any(value.any() for value in still.parameters.values())
+
+
+def test_it_learns_under_noise(problem):
+    settings = {"steps": 60, "noise_multiplier": 0.5, "sampling": "shuffle", "batch_size": 20, "sample_rate": None}
+    fitted = fit(problem, **settings, learning_rate=np.geomspace(1.0, 0.1, 60), optimizer="momentum", momentum=0.5)
+    assert (fitted.votes(problem[0], device="cpu") == problem[1]).mean() > 0.9
+
+
+def test_fine_tuning_keeps_what_is_frozen(problem):
+    start = fit(problem, steps=2)
+    weights = {name: value[0] for name, value in start.parameters.items()}
+
+    def frozen(generator):
+        network = build(generator)
+        for name, parameter in network.named_parameters():
+            parameter.requires_grad_(name.startswith("7."))
+        return network
+
+    for engine in ("book-keeping", "vmap"):
+        tuned = fit_dp_sgd_network(
+            frozen, *problem, **SETTINGS | {"noise_multiplier": 0.3}, initial_weights=weights, engine=engine
+        )
+        for name, value in weights.items():
+            assert torch.equal(tuned.parameters[name][0], value) == (not name.startswith("7."))
+
+
+def test_augmentation_sees_the_batch_once_and_its_own_stream(problem):
+    sizes, draws = [], []
+
+    def shift(batch, generator):
+        sizes.append(len(batch))
+        offset = int(torch.randint(3, (), generator=generator))
+        draws.append(offset)
+        return batch.roll(offset, dims=-1)
+
+    first = fit(problem, augmentation=shift, micro_batch=4, noise_multiplier=0.5)
+    again = fit(problem, augmentation=shift, micro_batch=60, noise_multiplier=0.5)
+    same(first, again, 1e-11)
+    assert sizes[:6] == sizes[6:]
+    assert draws[:6] == draws[6:]
+    assert len(sizes) == 12
+    assert len(set(draws)) > 1
+    plain = fit(problem, noise_multiplier=0.5)
+    assert not torch.allclose(plain.parameters["0.weight"], first.parameters["0.weight"])
+    untouched = fit(problem, noise_multiplier=0.5, augmentation=lambda batch, generator: batch)
+    same(plain, untouched, 1e-12)  # batches and noise have streams of their own
+
+
+def with_layer(layer):
+    return lambda generator: nn.Sequential(nn.Flatten(), layer, nn.Linear(64, 3))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"build": with_layer(nn.BatchNorm1d(64))}, "batch normalisation in layer '1'"),
+        ({"build": with_layer(nn.Dropout(0.5))}, "dropout in layer '1'"),
+        ({"build": with_layer(nn.LayerNorm(64)), "engine": "book-keeping"}, "layer '1' is a LayerNorm"),
+        ({"build": with_layer(nn.Identity()), "labels": np.full(N, 3)}, r"class codes in 0\.\.2, the network's, got 3"),
+        ({"build": lambda generator: nn.Flatten(), "labels": np.zeros(N, int)}, "nothing to train"),
+        ({"labels": np.zeros(5, int)}, "images and labels must have equal length, got 60 and shape"),
+        ({"labels": np.full(N, -1)}, "labels must hold class codes >= 0"),
+        ({"images": np.zeros((N, *SHAPE), np.uint8)}, "images must be float32 or float64, got uint8"),
+        ({"images": np.full((N, *SHAPE), np.nan)}, "images must be finite, got 3840 bad entries"),
+        ({"subsets": np.array([[N]])}, r"row indices in 0\.\.59, got 60\.\.60"),
+        ({"subsets": np.array([[0]]), "n_repeats": 1}, "give either subsets or n_repeats"),
+        ({"noise_multiplier": [1.0, 2.0], "n_repeats": 3}, "noise_multiplier has 2 entries for 3 models"),
+        ({"clipping_norm": np.inf, "noise_multiplier": 1.0}, "clipping_norm=inf needs noise_multiplier=0"),
+        ({"optimizer": "sgdd"}, "optimizer must be 'sgd', 'momentum' or 'adam', got optimizer='sgdd'"),
+        ({"momentum": 1.0}, r"momentum must be in \[0, 1\), got momentum=1.0"),
+        ({"engine": "fast"}, "engine must be one of"),
+        ({"micro_batch": 0}, "micro_batch must be >= 1"),
+        (
+            {"initial_weights": {"9.weight": torch.zeros(1)}},
+            "initial_weights names '9.weight', the network has 0.weight",
+        ),
+        (
+            {"initial_weights": {"0.bias": torch.zeros(1)}},
+            r"initial_weights\['0.bias'\] must have shape \(3,\), got \(1,\)",
+        ),
+        ({"initial_weights": {"0.bias": torch.full((3,), np.nan)}}, r"initial_weights\['0.bias'\] must be finite"),
+        ({"learning_rate": 1e308, "clipping_norm": 1e300}, "training of model 0 diverged"),
+    ],
+)
+def test_bad_input_is_named(problem, change, message):
+    arguments = {"build": build, "images": problem[0], "labels": problem[1], **SETTINGS, **change}
+    with pytest.raises(ValueError, match=message):
+        fit_dp_sgd_network(**arguments)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.parametrize("engine", ["book-keeping", "vmap"])
+def test_gpu_equals_cpu(problem, engine):
+    on_cpu, on_gpu = fit(problem, engine=engine), fit(problem, engine=engine, device="cuda")
+    same(on_cpu, on_gpu, 1e-9)
+    noisy = [fit(problem, engine=engine, device="cuda", noise_multiplier=1.0, micro_batch=m) for m in (3, 60)]
+    same(*noisy, 1e-9)
