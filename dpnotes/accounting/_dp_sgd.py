@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, overload
 
 import numpy as np
@@ -16,7 +16,7 @@ from dpnotes.accounting._calibration import gaussian_sigma
 from dpnotes.accounting._kinds import GaussianRelease, SampleRelease
 from dpnotes.accounting._loss_distribution import INTERVAL, LossDistribution, _enough_points, self_composed
 from dpnotes.accounting._profile import Floats, PrivacyProfile
-from dpnotes.accounting._renyi import RenyiRelease
+from dpnotes.accounting._renyi import RenyiRelease, Total
 
 ACCOUNTANTS = ("pld", "rdp")
 SOURCES = {
@@ -116,11 +116,7 @@ def dp_sgd(
     if accountant == "pld":
         grid = _fine_interval(sigma, rate) if interval is None else interval
         return LossDistribution(_sampled_gaussian(sigma, rate, steps, grid), **about)
-
-    def curve(alpha: Floats) -> Floats:
-        return steps * sampled_gaussian_rdp(sigma, rate, alpha)
-
-    return RenyiRelease(curve, **about)
+    return RenyiRelease(Total(((steps, partial(sampled_gaussian_rdp, sigma, rate)),)), **about)
 
 
 @overload

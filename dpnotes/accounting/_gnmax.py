@@ -12,7 +12,7 @@ from scipy import special
 from dpnotes.accounting import _checks
 from dpnotes.accounting._kinds import GaussianRelease
 from dpnotes.accounting._profile import Floats, PrivacyProfile
-from dpnotes.accounting._renyi import RenyiRelease
+from dpnotes.accounting._renyi import Line, RenyiRelease, Total
 from dpnotes.accounting._votes import ANALYSES, SHARDS, ConvertedRelease, LeastRelease
 
 Counts = ArrayLike  # votes, [queries, n_classes]; no option of the command line
@@ -237,7 +237,7 @@ def _aggregate(
             "source": "Papernot et al. (2018), Theorem 6 and Propositions 7 and 10",
         }
         curve = _DataDependent(votes, sigma)
-        dependent = RenyiRelease(lambda alpha: answers * curve(alpha) + alpha * compared / 2, **about)
+        dependent = RenyiRelease(Total(((answers, curve), (1, Line(compared / 2)))), **about)
         worst = GaussianRelease(math.sqrt(answers * len(votes) * 2 / sigma**2 + compared), **about)
         return LeastRelease((dependent, worst), **about)
     if analysis == "published":

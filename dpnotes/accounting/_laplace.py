@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, overload
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike
 from dpnotes.accounting import _checks
 from dpnotes.accounting._kinds import Statement
 from dpnotes.accounting._profile import Floats, PrivacyProfile, _like_input
-from dpnotes.accounting._renyi import RenyiRelease
+from dpnotes.accounting._renyi import Line, RenyiRelease, Total
 
 MANY = 10_000  # beyond so many compositions, the optimal composition of pure statements gives way to their sum
 SMALL = 0.05  # below, e^x - 1 - x is summed as a series
@@ -137,7 +138,7 @@ def zcdp(rho: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
     """
     rho = _checks.real("rho", rho, low=0.0, open_low=True)
     return RenyiRelease(
-        lambda alpha: rho * alpha,
+        Line(rho),
         mechanism="zcdp",
         parameters={"rho": rho},
         adjacency=adjacency,
@@ -156,7 +157,7 @@ class LaplaceRelease(PrivacyProfile):
             once = times <= MANY
             self._bounds = (
                 Statement(pure if once else pure * times, 0.0, times if once else 1, **about),
-                RenyiRelease(lambda alpha: times * _divergence(alpha, pure), **about),
+                RenyiRelease(Total(((times, partial(_divergence, pure=pure)),)), **about),
             )
 
     def _delta(self, epsilon: Floats, direction: str) -> Floats:

@@ -16,7 +16,7 @@ from dpnotes.accounting import _checks
 from dpnotes.accounting._kinds import GaussianRelease, SampleRelease, Statement, smallest_epsilon
 from dpnotes.accounting._laplace import LaplaceRelease
 from dpnotes.accounting._profile import DIRECTIONS, STATUSES, Floats, PrivacyProfile
-from dpnotes.accounting._renyi import RenyiRelease
+from dpnotes.accounting._renyi import Line, RenyiRelease, Total
 
 INTERVAL = 1e-4  # of the grid of privacy losses
 MOST_POINTS = 2**21  # of one grid: 16 MB, a few seconds for each composition
@@ -185,11 +185,7 @@ def compose(
                     f"{renyis[0].mechanism}, which is known by its Renyi curve only; use loss distributions for all"
                 )
         halves = sum(part._mu**2 for part in gaussians) / 2
-
-        def curve(alpha: Floats) -> Floats:
-            return np.asarray(halves * alpha + sum(part._curve(alpha) for part in renyis), dtype=np.float64)
-
-        return RenyiRelease(curve, **about)
+        return RenyiRelease(Total(((1, Line(halves)), *((1, part._curve) for part in renyis))), **about)
     if interval is None:
         own = [part._distribution._pmf_remove._discretization for part in parts if isinstance(part, LossDistribution)]
         interval = own[0] if own else INTERVAL

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,26 @@ ORDERS = 1 + np.logspace(-4, 6, 401)  # real orders; the best one is then search
 REFINEMENTS = 60  # golden sections of that bracket, down to the resolution of doubles
 EPSILONS = np.concatenate([[0.0], np.geomspace(1e-4, 1e3, 2000)])  # where the trade-off curve gets a supporting line
 GOLDEN = (np.sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True)
+class Line:
+    """The curve ``slope * alpha``: zCDP, Gaussian noise."""
+
+    slope: float
+
+    def __call__(self, alpha: Floats) -> Floats:
+        return self.slope * alpha
+
+
+@dataclass(frozen=True)
+class Total:
+    """Sum of curves, each so many times: releases together."""
+
+    parts: tuple[tuple[int, Curve], ...]
+
+    def __call__(self, alpha: Floats) -> Floats:
+        return np.asarray(sum(times * curve(alpha) for times, curve in self.parts), dtype=np.float64)
 
 
 class RenyiRelease(PrivacyProfile):
@@ -62,7 +83,7 @@ class RenyiRelease(PrivacyProfile):
     def compose(self, times: int) -> RenyiRelease:
         """Divergences of the same order add."""
         times = at_least_one("times", times)
-        return RenyiRelease(lambda alpha: times * self._curve(alpha), **self._about(times))
+        return RenyiRelease(Total(((times, self._curve),)), **self._about(times))
 
 
 def _best(objective: Curve, shape: tuple[int, ...]) -> Floats:

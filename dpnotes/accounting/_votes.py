@@ -12,7 +12,7 @@ from scipy import special, stats
 from dpnotes.accounting._checks import at_least_one
 from dpnotes.accounting._kinds import Statement, smallest_epsilon, supported_tradeoff
 from dpnotes.accounting._profile import Floats, PrivacyProfile
-from dpnotes.accounting._renyi import EPSILONS, RenyiRelease, _best
+from dpnotes.accounting._renyi import EPSILONS, Line, RenyiRelease, _best
 
 ANALYSES = ("tight", "published")
 SHARDS = "the shard of each record is chosen independently of the other records, for example by a public hash"
@@ -32,7 +32,7 @@ class BoundedRangeRelease(PrivacyProfile):
         super().__init__(**about)
         self._width, self._times = width, times
         rho = times * width**2 / 8
-        self._renyi = RenyiRelease(lambda alpha: rho * alpha, **about)
+        self._renyi = RenyiRelease(Line(rho), **about)
         self._pure = Statement(width, 0.0, times, **about)
 
     def _delta(self, epsilon: Floats, direction: str) -> Floats:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 
 from dpnotes import accounting
 from dpnotes.mechanisms import draw_subsets, vote_counts
+from dpnotes.methods._labels import encode
 
 
 class Bagging(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -107,7 +108,7 @@ class Bagging(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         profile = accounting.bagging(
             n=len(X), subsample=self.subsample, n_models=self.n_models, replace=self.replace, scheme=self.scheme
         )
-        self.classes_, codes = self._encode(y)
+        self.classes_, codes = encode(y, self.classes)
         draw_seed, learn_seed = (int(s) for s in check_random_state(self.random_state).randint(2**31, size=2))
         subsets = draw_subsets(
             len(X),
@@ -134,17 +135,6 @@ class Bagging(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Label with the most votes, shape [n]; among equals the first in ``classes_``."""
         shares = self.predict_proba(X)
         return np.asarray(self.classes_[shares.argmax(axis=1)])
-
-    def _encode(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Sorted classes, and the code of each label among them."""
-        if self.classes is None:
-            classes, codes = np.unique(y, return_inverse=True)
-            return classes, codes
-        classes = np.unique(np.asarray(self.classes))
-        unknown = np.setdiff1d(y, classes)
-        if len(unknown):
-            raise ValueError(f"y holds labels that are not among classes: {', '.join(map(repr, unknown.tolist()))}")
-        return classes, np.searchsorted(classes, y)
 
 
 class _OneByOne:

@@ -1,0 +1,128 @@
+"""Additive noise on a real vector, drawn from the caller's generator alone."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import NDArray
+
+Shape = int | tuple[int, ...]
+Seed = int | np.random.Generator
+
+
+def gaussian_noise(shape: Shape, *, sigma: float, seed: Seed) -> NDArray[np.float64]:
+    """Independent normal noise of standard deviation ``sigma`` on each coordinate.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+    sigma : float, > 0
+        In the units of what it is added to; see :func:`dpnotes.accounting.gaussian_sigma`.
+    seed : int, >= 0, or numpy Generator
+        Must stay secret where the noise protects data.
+
+    Returns
+    -------
+    ndarray of float64, of that shape
+
+    Raises
+    ------
+    ValueError
+        If sigma is not positive and finite.
+    TypeError
+        If sigma is not a number, or the seed neither an integer nor a Generator.
+
+    Source
+    ------
+    Balle and Wang (2018), Theorem 8.
+
+    Examples
+    --------
+    >>> gaussian_noise((2, 3), sigma=4.0, seed=0).shape
+    (2, 3)
+    """
+    return generator_of(seed).normal(0.0, positive("sigma", sigma), size=shape)
+
+
+def norm_noise(shape: Shape, *, rate: float, seed: Seed, n_repeats: int | None = None) -> NDArray[np.float64]:
+    """Noise b with density proportional to ``exp(-rate ||b||_2)``: pure DP for a vector of bounded L2 sensitivity.
+
+    In d dimensions the direction is uniform on the sphere and the norm Gamma distributed with shape d and this rate;
+    each coordinate has variance ``(d + 1) / rate^2``. One dimension gives Laplace noise of scale ``1 / rate``.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Of one vector; a matrix is one vector of all its entries (Frobenius norm).
+    rate : float, > 0
+        In inverse units of what it is added to; see :func:`dpnotes.accounting.norm_noise_rate`.
+    seed : int, >= 0, or numpy Generator
+        Must stay secret where the noise protects data.
+    n_repeats : int, >= 1, optional
+        Independent vectors.
+
+    Returns
+    -------
+    ndarray of float64, that shape, or [n_repeats, *shape]
+
+    Raises
+    ------
+    ValueError
+        If rate is not positive and finite, the vector has no coordinate, or n_repeats is below 1.
+    TypeError
+        If a number is of the wrong kind, or the seed neither an integer nor a Generator.
+
+    Source
+    ------
+    Chaudhuri, Monteleoni and Sarwate (2011), Algorithm 1; van der Maaten and Hannun (2020), Theorems 1, 3 and 5.
+
+    Examples
+    --------
+    >>> norm_noise((3, 4), rate=0.5, seed=0, n_repeats=2).shape
+    (2, 3, 4)
+    """
+    rate = positive("rate", rate)
+    repeats = at_least_one("n_repeats", n_repeats) if n_repeats is not None else 1
+    sizes = shape if isinstance(shape, tuple) else (shape,)
+    d = math.prod(sizes)
+    if d < 1:
+        raise ValueError(f"shape must hold at least one coordinate, got shape={shape!r}")
+    generator = generator_of(seed)
+    normal = generator.standard_normal((repeats, d))
+    norms = generator.standard_gamma(d, size=(repeats, 1)) / rate
+    noise: NDArray[np.float64] = normal * (norms / np.linalg.norm(normal, axis=1, keepdims=True))  # [repeats, d]
+    return noise.reshape(sizes if n_repeats is None else (repeats, *sizes))
+
+
+def generator_of(seed: Seed) -> np.random.Generator:
+    """The generator itself, or a fresh one of that seed; nothing is drawn from hidden state."""
+    if isinstance(seed, np.random.Generator):
+        return seed
+    if not isinstance(seed, Integral) or isinstance(seed, bool):
+        raise TypeError(
+            f"seed must be an integer >= 0 or a numpy Generator, got seed={seed!r}; "
+            "np.random.default_rng() takes fresh entropy from the system"
+        )
+    if seed < 0:
+        raise ValueError(f"seed must be >= 0, got seed={seed}")
+    return np.random.default_rng(int(seed))
+
+
+def positive(name: str, value: float) -> float:
+    """Give ``value`` as a float; it must be positive and finite."""
+    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be a number, got {name}={value!r}")
+    if not 0 < value < math.inf:
+        raise ValueError(f"{name} must be positive and finite, got {name}={value!r}")
+    return float(value)
+
+
+def at_least_one(name: str, value: int) -> int:
+    """Give ``value`` as an int; it must be an integer >= 1."""
+    if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be an integer >= 1, got {name}={value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be >= 1, got {name}={value}")
+    return int(value)

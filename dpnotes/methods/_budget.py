@@ -1,0 +1,165 @@
+"""The inference budget: how many answers a guarantee pays for, and the refusal to give one more."""
+
+from __future__ import annotations
+
+import os
+import threading
+from numbers import Integral
+from typing import Any
+
+from dpnotes.accounting import _checks
+
+
+class BudgetExhausted(RuntimeError):
+    """More answers were asked of a private method than its guarantee pays for; none was released."""
+
+
+class InferenceBudget:
+    """Counts the answers that a fitted method has released, and refuses those that its guarantee does not cover.
+
+    A call is all or nothing: if fewer answers are left than it asks for, nothing is spent and nothing must be released.
+    A method spends after it has checked its input and before it computes an answer, so that an answer is never free; a
+    computation that fails afterwards stays spent.
+
+    The count is one for all that answer from the same fit:
+
+    - ``copy`` and ``deepcopy``, also of the estimator that holds it, share it; so do threads.
+    - A pickled copy carries the count, but cannot know what the original answers later. It refuses every answer, as
+      does the budget in a forked process, until :meth:`resume` declares how many answers were released in all.
+    - ``sklearn.base.clone`` gives an unfitted estimator. Fitting again, a clone or the same one, starts a new budget
+      with a guarantee of its own; on the same records the guarantees compose.
+
+    Parameters
+    ----------
+    answers : int, >= 1
+        Answers that the guarantee pays for.
+    guarantee : str
+        The guarantee in words, for error messages, for example ``"epsilon=1.0, delta=1e-05"``.
+
+    Attributes
+    ----------
+    answers : int
+    guarantee : str
+
+    Raises
+    ------
+    ValueError
+        If answers is below 1.
+    TypeError
+        If answers is not an integer.
+
+    Examples
+    --------
+    >>> budget = InferenceBudget(1000, guarantee="epsilon=1.0")
+    >>> budget.spend(995)
+    >>> budget.spend(6)
+    Traceback (most recent call last):
+    dpnotes.methods._budget.BudgetExhausted: 6 answers were asked for, 5 of 1000 are left at epsilon=1.0; ...
+    >>> budget.released, budget.left
+    (995, 5)
+    """
+
+    def __init__(self, answers: int, *, guarantee: str = "the stated guarantee") -> None:
+        self.answers = _checks.at_least_one("answers", answers)
+        self.guarantee = guarantee
+        self._released = 0
+        self._process: int | None = os.getpid()  # the only one whose count is known to be whole
+        self._lock = threading.Lock()
+
+    @property
+    def released(self) -> int:
+        """Answers released so far, as far as this copy knows."""
+        return self._released
+
+    @property
+    def left(self) -> int:
+        """Answers that can still be released: 0 for a copy that was not resumed."""
+        return self.answers - self._released if self._process == os.getpid() else 0
+
+    def spend(self, count: int) -> None:
+        """Take ``count`` answers out of the budget, or none of them.
+
+        Parameters
+        ----------
+        count : int, >= 0
+            Answers that are about to be released.
+
+        Raises
+        ------
+        BudgetExhausted
+            If fewer are left, or this is a pickled or forked copy that was not resumed; the count stays as it is.
+        ValueError
+            If count is negative.
+        TypeError
+            If count is not an integer.
+        """
+        count = _natural("count", count)
+        if count == 0:
+            return
+        if self._process != os.getpid():
+            raise BudgetExhausted(
+                f"this is a copy of a budget of {self.answers} answers at {self.guarantee}, {self._released} of them "
+                "released when it was made; what the original answered since is unknown here: see resume(released=...)"
+            )
+        with self._lock:
+            if self._released + count > self.answers:
+                raise BudgetExhausted(self._refusal(count))
+            self._released += count
+
+    def resume(self, *, released: int) -> None:
+        """Let a pickled or forked copy answer on, as the only one from now on.
+
+        Parameters
+        ----------
+        released : int, in [the copy's own count, answers]
+            Answers released in all, by the original and every copy of it. The guarantee rests on this declaration.
+
+        Raises
+        ------
+        ValueError
+            If released is below what this copy has counted, or above ``answers``.
+        TypeError
+            If released is not an integer.
+        """
+        released = _natural("released", released)
+        with self._lock:
+            if not self._released <= released <= self.answers:
+                raise ValueError(f"released must be in {self._released}..{self.answers}, got released={released}")
+            self._released = released
+            self._process = os.getpid()
+
+    def _refusal(self, count: int) -> str:
+        left = self.answers - self._released
+        if left == 0:
+            return (
+                f"{self.answers} of {self.answers} answers released at {self.guarantee}; refit with a larger answers= "
+                "to go on (what is released stays released: the guarantees compose)"
+            )
+        return (
+            f"{count} answers were asked for, {left} of {self.answers} are left at {self.guarantee}; ask for at most "
+            f"{left}, or refit with a larger answers="
+        )
+
+    def __copy__(self) -> InferenceBudget:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> InferenceBudget:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {"answers": self.answers, "guarantee": self.guarantee, "_released": self._released}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _process=None, _lock=threading.Lock())
+
+    def __repr__(self) -> str:
+        return f"InferenceBudget({self.answers}, guarantee={self.guarantee!r}): {self._released} released"
+
+
+def _natural(name: str, value: int) -> int:
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer >= 0, got {name}={value!r}")
+    if value < 0:
+        raise ValueError(f"{name} must be >= 0, got {name}={value}")
+    return int(value)

@@ -1,0 +1,199 @@
+"""Private votes: exact laws with power, the stated guarantee attained, repeats and chunks, bad input."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate, special, stats
+
+from dpnotes import accounting
+from dpnotes.mechanisms import _private_votes, confident_vote, gaussian_vote, laplace_vote, soft_vote
+
+LEVEL = 1e-3  # false alarms of each test; seeds are fixed
+TRIALS = 40_000
+COUNTS = [[6.0, 4.0, 2.0, 0.0], [3.0, 3.0, 3.0, 3.0]]
+
+VOTES = {
+    "laplace": lambda counts, seed=0, **more: laplace_vote(counts, scale=3.0, seed=seed, **more),
+    "gaussian": lambda counts, seed=0, **more: gaussian_vote(counts, sigma=4.0, seed=seed, **more),
+    "soft": lambda counts, seed=0, **more: soft_vote(counts, beta=0.3, seed=seed, **more),
+    "confident": lambda counts, seed=0, **more: (
+        confident_vote(counts, threshold=5.0, sigma_threshold=2.0, sigma_answer=4.0, seed=seed, **more).labels
+    ),
+}
+
+
+def argmax_law(counts, density, distribution):
+    """Chance of each class to be the noisy maximum, by quadrature: another road than sampling."""
+    counts = np.asarray(counts, dtype=float)
+
+    def chance(c):
+        rivals = np.delete(counts, c)
+        return integrate.quad(
+            lambda z: density(z) * np.prod(distribution(z + counts[c] - rivals)), -80, 80, points=[0], limit=400
+        )[0]
+
+    return np.array([chance(c) for c in range(len(counts))])
+
+
+def soft_law(counts, beta):
+    return special.softmax(beta * np.asarray(counts))
+
+
+LAWS = {
+    "laplace": lambda counts, off: argmax_law(
+        counts, stats.laplace(scale=3.0 * off).pdf, stats.laplace(scale=3.0 * off).cdf
+    ),
+    "gaussian": lambda counts, off: argmax_law(
+        counts, stats.norm(scale=4.0 * off).pdf, stats.norm(scale=4.0 * off).cdf
+    ),
+    "soft": lambda counts, off: soft_law(counts, 0.3 / off),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_votes_have_the_exact_law(name):
+    """Chi-square at level 1e-3 for each query; a scale 10% off is rejected."""
+    labels = VOTES[name](COUNTS, n_repeats=TRIALS)
+    for query, counts in enumerate(COUNTS):
+        observed = np.bincount(labels[:, query], minlength=4)
+        law = LAWS[name](counts, 1.0)
+        assert law.sum() == pytest.approx(1.0, abs=1e-6)  # quadrature
+        assert stats.chisquare(observed, TRIALS * law / law.sum()).pvalue > LEVEL
+    wrong = LAWS[name](COUNTS[0], 1.1)
+    assert stats.chisquare(np.bincount(labels[:, 0], minlength=4), TRIALS * wrong / wrong.sum()).pvalue < LEVEL
+
+
+@pytest.mark.parametrize("lead", [0.0, 1.0, 7.0])
+def test_votes_between_two_classes_have_the_closed_law(lead):
+    """P(the leader loses) for the difference of two Laplace, normal or Gumbel variables; exact binomial test."""
+    counts = [[5.0 + lead, 5.0]]
+    z = lead / 3.0
+    lost = {
+        "laplace": (2 + z) / 4 * np.exp(-z),
+        "gaussian": stats.norm.sf(lead / (4.0 * np.sqrt(2))),
+        "soft": special.expit(-0.3 * lead),
+    }
+    for name, chance in lost.items():
+        second = int(VOTES[name](counts, seed=2, n_repeats=TRIALS).sum())
+        assert stats.binomtest(second, TRIALS, chance).pvalue > LEVEL, name
+        assert stats.binomtest(second, TRIALS, chance * 0.9).pvalue < LEVEL, name
+
+
+@pytest.mark.parametrize(
+    ("vote", "profile"),
+    [
+        (lambda c: gaussian_vote(c, sigma=3.0, seed=1, n_repeats=200_000), accounting.gnmax(sigma=3.0)),
+        (lambda c: laplace_vote(c, scale=2.0, seed=1, n_repeats=200_000), accounting.noisy_vote(noise=0.5)),
+        (lambda c: soft_vote(c, beta=0.5, seed=1, n_repeats=200_000), accounting.soft_vote(beta=0.5)),
+    ],
+    ids=["gaussian", "laplace", "soft"],
+)
+def test_attack_stays_within_the_guarantee_and_nearly_attains_it(vote, profile):
+    """One of five votes moves and changes the majority: the answer itself is the membership test."""
+    present, absent = (int((vote([counts]) == 0).sum()) for counts in ([3, 2], [2, 3]))
+    low = stats.binomtest(present, 200_000).proportion_ci(0.998, method="exact").low
+    high = stats.binomtest(absent, 200_000).proportion_ci(0.998, method="exact").high
+    assert 0.9 * profile.advantage < low - high < profile.advantage
+
+
+def test_confident_vote_has_the_law_of_its_two_noises():
+    counts = [[7.0, 3.0], [5.0, 5.0]]
+    labels, answered = confident_vote(
+        counts, threshold=8.0, sigma_threshold=2.0, sigma_answer=4.0, seed=4, n_repeats=TRIALS
+    )
+    assert (labels.dtype, answered.dtype) == (np.int64, np.bool_)
+    assert ((labels == -1) == ~answered).all()
+    for query, (first, second) in enumerate(counts):
+        given_answer = int(answered[:, query].sum())
+        reached = stats.norm.sf((8.0 - max(first, second)) / 2.0)
+        assert stats.binomtest(given_answer, TRIALS, reached).pvalue > LEVEL
+        assert stats.binomtest(given_answer, TRIALS, reached * 0.9).pvalue < LEVEL
+        # given that the threshold is reached the answer has GNMax's law: the two noises are independent
+        lost = stats.norm.sf((first - second) / (4.0 * np.sqrt(2)))
+        wrong = int((labels[answered[:, query], query] == 1).sum())
+        assert stats.binomtest(wrong, given_answer, lost).pvalue > LEVEL
+    together = np.corrcoef(answered.T)[0, 1]
+    assert abs(together) < 4 / np.sqrt(TRIALS)  # queries are compared independently
+
+
+def test_confident_vote_stops_for_good():
+    sure = {"threshold": 0.0, "sigma_threshold": 1e-3, "sigma_answer": 1e-3, "seed": 0}
+    labels, answered = confident_vote([[1, 9], [9, 1], [1, 9], [9, 1]], answers=2, n_repeats=3, **sure)
+    assert labels.tolist() == [[1, 0, -1, -1]] * 3
+    assert answered.tolist() == [[True, True, False, False]] * 3
+    _, skipped = confident_vote([[9, 1], [0, 1], [9, 1], [9, 1]], answers=2, **{**sure, "threshold": 5.0})
+    assert skipped.tolist() == [True, False, True, False]
+    _, never = confident_vote([[9, 1]], **{**sure, "threshold": 1e6})
+    assert not never.any()
+
+
+@pytest.mark.parametrize("name", VOTES)
+def test_shapes_dtypes_and_streams(name):
+    vote = VOTES[name]
+    single = vote(COUNTS)
+    assert (single.shape, single.dtype) == ((2,), np.int64)
+    many = vote(COUNTS, n_repeats=5)
+    assert (many.shape, many.dtype) == ((5, 2), np.int64)
+    np.testing.assert_array_equal(many[0], single)
+    np.testing.assert_array_equal(vote(np.array(COUNTS, dtype=np.int32), n_repeats=5), many)
+    np.testing.assert_array_equal(vote(COUNTS, seed=np.random.default_rng(0), n_repeats=5), many)
+    assert vote(np.empty((0, 3))).shape == (0,)
+
+
+@pytest.mark.parametrize("name", VOTES)
+def test_chunks_change_nothing(name, monkeypatch):
+    whole = VOTES[name](COUNTS * 5, n_repeats=40)
+    monkeypatch.setattr(_private_votes, "CELLS", 28)  # 7 rows of 4 classes: chunks end within a repeat
+    np.testing.assert_array_equal(VOTES[name](COUNTS * 5, n_repeats=40), whole)
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 50), min_size=3, max_size=3), min_size=1, max_size=6), st.permutations(range(3))
+)
+def test_little_noise_gives_the_plurality(counts, order):
+    """With noise far below one vote the answer has the most votes, and follows a permutation of the classes."""
+    counts = np.array(counts)
+    votes = (
+        lambda c: gaussian_vote(c, sigma=1e-3, seed=1),
+        lambda c: laplace_vote(c, scale=1e-3, seed=1),
+        lambda c: soft_vote(c, beta=1e3, seed=1),
+    )
+    for vote in votes:
+        for table in (counts, counts[:, order]):
+            labels = vote(table)
+            assert (table[np.arange(len(table)), labels] == table.max(axis=1)).all()
+
+
+BAD = [
+    ([1, 2], {}, r"counts must have shape \[n_queries, n_classes >= 2\], got shape \(2,\)"),
+    ([[1], [2]], {}, r"counts must have shape .* got shape \(2, 1\)"),
+    ([[1, -2]], {}, r"counts must be finite and >= 0, got counts=-2\.0"),
+    ([[1, np.nan]], {}, "counts must be finite and >= 0, got counts=nan"),
+    ([[1, np.inf]], {}, "counts must be finite and >= 0, got counts=inf"),
+    ([[1, 2]], {"n_repeats": 0}, "n_repeats must be >= 1, got n_repeats=0"),
+    ([[1, 2]], {"seed": -3}, "seed must be >= 0, got seed=-3"),
+]
+
+
+@pytest.mark.parametrize("name", VOTES)
+@pytest.mark.parametrize(("counts", "more", "message"), BAD)
+def test_bad_input_is_named(name, counts, more, message):
+    with pytest.raises(ValueError, match=message):
+        VOTES[name](counts, **more)
+
+
+def test_bad_parameters_are_named():
+    votes = [[1, 2]]
+    with pytest.raises(ValueError, match=r"scale must be positive and finite, got scale=0\.0"):
+        laplace_vote(votes, scale=0.0, seed=0)
+    with pytest.raises(ValueError, match="sigma must be positive and finite, got sigma=inf"):
+        gaussian_vote(votes, sigma=np.inf, seed=0)
+    with pytest.raises(ValueError, match=r"beta must be positive and finite, got beta=-1\.0"):
+        soft_vote(votes, beta=-1.0, seed=0)
+    with pytest.raises(TypeError, match="seed must be an integer >= 0 or a numpy Generator"):
+        soft_vote(votes, beta=1.0, seed=None)
+    good = {"threshold": 1.0, "sigma_threshold": 1.0, "sigma_answer": 1.0, "seed": 0}
+    for name, value in (("sigma_threshold", 0.0), ("sigma_answer", -1.0), ("threshold", np.nan), ("answers", 0)):
+        with pytest.raises(ValueError, match=f"{name} must be .* got {name}="):
+            confident_vote(votes, **{**good, name: value})

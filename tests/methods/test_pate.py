@@ -1,0 +1,342 @@
+"""PATE: scikit-learn's own checks, votes rebuilt by hand, one record moves one vote, an attack, guarantees, errors."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dpnotes import accounting
+from dpnotes.learners import NetworkClassifier
+from dpnotes.mechanisms import confident_vote, hash_chunks
+from dpnotes.methods._pate import PATE
+
+
+class SelfPublic(PATE):
+    """scikit-learn's checks call fit(X, y): for them the private rows are declared public, too."""
+
+    def fit(self, X, y):
+        return super().fit(X, y, public=X)
+
+
+# Exemptions from scikit-learn's checks, and why.
+# Little noise, so that the checks of accuracy look at the plumbing; the guarantee is checked below.
+@parametrize_with_checks(
+    [
+        SelfPublic(n_teachers=3, aggregator="gnmax", sigma_answer=0.1, random_state=0),
+        SelfPublic(n_teachers=3, threshold=1.0, sigma_threshold=0.1, sigma_answer=0.1, student=LogisticRegression()),
+        SelfPublic(LogisticRegression(), n_teachers=2, aggregator="laplace", scale=0.05, random_state=0),
+    ],
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+class Nearest:
+    """A learner of many models in one call: each answers with the label of the nearest row of its shard."""
+
+    def __init__(self):
+        self.calls = []
+
+    def fit_many(self, X, codes, subsets, *, n_classes, seed):
+        self.calls.append([list(rows) for rows in subsets])
+
+        def votes(_, queries):
+            distances = [np.linalg.norm(queries[:, None] - X[rows], axis=2) for rows in subsets]
+            return np.stack([codes[rows][d.argmin(axis=1)] for rows, d in zip(subsets, distances, strict=True)])
+
+        return type("Votes", (), {"votes": votes})()
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X / 16, y
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        None,
+        LogisticRegression(max_iter=300),
+        NetworkClassifier((1, 8, 8), kernel_size=3, padding=1, epochs=8, learning_rate=1e-2, device="cpu"),
+    ],
+    ids=["default", "logistic", "network"],
+)
+def test_any_base_learner(digits, estimator):
+    X, y = digits
+    model = PATE(estimator, n_teachers=8, aggregator="gnmax", sigma_answer=0.5, queries=500, random_state=0)
+    model.fit(X[:1000], y[:1000], public=X[1000:])
+    assert model.score(X[1500:], y[1500:]) > 0.6
+    assert model.predict_proba(X[1500:]).shape == (297, 10)
+    again = clone(model).fit(X[:1000], y[:1000], public=X[1000:])
+    np.testing.assert_array_equal(again.labels_, model.labels_)
+    np.testing.assert_array_equal(again.predict(X[1500:]), model.predict(X[1500:]))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X[1500:]), model.predict(X[1500:]))
+
+
+def test_votes_are_those_of_models_on_disjoint_shards(digits):
+    """Another road: train every teacher by hand and count; without noise the answer is the plurality."""
+    X, y = digits
+    shards = np.random.default_rng(3).integers(12, size=900)
+    shards[shards == 5] = 6  # teacher 5 has no records, and abstains
+    model = PATE(KNeighborsClassifier(1), n_teachers=12, aggregator="gnmax", sigma_answer=1e-3, random_state=0)
+    model.fit(X[:900], y[:900], public=X[900:1200], shards=shards)
+    by_hand = np.zeros((300, 10))
+    for teacher in set(range(12)) - {5}:
+        votes = KNeighborsClassifier(1).fit(X[:900][shards == teacher], y[:900][shards == teacher]).predict(X[900:1200])
+        by_hand[np.arange(300), votes] += 1
+    assert (by_hand[np.arange(300), model.labels_] == by_hand.max(axis=1)).all()
+    np.testing.assert_allclose(model.agreement_, by_hand.max(axis=1) / 12)
+    student = KNeighborsClassifier(1).fit(X[900:1200], model.labels_)
+    np.testing.assert_array_equal(model.predict(X[1200:]), student.predict(X[1200:]))
+
+
+def test_many_models_are_fitted_in_one_call_to_unequal_shards():
+    X, y = np.arange(40.0)[:, None], np.tile([0, 1], 20)
+    learner = Nearest()
+    model = PATE(learner, n_teachers=6, aggregator="gnmax", student=LogisticRegression(), random_state=0)
+    model.fit(X, y, public=X + 0.25)
+    (subsets,) = learner.calls
+    assert sorted(row for rows in subsets for row in rows) == list(range(40))
+    assert len({len(rows) for rows in subsets}) > 1
+    one_at_a_time = PATE(KNeighborsClassifier(1), n_teachers=6, aggregator="gnmax", random_state=0)
+    np.testing.assert_array_equal(one_at_a_time.fit(X, y, public=X + 0.25).labels_, model.labels_)
+
+
+def test_default_shards_are_uniform_and_independent():
+    """Two of 20 records share one of 5 shards with chance 1/5; in equal shards it would be 3/19, and no size vary."""
+    X, y = np.arange(20.0)[:, None], np.tile([0, 1], 10)
+    model = PATE(Nearest(), n_teachers=5, aggregator="gnmax", student=DummyClassifier())
+    together, sizes, fits = 0, [], 1500
+    for seed in range(fits):
+        drawn = model._shards(None, 20, seed)
+        together += drawn[0] == drawn[19]
+        sizes.append(np.bincount(drawn, minlength=5))
+    assert stats.binomtest(int(together), fits, 1 / 5).pvalue > 1e-3
+    assert stats.binomtest(int(together), fits, 3 / 19).pvalue < 1e-3
+    observed = np.bincount(np.array(sizes)[:, 0], minlength=21)
+    law = stats.binom(20, 1 / 5).pmf(np.arange(21))
+    cells = [0, *range(2, 8), 20]  # joined at the ends, where few are expected
+    assert stats.chisquare(np.add.reduceat(observed, cells[:-1]), fits * np.add.reduceat(law, cells[:-1])).pvalue > 1e-3
+    model.set_params(random_state=0).fit(X, y, public=X)
+    again = model.set_params(random_state=0).fit(X, y, public=X)
+    assert again.estimator.calls[0] == again.estimator.calls[1]
+    assert again.set_params(random_state=1).fit(X, y, public=X).estimator.calls[2] != again.estimator.calls[0]
+
+
+@pytest.mark.parametrize("estimator", [KNeighborsClassifier(1), DecisionTreeClassifier(random_state=0)])
+def test_one_record_moves_one_vote(digits, estimator):
+    """The premise of the accounting, on every query: add-remove and replace-one, also of a shard's only record."""
+    X, y = digits[0][:200], digits[1][:200]
+    public = digits[0][200:300]
+    shards = np.random.default_rng(0).integers(1, 9, size=200)
+    shards[17] = 0
+
+    def counts(X, y, shards):
+        model = PATE(estimator, n_teachers=9, aggregator="gnmax", classes=range(10), random_state=1)
+        return model.fit(X, y, public=public, shards=shards)._counts
+
+    whole, moved = counts(X, y, shards), 0
+    for i in [*range(0, 200, 23), 17]:
+        kept = np.arange(200) != i
+        replaced = np.where(kept, y, (y + 5) % 10)
+        for other in (counts(X[kept], y[kept], shards[kept]), counts(X, replaced, shards)):
+            change = other - whole
+            assert np.abs(change).max() <= 1
+            assert (change**2).sum(axis=1).max() <= 2
+            assert np.abs(other.max(axis=1) - whole.max(axis=1)).max() <= 1
+            moved = max(moved, (change**2).sum(axis=1).max())
+    assert moved == 2  # the bound is attained
+
+
+def test_attack_attains_the_guarantee_and_no_more():
+    """One record decides one of three votes; 40,000 answers to the same row, each with noise of its own.
+
+    The answer's chance differs by exactly the advantage of one GNMax answer. Clopper-Pearson limits at 1e-3.
+    """
+    X, y = np.array([[0.0], [0.0], [0.0], [9.0]]), np.array([0, 1, 1, 0])
+    public, shards = np.zeros((40_000, 1)), np.array([0, 1, 2, 2])
+    model = PATE(KNeighborsClassifier(1), n_teachers=3, aggregator="gnmax", sigma_answer=1.5, student=DummyClassifier())
+
+    def limits(rows, seed):
+        fitted = clone(model).set_params(random_state=seed).fit(X[rows], y[rows], public=public, shards=shards[rows])
+        return stats.binomtest(int(fitted.labels_.sum()), 40_000).proportion_ci(0.998, method="exact")
+
+    present, absent = limits([0, 1, 2, 3], seed=0), limits([0, 1, 3], seed=1)
+    claimed = accounting.gnmax(sigma=1.5).advantage
+    assert present.low - absent.high < claimed < present.high - absent.low
+    assert present.low - absent.high > 0.9 * claimed
+    assert present.low - absent.high > accounting.gnmax(sigma=3.0).advantage  # noise halved is noticed
+
+
+def test_guarantees_are_those_of_what_was_released(digits):
+    X, y = digits
+    fit = {"X": X[:600], "y": y[:600], "public": X[600:800]}
+    gnmax = PATE(n_teachers=50, aggregator="gnmax", sigma_answer=5.0, random_state=0).fit(**fit)
+    assert gnmax.profile_.to_dict() == accounting.gnmax(sigma=5.0, answers=200).to_dict()
+    assert (gnmax.profile_.status, gnmax.per_instance_profile_.status) == ("proved", "per-instance")
+    assert gnmax.per_instance_profile_.epsilon(1e-5) <= gnmax.profile_.epsilon(1e-5)
+    assert gnmax.answered_.all()
+
+    laplace = PATE(n_teachers=50, aggregator="laplace", scale=8.0, queries=30, random_state=0).fit(**fit)
+    assert laplace.profile_.to_dict() == accounting.noisy_vote(noise=1 / 8, answers=30, n_classes=10).to_dict()
+    assert not hasattr(laplace, "per_instance_profile_")
+    assert laplace.labels_.shape == laplace.answered_.shape == (30,)
+
+    settings = {"sigma_threshold": 10.0, "sigma_answer": 4.0}
+    confident = PATE(n_teachers=50, threshold=25.0, answers=40, queries=120, random_state=0, **settings).fit(**fit)
+    claimed = accounting.confident_gnmax(queries=120, answers=40, **settings)
+    assert confident.profile_.to_dict() == claimed.to_dict()
+    assert confident.answered_.shape == confident.agreement_.shape == (120,)
+    assert 0 < confident.answered_.sum() <= 40
+    assert len(confident.labels_) == confident.answered_.sum()
+    private = confident.per_instance_profile_
+    assert private.parameters["answers"] == confident.answered_.sum()
+    assert private.status == "per-instance"
+    assert private.epsilon(1e-5) < claimed.epsilon(1e-5)
+    confident.set_params(
+        sigma_answer=400.0, aggregator="laplace"
+    )  # nothing that is set later changes what was released
+    assert confident.per_instance_profile_.to_dict() == private.to_dict()
+
+
+def test_unanimous_teachers_cost_far_less_than_the_worst_case():
+    X, y = np.repeat([[0.0], [1.0]], 500, axis=0), np.repeat([0, 1], 500)
+    model = PATE(n_teachers=100, threshold=50.0, sigma_threshold=40.0, sigma_answer=10.0, random_state=0)
+    model.fit(X, y, public=np.tile([[0.0], [1.0]], (50, 1)))
+    comparisons = accounting.confident_gnmax(sigma_threshold=40.0, sigma_answer=10.0, queries=100, answers=0)
+    worst, private = model.profile_.epsilon(1e-5), model.per_instance_profile_.epsilon(1e-5)
+    assert comparisons.epsilon(1e-5) < private < worst / 2
+    assert model.agreement_.min() > 0.9
+
+
+def test_confident_answers_where_teachers_agree(digits):
+    X, y = digits
+    model = PATE(n_teachers=20, threshold=12.0, sigma_threshold=1.0, sigma_answer=1.0, random_state=0)
+    model.fit(X[:1000], y[:1000], public=X[1000:1400])
+    assert model.agreement_[model.answered_].mean() > model.agreement_[~model.answered_].mean()
+    right = (model.labels_ == y[1000:1400][model.answered_]).mean()
+    everything = clone(model).set_params(aggregator="gnmax").fit(X[:1000], y[:1000], public=X[1000:1400])
+    assert right > (everything.labels_ == y[1000:1400]).mean()
+
+
+def test_student_without_answers_is_constant(digits):
+    X, y = digits
+    model = PATE(n_teachers=20, threshold=1e6, random_state=0).fit(X[:200], y[:200] + 3, public=X[200:250])
+    assert not model.answered_.any()
+    assert model.labels_.shape == (0,)
+    assert (model.predict(X) == 3).all()
+    assert model.predict_proba(X)[0].tolist() == [1.0] + [0.0] * 9
+    assert model.per_instance_profile_ is model.profile_  # the comparisons were still made
+    assert model.profile_.epsilon(1e-5) > 0
+
+
+def test_student_of_one_class_always_predicts_it():
+    X = np.arange(60.0)[:, None]
+    y = np.array(["cat"] * 3 + ["dog"] * 57)
+    model = PATE(LogisticRegression(), n_teachers=6, aggregator="laplace", scale=0.1, random_state=0)
+    model.fit(X, y, public=X[30:])
+    assert set(model.labels_) == {"dog"}
+    assert (model.predict(X) == "dog").all()
+    assert model.predict_proba(X[:1]).tolist() == [[0.0, 1.0]]
+
+
+def test_noise_is_fresh_without_a_seed_and_independent_of_global_state():
+    X, y = np.arange(30.0)[:, None], np.tile([0, 1], 15)
+    model = PATE(n_teachers=4, aggregator="gnmax", sigma_answer=50.0)
+    fits = []
+    for _ in range(2):
+        np.random.seed(0)  # noqa: NPY002, the hidden state that must not decide the noise
+        fits.append(clone(model).fit(X, y, public=np.tile(X, (10, 1))).labels_)
+    assert (fits[0] != fits[1]).any()
+
+
+def test_probabilities_are_there_if_the_student_has_them(digits):
+    X, y = digits
+    model = PATE(n_teachers=5, aggregator="gnmax", sigma_answer=0.5, student=RidgeClassifier(), random_state=0)
+    assert not hasattr(model, "predict_proba")
+    assert model.fit(X[:900], y[:900], public=X[900:]).score(X[900:], y[900:]) > 0.6
+
+
+BAD = [
+    ({"n_teachers": 0}, "n_teachers must be >= 1, got n_teachers=0"),
+    ({"queries": 0}, "queries must be >= 1, got queries=0"),
+    ({"queries": 11}, "queries must be at most the 10 rows of public, got queries=11"),
+    ({"answers": 0}, "answers must be >= 1, got answers=0"),
+    ({"answers": 6, "queries": 5}, "answers must be at most queries=5, got answers=6"),
+    ({"answers": 6, "aggregator": "gnmax"}, "answers must be None for aggregator='gnmax'"),
+    ({"aggregator": "majority"}, "aggregator must be one of 'confident', 'gnmax', 'laplace', got"),
+    ({"threshold": -1.0}, "threshold must be >= 0, got threshold=-1.0"),
+    ({"sigma_threshold": 0.0}, "sigma_threshold must be > 0, got sigma_threshold=0.0"),
+    ({"sigma_answer": 0.0}, "sigma_answer must be > 0, got sigma_answer=0.0"),
+    ({"sigma_answer": -1.0, "aggregator": "gnmax"}, "sigma_answer must be > 0, got sigma_answer=-1.0"),
+    ({"scale": 0.0, "aggregator": "laplace"}, "scale must be > 0, got scale=0.0"),
+    ({"classes": [0, 2]}, "y holds labels that are not among classes: 1"),
+    ({"random_state": "seed"}, "seed"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "message"), BAD)
+def test_bad_parameters_are_named_before_training(parameters, message):
+    X, y = np.arange(10.0)[:, None], np.repeat([0, 1], 5)
+    learner = Nearest()
+    with pytest.raises(ValueError, match=message):
+        PATE(learner, **parameters).fit(X, y, public=X)
+    assert not learner.calls
+
+
+def test_bad_data_is_named():
+    X, y = np.arange(10.0)[:, None], np.repeat([0, 1], 5)
+    with pytest.raises(ValueError, match=r"public must hold the unlabelled rows .* call fit\(X, y, public=X_public\)"):
+        PATE().fit(X, y)
+    with pytest.raises(ValueError, match="contains NaN"):
+        PATE().fit(X, y, public=np.full((3, 1), np.nan))
+    with pytest.raises(ValueError, match="X has 2 features, but PATE is expecting 1 features"):
+        PATE().fit(X, y, public=np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="y must hold at least 2 classes, got 1 class"):
+        PATE().fit(X, np.zeros(10, dtype=int), public=X)
+    with pytest.raises(ValueError, match=r"shards must be integers of shape \[10\], got int64 of shape \(9,\)"):
+        PATE().fit(X, y, public=X, shards=np.zeros(9, dtype=int))
+    with pytest.raises(ValueError, match=r"shards must be integers of shape \[10\], got float64"):
+        PATE().fit(X, y, public=X, shards=np.zeros(10))
+    with pytest.raises(ValueError, match=r"shards must be in 0\.\.2, got 0\.\.3"):
+        PATE(n_teachers=3).fit(X, y, public=X, shards=np.arange(10) % 4)
+    with pytest.raises(TypeError, match="n_teachers must be an integer"):
+        PATE(n_teachers=2.5).fit(X, y, public=X)
+
+
+def test_aggregator_is_the_mechanism(digits, monkeypatch):
+    """The released labels are the mechanism's, for the votes and parameters as given, and nothing else is."""
+    X, y = digits
+    seen = []
+
+    def recorded(counts, **parameters):
+        seen.append((counts, parameters))
+        return confident_vote(counts, **parameters)
+
+    monkeypatch.setattr("dpnotes.methods._pate.confident_vote", recorded)
+    settings = {"threshold": 5.0, "sigma_threshold": 2.0, "sigma_answer": 1.5, "answers": 7}
+    model = PATE(n_teachers=9, queries=50, random_state=0, **settings).fit(X[:300], y[:300], public=X[300:400])
+    ((counts, parameters),) = seen
+    assert {name: parameters[name] for name in settings} == settings
+    assert counts.shape == (50, 10)
+    np.testing.assert_array_equal(counts, model._counts)
+    assert (counts.sum(axis=1) == 9).all()
+
+
+def test_shards_by_a_hash_keep_the_records_of_a_person_together():
+    X, y = np.arange(60.0)[:, None], np.tile([0, 1], 30)
+    people = [f"person {i // 3}" for i in range(60)]
+    shards = hash_chunks(people, n_chunks=7, n_partitions=1, key=b"public")[:, 0]
+    learner = Nearest()
+    PATE(learner, n_teachers=7, aggregator="gnmax", student=DummyClassifier()).fit(X, y, public=X, shards=shards)
+    homes = [{people[row] for row in rows} for rows in learner.calls[0]]
+    assert sum(map(len, homes)) == len(set().union(*homes)) == 20
