@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpnotes.accounting import PrivacyProfile as PrivacyProfile
+    from dpnotes.methods import DPSGD as DPSGD
+    from dpnotes.methods import PATE as PATE
     from dpnotes.methods import Bagging as Bagging
+    from dpnotes.methods import BudgetExhausted as BudgetExhausted
 
 __version__ = "0.1.0"
-__all__ = ["Bagging", "PrivacyProfile", "__version__"]
+_METHODS = ("DPSGD", "PATE", "Bagging", "BudgetExhausted")
+__all__ = ["DPSGD", "PATE", "Bagging", "BudgetExhausted", "PrivacyProfile", "__version__"]
 
-_HOMES = {"Bagging": "dpnotes.methods", "PrivacyProfile": "dpnotes.accounting"}
+_HOMES = {**dict.fromkeys(_METHODS, "dpnotes.methods"), "PrivacyProfile": "dpnotes.accounting"}
 _PARTS = ("accounting", "data", "figures", "learners", "mechanisms", "methods", "sweep")
 
 

@@ -15,6 +15,7 @@ from torch import nn
 
 from dpnotes.learners._architectures import multilayer_perceptron, residual_network, vgg16
 from dpnotes.learners._convolution import convolutional_network
+from dpnotes.learners._network_initial import load_weights
 from dpnotes.learners._network_schedule import Schedule
 from dpnotes.learners._networks import Networks, fit_networks
 
@@ -146,7 +147,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         FittedNetworks
         """
-        images = _as_images(X, self.image_shape)
+        images = self.as_images(X)
         networks = fit_networks(
             lambda generator: self._network(images.shape[1:], n_classes, generator),
             images,
@@ -181,6 +182,32 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Most probable label, shape [n]."""
         shares = self.predict_proba(X)
         return np.asarray(self.classes_[shares.argmax(axis=1)])
+
+    def as_images(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Rows [n, d] in the shape that the network takes, [n, *image_shape]."""
+        return _as_images(X, self.image_shape)
+
+    def untrained(self, image_shape: tuple[int, ...], n_classes: int, generator: torch.Generator) -> nn.Module:
+        """Build the module that training starts from: weights from the generator, or those of ``initial``.
+
+        Parameters
+        ----------
+        image_shape : tuple of int
+            Of one example, as :meth:`as_images` gives it.
+        n_classes : int
+        generator : torch.Generator
+
+        Raises
+        ------
+        ValueError
+            If the architecture is unknown or does not suit the shape, or ``initial`` does not fit.
+        """
+        network = self._network(image_shape, n_classes, generator)
+        if self.initial is not None:
+            weights = self.initial.state_dict(0) if isinstance(self.initial, Networks) else self.initial
+            with torch.no_grad():
+                load_weights(network, weights, new_last_layer=self.new_last_layer)
+        return network
 
     def _network(self, image_shape: tuple[int, ...], n_classes: int, generator: torch.Generator) -> nn.Module:
         if callable(self.architecture):

@@ -16,7 +16,7 @@ from dpnotes.learners import _checks
 from dpnotes.learners._chunks import CPU_BUDGET, GPU_SHARE, free_bytes, slices
 from dpnotes.learners._networks import choose_device
 
-QUERY_ROWS = 4096  # queries of one product
+QUERY_ROWS = 1024  # queries of one product
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +122,7 @@ class LogisticModels:
         M, d = len(self), self.weights.shape[-1]
         weights, intercept = self.weights.reshape(M, -1, d), self.intercept.reshape(M, -1)
         C = weights.shape[1]
-        budget = GPU_SHARE * free_bytes(where) / 4 if where.type == "cuda" else CPU_BUDGET
+        budget = GPU_SHARE * free_bytes(where) / 4 if where.type == "cuda" else CPU_BUDGET / 2
         for queries in slices(len(X), QUERY_ROWS):
             block = torch.tensor(X[queries], device=where, dtype=_torch_dtype(self.weights.dtype))
             size = max(1, int(budget // (C * len(block) * self.weights.itemsize)))
@@ -155,7 +155,7 @@ def finished(
     if failed:
         warnings.warn(
             f"{failed} of {len(converged)} logistic regressions have not converged: gradient max-norm up to "
-            f"{np.nanmax(gradient_norm):.1e} after max_iterations={max_iterations}, tolerance={tolerance:g}; raise "
+            f"{gradient_norm.max():.1e} after max_iterations={max_iterations}, tolerance={tolerance:g}; raise "
             "max_iterations or tolerance, scale the features, or use float64",
             ConvergenceWarning,
             stacklevel=3,

@@ -1,4 +1,4 @@
-"""What a network is trained from: checks of data and layers, its streams, and weights of another training to start with."""
+"""What a network is trained from: checks of data and layers, streams, and weights of another training to start with."""
 
 from __future__ import annotations
 

@@ -231,7 +231,7 @@ def fit_networks(
     )
     engine = engines.choose_engine(engine, network, where, n_models=len(starts), batch_size=batch_size)
     size = engines.model_bytes(network, example, n_activations, batch_size=batch_size)
-    groups = engines.groups(chosen.sizes, engine, size, where, batch_size=batch_size, chunk=chunk)
+    groups = engines.groups(chosen.sizes, engine, network, size, where, batch_size=batch_size, chunk=chunk)
     fitted = {name: torch.empty(len(starts), *p.shape, dtype=dtype) for name, p in network.named_parameters()}
     losses, done = np.empty(len(starts)), 0
     for models in groups:

@@ -188,7 +188,7 @@ class TouchedVotes:
         return torch.minimum(fewest, others)
 
     def _counts(self, packed: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
-        """Votes for a class among each record's own models, [2, records, width]: rows gathered whole, added in nibbles."""
+        """Votes for a class among each record's own models, [2, records, width]: rows gathered whole, nibbles added."""
         k, records, width = own.shape[0], own.shape[1], packed.shape[2]
         small = k <= 255
         counts = torch.zeros(2, records, width, dtype=torch.uint8 if small else torch.int16, device=own.device)
@@ -209,7 +209,7 @@ class TouchedVotes:
 
 
 def _packed(hits: torch.Tensor) -> torch.Tensor:
-    """Two queries in a byte, the first ``width`` of them in the low nibbles: 0 or 1 [k, n, queries] to [k, n, width]."""
+    """Two queries in a byte, the first ``width`` in the low nibbles: 0 or 1 [k, n, queries] to [k, n, width]."""
     queries = hits.shape[2]
     width = WORD * -(-queries // (2 * WORD))
     hits = functional.pad(hits, (0, 2 * width - queries)) if queries < 2 * width else hits

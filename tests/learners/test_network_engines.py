@@ -8,6 +8,7 @@ from torch import nn
 from dpnotes.learners import _network_engines as engines
 from dpnotes.learners import convolutional_network, fit_networks
 from dpnotes.learners._architectures import multilayer_perceptron, residual_network
+from dpnotes.learners._network_slopes import is_chain
 
 SHAPE = (3, 8, 8)
 SETTINGS = {"epochs": 3, "batch_size": 16, "learning_rate": 1e-2, "seed": 5, "device": "cpu"}
@@ -15,12 +16,33 @@ BUILDS = {
     "convolutional": lambda g: convolutional_network(SHAPE, 3, channels=(4, 8), kernel_size=3, padding=1, generator=g),
     "residual": lambda g: residual_network(SHAPE, 3, blocks=1, width=8, groups=4, generator=g),
     "mlp": lambda g: multilayer_perceptron(SHAPE, 3, hidden=(12, 7), generator=g),
+    "linear without bias": lambda g: _drawn(nn.Sequential(nn.Flatten(), nn.Linear(192, 3, bias=False), nn.Tanh()), g),
+    "gated": lambda g: _drawn(_Gated(), g),
 }
+CHAINS = {"mlp", "linear without bias"}
 OPTIONS = {
     "adam": {},
     "momentum": {"optimizer": "momentum", "momentum": 0.8, "weight_decay": 0.01, "schedule": "cosine"},
     "sgd, augmented": {"optimizer": "sgd", "augmentation": "crop-flip", "schedule": {1: 0.3}},
 }
+
+
+class _Gated(nn.Module):
+    """Uses one layer twice and has no sequence: for the general way."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.outer = nn.Linear(192, 192), nn.Linear(192, 3)
+
+    def forward(self, x):
+        x = x.flatten(1)
+        return self.outer(torch.sigmoid(self.inner(x)) * self.inner(-x))
+
+
+def _drawn(network, generator):
+    for parameter in network.parameters():
+        nn.init.uniform_(parameter, -0.07, 0.07, generator=generator)
+    return network
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +131,16 @@ def test_batched_prediction_equals_one_at_a_time(problem):
     np.testing.assert_array_equal(fitted.votes(images, device="cpu"), together.argmax(2))
     counts = (together.argmax(2)[..., None] == np.arange(3)).sum(0)
     np.testing.assert_array_equal(fitted.vote_counts(images, device="cpu"), counts)
+
+
+def test_which_networks_are_chains():
+    generator = torch.Generator().manual_seed(0)
+    assert {name for name, build in BUILDS.items() if is_chain(build(generator))} == CHAINS
+    shared = nn.Linear(4, 4)
+    assert not is_chain(nn.Sequential(shared, nn.ReLU(), shared))
+    assert not is_chain(nn.Sequential(nn.Linear(4, 4), nn.Flatten()))
+    assert not is_chain(nn.Sequential(nn.Flatten(2), nn.Linear(4, 4)))
+    assert not is_chain(nn.Sequential(nn.Linear(4, 4), nn.Softmax(1)))
 
 
 def test_choice_of_engine():

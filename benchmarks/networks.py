@@ -1,0 +1,120 @@
+"""Speed of training an ensemble of networks: the engine that ``engine="auto"`` takes against the other one.
+
+On a CPU thread time on one thread, on a GPU wall time between synchronisations; both engines in one process and by
+turns (A B A B), medians; the first call of each is left out. Run as ``python benchmarks/networks.py [--small]
+[--device cuda]``. Prints each figure beside its bar and always exits with 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from _common import Row, show, timed
+from torch import nn
+
+from dpnotes.learners import Networks, convolutional_network, device_name, fit_networks
+from dpnotes.learners import _network_engines as engines
+from dpnotes.learners._architectures import multilayer_perceptron
+
+ROWS = 320  # of each subset
+SHAPE = (1, 28, 28)
+
+
+@dataclass(frozen=True)
+class Job:
+    """An ensemble; ``bar`` and ``gpu_bar`` are the ratios to reach on one CPU core and on a GPU."""
+
+    architecture: str
+    n_models: int
+    batch_size: int
+    epochs: int
+    bar: float
+    gpu_bar: float
+
+    def build(self, generator: torch.Generator) -> nn.Module:
+        if self.architecture == "CNN 16-32":
+            return convolutional_network(SHAPE, 10, generator=generator)
+        return multilayer_perceptron(SHAPE, 10, hidden=(32,), generator=generator)
+
+
+JOBS = (
+    Job("CNN 16-32", 8, 64, 4, 0.95, 5),
+    Job("CNN 16-32", 32, 16, 1, 0.95, 5),
+    Job("MLP 784-32-10", 256, 32, 3, 4, 5),
+)
+SMALL = (
+    Job("CNN 16-32", 4, 64, 1, 0.95, 2),
+    Job("CNN 16-32", 8, 16, 1, 0.95, 2),
+    Job("MLP 784-32-10", 64, 32, 2, 2, 2),
+)
+
+
+def rows(jobs: tuple[Job, ...], device: str, repeats: int) -> Iterator[Row]:
+    draw = np.random.default_rng(1)
+    images = draw.random((60_000, *SHAPE), dtype=np.float32)
+    labels = draw.integers(10, size=len(images))
+    gpu = torch.device(device).type == "cuda"
+    for job in jobs:
+        subsets = draw.integers(len(images), size=(job.n_models, ROWS))
+        where = torch.device(device)
+        chosen = engines.choose_engine(
+            "auto", job.build(torch.Generator()), where, n_models=job.n_models, batch_size=job.batch_size
+        )
+        other = "batched" if chosen == "loop" else "loop"
+        found: dict[str, Networks] = {}
+
+        def fit(engine: str, job: Job = job, subsets: np.ndarray = subsets, found: dict = found) -> None:
+            found[engine] = fit_networks(
+                job.build,
+                images,
+                labels,
+                subsets,
+                epochs=job.epochs,
+                batch_size=job.batch_size,
+                learning_rate=1e-2,
+                optimizer="momentum",
+                engine=engine,
+                seed=3,
+                device=device,
+            )
+            if gpu:
+                torch.cuda.synchronize()
+
+        ours, theirs = timed(
+            lambda fit=fit, engine=chosen: fit(engine),
+            lambda fit=fit, engine=other: fit(engine),
+            repeats=repeats,
+            clock=time.perf_counter if gpu else time.thread_time,
+        )
+        gap = max(
+            float((value - found[other].parameters[name]).abs().max())
+            for name, value in found[chosen].parameters.items()
+        )
+        yield Row(
+            f"{job.architecture}, M={job.n_models}, B={job.batch_size}: {chosen}",
+            ours,
+            theirs,
+            other,
+            job.gpu_bar if gpu else job.bar,
+            f"largest difference of a weight between the engines {gap:.1e} (float32, momentum)",
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--small", action="store_true", help="fewer models, and the bars that a test may demand")
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    device = "cuda" if options.device == "auto" and torch.cuda.is_available() else options.device.replace("auto", "cpu")
+    print(f"{device_name(device)}, {ROWS} rows of 784 for each model, SGD with momentum")
+    show(rows(SMALL if options.small else JOBS, device, 1 if options.small else 3))
+
+
+if __name__ == "__main__":
+    main()

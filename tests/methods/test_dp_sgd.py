@@ -1,0 +1,102 @@
+"""DPSGD: scikit-learn's checks, calibration, what is trained, where it starts, and bad input."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dpnotes import DPSGD
+from dpnotes.accounting import dp_sgd, dp_sgd_noise_multiplier
+from dpnotes.learners import NetworkClassifier, fit_dp_sgd_linear, fit_networks, multilayer_perceptron
+
+LINEAR = {"sample_rate": 0.1, "steps": 60, "learning_rate": 4.0, "clipping_norm": 0.5, "accountant": "rdp"}
+
+
+@parametrize_with_checks(
+    [
+        DPSGD(noise_multiplier=0.1, sample_rate=0.5, steps=300, learning_rate=1.0, accountant="rdp", random_state=0),
+        DPSGD(
+            noise_multiplier=0.1,
+            network=NetworkClassifier(None, architecture="mlp", hidden=(8,)),
+            sample_rate=1.0,
+            steps=150,
+            learning_rate=1.0,
+            random_state=0,
+        ),
+    ],
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X / 64, y
+
+
+@pytest.mark.parametrize("accountant", ["rdp", "pld"])
+def test_budget_is_met_with_the_least_noise(digits, accountant):
+    budget = {"sample_rate": 0.1, "steps": 40, "accountant": accountant}
+    model = DPSGD(2.0, 1e-4, learning_rate=4.0, random_state=0, **budget).fit(*digits)
+    assert model.noise_multiplier_ == dp_sgd_noise_multiplier(2.0, 1e-4, **budget)
+    assert model.profile_.delta(2.0) <= 1e-4
+    assert dp_sgd(noise_multiplier=0.99 * model.noise_multiplier_, **budget).delta(2.0) > 1e-4
+    assert model.profile_.adjacency == "add-remove"
+    assert "public" in model.profile_.assumption
+
+
+def test_what_is_trained_is_the_learner(digits):
+    X, y = digits
+    model = DPSGD(noise_multiplier=1.0, random_state=3, **LINEAR).fit(X, y)
+    seed = int(np.random.RandomState(3).randint(2**31))
+    settings = {name: value for name, value in LINEAR.items() if name != "accountant"}
+    models = fit_dp_sgd_linear(X, y, n_classes=10, noise_multiplier=1.0, seed=seed, **settings)
+    np.testing.assert_array_equal(model.predict(X), models.votes(X)[0])
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    assert model.score(X, y) > 0.6
+
+
+def test_more_noise_costs_accuracy(digits):
+    scores = [DPSGD(noise_multiplier=s, random_state=0, **LINEAR).fit(*digits).score(*digits) for s in (0.5, 30.0)]
+    assert scores[0] > scores[1] + 0.2
+
+
+def test_a_network_starts_from_public_weights(digits):
+    """With next to no step the predictions are those of the weights that were given, but for a new last layer."""
+    X, y = digits[0].astype(np.float32), digits[1]
+
+    def build(generator):
+        return multilayer_perceptron((64,), 10, hidden=(16,), generator=generator)
+
+    public = fit_networks(build, X, y, np.arange(len(X))[None], epochs=5, batch_size=32, learning_rate=0.01, seed=0)
+    how = {"noise_multiplier": 1.0, "steps": 1, "learning_rate": 1e-12, "random_state": 0, "accountant": "rdp"}
+    for new in (False, True):
+        start = NetworkClassifier(None, architecture="mlp", hidden=(16,), initial=public, new_last_layer=new)
+        tuned = DPSGD(network=start, **how).fit(X, y)
+        same = (tuned.predict(X) == public.votes(X)[0]).mean()
+        assert same == 1 if not new else same < 0.5
+        mine, given = (torch.stack([n.parameters["1.weight"][0]]) for n in (tuned._models, public))
+        torch.testing.assert_close(mine, given)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "give epsilon and delta, or noise_multiplier, got epsilon=None"),
+        ({"epsilon": 1.0}, "give epsilon and delta, or noise_multiplier"),
+        ({"epsilon": 1.0, "delta": 1e-5, "noise_multiplier": 1.0}, "give epsilon and delta, or noise_multiplier"),
+        ({"epsilon": -1.0, "delta": 1e-5}, "epsilon must be >= 0"),
+        ({"epsilon": 1.0, "delta": 0.0}, "delta must be"),
+        ({"epsilon": 0.0, "delta": 1e-300}, "delta must be >= .* with accountant='pld'"),
+        ({"noise_multiplier": 0.0}, "noise_multiplier must be > 0"),
+        ({"noise_multiplier": 1.0, "sample_rate": 1.5}, "sample_rate must be"),
+        ({"noise_multiplier": 1.0, "optimizer": "adam"}, "optimizer must be 'sgd' or 'momentum'"),
+        ({"noise_multiplier": 1.0, "clipping_norm": -1.0}, "clipping_norm must be"),
+        ({"noise_multiplier": 1.0, "classes": [0, 1]}, "labels that are not among classes: 2"),
+    ],
+)
+def test_bad_input_is_named(digits, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        DPSGD(**arguments).fit(*digits)
