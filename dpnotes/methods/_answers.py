@@ -1,0 +1,83 @@
+"""The randomness of private answers: a secret seed, and noise that no two answers share."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_random_state
+
+from dpnotes.methods._budget import InferenceBudget
+
+
+def secret_seed(random_state: int | np.random.RandomState | None) -> int:
+    """Seed of 128 bits: from the system for None (never from NumPy's global state), else drawn from ``random_state``.
+
+    Examples
+    --------
+    >>> secret_seed(0) == secret_seed(0), secret_seed(None) == secret_seed(None)
+    (True, False)
+    """
+    if random_state is None:
+        return secrets.randbits(128)
+    words = check_random_state(random_state).randint(2**32, size=4, dtype=np.uint32)
+    return int.from_bytes(words.tobytes(), "little")
+
+
+def stream(seed: int, index: int) -> np.random.Generator:
+    """Generator number ``index`` of a seed, independent of the others."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
+
+
+class AnswerStreams:
+    """Spends a budget, and gives the noise for what was spent a generator of its own.
+
+    The generator is decided by the seed and the number of answers released before. Copies share the budget, and a
+    resumed pickle goes on behind the answers it was told of, so none repeats noise that was given out: the difference
+    of two answers with the same noise would be exact.
+
+    Parameters
+    ----------
+    budget : InferenceBudget
+    seed : int, >= 0
+        Must stay secret.
+
+    Examples
+    --------
+    >>> streams = AnswerStreams(InferenceBudget(10), seed=1)
+    >>> first, second = streams.take(3), streams.take(3)
+    >>> bool(first.normal() == second.normal()), streams.budget.left
+    (False, 4)
+    """
+
+    def __init__(self, budget: InferenceBudget, seed: int) -> None:
+        self.budget = budget
+        self._seed = seed
+        self._lock = threading.Lock()
+
+    def take(self, count: int) -> np.random.Generator:
+        """Spend ``count`` answers, all or none; the generator of their noise.
+
+        Raises
+        ------
+        BudgetExhausted
+            If fewer are left.
+        """
+        with self._lock:  # else two threads could read the same number of answers released
+            self.budget.spend(count)
+            first = self.budget.released - count
+        return stream(self._seed, first)
+
+    def __copy__(self) -> AnswerStreams:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> AnswerStreams:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"budget": self.budget, "_seed": self._seed}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock())

@@ -1,0 +1,135 @@
+"""How a record's own models vote: exact against plain sums, whatever the blocks, at the ends of the integer types."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpnotes.learners._touched import TouchedVotes
+
+
+def plain(votes, membership, n_classes):
+    """Running sums of (k - fewest)^2, [D, queries], one record and one query at a time in Python's integers."""
+    k, _, queries = votes.shape
+    sums = []
+    for row in membership:
+        total, running = 0, []
+        for q in range(queries):
+            own = [int(votes[j, row[j], q]) for j in range(k)]
+            total += (k - min(own.count(c) for c in range(n_classes))) ** 2
+            running.append(total)
+        sums.append(running)
+    return np.array(sums, dtype=np.int64).reshape(len(membership), queries)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    k=st.sampled_from([1, 2, 14, 15, 16, 31]),
+    n_classes=st.integers(2, 4),
+    queries=st.integers(1, 40),
+    abstain=st.booleans(),
+    records=st.integers(1, 9),
+    width=st.integers(1, 40),
+    seed=st.integers(0, 2**31),
+)
+def test_sums_equal_the_plain_ones_whatever_the_blocks(k, n_classes, queries, abstain, records, width, seed):
+    generator = np.random.default_rng(seed)
+    votes = generator.integers(n_classes + abstain, size=(k, 4, queries), dtype=np.uint8)
+    membership = generator.integers(4, size=(7, k))
+    expected = plain(votes, membership, n_classes)
+    touched = TouchedVotes(membership, n_teachers=4, n_classes=n_classes, device="cpu", blocks=(records, width))
+    cut = int(generator.integers(queries + 1))
+    found = [touched.add(votes[:, :, :cut]), touched.add(votes[:, :, cut:])]
+    assert (np.concatenate(found) == expected.max(0)).all()
+    assert (touched.totals == expected[:, -1]).all()
+
+
+@pytest.mark.parametrize("k", [255, 256, 300, 1000])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_counts_beyond_a_byte(k, n_classes):
+    """k = 256 is the first that eight bits would wrap to 0; agreement and dissent both reach the ends."""
+    generator = np.random.default_rng(k)
+    votes = generator.integers(n_classes, size=(k, 3, 20), dtype=np.uint8)
+    votes[:, 0] = 1  # records of teacher 0: all models agree
+    votes[:, 1] = 0
+    membership = np.vstack([np.zeros(k, int), np.ones(k, int), generator.integers(3, size=(4, k))])
+    touched = TouchedVotes(membership, n_teachers=3, n_classes=n_classes, device="cpu")
+    expected = plain(votes, membership, n_classes)
+    assert (touched.add(votes) == expected.max(0)).all()
+    assert (touched.totals == expected[:, -1]).all()
+    assert touched.totals[0] == touched.totals[1] == 20 * k**2
+
+
+def test_sums_beyond_32_bits():
+    """At k = 300, 2^31 / k^2 = 23,860 queries; 40 calls of 1,000 pass it, one of them within a block of int64 sums."""
+    votes = np.ones((300, 1, 1000), np.uint8)
+    membership = np.zeros((2, 300), int)
+    touched = TouchedVotes(membership, n_teachers=1, device="cpu")
+    found = [touched.add(votes) for _ in range(40)]
+    assert (np.concatenate(found) == 90_000 * np.arange(1, 40_001)).all()
+    wide = TouchedVotes(np.zeros((2, 2000), int), n_teachers=1, device="cpu", blocks=(2, 600))
+    assert wide.add(np.zeros((2000, 1, 600), np.uint8))[-1] == 600 * 2000**2 > 2**31
+
+
+def test_a_record_far_behind_does_not_matter_and_keeps_its_sum():
+    """The lag of a record is cut off where it cannot catch up within a block: the totals must not be."""
+    generator = np.random.default_rng(0)
+    votes = generator.integers(2, size=(40, 2, 300), dtype=np.uint8)
+    votes[:, 0] = 1
+    membership = np.vstack([np.zeros(40, int), generator.integers(2, size=(3, 40)), np.ones(40, int)])
+    touched = TouchedVotes(membership, n_teachers=2, device="cpu", blocks=(2, 8))
+    expected = plain(votes, membership, 2)
+    assert (touched.add(votes) == expected.max(0)).all()
+    assert (touched.totals == expected[:, -1]).all()
+
+
+@pytest.mark.parametrize("blocks", [(3, 8), (3, 5), (100, 100)])
+def test_stops_after_the_query_that_reaches_the_limit(blocks):
+    generator = np.random.default_rng(1)
+    votes, membership = generator.integers(2, size=(9, 4, 50)), generator.integers(4, size=(12, 9))
+    expected = plain(votes, membership, 2)
+    largest = expected.max(0)
+    for limit in (1, int(largest[7]), int(largest[7]) + 1, int(largest[-1]), int(largest[-1]) + 1):
+        touched = TouchedVotes(membership, n_teachers=4, device="cpu", blocks=blocks)
+        added = min(50, int(np.searchsorted(largest, limit)) + 1)
+        assert (touched.add(votes, limit=limit) == largest[:added]).all()
+        assert (touched.totals == expected[:, added - 1]).all()
+
+
+def test_read_only_votes_and_no_queries():
+    votes = np.zeros((2, 2, 3), np.uint8)
+    votes.flags.writeable = False
+    touched = TouchedVotes(np.zeros((1, 2), int), n_teachers=2, device="cpu")
+    assert touched.add(votes).tolist() == [4, 8, 12]
+    assert touched.add(votes[:, :, :0]).tolist() == []
+    assert touched.totals.tolist() == [12]
+
+
+@pytest.mark.parametrize(
+    ("membership", "change", "message"),
+    [
+        ([0, 1], {}, r"membership must be integers of shape \[D >= 1, k >= 1\]"),
+        ([[0.0]], {}, "membership must be integers"),
+        ([[0, 2]], {}, r"membership must be in 0..1, got 0..2"),
+        ([[-1]], {}, "membership must be in 0..1, got -1..-1"),
+        (np.zeros((1, 2**15), int), {}, "at most 32767 partitions, got k=32768"),
+        ([[0]], {"n_classes": 1}, "n_classes must be >= 2"),
+        ([[0]], {"n_classes": 256}, "n_classes must be at most 255"),
+        ([[0]], {"n_teachers": 0}, "n_teachers must be >= 1"),
+        ([[0]], {"blocks": (0, 4)}, "blocks must be >= 1"),
+    ],
+)
+def test_bad_parameters_are_named(membership, change, message):
+    with pytest.raises(ValueError, match=message):
+        TouchedVotes(np.asarray(membership), **{"n_teachers": 2, "device": "cpu", **change})
+
+
+def test_bad_votes_are_named():
+    touched = TouchedVotes(np.zeros((3, 2), int), n_teachers=2, device="cpu")
+    with pytest.raises(ValueError, match=r"votes must be integers of shape \[2, 2, queries\]"):
+        touched.add(np.zeros((2, 3, 4), int))
+    with pytest.raises(ValueError, match=r"votes must be in 0..2, got 0..3"):
+        touched.add(np.full((2, 2, 4), 3) - np.eye(2, dtype=int)[:, :, None] * 3)
+    with pytest.raises(ValueError, match="votes must be integers"):
+        touched.add(np.zeros((2, 2, 4)))
+    assert touched.totals.tolist() == [0, 0, 0]
