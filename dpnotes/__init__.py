@@ -15,10 +15,21 @@ if TYPE_CHECKING:
     from dpnotes.methods import PATE as PATE
     from dpnotes.methods import Bagging as Bagging
     from dpnotes.methods import BudgetExhausted as BudgetExhausted
+    from dpnotes.methods import DPBag as DPBag
+    from dpnotes.methods import FilteredVote as FilteredVote
 
 __version__ = "0.1.0"
-_METHODS = ("DPSGD", "PATE", "Bagging", "BudgetExhausted")
-__all__ = ["DPSGD", "PATE", "Bagging", "BudgetExhausted", "PrivacyProfile", "__version__"]
+_METHODS = ("DPSGD", "PATE", "Bagging", "BudgetExhausted", "DPBag", "FilteredVote")
+__all__ = [
+    "DPSGD",
+    "PATE",
+    "Bagging",
+    "BudgetExhausted",
+    "DPBag",
+    "FilteredVote",
+    "PrivacyProfile",
+    "__version__",
+]
 
 _HOMES = {**dict.fromkeys(_METHODS, "dpnotes.methods"), "PrivacyProfile": "dpnotes.accounting"}
 _PARTS = ("accounting", "data", "figures", "learners", "mechanisms", "methods", "sweep")

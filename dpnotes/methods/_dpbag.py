@@ -1,0 +1,364 @@
+"""Differentially private bagging: a record has a teacher in each of many partitions, and a student learns the vote."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpnotes import accounting
+from dpnotes.accounting import _checks
+from dpnotes.accounting._personalised_vote import MOMENTS
+from dpnotes.accounting._votes import ConvertedRelease
+from dpnotes.mechanisms import Partitions, draw_partitions, laplace_vote
+from dpnotes.mechanisms._partitions import SCHEMES
+from dpnotes.methods._answers import secret_seed, stream
+from dpnotes.methods._bagging import _OneByOne
+from dpnotes.methods._labels import encode
+from dpnotes.methods._pate import FLOATS
+from dpnotes.methods._personal_accountant import personalised_epsilon, squares_of_budget
+from dpnotes.methods._teachers import LogisticTeachers, check_classes, checked_chunks, fit_teachers
+
+ACCOUNTANTS = ("personalised", "naive", "tight")
+QUERIES = 1024  # voted on at a time
+SEVERED = (
+    "the chunks of a record are chosen independently of the other records in each partition, and the number of labels "
+    "does not depend on the data"
+)
+FIXED = (
+    "the number of records is public, the partitions do not depend on the records, and neither does the number of "
+    "labels"
+)
+LOCAL = (
+    "bounds the release for these records against the same with one less or one more that joins the stated chunks, if "
+    "the number of labels were fixed at this one; it was not: the accountant stopped on the private votes, so that the "
+    "number of labels alone can tell two neighbouring data sets apart with certainty and no (epsilon, delta) with "
+    "delta < 1 holds"
+)
+
+
+def _student_gives_probabilities(model: DPBag) -> bool:
+    learner = model.student if model.student is not None else model.estimator
+    return learner is None or hasattr(learner, "predict_proba")
+
+
+class DPBag(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Bagging over many partitions of the records: the teachers' noisy vote labels public rows, a student learns them.
+
+    Each of ``n_partitions`` partitions cuts the private records into ``n_teachers`` chunks, one teacher each. Votes are
+    divided by the number of partitions, Laplace noise of scale ``1 / noise`` is added to each class, and public rows
+    are answered in their order until the accountant stops. Subsample-and-aggregate is ``n_partitions=1``: the paper's
+    baseline with ``accountant="naive"``, the same mechanism under its exact range with ``"tight"``.
+
+    Parameters
+    ----------
+    estimator : object, optional
+        The teachers' learner: a scikit-learn classifier, or one that fits many models in one call (it has ``fit_many``
+        and takes a list of index arrays of unequal length). A teacher must depend on the records of its own chunk only.
+        Default: logistic regression with scikit-learn's C = 1, all teachers at once.
+    n_teachers : int, >= 1
+        Chunks of each partition.
+    n_partitions : int, >= 1
+    epsilon : float, > 0
+    delta : float, in (0, 1)
+    noise : float, > 0, optional
+        lambda, the *inverse* scale of the Laplace noise per normalised vote. Default: ``2 / n_teachers``.
+    accountant : {"personalised", "naive", "tight"}
+        ``"personalised"``: the paper's, which stops after the label at which the epsilon of a record reaches the budget
+        for the private votes at hand; *not* differentially private. ``"naive"``: the same bound with m = 1 (DPBag-),
+        a number of labels that no data enter, one more than the budget pays for. ``"tight"``: the most labels that are
+        (epsilon, delta)-DP in all whatever the data, for any number of partitions.
+    partitions : {"independent", "balanced"}
+        See :func:`dpnotes.mechanisms.draw_partitions`: the guarantee is for add-remove or for replace-one adjacency.
+    student : object, optional
+        A scikit-learn classifier. Default: a clone of ``estimator``, or scikit-learn's logistic regression.
+    classes : sequence, optional
+        All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
+        is about all that is released except ``classes_``.
+    n_jobs : int or None
+        joblib workers for scikit-learn teachers.
+    device : str
+        Of the accountant and of the default teachers.
+    random_state : int, RandomState instance or None
+        Partitions, learners and noise. The guarantee needs it secret: keep None, or a seed that nobody else knows,
+        outside of experiments.
+
+    Attributes
+    ----------
+    profile_ : dpnotes.accounting.PrivacyProfile
+        Of releasing ``labels_`` and the student. *per-instance* and no guarantee for ``"personalised"``, see its
+        ``assumption``; proved for the other accountants.
+    labels_ : ndarray, shape [n_labels_]
+        Labels of the first public rows.
+    n_labels_ : int
+        All public rows where they do not exhaust the budget.
+    epsilon_spent_ : float
+        ``profile_.epsilon(delta)``; at least ``epsilon`` for the two accountants of the paper, which stop after the
+        label that reaches it.
+    record_epsilons_ : ndarray of float, shape [n]
+        Only for ``"personalised"``: epsilon of each private record. With ``joining_epsilon_``, that of a record yet to
+        come, and ``agreement_`` a diagnosis for who holds the data, not to be published; they travel with a pickle.
+    agreement_ : ndarray of float, shape [n_labels_]
+        Share of the teachers that vote for the class of most votes.
+    student_ : object
+    classes_ : ndarray, shape [n_classes]
+    n_features_in_ : int
+
+    Source
+    ------
+    Jordon, Yoon and van der Schaar (2019), Algorithm 1; :func:`dpnotes.accounting.noisy_vote` for what is proved and
+    :func:`dpnotes.accounting.personalised_counterexample` for what is not.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = (X - X.mean(0)) / X.std(0)
+    >>> model = DPBag(n_teachers=20, n_partitions=10, epsilon=3.0, delta=1e-3, device="cpu", random_state=0)
+    >>> model = model.fit(X[:300], y[:300], public=X[300:])
+    >>> model.profile_.status, bool(3.0 <= model.epsilon_spent_ < 3.3), model.score(X, y) > 0.7
+    ('per-instance', True, True)
+    >>> model.set_params(accountant="tight").fit(X[:300], y[:300], public=X[300:]).n_labels_
+    76
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_teachers: int = 250,
+        n_partitions: int = 100,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        noise: float | None = None,
+        accountant: str = "personalised",
+        partitions: str = "independent",
+        student: Any = None,
+        classes: Sequence[Any] | None = None,
+        n_jobs: int | None = None,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_teachers = n_teachers
+        self.n_partitions = n_partitions
+        self.epsilon = epsilon
+        self.delta = delta
+        self.noise = noise
+        self.accountant = accountant
+        self.partitions = partitions
+        self.student = student
+        self.classes = classes
+        self.n_jobs = n_jobs
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, *, public: Any = None, chunks: ArrayLike | None = None) -> DPBag:
+        """Train the teachers on the private records, label public rows by their private vote, train the student.
+
+        Parameters
+        ----------
+        X : array_like of float, shape [n, d], finite
+            Private records.
+        y : array_like, shape [n]
+            Their labels.
+        public : array_like of float, shape [n_public, d], finite
+            Unlabelled rows that are no secret; required.
+        chunks : array_like of int, shape [n + 1, n_partitions], in 0 .. n_teachers - 1, optional
+            Chunk of each record in each partition, and last of one more record, for example by
+            :func:`dpnotes.mechanisms.hash_chunks`; only for independent ``partitions``. Default: drawn.
+
+        Returns
+        -------
+        DPBag
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If public is missing, data are not finite or differ in length or features, a label is not among ``classes``,
+            there are fewer than 2 classes or more than 255, or a parameter is outside its range.
+        TypeError
+            If a number is of the wrong kind.
+
+        Warns
+        -----
+        UserWarning
+            If the budget pays for more labels than there are public rows; the result is valid.
+        """
+        X, y = validate_data(self, X, y, dtype=FLOATS)
+        check_classification_targets(y)
+        if public is None:
+            raise ValueError(
+                "public must hold the unlabelled rows that teachers label and the student learns, got public=None; "
+                "call fit(X, y, public=X_public)"
+            )
+        public = validate_data(self, public, dtype=FLOATS, reset=False)
+        classes, codes = encode(y, self.classes)
+        check_classes(classes)
+        noise, labels = self._settings(len(classes), len(public))
+        seed = secret_seed(self.random_state)
+        learn_seed, student_seed = (int(s) for s in stream(seed, 0).integers(2**31, size=2))
+        generator = stream(seed, 1)  # of the noise
+        cut = self._cut(len(X), chunks, int.from_bytes(stream(seed, 2).bytes(16), "little"))
+        learner = LogisticTeachers(device=self.device) if self.estimator is None else self.estimator
+        teachers = fit_teachers(
+            learner, X, codes, cut.subsets(), n_classes=len(classes), seed=learn_seed, n_jobs=self.n_jobs
+        )
+        voted = (teachers.votes(public[rows]) for rows in _blocks(len(public) if labels is None else labels))
+        self.classes_ = classes
+        if labels is None:
+            self._answer_personalised(voted, cut, noise, generator)
+        else:
+            self._answer(voted, noise, labels, generator)
+        if self.n_labels_ == len(public) and self.epsilon_spent_ < self.epsilon and self._another(noise):
+            warnings.warn(
+                f"the {len(public)} public rows are all labelled at epsilon={self.epsilon_spent_:.4g} of "
+                f"{self.epsilon:g}: the budget pays for more",
+                stacklevel=2,
+            )
+        self.student_ = self._train(public[: self.n_labels_], student_seed)
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Label that the student gives, shape [n]."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=FLOATS, reset=False)
+        return np.asarray(self.student_.predict(X))
+
+    @available_if(_student_gives_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities that the student gives, shape [n, n_classes]; 0 for a class that no answer named."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=FLOATS, reset=False)
+        found = np.zeros((len(X), len(self.classes_)))
+        found[:, np.searchsorted(self.classes_, self.student_.classes_)] = self.student_.predict_proba(X)
+        return found
+
+    def _another(self, noise: float) -> bool:
+        """Whether the budget pays for one label more."""
+        if self.accountant == "personalised":
+            return True
+        profile = accounting.noisy_vote(
+            noise=noise, answers=self.n_labels_ + 1, n_classes=len(self.classes_), analysis=self._analysis()
+        )
+        return bool(self.accountant == "naive" or profile.epsilon(self.delta) <= self.epsilon)
+
+    def _analysis(self) -> str:
+        return "tight" if self.accountant == "tight" else "published"
+
+    def _settings(self, n_classes: int, n_public: int) -> tuple[float, int | None]:
+        """Noise, and the number of labels unless the votes decide on it."""
+        n_teachers = _checks.at_least_one("n_teachers", self.n_teachers)
+        _checks.at_least_one("n_partitions", self.n_partitions)
+        _checks.one_of("accountant", self.accountant, ACCOUNTANTS)
+        _checks.one_of("partitions", self.partitions, SCHEMES)
+        noise = 2 / n_teachers if self.noise is None else _checks.real("noise", self.noise, low=0.0, open_low=True)
+        squares_of_budget(self.epsilon, self.delta, n_partitions=1, noise=noise)  # checks the pair
+        if self.accountant == "personalised":
+            return noise, None
+        within = accounting.noisy_vote_answers(
+            self.epsilon, self.delta, noise=noise, n_classes=n_classes, analysis=self._analysis()
+        )
+        return noise, min(within, n_public)
+
+    def _cut(self, n: int, chunks: ArrayLike | None, seed: int) -> Partitions:
+        if chunks is None:
+            return draw_partitions(
+                n, n_chunks=self.n_teachers, n_partitions=self.n_partitions, scheme=self.partitions, seed=seed
+            )
+        if self.partitions != "independent":
+            raise ValueError(f"chunks must be None for partitions={self.partitions!r}, which are drawn")
+        given = checked_chunks(chunks, (n + 1, self.n_partitions), self.n_teachers)
+        return Partitions(given[:n], given[n], self.n_teachers)
+
+    def _answer(
+        self, voted: Iterator[NDArray[np.uint8]], noise: float, labels: int, generator: np.random.Generator
+    ) -> None:
+        """Answer a number of queries that no data entered."""
+        self._release([(votes, votes.shape[1]) for votes in voted], noise, generator)
+        adjacency = "add-remove" if self.partitions == "independent" else "replace-one"
+        if labels == 0:
+            self.profile_: accounting.PrivacyProfile = accounting.approximate(0.0, 0.0)
+        else:
+            self.profile_ = accounting.noisy_vote(
+                noise=noise,
+                answers=labels,
+                n_classes=len(self.classes_),
+                adjacency=adjacency,
+                analysis=self._analysis(),
+            )
+            self.profile_.assumption = SEVERED if self.partitions == "independent" else FIXED
+        self.epsilon_spent_ = float(self.profile_.epsilon(self.delta))
+
+    def _answer_personalised(
+        self, voted: Iterator[NDArray[np.uint8]], cut: Partitions, noise: float, generator: np.random.Generator
+    ) -> None:
+        """Answer until the sum of squares of a record, or of one yet to come, reaches what the budget allows."""
+        from dpnotes.learners._touched import TouchedVotes
+
+        k = self.n_partitions
+        limit = squares_of_budget(self.epsilon, self.delta, n_partitions=k, noise=noise)
+        touched = TouchedVotes(
+            np.vstack([cut.chunk, cut.joining]),
+            n_teachers=self.n_teachers,
+            n_classes=len(self.classes_),
+            device=self.device,
+        )
+        kept: list[tuple[NDArray[np.uint8], int]] = []
+        for votes in voted:
+            largest = touched.add(votes.reshape(k, self.n_teachers, -1), limit=limit)
+            kept.append((votes, len(largest)))
+            if largest[-1] >= limit:
+                break
+        self._release(kept, noise, generator)
+        squares = touched.totals
+        own = personalised_epsilon(squares, n_partitions=k, noise=noise, delta=self.delta)
+        self.record_epsilons_, self.joining_epsilon_ = own[:-1], float(own[-1])
+        self.profile_ = ConvertedRelease(
+            2 * noise**2 * float(squares.max()) / k**2,
+            1,
+            moments=MOMENTS,
+            pure=None,
+            mechanism="personalised_vote",
+            parameters={"noise": noise, "n_partitions": k, "answers": self.n_labels_},
+            adjacency="add-remove",
+            status="per-instance",
+            assumption=LOCAL,
+            source="Jordon, Yoon and van der Schaar (2019), Theorems 4 and 5; refutes Theorem 6",
+        )
+        self.epsilon_spent_ = float(own.max())
+
+    def _release(self, kept: list[tuple[NDArray[np.uint8], int]], noise: float, generator: np.random.Generator) -> None:
+        """Noisy class of most normalised votes, for the first queries of each block."""
+        names = range(len(self.classes_))
+        tables = [
+            np.stack([np.count_nonzero(votes[:, :answered] == code, axis=0) for code in names], axis=1)
+            for votes, answered in kept
+        ]
+        counts = np.concatenate([np.zeros((0, len(names)), np.int64), *tables])
+        released = laplace_vote(counts / self.n_partitions, scale=1 / noise, seed=generator)
+        self.labels_ = self.classes_[released]
+        self.n_labels_ = len(released)
+        self.agreement_ = counts.max(axis=1) / (self.n_teachers * self.n_partitions)
+
+    def _train(self, public: NDArray[np.floating], seed: int) -> Any:
+        if not len(self.labels_):
+            nothing = np.zeros((1, self.n_features_in_))
+            return DummyClassifier(strategy="constant", constant=self.classes_[0]).fit(nothing, self.classes_[:1])
+        learner = self.student if self.student is not None else self.estimator
+        learner = LogisticRegression(max_iter=1000) if learner is None else learner
+        return _OneByOne(learner, None)._fit(public, self.labels_, seed)
+
+
+def _blocks(n_queries: int) -> Iterator[slice]:
+    return (slice(start, min(start + QUERIES, n_queries)) for start in range(0, n_queries, QUERIES))

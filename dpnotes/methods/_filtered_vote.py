@@ -1,0 +1,289 @@
+"""A vote without end: each teacher has a budget of votes of its own, and falls silent for good when it is spent."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpnotes import accounting
+from dpnotes.accounting import _checks
+from dpnotes.mechanisms import Partitions, draw_partitions, gaussian_vote
+from dpnotes.methods._answers import secret_seed, stream
+from dpnotes.methods._budget import BudgetExhausted
+from dpnotes.methods._labels import encode
+from dpnotes.methods._pate import FLOATS
+from dpnotes.methods._teachers import LogisticTeachers, check_classes, checked_chunks, fit_teachers
+
+QUERIES = 1024  # voted on at a time
+
+
+class FilteredVote(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Noisy vote of teachers that each vote up to a budget: any number of answers under one guarantee.
+
+    Each private record goes to one of ``n_teachers`` chunks, chosen independently of the other records. A teacher votes
+    where it is confident enough, and abstains for good once another vote would overdraw its budget. Gaussian noise is
+    added to the votes for each class and the class of most is the answer. Who abstained and who is silent stays secret,
+    also when nobody is left and answers are noise alone. With many partitions, votes are divided by their number; the
+    guarantee stays the same.
+
+    Parameters
+    ----------
+    estimator : object, optional
+        The teachers' learner: a scikit-learn classifier (with ``predict_proba`` for a ``confidence`` above 0), or one
+        that fits many models in one call (``fit_many``, and models with ``confidence(X)``). A teacher must depend on
+        the records of its own chunk only. Default: logistic regression with scikit-learn's C = 1, all at once.
+    n_teachers : int, >= 1
+        Chunks of each partition.
+    n_partitions : int, >= 1
+    budget : int, >= 1
+        Votes that each teacher may cast in all.
+    sigma : float, > 0
+        Standard deviation of the noise on each class, in votes divided by ``n_partitions``.
+    confidence : float, in [0, 1]
+        Least probability that a teacher must give its class to vote for it; 0: it always votes.
+    classes : sequence, optional
+        All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
+        is about all that is released except ``classes_``.
+    n_jobs : int or None
+        joblib workers for scikit-learn teachers.
+    device : str
+        Of the default teachers.
+    random_state : int, RandomState instance or None
+        Chunks, learners and noise. The guarantee needs it secret: keep None, or a seed that nobody else knows, outside
+        of experiments.
+
+    Attributes
+    ----------
+    profile_ : dpnotes.accounting.PrivacyProfile
+        Guarantee of all answers together, whatever the data and however many: mu-GDP with
+        ``mu = sqrt(2 budget) / sigma``.
+    ledger_ : VoteLedger
+        Votes that the teachers have cast: private, like the teachers themselves.
+    classes_ : ndarray, shape [n_classes]
+    n_features_in_ : int
+
+    Source
+    ------
+    :func:`dpnotes.accounting.chunk_filter`; Feldman and Zrnic (2021), Koskela, Tobaben and Honkela (2023).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = (X - X.mean(0)) / X.std(0)
+    >>> vote = FilteredVote(n_teachers=40, budget=50, sigma=10.0, device="cpu", random_state=0).fit(X[:400], y[:400])
+    >>> vote.score(X[400:450], y[400:450]) > 0.8, vote.ledger_.retired
+    (True, 40)
+    >>> round(vote.profile_.epsilon(1e-5), 4)
+    4.3772
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_teachers: int = 250,
+        n_partitions: int = 1,
+        budget: int = 100,
+        sigma: float = 40.0,
+        confidence: float = 0.0,
+        classes: Sequence[Any] | None = None,
+        n_jobs: int | None = None,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_teachers = n_teachers
+        self.n_partitions = n_partitions
+        self.budget = budget
+        self.sigma = sigma
+        self.confidence = confidence
+        self.classes = classes
+        self.n_jobs = n_jobs
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, *, chunks: ArrayLike | None = None) -> FilteredVote:
+        """Train the teachers, and give each its budget; on the same records the guarantees of several fits compose.
+
+        Parameters
+        ----------
+        X : array_like of float, shape [n, d], finite
+        y : array_like, shape [n]
+        chunks : array_like of int, shape [n, n_partitions], in 0 .. n_teachers - 1, optional
+            Chunk of each record in each partition, for example by :func:`dpnotes.mechanisms.hash_chunks`. The guarantee
+            assumes that each record's were chosen independently of the other records. Default: drawn uniformly.
+
+        Returns
+        -------
+        FilteredVote
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If data are not finite or differ in length, a label is not among ``classes``, there are fewer than 2 classes
+            or more than 255, or a parameter is outside its range.
+        TypeError
+            If a number is of the wrong kind.
+        """
+        X, y = validate_data(self, X, y, dtype=FLOATS)
+        check_classification_targets(y)
+        classes, codes = encode(y, self.classes)
+        check_classes(classes)
+        n_teachers = _checks.at_least_one("n_teachers", self.n_teachers)
+        k = _checks.at_least_one("n_partitions", self.n_partitions)
+        budget = _checks.at_least_one("budget", self.budget)
+        _checks.real("confidence", self.confidence, low=0.0, high=1.0)
+        profile = accounting.chunk_filter(budget=budget, sigma=self.sigma)
+        profile.parameters["n_partitions"] = k
+        profile.assumption = "the chunks of a record are chosen independently of the other records in each partition"
+        seed = secret_seed(self.random_state)
+        learn_seed = int(stream(seed, 0).integers(2**31))
+        split_seed = int.from_bytes(stream(seed, 2).bytes(16), "little")
+        if chunks is None:
+            cut = draw_partitions(len(X), n_chunks=n_teachers, n_partitions=k, seed=split_seed)
+        else:  # nobody is to join
+            cut = Partitions(checked_chunks(chunks, (len(X), k), n_teachers), np.zeros(k, np.int64), n_teachers)
+        learner = LogisticTeachers(device=self.device) if self.estimator is None else self.estimator
+        teachers = fit_teachers(
+            learner, X, codes, cut.subsets(), n_classes=len(classes), seed=learn_seed, n_jobs=self.n_jobs
+        )
+        if self.confidence > 0:
+            teachers.confident(X[:1], self.confidence)  # a learner that gives no probabilities fails here
+        self.classes_ = classes
+        self._teachers = teachers
+        self.ledger_ = VoteLedger(n_teachers * k, budget, stream(seed, 1))
+        self.profile_ = profile
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Private answers, shape [n]: each call casts votes anew, also for rows that were asked before.
+
+        Raises
+        ------
+        BudgetExhausted
+            If this is a pickled or forked copy that was not resumed: see :meth:`VoteLedger.resume`.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=FLOATS, reset=False)
+        n_classes, answers = len(self.classes_), []
+        for start in range(0, len(X), QUERIES):
+            rows = X[start : start + QUERIES]
+            votes = self._teachers.votes(rows)
+            if self.confidence > 0:
+                votes[~self._teachers.confident(rows, self.confidence)] = n_classes
+            answers.append(self.ledger_.answer(votes, n_classes, sigma=self.sigma, weight=1 / self.n_partitions))
+        return np.asarray(self.classes_[np.concatenate(answers)])
+
+
+class VoteLedger:
+    """Votes cast by each teacher, and the noise of the answers, kept so that no copy votes from the same budget twice.
+
+    ``copy`` and ``deepcopy``, also of the estimator that holds it, share it; so do threads. A pickled copy, and one in
+    a forked process, refuses to answer until :meth:`resume`.
+
+    Parameters
+    ----------
+    n_teachers : int, >= 1
+    budget : int, >= 1
+        Votes that each may cast.
+    generator : numpy Generator
+        Of the noise; a resumed copy takes fresh entropy from the system.
+    """
+
+    def __init__(self, n_teachers: int, budget: int, generator: np.random.Generator) -> None:
+        self.budget = budget
+        self._spent = np.zeros(n_teachers, np.int64)
+        self._answered = 0
+        self._generator: np.random.Generator = generator
+        self._process: int | None = os.getpid()
+        self._lock = threading.Lock()
+
+    @property
+    def spent(self) -> NDArray[np.int64]:
+        """Votes cast by each teacher, shape [n_teachers]; not to be published."""
+        return self._spent.copy()
+
+    @property
+    def retired(self) -> int:
+        """Teachers that are silent for good; not to be published."""
+        return int((self._spent == self.budget).sum())
+
+    @property
+    def answered(self) -> int:
+        """Queries answered so far, as far as this copy knows."""
+        return self._answered
+
+    def answer(self, votes: NDArray[np.uint8], n_classes: int, *, sigma: float, weight: float) -> NDArray[np.int64]:
+        """Class codes of a noisy vote, shape [queries]; teachers whose budget is spent abstain.
+
+        Parameters
+        ----------
+        votes : ndarray of uint8, shape [n_teachers, queries], in 0 .. n_classes
+            Class code that each teacher would vote for, ``n_classes`` for none.
+        n_classes : int, >= 2
+        sigma : float, > 0
+            Standard deviation of the noise on each class.
+        weight : float, > 0
+            Of a vote.
+
+        Raises
+        ------
+        BudgetExhausted
+            If this is a pickled or forked copy that was not resumed.
+        """
+        with self._lock:
+            if self._process != os.getpid():
+                raise BudgetExhausted(
+                    f"this is a copy made after {self._answered} answers; what the original answered since is unknown "
+                    "here: see ledger_.resume(released=...)"
+                )
+            wanted = votes < n_classes
+            cast = wanted & (self._spent[:, None] + wanted.cumsum(axis=1) <= self.budget)
+            self._spent += cast.sum(axis=1)
+            self._answered += votes.shape[1]
+            counts = np.stack([np.count_nonzero(cast & (votes == code), axis=0) for code in range(n_classes)], axis=1)
+            return gaussian_vote(weight * counts, sigma=sigma, seed=self._generator)
+
+    def resume(self, *, released: int) -> None:
+        """Let a pickled or forked copy answer on, as the only one from now on.
+
+        Parameters
+        ----------
+        released : int
+            Queries answered in all, by the original and every copy. The guarantee rests on this declaration. It must be
+            what this copy has counted: who voted since is not known here, and only a newer copy can go on.
+
+        Raises
+        ------
+        ValueError
+            If released is another number.
+        """
+        with self._lock:
+            if released != self._answered:
+                raise ValueError(f"released must be {self._answered}, as counted by this copy, got released={released}")
+            if self._process != os.getpid():
+                self._generator = np.random.default_rng()
+                self._process = os.getpid()
+
+    def __copy__(self) -> VoteLedger:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> VoteLedger:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {"budget": self.budget, "_spent": self._spent.copy(), "_answered": self._answered}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _process=None, _lock=threading.Lock(), _generator=np.random.default_rng())

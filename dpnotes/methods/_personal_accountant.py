@@ -1,0 +1,143 @@
+"""The personalised accountant: from integer sums of squares to epsilon, and to the number of labels of any budget."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpnotes.accounting import _checks, personalised_moments
+from dpnotes.accounting._personalised_vote import MOMENTS
+
+
+def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, noise: float, delta: float) -> NDArray[np.float64]:
+    """Epsilon that the paper's accountant gives for sums of squares: the least of its integer moments 1 to 100.
+
+    Status: *per-instance*; see :func:`dpnotes.accounting.personalised_moments`. The best moment is one of the two
+    neighbours of the real optimum.
+
+    Parameters
+    ----------
+    squares : array_like of int, >= 0
+        Sums of (k m)^2 over the answered queries, of :class:`dpnotes.learners.TouchedVotes`.
+    n_partitions : int, >= 1
+        k.
+    noise : float, > 0
+        lambda, the inverse scale of the Laplace noise on each class, per vote.
+    delta : float, in (0, 1)
+
+    Returns
+    -------
+    ndarray of float64, same shape; 0 for a sum of 0
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+
+    Source
+    ------
+    Jordon, Yoon and van der Schaar (2019), Theorem 4 and Algorithm 1.
+
+    Examples
+    --------
+    >>> personalised_epsilon([0, 11], n_partitions=1, noise=2 / 50, delta=1e-3).round(6)
+    array([0.      , 1.021411])
+    """
+    sums = _checks.array("squares", squares, low=0.0)
+    k = _checks.at_least_one("n_partitions", n_partitions)
+    noise = _checks.real("noise", noise, low=0.0, open_low=True)
+    log_delta = math.log(_inner("delta", delta))
+    shares = np.where(sums > 0, sums, 1.0) / k**2
+    best = np.sqrt(-log_delta / (2 * noise**2 * shares))
+    found = np.full(sums.shape, np.inf)
+    for order in _neighbours(best):
+        moments = shares * personalised_moments(order, noise=noise)
+        found = np.minimum(found, (moments - log_delta) / order)
+    return np.where(sums > 0, found, 0.0)
+
+
+def squares_of_budget(epsilon: float, delta: float, *, n_partitions: int, noise: float) -> int:
+    """Least sum of squares, over the answered queries, at which :func:`personalised_epsilon` reaches epsilon.
+
+    Parameters
+    ----------
+    epsilon : float, > 0
+    delta : float, in (0, 1)
+    n_partitions, noise
+        See :func:`personalised_epsilon`.
+
+    Returns
+    -------
+    int, >= 1
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> squares_of_budget(1.0, 1e-3, n_partitions=10, noise=2 / 50)  # 11 labels, all models agreed: 1100
+    1056
+    """
+    epsilon = _checks.real("epsilon", epsilon, low=0.0, open_low=True)
+    k = _checks.at_least_one("n_partitions", n_partitions)
+    noise = _checks.real("noise", noise, low=0.0, open_low=True)
+    lost = -math.log(_inner("delta", delta))
+    best = np.asarray((lost + math.sqrt(lost**2 + epsilon * lost)) / epsilon)  # of (epsilon l - lost) / (l (l + 1))
+    reached = max(
+        float((epsilon * order - lost) / personalised_moments(order, noise=noise)) for order in _neighbours(best)
+    )
+    return max(1, math.ceil(reached * k**2))
+
+
+def personalised_labels(largest: ArrayLike, epsilon: float, delta: float, *, n_partitions: int, noise: float) -> int:
+    """Labels that Algorithm 1 gives out: it stops after the one at which a record's epsilon reaches the budget.
+
+    Not private: the number tells neighbouring data sets apart (:func:`dpnotes.accounting.personalised_counterexample`).
+
+    Parameters
+    ----------
+    largest : array_like of int, shape [queries], ascending
+        Largest sum of squares of a record after each query, of :meth:`dpnotes.learners.TouchedVotes.add`: one pass
+        serves all budgets.
+    epsilon : float, > 0
+    delta : float, in (0, 1)
+    n_partitions, noise
+        See :func:`personalised_epsilon`.
+
+    Returns
+    -------
+    int, in [0, queries]
+        All queries where they do not exhaust the budget.
+
+    Raises
+    ------
+    ValueError
+        If ``largest`` is not ascending or a parameter is outside its range.
+
+    Examples
+    --------
+    >>> [personalised_labels(100 * np.arange(1, 1001), e, 1e-3, n_partitions=10, noise=2 / 50) for e in (1, 3, 5)]
+    [11, 85, 211]
+    """
+    sums = np.asarray(largest)
+    if sums.ndim != 1 or (np.diff(sums) < 0).any():
+        raise ValueError(f"largest must be ascending sums of shape [queries], got shape {sums.shape}")
+    limit = squares_of_budget(epsilon, delta, n_partitions=n_partitions, noise=noise)
+    return min(len(sums), int(np.searchsorted(sums, limit)) + 1)
+
+
+def _neighbours(best: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Integer moments on both sides of a real optimum; what is optimised has no other."""
+    below = np.clip(np.floor(best), MOMENTS[0], MOMENTS[-1])
+    return below, np.minimum(below + 1, MOMENTS[-1])
+
+
+def _inner(name: str, value: float) -> float:
+    value = _checks.real(name, value, low=0.0, high=1.0, open_low=True)
+    if value == 1.0:
+        raise ValueError(f"{name} must be in (0, 1), got {name}=1.0; nothing would be spent")
+    return value

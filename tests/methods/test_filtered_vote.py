@@ -1,0 +1,208 @@
+"""FilteredVote: budgets kept by hand, silent retirement, the distance of neighbours, copies, errors."""
+
+import copy
+import multiprocessing
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+
+from dpnotes.accounting import chunk_filter
+from dpnotes.mechanisms import draw_partitions, hash_chunks
+from dpnotes.methods import _filtered_vote
+from dpnotes.methods._answers import secret_seed, stream
+from dpnotes.methods._budget import BudgetExhausted
+from dpnotes.methods._filtered_vote import FilteredVote
+
+
+class Votes:
+    """A learner whose model of a subset votes as a function of its records' first feature and the query says."""
+
+    def __init__(self, vote):
+        self.vote = vote
+
+    def fit_many(self, X, codes, subsets, *, n_classes, seed):
+        owners = [frozenset(X[rows, 0].astype(int).tolist()) for rows in subsets]
+
+        def votes(_, queries):
+            return np.array([[self.vote(own, int(query)) for query in queries[:, 0]] for own in owners])
+
+        return type("Fixed", (), {"votes": votes})()
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(X))
+    return ((X - X.mean(0)) / X.std(0))[order], y[order]
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_equals_a_filter_kept_by_hand(cancer, k):
+    """Teachers one at a time with scikit-learn, budgets in a list, queries one by one."""
+    X, y = cancer
+    X, y, queries = X[:200], y[:200], X[200:]
+    model = FilteredVote(
+        n_teachers=8, n_partitions=k, budget=40, sigma=1.0, confidence=0.9, device="cpu", random_state=3
+    ).fit(X, y)
+    seed = secret_seed(3)
+    split = int.from_bytes(stream(seed, 2).bytes(16), "little")
+    cut, generator = draw_partitions(200, n_chunks=8, n_partitions=k, seed=split), stream(seed, 1)
+    teachers = [LogisticRegression(tol=1e-12, max_iter=10_000).fit(X[rows], y[rows]) for rows in cut.subsets()]
+    spent, expected = [0] * (8 * k), []
+    for x in queries:
+        counts = np.zeros(2)
+        for j, teacher in enumerate(teachers):
+            shares = teacher.predict_proba(x[None])[0]
+            if shares.max() >= 0.9 and spent[j] < 40:
+                spent[j] += 1
+                counts[shares.argmax()] += 1 / k
+        expected.append(int((counts + generator.normal(0, 1.0, 2)).argmax()))
+    assert model.predict(queries).tolist() == expected
+    assert model.ledger_.spent.tolist() == spent
+    assert model.ledger_.retired == spent.count(40) > 0
+    assert model.ledger_.answered == len(queries)
+
+
+def test_answers_do_not_depend_on_how_queries_are_asked(cancer, monkeypatch):
+    X, y = cancer
+    make = FilteredVote(n_teachers=10, budget=30, sigma=2.0, confidence=0.8, device="cpu", random_state=0)
+    whole = clone(make).fit(X[:300], y[:300])
+    expected = whole.predict(X[300:])
+    parts = clone(make).fit(X[:300], y[:300])
+    monkeypatch.setattr(_filtered_vote, "QUERIES", 13)
+    found = np.concatenate([parts.predict(X[300:301]), parts.predict(X[301:400]), parts.predict(X[400:])])
+    assert found.tolist() == expected.tolist()
+    assert parts.ledger_.spent.tolist() == whole.ledger_.spent.tolist()
+
+
+def test_answers_go_on_without_end_and_are_noise_when_all_are_silent():
+    """1,000 answers of two classes without a vote: 500 each, within 5 standard deviations."""
+    X, y = np.arange(30.0)[:, None], np.arange(30) % 2
+    model = FilteredVote(Votes(lambda own, query: 1), n_teachers=5, budget=10, sigma=0.1, random_state=0).fit(X, y)
+    assert model.predict(np.zeros((10, 1))).tolist() == [1] * 10
+    assert model.ledger_.retired == 5
+    assert abs(model.predict(np.zeros((1000, 1))).sum() - 500) < 5 * np.sqrt(250)
+    assert model.ledger_.spent.tolist() == [10] * 5
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_distance_of_neighbours_stays_within_the_guarantee(monkeypatch, k):
+    """Sum over all queries of the squared shift, on the worst of many learners: at most 2 budget, and attained."""
+    tables = []
+    monkeypatch.setattr(
+        _filtered_vote,
+        "gaussian_vote",
+        lambda counts, sigma, seed: (tables.append(counts), np.zeros(len(counts), int))[1],
+    )
+    n, budget = 30, 6
+    chunks = hash_chunks([str(i) for i in range(n + 1)], n_chunks=8, n_partitions=k, key=b"a")
+    whims = [lambda own, query: int(n in own)]  # a teacher of record n votes against the others at every query
+    whims += [lambda own, query, s=s: hash((s, own, query)) % 3 for s in range(30)]
+    largest = 0.0
+    for whim in whims:
+        pair = []
+        for records in (n, n + 1):
+            X = np.arange(float(records))[:, None]
+            model = FilteredVote(Votes(whim), n_teachers=8, n_partitions=k, budget=budget, sigma=2.0, random_state=0)
+            model.fit(X, np.arange(records) % 3, chunks=chunks[:records])
+            tables.clear()
+            model.predict(np.arange(60.0)[:, None])
+            pair.append(np.concatenate(tables))
+        squared = float(((pair[1] - pair[0]) ** 2).sum())
+        assert squared <= 2 * budget + 1e-9
+        largest = max(largest, squared)
+    assert largest == pytest.approx(2 * budget)
+    assert model.profile_.advantage == chunk_filter(budget=budget, sigma=2.0).advantage
+
+
+def test_guarantee_is_stated_whole(cancer):
+    X, y = cancer
+    model = FilteredVote(n_teachers=10, n_partitions=2, budget=100, sigma=40.0, device="cpu").fit(X, y)
+    assert model.profile_.status == "proved"
+    assert model.profile_.adjacency == "add-remove"
+    assert model.profile_.parameters == {"budget": 100.0, "sigma": 40.0, "one_hot": True, "n_partitions": 2}
+    assert model.profile_.delta(0.0) == pytest.approx(0.14031620480, abs=1e-10)  # 2 Phi(0.3535533906 / 2) - 1
+    assert "independently" in model.profile_.assumption
+
+
+def test_copies_share_the_budget_and_pickles_must_be_resumed(cancer):
+    X, y = cancer
+    model = FilteredVote(n_teachers=4, budget=20, sigma=1.0, device="cpu", random_state=0).fit(X[:100], y[:100])
+    copied = copy.deepcopy(model)
+    copied.predict(X[:15])
+    assert model.ledger_.spent.tolist() == [15] * 4
+    loaded = pickle.loads(pickle.dumps(model))
+    with pytest.raises(BudgetExhausted, match="copy made after 15 answers"):
+        loaded.predict(X[:1])
+    with pytest.raises(ValueError, match="released must be 15, as counted by this copy, got released=10"):
+        loaded.ledger_.resume(released=10)
+    loaded.ledger_.resume(released=15)
+    loaded.predict(X[:10])
+    assert loaded.ledger_.spent.tolist() == [20] * 4
+    assert loaded.ledger_.answered == 25
+
+
+def _refused(model, rows, queue):
+    try:
+        model.predict(rows)
+    except BudgetExhausted:
+        queue.put("refused")
+    else:
+        queue.put("answered")
+
+
+def test_a_forked_process_is_refused():
+    X, y = np.arange(30.0)[:, None], np.arange(30) % 2
+    model = FilteredVote(Votes(lambda own, query: 1), n_teachers=5, budget=10, sigma=1.0).fit(X, y)
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    child = context.Process(target=_refused, args=(model, X[:1], queue))
+    child.start()
+    child.join(30)
+    assert queue.get() == "refused"
+    assert model.ledger_.answered == 0
+
+
+def test_any_base_learner(cancer):
+    X, y = cancer
+    model = FilteredVote(LogisticRegression(), n_teachers=5, budget=300, sigma=0.5, confidence=0.7, random_state=0)
+    assert model.fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.85
+    names = np.array(["malignant", "benign"])[y]
+    model = FilteredVote(RidgeClassifier(), n_teachers=3, budget=300, sigma=0.1).fit(X[:300], names[:300])
+    assert model.score(X[300:], names[300:]) > 0.85
+    with pytest.raises(AttributeError, match="predict_proba"):
+        model.set_params(confidence=0.6).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"budget": 0}, "budget must be >= 1"),
+        ({"sigma": 0.0}, "sigma must be > 0, got sigma=0.0"),
+        ({"confidence": 1.5}, "confidence must be >= 0 and <= 1, got confidence=1.5"),
+        ({"n_teachers": 0}, "n_teachers must be >= 1"),
+        ({"n_partitions": 0}, "n_partitions must be >= 1"),
+        ({"classes": [0, 2]}, "y holds labels that are not among classes: 1"),
+    ],
+)
+def test_bad_parameters_are_named(change, message):
+    X, y = np.arange(20.0)[:, None], np.arange(20) % 2
+    with pytest.raises(ValueError, match=message):
+        FilteredVote(n_teachers=2, device="cpu").set_params(**change).fit(X, y)
+
+
+def test_bad_data_are_named():
+    X, y = np.arange(20.0)[:, None], np.arange(20) % 2
+    model = FilteredVote(n_teachers=2, device="cpu")
+    with pytest.raises(ValueError, match="y must hold at least 2 classes, got 1 class"):
+        model.fit(X, np.zeros(20))
+    with pytest.raises(ValueError, match=r"chunks must be integers of shape \[20, 1\], got int64 of shape \(20,\)"):
+        model.fit(X, y, chunks=np.zeros(20, int))
+    with pytest.raises(ValueError, match=r"chunks must be in 0..1, got 0..2"):
+        model.fit(X, y, chunks=np.eye(20, 1, dtype=int) * 2)
+    with pytest.raises(TypeError, match="budget must be an integer"):
+        model.set_params(budget=2.5).fit(X, y)
