@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 
 from dpnotes import accounting
 from dpnotes.mechanisms import draw_subsets, vote_counts
+from dpnotes.methods._answers import secret_seed
 from dpnotes.methods._labels import encode
 
 
@@ -44,8 +45,8 @@ class Bagging(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_jobs : int or None
         joblib workers for scikit-learn base learners.
     random_state : int, RandomState instance or None
-        The draw and the base learners' own randomness. The guarantee needs it secret: keep None, or a seed that nobody
-        else knows, outside of experiments.
+        The draw and the base learners' own randomness. The guarantee needs it secret: keep None, which takes fresh
+        entropy from the system, or a seed that nobody else knows, outside of experiments.
 
     Attributes
     ----------
@@ -109,7 +110,7 @@ class Bagging(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             n=len(X), subsample=self.subsample, n_models=self.n_models, replace=self.replace, scheme=self.scheme
         )
         self.classes_, codes = encode(y, self.classes)
-        draw_seed, learn_seed = (int(s) for s in check_random_state(self.random_state).randint(2**31, size=2))
+        draw_seed, learn_seed = self._seeds()
         subsets = draw_subsets(
             len(X),
             subsample=self.subsample,
@@ -124,6 +125,13 @@ class Bagging(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._models = learner.fit_many(X, codes, subsets, n_classes=len(self.classes_), seed=learn_seed)
         self.profile_ = profile
         return self
+
+    def _seeds(self) -> tuple[int, int]:
+        """Seeds of the draw and of the learners."""
+        if self.random_state is None:
+            return secret_seed(None), secret_seed(None)
+        draw, learn = check_random_state(self.random_state).randint(2**31, size=2)
+        return int(draw), int(learn)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Share of the models that vote for each class, shape [n, n_classes]."""

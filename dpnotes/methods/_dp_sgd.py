@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 
 from dpnotes import accounting
 from dpnotes.learners import NetworkClassifier, fit_dp_sgd_linear, fit_dp_sgd_network
+from dpnotes.methods._answers import secret_seed
 from dpnotes.methods._labels import encode
 
 ASSUMPTION = "the number of records, which sets the scale of a step, is public"
@@ -52,8 +53,8 @@ class DPSGD(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         is about all of the fitted estimator except ``classes_``.
     device : {"auto", "cpu", "cuda", ...}
     random_state : int, RandomState instance or None
-        Batches, noise and initial weights. The guarantee needs it secret: keep None, or a seed that nobody else knows,
-        outside of experiments.
+        Batches, noise and initial weights. The guarantee needs it secret: keep None, which takes fresh entropy from the
+        system, or a seed that nobody else knows, outside of experiments.
 
     Attributes
     ----------
@@ -141,7 +142,8 @@ class DPSGD(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, codes = encode(y, self.classes)
         if len(self.classes_) < 2:
             raise ValueError(f"y must hold two classes, got one class, {self.classes_[0]}; or name all in classes")
-        seed = int(check_random_state(self.random_state).randint(2**31))
+        secret = self.random_state is None
+        seed = secret_seed(None) if secret else int(check_random_state(self.random_state).randint(2**31))
         how: dict[str, Any] = {
             "noise_multiplier": noise,
             "clipping_norm": self.clipping_norm,

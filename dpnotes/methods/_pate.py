@@ -62,6 +62,9 @@ class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Of ``"laplace"``: scale of the noise on each count, in votes.
     student : object, optional
         A scikit-learn classifier. Default: a clone of ``estimator``.
+    allow_overlap : bool
+        Take public rows that equal a private one, where records of different people can coincide, as in a table of few
+        values. Else they are refused: a private record among the public rows is no longer protected.
     classes : sequence, optional
         All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
         is about all that is released except ``classes_``.
@@ -116,6 +119,7 @@ class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sigma_answer: float = 40.0,
         scale: float = 20.0,
         student: Any = None,
+        allow_overlap: bool = False,
         classes: Sequence[Any] | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -130,6 +134,7 @@ class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.sigma_answer = sigma_answer
         self.scale = scale
         self.student = student
+        self.allow_overlap = allow_overlap
         self.classes = classes
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -158,8 +163,9 @@ class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If public is missing, data are not finite or differ in length or features, a label is not among ``classes``,
-            there is one class only, or a parameter is outside its range.
+            If public is missing or has a row of X, data are not finite or differ in length or features, a label is not
+            among ``classes``, there is one class only or are more teachers than records, or a parameter is outside its
+            range.
         TypeError
             If a number is of the wrong kind.
         """
@@ -176,6 +182,13 @@ class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes[0]!r}; one class needs no vote")
         queries, answers = self._sizes(len(public))
         profile = self._guarantee(queries, answers, n_classes=len(classes))
+        if self.n_teachers > len(X):
+            raise ValueError(f"n_teachers must be at most the {len(X)} records of X, got n_teachers={self.n_teachers}")
+        if not self.allow_overlap and (shared := _shared_rows(X, public)):
+            raise ValueError(
+                f"public must hold no private record, got {shared} of {len(public)} rows that equal a row of X; leave "
+                "them out, or set allow_overlap=True where records of different people can be equal"
+            )
         seed = secret_seed(self.random_state)
         shards = self._shards(shards, len(X), seed)
         learn_seed, student_seed = (int(s) for s in stream(seed, 1).integers(2**31, size=2))
@@ -317,3 +330,9 @@ class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learner = self.student if self.student is not None else self.estimator
         learner = DecisionTreeClassifier() if learner is None else learner
         return _OneByOne(learner, None)._fit(public[self.answered_], self.labels_, seed)
+
+
+def _shared_rows(X: NDArray[np.floating], public: NDArray[np.floating]) -> int:
+    """How many public rows equal a private one."""
+    private, others = ([row.tobytes() for row in part.astype(np.float64) + 0.0] for part in (X, public))  # -0 is 0
+    return sum(map(set(private).__contains__, others))

@@ -84,6 +84,16 @@ def test_class_list_can_be_public():
         Bagging(subsample=5, classes=[0, 1]).fit(X, y)
 
 
+def test_draw_without_a_seed_is_fresh_and_independent_of_global_state():
+    X, y = np.arange(40.0)[:, None], np.arange(40) // 4
+    model = Bagging(subsample=10, n_models=3, estimator=KNeighborsClassifier(1))
+    fits = []
+    for _ in range(2):
+        np.random.seed(0)  # noqa: NPY002, the hidden state that must not decide the draw
+        fits.append(clone(model).fit(X, y).predict_proba(X))
+    assert (fits[0] != fits[1]).any()
+
+
 def test_attack_attains_the_guarantee_and_no_more():
     """Membership test "the model knows the record": with a memorising learner its advantage is delta, FPR 0.
 

@@ -58,6 +58,14 @@ def test_what_is_trained_is_the_learner(digits):
     assert model.score(X, y) > 0.6
 
 
+def test_noise_without_a_seed_is_fresh_and_independent_of_global_state(digits):
+    scores = []
+    for _ in range(2):
+        np.random.seed(0)  # noqa: NPY002, the hidden state that must not decide the noise
+        scores.append(DPSGD(noise_multiplier=1.0, **LINEAR).fit(*digits).predict_proba(digits[0]))
+    assert (scores[0] != scores[1]).any()
+
+
 def test_more_noise_costs_accuracy(digits):
     scores = [DPSGD(noise_multiplier=s, random_state=0, **LINEAR).fit(*digits).score(*digits) for s in (0.5, 30.0)]
     assert scores[0] > scores[1] + 0.2
@@ -90,6 +98,7 @@ def test_a_network_starts_from_public_weights(digits):
         ({"epsilon": -1.0, "delta": 1e-5}, "epsilon must be >= 0"),
         ({"epsilon": 1.0, "delta": 0.0}, "delta must be"),
         ({"epsilon": 0.0, "delta": 1e-300}, "delta must be >= .* with accountant='pld'"),
+        ({"epsilon": 1e-9, "delta": 1e-9, "accountant": "rdp"}, "no noise meets this budget"),
         ({"noise_multiplier": 0.0}, "noise_multiplier must be > 0"),
         ({"noise_multiplier": 1.0, "sample_rate": 1.5}, "sample_rate must be"),
         ({"noise_multiplier": 1.0, "optimizer": "adam"}, "optimizer must be 'sgd' or 'momentum'"),

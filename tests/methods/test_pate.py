@@ -30,9 +30,18 @@ class SelfPublic(PATE):
 # Little noise, so that the checks of accuracy look at the plumbing; the guarantee is checked below.
 @parametrize_with_checks(
     [
-        SelfPublic(n_teachers=3, aggregator="gnmax", sigma_answer=0.1, random_state=0),
-        SelfPublic(n_teachers=3, threshold=1.0, sigma_threshold=0.1, sigma_answer=0.1, student=LogisticRegression()),
-        SelfPublic(LogisticRegression(), n_teachers=2, aggregator="laplace", scale=0.05, random_state=0),
+        SelfPublic(n_teachers=3, aggregator="gnmax", sigma_answer=0.1, random_state=0, allow_overlap=True),
+        SelfPublic(
+            n_teachers=3,
+            threshold=1.0,
+            sigma_threshold=0.1,
+            sigma_answer=0.1,
+            student=LogisticRegression(),
+            allow_overlap=True,
+        ),
+        SelfPublic(
+            LogisticRegression(), n_teachers=2, aggregator="laplace", scale=0.05, random_state=0, allow_overlap=True
+        ),
     ],
 )
 def test_scikit_learn_checks(estimator, check):
@@ -126,10 +135,10 @@ def test_default_shards_are_uniform_and_independent():
     law = stats.binom(20, 1 / 5).pmf(np.arange(21))
     cells = [0, *range(2, 8), 20]  # joined at the ends, where few are expected
     assert stats.chisquare(np.add.reduceat(observed, cells[:-1]), fits * np.add.reduceat(law, cells[:-1])).pvalue > 1e-3
-    model.set_params(random_state=0).fit(X, y, public=X)
-    again = model.set_params(random_state=0).fit(X, y, public=X)
+    model.set_params(random_state=0).fit(X, y, public=X + 0.25)
+    again = model.set_params(random_state=0).fit(X, y, public=X + 0.25)
     assert again.estimator.calls[0] == again.estimator.calls[1]
-    assert again.set_params(random_state=1).fit(X, y, public=X).estimator.calls[2] != again.estimator.calls[0]
+    assert again.set_params(random_state=1).fit(X, y, public=X + 0.25).estimator.calls[2] != again.estimator.calls[0]
 
 
 @pytest.mark.parametrize("estimator", [KNeighborsClassifier(1), DecisionTreeClassifier(random_state=0)])
@@ -163,7 +172,7 @@ def test_attack_attains_the_guarantee_and_no_more():
     The answer's chance differs by exactly the advantage of one GNMax answer. Clopper-Pearson limits at 1e-3.
     """
     X, y = np.array([[0.0], [0.0], [0.0], [9.0]]), np.array([0, 1, 1, 0])
-    public, shards = np.zeros((40_000, 1)), np.array([0, 1, 2, 2])
+    public, shards = np.full((40_000, 1), 0.5), np.array([0, 1, 2, 2])
     model = PATE(KNeighborsClassifier(1), n_teachers=3, aggregator="gnmax", sigma_answer=1.5, student=DummyClassifier())
 
     def limits(rows, seed):
@@ -211,7 +220,7 @@ def test_guarantees_are_those_of_what_was_released(digits):
 def test_unanimous_teachers_cost_far_less_than_the_worst_case():
     X, y = np.repeat([[0.0], [1.0]], 500, axis=0), np.repeat([0, 1], 500)
     model = PATE(n_teachers=100, threshold=50.0, sigma_threshold=40.0, sigma_answer=10.0, random_state=0)
-    model.fit(X, y, public=np.tile([[0.0], [1.0]], (50, 1)))
+    model.fit(X, y, public=np.tile([[0.1], [0.9]], (50, 1)))
     comparisons = accounting.confident_gnmax(sigma_threshold=40.0, sigma_answer=10.0, queries=100, answers=0)
     worst, private = model.profile_.epsilon(1e-5), model.per_instance_profile_.epsilon(1e-5)
     assert comparisons.epsilon(1e-5) < private < worst / 2
@@ -243,7 +252,7 @@ def test_student_of_one_class_always_predicts_it():
     X = np.arange(60.0)[:, None]
     y = np.array(["cat"] * 3 + ["dog"] * 57)
     model = PATE(LogisticRegression(), n_teachers=6, aggregator="laplace", scale=0.1, random_state=0)
-    model.fit(X, y, public=X[30:])
+    model.fit(X, y, public=X[30:] + 0.25)
     assert set(model.labels_) == {"dog"}
     assert (model.predict(X) == "dog").all()
     assert model.predict_proba(X[:1]).tolist() == [[0.0, 1.0]]
@@ -255,7 +264,7 @@ def test_noise_is_fresh_without_a_seed_and_independent_of_global_state():
     fits = []
     for _ in range(2):
         np.random.seed(0)  # noqa: NPY002, the hidden state that must not decide the noise
-        fits.append(clone(model).fit(X, y, public=np.tile(X, (10, 1))).labels_)
+        fits.append(clone(model).fit(X, y, public=np.tile(X, (10, 1)) + 0.25).labels_)
     assert (fits[0] != fits[1]).any()
 
 
@@ -289,28 +298,39 @@ def test_bad_parameters_are_named_before_training(parameters, message):
     X, y = np.arange(10.0)[:, None], np.repeat([0, 1], 5)
     learner = Nearest()
     with pytest.raises(ValueError, match=message):
-        PATE(learner, **parameters).fit(X, y, public=X)
+        PATE(learner, **{"n_teachers": 3, **parameters}).fit(X, y, public=X + 0.25)
     assert not learner.calls
 
 
 def test_bad_data_is_named():
     X, y = np.arange(10.0)[:, None], np.repeat([0, 1], 5)
     with pytest.raises(ValueError, match=r"public must hold the unlabelled rows .* call fit\(X, y, public=X_public\)"):
-        PATE().fit(X, y)
+        PATE(n_teachers=3).fit(X, y)
     with pytest.raises(ValueError, match="contains NaN"):
-        PATE().fit(X, y, public=np.full((3, 1), np.nan))
+        PATE(n_teachers=3).fit(X, y, public=np.full((3, 1), np.nan))
     with pytest.raises(ValueError, match="X has 2 features, but PATE is expecting 1 features"):
-        PATE().fit(X, y, public=np.zeros((3, 2)))
+        PATE(n_teachers=3).fit(X, y, public=np.zeros((3, 2)))
     with pytest.raises(ValueError, match="y must hold at least 2 classes, got 1 class"):
-        PATE().fit(X, np.zeros(10, dtype=int), public=X)
+        PATE(n_teachers=3).fit(X, np.zeros(10, dtype=int), public=X + 0.25)
     with pytest.raises(ValueError, match=r"shards must be integers of shape \[10\], got int64 of shape \(9,\)"):
-        PATE().fit(X, y, public=X, shards=np.zeros(9, dtype=int))
+        PATE(n_teachers=3).fit(X, y, public=X + 0.25, shards=np.zeros(9, dtype=int))
     with pytest.raises(ValueError, match=r"shards must be integers of shape \[10\], got float64"):
-        PATE().fit(X, y, public=X, shards=np.zeros(10))
+        PATE(n_teachers=3).fit(X, y, public=X + 0.25, shards=np.zeros(10))
     with pytest.raises(ValueError, match=r"shards must be in 0\.\.2, got 0\.\.3"):
-        PATE(n_teachers=3).fit(X, y, public=X, shards=np.arange(10) % 4)
+        PATE(n_teachers=3).fit(X, y, public=X + 0.25, shards=np.arange(10) % 4)
     with pytest.raises(TypeError, match="n_teachers must be an integer"):
-        PATE(n_teachers=2.5).fit(X, y, public=X)
+        PATE(n_teachers=2.5).fit(X, y, public=X + 0.25)
+    with pytest.raises(ValueError, match="n_teachers must be at most the 10 records of X, got n_teachers=250"):
+        PATE().fit(X, y, public=X + 0.25)
+
+
+def test_private_records_among_the_public_rows_are_refused():
+    X, y = np.arange(10.0)[:, None], np.repeat([0, 1], 5)
+    public = np.array([[-3.0], [-0.0], [7.0]], dtype=np.float32)  # two of them are records of X, one of them as -0
+    with pytest.raises(ValueError, match="public must hold no private record, got 2 of 3 rows that equal a row of X"):
+        PATE(n_teachers=3).fit(X, y, public=public)
+    PATE(n_teachers=3).fit(X, y, public=public[:1])
+    PATE(n_teachers=3, allow_overlap=True).fit(X, y, public=public)
 
 
 def test_aggregator_is_the_mechanism(digits, monkeypatch):
@@ -337,6 +357,6 @@ def test_shards_by_a_hash_keep_the_records_of_a_person_together():
     people = [f"person {i // 3}" for i in range(60)]
     shards = hash_chunks(people, n_chunks=7, n_partitions=1, key=b"public")[:, 0]
     learner = Nearest()
-    PATE(learner, n_teachers=7, aggregator="gnmax", student=DummyClassifier()).fit(X, y, public=X, shards=shards)
+    PATE(learner, n_teachers=7, aggregator="gnmax", student=DummyClassifier()).fit(X, y, public=X + 0.25, shards=shards)
     homes = [{people[row] for row in rows} for rows in learner.calls[0]]
     assert sum(map(len, homes)) == len(set().union(*homes)) == 20
