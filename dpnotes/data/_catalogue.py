@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from dpnotes.data import _embedded, _images, _tables
+from dpnotes.data import _diabetes, _embedded, _images, _tables
 from dpnotes.data._dataset import DataDamaged, DataMissing, Dataset
 from dpnotes.data._folder import data_folder
 from dpnotes.data._source import Source
 
-SOURCES: Mapping[str, Source[Any]] = {**_embedded.SOURCES, **_images.SOURCES, **_tables.SOURCES}
+SOURCES: Mapping[str, Source[Any]] = {
+    **_embedded.SOURCES,
+    **_images.SOURCES,
+    **_tables.SOURCES,
+    **_diabetes.SOURCES,
+}
 NAMES = tuple(SOURCES)
 
 
@@ -65,6 +70,14 @@ def load(name: str, *, split: str = "original") -> Dataset:
                                            validates: 378,783 training, 42,086 validation, 74,272 test. Min-max over the
                                            85 %, the 5 columns left out that are constant there, d = 49; each row scaled
                                            to norm 1.
+    diabetes130      dpbag                 In the place of the private Heart Failure data of Jordon et al., and of their
+                                           size: first stay of each patient who left alive and not for a hospice; 24,175
+                                           of these 69,973 in the order of ``default_rng(0).permutation``, thirds: 8,058
+                                           training, 8,058 public, 8,059 test. Code 1: readmitted at any time. Age and 8
+                                           counts as log(1 + count), min-max over all rows; race, gender, ways of
+                                           admission and discharge, two laboratory results, insulin, change of
+                                           medication, any medication, and the chapter of the first diagnosis one-hot, a
+                                           missing value ``?`` being a level; d = 99.
     ===============  ====================  =============================================================================
 
     CIFAR-10 exists in two forms that load: the original, and a copy in which 93 images are JPEG approximations. The

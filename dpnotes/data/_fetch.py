@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dpnotes.data import _diabetes
 from dpnotes.data._catalogue import SOURCES, source
 from dpnotes.data._dataset import DataDamaged, DataError, DataUnreachable
 from dpnotes.data._folder import data_folder
@@ -110,4 +111,5 @@ PLACES: Mapping[str, tuple[Callable[[Path], None], ...]] = {
         partial(_tables, {COVERTYPE_FILE: f"{_UCI}/covtype/covtype.data.gz"}),
         partial(_tables, {COVERTYPE_FILE: _FIGSHARE}),
     ),
+    "diabetes130": (partial(_tables, {_diabetes.FILE: f"{_UCI}/00296/dataset_diabetes.zip"}),),
 }

@@ -10,6 +10,7 @@ import pytest
 
 from dpnotes import data
 from dpnotes.data import _images
+from dpnotes.data._catalogue import SOURCES
 
 
 def archive(arrays):
@@ -113,7 +114,9 @@ def test_the_forms_of_cifar10_are_told_apart(path_of, monkeypatch):
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("file", ["adult/adult.data", "adult/adult.test", "covertype/covtype.data.gz"])
+@pytest.mark.parametrize(
+    "file", ["adult/adult.data", "adult/adult.test", "covertype/covtype.data.gz", "diabetes130/dataset_diabetes.zip"]
+)
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "empty"])
 def test_a_damaged_table_is_refused(path_of, folder, file, damage):
     name = file.partition("/")[0]
@@ -122,8 +125,8 @@ def test_a_damaged_table_is_refused(path_of, folder, file, damage):
     (folder / file).unlink()
     wrong = {"truncated": content[:-3], "flipped": flipped(content, len(content) // 2), "empty": b""}
     (folder / file).write_bytes(wrong[damage])
-    with pytest.raises(data.DataDamaged, match=r"SHA-256 sum|not a whole gzip file") as caught:
-        data.load(name)
+    with pytest.raises(data.DataDamaged, match=r"SHA-256 sum|not a whole (gzip|zip)") as caught:
+        data.load(name, split=next(iter(SOURCES[name].splits)))
     assert str(folder / file) in str(caught.value)
 
 
@@ -135,10 +138,10 @@ def test_covertype_is_known_by_its_content_not_by_its_packing(path_of, folder):
     assert data.load("covertype").digest == "covertype:original:0a9371cef7c9"
 
 
-@pytest.mark.parametrize("name", ["mnist", "fashion_mnist", "cifar10", "adult", "covertype"])
+@pytest.mark.parametrize("name", ["mnist", "fashion_mnist", "cifar10", "adult", "covertype", "diabetes130"])
 def test_a_missing_set_says_what_would_bring_it(folder, name):
     with pytest.raises(data.DataMissing, match=f"`dpnotes data fetch {name}`") as caught:
-        data.load(name)
+        data.load(name, split=next(iter(SOURCES[name].splits)))
     assert isinstance(caught.value, FileNotFoundError)
     assert isinstance(caught.value, data.DataError)
     assert str(folder / name) in str(caught.value)

@@ -28,6 +28,7 @@ SIZES = [
     ("adult", "intrinsic_sgd", 29_305, 3_256, None, 16_281, 100, 2, "4b73a16de3b9"),
     ("covertype", "original", 11_340, 3_780, None, 565_892, 54, 7, "0a9371cef7c9"),
     ("covertype", "intrinsic_sgd", 378_783, 42_086, None, 74_272, 49, 2, "0a9371cef7c9"),
+    ("diabetes130", "dpbag", 8_058, None, 8_058, 8_059, 99, 2, "0689e7ec0312"),
 ]
 PARTS = ("train", "validation", "public", "test")
 

@@ -1,0 +1,94 @@
+"""UCI Diabetes 130-US hospitals: first hospital stays, and whether the patient was admitted again."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpnotes.data._dataset import DataDamaged, Dataset
+from dpnotes.data._source import Source, cut
+from dpnotes.data._tables import Table, _check, _min_max, _read_bytes, _side_by_side
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FILE = "diabetes130/dataset_diabetes.zip"
+_MEMBER = "dataset_diabetes/diabetic_data.csv"
+_SHA256 = "0689e7ec031237dc63031b938805c48377748761a3b26acab621567afa24df97"  # of the unpacked member
+_ENDS_OF_CARE = (11, 13, 14, 19, 20, 21)  # discharge dispositions: died, or to a hospice
+_COUNTS = (
+    "time_in_hospital", "num_lab_procedures", "num_procedures", "num_medications", "number_outpatient",
+    "number_emergency", "number_inpatient", "number_diagnoses",
+)  # fmt: skip
+_LEVELS = (
+    "race", "gender", "admission_type_id", "discharge_disposition_id", "admission_source_id", "max_glu_serum",
+    "A1Cresult", "insulin", "change", "diabetesMed",
+)  # fmt: skip
+_CHAPTERS = (  # of ICD-9 codes: first code beyond the chapter, and its name
+    (140, "infectious"), (240, "neoplasms"), (280, "endocrine"), (290, "blood"), (320, "mental"), (390, "nervous"),
+    (460, "circulatory"), (520, "respiratory"), (580, "digestive"), (630, "genitourinary"), (680, "pregnancy"),
+    (710, "skin"), (740, "musculoskeletal"), (780, "congenital"), (800, "symptoms"), (1000, "injury"),
+)  # fmt: skip
+_HEART_FAILURE = 24_175  # records of the private data that the split stands in for
+
+
+def read_diabetes(folder: Path) -> Table:
+    """First stay of each patient who left alive and not for a hospice, checked; the label: readmitted at any time."""
+    path = folder / FILE
+    packed = _read_bytes("diabetes130", path)
+    try:
+        content = zipfile.ZipFile(io.BytesIO(packed)).read(_MEMBER)
+    except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, NotImplementedError, ValueError, OSError) as error:
+        raise DataDamaged("diabetes130", path, f"not a whole zip archive with {_MEMBER} ({error})") from error
+    _check("diabetes130", path, content, _SHA256)
+
+    import pandas as pd
+
+    stays = pd.read_csv(io.BytesIO(content), keep_default_na=False).sort_values("encounter_id")
+    first = stays.drop_duplicates("patient_nbr")
+    first = first[~first["discharge_disposition_id"].isin(_ENDS_OF_CARE)]
+    levels = pd.get_dummies(_levels(first), prefix_sep="=")
+    age = first["age"].str.extract(r"\[(\d+)-", expand=False).astype(np.float64)
+    return Table(
+        digest=_SHA256[:12],
+        numbers=np.column_stack([age, np.log1p(first[list(_COUNTS)].to_numpy(np.float64))]),
+        levels=levels.to_numpy(np.bool_),
+        y=(first["readmitted"] != "NO").to_numpy().astype(np.int64),
+        number_names=("age", *_COUNTS),
+        level_names=tuple(levels.columns),
+    )
+
+
+def _levels(stays: pd.DataFrame) -> pd.DataFrame:
+    chapter = stays["diag_1"].map(_chapter)
+    return stays[list(_LEVELS)].astype(str).assign(diagnosis=chapter)
+
+
+def _chapter(code: Any) -> str:
+    """Chapter of an ICD-9 code; diabetes (250) on its own, as most of its neighbours here are something else."""
+    if not str(code)[:1].isdigit():
+        return "missing" if code == "?" else "supplementary"
+    number = int(float(code))
+    return "diabetes" if number == 250 else next(name for end, name in _CHAPTERS if number < end)
+
+
+def _dpbag(table: Table) -> Dataset:
+    order, third = np.random.default_rng(0).permutation(len(table.y))[:_HEART_FAILURE], _HEART_FAILURE // 3
+    rows = {"train": order[:third], "public": order[third : 2 * third], "test": order[2 * third :]}
+    return Dataset(
+        name="diabetes130",
+        split="dpbag",
+        class_names=("not readmitted", "readmitted"),
+        feature_names=table.number_names + table.level_names,
+        image_shape=None,
+        digest=f"diabetes130:dpbag:{table.digest}",
+        **cut(_side_by_side(_min_max(table.numbers, slice(None)), table.levels), table.y, rows),
+    )
+
+
+SOURCES = {"diabetes130": Source((FILE,), read_diabetes, {"dpbag": _dpbag})}
