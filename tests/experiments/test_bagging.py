@@ -7,6 +7,7 @@ import pytest
 from dpnotes import experiments
 from dpnotes.accounting import bagging as profile_of
 from dpnotes.experiments import bagging
+from dpnotes.experiments._bagging_networks import network, parts, public_rows, public_weights
 
 
 def quick(**change):
@@ -30,8 +31,40 @@ def test_all_records_means_no_guarantee():
     assert row["delta"] is None
 
 
+def test_case_2_scores_what_is_not_public_and_starts_from_public_weights():
+    """A rate next to zero shows where training starts: all layers but the last are those of the public model."""
+    arrays, X, _, X_score, _ = parts("digits", "rest")
+    public, labels = public_rows("digits")
+    assert len(X) + len(public) + len(X_score) == 1797
+    np.testing.assert_array_equal(np.concatenate([public, X_score]), arrays.X_test)
+    assert len(labels) == len(public) == 100
+    start = {"width": 4, "kernel_size": 3, "padding": 1, "device": "cpu"}
+    how = {"public": "digits", "public_epochs": 2, "public_rate": 3e-3, "learning_rate": 1e-12, "epochs": 1}
+    tuned = network(arrays, **start, **how, random_state=0).fit(X, arrays.y_train).networks_.state_dict(0)
+    given = public_weights("digits", 2, 3e-3, **start).state_dict(0)
+    moved = {name: bool((abs(tuned[name] - given[name]) > 1e-6).any()) for name in given}
+    assert moved == {name: name.startswith("7.") for name in given}  # the linear layer
+
+
+def test_pate_shares_its_teachers_and_counts_what_it_asks():
+    rows = bagging.pate_grid("quick", seeds=2)
+    short = {"epochs": 4, "student_epochs": 40, "device": "cpu"}
+    done = pd.DataFrame([{**row, **bagging.pate(**{**row, **short})} for row in rows])
+    assert done["plurality"].nunique() == done["agreement"].nunique() == 1  # one ensemble
+    stops = done["answers"].notna()
+    assert (done[stops]["answered"] <= done[stops]["answers"]).all()
+    assert (done[stops]["asked"] > done[stops]["answered"]).all()
+    assert (done[~stops]["asked"] == done[~stops]["queries"]).all()
+    assert (done[~stops]["answered"] < done[~stops]["queries"]).all()
+    assert done["accuracy"].between(0.3, 1).all()
+    once = bagging.pate(**{**rows[0], **short})
+    assert once["accuracy"] == done["accuracy"][0]
+    other = bagging.pate(**{**rows[0], **short, "teachers_seed": 1})
+    assert other["agreement"] != once["agreement"]
+
+
 def test_bad_parameters_are_named():
-    with pytest.raises(ValueError, match="part must be 'test' or 'validation', got part='train'"):
+    with pytest.raises(ValueError, match="part must be 'test', 'validation' or 'rest', got part='train'"):
         bagging.ensemble(**quick(part="train"))
     with pytest.raises(ValueError, match="unknown data set 'digit'"):
         bagging.ensemble(**quick(dataset="digit"))
@@ -57,7 +90,7 @@ def test_grids_are_those_of_the_paper():
         (200, 0),
         (200, 1),
     ]
-    for experiment in experiments.EXPERIMENTS.values():
+    for experiment in bagging.EXPERIMENTS:
         for scale in experiment.grids:
             rows = experiment.grids[scale]()
             assert len({tuple(sorted(r.items(), key=str)) for r in rows}) == len(rows)

@@ -1,0 +1,192 @@
+"""Grids of the bagging chapter: which rows each table and figure of the paper needs, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpnotes.experiments._bagging_networks import DP_SGD, FINE_TUNING, NETWORKS, PUBLIC
+from dpnotes.experiments._registry import Grid, paper_table
+
+SUBSAMPLES = {"paper": (300, 500, 1000, 5000, 10_000), "quick": (50, 100, 200)}
+CASE_2 = {"paper": (500, 1000, 5000), "quick": (50, 100)}  # Table 3a, Figure 2
+MODELS: dict[str, dict[int, tuple[int, ...]]] = {  # Figure 1: N for each N k
+    "paper": {500: (1, 2, 5, 10, 25, 50), 1000: (1, 2, 5, 10, 25, 50), 5000: (1, 5, 25)},
+    "quick": {100: (1, 2, 5)},
+}
+DATASETS = {"paper": "mnist", "quick": "digits"}
+CANDIDATES = [
+    {"width": width, "optimizer": optimizer, "learning_rate": rate}
+    for width in (16, 32)
+    for optimizer, rate in (("adam", 1e-3), ("momentum", 1e-2))
+]
+PATE: dict[str, dict[str, Any]] = {
+    "paper": {
+        "n_teachers": 250,
+        "threshold": 200.0,
+        "sigma_threshold": 150.0,
+        "sigma_answer": 40.0,
+        "epochs": 100,
+        "student_epochs": 1000,
+    },
+    "quick": {
+        "n_teachers": 10,
+        "threshold": 8.0,
+        "sigma_threshold": 4.0,
+        "sigma_answer": 2.0,
+        "epochs": 20,
+        "student_epochs": 100,
+    },
+}
+
+
+def table2a_grid(scale: str, *, subsamples: tuple[int, ...] = (), seeds: int = 5) -> Grid:
+    """Rows of Table 2a: one network on one subsample with replacement, for each size, and one on all records.
+
+    ``scale="paper"`` is MNIST with 100 epochs, ``"quick"`` scikit-learn's digits. ``subsamples``: other sizes than the
+    scale's own. The network on all records is trained with at most three seeds (ten minutes each on one core).
+    """
+    dataset = _dataset(scale)
+    common = {"dataset": dataset, "part": "test", "n_models": 1, "replace": True, **NETWORKS[dataset]}
+    whole: list[tuple[int | None, int]] = [(None, seed) for seed in range(min(seeds, 3))]
+    drawn = [(k, seed) for k in sorted(subsamples or SUBSAMPLES[scale], reverse=True) for seed in range(seeds)]
+    return [{**common, "subsample": k, "seed": seed} for k, seed in [*whole, *drawn]]
+
+
+def settings_grid() -> Grid:
+    """Candidates for what the paper leaves open, at two of its sizes, scored on held-out training rows."""
+    common = {"dataset": "mnist", "part": "validation", "n_models": 1, "replace": True}
+    return [
+        {**common, **NETWORKS["mnist"], **candidate, "subsample": k, "seed": seed}
+        for candidate in CANDIDATES
+        for k in (300, 1000)
+        for seed in range(3)
+    ]
+
+
+def dp_sgd_grid(scale: str) -> Grid:
+    """DP-SGD rows of Table 2a: the paper's noise, and the least noise at the same (epsilon, delta); one seed.
+
+    ``scale="quick"`` is scikit-learn's digits at two budgets of the same kind.
+    """
+    dataset = _dataset(scale)
+    network = {name: NETWORKS[dataset][name] for name in ("width", "kernel_size", "padding")}
+    common = {"dataset": dataset, "part": "test", **network, **DP_SGD[dataset], "seed": 0}
+    if scale == "quick":
+        return _noises(common, [(0.1, 0.1, 8.0), (0.4, 0.3, 3.0)])
+    table = paper_table("bagging_table2").query("table == '2a' and method == 'DPSGD'")
+    return _noises(common, list(table[["epsilon", "delta", "sigma"]].itertuples(index=False, name=None)))
+
+
+def table3a_grid(scale: str, *, seeds: int = 3) -> Grid:
+    """Bagging rows of Table 3a: the same from a public model, scored on the test rows that stay private; and the whole.
+
+    ``scale="quick"`` has no public images besides its own, and trains from scratch. One network on all records.
+    """
+    common = _case_2(scale)
+    drawn = [{**common, "subsample": k, "seed": seed} for k in CASE_2[scale] for seed in range(seeds)]
+    return [*drawn, {**common, "subsample": None, "seed": 0}]
+
+
+def figure1_grid(scale: str, *, seeds: int = 3) -> Grid:
+    """Accuracy against the number of models when N k is fixed at a size of Table 3a; N = 1 is the table's own row."""
+    common = _case_2(scale)
+    return [
+        {**common, "subsample": drawn // n_models, "n_models": n_models, "seed": seed}
+        for drawn, counts in MODELS[scale].items()
+        for n_models in counts
+        for seed in range(seeds)
+    ]
+
+
+def figure2_grid(scale: str, *, seeds: int = 3) -> Grid:
+    """Subsamples with and without replacement at the sizes of Table 3a."""
+    common = _case_2(scale)
+    return [
+        {**common, "replace": replace, "subsample": k, "seed": seed}
+        for k in CASE_2[scale]
+        for replace in (True, False)
+        for seed in range(seeds)
+    ]
+
+
+def case2_grid(scale: str, *, seeds: int = 3) -> Grid:
+    """All of bagging's rows of Case II, each once, cheap ones first."""
+    grids = [*table3a_grid(scale, seeds=seeds), *figure1_grid(scale, seeds=seeds), *figure2_grid(scale, seeds=seeds)]
+    once = {tuple(sorted(row.items(), key=str)): row for row in grids}
+    return sorted(once.values(), key=lambda row: (ensemble_seconds(row), row["n_models"]))
+
+
+def pate_grid(scale: str, *, seeds: int = 3) -> Grid:
+    """PATE rows of Table 3a: one ensemble of teachers, the paper's query counts in both readings, and further noise.
+
+    ``answers`` is None where the aggregator is put ``queries`` queries, and otherwise the answers after which it stops.
+    """
+    dataset = _dataset(scale)
+    names = ("width", "kernel_size", "padding", "batch_size", "optimizer")
+    common = {"dataset": dataset, **{name: NETWORKS[dataset][name] for name in names}, **PATE[scale], **_start(dataset)}
+    counts = paper_table("bagging_table3").query("table == '3a' and method == 'PATE'")["n_queries"].astype(int).tolist()
+    n_public = {"paper": 1000, "quick": 100}[scale]
+    if scale == "quick":
+        counts = [30]
+    readings: Grid = [{"queries": n_public, "answers": count} for count in counts]
+    readings += [{"queries": count, "answers": None} for count in counts]
+    return [{**common, "teachers_seed": 0, **reading, "seed": seed} for reading in readings for seed in range(seeds)]
+
+
+def case2_dp_sgd_grid(scale: str) -> Grid:
+    """DP-SGD rows of Table 3a, from the public model with a tenth of the rate: the paper's noise, and the least."""
+    dataset = _dataset(scale)
+    network = {name: NETWORKS[dataset][name] for name in ("width", "kernel_size", "padding")}
+    start = _start(dataset)
+    start["learning_rate"] = DP_SGD[dataset]["learning_rate"] * (FINE_TUNING if "public" in start else 1)
+    common = {"dataset": dataset, "part": "rest", **network, **DP_SGD[dataset], **start, "seed": 0}
+    if scale == "quick":
+        return _noises(common, [(0.4, 0.3, 3.0)])
+    table = paper_table("bagging_table3").query("table == '3a' and method == 'DPSGD'")
+    return _noises(common, list(table[["epsilon", "delta", "sigma"]].itertuples(index=False, name=None)))
+
+
+def ensemble_seconds(parameters: Mapping[str, Any]) -> float:
+    """Measured on one core: 9,000 images a second with width 16, a third of it with width 32."""
+    rows = (parameters["subsample"] or 60_000) * parameters["n_models"] * parameters["epochs"]
+    return float(rows / 9000 * (parameters["width"] / 16) ** 1.6)
+
+
+def dp_sgd_seconds(parameters: Mapping[str, Any]) -> float:
+    """Measured on one core: 6,700 images a second with width 16."""
+    rows = {"mnist": 60_000, "digits": 1442}[parameters["dataset"]] * parameters["epochs"]
+    return float(rows / 6700 * (parameters["width"] / 16) ** 1.6)
+
+
+def pate_seconds(parameters: Mapping[str, Any]) -> float:
+    """The student of one row, and a ninth of the teachers, whom the rows of a process share."""
+    teachers = {"mnist": 60_000, "digits": 1442}[parameters["dataset"]] * parameters["epochs"] / 9
+    student = (parameters["answers"] or parameters["queries"]) * parameters["student_epochs"]
+    return float((teachers + student) / 9000 * (parameters["width"] / 16) ** 1.6)
+
+
+def _dataset(scale: str) -> str:
+    if scale not in DATASETS:
+        raise ValueError(f"scale must be one of {', '.join(map(repr, DATASETS))}, got scale={scale!r}")
+    return DATASETS[scale]
+
+
+def _case_2(scale: str) -> dict[str, Any]:
+    dataset = _dataset(scale)
+    common = {"dataset": dataset, "part": "rest", "n_models": 1, "replace": True}
+    return {**common, **NETWORKS[dataset], **_start(dataset)}
+
+
+def _start(dataset: str) -> dict[str, Any]:
+    """The public model that training starts from, and the rate at which it goes on."""
+    rate = NETWORKS[dataset]["learning_rate"]
+    if dataset not in PUBLIC:
+        return {"learning_rate": rate}
+    return {"learning_rate": FINE_TUNING * rate, **PUBLIC[dataset]}
+
+
+def _noises(common: Mapping[str, Any], budgets: list[tuple[float, float, float]]) -> Grid:
+    given = [{**common, "noise_multiplier": sigma, "epsilon": None, "delta": None} for _, _, sigma in budgets]
+    least = [{**common, "noise_multiplier": None, "epsilon": eps, "delta": delta} for eps, delta, _ in budgets]
+    return [row for pair in zip(reversed(given), reversed(least), strict=True) for row in pair]
