@@ -1,36 +1,53 @@
-"""What the benchmarks share: alternating timing, one row for each job, its printing."""
+"""What the benchmarks share: alternating timing, peak memory, one row for each claim, its printing."""
 
 from __future__ import annotations
 
+import argparse
+import ctypes
+import gc
 import statistics
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
+
+import torch
 
 
 @dataclass(frozen=True)
 class Row:
-    """One speed claim: seconds of both sides, their ratio beside the ratio to reach, and how far the results agree.
+    """One claim: what each side takes, their ratio beside the one to reach, and how far the results agree.
 
     ``check`` says in words what was compared and the largest difference found.
     """
 
     job: str
-    ours_seconds: float
-    other_seconds: float
-    other: str
+    ours: float
+    other: float
+    against: str
     bar: float
     check: str
+    unit: str = "s"
 
     @property
     def ratio(self) -> float:
-        return self.other_seconds / self.ours_seconds
+        return self.other / self.ours
+
+    def __str__(self) -> str:
+        verdict = "met" if self.ratio >= self.bar else "MISSED"
+        return (
+            f"{self.job:58} {self.ours:9.4f} {self.unit}   {self.against} {self.other:.4f} {self.unit}   "
+            f"ratio {self.ratio:.2f}   bar {self.bar:g}   {verdict}\n    {self.check}"
+        )
+
+
+Rows = Callable[[bool], Iterable[Row]]  # of the small version, or of the whole
 
 
 def timed(*sides: Callable[[], object], repeats: int, clock: Callable[[], float] = time.thread_time) -> list[float]:
     """Median seconds of each side, taken by turns (A B A B) after one call of each that does not count.
 
-    The clock is the CPU time of this thread: on one thread a shared machine does not disturb it. For a GPU pass
+    The clock is the CPU time of this thread: on one thread a shared machine disturbs it least. For a GPU pass
     ``time.perf_counter`` and sides that end with a synchronisation.
     """
     seconds: list[list[float]] = [[] for _ in sides]
@@ -42,12 +59,26 @@ def timed(*sides: Callable[[], object], repeats: int, clock: Callable[[], float]
     return [statistics.median(times[1:]) for times in seconds]
 
 
-def show(rows: Iterable[Row]) -> None:
-    """Print each row as soon as it is there."""
-    for row in rows:
-        verdict = "met" if row.ratio >= row.bar else "MISSED"
-        print(
-            f"{row.job:52} {row.ours_seconds:9.4f} s   {row.other} {row.other_seconds:.4f} s   "
-            f"ratio {row.ratio:.2f}   bar {row.bar:g}   {verdict}\n    {row.check}",
-            flush=True,
-        )
+def peak_memory(call: Callable[[], object]) -> float:
+    """Most memory that this process holds during a call beyond what it held before, in MiB; Linux with glibc only."""
+    gc.collect()
+    ctypes.CDLL("libc.so.6").malloc_trim(0)  # what was freed before must not hide what the call takes
+    Path("/proc/self/clear_refs").write_text("5")  # the system's own peak starts again from what is held now
+    before = _held("VmRSS")
+    call()
+    return max(0.0, _held("VmHWM") - before)
+
+
+def _held(name: str) -> float:
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(f"{name}:"))
+    return int(line.split()[1]) / 1024
+
+
+def run(description: str | None, rows: Rows) -> None:
+    """Command line of one script: print each row as soon as it is there."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--small", action="store_true", help="fewer models, rows, steps and repeats")
+    small = parser.parse_args().small
+    torch.set_num_threads(1)
+    for row in rows(small):
+        print(row, flush=True)

@@ -4,19 +4,18 @@ Each side is a whole step: gather the batch, clip, add noise, update the weights
 optimizers, in the modes "hooks", "functorch" and "ghost"; the smallest median of the three counts. The batches are the
 same and of fixed size; the check beside it compares the clipped, averaged gradient of one step without noise, float64.
 
-Run as ``python benchmarks/dp_sgd.py [--small]``: CPU time of one thread, sides by turns, medians.
+CPU time of one thread, sides by turns, medians. ``python benchmarks/dp_sgd.py [--small]``.
 """
 
 from __future__ import annotations
 
-import argparse
 import copy
 import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
-from _common import Row, show, timed
+from _common import Row, run, timed
 from opacus.grad_sample import GradSampleModule, GradSampleModuleFastGradientClipping
 from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
 from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
@@ -135,7 +134,7 @@ def linear(small: bool) -> Row:
 
     network = multilayer_perceptron((d,), 10, hidden=(), generator=torch.Generator().manual_seed(0))
     settings = {"batch_size": size, "steps": steps, "repeats": 3 if small else 5, "bar": 2.5}
-    return race(f"DP-SGD, linear {d} x 10, B = {size}", ours, network, torch.tensor(X), torch.tensor(y), **settings)
+    return race(f"5. DP-SGD, linear {d} x 10, B = {size}", ours, network, torch.tensor(X), torch.tensor(y), **settings)
 
 
 def deep(
@@ -177,23 +176,15 @@ def rows(small: bool) -> Iterator[Row]:
     def seeded() -> torch.Generator:
         return torch.Generator().manual_seed(0)
 
+    warnings.filterwarnings("ignore", message="Full backward hook is firing")  # opacus' hooks on the first layer
     yield linear(small)
     network = convolutional_network((1, 28, 28), 10, generator=seeded())
     repeats = 3 if small else 9
-    yield deep("DP-SGD, two convolutions", network, (1, 28, 28), size=256, steps=2, repeats=repeats, bar=1.25)
+    yield deep("5. DP-SGD, two convolutions", network, (1, 28, 28), size=256, steps=2, repeats=repeats, bar=1.25)
     size, repeats = (16, 2) if small else (64, 7)
     network = residual_network(generator=seeded())
-    yield deep("DP-SGD, ResNet-20", network, (3, 32, 32), size=size, steps=1, repeats=repeats, bar=1.2)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--small", action="store_true", help="fewer steps and repeats, ResNet-20 on 16 images")
-    small = parser.parse_args().small
-    torch.set_num_threads(1)
-    warnings.filterwarnings("ignore", message="Full backward hook is firing")  # opacus' hooks on the first layer
-    show(rows(small))
+    yield deep("5. DP-SGD, ResNet-20", network, (3, 32, 32), size=size, steps=1, repeats=repeats, bar=1.2)
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, rows)

@@ -1,20 +1,17 @@
 """Speed of many logistic regressions at once against fitting them one at a time.
 
 Thread time on one thread, both sides in one process and by turns (A B A B), medians; the first call of each is left
-out. Run as ``python benchmarks/logistic.py [--small] [--job 1 ...]``. On MNIST and Adult where the data folder has
-them, else on synthetic data of the same shape, which the rows then say. Prints each ratio beside its bar and always
-exits with 0.
+out. On MNIST and Adult where the data folder has them, else on synthetic data of the same shape, which the rows then
+say. ``python benchmarks/logistic.py [--small]``.
 """
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import torch
-from _common import Row, show, timed
+from _common import Row, run, timed
 from sklearn.linear_model import LogisticRegression
 
 from dpnotes import data
@@ -249,25 +246,11 @@ def votes_on_adult(small: bool) -> Iterator[Row]:
     )
 
 
-JOBS: dict[str, Callable[[bool], Iterator[Row]]] = {
-    "1": subsets_of_mnist,
-    "1b": one_on_mnist,
-    "1c": repeats_on_mnist,
-    "2": teachers_on_adult,
-    "2b": votes_on_adult,
-}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--small", action="store_true", help="fewer models and rows, within two minutes")
-    parser.add_argument("--job", nargs="+", choices=JOBS, default=list(JOBS))
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
+def rows(small: bool) -> Iterator[Row]:
     warnings.simplefilter("ignore")  # deprecations of the other side
-    for job in arguments.job:
-        show(JOBS[job](arguments.small))
+    for job in (subsets_of_mnist, one_on_mnist, repeats_on_mnist, teachers_on_adult, votes_on_adult):
+        yield from job(small)
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, rows)

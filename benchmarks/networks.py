@@ -1,23 +1,22 @@
 """Speed of training an ensemble of networks: the engine that ``engine="auto"`` takes against the other one.
 
 On a CPU thread time on one thread, on a GPU wall time between synchronisations; both engines in one process and by
-turns (A B A B), medians; the first call of each is left out. Run as ``python benchmarks/networks.py [--small]
-[--device cuda]``. Prints each figure beside its bar and always exits with 0.
+turns (A B A B), medians; the first call of each is left out. Runs on the GPU where there is one.
+``python benchmarks/networks.py [--small]``.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from _common import Row, show, timed
+from _common import Row, run, timed
 from torch import nn
 
-from dpnotes.learners import Networks, convolutional_network, device_name, fit_networks
+from dpnotes.learners import Networks, convolutional_network, fit_networks
 from dpnotes.learners import _network_engines as engines
 from dpnotes.learners._architectures import multilayer_perceptron
 
@@ -54,12 +53,13 @@ SMALL = (
 )
 
 
-def rows(jobs: tuple[Job, ...], device: str, repeats: int) -> Iterator[Row]:
+def rows(small: bool) -> Iterator[Row]:
+    device = "cuda" if torch.cuda.is_available() else "cpu"
     draw = np.random.default_rng(1)
     images = draw.random((60_000, *SHAPE), dtype=np.float32)
     labels = draw.integers(10, size=len(images))
     gpu = torch.device(device).type == "cuda"
-    for job in jobs:
+    for job in SMALL if small else JOBS:
         subsets = draw.integers(len(images), size=(job.n_models, ROWS))
         where = torch.device(device)
         chosen = engines.choose_engine(
@@ -88,7 +88,7 @@ def rows(jobs: tuple[Job, ...], device: str, repeats: int) -> Iterator[Row]:
         ours, theirs = timed(
             lambda fit=fit, engine=chosen: fit(engine),
             lambda fit=fit, engine=other: fit(engine),
-            repeats=repeats,
+            repeats=1 if small else 3,
             clock=time.perf_counter if gpu else time.thread_time,
         )
         gap = max(
@@ -96,7 +96,7 @@ def rows(jobs: tuple[Job, ...], device: str, repeats: int) -> Iterator[Row]:
             for name, value in found[chosen].parameters.items()
         )
         yield Row(
-            f"{job.architecture}, M={job.n_models}, B={job.batch_size}: {chosen}",
+            f"6. {job.architecture}, M={job.n_models}, B={job.batch_size}: {chosen}",
             ours,
             theirs,
             other,
@@ -105,16 +105,5 @@ def rows(jobs: tuple[Job, ...], device: str, repeats: int) -> Iterator[Row]:
         )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--small", action="store_true", help="fewer models, and the bars that a test may demand")
-    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    device = "cuda" if options.device == "auto" and torch.cuda.is_available() else options.device.replace("auto", "cpu")
-    print(f"{device_name(device)}, {ROWS} rows of 784 for each model, SGD with momentum")
-    show(rows(SMALL if options.small else JOBS, device, 1 if options.small else 3))
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__, rows)

@@ -2,23 +2,21 @@
 
 Thread time on one thread, sides by turns (A B A B), medians; the first call of each is left out. Real data in the
 splits of Hyland and Tople: Adult (100 features), digits 3 and 5 of MNIST projected to 50, Covertype classes 1 and 2
-(one-hot soil types that occur). Ours is the whole call, orders drawn and data copied; a competitor trains one run in
-full from orders drawn before, and its time is multiplied by the number of runs. Competitors: ``torch.nn.Module`` with
+(one-hot soil types that occur). Ours is the whole call, data copied; a competitor trains one run in full, and its time
+is multiplied by the number of runs. Both sides draw their orders within the time. Competitors: ``torch.nn.Module`` with
 autograd and ``torch.optim.SGD``; PyTorch operations by hand. Compiled loops (numba) are no dependency of this project
-and are left out. Run as ``python benchmarks/sgd.py [--small]``; prints ratios beside their bars, always exits
-with 0.
+and are left out. ``python benchmarks/sgd.py [--small]``.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
-from _common import Row, show, timed
+from _common import Row, run, timed
 from torch import nn
 
 from dpnotes.data import load
@@ -73,7 +71,7 @@ def tasks() -> Iterator[Task]:
 
 
 def by_hand(
-    task: Task, record: int | None, dtype: torch.dtype, batches: list[torch.Tensor], start: np.ndarray
+    task: Task, record: int | None, dtype: torch.dtype, seed: int, start: np.ndarray
 ) -> Callable[[], np.ndarray]:
     X, y = task.tensors(record, dtype)
     X = torch.cat([X, torch.ones(len(X), 1, dtype=dtype)], dim=1)
@@ -82,7 +80,7 @@ def by_hand(
         w = torch.tensor(start, dtype=dtype)
         rate = task.learning_rate / task.batch_size
         with torch.inference_mode():
-            for rows in batches:
+            for rows in task.batches(seed):
                 x = X.index_select(0, rows)
                 w.addmv_(x.T, torch.mv(x, w).sigmoid_().sub_(y.index_select(0, rows)), alpha=-rate)
         return w.numpy()
@@ -91,7 +89,7 @@ def by_hand(
 
 
 def by_module(
-    task: Task, record: int | None, dtype: torch.dtype, batches: list[torch.Tensor], layers: list[np.ndarray]
+    task: Task, record: int | None, dtype: torch.dtype, seed: int, layers: list[np.ndarray]
 ) -> Callable[[], np.ndarray]:
     X, y = task.tensors(record, dtype)
     softmax = len(layers) == 2
@@ -105,7 +103,7 @@ def by_module(
                 unit.bias.copy_(torch.tensor(layer[:, -1]))
         module = nn.Sequential(linear[0], nn.ReLU(), linear[1]) if softmax else linear[0]
         optimizer = torch.optim.SGD(module.parameters(), lr=task.learning_rate)
-        for rows in batches:
+        for rows in task.batches(seed):
             optimizer.zero_grad()
             criterion(module(X[rows]), codes[rows]).backward()
             optimizer.step()
@@ -125,10 +123,10 @@ def distinct_seeds(task: Task, dtype: str, *, n_runs: int, repeats: int, bar: fl
     ours()
     runs = found["ours"]
     start = runs.architecture.initial("glorot", int(runs.init_seeds[0]), scale=1.0)
-    hand = by_hand(task, None, getattr(torch, dtype), task.batches(int(runs.order_seeds[0])), start)
+    hand = by_hand(task, None, getattr(torch, dtype), int(runs.order_seeds[0]), start)
     fast, slow = timed(ours, hand, repeats=repeats)
     yield Row(
-        f"4a {task.name} {dtype}, {n_runs} seeds, {task.steps} steps",
+        f"4a. {task.name} {dtype}, {n_runs} seeds, {task.steps} steps",
         fast,
         slow * n_runs,
         "torch by hand",
@@ -156,17 +154,17 @@ def shared_seeds(
     runs = found["ours"]
     column = 1 + int(np.argmax(runs.distances[0]))
     start = runs.architecture.initial("glorot", int(runs.init_seeds[0]), scale=1.0)
-    batches, kind = task.batches(int(runs.order_seeds[0])), getattr(torch, dtype)
+    seed, kind = int(runs.order_seeds[0]), getattr(torch, dtype)
     record = int(records[column - 1])
-    module = by_module(task, record, kind, batches, runs.architecture.layers(start))
+    module = by_module(task, record, kind, seed, runs.architecture.layers(start))
     sides = {"nn.Module and SGD": module}
     if not hidden:
-        sides["torch by hand"] = by_hand(task, record, kind, batches, start)
+        sides["torch by hand"] = by_hand(task, record, kind, seed, start)
     fast, *slow = timed(ours, *sides.values(), repeats=repeats)
     models = n_runs * (task.neighbours + 1)
     for (name, side), seconds in zip(sides.items(), slow, strict=True):
         yield Row(
-            f"4{'c' if hidden else 'b'} {task.name}{f' 100-{hidden}-2' if hidden else ''} {dtype}, {n_runs} seeds x "
+            f"4{'c' if hidden else 'b'}. {task.name}{f' 100-{hidden}-2' if hidden else ''} {dtype}, {n_runs} seeds x "
             f"{task.neighbours + 1}, {task.steps} steps".replace("100-16", "50-16"),
             fast,
             seconds * models,
@@ -195,12 +193,5 @@ def rows(small: bool) -> Iterator[Row]:
                 yield from shared_seeds(part, dtype, n_runs=8, repeats=repeats, hidden=task.hidden, bars=bars)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--small", action="store_true", help="a tenth of the steps, one repeat")
-    torch.set_num_threads(1)
-    show(rows(parser.parse_args().small))
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__, rows)

@@ -184,7 +184,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[shares.argmax(axis=1)])
 
     def as_images(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Rows [n, d] in the shape that the network takes, [n, *image_shape]."""
+        """Rows [n, d] in the shape that the network takes, ``[n, *image_shape]``."""
         return _as_images(X, self.image_shape)
 
     def untrained(self, image_shape: tuple[int, ...], n_classes: int, generator: torch.Generator) -> nn.Module:

@@ -59,7 +59,7 @@ def fit_dp_sgd_linear(
 ) -> LogisticModels:
     """Fit softmax regressions by DP-SGD from zero weights, all on the same rows.
 
-    In each step the gradient g of every example of the batch is scaled by exactly min(1, ``clipping_norm`` / |g|), the
+    In each step the gradient g of every example of the batch is scaled by exactly ``min(1, clipping_norm / |g|)``, the
     sum gets independent normal noise of standard deviation ``noise_multiplier * clipping_norm`` on each coordinate, and
     is divided by the *expected* batch size. An empty batch is a step of noise alone. The penalty, the momentum and the
     average of iterates see the data through the noisy sums only.

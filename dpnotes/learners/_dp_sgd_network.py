@@ -58,7 +58,7 @@ def fit_dp_sgd_network(
     """Fit networks by DP-SGD on the cross-entropy.
 
     In each step the gradient g of every example of the batch, over all trained parameters together, is scaled by
-    exactly min(1, ``clipping_norm`` / |g|); the sum gets independent normal noise of standard deviation
+    exactly ``min(1, clipping_norm / |g|)``; the sum gets independent normal noise of standard deviation
     ``noise_multiplier * clipping_norm`` on each coordinate and is divided by the *expected* batch size; the optimizer
     takes it for the gradient. An empty batch is a step of noise alone. Parameters that do not require a gradient stay
     as they are and have no part in the norm.

@@ -108,7 +108,7 @@ def fit_sgd(
         included, normal with standard deviation ``initial_scale``.
     initial_scale : float, > 0
     l2 : float, >= 0
-        Penalty l2/2 |w|^2 on all parameters, intercepts included.
+        Penalty ``l2/2 |w|^2`` on all parameters, intercepts included.
     checkpoints : sequence of int in 0..steps, increasing
         Numbers of steps done after which the weights are recorded.
     dtype : float32 or float64, optional

@@ -73,7 +73,7 @@ class InferenceBudget:
 
     @property
     def left(self) -> int:
-        """Answers that can still be released: 0 for a copy that was not resumed."""
+        """Answers that can still be released; 0 for a copy that was not resumed."""
         return self.answers - self._released if self._process == os.getpid() else 0
 
     def spend(self, count: int) -> None:

@@ -207,7 +207,7 @@ class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def per_instance_profile_(self) -> accounting.PrivacyProfile:
-        """Data-dependent guarantee of the same release, for these private votes: *per-instance*, not to be published.
+        """Data-dependent guarantee of the same release for these private votes; *per-instance*, not to be published.
 
         The aggregators with Gaussian noise have one; of ``"confident"`` without any answer it is ``profile_``.
         """

@@ -1,0 +1,84 @@
+"""Peak memory of the learners beside the data and what they give back, against the budget of their chunks.
+
+A learner holds one chunk of models (``dpnotes.learners._chunks``: 4 MiB for a thread on a CPU) and the temporaries of a
+step, which take a few times as much. The bar: four chunks. ``python benchmarks/memory.py [--small]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from _common import Row, peak_memory, run
+from logistic import adult, mnist
+
+from dpnotes.learners import LogisticModels, fit_sgd_neighbours
+from dpnotes.learners._chunks import CPU_BUDGET
+from dpnotes.learners._logistic_binary import fit_binary_logistic
+from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
+
+MIB = 2**20
+BUDGET = 4 * CPU_BUDGET / MIB
+
+
+def row(job: str, call: Callable[[], object], given: Callable[[], int]) -> Row:
+    """Peak of a call after a first one, which imports what it needs; without the ``given()`` bytes of its result."""
+    call()
+    result = given() / MIB
+    held = max(peak_memory(call) - result, 0.1)
+    return Row(job, held, BUDGET, "four chunks", 1, f"beside {result:.1f} MiB that it gives back", "MiB")
+
+
+def rows(small: bool) -> Iterator[Row]:
+    found: dict[str, np.ndarray] = {}
+    _, X, y, queries = adult()
+    rng = np.random.default_rng(0)
+    teachers, asked = (2500, 16_000) if small else (25_000, 16_000)
+    many = LogisticModels(
+        rng.normal(size=(teachers, X.shape[1])),
+        rng.normal(size=teachers),
+        np.zeros(teachers),
+        np.zeros(teachers, np.int64),
+        np.ones(teachers, bool),
+    )
+    wide = queries[:asked].astype(np.float64)
+    asked = len(wide)
+
+    def counts() -> None:
+        found["result"] = many.vote_counts(wide, device="cpu")
+
+    def size() -> int:
+        return found["result"].nbytes
+
+    yield row(f"2b. vote counts of {teachers:,} models on {asked:,} queries", counts, size)
+
+    subsets = rng.permutation(32_500)[: 500 * 65].reshape(500, 65)
+
+    def binary() -> None:
+        found["result"] = fit_binary_logistic(X, y, subsets, l2=1 / 65, device="cpu").weights
+
+    yield row("2. 500 binary regressions 65 x 108, float64", binary, size)
+
+    _, images, digits, _ = mnist()
+    shards = rng.permutation(len(images))[: 64 * 234].reshape(64, 234)
+
+    def multinomial() -> None:
+        fitted = fit_multinomial_logistic(images, digits, shards, n_classes=10, l2=1e-2, dtype=np.float32, device="cpu")
+        found["result"] = fitted.weights
+
+    yield row("1. 64 regressions 234 x 784 x 10, float32", multinomial, size)
+
+    binary_X, binary_y = X / np.linalg.norm(X, axis=1, keepdims=True), (y > 0).astype(np.int64)
+
+    def neighbours() -> None:
+        runs = fit_sgd_neighbours(
+            binary_X, binary_y, neighbours=np.arange(1, 101), replacement=0, n_runs=8, batch_size=32, steps=200,
+            learning_rate=0.5, device="cpu",
+        )  # fmt: skip
+        found["result"] = runs.weights
+
+    yield row("4b. SGD, 8 seeds x 101 on Adult, float64", neighbours, size)
+
+
+if __name__ == "__main__":
+    run(__doc__, rows)
