@@ -13,20 +13,24 @@ if TYPE_CHECKING:
     from dpnotes.accounting import PrivacyProfile as PrivacyProfile
     from dpnotes.methods import DPSGD as DPSGD
     from dpnotes.methods import PATE as PATE
+    from dpnotes.methods import AugmentedSGD as AugmentedSGD
     from dpnotes.methods import Bagging as Bagging
     from dpnotes.methods import BudgetExhausted as BudgetExhausted
     from dpnotes.methods import DPBag as DPBag
     from dpnotes.methods import FilteredVote as FilteredVote
+    from dpnotes.methods import NoisySGD as NoisySGD
 
 __version__ = "0.1.0"
-_METHODS = ("DPSGD", "PATE", "Bagging", "BudgetExhausted", "DPBag", "FilteredVote")
+_METHODS = ("DPSGD", "PATE", "AugmentedSGD", "Bagging", "BudgetExhausted", "DPBag", "FilteredVote", "NoisySGD")
 __all__ = [
     "DPSGD",
     "PATE",
+    "AugmentedSGD",
     "Bagging",
     "BudgetExhausted",
     "DPBag",
     "FilteredVote",
+    "NoisySGD",
     "PrivacyProfile",
     "__version__",
 ]

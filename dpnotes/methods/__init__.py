@@ -1,19 +1,26 @@
 """Methods as scikit-learn estimators: a learner, a mechanism and the privacy profile of what is released."""
 
+from dpnotes.methods._augmented_sgd import AugmentedSGD
 from dpnotes.methods._bagging import Bagging
 from dpnotes.methods._budget import BudgetExhausted, InferenceBudget
 from dpnotes.methods._dp_sgd import DPSGD
 from dpnotes.methods._dpbag import DPBag
 from dpnotes.methods._filtered_vote import FilteredVote, VoteLedger
+from dpnotes.methods._intrinsic_noise import IntrinsicNoise, estimate_intrinsic_noise
+from dpnotes.methods._noisy_sgd import NoisySGD
 from dpnotes.methods._pate import PATE
 
 __all__ = [
     "DPSGD",
     "PATE",
+    "AugmentedSGD",
     "Bagging",
     "BudgetExhausted",
     "DPBag",
     "FilteredVote",
     "InferenceBudget",
+    "IntrinsicNoise",
+    "NoisySGD",
     "VoteLedger",
+    "estimate_intrinsic_noise",
 ]

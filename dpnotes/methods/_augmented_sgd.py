@@ -1,0 +1,207 @@
+"""Output perturbation of SGD, with or without counting on the noise that SGD has of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dpnotes import accounting
+from dpnotes.accounting import PrivacyProfile, _checks
+from dpnotes.learners import fit_sgd
+from dpnotes.mechanisms import gaussian_noise
+from dpnotes.methods._answers import secret_seed, stream
+from dpnotes.methods._sgd_release import BinaryRelease, logistic_loss
+
+SENSITIVITIES = ("proved", "published")
+FRACTION = "a record may be visited ceil(passes) times, which the sensitivity with a fraction of a pass does not cover"
+OBSERVED = "no two neighbouring data sets end farther apart than the given sensitivity, which is below the proved bound"
+
+
+class AugmentedSGD(BinaryRelease):
+    """Logistic regression by plain SGD, its last weights released with Gaussian noise.
+
+    With ``intrinsic_sigma=0`` this is output perturbation: the noise alone gives the guarantee, whatever the seed. With
+    a positive one that much noise is taken to be in the weights already, and less is added; the guarantee is then of
+    status "assumption", and false in the worst case (see the chapter on intrinsic privacy).
+
+    Each pass goes through the records in a fresh order; a last batch of fewer than ``batch_size`` records is left out,
+    without which the sensitivity would not hold. Only the noisy weights are kept.
+
+    Parameters
+    ----------
+    epsilon : float, > 0
+    delta : float, in (0, 1)
+    batch_size : int, in 1..n
+    steps : int, >= 1
+        Batches in all.
+    learning_rate : float, > 0
+        At most 2 / smoothness, which is 8 / (norm^2 + 1), unless ``require_bound=False``.
+    sensitivity : {"proved", "published"} or float > 0
+        ``"proved"``: 2 L learning_rate / batch_size for each visit of a record, of which there are as many as passes
+        begun. ``"published"``: a broken-off pass counts as a fraction. A number is taken at its word, such as a maximum
+        over sampled pairs of data sets; below the proved bound the guarantee is of status "assumption".
+    intrinsic_sigma : float, >= 0
+        Standard deviation of a weight over seeds that the calibration counts on
+        (:func:`dpnotes.methods.estimate_intrinsic_noise`, from public data).
+    analysis : {"tight", "published"}
+        ``"published"``: the classical formula of the Gaussian mechanism, refused where it is not sufficient.
+    require_bound : bool
+        False: a learning rate beyond 2 / smoothness is taken, and ``profile_`` guarantees nothing.
+    norm : float, > 0
+        Public bound on the Euclidean norm of each row of X; longer rows are refused, not shortened.
+    classes : sequence of two labels, optional
+        When they are not public knowledge: by default they are read off y, and the guarantee is about all of the
+        fitted estimator except ``classes_``.
+    device : {"auto", "cpu", "cuda", ...}
+    random_state : int, RandomState instance or None
+        Orders, initial weights and noise. The guarantee needs it secret: keep None, or a seed that nobody else knows,
+        outside of experiments.
+
+    Attributes
+    ----------
+    profile_ : dpnotes.accounting.PrivacyProfile
+        Replace-one guarantee of releasing the weights.
+    sensitivity_, noise_sigma_ : float
+        In the units of the weights; ``noise_sigma_`` is what was added.
+    coef_ : ndarray of float64, shape [1, d]
+    intercept_ : ndarray of float64, shape [1]
+    classes_ : ndarray, shape [2]
+    n_features_in_ : int
+
+    Source
+    ------
+    Wu et al. (2017), Algorithm 1 (output perturbation); Hyland and Tople (2019), Algorithm 2.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
+    >>> model = AugmentedSGD(2.0, 1e-3, batch_size=50, steps=33, learning_rate=1.0, random_state=0).fit(X, y)
+    >>> model.profile_.status, round(model.profile_.epsilon(1e-3), 6), round(model.sensitivity_, 4)
+    ('proved', 2.0, 0.1697)
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float,
+        *,
+        batch_size: int,
+        steps: int,
+        learning_rate: float,
+        sensitivity: str | float = "proved",
+        intrinsic_sigma: float = 0.0,
+        analysis: str = "tight",
+        require_bound: bool = True,
+        norm: float = 1.0,
+        classes: Sequence[Any] | None = None,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.batch_size = batch_size
+        self.steps = steps
+        self.learning_rate = learning_rate
+        self.sensitivity = sensitivity
+        self.intrinsic_sigma = intrinsic_sigma
+        self.analysis = analysis
+        self.require_bound = require_bound
+        self.norm = norm
+        self.classes = classes
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> AugmentedSGD:
+        """Calibrate, train, add noise.
+
+        Parameters
+        ----------
+        X : array_like of float, shape [n, d], rows of norm at most ``norm``
+        y : array_like, shape [n], of two classes
+
+        Returns
+        -------
+        AugmentedSGD
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If a row of X is too long, there are not two classes, the batch is larger than the data, the learning rate
+            is beyond 2 / smoothness, or a parameter is outside its range.
+        """
+        X, codes, classes = self._records(X, y)
+        if _checks.at_least_one("batch_size", self.batch_size) > len(X):
+            raise ValueError(f"batch_size must be <= n={len(X)} records, got batch_size={self.batch_size}")
+        proved, distance = self._distances(len(X))
+        noise = accounting.augmenting_sigma(
+            _checks.real("epsilon", self.epsilon, low=0.0, open_low=True),
+            self.delta,
+            sensitivity=distance,
+            intrinsic_sigma=self.intrinsic_sigma,
+            analysis=self.analysis,
+        )
+        seed = secret_seed(self.random_state)
+        weights = fit_sgd(
+            X,
+            codes,
+            n_runs=1,
+            random_state=seed,
+            steps=self.steps,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            last_batch="drop",
+            dtype=np.float64,
+            device=self.device,
+        ).weights[0]
+        if noise > 0:
+            weights = weights + gaussian_noise(weights.shape, sigma=noise, seed=stream(seed, 1))
+        self._release(weights, classes)
+        self.sensitivity_, self.noise_sigma_ = distance, noise
+        self.profile_ = self._guarantee(proved, distance, noise)
+        return self
+
+    def _distances(self, n: int) -> tuple[float, float]:
+        """Proved bound on the sensitivity (infinite where there is none), and the one to calibrate with."""
+        steps, loss = _checks.at_least_one("steps", self.steps), logistic_loss(self.norm)
+        rate = _checks.real("learning_rate", self.learning_rate, low=0.0, open_low=True)
+        holds = rate <= 2 / loss.smoothness
+        if not (holds or self.require_bound):
+            loss = loss._replace(smoothness=1 / rate)  # the formula is evaluated where nothing proves it
+
+        def bound(passes: float, analysis: str) -> float:
+            return accounting.sgd_sensitivity(
+                **loss._asdict(), learning_rate=rate, batch_size=self.batch_size, epochs=passes, analysis=analysis
+            )
+
+        proved = bound(steps / (n // self.batch_size), "tight")  # the last pass may be broken off: ceil
+        if isinstance(self.sensitivity, str):
+            kind = _checks.one_of("sensitivity", self.sensitivity, SENSITIVITIES)
+            used = proved if kind == "proved" else bound(steps * self.batch_size / n, "published")
+        else:
+            used = _checks.real("sensitivity", self.sensitivity, low=0.0, open_low=True)
+        return (proved if holds else math.inf), used
+
+    def _guarantee(self, proved: float, distance: float, noise: float) -> PrivacyProfile:
+        """What the released weights guarantee, and on what condition."""
+        if proved == math.inf:
+            nothing = accounting.approximate(0.0, 1.0, adjacency="replace-one")
+            nothing.remark = "no guarantee: beyond a learning rate of 2 / smoothness no sensitivity is proved"
+            return nothing
+        if self.intrinsic_sigma > 0:
+            profile = accounting.intrinsic_sgd(sigma=math.hypot(noise, self.intrinsic_sigma), sensitivity=distance)
+            if distance < proved and self.sensitivity != "published":  # the fraction does bound the means' distance
+                profile.assumption = f"{profile.assumption}; and {OBSERVED}"
+            return profile
+        profile = accounting.gaussian(sigma=noise, sensitivity=distance, adjacency="replace-one")
+        profile.source = "Wu et al. (2017); Balle and Wang (2018), Theorem 8"
+        if distance < proved:
+            published = self.sensitivity == "published"
+            profile.status = "refuted" if published else "assumption"
+            profile.assumption, profile.remark = ("", FRACTION) if published else (OBSERVED, "")
+        return profile

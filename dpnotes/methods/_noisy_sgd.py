@@ -1,0 +1,177 @@
+"""Noisy projected gradient descent of which only the last iterate is released."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from dpnotes import accounting
+from dpnotes.accounting import _checks
+from dpnotes.mechanisms import gaussian_noise
+from dpnotes.methods._answers import secret_seed, stream
+from dpnotes.methods._sgd_release import BinaryRelease, logistic_loss
+
+
+class NoisySGD(BinaryRelease):
+    """Logistic regression by full-batch gradient descent with noise in every step; only the last weights are released.
+
+    The sound counterpart of counting on SGD's own noise: since earlier weights stay secret, the privacy that they cost
+    is forgotten as steps contract (``l2 > 0``) or the weights are kept in a ball (``radius``), and the guarantee stops
+    growing with the number of steps. Nothing is assumed of the data but the norm of the rows.
+
+    Parameters
+    ----------
+    epsilon : float, > 0
+    delta : float, in (0, 1)
+    steps : int, >= 1
+    learning_rate : float, > 0
+        At most 2 / (smoothness + l2), where the smoothness is (norm^2 + 1) / 4.
+    l2 : float, >= 0
+        Penalty l2/2 |w|^2 on all weights, the intercept included.
+    radius : float, > 0
+        The weights are projected on the ball of that radius after every step; infinite: they are not.
+    norm, classes, random_state
+        As :class:`dpnotes.methods.AugmentedSGD`.
+
+    Attributes
+    ----------
+    profile_ : dpnotes.accounting.PrivacyProfile
+        Replace-one guarantee of releasing the last weights.
+    noise_sigma_ : float
+        Standard deviation of the noise on each weight in each step, in the units of the weights.
+    coef_, intercept_, classes_, n_features_in_
+        As :class:`dpnotes.methods.AugmentedSGD`.
+
+    Source
+    ------
+    Bok, Su and Altschuler (2024); the number of records and all parameters are public.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
+    >>> model = NoisySGD(2.0, 1e-3, steps=100, learning_rate=2.0, radius=5.0, random_state=0).fit(X, y)
+    >>> model.profile_.status, round(model.profile_.epsilon(1e-3), 6), round(model.noise_sigma_, 4)
+    ('proved', 2.0, 0.1437)
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float,
+        *,
+        steps: int,
+        learning_rate: float,
+        l2: float = 0.0,
+        radius: float = math.inf,
+        norm: float = 1.0,
+        classes: Sequence[Any] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.steps = steps
+        self.learning_rate = learning_rate
+        self.l2 = l2
+        self.radius = radius
+        self.norm = norm
+        self.classes = classes
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> NoisySGD:
+        """Calibrate and descend.
+
+        Parameters
+        ----------
+        X : array_like of float, shape [n, d], rows of norm at most ``norm``
+        y : array_like, shape [n], of two classes
+
+        Returns
+        -------
+        NoisySGD
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If a row of X is too long, there are not two classes, the learning rate is beyond 2 / (smoothness + l2), or
+            a parameter is outside its range.
+        """
+        X, codes, classes = self._records(X, y)
+        setting = self._setting(len(X))
+        sigma = descent_sigma(self.epsilon, self.delta, **setting)
+        seed = secret_seed(self.random_state)
+        weights = noisy_descents(
+            X,
+            codes,
+            n_runs=1,
+            steps=self.steps,
+            learning_rate=self.learning_rate,
+            l2=self.l2,
+            radius=self.radius,
+            sigma=sigma,
+            generator=stream(seed, 0),
+        )
+        self._release(weights[0], classes)
+        self.noise_sigma_ = sigma
+        self.profile_ = accounting.last_iterate(sigma=sigma, adjacency="replace-one", **setting)
+        return self
+
+    def _setting(self, n: int) -> dict[str, Any]:
+        """What the bounds on the last iterate ask for."""
+        loss, l2 = logistic_loss(self.norm), _checks.real("l2", self.l2, low=0.0)
+        rate = _checks.real("learning_rate", self.learning_rate, low=0.0, open_low=True)
+        limit = 2 / (loss.smoothness + l2)
+        if rate > limit:
+            raise ValueError(
+                f"learning_rate must be <= 2 / (smoothness + l2) = {limit:g}, got learning_rate={rate!r}; "
+                "beyond, a step can push the weights apart"
+            )
+        contraction = accounting.step_contraction(learning_rate=rate, smoothness=loss.smoothness + l2, convexity=l2)
+        radius = self.radius
+        if radius != math.inf:
+            radius = _checks.real("radius", radius, low=0.0, open_low=True)
+        return {
+            "shift": 2 * rate * loss.lipschitz / n,
+            "steps": _checks.at_least_one("steps", self.steps),
+            "contraction": min(contraction, 1.0),  # 1 up to rounding at the largest rate
+            "diameter": 2 * radius,
+        }
+
+
+def descent_sigma(epsilon: float, delta: float, **setting: Any) -> float:
+    """Noise in each step for (epsilon, delta)-DP of the last iterate; every bound on mu is inverse to it."""
+    epsilon = _checks.real("epsilon", epsilon, low=0.0, open_low=True)
+    once = accounting.last_iterate_mu(sigma=1.0, **setting)
+    return once * float(accounting.gaussian_sigma(epsilon, delta))
+
+
+def noisy_descents(
+    X: NDArray[np.floating],
+    codes: NDArray[np.int64],
+    *,
+    n_runs: int,
+    steps: int,
+    learning_rate: float,
+    l2: float,
+    radius: float,
+    sigma: float,
+    generator: np.random.Generator,
+) -> NDArray[np.float64]:
+    """Last weights [n_runs, d + 1], intercept last, of noisy projected descent from zero; X [n, d], codes [n]."""
+    rows = np.hstack([X, np.ones((len(X), 1))], dtype=np.float64)  # [n, d + 1]
+    weights = np.zeros((n_runs, rows.shape[1]))
+    for _ in range(steps):
+        error = expit(rows @ weights.T) - codes[:, None]  # [n, n_runs]
+        gradient = error.T @ rows / len(rows) + l2 * weights
+        weights = weights - learning_rate * gradient + gaussian_noise(weights.shape, sigma=sigma, seed=generator)
+        if radius != math.inf:
+            length = np.linalg.norm(weights, axis=1, keepdims=True)
+            weights *= np.minimum(1, radius / np.maximum(length, np.finfo(float).tiny))
+    return weights

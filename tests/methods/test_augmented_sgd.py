@@ -1,0 +1,224 @@
+"""AugmentedSGD: scikit-learn's checks, what is released and with which noise, what guarantees rest on, bad input."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import dpnotes
+from dpnotes.accounting import audit_epsilon, augmenting_sigma, gaussian_sigma, sgd_sensitivity
+from dpnotes.learners import fit_sgd, fit_sgd_neighbours
+from dpnotes.methods import AugmentedSGD, estimate_intrinsic_noise
+
+SETTING = {"batch_size": 48, "steps": 23, "learning_rate": 1.0, "device": "cpu"}  # 569 records: 11 steps a pass
+PUBLIC = {"batch_size": 5, "norm": 1e4, "learning_rate": 0.1, "require_bound": False, "steps": 500, "random_state": 0}
+
+
+@parametrize_with_checks([AugmentedSGD(1e12, 0.1, **PUBLIC), AugmentedSGD(1e12, 0.1, intrinsic_sigma=1e-6, **PUBLIC)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
+    return X / np.linalg.norm(X, axis=1, keepdims=True), y
+
+
+def test_noise_vanishes_at_large_epsilon(cancer):
+    """Another road: a plain loop over the batches of the learner's own order."""
+    X, y = cancer
+    model = AugmentedSGD(1e9, 0.1, random_state=3, **SETTING).fit(X, y)
+    words = np.random.RandomState(3).randint(2**32, size=4, dtype=np.uint32)
+    seed = int.from_bytes(words.tobytes(), "little")
+    start = fit_sgd(X, y, n_runs=1, random_state=seed, checkpoints=[0], last_batch="drop", **SETTING)
+    w, rows = start.trajectory[0, 0].copy(), np.hstack([X, np.ones((len(X), 1))])
+    stream = np.random.default_rng(np.random.SeedSequence(int(start.order_seeds[0]), spawn_key=(0,)))
+    batches = [b for _ in range(3) for b in stream.permutation(569)[: 11 * 48].reshape(11, 48)]
+    for batch in batches[:23]:
+        w -= ((1 / (1 + np.exp(-rows[batch] @ w)) - y[batch]) @ rows[batch]) / 48
+    np.testing.assert_allclose(np.append(model.coef_, model.intercept_), w, atol=6 * model.noise_sigma_)
+    assert model.noise_sigma_ < 1e-5
+
+
+def test_noise_has_the_stated_law(cancer):
+    """Normal by Kolmogorov-Smirnov, and of the stated scale by its square, at 1e-3; a scale 5% off must be noticed."""
+    X, y = cancer
+    models = [AugmentedSGD(1.0, 1e-3, random_state=s, **SETTING).fit(X, y) for s in range(250)]
+    quiet = [clone(model).set_params(epsilon=1e9).fit(X, y) for model in models]  # the same seed, next to no noise
+    ends, starts = (np.array([np.append(m.coef_, m.intercept_) for m in each]) for each in (models, quiet))
+    drawn = ((ends - starts) / models[0].noise_sigma_).ravel()
+    assert stats.kstest(drawn, stats.norm().cdf).pvalue > 1e-3
+
+    def off(scale):  # in standard errors
+        return abs((np.mean((drawn / scale) ** 2) - 1) / np.sqrt(2 / len(drawn)))
+
+    assert off(1.0) < 3.29 < off(1.05)
+
+
+def test_noise_is_that_of_the_proved_sensitivity(cancer):
+    X, y = cancer
+    model = AugmentedSGD(1.0, 1e-3, random_state=0, **SETTING).fit(X, y)
+    assert model.sensitivity_ == pytest.approx(2 * math.sqrt(2) * 3 / 48)  # 23 steps begin a third pass
+    assert model.noise_sigma_ == pytest.approx(gaussian_sigma(1.0, 1e-3, sensitivity=model.sensitivity_))
+    assert (model.profile_.status, model.profile_.adjacency) == ("proved", "replace-one")
+    assert model.profile_.delta(1.0) == pytest.approx(1e-3)
+
+
+def test_what_rests_on_what(cancer):
+    """Each guarantee says what it assumes; counting on the noise of SGD removes as much from what is added."""
+    X, y = cancer
+    fit = {"random_state": 0, **SETTING}
+    proved = AugmentedSGD(1.0, 1e-3, **fit).fit(X, y)
+    counted = AugmentedSGD(1.0, 1e-3, intrinsic_sigma=0.1, **fit).fit(X, y)
+    assert math.hypot(counted.noise_sigma_, 0.1) == pytest.approx(proved.noise_sigma_)
+    assert counted.profile_.status == "assumption"
+    assert counted.profile_.delta(1.0) == pytest.approx(1e-3)
+
+    fraction = AugmentedSGD(1.0, 1e-3, sensitivity="published", **fit).fit(X, y)
+    assert fraction.sensitivity_ == pytest.approx(2 * math.sqrt(2) * 23 * 48 / 569 / 48)
+    assert fraction.profile_.status == "refuted"
+    whole = AugmentedSGD(1.0, 1e-3, sensitivity="published", **{**fit, "batch_size": 569, "steps": 2}).fit(X, y)
+    assert whole.profile_.status == "proved"  # whole passes: the two sensitivities are the same
+
+    observed = AugmentedSGD(1.0, 1e-3, sensitivity=0.02, intrinsic_sigma=0.1, **fit).fit(X, y)
+    assert "no two neighbouring data sets end farther apart" in observed.profile_.assumption
+    assert observed.noise_sigma_ == 0  # 0.1 is more than is asked for
+    assert AugmentedSGD(1.0, 1e-3, sensitivity=0.02, **fit).fit(X, y).profile_.status == "assumption"
+    assert AugmentedSGD(1.0, 1e-3, sensitivity=0.5, **fit).fit(X, y).profile_.status == "proved"
+
+    classical = AugmentedSGD(1.0, 1e-3, analysis="published", **fit).fit(X, y)
+    assert classical.noise_sigma_ == augmenting_sigma(1.0, 1e-3, sensitivity=proved.sensitivity_, analysis="published")
+
+
+def test_sensitivity_holds_and_is_nearly_attained():
+    """The worst case: a record and almost its mirror image, whose gradients point the same way, under one seed."""
+    far, n = 1e-3, 60
+    X = np.tile([[math.sqrt(1 - far**2), 0.0]], (n, 1))
+    X[n // 2 :] *= -1  # their gradients cancel, so that the weights stay where they start
+    y = np.zeros(n, dtype=np.int64)
+    X[0] = [0.0, 1.0]
+    setting = {"batch_size": 6, "steps": 13, "learning_rate": 0.01, "last_batch": "drop", "device": "cpu"}
+    steep = np.array([0.0, 0.0, 400.0])  # every record of class 0 is far on the wrong side
+    runs = fit_sgd_neighbours(
+        X, y, neighbours=[0], replacement=(np.array([0.0, -1.0]), 0), n_runs=200, initial=steep, **setting
+    )
+    bound = sgd_sensitivity(lipschitz=2**0.5, smoothness=0.5, learning_rate=0.01, batch_size=6, epochs=1.3)
+    assert runs.visits.max() == 2
+    # the loss is linear out here, and the two gradients differ by 2 of at most 2 sqrt(2) each visit
+    assert 0.7 * bound < runs.distances.max() <= bound * (1 + 1e-9)
+    short = sgd_sensitivity(
+        lipschitz=2**0.5, smoothness=0.5, learning_rate=0.01, batch_size=6, epochs=1.3, analysis="published"
+    )
+    assert runs.distances.max() > short  # the fraction of a pass does not cover it
+
+
+def test_an_attack_stays_below_epsilon_and_above_it_once_noise_is_halved():
+    """Neighbours as far apart as the bound allows, fixed seed of SGD: likelihood-ratio test at 99% confidence."""
+    epsilon, delta, trials = 2.0, 1e-3, 20_000
+    sigma = augmenting_sigma(epsilon, delta, sensitivity=1.0)
+    generator = np.random.default_rng(0)
+
+    def bound(noise, at):
+        draws = generator.normal([[1.0], [0.0]], noise, (2, trials))
+        hits = (draws > at).sum(axis=1)
+        return audit_epsilon(
+            true_positives=int(hits[0]), positives=trials, false_positives=int(hits[1]), negatives=trials,
+            delta=delta, confidence=0.99,
+        )  # fmt: skip
+
+    assert bound(sigma, 2.0) <= epsilon
+    assert bound(sigma / 2, 1.8) > epsilon
+
+
+def test_beyond_the_bound_there_is_no_guarantee(cancer):
+    X, y = cancer
+    fast = {**SETTING, "learning_rate": 4.5}
+    with pytest.raises(ValueError, match=r"learning_rate must be <= 2 / smoothness = 4, got learning_rate=4.5"):
+        AugmentedSGD(1.0, 1e-3, **fast).fit(X, y)
+    model = AugmentedSGD(1.0, 1e-3, require_bound=False, random_state=0, **fast).fit(X, y)
+    assert model.profile_.delta(np.array([0.0, 1.0, 100.0])).tolist() == [1, 1, 1]
+    assert "no guarantee" in model.profile_.remark
+    assert model.sensitivity_ == pytest.approx(2 * math.sqrt(2) * 4.5 * 3 / 48)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epsilon": 0.0}, "epsilon must be > 0"),
+        ({"delta": 0.0}, "delta must be"),
+        ({"batch_size": 570}, "batch_size must be <= n=569 records, got batch_size=570"),
+        ({"batch_size": 0}, "batch_size must be >= 1"),
+        ({"steps": 0}, "steps must be >= 1"),
+        ({"learning_rate": -1.0}, "learning_rate must be > 0"),
+        ({"sensitivity": "empirical"}, "sensitivity must be one of 'proved', 'published'"),
+        ({"sensitivity": 0.0}, "sensitivity must be > 0"),
+        ({"intrinsic_sigma": -0.1}, "intrinsic_sigma must be >= 0"),
+        ({"analysis": "tigt"}, "analysis must be one of"),
+        ({"epsilon": 30.0, "analysis": "published"}, "epsilon"),
+        ({"norm": 0.5}, r"X must have rows of norm at most norm=0.5, got a row of norm 1"),
+        ({"classes": [0]}, "labels that are not among classes: 1"),
+    ],
+)
+def test_bad_parameters_are_named(cancer, change, message):
+    arguments = {"epsilon": 1.0, "delta": 1e-3, **SETTING, **change}
+    with pytest.raises(ValueError, match=message):
+        AugmentedSGD(**arguments).fit(*cancer)
+
+
+def test_bad_data_is_named(cancer):
+    X, y = cancer
+    model = AugmentedSGD(1.0, 1e-3, **SETTING)
+    with pytest.raises(ValueError, match="y must hold 2 classes, got 1 class"):
+        model.fit(X, np.zeros(len(X), dtype=int))
+    with pytest.raises(ValueError, match="y must hold 2 classes, got 3"):
+        model.fit(X, np.arange(len(X)) % 3)
+    with pytest.raises(ValueError, match="got a row of norm 3"):
+        model.fit(3 * X, y)
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.fit(np.where(X > 0.5, np.nan, X), y)
+
+
+def test_intrinsic_noise_is_what_a_plain_loop_measures(cancer):
+    X, y = cancer
+    setting = {"batch_size": 48, "steps": 15, "learning_rate": 1.0, "device": "cpu"}
+    noise = estimate_intrinsic_noise(X, y, n_seeds=12, n_neighbours=4, random_state=5, **setting)
+    replaced = np.sort(np.random.default_rng(5).choice(len(X) - 1, 4, replace=False))
+    sets = [(X[1:], y[1:])]
+    for record in replaced:
+        other, labels = X[1:].copy(), y[1:].copy()
+        other[record], labels[record] = X[0], y[0]
+        sets.append((other, labels))
+    ends = np.stack(
+        [fit_sgd(*s, n_runs=12, random_state=5, last_batch="drop", **setting).weights for s in sets], axis=1
+    )
+    sigmas = [(ends[:, s] - ends[:, s].mean(axis=0)).ravel().std() for s in range(5)]
+    np.testing.assert_allclose(noise.sigmas, sigmas, rtol=1e-9)
+    assert noise.sigma == pytest.approx(np.median(sigmas))
+    apart = max(np.linalg.norm(ends[r, a] - ends[r, b]) for r in range(12) for a in range(5) for b in range(5))
+    assert noise.observed_sensitivity == pytest.approx(apart, rel=1e-9)
+    assert (noise.n_seeds, noise.n_datasets) == (12, 5)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_seeds": 1}, "n_seeds must be >= 2, got n_seeds=1"),
+        ({"n_neighbours": 569}, "n_neighbours must be < n=569 records, got n_neighbours=569"),
+        ({"batch_size": 569}, "batch_size must be <= n=568 records, got batch_size=569"),
+    ],
+)
+def test_bad_estimates_are_refused(cancer, change, message):
+    with pytest.raises(ValueError, match=message):
+        estimate_intrinsic_noise(*cancer, **{**SETTING, **change})
+    with pytest.raises(ValueError, match="y must hold 2 classes, got 1"):
+        estimate_intrinsic_noise(cancer[0], np.ones(569, dtype=int), **SETTING)
+
+
+def test_the_package_offers_both():
+    assert dpnotes.AugmentedSGD is AugmentedSGD
