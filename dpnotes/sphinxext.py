@@ -57,10 +57,18 @@ def say_types(app: Sphinx, what: str, name: str, thing: object, options: object,
             lines[index : index + 1] = ["", f"{indent}*{text.removeprefix(':type: ')}*"]
 
 
+def keep_bars(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """Show the bars of a norm, which docutils takes for a substitution, outside of literals."""
+    for index, line in enumerate(lines):
+        parts = line.split("``")
+        lines[index] = "``".join(part if place % 2 else part.replace("|", "\\|") for place, part in enumerate(parts))
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
     app.connect("source-read", use_executed)
     app.connect("autodoc-process-docstring", say_types, priority=900)  # after napoleon
+    app.connect("autodoc-process-docstring", keep_bars, priority=900)
     app.connect("html-page-context", tidy, priority=900)  # after the extensions that add what is dropped
     return {"version": __version__, "parallel_read_safe": True, "parallel_write_safe": True}
 

@@ -5,7 +5,11 @@ from dpnotes.learners._classifier import NetworkClassifier
 from dpnotes.learners._convolution import convolutional_network
 from dpnotes.learners._dp_sgd_linear import fit_dp_sgd_linear
 from dpnotes.learners._dp_sgd_network import fit_dp_sgd_network
+from dpnotes.learners._logistic_binary import fit_binary_logistic
+from dpnotes.learners._logistic_classifier import LogisticClassifier
 from dpnotes.learners._logistic_models import LogisticModels
+from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
+from dpnotes.learners._logistic_perturbed import fit_perturbed_logistic
 from dpnotes.learners._networks import Networks, device_name, fit_networks
 from dpnotes.learners._sgd import SGDRuns, fit_sgd
 from dpnotes.learners._sgd_architecture import Architecture
@@ -13,6 +17,7 @@ from dpnotes.learners._sgd_neighbours import SGDNeighbours, fit_sgd_neighbours
 
 __all__ = [
     "Architecture",
+    "LogisticClassifier",
     "LogisticModels",
     "NetworkClassifier",
     "Networks",
@@ -20,9 +25,12 @@ __all__ = [
     "SGDRuns",
     "convolutional_network",
     "device_name",
+    "fit_binary_logistic",
     "fit_dp_sgd_linear",
     "fit_dp_sgd_network",
+    "fit_multinomial_logistic",
     "fit_networks",
+    "fit_perturbed_logistic",
     "fit_sgd",
     "fit_sgd_neighbours",
     "multilayer_perceptron",
