@@ -10,11 +10,11 @@ from typing import Any
 
 import pandas as pd
 
-from dpnotes.experiments import bagging
+from dpnotes.experiments import bagging, dpbag
 from dpnotes.experiments._registry import Experiment, Grid
 from dpnotes.sweep import Compute, collect, published_store, runs_store
 
-EXPERIMENTS: dict[str, Experiment] = {e.name: e for e in [*bagging.EXPERIMENTS]}
+EXPERIMENTS: dict[str, Experiment] = {e.name: e for e in [*bagging.EXPERIMENTS, *dpbag.EXPERIMENTS]}
 
 __all__ = ["EXPERIMENTS", "Experiment", "Grid", "find", "provenance", "rows"]
 
