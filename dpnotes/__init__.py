@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from dpnotes.methods import BudgetExhausted as BudgetExhausted
     from dpnotes.methods import DPBag as DPBag
     from dpnotes.methods import FilteredVote as FilteredVote
+    from dpnotes.methods import LossPerturbation as LossPerturbation
+    from dpnotes.methods import ModelSensitivity as ModelSensitivity
     from dpnotes.methods import NoisySGD as NoisySGD
+    from dpnotes.methods import PredictionSensitivity as PredictionSensitivity
+    from dpnotes.methods import SubsampleAggregate as SubsampleAggregate
 
 __version__ = "0.1.0"
-_METHODS = ("DPSGD", "PATE", "AugmentedSGD", "Bagging", "BudgetExhausted", "DPBag", "FilteredVote", "NoisySGD")
-__all__ = [
+_METHODS = (
     "DPSGD",
     "PATE",
     "AugmentedSGD",
@@ -31,7 +34,25 @@ __all__ = [
     "DPBag",
     "FilteredVote",
     "NoisySGD",
+    "LossPerturbation",
+    "ModelSensitivity",
+    "PredictionSensitivity",
+    "SubsampleAggregate",
+)
+__all__ = [
+    "DPSGD",
+    "PATE",
+    "AugmentedSGD",
+    "Bagging",
+    "BudgetExhausted",
+    "DPBag",
+    "FilteredVote",
+    "LossPerturbation",
+    "ModelSensitivity",
+    "NoisySGD",
+    "PredictionSensitivity",
     "PrivacyProfile",
+    "SubsampleAggregate",
     "__version__",
 ]
 

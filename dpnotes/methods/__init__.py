@@ -7,8 +7,12 @@ from dpnotes.methods._dp_sgd import DPSGD
 from dpnotes.methods._dpbag import DPBag
 from dpnotes.methods._filtered_vote import FilteredVote, VoteLedger
 from dpnotes.methods._intrinsic_noise import IntrinsicNoise, estimate_intrinsic_noise
+from dpnotes.methods._loss_perturbation import LossPerturbation
+from dpnotes.methods._model_sensitivity import ModelSensitivity
 from dpnotes.methods._noisy_sgd import NoisySGD
 from dpnotes.methods._pate import PATE
+from dpnotes.methods._prediction_sensitivity import PredictionSensitivity
+from dpnotes.methods._subsample_aggregate import SubsampleAggregate
 
 __all__ = [
     "DPSGD",
@@ -20,7 +24,11 @@ __all__ = [
     "FilteredVote",
     "InferenceBudget",
     "IntrinsicNoise",
+    "LossPerturbation",
+    "ModelSensitivity",
     "NoisySGD",
+    "PredictionSensitivity",
+    "SubsampleAggregate",
     "VoteLedger",
     "estimate_intrinsic_noise",
 ]

@@ -1,0 +1,155 @@
+"""Disjoint shards of the records, and the models trained on them: what a private vote aggregates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpnotes.accounting import ADJACENCIES, _checks
+from dpnotes.learners._logistic_classifier import LogisticClassifier
+from dpnotes.mechanisms import vote_counts
+from dpnotes.methods._answers import stream
+from dpnotes.methods._teachers import Teachers, fit_teachers
+
+L2 = 1e-4  # of the default learner
+TOLERANCE = 1e-4  # on its gradient; no guarantee rests on it
+SHARDS, LEARNERS = 0, 1  # streams of the seed
+
+
+@dataclass(frozen=True, eq=False)
+class ShardModels:
+    """Models on disjoint shards: **not private**, nor are the votes.
+
+    Attributes
+    ----------
+    teachers : Teachers
+    n_classes : int
+    """
+
+    teachers: Teachers
+    n_classes: int
+
+    def vote_counts(self, X: NDArray[np.floating]) -> NDArray[np.int64]:
+        """Votes for each class, shape [n, n_classes]; a model without records has none."""
+        return vote_counts(self.teachers.votes(X), self.n_classes + 1)[:, :-1]  # the last counts those without records
+
+
+def fit_shards(
+    X: NDArray[np.floating],
+    y: NDArray[np.integer],
+    *,
+    n_classes: int,
+    n_models: int = 256,
+    estimator: Any = None,
+    l2: float = L2,
+    adjacency: str = "add-remove",
+    shards: ArrayLike | None = None,
+    n_jobs: int | None = None,
+    device: str = "auto",
+    seed: int,
+) -> ShardModels:
+    """Train one model on each shard.
+
+    For experiments: the counts of votes do not depend on epsilon, and
+    ``mechanisms.soft_vote(counts, beta=accounting.soft_vote_beta(epsilon, delta, answers=answers), n_repeats=...)``
+    answers them as often as wanted in one call.
+
+    Parameters
+    ----------
+    X : ndarray of float, shape [m, d]
+    y : ndarray of int, shape [m]
+        Class codes 0 to ``n_classes - 1``.
+    n_classes : int, in 2 .. 255
+    seed : int, >= 0
+        Must stay secret where the shards protect data.
+    n_models, estimator, l2, adjacency, shards, n_jobs, device
+        See :class:`SubsampleAggregate`.
+
+    Returns
+    -------
+    ShardModels
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> models = fit_shards(X / 16, y, n_classes=10, n_models=30, seed=0, device="cpu")
+    >>> models.vote_counts(X[:4] / 16).sum(axis=1)
+    array([30, 30, 30, 30])
+    """
+    n_models = _checks.at_least_one("n_models", n_models)
+    if not 2 <= n_classes <= 255:
+        raise ValueError(f"n_classes must be in 2..255, got n_classes={n_classes}")
+    adjacency = _checks.one_of("adjacency", adjacency, ADJACENCIES)
+    if shards is None:
+        own = draw_shards(len(X), n_models=n_models, adjacency=adjacency, seed=seed)
+    else:
+        own = _checked_shards(shards, n=len(X), n_models=n_models)
+    learner = LogisticClassifier(l2=l2, tolerance=TOLERANCE, device=device) if estimator is None else estimator
+    sizes = np.bincount(own, minlength=n_models)
+    teachers = fit_teachers(
+        learner,
+        X,
+        np.asarray(y, dtype=np.int64),
+        np.split(np.argsort(own, kind="stable"), np.cumsum(sizes)[:-1]),
+        n_classes=n_classes,
+        seed=int(stream(seed, LEARNERS).integers(2**31)),
+        n_jobs=n_jobs,
+    )
+    return ShardModels(teachers, n_classes)
+
+
+def draw_shards(n: int, *, n_models: int, adjacency: str = "add-remove", seed: int) -> NDArray[np.int64]:
+    """Model of each record, so that one record more, less or other changes the records of one model only.
+
+    Parameters
+    ----------
+    n : int, >= 1
+    n_models : int, >= 1
+    adjacency : {"add-remove", "replace-one"}
+        Add-remove: each record draws its shard uniformly and independently; a shard may stay empty. Replace-one: the
+        positions are permuted and cut into shards whose sizes differ by one at most.
+    seed : int, >= 0
+        Must stay secret where the shards protect data.
+
+    Returns
+    -------
+    ndarray of int64, shape [n], in 0 .. n_models - 1
+
+    Raises
+    ------
+    ValueError
+        If a number is below 1, the adjacency is unknown, or for replace-one there are fewer records than models.
+
+    Examples
+    --------
+    >>> np.bincount(draw_shards(10, n_models=4, adjacency="replace-one", seed=0)).tolist()
+    [3, 3, 2, 2]
+    """
+    n, n_models = _checks.at_least_one("n", n), _checks.at_least_one("n_models", n_models)
+    adjacency = _checks.one_of("adjacency", adjacency, ADJACENCIES)
+    generator = stream(seed, SHARDS)
+    if adjacency == "add-remove":
+        return generator.integers(n_models, size=n)
+    if n_models > n:
+        raise ValueError(f"n_models must be at most the number of records {n}, got n_models={n_models}")
+    shards = np.empty(n, dtype=np.int64)
+    shards[generator.permutation(n)] = np.arange(n) % n_models
+    return shards
+
+
+def _checked_shards(shards: ArrayLike, *, n: int, n_models: int) -> NDArray[np.int64]:
+    given = np.asarray(shards)
+    if given.shape != (n,) or given.dtype.kind not in "iu":
+        raise ValueError(f"shards must be integers of shape [{n}], got {given.dtype} of shape {given.shape}")
+    if given.min() < 0 or given.max() >= n_models:
+        raise ValueError(f"shards must be in 0..{n_models - 1}, got {given.min()}..{given.max()}")
+    return given.astype(np.int64)

@@ -1,0 +1,190 @@
+"""Subsample-and-aggregate: models on disjoint shards answer a budget of queries by a soft majority vote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpnotes import accounting
+from dpnotes.accounting import soft_vote_beta
+from dpnotes.mechanisms import soft_vote
+from dpnotes.methods._answers import AnswerStreams, secret_seed, stream
+from dpnotes.methods._budget import InferenceBudget
+from dpnotes.methods._linear_estimators import FLOATS, labelled_records, level_in_words, privacy_level
+from dpnotes.methods._shards import L2, fit_shards
+
+ANSWERS = 2  # stream of the seed that the answers' own seed comes from
+
+
+class SubsampleAggregate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Soft majority vote of models that are trained on disjoint shards, for a budget of queries.
+
+    Class c is answered with probability proportional to ``exp(beta n_c)``, n_c the models that vote for it. One record
+    changes one model, whatever the learner; the features need no bound. The guarantee is that of all answers together;
+    the estimator holds the models themselves, so that it must stay with who holds the data. ``predict`` and ``score``
+    spend one answer for each row, and there is no ``predict_proba``.
+
+    Parameters
+    ----------
+    epsilon : float, > 0
+        For all answers together.
+    delta : float, in [0, 1)
+        0: pure differential privacy.
+    answers : int, >= 1
+        Queries that can be answered; one asked again counts again.
+    n_models : int, >= 1
+    estimator : object, optional
+        The base learner: a scikit-learn classifier, or one that fits many models in one call (it has ``fit_many``, as
+        :class:`dpnotes.learners.NetworkClassifier`, and takes a list of index arrays of unequal length). A model must
+        depend on the records of its own shard only. Default: multinomial logistic regression with a bias.
+    l2 : float, >= 0
+        Of the default learner: weight of |W|^2/2 against the mean cross-entropy. The paper has none, which leaves the
+        minimum unattained where the classes can be separated; small values keep votes well defined.
+    adjacency : {"add-remove", "replace-one"}
+        The guarantee is the same for both, the shards are not: for one record more or less each record draws its shard
+        independently of the others, and shards differ in size; for one record exchanged the positions are permuted and
+        cut into shards of equal size (or one more).
+    analysis : {"tight", "published"}
+        ``"published"``: the beta of the paper's Theorems 7 and 8. The first, and the second for few answers, are wrong:
+        up to twice the epsilon is spent, and ``profile_`` is that statement, with status ``"refuted"``.
+    classes : sequence, optional
+        All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
+        is about all answers, but not the list of classes.
+    n_jobs : int or None
+        joblib workers for scikit-learn base learners.
+    device : str
+        Of the default learner: a PyTorch device, or ``"auto"``: the GPU where there is one.
+    random_state : int, RandomState instance or None
+        Shards, learners and votes. The guarantee needs it secret: keep None, which takes fresh entropy from the system,
+        or a seed that nobody else knows, outside of experiments.
+
+    Attributes
+    ----------
+    profile_ : dpnotes.accounting.PrivacyProfile
+        Guarantee of ``answers`` answers.
+    beta_ : float
+        Inverse temperature of the vote, per vote.
+    budget_ : InferenceBudget
+        Answers released and left.
+    classes_ : ndarray, shape [n_classes]
+    n_features_in_ : int
+
+    Source
+    ------
+    Nissim, Raskhodnikova and Smith (2007); van der Maaten and Hannun (2020), Theorems 7 and 8, corrected:
+    :func:`dpnotes.accounting.soft_vote`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = SubsampleAggregate(1.0, 1e-5, answers=10, n_models=30, random_state=0, device="cpu").fit(X / 16, y)
+    >>> model.predict(X[:7] / 16).shape, model.budget_.left, round(model.beta_, 4)
+    ((7,), 3, 0.0782)
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        answers: int,
+        n_models: int = 256,
+        estimator: Any = None,
+        l2: float = L2,
+        adjacency: str = "add-remove",
+        analysis: str = "tight",
+        classes: Sequence[Any] | None = None,
+        n_jobs: int | None = None,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.answers = answers
+        self.n_models = n_models
+        self.estimator = estimator
+        self.l2 = l2
+        self.adjacency = adjacency
+        self.analysis = analysis
+        self.classes = classes
+        self.n_jobs = n_jobs
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, *, shards: ArrayLike | None = None) -> SubsampleAggregate:
+        """Train one model on each shard and start a budget.
+
+        Parameters
+        ----------
+        X : array_like of float, shape [m, d], finite
+        y : array_like, shape [m]
+        shards : array_like of int, shape [m], in 0 .. n_models - 1, optional
+            Model of each record, for example by a public hash of its identifier; all records of a person in one shard
+            make the guarantee one for the person. The guarantee assumes that each was chosen independently of the
+            other records. Default: drawn, see ``adjacency``. A model without records has no vote.
+
+        Returns
+        -------
+        SubsampleAggregate
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If data are not finite or differ in length, a label is not among ``classes``, there is one class only, or
+            a parameter is outside its range.
+        TypeError
+            If a number is of the wrong kind.
+        """
+        epsilon, delta = privacy_level(self.epsilon, self.delta)
+        budget = InferenceBudget(self.answers, guarantee=level_in_words(epsilon, delta))
+        beta = soft_vote_beta(epsilon, delta, answers=budget.answers, analysis=self.analysis)
+        profile = accounting.soft_vote(
+            beta=beta, answers=budget.answers, adjacency=self.adjacency, analysis=self.analysis
+        )
+        X, codes, classes = labelled_records(self, X, y, self.classes)
+        seed = secret_seed(self.random_state)
+        self._models = fit_shards(
+            X,
+            codes,
+            n_classes=len(classes),
+            n_models=self.n_models,
+            estimator=self.estimator,
+            l2=self.l2,
+            adjacency=self.adjacency,
+            shards=shards,
+            n_jobs=self.n_jobs,
+            device=self.device,
+            seed=seed,
+        )
+        self.classes_ = classes
+        self.beta_ = beta
+        self.budget_ = budget
+        self._streams = AnswerStreams(budget, int.from_bytes(stream(seed, ANSWERS).bytes(16), "little"))
+        self.profile_ = profile
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Label drawn by the soft majority vote, shape [n]; spends n answers.
+
+        Raises
+        ------
+        BudgetExhausted
+            If fewer are left; then none is spent.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=FLOATS, reset=False)
+        generator = self._streams.take(len(X))
+        return np.asarray(self.classes_[soft_vote(self._models.vote_counts(X), beta=self.beta_, seed=generator)])
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True  # two answers to one query differ by chance
+        return tags

@@ -1,0 +1,201 @@
+"""Loss perturbation: scikit-learn's checks, recovery of the noise, the density of the release, profiles, bad input."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import special, stats
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dpnotes.accounting import audit_epsilon, objective_perturbation
+from dpnotes.methods._answers import secret_seed
+from dpnotes.methods._linear import fit_minimiser
+from dpnotes.methods._loss_perturbation import LossPerturbation, perturbed_minimisers
+
+PUBLIC = {"norm": 1e4, "l2": 1e-2, "device": "cpu", "random_state": 0}  # the checks' features are up to 1e3 long
+# Exemptions from scikit-learn's checks, and why.
+EXEMPT = {
+    "check_classifiers_one_label": "one class is refused: there is nothing to learn, and the noise would be wasted",
+}
+
+
+@parametrize_with_checks(
+    [LossPerturbation(1e12, **PUBLIC), LossPerturbation(1e11, 0.5, **PUBLIC)],
+    expected_failed_checks=lambda estimator: EXEMPT,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X / 128, y
+
+
+def recovered_noise(models, X, y, *, n_classes, penalty, intercept=True):
+    """The linear terms of which the weights are minimisers: minus the gradient of all else, [R, C, d]."""
+    rows = np.hstack([X, np.ones((len(X), 1))]) if intercept else X
+    weights = np.concatenate([models.weights, models.intercept[:, :, None]], axis=2) if intercept else models.weights
+    residual = special.softmax(weights @ rows.T, axis=1) - np.eye(n_classes)[y].T
+    return -(residual @ rows + penalty * weights)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_released_weights_minimise_the_loss_with_noise_of_the_stated_law(adjacency):
+    """From the weights back to the noise: shape and scale, at 1e-3, and a scale 5% off must be noticed."""
+    generator = np.random.default_rng(0)
+    X, y = generator.uniform(-0.5, 0.5, size=(40, 3)), generator.integers(3, size=40)
+    repeats = 1500
+    make = {"n_classes": 3, "l2": 0.01, "adjacency": adjacency, "n_repeats": repeats, "seed": 1, "device": "cpu"}
+    for delta in (0.0, 1e-5):
+        stated = objective_perturbation(2.0, delta, n_classes=3, bias=True, adjacency=adjacency)
+        models, _ = perturbed_minimisers(X, y, 2.0, delta, **make)
+        noise = recovered_noise(models, X, y, n_classes=3, penalty=40 * 0.01 + stated.regulariser)
+        if delta == 0:
+            norms, law = np.linalg.norm(noise, axis=(1, 2)), stats.gamma(noise[0].size, scale=1 / stated.rate)
+            assert stats.kstest(norms, law.cdf).pvalue > 1e-3
+            assert stats.kstest(norms / 1.05, law.cdf).pvalue < 1e-3
+        else:
+            assert stats.kstest(noise.ravel(), stats.norm(scale=stated.sigma).cdf).pvalue > 1e-3
+            squares, law = (noise**2).sum() / stated.sigma**2, stats.chi2(noise.size)  # its deviation is 1% here
+            assert 5e-4 < law.cdf(squares) < 1 - 5e-4
+            assert law.sf(squares * 1.05**2) < 1e-3
+            assert law.cdf(squares / 1.05**2) < 1e-3
+
+
+def test_sum_of_losses_is_divided_by_the_public_n():
+    """The map from noise to weights must not depend on the number of records: same noise, n and regulariser."""
+    generator = np.random.default_rng(0)
+    X, y = generator.uniform(-0.5, 0.5, size=(41, 3)), generator.integers(3, size=41)
+    stated = objective_perturbation(2.0, n_classes=3, bias=True)
+    noise = []
+    for kept in (slice(41), slice(40)):
+        models, _ = perturbed_minimisers(X[kept], y[kept], 2.0, n_classes=3, l2=0.01, n=50, seed=3, device="cpu")
+        noise.append(recovered_noise(models, X[kept], y[kept], n_classes=3, penalty=50 * 0.01 + stated.regulariser))
+    # equal up to the gradient at which a fit counts as exact, 0.001 K with K = 2
+    assert np.linalg.norm(noise[0] - noise[1]) < 2 * 0.001 * 2
+
+
+@pytest.mark.parametrize(("intercept", "delta"), [(True, 0.0), (False, 1e-5)])
+def test_noise_and_regulariser_vanish_at_large_epsilon(digits, intercept, delta):
+    X, y = digits
+    model = LossPerturbation(1e9, delta, l2=1e-3, intercept=intercept, random_state=0, device="cpu").fit(X, y)
+    plain = fit_minimiser(X, y, n_classes=10, l2=1e-3, intercept=intercept, device="cpu")
+    assert np.abs(model.coef_ - plain.weights[:, :64]).max() < 3e-3  # of weights up to 4: tolerance over l2
+    assert model.score(X, y) > 0.9
+
+
+def test_attack_stays_below_epsilon():
+    """One record against a constant pull of the others, many releases each; at half the noise it must exceed epsilon.
+
+    The record is of class 1, at the end of the ball; the others pull towards class 0, and, being short, add hardly any
+    curvature. Where the released weights are near zero, noise and volume tell for the record at once.
+    """
+    found = {}
+    X, y = np.append(np.full(40, 0.07), 1.0)[:, None], np.append(np.zeros(40, dtype=np.int64), 1)
+    make = {"n_classes": 2, "l2": 2.4e-4, "intercept": False, "n": 41, "device": "cpu"}
+    for used, trials in ((1.0, 5000), (2.0, 20_000)):
+        counts = []
+        for s, kept in enumerate((slice(41), slice(40))):
+            weights = perturbed_minimisers(X[kept], y[kept], used, n_repeats=trials, seed=s, **make).models.weights[
+                :, :, 0
+            ]
+            difference, total = weights[:, 0] - weights[:, 1], weights.sum(axis=1)
+            counts.append(int(((difference > -0.5) & (difference < 2) & (np.abs(total) < 3)).sum()))
+        found[used] = audit_epsilon(
+            true_positives=counts[0],
+            positives=trials,
+            false_positives=counts[1],
+            negatives=trials,
+            delta=0.0,
+            confidence=0.999,
+        )
+    assert 0.2 < found[1.0] <= 1.0 < found[2.0]
+
+
+def test_repeats_and_estimator(digits):
+    X, y = digits
+    make = {"n_classes": 10, "l2": 0.05, "device": "cpu", "seed": secret_seed(5)}
+    few, many = (perturbed_minimisers(X, y, 3.0, n_repeats=r, **make).models for r in (1, 4))
+    reach = 0.001 * 2 / (len(X) * 0.05)  # tolerance of the sum over its strong convexity, for either fit
+    assert np.linalg.norm(many.weights[0] - few.weights[0]) < 2 * reach
+    assert np.linalg.norm(many.weights[1] - few.weights[0]) > 100 * reach
+    model = LossPerturbation(3.0, l2=0.05, random_state=5, device="cpu").fit(X, y)
+    assert (model.coef_ == few.weights[0]).all()
+    assert (clone(model).fit(X, y).coef_ == model.coef_).all()
+    learned = {name for name in vars(model) if name not in model.get_params()}
+    assert learned == {"n_features_in_", "classes_", "coef_", "intercept_", "profile_"}
+    assert (few.iterations == 0).all()
+
+
+def profile(digits, *, epsilon=1.0, delta=0.0, **parameters):
+    return LossPerturbation(epsilon, delta, l2=0.1, random_state=0, device="cpu", **parameters).fit(*digits).profile_
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_profile_is_the_guarantee(digits, delta):
+    found = profile(digits, delta=delta)
+    assert (found.adjacency, found.status) == ("add-remove", "assumption")
+    assert "minimised exactly" in found.assumption
+    assert "n=1797" in found.assumption
+    assert found.delta(1.0) <= delta
+    assert 0.999 < found.epsilon(delta) <= 1.0
+    assert found.remark == ""
+    assert profile(digits, delta=delta, adjacency="replace-one").adjacency == "replace-one"
+
+
+def test_published_profile_says_what_is_wrong(digits):
+    assert "rank and trace" in profile(digits, analysis="published").remark
+    ten = profile(digits, delta=1e-5, analysis="published")
+    assert (ten.status, "union bound" in ten.remark) == ("assumption", True)
+    many = profile(digits, delta=1e-5, analysis="published", classes=range(40))
+    assert (many.status, "40 classes neither a proof" in many.remark) == ("conjecture", True)
+
+
+def test_published_regulariser_is_the_larger(digits):
+    X, y = digits
+    norms = [
+        np.linalg.norm(LossPerturbation(1.0, l2=1e-4, analysis=a, random_state=0, device="cpu").fit(X, y).coef_)
+        for a in ("tight", "published")
+    ]
+    assert norms[0] > 2 * norms[1]  # 5.7 times the regulariser, the same noise
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"epsilon": 0.0}, r"epsilon must be > 0, got epsilon=0\.0"),
+        ({"delta": 1.0}, r"delta must be < 1, got delta=1\.0"),
+        ({"delta": -0.1}, "delta must be >= 0"),
+        ({"l2": 0.0}, r"l2 must be > 0, got l2=0\.0"),
+        ({"norm": 0.05}, r"norm at most norm=0\.05"),
+        ({"n": 0}, "n must be >= 1"),
+        ({"adjacency": "swap"}, "adjacency must be one of"),
+        ({"analysis": "loose"}, "analysis must be one of"),
+        ({"adjacency": "replace-one", "analysis": "published"}, "the published analysis is for adjacency='add-remove'"),
+        ({"classes": [0, 1]}, "y holds labels that are not among classes: 2"),
+    ],
+)
+def test_bad_parameters_are_named(digits, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        LossPerturbation(**{"epsilon": 1.0, "l2": 0.1, "device": "cpu"} | parameters).fit(*digits)
+
+
+def test_unreached_minimiser_is_an_error(digits):
+    with pytest.raises(RuntimeError, match="the minimiser was not reached"):
+        LossPerturbation(1.0, l2=1e-3, max_iterations=2, random_state=0, device="cpu").fit(*digits)
+
+
+def test_twice_the_noise_for_one_record_exchanged(digits):
+    X, y = digits
+    make = {"n_classes": 10, "l2": 0.1, "seed": 0, "device": "cpu"}
+    noise = []
+    for adjacency in ("add-remove", "replace-one"):
+        models, _ = perturbed_minimisers(X, y, 1.0, adjacency=adjacency, **make)
+        stated = objective_perturbation(1.0, n_classes=10, bias=True, adjacency=adjacency)
+        penalty = len(X) * 0.1 + stated.regulariser
+        noise.append(recovered_noise(models, X, y, n_classes=10, penalty=penalty)[0])
+    assert math.isclose(np.linalg.norm(noise[1]) / np.linalg.norm(noise[0]), 2, rel_tol=1e-4)  # of the tolerance

@@ -1,0 +1,199 @@
+"""Prediction sensitivity: scikit-learn's checks, the noise of a query, an attack, the budget, profiles, bad input."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dpnotes.accounting import audit_epsilon, gaussian_sigma, prediction_sensitivity_sigma
+from dpnotes.methods._budget import BudgetExhausted
+from dpnotes.methods._linear import fit_minimiser
+from dpnotes.methods._prediction_sensitivity import PredictionNoise, PredictionSensitivity, noisy_predictions
+
+PUBLIC = {"norm": 1e4, "l2": 1e-2, "answers": 10**6, "device": "cpu", "random_state": 0}
+# Exemptions from scikit-learn's checks, and why.
+EXEMPT = {
+    "check_classifiers_one_label": "one class is refused: there is nothing to learn, and the noise would be wasted",
+    "check_estimators_pickle": "a pickled copy answers only after budget_.resume: it cannot know of other answers",
+}
+
+
+# Little noise, so that the checks of accuracy look at the plumbing; the guarantee is checked below.
+@parametrize_with_checks(
+    [
+        PredictionSensitivity(1e18, **PUBLIC),
+        PredictionSensitivity(1e12, 0.5, **PUBLIC | {"answers": 2000, "norm": 2e3, "l2": 1.0}),
+    ],
+    expected_failed_checks=lambda estimator: EXEMPT,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X / 128, y
+
+
+@pytest.fixture(scope="module")
+def minimiser(digits):
+    return fit_minimiser(*digits, n_classes=10, l2=0.05, device="cpu")
+
+
+def model(epsilon=1.0, delta=0.0, **parameters):
+    settings = {"l2": 0.05, "answers": 100, "random_state": 0, "device": "cpu"} | parameters
+    return PredictionSensitivity(epsilon, delta, **settings)
+
+
+@pytest.mark.parametrize("analysis", ["tight", "published"])
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_noise_of_each_query_has_the_stated_law(digits, minimiser, delta, analysis):
+    """Shape and scale at 1e-3 with a fixed seed, and a scale 5% off is noticed; tight: in proportion to the query."""
+    repeats, answers = 4000, 40
+    X = np.tile(digits[0][:2] * [[1.0], [0.1]], (repeats // 2, 1))
+    fitted = model(2.0 * repeats / answers if delta == 0 else 2.0, delta, answers=repeats, analysis=analysis)
+    noise = fitted.fit(*digits).decision_function(X) - (X @ minimiser.weights[:, :-1].T + minimiser.weights[:, -1])
+    lengths = np.hypot(np.linalg.norm(X, axis=1), 1.0) if analysis == "tight" else np.full(len(X), math.sqrt(2))
+    unit = noise / (lengths * minimiser.sensitivity(analysis=analysis))[:, None]
+    if delta == 0:
+        norms, law = np.linalg.norm(unit, axis=1), stats.gamma(10, scale=answers / 2.0)
+    else:
+        sigma = prediction_sensitivity_sigma(2.0, 1e-5, answers=repeats, analysis=analysis)
+        assert analysis == "published" or math.isclose(sigma, math.sqrt(repeats) * gaussian_sigma(2.0, 1e-5))
+        norms, law = np.linalg.norm(unit, axis=1), stats.chi(10, scale=sigma)
+    assert stats.kstest(norms, law.cdf).pvalue > 1e-3
+    assert stats.kstest(norms / 1.05, law.cdf).pvalue < 1e-3
+    assert stats.kstest(norms * 1.05, law.cdf).pvalue < 1e-3
+
+
+def test_attack_on_the_worst_neighbours_stays_below_epsilon():
+    """The query is the record that was exchanged; 20,000 answers, each of them one-DP; at half the noise it exceeds."""
+    cosine, sine, m, trials, found = math.sqrt(0.99), 0.1, 30_000, 20_000, {}
+    half = (m - 1) // 2
+    others = np.concatenate([np.tile([0.0, 0.03], (m - 1 - half, 1)), np.tile([0.0, -0.03], (half, 1))])
+    y = np.concatenate([np.zeros(m - 1 - half, dtype=np.int64), np.ones(half + 1, dtype=np.int64)])
+    for used in (1.0, 2.0):
+        logits = [
+            model(used * trials, l2=1e-4, answers=trials, intercept=False, random_state=s)
+            .fit(np.vstack([others, row]), y)
+            .decision_function(np.tile([1.0, 0.0], (trials, 1)))
+            for s, row in enumerate(([cosine, sine], [-cosine, sine]))
+        ]
+        shift = 2 * math.sqrt(2) * math.sqrt(2) / (m * 1e-4)  # of the difference of the logits
+        counts = [int((one > 1.0 * shift).sum()) for one in logits]
+        found[used] = audit_epsilon(
+            true_positives=counts[0],
+            positives=trials,
+            false_positives=counts[1],
+            negatives=trials,
+            delta=0.0,
+            confidence=0.999,
+        )
+    assert 0.5 < found[1.0] <= 1.0 < found[2.0]
+
+
+def test_budget_is_kept(digits):
+    X, _ = digits
+    fitted = model(answers=10).fit(*digits)
+    fitted.predict(X[:4])
+    fitted.score(X[:2], [0, 1])
+    fitted.decision_function(X[:1])
+    assert (fitted.budget_.released, fitted.budget_.left) == (7, 3)
+    with pytest.raises(BudgetExhausted, match=r"4 answers were asked for, 3 of 10 are left at epsilon=1\.0"):
+        fitted.predict(X[:4])
+    fitted.predict(X[:3])
+    with pytest.raises(BudgetExhausted, match="10 of 10 answers released"):
+        fitted.predict(X[:1])
+    assert not hasattr(fitted, "predict_proba")
+
+
+def test_copies_are_no_way_around_the_budget(digits):
+    X, _ = digits
+    fitted = model(answers=5).fit(*digits)
+    shared = copy.deepcopy(fitted)
+    first, second = fitted.decision_function(X[:1]), shared.decision_function(X[:1])
+    assert not np.isclose(first, second).any()  # the same noise twice would cancel out
+    assert fitted.budget_.left == shared.budget_.left == 3
+    stored = pickle.loads(pickle.dumps(fitted))
+    with pytest.raises(BudgetExhausted, match="this is a copy"):
+        stored.predict(X[:1])
+    stored.budget_.resume(released=3)
+    assert stored.predict(X[:2]).shape == (2,)
+    assert not hasattr(clone(fitted), "budget_")
+
+
+def test_cross_validation_spends_a_budget_for_each_fold(digits):
+    X, y = digits
+    scaled = make_pipeline(FunctionTransformer(lambda rows: rows / 2), model(1e6, 1e-5, l2=1e-3, answers=450))
+    assert cross_val_score(scaled, X, y, cv=4).mean() > 0.85
+    with pytest.raises(BudgetExhausted):
+        cross_val_score(model(answers=400), X, y, cv=4, error_score="raise")
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.0), (1.0, 1e-5)])
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_profile_is_the_guarantee_of_all_answers(digits, epsilon, delta, adjacency):
+    found = model(epsilon, delta, adjacency=adjacency).fit(*digits).profile_
+    assert (found.adjacency, found.status) == (adjacency, "proved")
+    assert found.delta(epsilon * (1 + 1e-9)) <= delta
+    assert 0.999 * epsilon < found.epsilon(delta) <= epsilon * (1 + 1e-9)
+
+
+def test_published_noise_is_what_the_paper_searches_for(digits, minimiser):
+    """5.3 times the exact noise at 100 answers, the same for all queries, which must not be longer than the bound."""
+    make = {"answers": 100, "adjacency": "replace-one"}
+    theirs = PredictionNoise.of(minimiser, 1.0, 1e-5, analysis="published", **make)
+    exact = PredictionNoise.of(minimiser, 1.0, 1e-5, analysis="tight", **make)
+    assert math.isclose(theirs.sigma / exact.sigma, 5.29674416, rel_tol=1e-3)
+    assert "Inequality 50" in theirs.profile.remark
+    assert "takes the fit" not in exact.profile.remark
+    X = np.full((1, 64), 0.2)  # norm 1.6
+    assert len(exact.scales(X)) == 1
+    with pytest.raises(ValueError, match="X must have rows of Euclidean norm at most norm=1"):
+        theirs.scales(X)
+
+
+def test_repeats_and_estimator_agree(digits, minimiser):
+    X, y = digits
+    few, many = (noisy_predictions(minimiser, X, 50.0, 1e-5, answers=10, n_repeats=r, seed=3).labels for r in (2, 5))
+    assert (many[:2] == few).all()
+    assert (many[0] != many[1]).any()
+    shares = [
+        float((noisy_predictions(minimiser, X, e, 1e-5, answers=10, n_repeats=20, seed=3).labels == y).mean())
+        for e in (1e6, 30.0, 0.1)
+    ]
+    exact = float(((X @ minimiser.weights[:, :-1].T + minimiser.weights[:, -1]).argmax(axis=1) == y).mean())
+    assert abs(shares[0] - exact) < 2e-3
+    assert shares[0] > shares[1] > shares[2]
+    fitted = model(30.0, 1e-5, answers=2000).fit(X, y)
+    share = float((noisy_predictions(minimiser, X, 30.0, 1e-5, answers=2000, n_repeats=20, seed=3).labels == y).mean())
+    assert abs(fitted.score(X, y) - share) < 0.05  # 1,797 answers: four deviations
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"epsilon": 0.0}, ValueError, r"epsilon must be > 0, got epsilon=0\.0"),
+        ({"delta": 1.0}, ValueError, r"delta must be < 1, got delta=1\.0"),
+        ({"answers": 0}, ValueError, "answers must be >= 1, got answers=0"),
+        ({"answers": 1.5}, TypeError, "answers must be an integer"),
+        ({"l2": 0.0}, ValueError, r"l2 must be > 0, got l2=0\.0"),
+        ({"norm": 0.05}, ValueError, r"norm at most norm=0\.05"),
+        ({"adjacency": "swap"}, ValueError, "adjacency must be one of"),
+        ({"analysis": "loose"}, ValueError, "analysis must be one of"),
+        ({"classes": [0, 1]}, ValueError, "y holds labels that are not among classes: 2"),
+    ],
+)
+def test_bad_parameters_are_named(digits, parameters, error, message):
+    with pytest.raises(error, match=message):
+        model(**parameters).fit(*digits)

@@ -1,0 +1,216 @@
+"""Subsample-and-aggregate: scikit-learn's checks, votes by hand, shards, an attack on Theorem 7, the budget, errors."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.model_selection import cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dpnotes.accounting import audit_epsilon, soft_vote_beta
+from dpnotes.mechanisms import soft_vote
+from dpnotes.methods._budget import BudgetExhausted
+from dpnotes.methods._shards import draw_shards, fit_shards
+from dpnotes.methods._subsample_aggregate import SubsampleAggregate
+
+# Exemptions from scikit-learn's checks, and why.
+EXEMPT = {
+    "check_classifiers_one_label": "one class is refused: there is nothing to learn, and the answers would be wasted",
+    "check_estimators_pickle": "a pickled copy answers only after budget_.resume: it cannot know of other answers",
+}
+
+
+# Few models and hardly any noise, so that the checks of accuracy look at the plumbing; the guarantee is checked below.
+@parametrize_with_checks(
+    [
+        SubsampleAggregate(1e9, answers=10**6, n_models=2, random_state=0, device="cpu"),
+        SubsampleAggregate(
+            1e9, 1e-5, answers=10**4, n_models=2, estimator=DecisionTreeClassifier(max_depth=4), random_state=0
+        ),
+    ],
+    expected_failed_checks=lambda estimator: EXEMPT,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X / 16, y
+
+
+def model(epsilon=1.0, delta=0.0, **parameters):
+    settings = {"answers": 100, "n_models": 20, "random_state": 0, "device": "cpu"} | parameters
+    return SubsampleAggregate(epsilon, delta, **settings)
+
+
+def test_votes_are_those_of_models_on_disjoint_shards(digits):
+    """Another road: every model by hand; a shard without records has no vote; without noise the plurality answers."""
+    X, y = digits
+    shards = np.random.default_rng(3).integers(12, size=900)
+    shards[shards == 5] = 6
+    base = KNeighborsClassifier(1)
+    models = fit_shards(X[:900], y[:900], n_classes=10, n_models=12, estimator=base, shards=shards, seed=0)
+    by_hand = np.zeros((200, 10), dtype=np.int64)
+    for shard in set(range(12)) - {5}:
+        own = KNeighborsClassifier(1).fit(X[:900][shards == shard], y[:900][shards == shard])
+        by_hand[np.arange(200), own.predict(X[900:1100])] += 1
+    np.testing.assert_array_equal(models.vote_counts(X[900:1100]), by_hand)
+    answered = model(1e6, n_models=12, estimator=base, answers=200).fit(X[:900], y[:900], shards=shards)
+    assert (by_hand[np.arange(200), answered.predict(X[900:1100])] == by_hand.max(axis=1)).all()
+
+
+def test_one_record_changes_the_records_of_one_shard():
+    shards = draw_shards(50, n_models=7, seed=2)
+    np.testing.assert_array_equal(draw_shards(49, n_models=7, seed=2), shards[:49])
+    sizes = np.bincount(draw_shards(50, n_models=7, adjacency="replace-one", seed=2))
+    assert set(sizes) == {7, 8}
+
+
+def test_shards_are_uniform_and_independent():
+    """Two of 20 records share one of 5 shards with chance 1/5; in shards of equal size it is 3/19."""
+    drawn = {
+        adjacency: np.stack([draw_shards(20, n_models=5, adjacency=adjacency, seed=s) for s in range(4000)])
+        for adjacency in ("add-remove", "replace-one")
+    }
+    together = {adjacency: int((found[:, 0] == found[:, 19]).sum()) for adjacency, found in drawn.items()}
+    for adjacency, chance, other in (("add-remove", 1 / 5, 3 / 19), ("replace-one", 3 / 19, 1 / 5)):
+        assert stats.binomtest(together[adjacency], 4000, chance).pvalue > 1e-3
+        assert stats.binomtest(together[adjacency], 4000, other).pvalue < 1e-3
+        counts = np.bincount(drawn[adjacency][:, 7], minlength=5)
+        assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_attack_stays_below_epsilon_and_catches_theorem_7():
+    """One record turns one of six votes; 20,000 answers, each of them claimed to be one-DP."""
+    trials, found = 20_000, {}
+    X, y = np.arange(6.0)[:, None], np.zeros(6, dtype=np.int64)
+    for epsilon, analysis in ((1.0, "tight"), (2.0, "tight"), (1.0, "published")):
+        counts = []
+        for seed, labels in enumerate((np.where(X[:, 0] == 5, 1, 0), y)):
+            fitted = model(
+                epsilon * trials,
+                answers=trials,
+                analysis=analysis,
+                n_models=6,
+                estimator=KNeighborsClassifier(1),
+                classes=[0, 1],
+                random_state=seed,
+            ).fit(X, labels, shards=np.arange(6))
+            counts.append(int(fitted.predict(np.zeros((trials, 1))).sum()))
+        found[epsilon, analysis] = audit_epsilon(
+            true_positives=counts[0],
+            positives=trials,
+            false_positives=counts[1],
+            negatives=trials,
+            delta=0.0,
+            confidence=0.999,
+        )
+    assert 0.7 < found[1.0, "tight"] <= 1.0 < found[2.0, "tight"]  # the second has half the noise
+    assert found[1.0, "published"] > 1.0
+
+
+def test_answers_have_the_law_of_the_soft_vote(digits):
+    X, y = digits
+    repeats, delta = 6000, 1e-5
+    fitted = model(5.0, delta, answers=repeats, n_models=15).fit(X, y)
+    counts = fitted._models.vote_counts(X[5:6])[0]
+    assert fitted.beta_ == soft_vote_beta(5.0, delta, answers=repeats)
+    law = np.exp(fitted.beta_ * counts) / np.exp(fitted.beta_ * counts).sum()
+    answers = np.bincount(fitted.predict(np.repeat(X[5:6], repeats, axis=0)), minlength=10)
+    assert stats.chisquare(answers, repeats * law).pvalue > 1e-3
+    colder = np.exp(4 * fitted.beta_ * counts) / np.exp(4 * fitted.beta_ * counts).sum()
+    assert stats.chisquare(answers, repeats * colder).pvalue < 1e-3
+
+
+def test_budget_is_kept_and_copies_are_no_way_around(digits):
+    X, y = digits
+    fitted = model(answers=10).fit(X, y)
+    fitted.predict(X[:4])
+    fitted.score(X[:2], y[:2])
+    shared = copy.deepcopy(fitted)
+    shared.predict(X[:1])
+    assert fitted.budget_.left == shared.budget_.left == 3
+    with pytest.raises(BudgetExhausted, match=r"4 answers were asked for, 3 of 10 are left at epsilon=1\.0"):
+        fitted.predict(X[:4])
+    stored = pickle.loads(pickle.dumps(fitted))
+    with pytest.raises(BudgetExhausted, match="this is a copy"):
+        stored.predict(X[:1])
+    stored.budget_.resume(released=7)
+    assert stored.predict(X[:3]).shape == (3,)
+    assert not hasattr(fitted, "predict_proba")
+    assert not hasattr(clone(fitted), "budget_")
+    again = model(answers=10).fit(X, y)
+    np.testing.assert_array_equal(again.predict(X[:4]), model(answers=10).fit(X, y).predict(X[:4]))
+
+
+def test_cross_validation_spends_a_budget_for_each_fold(digits):
+    X, y = digits
+    assert cross_val_score(model(1e3, 1e-5, answers=600), X, y, cv=3).mean() > 0.7
+    with pytest.raises(BudgetExhausted):
+        cross_val_score(model(answers=400), X, y, cv=4, error_score="raise")
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_profile_is_the_guarantee_of_all_answers(digits, adjacency):
+    X, y = digits
+    for delta in (0.0, 1e-5):
+        found = model(1.0, delta, adjacency=adjacency).fit(X, y).profile_
+        assert (found.adjacency, found.status) == (adjacency, "proved")
+        assert found.delta(1.0 * (1 + 1e-9)) <= delta
+        assert 0.99 < found.epsilon(delta) <= 1.0 * (1 + 1e-9)
+    assert math.isclose(model(1.0, answers=10).fit(X, y).beta_, 1 / 20)
+
+
+def test_published_profile_is_refuted(digits):
+    X, y = digits
+    fitted = model(1.0, analysis="published", answers=10).fit(X, y)
+    assert math.isclose(fitted.beta_, 1 / 10)
+    assert fitted.profile_.status == "refuted"
+    assert fitted.profile_.epsilon(0.0) == pytest.approx(1.0)
+
+
+def test_accuracy_falls_with_noise(digits):
+    X, y = digits
+    counts = fit_shards(X, y, n_classes=10, n_models=20, seed=0, device="cpu").vote_counts(X)
+    shares = [
+        float((soft_vote(counts, beta=soft_vote_beta(e, 0.0, answers=100), seed=0, n_repeats=20) == y).mean())
+        for e in (1e4, 50.0, 0.1)
+    ]
+    assert shares[0] > 0.8
+    assert shares[0] > shares[1] > shares[2]
+    assert shares[2] < 0.2
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"epsilon": 0.0}, ValueError, r"epsilon must be > 0, got epsilon=0\.0"),
+        ({"delta": 1.0}, ValueError, r"delta must be < 1, got delta=1\.0"),
+        ({"answers": 0}, ValueError, "answers must be >= 1, got answers=0"),
+        ({"n_models": 0}, ValueError, "n_models must be >= 1"),
+        ({"n_models": 2000, "adjacency": "replace-one"}, ValueError, "at most the number of records 1797"),
+        ({"adjacency": "swap"}, ValueError, "adjacency must be one of"),
+        ({"analysis": "loose"}, ValueError, "analysis must be one of"),
+        ({"classes": [0, 1]}, ValueError, "y holds labels that are not among classes: 2"),
+    ],
+)
+def test_bad_parameters_are_named(digits, parameters, error, message):
+    with pytest.raises(error, match=message):
+        model(**parameters).fit(*digits)
+
+
+def test_bad_shards_are_named(digits):
+    X, y = digits
+    with pytest.raises(ValueError, match=r"shards must be integers of shape \[1797\]"):
+        model().fit(X, y, shards=[0, 1])
+    with pytest.raises(ValueError, match=r"shards must be in 0\.\.19, got 0\.\.20"):
+        model().fit(X, y, shards=np.arange(1797) % 21)
