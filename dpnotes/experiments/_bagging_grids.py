@@ -38,6 +38,10 @@ PATE: dict[str, dict[str, Any]] = {
         "student_epochs": 100,
     },
 }
+MEMBERSHIP: dict[str, dict[str, Any]] = {
+    "paper": {"subsample": 300, "n_networks": 64, "flipped": 0.02, "others": 5000},
+    "quick": {"subsample": 100, "n_networks": 16, "flipped": 0.05, "others": 0},
+}
 
 
 def table2a_grid(scale: str, *, subsamples: tuple[int, ...] = (), seeds: int = 5) -> Grid:
@@ -147,6 +151,18 @@ def case2_dp_sgd_grid(scale: str) -> Grid:
     return _noises(common, list(table[["epsilon", "delta", "sigma"]].itertuples(index=False, name=None)))
 
 
+def membership_grid(scale: str) -> Grid:
+    """Both attacks at three false-positive rates, on records as they are and on mislabelled ones: the same networks."""
+    dataset = _dataset(scale)
+    common = {"dataset": dataset, **NETWORKS[dataset], **MEMBERSHIP[scale], "seed": 0}
+    return [
+        {**common, "attack": attack, "false_positive_rate": rate, "mislabelled": mislabelled}
+        for attack in ("loss", "likelihood-ratio")
+        for mislabelled in (False, True)
+        for rate in (0.001, 0.01, 0.1)
+    ]
+
+
 def ensemble_seconds(parameters: Mapping[str, Any]) -> float:
     """Measured on one core: 9,000 images a second with width 16, a third of it with width 32."""
     rows = (parameters["subsample"] or 60_000) * parameters["n_models"] * parameters["epochs"]
@@ -157,6 +173,11 @@ def dp_sgd_seconds(parameters: Mapping[str, Any]) -> float:
     """Measured on one core: 6,700 images a second with width 16."""
     rows = {"mnist": 60_000, "digits": 1442}[parameters["dataset"]] * parameters["epochs"]
     return float(rows / 6700 * (parameters["width"] / 16) ** 1.6)
+
+
+def membership_seconds(parameters: Mapping[str, Any]) -> float:
+    """A twelfth of the networks, which the rows of a process share."""
+    return ensemble_seconds({**parameters, "n_models": parameters["n_networks"]}) / 12
 
 
 def pate_seconds(parameters: Mapping[str, Any]) -> float:

@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from dpnotes.experiments import _bagging_attack, _bagging_pate
 from dpnotes.experiments import _bagging_grids as grids
-from dpnotes.experiments import _bagging_pate
 from dpnotes.experiments._bagging_grids import (
     case2_dp_sgd_grid,
     case2_grid,
     dp_sgd_grid,
     figure1_grid,
     figure2_grid,
+    membership_grid,
     pate_grid,
     settings_grid,
     table2a_grid,
@@ -263,6 +264,65 @@ def pate(
     return _bagging_pate.pate(**locals())
 
 
+def membership(
+    *,
+    dataset: str,
+    attack: str,
+    false_positive_rate: float,
+    mislabelled: bool,
+    subsample: int,
+    n_networks: int,
+    flipped: float,
+    others: int,
+    width: int,
+    kernel_size: int,
+    padding: int,
+    epochs: int,
+    batch_size: int,
+    optimizer: str,
+    learning_rate: float,
+    seed: int,
+    device: str = "auto",
+) -> dict[str, Any]:
+    """Attack bagged networks (N = 1 each): call the records members of which a network is too sure.
+
+    The attacker has half of the networks for reference and knows who was drawn for them; the false-positive rate is set
+    there, and the other half is attacked. Rows that differ in the first three parameters share their networks.
+
+    Parameters
+    ----------
+    attack : {"loss", "likelihood-ratio"}
+        One threshold for the confidence in a record's label; or one for its distance, in standard deviations, from the
+        confidence of reference networks that did not draw the record.
+    false_positive_rate : float
+        Of all records that a network did not draw.
+    mislabelled : bool
+        Count the records whose label was made wrong before training, or the others.
+    subsample : int
+        Records drawn for each network, with replacement.
+    n_networks : int
+        Even, >= 6.
+    flipped : float
+        Share of the records that get a wrong label.
+    others : int
+        Records attacked besides those that an attacked network drew.
+    dataset, width, kernel_size, padding, epochs, batch_size, optimizer, learning_rate, seed, device
+        As :func:`ensemble`.
+
+    Returns
+    -------
+    dict
+        hits of members (attacked networks and records together); alarms of nonmembers; deviation (of the true-positive
+        rate, between networks); n (training records); data; device.
+
+    Source
+    ------
+    Yeom et al. (2018) for the loss; Carlini et al. (2022) for the likelihood ratio, in its variant without networks
+    that drew the record.
+    """
+    return _bagging_attack.membership(**locals())
+
+
 EXPERIMENTS = [
     Experiment(
         "bagging_table2a",
@@ -300,6 +360,13 @@ EXPERIMENTS = [
         cost=grids.pate_seconds,
     ),
     Experiment(
+        "bagging_membership",
+        membership,
+        {"paper": lambda: membership_grid("paper"), "quick": lambda: membership_grid("quick")},
+        tolerance={"hits": 200, "alarms": 500, "deviation": 0.1},
+        cost=grids.membership_seconds,
+    ),
+    Experiment(
         "bagging_case2_dp_sgd",
         dp_sgd,
         {"paper": lambda: case2_dp_sgd_grid("paper"), "quick": lambda: case2_dp_sgd_grid("quick")},
@@ -323,6 +390,8 @@ __all__ = [
     "figure1_grid",
     "figure2_grid",
     "many_models",
+    "membership",
+    "membership_grid",
     "memorising_attack",
     "pate",
     "pate_grid",

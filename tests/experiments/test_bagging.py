@@ -48,7 +48,7 @@ def test_case_2_scores_what_is_not_public_and_starts_from_public_weights():
 
 def test_pate_shares_its_teachers_and_counts_what_it_asks():
     rows = bagging.pate_grid("quick", seeds=2)
-    short = {"epochs": 4, "student_epochs": 40, "device": "cpu"}
+    short = {"epochs": 8, "student_epochs": 40, "device": "cpu"}
     done = pd.DataFrame([{**row, **bagging.pate(**{**row, **short})} for row in rows])
     assert done["plurality"].nunique() == done["agreement"].nunique() == 1  # one ensemble
     stops = done["answers"].notna()
