@@ -20,14 +20,13 @@ test: setup
 	$(RUN) ruff format --check
 	$(RUN) mypy
 	$(VENV)/bin/lint-imports
-	OMP_NUM_THREADS=1 $(RUN) pytest -n 2 --doctest-modules dpnotes tests --ignore tests/book
+	OMP_NUM_THREADS=1 $(RUN) pytest -n 2 --doctest-modules dpnotes tests --ignore tests/book --ignore tests/benchmarks
+	OMP_NUM_THREADS=1 $(RUN) pytest tests/benchmarks
 	$(RUN) dpnotes build --strict
 	DPNOTES_BOOK_BUILT=1 $(RUN) pytest tests/book
 
 bench: setup
-	@found=; for file in benchmarks/*.py; do \
-	  if [ -e "$$file" ]; then found=yes; echo "$$file"; $(VENV)/bin/python "$$file" || exit 1; fi; \
-	done; [ "$$found" ] || echo "there are no benchmarks yet (benchmarks/*.py)"
+	OMP_NUM_THREADS=1 $(VENV)/bin/python benchmarks/bench.py --keep
 
 setup: $(INSTALLED)
 

@@ -28,6 +28,7 @@ class Row:
     bar: float
     check: str
     unit: str = "s"
+    device: str = "cpu"
 
     @property
     def ratio(self) -> float:

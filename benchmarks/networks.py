@@ -16,7 +16,7 @@ import torch
 from _common import Row, run, timed
 from torch import nn
 
-from dpnotes.learners import Networks, convolutional_network, fit_networks
+from dpnotes.learners import Networks, convolutional_network, device_name, fit_networks
 from dpnotes.learners import _network_engines as engines
 from dpnotes.learners._architectures import multilayer_perceptron
 
@@ -102,6 +102,7 @@ def rows(small: bool) -> Iterator[Row]:
             other,
             job.gpu_bar if gpu else job.bar,
             f"largest difference of a weight between the engines {gap:.1e} (float32, momentum)",
+            device=device_name(device),
         )
 
 

@@ -10,12 +10,10 @@ their bars, always exits with 0.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 
 import numpy as np
-import torch
-from _common import Row, show, timed
+from _common import Row, run, timed
 
 from dpnotes.learners._touched import TouchedVotes
 from dpnotes.mechanisms import draw_partitions
@@ -82,12 +80,5 @@ def rows(small: bool) -> Iterator[Row]:
     yield Row(job, fast / queries, leaner / few, "lean numpy", 75, f"seconds per query; sums of squares equal: {equal}")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--small", action="store_true", help="2,000 records, 512 queries, one repeat")
-    torch.set_num_threads(1)
-    show(rows(parser.parse_args().small))
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__, rows)

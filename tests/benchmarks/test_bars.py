@@ -1,0 +1,74 @@
+"""The benchmarks: what they share, and half of each bar on small versions. Run alone, on an otherwise idle machine."""
+
+import importlib
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+
+@pytest.fixture(scope="module")
+def benchmarks(repository):
+    """The scripts' modules by name; their folder is on the path as when they are run."""
+    sys.path.insert(0, str(repository / "benchmarks"))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield importlib.import_module
+    torch.set_num_threads(threads)
+    sys.path.remove(str(repository / "benchmarks"))
+
+
+def test_sides_take_turns_and_the_first_call_does_not_count(benchmarks):
+    calls, clock = [], iter(np.cumsum([0, 100, 0, 100, 0, 1, 0, 4, 0, 3, 0, 6]).tolist())
+    seconds = benchmarks("_common").timed(
+        lambda: calls.append("a"), lambda: calls.append("b"), repeats=2, clock=lambda: next(clock)
+    )
+    assert "".join(calls) == "ababab"
+    assert seconds == [2.0, 5.0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from Linux's /proc")
+def test_peak_memory_counts_what_was_freed_within_the_call(benchmarks):
+    peak = benchmarks("_common").peak_memory
+    assert 39 <= peak(lambda: np.ones(40 * 2**17).sum()) < 60  # 40 MiB
+    assert peak(lambda: None) < 5
+
+
+def test_rows_take_the_place_of_their_own_job_machine_and_device(benchmarks, tmp_path, monkeypatch):
+    main, path = benchmarks("bench"), tmp_path / "benchmarks.csv"
+    row = benchmarks("_common").Row
+
+    def keep(machine, rows):
+        monkeypatch.setattr(main, "provenance", lambda: {"machine": machine, "commit": "c", "numpy": "2"})
+        main.keep(rows, path)
+
+    keep("m", [("2", row("slow", 2.0, 4.0, "loop", 3, "equal")), ("1b", row("one", 1.0, 9.0, "loop", 3, "equal"))])
+    keep("n", [("1b", row("one", 1.0, 8.0, "loop", 3, "equal", device="gpu"))])
+    keep("m", [("1b", row("another", 1.0, 7.0, "loop", 3, "equal"))])
+    stored = pd.read_csv(path)
+    assert stored[["group", "job", "machine", "device", "ratio"]].to_numpy().tolist() == [
+        ["1b", "one", "n", "gpu", 8.0],
+        ["1b", "another", "m", "cpu", 7.0],
+        ["2", "slow", "m", "cpu", 2.0],
+    ]
+
+
+JOBS = ["1", "1b", "1c", "2", "2b", "3", "4", "5", "6", "7", "memory"]
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_half_of_each_bar_on_the_small_version(benchmarks, job):
+    """A claim fails that is below half of its bar three times: a shared machine may slow one side down once."""
+    main, left = benchmarks("bench"), None
+    for _ in range(3):
+        low = {row.job + row.against: str(row) for row in main.JOBS[job](True) if row.ratio < row.bar / 2}
+        left = low if left is None else {name: text for name, text in low.items() if name in left}
+        if not left:
+            return
+    pytest.fail("below half of the bar:\n" + "\n".join(left.values()))
+
+
+def test_every_job_is_demanded(benchmarks):
+    assert list(benchmarks("bench").JOBS) == JOBS
