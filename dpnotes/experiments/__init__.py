@@ -10,11 +10,13 @@ from typing import Any
 
 import pandas as pd
 
-from dpnotes.experiments import bagging, dpbag
+from dpnotes.experiments import bagging, dpbag, private_prediction
 from dpnotes.experiments._registry import Experiment, Grid
 from dpnotes.sweep import Compute, collect, published_store, runs_store
 
-EXPERIMENTS: dict[str, Experiment] = {e.name: e for e in [*bagging.EXPERIMENTS, *dpbag.EXPERIMENTS]}
+EXPERIMENTS: dict[str, Experiment] = {
+    e.name: e for e in [*bagging.EXPERIMENTS, *dpbag.EXPERIMENTS, *private_prediction.EXPERIMENTS]
+}
 
 __all__ = ["EXPERIMENTS", "Experiment", "Grid", "find", "provenance", "rows"]
 
