@@ -10,12 +10,12 @@ from typing import Any
 
 import pandas as pd
 
-from dpnotes.experiments import bagging, dpbag, private_prediction
+from dpnotes.experiments import bagging, dpbag, intrinsic_sgd, private_prediction
 from dpnotes.experiments._registry import Experiment, Grid
 from dpnotes.sweep import Compute, collect, published_store, runs_store
 
 EXPERIMENTS: dict[str, Experiment] = {
-    e.name: e for e in [*bagging.EXPERIMENTS, *dpbag.EXPERIMENTS, *private_prediction.EXPERIMENTS]
+    e.name: e for chapter in (bagging, dpbag, intrinsic_sgd, private_prediction) for e in chapter.EXPERIMENTS
 }
 
 __all__ = ["EXPERIMENTS", "Experiment", "Grid", "find", "provenance", "rows"]

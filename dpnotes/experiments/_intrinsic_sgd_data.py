@@ -1,0 +1,135 @@
+"""Records of the chapter on intrinsic privacy: the paper's three tasks, an embedded one, and the reader's own file."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpnotes import data
+from dpnotes.data._unit_ball import to_unit_sphere
+from dpnotes.methods._sgd_release import ROUNDING, longest_row
+
+SPLITS = {"mnist": "intrinsic_sgd", "covertype": "intrinsic_sgd", "adult": "intrinsic_sgd", "breast_cancer": "original"}
+UNSCALED = "mnist-unscaled"
+TASKS = {"mnist": "MNIST-binary", UNSCALED: "MNIST-binary", "covertype": "Forest", "adult": "Adult"}
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """A binary task.
+
+    Parameters
+    ----------
+    name : str
+    X, X_test : ndarray, shapes [n, d], [m, d]
+    y, y_test : ndarray of int64
+        Class codes 0 and 1.
+    digest : str
+    """
+
+    name: str
+    X: NDArray[np.floating]
+    y: NDArray[np.int64]
+    X_test: NDArray[np.floating]
+    y_test: NDArray[np.int64]
+    digest: str
+
+    @property
+    def longest(self) -> float:
+        """Largest norm of a training row."""
+        return longest_row(self.X)
+
+
+@functools.lru_cache(maxsize=1)
+def records(dataset: str, scale_rows: bool = False) -> Records:
+    """Records of a task.
+
+    Parameters
+    ----------
+    dataset : str
+        ``"mnist"`` (3 against 5, projected to 50 features), ``"covertype"`` (types 1 and 2), ``"adult"``: the paper's
+        tasks, each row of norm 1; ``"mnist-unscaled"``: the same projection without the scaling, rows of norm 5 to 18;
+        ``"breast_cancer"``, rows of norm 1; or a file: ``.csv`` with a header, numeric features and the label in the
+        last column, or ``.npz`` with arrays X [n, d] and y [n]. Of a file one row in five, drawn with a fixed seed, is
+        a test row.
+    scale_rows : bool
+        Of a file: whether each row is divided by its norm. Else rows of norm above 1 are refused.
+
+    Raises
+    ------
+    ValueError
+        If there is no such task; if a file has not two classes, features that are not finite numbers, or longer rows.
+    FileNotFoundError
+        If there is no such file.
+    """
+    if dataset == UNSCALED:
+        return _unscaled()
+    if dataset in SPLITS:
+        arrays = data.load(dataset, split=SPLITS[dataset])
+        X, X_test = arrays.X_train, arrays.X_test
+        if arrays.split == "original":
+            X, X_test = to_unit_sphere(X), to_unit_sphere(X_test)
+        return Records(dataset, X, arrays.y_train, X_test, arrays.y_test, arrays.digest)
+    if Path(dataset).suffix in (".csv", ".npz"):
+        return _file(Path(dataset), scale_rows=scale_rows)
+    known = ", ".join(map(repr, [*SPLITS, UNSCALED]))
+    raise ValueError(f"dataset must be one of {known}, or a file that ends in .csv or .npz, got dataset={dataset!r}")
+
+
+def _unscaled() -> Records:
+    """The projection of ``data.load("mnist", split="intrinsic_sgd")``, rows as they come out of it."""
+    images, scaled = data.load("mnist"), data.load("mnist", split=SPLITS["mnist"])
+    projection = np.random.default_rng(0).normal(0.0, 50**-0.5, size=(images.d, 50))
+    chosen = np.isin(images.y_train, (3, 5))
+    train = (images.X_train[chosen] @ projection)[-len(scaled.X_train) :]
+    test = images.X_test[np.isin(images.y_test, (3, 5))] @ projection
+    for rows, unit in ((train, scaled.X_train), (test, scaled.X_test)):
+        if not np.allclose(rows / np.linalg.norm(rows, axis=1, keepdims=True), unit, atol=1e-5):
+            raise ValueError("the projection of data set 'mnist' is not that of its split 'intrinsic_sgd'")
+    return Records(UNSCALED, train, scaled.y_train, test, scaled.y_test, f"{scaled.digest}:unscaled")
+
+
+def _file(path: Path, *, scale_rows: bool) -> Records:
+    content = path.read_bytes()
+    X: NDArray[np.floating]
+    X, labels = _arrays(path)
+    if X.ndim != 2 or labels.shape != X.shape[:1]:
+        raise ValueError(f"{path} must hold X of shape [n, d] and y of shape [n], got {X.shape} and {labels.shape}")
+    if not np.isfinite(X).all():
+        raise ValueError(f"{path} must hold finite features, got {int((~np.isfinite(X)).sum())} bad entries")
+    classes, y = np.unique(labels, return_inverse=True)
+    if len(classes) != 2:
+        raise ValueError(f"{path} must hold labels of 2 classes, got {len(classes)}")
+    longest = longest_row(X)
+    if scale_rows:
+        X = to_unit_sphere(X)
+    elif longest > 1 + ROUNDING:
+        raise ValueError(
+            f"{path} must hold rows of norm at most 1, got a row of norm {longest:.6g}; give scale_rows=True to divide "
+            "each row by its norm, as the paper does"
+        )
+    test = np.zeros(len(X), dtype=bool)
+    test[np.random.default_rng(0).permutation(len(X))[: len(X) // 5]] = True
+    digest = f"{path.name}:{hashlib.sha256(content).hexdigest()[:12]}"
+    return Records(str(path), X[~test], y[~test], X[test], y[test], digest)
+
+
+def _arrays(path: Path) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    if path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as arrays:
+            if missing := {"X", "y"} - set(arrays.files):
+                raise ValueError(f"{path} must hold arrays X and y, got {', '.join(arrays.files)}: no {min(missing)}")
+            return np.asarray(arrays["X"], dtype=np.float64), np.asarray(arrays["y"])
+    table = pd.read_csv(path)
+    features = table.iloc[:, :-1]
+    words = [str(column) for column in features if not pd.api.types.is_numeric_dtype(features[column].dtype)]
+    if words:
+        raise ValueError(f"{path} must hold numeric features, got text in column {words[0]!r}; encode it as numbers")
+    return features.to_numpy(np.float64), table.iloc[:, -1].to_numpy()
