@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dpnotes.methods import NoisySGD as NoisySGD
     from dpnotes.methods import PredictionSensitivity as PredictionSensitivity
     from dpnotes.methods import SubsampleAggregate as SubsampleAggregate
+    from dpnotes.methods import recommend as recommend
 
 __version__ = "0.1.0"
 _METHODS = (
@@ -38,6 +39,7 @@ _METHODS = (
     "ModelSensitivity",
     "PredictionSensitivity",
     "SubsampleAggregate",
+    "recommend",
 )
 __all__ = [
     "DPSGD",
@@ -54,6 +56,7 @@ __all__ = [
     "PrivacyProfile",
     "SubsampleAggregate",
     "__version__",
+    "recommend",
 ]
 
 _HOMES = {**dict.fromkeys(_METHODS, "dpnotes.methods"), "PrivacyProfile": "dpnotes.accounting"}

@@ -12,6 +12,7 @@ from dpnotes.methods._model_sensitivity import ModelSensitivity
 from dpnotes.methods._noisy_sgd import NoisySGD
 from dpnotes.methods._pate import PATE
 from dpnotes.methods._prediction_sensitivity import PredictionSensitivity
+from dpnotes.methods._recommend import Recommendation, recommend
 from dpnotes.methods._subsample_aggregate import SubsampleAggregate
 
 __all__ = [
@@ -28,7 +29,9 @@ __all__ = [
     "ModelSensitivity",
     "NoisySGD",
     "PredictionSensitivity",
+    "Recommendation",
     "SubsampleAggregate",
     "VoteLedger",
     "estimate_intrinsic_noise",
+    "recommend",
 ]

@@ -1,0 +1,230 @@
+"""Which private method for a setting: the noise that each needs, which are dominated, and what was measured nearby."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpnotes.accounting import (
+    _checks,
+    dp_sgd_noise_multiplier,
+    gaussian_sigma,
+    logistic_constants,
+    minimiser_sensitivity,
+    objective_perturbation,
+    prediction_sensitivity_sigma,
+    soft_vote_beta,
+)
+from dpnotes.methods._linear_estimators import privacy_level
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ADJACENCY = "add-remove"
+CERTAIN = 0.95  # chance of the class of most votes that the needed lead is stated for
+SAMPLE_RATE, STEPS = 0.01, 1000  # DP-SGD's, ten expected passes
+COLUMNS = ("method", "releases", "what", "noise", "verdict")
+TRADE_OFFS = ("n", "d", "n_classes", "epsilon", "delta", "answers")
+MATTERS = {"epsilon": 3.0, "delta": 0.2, "answers": 1.0, "n": 1.0, "d": 0.5, "n_classes": 0.5}  # per factor of e
+
+
+@dataclass(frozen=True, eq=False)
+class Recommendation:
+    """What :func:`recommend` found.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        One row for each method that can be used: method, releases ("model" or "answers"), what (which number noise is),
+        noise, verdict ("", or by what it is dominated or why it is useless).
+    caveats : tuple of str
+    measured : pandas.DataFrame or None
+        The nearest measured setting, methods by falling accuracy; None if no measurements were given.
+    """
+
+    table: pd.DataFrame
+    caveats: tuple[str, ...]
+    measured: pd.DataFrame | None
+
+    @property
+    def candidates(self) -> list[str]:
+        """Methods that are not ruled out."""
+        return list(self.table.loc[self.table["verdict"] == "", "method"])
+
+    def __str__(self) -> str:
+        parts = [self.table.to_string(index=False)]
+        if self.measured is not None:
+            parts += ["Measured nearest to it:", self.measured.to_string(index=False)]
+        return "\n\n".join([*parts, *(f"- {caveat}" for caveat in self.caveats)])
+
+
+def recommend(
+    *,
+    n: int,
+    d: int,
+    n_classes: int,
+    epsilon: float,
+    delta: float = 0.0,
+    answers: int,
+    linear: bool = True,
+    l2: float = 1e-3,
+    n_models: int = 256,
+    measured: pd.DataFrame | None = None,
+) -> Recommendation:
+    """Compare the methods of private prediction for a setting of one's own, one record more or less for all of them.
+
+    Nothing is trained. The noise is exact, given that rows lie in the unit ball and have no bias appended; which method
+    is the most accurate depends on the data too, and is read off measurements, if they are given.
+
+    Parameters
+    ----------
+    n : int, >= 1
+        Training records.
+    d : int, >= 1
+        Features.
+    n_classes : int, >= 2
+    epsilon : float, > 0
+    delta : float, in [0, 1)
+    answers : int, >= 1
+        Queries that will be answered.
+    linear : bool
+        Whether a linear model will do. If not, the three methods that need a convex loss drop out.
+    l2 : float, > 0
+        Regulariser of the linear models; the noise of the sensitivity methods is inverse to it.
+    n_models : int, >= 1
+        Of subsample-and-aggregate.
+    measured : DataFrame, optional
+        Measured accuracies: columns method, n, d, n_classes, epsilon, delta, answers (empty: any number), accuracy.
+
+    Returns
+    -------
+    Recommendation
+
+    Raises
+    ------
+    ValueError
+        If a number is outside its range, n_models exceeds n, or a column is missing from ``measured``.
+    TypeError
+        If a number is of the wrong kind.
+
+    Source
+    ------
+    The chapter on private prediction; van der Maaten and Hannun (2020), Section 5.
+
+    Examples
+    --------
+    >>> found = recommend(n=60_000, d=784, n_classes=10, epsilon=1.0, delta=1e-5, answers=100)
+    >>> found.candidates
+    ['model_sensitivity', 'loss_perturbation', 'dp_sgd', 'subsample_aggregate']
+    >>> found.table.set_index("method").loc["prediction_sensitivity", "verdict"]
+    'dominated by model_sensitivity'
+    """
+    import pandas as pd
+
+    n, d = _checks.at_least_one("n", n), _checks.at_least_one("d", d)
+    answers, n_models = _checks.at_least_one("answers", answers), _checks.at_least_one("n_models", n_models)
+    epsilon, delta = privacy_level(epsilon, delta)
+    l2 = _checks.real("l2", l2, low=0.0, open_low=True)
+    if n_models > n:
+        raise ValueError(f"n_models must be at most n={n}, got n_models={n_models}")
+    lipschitz = logistic_constants(n_classes=n_classes, norm=1.0, bias=False).lipschitz
+    shift = minimiser_sensitivity(lipschitz=lipschitz, n=n, regulariser=l2, adjacency=ADJACENCY, objective="sum")
+    rows = []
+    if linear:
+        rows += _sensitivities(shift, epsilon, delta, size=n_classes * d, n_classes=n_classes, answers=answers)
+        rows.insert(1, _loss_perturbation(epsilon, delta, n=n, d=d, n_classes=n_classes, l2=l2))
+    if delta > 0:
+        multiplier = dp_sgd_noise_multiplier(epsilon, delta, sample_rate=SAMPLE_RATE, steps=STEPS)
+        what = f"noise multiplier, sample rate {SAMPLE_RATE:g}, {STEPS} steps"
+        rows.insert(2 if linear else 0, ("dp_sgd", "model", what, multiplier, ""))
+    rows.append(_vote(epsilon, delta, n_classes=n_classes, answers=answers, n_models=n_models))
+    setting = {"n": n, "d": d, "n_classes": n_classes, "epsilon": epsilon, "delta": delta, "answers": answers}
+    nearest = None if measured is None else _nearest(measured, setting, [row[0] for row in rows])
+    return Recommendation(
+        pd.DataFrame(rows, columns=list(COLUMNS)), _caveats(setting, n_models, linear=linear), nearest
+    )
+
+
+def _sensitivities(
+    shift: float, epsilon: float, delta: float, *, size: int, n_classes: int, answers: int
+) -> list[tuple[str, str, str, float, str]]:
+    """Noise on a logit of a query of norm 1; the smaller of the two rules the other out."""
+    if delta > 0:
+        noises = {
+            "model_sensitivity": shift * float(gaussian_sigma(epsilon, delta)),
+            "prediction_sensitivity": shift * prediction_sensitivity_sigma(epsilon, delta, answers=answers),
+        }
+    else:
+        noises = {
+            "model_sensitivity": shift / epsilon * math.sqrt(size + 1),
+            "prediction_sensitivity": shift / epsilon * answers * math.sqrt(n_classes + 1),
+        }
+    first = min(noises, key=lambda name: noises[name])  # of equals model sensitivity, which answers without end
+    what = "standard deviation on a logit of a query of norm 1"
+    return [
+        (name, release, what, noises[name], "" if name == first else f"dominated by {first}")
+        for name, release in (("model_sensitivity", "model"), ("prediction_sensitivity", "answers"))
+    ]
+
+
+def _loss_perturbation(
+    epsilon: float, delta: float, *, n: int, d: int, n_classes: int, l2: float
+) -> tuple[str, str, str, float, str]:
+    """Noise on a logit where the regulariser alone bends the loss, which is the most that there can be."""
+    noise = objective_perturbation(epsilon, delta, n_classes=n_classes, bias=False, adjacency=ADJACENCY)
+    scale = noise.sigma if noise.rate is None else math.sqrt(n_classes * d + 1) / noise.rate
+    assert scale is not None
+    at_most = scale / (n * l2 + noise.regulariser)
+    what = "at most this standard deviation on a logit of a query of norm 1"
+    return "loss_perturbation", "model", what, at_most, ""
+
+
+def _vote(
+    epsilon: float, delta: float, *, n_classes: int, answers: int, n_models: int
+) -> tuple[str, str, str, float, str]:
+    beta = soft_vote_beta(epsilon, delta, answers=answers)
+    lead = math.log((n_classes - 1) * CERTAIN / (1 - CERTAIN)) / beta
+    verdict = "" if lead <= n_models else f"useless: the lead exceeds the {n_models} votes"
+    what = f"lead in votes that is answered right {CERTAIN:.0%} of the time"
+    return "subsample_aggregate", "answers", what, lead, verdict
+
+
+def _caveats(setting: Mapping[str, Any], n_models: int, *, linear: bool) -> tuple[str, ...]:
+    n, answers, delta = setting["n"], setting["answers"], setting["delta"]
+    caveats = [
+        "Settings (l2, clipping norm, rate) chosen by looking at the records cost privacy that is not counted.",
+        "What releases a model answers any number of queries; what releases answers stops after its budget.",
+    ]
+    if delta == 0:
+        caveats.append("DP-SGD gives no pure guarantee; a delta far below 1/n makes it available.")
+    elif delta * n >= 1:
+        caveats.append(f"delta={delta:g} is not below 1/n: it would allow a record to be published whole.")
+    if n // n_models < 10 * setting["n_classes"]:
+        caveats.append(f"A shard has {n // n_models} records for {setting['n_classes']} classes: votes will be poor.")
+    if linear:
+        caveats.append("Loss perturbation assumes that its loss is minimised exactly; a rounding error is not covered.")
+        caveats.append("Rows must lie in the unit ball by a rule that does not look at the data.")
+    if answers > 1000:
+        caveats.append(f"Few votes survive {answers:,} answers; methods that release a model pay once.")
+    return tuple(caveats)
+
+
+def _nearest(measured: pd.DataFrame, setting: Mapping[str, float], methods: list[str]) -> pd.DataFrame:
+    """Accuracies of the methods, each in the measured setting that is nearest to the one asked for."""
+    missing = {*TRADE_OFFS, "method", "accuracy"} - set(measured.columns)
+    if missing:
+        raise ValueError(f"measured must have the columns {', '.join(sorted(missing))}")
+    rows = measured.dropna(subset=["accuracy"])
+    rows = rows[rows["method"].isin(methods) & ((rows["delta"] > 0) == (setting["delta"] > 0))]
+    away = np.zeros(len(rows))
+    for name in TRADE_OFFS:
+        values = rows[name].astype(float).fillna(setting[name])  # no number of answers: any
+        if setting[name] > 0:
+            away += MATTERS[name] * np.abs(np.log(values / setting[name]))
+    order = rows.assign(distance=away).sort_values("distance", kind="stable")
+    best = order.groupby("method", sort=False).head(1).sort_values("accuracy", ascending=False)
+    return best[["method", "accuracy", *TRADE_OFFS]].reset_index(drop=True)

@@ -1,0 +1,98 @@
+"""Recommendations: the noise by other roads, dominated methods, what drops out, the nearest measurement, bad input."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpnotes
+from dpnotes.accounting import dp_sgd_noise_multiplier, gaussian_sigma, objective_perturbation, soft_vote_beta
+from dpnotes.mechanisms import norm_noise
+from dpnotes.methods._recommend import recommend
+
+MNIST = {"n": 60_000, "d": 784, "n_classes": 10, "epsilon": 1.0, "delta": 1e-5, "answers": 100}
+
+
+def noise(found, method):
+    return float(found.table.set_index("method").loc[method, "noise"])
+
+
+def test_gaussian_noise_by_formula():
+    found = recommend(**MNIST, l2=1e-2)
+    sensitivity = math.sqrt(2) / (60_000 * 1e-2)
+    assert math.isclose(noise(found, "model_sensitivity"), gaussian_sigma(1.0, 1e-5) * sensitivity)
+    assert math.isclose(noise(found, "prediction_sensitivity"), 10 * noise(found, "model_sensitivity"))
+    assert noise(found, "dp_sgd") == dp_sgd_noise_multiplier(1.0, 1e-5, sample_rate=0.01, steps=1000)
+    stated = objective_perturbation(1.0, 1e-5, n_classes=10)
+    assert math.isclose(noise(found, "loss_perturbation"), stated.sigma / (600 + stated.regulariser))
+    lead = noise(found, "subsample_aggregate")
+    shares = np.exp(soft_vote_beta(1.0, 1e-5, answers=100) * np.array([lead, *[0.0] * 9]))
+    assert math.isclose(shares[0] / shares.sum(), 0.95)
+
+
+def test_pure_noise_on_a_logit_by_sampling():
+    """10,000 draws have a relative deviation of 0.7%, so 5% is seven of them."""
+    found = recommend(**MNIST | {"delta": 0.0, "d": 7, "n_classes": 3}, l2=1e-2)
+    sensitivity = math.sqrt(2) / (60_000 * 1e-2)
+    weights = norm_noise((3, 7), rate=1 / sensitivity, seed=0, n_repeats=10_000)
+    logits = norm_noise((3,), rate=1 / (100 * sensitivity), seed=1, n_repeats=10_000)
+    query = np.full(7, 1 / math.sqrt(7))
+    assert noise(found, "model_sensitivity") == pytest.approx((weights @ query)[:, 0].std(), rel=0.05)
+    assert noise(found, "prediction_sensitivity") == pytest.approx(logits[:, 0].std(), rel=0.05)
+
+
+@pytest.mark.parametrize(("answers", "dominated"), [(26, "model_sensitivity"), (27, "prediction_sensitivity")])
+def test_pure_domination_turns_where_the_norms_of_the_noise_cross(answers, dominated):
+    """At sqrt((d C + 1)/(C + 1)) = 26.7 answers; Gaussian model sensitivity dominates from the first on."""
+    verdicts = recommend(**MNIST | {"delta": 0.0, "answers": answers}).table.set_index("method")["verdict"]
+    assert [name for name, verdict in verdicts.items() if verdict.startswith("dominated")] == [dominated]
+    one = recommend(**MNIST | {"answers": 1}).table.set_index("method")["verdict"]
+    assert one["prediction_sensitivity"] == "dominated by model_sensitivity"
+
+
+def test_what_cannot_be_used_drops_out():
+    assert list(recommend(**MNIST, linear=False).table["method"]) == ["dp_sgd", "subsample_aggregate"]
+    assert "dp_sgd" not in list(recommend(**MNIST | {"delta": 0.0}).table["method"])
+    many = recommend(**MNIST | {"answers": 10**6})
+    assert many.table.set_index("method").loc["subsample_aggregate", "verdict"].startswith("useless")
+    assert "subsample_aggregate" not in many.candidates
+    assert any("1/n" in caveat for caveat in recommend(**MNIST | {"delta": 1e-3}).caveats)
+    assert any("poor" in caveat for caveat in recommend(**MNIST | {"n": 2000}).caveats)
+
+
+def test_nearest_measurement():
+    rows = [
+        {"method": "dp_sgd", "epsilon": 1.0, "delta": 1e-5, "answers": np.nan, "accuracy": 0.8},
+        {"method": "dp_sgd", "epsilon": 4.0, "delta": 1e-5, "answers": np.nan, "accuracy": 0.9},
+        {"method": "subsample_aggregate", "epsilon": 1.0, "delta": 1e-5, "answers": 50, "accuracy": 0.85},
+        {"method": "subsample_aggregate", "epsilon": 1.0, "delta": 1e-5, "answers": 900, "accuracy": 0.2},
+        {"method": "subsample_aggregate", "epsilon": 1.0, "delta": 0.0, "answers": 100, "accuracy": 0.1},
+        {"method": "model_sensitivity", "epsilon": 1.0, "delta": 1e-5, "answers": np.nan, "accuracy": np.nan},
+    ]
+    measured = pd.DataFrame(rows).assign(n=60_000, d=784, n_classes=10)
+    found = dpnotes.recommend(**MNIST | {"epsilon": 1.2}, measured=measured)
+    assert list(found.measured["method"]) == ["subsample_aggregate", "dp_sgd"]
+    assert list(found.measured["accuracy"]) == [0.85, 0.8]
+    assert "Measured nearest" in str(found)
+    assert "Measured" not in str(recommend(**MNIST))
+    with pytest.raises(ValueError, match="measured must have the columns accuracy"):
+        recommend(**MNIST, measured=measured.drop(columns="accuracy"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "message"),
+    [
+        ({"n": 0}, ValueError, "n must be >= 1, got n=0"),
+        ({"d": 1.5}, TypeError, "d must be an integer"),
+        ({"n_classes": 1}, ValueError, "n_classes must be"),
+        ({"epsilon": -1.0}, ValueError, "epsilon must be > 0"),
+        ({"delta": 1.0}, ValueError, "delta must be < 1"),
+        ({"answers": 0}, ValueError, "answers must be >= 1, got answers=0"),
+        ({"l2": 0.0}, ValueError, "l2 must be > 0"),
+        ({"n_models": 70_000}, ValueError, "n_models must be at most n=60000, got n_models=70000"),
+    ],
+)
+def test_bad_input_is_named(changed, error, message):
+    with pytest.raises(error, match=message):
+        recommend(**MNIST | changed)
