@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dpnotes.accounting import bagging
 from dpnotes.experiments._bagging_networks import DP_SGD, FINE_TUNING, NETWORKS, PUBLIC
 from dpnotes.experiments._registry import Grid, paper_table
 
@@ -14,6 +15,7 @@ MODELS: dict[str, dict[int, tuple[int, ...]]] = {  # Figure 1: N for each N k
     "paper": {500: (1, 2, 5, 10, 25, 50), 1000: (1, 2, 5, 10, 25, 50), 5000: (1, 5, 25)},
     "quick": {100: (1, 2, 5)},
 }
+RECORDS = {"paper": 60_000, "quick": 1442}  # training records of MNIST, and of digits in our split
 DATASETS = {"paper": "mnist", "quick": "digits"}
 CANDIDATES = [
     {"width": width, "optimizer": optimizer, "learning_rate": rate}
@@ -41,6 +43,20 @@ PATE: dict[str, dict[str, Any]] = {
 MEMBERSHIP: dict[str, dict[str, Any]] = {
     "paper": {"subsample": 300, "n_networks": 64, "flipped": 0.02, "others": 5000},
     "quick": {"subsample": 100, "n_networks": 16, "flipped": 0.05, "others": 0},
+}
+# Short runs of DP-SGD, one tenth of the epochs; the learning rates are those that bagging_equal_settings chooses.
+EQUAL_RATES: dict[str, tuple[float, ...]] = {"linear": (1.0, 2.0, 4.0, 8.0, 16.0), "network": (0.15, 0.5)}
+EQUAL: dict[str, dict[str, Any]] = {
+    "paper": {"epochs": 10, "batch_size": 256, "learning_rate": 0.5},
+    "quick": {"epochs": 20, "batch_size": 64, "learning_rate": 0.5},
+}
+EQUAL_LINEAR: dict[str, dict[str, Any]] = {
+    "paper": {"width": None, "batch_size": 1000, "learning_rate": 8.0},
+    "quick": {"width": None, "learning_rate": 0.5},
+}
+PRIVATE_BASE: dict[str, dict[str, Any]] = {
+    "paper": {"dataset": "mnist", "subsample": 2000, "delta": 1e-5, "l2": 0.01},
+    "quick": {"dataset": "digits", "subsample": 400, "delta": 1e-5, "l2": 0.01},
 }
 
 
@@ -163,6 +179,52 @@ def membership_grid(scale: str) -> Grid:
     ]
 
 
+def equal_grid(scale: str, *, seeds: int = 3) -> Grid:
+    """DP-SGD as exposing as bagging of each size of Table 2a: in total variation, and at 0.1% false positives.
+
+    Softmax regression with several seeds, and the network of Table 2a with one; at the quick scale softmax regression
+    at one size.
+    """
+    rows = []
+    for size in SUBSAMPLES[scale][-1:] if scale == "quick" else SUBSAMPLES[scale]:
+        share = bagging(n=RECORDS[scale], subsample=size).advantage
+        at_rare = {"noise_multiplier": None, "epsilon": None, "delta": None, "found": share}
+        at_all = {"noise_multiplier": None, "epsilon": 0.0, "delta": share}
+        for model, count in (("linear", seeds), *([("network", 1)] if scale == "paper" else [])):
+            common = _equal(scale, model)
+            rows += [{**common, **noise, "seed": seed} for noise in (at_rare, at_all) for seed in range(count)]
+    return sorted(rows, key=lambda row: (dp_sgd_seconds(row), row["epsilon"] == 0.0))
+
+
+def equal_settings_grid() -> Grid:
+    """Candidates for the learning rate of the short DP-SGD runs, at one size of bagging, on held-out training rows."""
+    share = bagging(n=RECORDS["paper"], subsample=1000).advantage
+    noise = {"noise_multiplier": None, "epsilon": None, "delta": None, "found": share}
+    return [
+        {**_equal("paper", model), **noise, "part": "validation", "learning_rate": rate, "seed": 0}
+        for model, rates in EQUAL_RATES.items()
+        for rate in rates
+    ]
+
+
+def private_base_grid(scale: str, *, seeds: int = 10) -> Grid:
+    """Three base learners of growing epsilon on a subsample, the same without noise, and each on all records."""
+    common = PRIVATE_BASE[scale]
+    return [
+        {**common, "part": "test", "way": way, "epsilon": epsilon, "seed": seed}
+        for epsilon in (1.0, 3.0, 10.0)
+        for way in ("bagged", "direct", "bare")
+        for seed in range(seeds)
+        if way != "bare" or epsilon == 1.0  # without noise there is no epsilon to vary
+    ]
+
+
+def private_base_settings_grid() -> Grid:
+    """Candidates for the penalty, for the private base learner of the middle epsilon, on held-out rows."""
+    common = {**PRIVATE_BASE["paper"], "part": "validation", "way": "bagged", "epsilon": 3.0}
+    return [{**common, "l2": l2, "seed": seed} for l2 in (0.1, 0.03, 0.01, 0.003, 0.001) for seed in range(5)]
+
+
 def ensemble_seconds(parameters: Mapping[str, Any]) -> float:
     """Measured on one core: 9,000 images a second with width 16, a third of it with width 32."""
     rows = (parameters["subsample"] or 60_000) * parameters["n_models"] * parameters["epochs"]
@@ -170,8 +232,10 @@ def ensemble_seconds(parameters: Mapping[str, Any]) -> float:
 
 
 def dp_sgd_seconds(parameters: Mapping[str, Any]) -> float:
-    """Measured on one core: 6,700 images a second with width 16."""
+    """Measured on one core: 6,700 images a second with width 16, and 200,000 for softmax regression."""
     rows = {"mnist": 60_000, "digits": 1442}[parameters["dataset"]] * parameters["epochs"]
+    if parameters["width"] is None:
+        return float(rows / 200_000)
     return float(rows / 6700 * (parameters["width"] / 16) ** 1.6)
 
 
@@ -205,6 +269,14 @@ def _start(dataset: str) -> dict[str, Any]:
     if dataset not in PUBLIC:
         return {"learning_rate": rate}
     return {"learning_rate": FINE_TUNING * rate, **PUBLIC[dataset]}
+
+
+def _equal(scale: str, model: str) -> dict[str, Any]:
+    dataset = _dataset(scale)
+    names = ("width", "kernel_size", "padding")
+    network = {name: NETWORKS[dataset][name] for name in names}
+    common = {"dataset": dataset, "part": "test", **network, "clipping_norm": 1.0, **EQUAL[scale]}
+    return {**common, **(EQUAL_LINEAR[scale] if model == "linear" else {})}
 
 
 def _noises(common: Mapping[str, Any], budgets: list[tuple[float, float, float]]) -> Grid:

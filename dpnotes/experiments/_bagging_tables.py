@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from dpnotes import accounting, figures
+from dpnotes.experiments._bagging_grids import RECORDS
 from dpnotes.experiments._registry import paper_table
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
-RECORDS = {"paper": 60_000, "quick": 1442}  # training records of MNIST, and of digits in our split
 NO_BREAK = "\u00a0"  # a space that keeps its line together
 
 

@@ -6,23 +6,27 @@ from typing import Any
 
 import numpy as np
 
-from dpnotes.experiments import _bagging_attack, _bagging_pate
+from dpnotes.experiments import _bagging_attack, _bagging_pate, _bagging_private
 from dpnotes.experiments import _bagging_grids as grids
 from dpnotes.experiments._bagging_grids import (
+    RECORDS,
     case2_dp_sgd_grid,
     case2_grid,
     dp_sgd_grid,
+    equal_grid,
+    equal_settings_grid,
     figure1_grid,
     figure2_grid,
     membership_grid,
     pate_grid,
+    private_base_grid,
+    private_base_settings_grid,
     settings_grid,
     table2a_grid,
     table3a_grid,
 )
 from dpnotes.experiments._bagging_networks import DP_SGD, NETWORKS, network, parts
 from dpnotes.experiments._bagging_tables import (
-    RECORDS,
     baselines,
     baselines_view,
     many_models,
@@ -134,7 +138,7 @@ def dp_sgd(
     noise_multiplier: float | None,
     epsilon: float | None,
     delta: float | None,
-    width: int,
+    width: int | None,
     kernel_size: int,
     padding: int,
     epochs: int,
@@ -145,17 +149,22 @@ def dp_sgd(
     public: str | None = None,
     public_epochs: int = 0,
     public_rate: float = 0.0,
+    found: float | None = None,
     device: str = "auto",
 ) -> dict[str, Any]:
     """Train the same network by DP-SGD, with given noise or with the least that tight accounting allows.
 
     Parameters
     ----------
-    dataset, part, width, kernel_size, padding, seed, public, public_epochs, public_rate, device
+    dataset, part, kernel_size, padding, seed, public, public_epochs, public_rate, device
         As :func:`ensemble`.
     noise_multiplier : float or None
-        None: calibrated to ``epsilon`` and ``delta``.
+        None: calibrated to ``epsilon`` and ``delta``, or to ``found``.
     epsilon, delta : float or None
+    width : int or None
+        As :func:`ensemble`; None: softmax regression in the place of the network.
+    found : float or None
+        Largest share of the members that a test with 0.1% false positives may find.
     epochs : int
         Expected passes through the records: there are ``epochs * n // batch_size`` steps.
     batch_size : int
@@ -173,23 +182,18 @@ def dp_sgd(
     from dpnotes.methods import DPSGD
 
     arrays, X, y, X_score, y_score = parts(dataset, part)
+    rounds: dict[str, Any] = {"sample_rate": batch_size / len(X), "steps": epochs * len(X) // batch_size}
+    if found is not None:
+        noise_multiplier = _bagging_private.noise_for_found(found, **rounds)
+    shape = {"kernel_size": kernel_size, "padding": padding, "device": device}
+    start = {"public": public, "public_epochs": public_epochs, "public_rate": public_rate}
     model = DPSGD(
         epsilon,
         delta,
         noise_multiplier=noise_multiplier,
-        network=network(
-            arrays,
-            width=width,
-            kernel_size=kernel_size,
-            padding=padding,
-            public=public,
-            public_epochs=public_epochs,
-            public_rate=public_rate,
-            device=device,
-        ),
+        network=None if width is None else network(arrays, width=width, **shape, **start),  # type: ignore[arg-type]
         clipping_norm=clipping_norm,
-        sample_rate=batch_size / len(X),
-        steps=epochs * len(X) // batch_size,
+        **rounds,
         learning_rate=learning_rate,
         classes=range(arrays.n_classes),
         device=device,
@@ -323,6 +327,47 @@ def membership(
     return _bagging_attack.membership(**locals())
 
 
+def private_base(
+    *,
+    dataset: str,
+    part: str,
+    way: str,
+    subsample: int,
+    epsilon: float,
+    delta: float,
+    l2: float,
+    seed: int,
+    device: str = "auto",
+) -> dict[str, Any]:
+    """Logistic regression in the unit ball: on a subsample, bare or private, or private on all records.
+
+    Parameters
+    ----------
+    dataset : {"mnist", "digits"}
+        MNIST's digits 3 and 5, randomly projected to 50 features of norm 1; or the digits of scikit-learn.
+    part : {"test", "validation"}
+        What is scored.
+    way : {"bare", "bagged", "direct"}
+        Without noise on a subsample; by :class:`dpnotes.methods.ModelSensitivity` on a subsample; or by the same on all
+        records, with the guarantee that amplification gives the subsample.
+    subsample : int
+        Records drawn without replacement.
+    epsilon, delta : float
+        Guarantee of the base learner, for records of the subsample.
+    l2 : float
+        See :class:`dpnotes.methods.ModelSensitivity`.
+    seed : int
+    device : str
+
+    Returns
+    -------
+    dict
+        accuracy; n (training records); advantage and found (largest true-positive rate at 0.1% false positives) of the
+        release; level (its epsilon at ``delta * subsample / n``); adjacency, status; data; device.
+    """
+    return _bagging_private.private_base(**locals())
+
+
 EXPERIMENTS = [
     Experiment(
         "bagging_table2a",
@@ -367,6 +412,34 @@ EXPERIMENTS = [
         cost=grids.membership_seconds,
     ),
     Experiment(
+        "bagging_equal",
+        dp_sgd,
+        {"paper": lambda: equal_grid("paper"), "quick": lambda: equal_grid("quick")},
+        tolerance={"accuracy": 0.02, "sigma": 2e-3, "advantage": 1e-3},
+        cost=grids.dp_sgd_seconds,
+    ),
+    Experiment(
+        "bagging_equal_settings",
+        dp_sgd,
+        {"paper": equal_settings_grid},
+        tolerance={"accuracy": 0.02, "sigma": 2e-3, "advantage": 1e-3},
+        cost=grids.dp_sgd_seconds,
+    ),
+    Experiment(
+        "bagging_private_base",
+        private_base,
+        {"paper": lambda: private_base_grid("paper"), "quick": lambda: private_base_grid("quick")},
+        tolerance={"accuracy": 0.02, "advantage": 1e-9, "found": 1e-9, "level": 1e-6},
+        cost=lambda parameters: 0.5,
+    ),
+    Experiment(
+        "bagging_private_base_settings",
+        private_base,
+        {"paper": private_base_settings_grid},
+        tolerance={"accuracy": 0.02, "advantage": 1e-9, "found": 1e-9, "level": 1e-6},
+        cost=lambda parameters: 0.5,
+    ),
+    Experiment(
         "bagging_case2_dp_sgd",
         dp_sgd,
         {"paper": lambda: case2_dp_sgd_grid("paper"), "quick": lambda: case2_dp_sgd_grid("quick")},
@@ -387,6 +460,8 @@ __all__ = [
     "dp_sgd",
     "dp_sgd_grid",
     "ensemble",
+    "equal_grid",
+    "equal_settings_grid",
     "figure1_grid",
     "figure2_grid",
     "many_models",
@@ -395,6 +470,9 @@ __all__ = [
     "memorising_attack",
     "pate",
     "pate_grid",
+    "private_base",
+    "private_base_grid",
+    "private_base_settings_grid",
     "settings",
     "settings_grid",
     "table2a",
