@@ -40,6 +40,7 @@ PATE: dict[str, dict[str, Any]] = {
         "student_epochs": 100,
     },
 }
+LOGISTIC_TEACHERS = 1 / 240  # scikit-learn's own penalty, C = 1, for the 240 records of a teacher
 MEMBERSHIP: dict[str, dict[str, Any]] = {
     "paper": {"subsample": 300, "n_networks": 64, "flipped": 0.02, "others": 5000},
     "quick": {"subsample": 100, "n_networks": 16, "flipped": 0.05, "others": 0},
@@ -141,17 +142,22 @@ def pate_grid(scale: str, *, seeds: int = 3) -> Grid:
     """PATE rows of Table 3a: one ensemble of teachers, the paper's query counts in both readings, and further noise.
 
     ``answers`` is None where the aggregator is put ``queries`` queries, and otherwise the answers after which it stops.
+    The paper's teachers are networks; the rows with ``l2`` have logistic ones, which train in seconds.
     """
     dataset = _dataset(scale)
     names = ("width", "kernel_size", "padding", "batch_size", "optimizer")
     common = {"dataset": dataset, **{name: NETWORKS[dataset][name] for name in names}, **PATE[scale], **_start(dataset)}
-    counts = paper_table("bagging_table3").query("table == '3a' and method == 'PATE'")["n_queries"].astype(int).tolist()
-    n_public = {"paper": 1000, "quick": 100}[scale]
-    if scale == "quick":
-        counts = [30]
+    paper = paper_table("bagging_table3").query("table == '3a' and method == 'PATE'")["n_queries"].astype(int).tolist()
+    counts, n_public = (paper, 1000) if scale == "paper" else ([30], 100)
     readings: Grid = [{"queries": n_public, "answers": count} for count in counts]
     readings += [{"queries": count, "answers": None} for count in counts]
-    return [{**common, "teachers_seed": 0, **reading, "seed": seed} for reading in readings for seed in range(seeds)]
+    teachers: Grid = [{"epochs": None, "l2": LOGISTIC_TEACHERS}, {"epochs": common.pop("epochs")}]
+    return [
+        {**common, **kind, "teachers_seed": 0, **reading, "seed": seed}
+        for kind in (teachers if scale == "paper" else teachers[1:])
+        for reading in readings
+        for seed in range(seeds)
+    ]
 
 
 def case2_dp_sgd_grid(scale: str) -> Grid:
@@ -246,7 +252,7 @@ def membership_seconds(parameters: Mapping[str, Any]) -> float:
 
 def pate_seconds(parameters: Mapping[str, Any]) -> float:
     """The student of one row, and a ninth of the teachers, whom the rows of a process share."""
-    teachers = {"mnist": 60_000, "digits": 1442}[parameters["dataset"]] * parameters["epochs"] / 9
+    teachers = {"mnist": 60_000, "digits": 1442}[parameters["dataset"]] * (parameters["epochs"] or 0) / 9
     student = (parameters["answers"] or parameters["queries"]) * parameters["student_epochs"]
     return float((teachers + student) / 9000 * (parameters["width"] / 16) ** 1.6)
 

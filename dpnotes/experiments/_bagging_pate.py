@@ -20,7 +20,8 @@ def pate(
     sigma_answer: float,
     queries: int,
     answers: int | None,
-    epochs: int,
+    epochs: int | None,
+    l2: float | None,
     student_epochs: int,
     teachers_seed: int,
     seed: int,
@@ -32,7 +33,7 @@ def pate(
 
     arrays, X, y, X_score, y_score = parts(dataset, "rest")
     X_public, y_public = public_rows(dataset)
-    shards, votes = _teachers(dataset, n_teachers, epochs, teachers_seed, **start)
+    shards, votes = _teachers(dataset, n_teachers, epochs, l2, teachers_seed, **start)
     model = PATE(
         _Trained(votes, X_public),
         n_teachers=n_teachers,
@@ -66,15 +67,18 @@ def pate(
 
 @functools.lru_cache(maxsize=1)
 def _teachers(
-    dataset: str, n_teachers: int, epochs: int, seed: int, **start: Any
+    dataset: str, n_teachers: int, epochs: int | None, l2: float | None, seed: int, **start: Any
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Teacher of each record, shape [n], and the teachers' votes on all public rows, shape [n_teachers, n_public]."""
+    from dpnotes.learners import LogisticClassifier
     from dpnotes.mechanisms import draw_partitions
 
+    if (epochs is None) == (l2 is None):
+        raise ValueError(f"give epochs for networks or l2 for logistic teachers, got epochs={epochs}, l2={l2}")
     arrays, X, y, _, _ = parts(dataset, "rest")
     shards = draw_partitions(len(X), n_chunks=n_teachers, n_partitions=1, seed=seed).chunk[:, 0]
     subsets = [np.flatnonzero(shards == teacher) for teacher in range(n_teachers)]
-    learner = network(arrays, epochs=epochs, **start)
+    learner: Any = network(arrays, epochs=epochs, **start) if l2 is None else LogisticClassifier(l2=l2, device="cpu")
     teachers = learner.fit_many(X, y, subsets, n_classes=arrays.n_classes, seed=seed)
     return shards, teachers.votes(public_rows(dataset)[0])
 

@@ -223,7 +223,7 @@ def pate(
     width: int,
     kernel_size: int,
     padding: int,
-    epochs: int,
+    epochs: int | None,
     student_epochs: int,
     batch_size: int,
     optimizer: str,
@@ -233,6 +233,7 @@ def pate(
     public: str | None = None,
     public_epochs: int = 0,
     public_rate: float = 0.0,
+    l2: float | None = None,
     device: str = "auto",
 ) -> dict[str, Any]:
     """Let an ensemble of networks label the public rows by Confident-GNMax, and score the student.
@@ -251,11 +252,15 @@ def pate(
         Public rows put to the aggregator, from the first on.
     answers : int or None
         After so many it stops; None: never.
-    epochs, student_epochs : int
+    epochs : int or None
+        Of the teachers; None where they are logistic regressions.
+    student_epochs : int
     teachers_seed : int
         Of shards and teachers.
     seed : int
         Of the noise and the student.
+    l2 : float or None
+        Penalty of teachers that are multinomial logistic regressions, which start from nothing.
 
     Returns
     -------

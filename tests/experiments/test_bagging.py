@@ -61,6 +61,10 @@ def test_pate_shares_its_teachers_and_counts_what_it_asks():
     assert once["accuracy"] == done["accuracy"][0]
     other = bagging.pate(**{**rows[0], **short, "teachers_seed": 1})
     assert other["agreement"] != once["agreement"]
+    logistic = bagging.pate(**{**rows[0], **short, "epochs": None, "l2": 0.01})
+    assert logistic["plurality"] > 0.8
+    with pytest.raises(ValueError, match="give epochs for networks or l2 for logistic teachers"):
+        bagging.pate(**{**rows[0], **short, "l2": 0.1})
 
 
 def test_bad_parameters_are_named():
