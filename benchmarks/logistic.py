@@ -81,7 +81,7 @@ def subsets_of_mnist(small: bool) -> Iterator[Row]:
             f"1. {models} regressions 234 x 784 x 10, {np.dtype(kind)}",
             fast,
             slow * models / sample,
-            f"scikit-learn lbfgs, {sample} of them scaled,",
+            f"scikit-learn lbfgs, {sample} of them scaled",
             bar,
             f"{name}, l2=0.01, tolerance 1e-5, {fitted.iterations.mean():.0f} iterations; "
             + agreement(
@@ -119,7 +119,7 @@ def one_on_mnist(small: bool) -> Iterator[Row]:
             f"1b. one regression {len(X)} x 784 x 10, {np.dtype(ours_kind)}",
             fast,
             slow,
-            f"scikit-learn lbfgs, {np.dtype(their_kind)},",
+            f"scikit-learn lbfgs, {np.dtype(their_kind)}",
             bar,
             f"{name}, l2=0.001, tolerance 1e-5, {fitted.iterations[0]} iterations against {loop[0].n_iter_[0]}; "
             + agreement(fitted.weights[0], loop[0].coef_, fitted.votes(queries)[0], loop[0].predict(queries)),
@@ -163,7 +163,7 @@ def repeats_on_mnist(small: bool) -> Iterator[Row]:
         f"1c. {repeats} repeats on {n} x 784 x 10, per iteration",
         batched,
         single,
-        "one at a time, classes first,",
+        "one at a time, classes first",
         2,
         check + "; ours with its share of the preconditioner",
     )
@@ -171,7 +171,7 @@ def repeats_on_mnist(small: bool) -> Iterator[Row]:
         f"1c. {repeats} repeats on {n} x 784 x 10, in all",
         fast,
         slow * repeats,
-        "one at a time from zero, one of them scaled,",
+        "one at a time from zero, one of them scaled",
         4,
         check
         + f"; {found['ours'].iterations.mean():.0f} iterations from the unperturbed optimum, fitted within the time, "
@@ -203,7 +203,7 @@ def teachers_on_adult(small: bool) -> Iterator[Row]:
             f"2. {len(mixed)} binary regressions 65 x {X.shape[1]}, {np.dtype(kind)}",
             fast,
             slow * len(mixed) / sample,
-            f"scikit-learn lbfgs, {sample} of them scaled,",
+            f"scikit-learn lbfgs, {sample} of them scaled",
             bar,
             f"{name}, C=1, tolerance 1e-4 (scikit-learn's default), {fitted.iterations.mean():.1f} iterations; "
             + agreement(
@@ -240,7 +240,7 @@ def votes_on_adult(small: bool) -> Iterator[Row]:
         f"2b. votes of {M} models on {len(X)} queries x {d}, float64",
         fast,
         slow,
-        "loop over models, NumPy,",
+        "loop over models, NumPy",
         2,
         f"{name}; {(found['ours'] != found['loop']).sum()} of {found['loop'].size} votes differ",
     )

@@ -244,6 +244,43 @@ def reproduction(table: pd.DataFrame, *, x: str, metric: str, xlabel: str, ylabe
     return figure
 
 
+def margins(rows: pd.DataFrame, *, label: str, xlabel: str) -> Figure:
+    """By what factor claims reach, or miss, what they promise.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Columns ``label``, ratio and bar (both > 0).
+    label : str
+        Column whose values name the lines of the figure, in their order.
+    xlabel : str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    import seaborn as sns
+
+    lines = list(dict.fromkeys(rows[label]))
+    figure = _figure(height=0.9 + 0.32 * len(lines))
+    axes = figure.subplots()
+    places = rows[label].map(lines.index)
+    share = rows["ratio"] / rows["bar"]
+    for met, face, words in ((True, sns.color_palette()[0], "reached"), (False, "none", "missed")):
+        some = (share >= 1) == met
+        axes.plot(
+            share[some], places[some], "o", color=sns.color_palette()[0], markerfacecolor=face, markersize=8,
+            markeredgewidth=1.5, label=words,
+        )  # fmt: skip
+    axes.axvline(1, color="0.25", linewidth=1)
+    axes.set(xscale="log", xlabel=xlabel, ylabel=label, ylim=(len(lines) - 0.5, -0.5))
+    axes.set_yticks(range(len(lines)), lines)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("{x:g}")
+    axes.legend(loc="lower right")
+    return figure
+
+
 def compare(
     published: pd.DataFrame, reproduced: pd.DataFrame, *, on: Sequence[str], metric: str = "accuracy"
 ) -> pd.DataFrame:

@@ -62,8 +62,13 @@ def test_table_names_gaps_and_hides_the_index():
         lambda: figures.reproduction(
             figures.compare(PUBLISHED, ROWS, on=["k"]), x="k", metric="accuracy", xlabel="k (log)", ylabel="accuracy"
         ),
+        lambda: figures.margins(
+            pd.DataFrame({"job": ["a", "a", "b"], "ratio": [3.0, 1.0, 9.0], "bar": [2.0, 2.0, 2.0]}),
+            label="job",
+            xlabel="margin (log)",
+        ),
     ],
-    ids=["tradeoff", "roc", "profiles", "growth", "shares", "membership", "reproduction"],
+    ids=["tradeoff", "roc", "profiles", "growth", "shares", "membership", "reproduction", "margins"],
 )
 def test_figures_are_labelled_and_leave_nothing_open(make, tmp_path):
     figures.use_style()
