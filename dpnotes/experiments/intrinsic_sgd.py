@@ -12,6 +12,12 @@ from dpnotes.accounting import augmenting_sigma
 from dpnotes.experiments import _intrinsic_sgd_grids as grids
 from dpnotes.experiments._intrinsic_sgd_audit import audit as run_audit
 from dpnotes.experiments._intrinsic_sgd_data import records
+from dpnotes.experiments._intrinsic_sgd_figures import batch_sizes, p_values, pairwise_epsilons, paths
+from dpnotes.experiments._intrinsic_sgd_figures import distances as distances_figure
+from dpnotes.experiments._intrinsic_sgd_figures import utility as utility_figure
+from dpnotes.experiments._intrinsic_sgd_grids import audits as audit_grid
+from dpnotes.experiments._intrinsic_sgd_grids import hyperparameters as hyperparameter_grid
+from dpnotes.experiments._intrinsic_sgd_grids import last_iterates, quantities, settings, trajectories, utilities
 from dpnotes.experiments._intrinsic_sgd_runs import (
     Setting,
     accuracies,
@@ -23,7 +29,21 @@ from dpnotes.experiments._intrinsic_sgd_runs import (
     spread,
     trained,
 )
-from dpnotes.experiments._registry import Experiment
+from dpnotes.experiments._intrinsic_sgd_tables import (
+    audits,
+    calibrations,
+    exact_saving,
+    hyperparameters,
+    noise_sources,
+    readings,
+    shown,
+    sizes,
+    table3,
+    table4,
+    unit_epsilons,
+    with_epsilons,
+)
+from dpnotes.experiments._registry import Experiment, Grid
 from dpnotes.learners import fit_sgd
 
 NOISES = ("none", "published", "observed", "proved")
@@ -172,16 +192,17 @@ def trajectory(*, run: int, step: int, device: str = "auto", **setting: Any) -> 
     Returns
     -------
     dict
-        weight_26 and weight_36 (numbered from 0); data.
+        first, second: weights 26 and 36, counted from 0, as in the paper, or 0 and 1 where there are fewer; data.
     """
     chosen = Setting(**setting)
     steps = tuple(range(0, chosen.steps + 1, max(1, chosen.steps // grids.CHECKPOINTS)))
     if step not in steps or not 0 <= run < chosen.n_seeds:
         raise ValueError(f"run must be in 0..{chosen.n_seeds - 1} and step in {steps}, got run={run}, step={step}")
     weights = _trajectories(chosen, steps, device)[run, steps.index(step)]
+    first, second = (26, 36) if len(weights) > 36 else (0, 1)
     return {
-        "weight_26": float(weights[26]),
-        "weight_36": float(weights[36]) if len(weights) > 37 else float(weights[27]),
+        "first": float(weights[first]),
+        "second": float(weights[second]),
         "data": chosen.records.digest,
         "device": device,
     }
@@ -248,6 +269,11 @@ def last_iterate(
     }
 
 
+def with_networks(chosen: Grid) -> Grid:
+    """These settings, and the same tasks with a network."""
+    return [*chosen, *grids.networks(chosen)]
+
+
 @functools.lru_cache(maxsize=2)
 def _scales(setting: Setting, device: str) -> dict[str, float]:
     weights = trained(setting, device).weights
@@ -297,23 +323,19 @@ def _both(make: Any) -> dict[str, Any]:
     return {scale: _grid(make, scale) for scale in grids.SCALES}
 
 
-def _with_networks(chosen: Any) -> Any:
-    return [*chosen, *grids.networks(chosen)]
-
-
 WEIGHTS = dict.fromkeys(("sigma", "sigma_low", "sigma_high", "observed", "neighbours", "means"), 1e-6)
 EXPERIMENTS = [
     Experiment(
         "intrinsic_sgd_summary",
         summary,
-        _both(_with_networks),
+        _both(with_networks),
         tolerance={**WEIGHTS, "accuracy": 1e-3, "rejected": 0.5, "rejected_corrected": 0.5},
         cost=grids.seconds,
     ),
     Experiment(
         "intrinsic_sgd_distances",
         distances,
-        _both(lambda chosen: grids.quantities(_with_networks(chosen))),
+        _both(lambda chosen: grids.quantities(with_networks(chosen))),
         tolerance={"mean": 1e-5, "q50": 1e-5, "q100": 1e-5},
         cost=grids.seconds,
     ),
@@ -327,8 +349,8 @@ EXPERIMENTS = [
     Experiment(
         "intrinsic_sgd_trajectories",
         trajectory,
-        {scale: functools.partial(grids.trajectories, scale) for scale in grids.SCALES},
-        tolerance=dict.fromkeys(("weight_26", "weight_36"), 1e-6),
+        _both(grids.trajectories),
+        tolerance=dict.fromkeys(("first", "second"), 1e-6),
         cost=grids.seconds,
     ),
     Experiment(
@@ -346,4 +368,41 @@ EXPERIMENTS = [
         tolerance={"accuracy": 2e-3, "noise_sigma": 1e-9},
         cost=grids.seconds,
     ),
+]
+
+__all__ = [
+    "EXPERIMENTS",
+    "audit",
+    "audit_grid",
+    "audits",
+    "batch_sizes",
+    "calibrations",
+    "distances",
+    "distances_figure",
+    "exact_saving",
+    "hyperparameter_grid",
+    "hyperparameters",
+    "last_iterate",
+    "last_iterates",
+    "noise_sources",
+    "p_values",
+    "pairwise_epsilons",
+    "paths",
+    "quantities",
+    "readings",
+    "records",
+    "settings",
+    "shown",
+    "sizes",
+    "summary",
+    "table3",
+    "table4",
+    "trajectories",
+    "trajectory",
+    "unit_epsilons",
+    "utilities",
+    "utility",
+    "utility_figure",
+    "with_epsilons",
+    "with_networks",
 ]
