@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpnotes import accounting
+from dpnotes.experiments._dpbag_figures import reproduction, touched_teachers, two_draws, variants, who_pays
 from dpnotes.experiments._dpbag_runs import quantile_names, run, scores, thirds
+from dpnotes.experiments._dpbag_sound import counterexample, counts, paid, partitions_effect, sound, sound_view
+from dpnotes.experiments._dpbag_tables import METRICS, best, cells, cells_view, implied_shares, orderings
 from dpnotes.experiments._registry import Experiment, Grid
 
 EPSILONS = (1.0, 3.0, 5.0)
@@ -17,7 +20,7 @@ ACCOUNTANTS = ("personalised", "naive", "tight", "none")
 SIZES: dict[str, dict[str, tuple[int, ...]]] = {  # teachers of a partition, partitions
     "logistic": {"n": (50, 100, 250), "k": (1, 10, 50, 100)},
     "boosting": {"n": (100, 150), "k": (1, 50, 100)},
-    "quick": {"n": (10, 20), "k": (1, 5, 20)},
+    "quick": {"n": (10, 20), "k": (1, 10)},
 }
 FILTERS = ((0.0, 1.0), (0.75, 0.75), (0.9, 0.5), (0.9, 0.25))  # confidence, votes of a teacher as a share of queries
 
@@ -191,7 +194,7 @@ def student_grid(dataset: str, teachers: str, *, size: str | None = None, seeds:
     return grid
 
 
-def filtered_grid(dataset: str, size: str, *, partitions: tuple[int, ...] = (1, 10), seeds: int = 10) -> Grid:
+def filtered_grid(dataset: str, size: str, *, partitions: tuple[int, ...] = (1,), seeds: int = 10) -> Grid:
     """Rows of the filter at the stated delta, for all settings of :data:`FILTERS`."""
     return [
         {
@@ -233,7 +236,7 @@ EXPERIMENTS = [
         student,
         {
             "paper": lambda: student_grid("adult", "logistic"),
-            "quick": lambda: student_grid("breast_cancer", "logistic", size="quick", seeds=3),
+            "quick": lambda: student_grid("breast_cancer", "logistic", size="quick", seeds=2),
         },
         tolerance=_TOLERANCE,
         cost=_student_seconds,
@@ -257,9 +260,35 @@ EXPERIMENTS = [
         filtered,
         {
             "paper": lambda: filtered_grid("adult", "logistic"),
-            "quick": lambda: filtered_grid("breast_cancer", "quick", seeds=3),
+            "quick": lambda: filtered_grid("breast_cancer", "quick", seeds=2),
         },
         tolerance=_TOLERANCE | {"sigma": 1e-6, "retired": 0.05},
         cost=_filtered_seconds,
     ),
+]
+
+__all__ = [
+    "EXPERIMENTS",
+    "METRICS",
+    "best",
+    "cells",
+    "cells_view",
+    "counterexample",
+    "counts",
+    "filtered",
+    "filtered_grid",
+    "implied_shares",
+    "orderings",
+    "paid",
+    "partitions_effect",
+    "reproduction",
+    "sound",
+    "sound_view",
+    "student",
+    "student_grid",
+    "thirds",
+    "touched_teachers",
+    "two_draws",
+    "variants",
+    "who_pays",
 ]
