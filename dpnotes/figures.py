@@ -260,6 +260,7 @@ def margins(rows: pd.DataFrame, *, label: str, xlabel: str) -> Figure:
     matplotlib.figure.Figure
     """
     import seaborn as sns
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     lines = list(dict.fromkeys(rows[label]))
     figure = _figure(height=0.9 + 0.32 * len(lines))
@@ -275,9 +276,10 @@ def margins(rows: pd.DataFrame, *, label: str, xlabel: str) -> Figure:
     axes.axvline(1, color="0.25", linewidth=1)
     axes.set(xscale="log", xlabel=xlabel, ylabel=label, ylim=(len(lines) - 0.5, -0.5))
     axes.set_yticks(range(len(lines)), lines)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter("{x:g}")
-    axes.xaxis.set_minor_formatter("{x:g}")
-    axes.legend(loc="lower right")
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    figure.legend(loc="outside upper center", ncols=2)
     return figure
 
 
