@@ -54,7 +54,7 @@ def task(dataset: str, *, n: int | None = None, d: int | None = None, n_classes:
     ----------
     dataset : {"mnist", "digits"}
     n : int, optional
-        Training rows: the first of the data set; behind its last row, deformed copies of them.
+        Training rows, of the classes kept: the first ones; behind the last one, deformed copies of them.
     d : int, optional
         Leading principal axes (without centring, so that no row grows) that rows are projected on. They are read off
         the training rows, as in the paper, and no guarantee counts that.
@@ -64,15 +64,14 @@ def task(dataset: str, *, n: int | None = None, d: int | None = None, n_classes:
     if dataset not in BOUNDS:
         raise ValueError(f"dataset must be one of {', '.join(map(repr, BOUNDS))}, got dataset={dataset!r}")
     arrays = data.load(dataset)
-    X, y, X_score, y_score = arrays.X_train, arrays.y_train, arrays.X_test, arrays.y_test
+    classes = n_classes or arrays.n_classes
+    kept, scored = arrays.y_train < classes, arrays.y_test < classes
+    X, y, X_score, y_score = arrays.X_train[kept], arrays.y_train[kept], arrays.X_test[scored], arrays.y_test[scored]
     if n is not None and n > len(X):
         side = int(np.sqrt(X.shape[1]))
         X, y = np.concatenate([X, deformed(X, n - len(X), side=side)]), y[np.arange(n) % len(y)]
     elif n is not None:
         X, y = X[:n], y[:n]
-    classes = n_classes or arrays.n_classes
-    kept, scored = y < classes, y_score < classes
-    X, y, X_score, y_score = X[kept], y[kept], X_score[scored], y_score[scored]
     X = data.to_unit_ball(X, bound=BOUNDS[dataset])
     X_score = data.to_unit_ball(X_score, bound=BOUNDS[dataset])
     if d is not None and d < X.shape[1]:

@@ -20,7 +20,8 @@ CLASSES = (2, 4, 6, 8)  # and 10
 PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 5e-1)
 MODELS = (16, 32, 64, 128, 256, 512, 1024, 2048)
 N_MODELS = 256
-REPEATS = {"loss_perturbation": 10, "dp_sgd": 20}  # each of theirs is a fit; of the others 100, as in the paper
+REPEATS = {"loss_perturbation": 5, "dp_sgd": 10}  # each of theirs is a fit; of the others 100, as in the paper
+PARTITIONED = {"repeats": 30}  # of subsample-and-aggregate where each point needs models of its own
 
 
 def point(method: str, *, epsilon: float, delta: float, answers: int = 100, **changed: Any) -> dict[str, Any]:
@@ -86,7 +87,7 @@ def delta_grid() -> Grid:
 def size_grid() -> Grid:
     """Figures 4, 5a and 5b: training rows, principal axes and classes varied, at (1, 0) and 100 answers."""
     return [
-        point(method, epsilon=1.0, delta=0.0, **{name: value})
+        point(method, epsilon=1.0, delta=0.0, **{name: value}, **_fewer(method))
         for name, values in (("n_classes", CLASSES), ("d", DIMENSIONS), ("n", RECORDS))
         for method in methods_at(0.0)
         for value in values
@@ -96,10 +97,10 @@ def size_grid() -> Grid:
 def setting_grid() -> Grid:
     """Figure 6: lambda of loss perturbation and the number of models of subsample-and-aggregate, delta = 0."""
     penalties: Iterable[tuple[float, float]] = itertools.product((0.5, 1.0, 5.0), PENALTIES)
-    counts = itertools.product((0.5, 1.0, 5.0), MODELS)
+    counts = [(epsilon, count) for count in MODELS for epsilon in (0.5, 1.0, 5.0)]
     return [
-        *(point("subsample_aggregate", epsilon=epsilon, delta=0.0, n_models=count) for epsilon, count in counts),
-        *(point("loss_perturbation", epsilon=epsilon, delta=0.0, l2=l2, repeats=5) for epsilon, l2 in penalties),
+        *(point("subsample_aggregate", epsilon=e, delta=0.0, n_models=count, **PARTITIONED) for e, count in counts),
+        *(point("loss_perturbation", epsilon=epsilon, delta=0.0, l2=l2) for epsilon, l2 in penalties),
     ]
 
 
@@ -113,6 +114,47 @@ def quick_grid() -> Grid:
         for epsilon in (1.0, 5.0, 20.0)
         if analysis == "published" or method != "dp_sgd"
     ]
+
+
+def time_grid() -> Grid:
+    """Times of the qualitative table: one hyperparameter varied at a time, five seeds each."""
+    base: dict[str, Any] = {"n": 6000, "d": 784, "n_classes": 10, "answers": 1000, "n_models": 64, "l2": 1e-2}
+    varied: dict[str, tuple[float, ...]] = {
+        "n": (3000, 6000, 12_000, 24_000),
+        "d": (98, 196, 392, 784),
+        "n_classes": (2, 4, 8),
+        "answers": (10, 100, 1000),
+        "n_models": (16, 32, 64, 128),
+        "l2": (1e-3, 1e-2, 1e-1),
+    }
+    concerned = {
+        "answers": ("subsample_aggregate",),
+        "n_models": ("subsample_aggregate",),
+        "l2": ("loss_perturbation",),
+    }
+    return [
+        {"method": method, "varied": name, **base, name: value, "seed": seed}
+        for name, values in varied.items()
+        for method in concerned.get(name, ("loss_perturbation", "subsample_aggregate"))
+        for value in values
+        for seed in range(5)
+    ]
+
+
+def network_grid() -> Grid:
+    """Figure 7: epsilon varied at 10 answers, the number of answers at epsilon = 1, and one network without privacy."""
+    common: dict[str, Any] = {"dataset": "cifar10", "seed": 0}
+    epsilons, budgets = (0.5, 1.0, 2.0, 5.0), (1, 2, 5, 10, 20, 50, 100)
+    votes = [(epsilon, 10) for epsilon in epsilons] + [(1.0, answers) for answers in budgets if answers != 10]
+    return [
+        {"method": "non_private", "epsilon": None, "answers": None, **common},
+        *({"method": "dp_sgd", "epsilon": epsilon, "answers": None, **common} for epsilon in epsilons),
+        *({"method": "subsample_aggregate", "epsilon": e, "answers": b, **common} for e, b in votes),
+    ]
+
+
+def _fewer(method: str) -> dict[str, int]:
+    return PARTITIONED if method == "subsample_aggregate" else {}
 
 
 def _quick(method: str) -> dict[str, Any]:

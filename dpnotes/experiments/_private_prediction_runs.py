@@ -19,14 +19,14 @@ from dpnotes.methods._model_sensitivity import noisy_minimisers
 from dpnotes.methods._prediction_sensitivity import noisy_predictions
 from dpnotes.methods._shards import fit_shards
 
-PARTITIONS = 10  # of the records into shards; the repeats are spread over them
-TRIALS = 20  # releases that a candidate is judged by; a fit each in loss perturbation, which has 2
+VOTES = 10  # repeats that share a partition of the records into shards
+TRIALS = {"loss_perturbation": 1, "dp_sgd": 3}  # releases that a candidate is judged by; 20 where they take no fit
 L2 = {  # candidates, within the paper's range
     "model_sensitivity": (1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 1e-1, 5e-1),
     "prediction_sensitivity": (1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 1e-1, 5e-1),
-    "loss_perturbation": (1e-4, 1e-3, 1e-2, 1e-1, 5e-1),
+    "loss_perturbation": (1e-4, 1e-3, 1e-2, 1e-1),
 }
-CLIPPING_NORMS = (5e-3, 5e-2, 5e-1)
+CLIPPING_NORMS = (5e-2, 5e-1)
 STEP_LENGTHS = (1.0, 4.0, 16.0)  # learning rate times clipping norm
 SAMPLE_RATE, STEPS = 0.01, 1000  # of DP-SGD: ten expected passes
 
@@ -171,13 +171,13 @@ def subsample_aggregate(
     seed: int,
     device: str,
 ) -> Outcome:
-    """Accuracies of soft votes; the repeats are spread over partitions of the records."""
-    partitions = min(PARTITIONS, repeats)
+    """Accuracies of soft votes; ten repeats share a partition of the records."""
+    partitions = -(-repeats // VOTES)
     votes = shard_votes(task, n_models, partitions, seed, device)
     beta = accounting.soft_vote_beta(epsilon, delta, answers=answers, analysis=analysis)
     status = accounting.soft_vote(beta=beta, answers=answers, analysis=analysis).status
     right = [
-        _right(soft_vote(votes[p], beta=beta, seed=1_000_003 * seed + p, n_repeats=-(-repeats // partitions)), task)
+        _right(soft_vote(votes[p], beta=beta, seed=1_000_003 * seed + p, n_repeats=VOTES), task)
         for p in range(partitions)
     ]
     return Outcome(np.concatenate(right)[:repeats], 1 / beta, status, "add-remove")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
+import time
 from collections.abc import Mapping
 from typing import Any
 
-from dpnotes.experiments._private_prediction_grids import ANSWERING, GRIDS, METHODS, quick_grid
+import numpy as np
+
+from dpnotes.experiments._private_prediction_grids import ANSWERING, GRIDS, METHODS, network_grid, quick_grid, time_grid
 from dpnotes.experiments._registry import Experiment
 
 
@@ -48,7 +52,7 @@ def trade_off(
     n_models : int or None
         Of subsample-and-aggregate.
     repeats : int
-        Releases; of subsample-and-aggregate, spread over up to ten partitions of the records.
+        Releases; of subsample-and-aggregate, ten for each partition of the records.
     seed : int
     device : str
 
@@ -75,11 +79,11 @@ def trade_off(
     if method == "dp_sgd":
         pairs = itertools.product(runs.CLIPPING_NORMS, runs.STEP_LENGTHS)
         candidates = [{"clipping_norm": clip, "step_length": step} for clip, step in pairs]
-        chosen = runs.choose(functools.partial(run, repeats=3), own, candidates)
+        chosen = runs.choose(functools.partial(run, repeats=runs.TRIALS[method]), own, candidates)
     elif method in runs.L2:
         chosen = {"l2": l2} if l2 is not None else {}
         if not chosen:
-            trials = 2 if method == "loss_perturbation" else runs.TRIALS
+            trials = runs.TRIALS.get(method, 20)
             chosen = runs.choose(functools.partial(run, repeats=trials), own, [{"l2": c} for c in runs.L2[method]])
     found = run(own, repeats=repeats, **chosen)
     return {
@@ -92,6 +96,82 @@ def trade_off(
         "adjacency": found.adjacency,
         "status": found.status,
         "data": own.digest,
+        "device": device_name(device),
+    }
+
+
+def training_time(
+    *, method: str, varied: str, n: int, d: int, n_classes: int, answers: int, n_models: int, l2: float, seed: int
+) -> dict[str, Any]:
+    """Processor time that a method takes on MNIST, on the CPU, to train and to answer 1,000 queries.
+
+    Parameters
+    ----------
+    method : {"loss_perturbation", "subsample_aggregate"}
+    varied : str
+        The parameter that the row is one of a series over.
+    n, d, n_classes, answers, n_models, l2, seed
+        As :func:`trade_off`; delta is 0 and epsilon 1.
+
+    Returns
+    -------
+    dict
+        train_seconds, predict_seconds, of this thread; data; device.
+    """
+    from dpnotes.experiments._private_prediction_data import task
+    from dpnotes.methods import LossPerturbation, SubsampleAggregate
+
+    own = task("mnist", n=n, d=d, n_classes=n_classes)
+    common: dict[str, Any] = {"device": "cpu", "random_state": seed}
+    model: Any = LossPerturbation(1.0, l2=l2, intercept=False, **common)
+    if method == "subsample_aggregate":
+        model = SubsampleAggregate(1.0, answers=answers, n_models=n_models, **common)
+    queries = own.X_score[np.arange(1000) % len(own.X_score)]
+    batch = min(1000, answers) if method == "subsample_aggregate" else 1000
+    start = time.thread_time()
+    model.fit(own.X, own.y)
+    trained = time.thread_time()
+    model.predict(queries[:batch])
+    answered = time.thread_time()
+    seconds = {"train_seconds": trained - start, "predict_seconds": (answered - trained) * 1000 / batch}
+    return {**seconds, "data": own.digest, "device": "cpu"}
+
+
+def network(
+    *, method: str, dataset: str, epsilon: float | None, answers: int | None, seed: int, device: str = "auto"
+) -> dict[str, Any]:
+    """Test accuracy of ResNet-20 with group normalisation on CIFAR-10, delta = 1e-5: Figure 7.
+
+    Parameters
+    ----------
+    method : {"non_private", "dp_sgd", "subsample_aggregate"}
+        The paper's settings: batches of 600, rate 0.1, divided by 10 three times, flips and crops; DP-SGD 100 epochs,
+        16 models of 500 epochs for the votes, 500 epochs without privacy.
+    dataset : {"cifar10"}
+    epsilon : float or None
+    answers : int or None
+        Of subsample-and-aggregate.
+    seed : int
+    device : str
+
+    Returns
+    -------
+    dict
+        accuracy and spread (over 100 votes on one set of models; None for one network); noise; data; device.
+    """
+    from dpnotes import data
+    from dpnotes.experiments._private_prediction_networks import NETWORKS
+    from dpnotes.learners import device_name
+
+    if method not in NETWORKS:
+        raise ValueError(f"method must be one of {', '.join(map(repr, NETWORKS))}, got method={method!r}")
+    arrays = data.load(dataset)
+    right, noise = NETWORKS[method](arrays, epsilon=epsilon, answers=answers, seed=seed, device=device)
+    return {
+        "accuracy": float(right.mean()),
+        "spread": float(right.std(ddof=1)) if len(right) > 1 else None,
+        "noise": noise,
+        "data": arrays.digest,
         "device": device_name(device),
     }
 
@@ -113,5 +193,21 @@ EXPERIMENTS = [
     )
     for name, grid in GRIDS.items()
 ]
+EXPERIMENTS += [
+    Experiment(
+        "private_prediction_times",
+        training_time,
+        {"paper": time_grid},
+        tolerance={"train_seconds": math.inf, "predict_seconds": math.inf},  # of another machine
+        cost=lambda parameters: 2.0,
+    ),
+    Experiment(
+        "private_prediction_networks",
+        network,
+        {"paper": network_grid},
+        tolerance={"accuracy": 0.02, "spread": 0.02, "noise": 1e-3},
+        cost=lambda parameters: 36_000.0,  # of one core; a GPU is needed
+    ),
+]
 
-__all__ = ["EXPERIMENTS", "METHODS", "trade_off"]
+__all__ = ["EXPERIMENTS", "METHODS", "network", "trade_off", "training_time"]
