@@ -42,7 +42,7 @@ PATE: dict[str, dict[str, Any]] = {
 }
 LOGISTIC_TEACHERS = 1 / 240  # scikit-learn's own penalty, C = 1, for the 240 records of a teacher
 MEMBERSHIP: dict[str, dict[str, Any]] = {
-    "paper": {"subsample": 300, "n_networks": 64, "flipped": 0.02, "others": 5000},
+    "paper": {"subsample": 300, "n_networks": 32, "flipped": 0.02, "others": 5000},
     "quick": {"subsample": 100, "n_networks": 16, "flipped": 0.05, "others": 0},
 }
 # Short runs of DP-SGD, one tenth of the epochs; the learning rates are those that bagging_equal_settings chooses.
