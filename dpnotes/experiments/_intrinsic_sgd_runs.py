@@ -59,7 +59,10 @@ class Setting:
     @property
     def steps_per_pass(self) -> int:
         """Batches of a pass through the records but the first one; the rest of a pass is left out."""
-        return (len(self.records.X) - 1) // self.batch_size
+        n = len(self.records.X) - 1
+        if self.batch_size > n:
+            raise ValueError(f"batch_size must be <= {n} records, got batch_size={self.batch_size}")
+        return n // self.batch_size
 
     def rates(self) -> Floats:
         """Step lengths [steps]: constant, or falling as 1/(1 + passes), its root, or in a line towards 0."""
