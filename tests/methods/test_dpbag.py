@@ -196,9 +196,7 @@ def test_no_label_within_the_budget():
 def test_public_rows_run_out():
     X, y = np.arange(40.0)[:, None], np.arange(40) % 2
     model = DPBag(Votes(lambda own: 0), n_teachers=4, n_partitions=2, epsilon=50.0, device="cpu", random_state=0)
-    with pytest.warns(
-        UserWarning, match=r"the 5 public rows are all labelled at epsilon=[\d.]+ of 50"
-    ):
+    with pytest.warns(UserWarning, match=r"the 5 public rows are all labelled at epsilon=[\d.]+ of 50"):
         model.set_params(student=LogisticRegression()).fit(X, y, public=np.zeros((5, 1)))
     assert model.n_labels_ == 5
     assert 0 < model.epsilon_spent_ < 50
