@@ -106,6 +106,7 @@ def cells_view(table: pd.DataFrame, *, metric: str, caption: str) -> Styler:
             "epsilon": ["" if np.isnan(e) else f"{e:g}" for e in table["epsilon"]],
             "published": table["published"],
             "reproduced": each("reproduced", "spread"),
+            "runs": table["seeds"],
             "difference": difference,
             "stated": [
                 "" if method == "NPB" else text
