@@ -171,3 +171,24 @@ def test_figures_draw():
         assert all(axis.get_xlabel() for axis in figure.axes)
     rows = rows.drop(columns=["labels", "accuracy", "auroc", "auprc"])
     dpbag.reproduction({metric: dpbag.cells(rows, metric) for metric in dpbag.METRICS}).draw_without_rendering()
+
+
+def test_stored_counts_are_those_of_the_paper():
+    """The chapter says so: SAA to the label, DPBag within 15 % but for 50 teachers at epsilon = 1."""
+    from dpnotes import experiments
+
+    table = dpbag.cells(experiments.rows("dpbag_adult_logistic"), "labels")
+    assert (table["seeds"] >= 3).all()
+    saa, bagged = (table[table["method"] == method] for method in ("SAA", "DPBag"))
+    assert (saa["difference"] == 0).all()
+    far = bagged[(bagged["difference"] / bagged["published"]).abs() > 0.15]
+    assert set(zip(far["n_teachers"], far["epsilon"], strict=True)) == {(50, 1)}
+
+
+def test_stored_rows_say_what_partitions_add():
+    """The chapter says so: at the paper's noise, less than a percentage point of right labels in either direction."""
+    from dpnotes import experiments
+
+    effect = dpbag.partitions_effect(experiments.rows("dpbag_adult_logistic"))
+    assert len(effect) == 9
+    assert effect["many more"].abs().max() < 1.0
