@@ -17,7 +17,7 @@ Floats = NDArray[np.floating]
 RECORDS = ("typical", "quiet direction", "own feature")
 CONFIDENCE = 0.95
 RIDGE = 1e-9  # of the mean variance, for directions in which fitted runs hardly differ
-SCOUTS = 200  # runs that show in which direction the noise is small
+SCOUTS = 100  # runs that show in which direction the noise is small
 
 
 class Pair(NamedTuple):

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpnotes.experiments._intrinsic_sgd_tables import task_name
-from dpnotes.figures import _figure, _line_styles
+from dpnotes.figures import GAP, _figure, _line_styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +37,8 @@ def paths(rows: pd.DataFrame) -> Figure:
     -------
     matplotlib.figure.Figure
     """
+    if rows.empty:
+        return _gap()
     figure = _figure()
     axes = figure.subplots()
     runs = list(rows.sort_values("step").groupby("run"))
@@ -64,6 +66,8 @@ def distances(rows: pd.DataFrame, bounds: Mapping[str, float | None]) -> Figure:
     -------
     matplotlib.figure.Figure
     """
+    if rows.empty:
+        return _gap()
     datasets = list(rows["dataset"].unique())
     figure = _figure(6.6, 2.1 * len(datasets) + 0.8)
     panels: NDArray[Any] = np.atleast_1d(figure.subplots(len(datasets), 1, sharex=True))
@@ -100,7 +104,9 @@ def pairwise_epsilons(rows: pd.DataFrame, scales: Mapping[tuple[str, str], float
     -------
     matplotlib.figure.Figure
     """
-    figure = _figure(6.6, 3.6)
+    if rows.empty:
+        return _gap()
+    figure = _figure(6.6, 3.4 + 0.15 * len(rows))
     axes = figure.subplots()
     shown = [row for row in rows.to_dict("records") if (row["dataset"], row["initial"]) in scales]
     for row, style in zip(shown, _line_styles(len(shown)), strict=True):
@@ -126,6 +132,8 @@ def p_values(rows: pd.DataFrame, n_weights: Mapping[str, int]) -> Figure:
     -------
     matplotlib.figure.Figure
     """
+    if rows.empty:
+        return _gap()
     figure = _figure()
     axes = figure.subplots()
     shown = rows.to_dict("records")
@@ -155,6 +163,8 @@ def utility(rows: pd.DataFrame, last_iterate: pd.DataFrame | None = None) -> Fig
     -------
     matplotlib.figure.Figure
     """
+    if rows.empty:
+        return _gap()
     datasets = list(rows["dataset"].unique())
     figure = _figure(6.6, 2.3 * len(datasets) + 0.9)
     panels: NDArray[Any] = np.atleast_1d(figure.subplots(len(datasets), 1, sharex=True))
@@ -178,6 +188,9 @@ def utility(rows: pd.DataFrame, last_iterate: pd.DataFrame | None = None) -> Fig
             sound = last_iterate[last_iterate["dataset"] == dataset].dropna(subset=["accuracy"])
             axes.plot(sound["epsilon"].astype(float), sound["accuracy"], marker="o", markersize=3, **styles[-1])
         axes.set(xscale="log", ylabel="test accuracy", title=task_name(dataset))
+    levels = sorted(rows["epsilon"].dropna().astype(float).unique())
+    panels[-1].set_xticks(levels, labels=[f"{level:g}" for level in levels])
+    panels[-1].set_xticks([], minor=True)
     panels[-1].set_xlabel("epsilon (log), at delta = 1/n")
     for (_, _, words), style in zip(curves, styles, strict=False):
         if words != curves[-1][2] or (rows["noise"] == "proved").any():
@@ -201,6 +214,8 @@ def batch_sizes(table: pd.DataFrame) -> Figure:
     -------
     matplotlib.figure.Figure
     """
+    if table.empty:
+        return _gap()
     figure = _figure()
     axes = figure.subplots()
     tasks = list(table["task"].unique())
@@ -210,6 +225,13 @@ def batch_sizes(table: pd.DataFrame) -> Figure:
         axes.plot(own["batch_size"], own["sigma fixed"], "--o", color=style["color"], label=f"{task}, fixed")
     axes.set(xscale="log", yscale="log", xlabel="batch size (log)", ylabel="standard deviation of a weight (log)")
     figure.legend(loc="outside upper center", ncols=2)
+    return figure
+
+
+def _gap() -> Figure:
+    """What stands in the place of a figure whose rows are not there."""
+    figure = _figure(6.6, 1.2)
+    figure.text(0.5, 0.5, GAP, ha="center", va="center")
     return figure
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,20 @@ QUANTITIES = {  # of Table III: in the published file, here, in words
     "epsilon_intrinsic": ("epsilon", "epsilon, theoretical"),
     "epsilon_intrinsic_empirical": ("epsilon_observed", "epsilon, observed"),
 }
+METRICS = ("sigma", "observed", "published", "proved", "n", "n_test", "d", "accuracy")  # of a summary
+AUDIT = [
+    "task",
+    "initial",
+    "record",
+    "true positives",
+    "false positives",
+    "epsilon at least",
+    "claimed",
+    "claimed, observed",
+    "mu at least",
+    "mu claimed, observed",
+    "delta at least",
+]
 
 
 def task_name(dataset: str) -> str:
@@ -55,12 +69,12 @@ def sizes(summary: pd.DataFrame) -> pd.DataFrame:
             if name in row:
                 rows.append({"task": task_name(str(dataset)), "quantity": name.replace("_", " ").replace("n ", "")}
                             | {"published": printed.get(name, np.nan), "used": float(row[name])})  # fmt: skip
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=["task", "quantity", "published", "used"])
 
 
 def table3(summary: pd.DataFrame) -> pd.DataFrame:
     """Table III, published, reproduced and their difference: one row for each task and quantity."""
-    printed = paper_table("intrinsic_sgd_table3").set_index(["dataset", "quantity"])["value"]
+    printed = paper_table("intrinsic_sgd_table3").set_index(["dataset", "quantity"])["value"].to_dict()
     rows = []
     for row in with_epsilons(summary).query("initial == 'varied'").to_dict("records"):
         for name, (column, words) in QUANTITIES.items():
@@ -76,7 +90,7 @@ def table3(summary: pd.DataFrame) -> pd.DataFrame:
                     "relative": reproduced / published - 1,
                 }
             )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=["task", "quantity", "published", "reproduced", "difference", "relative"])
 
 
 def with_epsilons(summary: pd.DataFrame) -> pd.DataFrame:
@@ -142,43 +156,47 @@ def noise_sources(summary: pd.DataFrame) -> pd.DataFrame:
                 "rejected fixed": fixed["rejected_corrected"],
             }
         )
-    return pd.DataFrame(found)
+    columns = ["task", "sigma varied", "sigma fixed", "initialisation", "quietest", "quietest fixed", "weights"]
+    return pd.DataFrame(found, columns=[*columns, "rejected", "rejected fixed"])
 
 
 def table4(utility: pd.DataFrame) -> pd.DataFrame:
     """Table IV, published, reproduced and their difference, at epsilon = 1: one row for each task and entry."""
-    printed = paper_table("intrinsic_sgd_table4").fillna({"sensitivity": "none"})
     keys = ["dataset", "sensitivity", "treatment", "metric"]
-    printed_values = printed.set_index(keys)["value"].to_dict()
-    ours = utility.query("initial == 'varied'").dropna(subset=["accuracy"])
+    printed = paper_table("intrinsic_sgd_table4").fillna({"sensitivity": "none"}).set_index(keys)["value"].to_dict()
+    ours = utility.query("initial == 'varied'")
     rows = []
     for dataset in ours["dataset"].unique():
         own = ours[ours["dataset"] == dataset]
-        quiet = own.query("noise == 'none'").iloc[0]
-        entries = [("none", "noiseless", "accuracy", quiet["accuracy"], quiet["accuracy_spread"], np.nan)]
+        quiet = _value(own, "accuracy", noise="none")
+        entries = [("none", "noiseless", "accuracy", quiet, _value(own, "accuracy_spread", noise="none"), np.nan)]
         for sensitivity, noise in (("theoretical", "published"), ("empirical", "observed")):
-            same = own[(own["noise"] == noise) & (own["epsilon"] == 1.0) & (own["analysis"] == _analysis(own, noise))]
-            plain, counted = (same[same["counted"] == flag].iloc[0] for flag in (False, True))
-            gap = quiet["accuracy"] - plain["accuracy"]
+            same = own[own["analysis"] == _analysis(own, noise)]
+            plain, counted = ({"noise": noise, "epsilon": 1.0, "counted": flag} for flag in (False, True))
+            noisy, gain, t = (
+                _value(same, "accuracy", **plain),
+                *(_value(same, n, **counted) for n in ("gain", "gain_t")),
+            )
+            gap = quiet - noisy
             entries += [
-                (sensitivity, "SGD as deterministic", "accuracy", plain["accuracy"], plain["accuracy_spread"], np.nan),
-                (sensitivity, "SGD as random", "accuracy_gain", counted["gain"], np.nan, counted["gain_t"]),
                 (
                     sensitivity,
-                    "SGD as random",
-                    "gap_closed",
-                    counted["gain"] / gap if gap > 1e-4 else np.nan,
-                    np.nan,
+                    "SGD as deterministic",
+                    "accuracy",
+                    noisy,
+                    _value(same, "accuracy_spread", **plain),
                     np.nan,
                 ),
+                (sensitivity, "SGD as random", "accuracy_gain", gain, np.nan, t),
+                (sensitivity, "SGD as random", "gap_closed", gain / gap if gap > 1e-4 else np.nan, np.nan, np.nan),
             ]
         for sensitivity, treatment, metric, value, spread, t in entries:
-            published = printed_values.get((TASKS.get(dataset, ""), sensitivity, treatment, metric), np.nan)
+            published = printed.get((TASKS.get(dataset, ""), sensitivity, treatment, metric), np.nan)
             rows.append(
                 {
                     "task": task_name(dataset),
                     "sensitivity": {"none": "", "theoretical": "theoretical", "empirical": "observed"}[sensitivity],
-                    "entry": {"accuracy": f"{treatment}", "accuracy_gain": "gain", "gap_closed": "of the gap"}[metric],
+                    "entry": {"accuracy": treatment, "accuracy_gain": "gain", "gap_closed": "of the gap"}[metric],
                     "published": published,
                     "reproduced": value,
                     "spread": spread,
@@ -191,34 +209,31 @@ def table4(utility: pd.DataFrame) -> pd.DataFrame:
 
 def calibrations(utility: pd.DataFrame, last_iterate: pd.DataFrame) -> pd.DataFrame:
     """Noise and accuracy at epsilon = 1 by each rule: what is counting on SGD's noise, what is calibration."""
-    ours = utility.query("initial == 'varied'").dropna(subset=["accuracy"])
+    rules: dict[str, dict[str, Any]] = {
+        "no noise: no guarantee": {"noise": "none"},
+        "classical formula, a fraction of a pass": {"noise": "published", "analysis": "published", "counted": False},
+        "the same, counting SGD's own noise": {"noise": "published", "analysis": "published", "counted": True},
+        "exact calibration, a fraction of a pass": {"noise": "published", "analysis": "tight", "counted": False},
+        "exact calibration, proved sensitivity": {"noise": "proved", "analysis": "tight", "counted": False},
+    }
+    ours = utility.query("initial == 'varied'")
+    ours = ours[ours["epsilon"].isna() | (ours["epsilon"] == 1.0)]
     rows = []
     for dataset in ours["dataset"].unique():
-        own = ours[(ours["dataset"] == dataset) & (ours["epsilon"].isna() | (ours["epsilon"] == 1.0))]
-        rules: list[tuple[str, Callable[[pd.Series], Any]]] = [
-            ("no noise: no guarantee", lambda r: r["noise"] == "none"),
-            ("classical formula, a fraction of a pass", lambda r: _rule(r, "published", "published", False)),
-            ("the same, counting SGD's own noise", lambda r: _rule(r, "published", "published", True)),
-            ("exact calibration, a fraction of a pass", lambda r: _rule(r, "published", "tight", False)),
-            ("exact calibration, proved sensitivity", lambda r: _rule(r, "proved", "tight", False)),
-        ]
-        for words, rule in rules:
-            for row in (r for _, r in own.iterrows() if rule(r)):
-                rows.append(
-                    {
-                        "task": task_name(dataset),
-                        "rule": words,
-                        "noise": row["noise_sigma"],
-                        "accuracy": row["accuracy"],
-                    }
-                )
+        own = ours[ours["dataset"] == dataset]
         sound = last_iterate[(last_iterate["dataset"] == dataset) & (last_iterate["epsilon"] == 1.0)]
-        for row in sound.dropna(subset=["accuracy"]).to_dict("records"):
-            rows.append(
-                {"task": task_name(dataset), "rule": "noise in each step, last weights released",
-                 "noise": row["noise_sigma"], "accuracy": row["accuracy"]}
-            )  # fmt: skip
-    return pd.DataFrame(rows)
+        kinds = [(words, own, where) for words, where in rules.items() if len(_where(own, **where))]
+        kinds += [("noise in each step, last weights released", sound, {})] if len(sound) else []
+        rows += [
+            {
+                "task": task_name(dataset),
+                "rule": words,
+                "noise": _value(found, "noise_sigma", **where),
+                "accuracy": _value(found, "accuracy", **where),
+            }
+            for words, found, where in kinds
+        ]
+    return pd.DataFrame(rows, columns=["task", "rule", "noise", "accuracy"])
 
 
 def audits(rows: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
@@ -245,7 +260,7 @@ def audits(rows: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
                 "delta at least": row["delta_low"],
             }
         )
-    return pd.DataFrame(found)
+    return pd.DataFrame(found, columns=AUDIT)
 
 
 def hyperparameters(rows: pd.DataFrame) -> pd.DataFrame:
@@ -273,21 +288,32 @@ def exact_saving(epsilon: float, delta: float) -> float:
 
 
 def _logistic(summary: pd.DataFrame) -> pd.DataFrame:
-    return summary[summary["hidden"].isna() & summary["sigma"].notna()]
+    """Rows of logistic regression that are there; a store that does not exist yet has no columns of metrics."""
+    rows = summary.reindex(columns=[*summary.columns, *(name for name in METRICS if name not in summary)])
+    return rows[rows["hidden"].isna() & rows["sigma"].notna()]
 
 
 def _analysis(own: pd.DataFrame, noise: str) -> str:
     """The calibration of the rows with SGD's noise counted: the classical one on the paper's tasks."""
-    return str(own[(own["noise"] == noise) & own["counted"].astype(bool)]["analysis"].iloc[0])
+    return str(_where(own, noise=noise, counted=True)["analysis"].iloc[0])
 
 
-def _rule(row: pd.Series, noise: str, analysis: str, counted: bool) -> bool:
-    return bool(row["noise"] == noise and row["analysis"] == analysis and bool(row["counted"]) == counted)
+def _where(rows: pd.DataFrame, **where: Any) -> pd.DataFrame:
+    """Rows in which each column has the value."""
+    for name, value in where.items():
+        rows = rows[rows[name] == value]
+    return rows
+
+
+def _value(rows: pd.DataFrame, column: str, **where: Any) -> float:
+    """A number of the first row that fits; not a number where there is a gap."""
+    if column not in rows:
+        return math.nan
+    values = _where(rows, **where)[column].dropna()
+    return float(values.iloc[0]) if len(values) else math.nan
 
 
 def shown(table: pd.DataFrame, column: str, pattern: str, **where: Any) -> str:
     """One value of a table as text, of the first row that fits; the word for a gap where there is none."""
-    for name, value in where.items():
-        table = table[table[name] == value]
-    values = table[column].dropna() if column in table else table.iloc[:0]
-    return pattern.format(values.iloc[0]) if len(values) else GAP
+    value = _value(table, column, **where)
+    return GAP if math.isnan(value) else pattern.format(value)
