@@ -48,6 +48,7 @@ def table2a(rows: pd.DataFrame, scale: str, dp_sgd: pd.DataFrame | None = None) 
     if dp_sgd is not None:
         given = dp_sgd.dropna(subset=["noise_multiplier"])
         given = given.assign(method="DPSGD", subsample=np.nan, sigma=given["noise_multiplier"].astype(float))
+        given = given.reindex(columns=[*given.columns, *({"accuracy"} - set(given.columns))])  # nothing was run
         ours = pd.concat([ours, given[["method", "subsample", "sigma", "seed", "accuracy"]]], ignore_index=True)
     paper = paper_table("bagging_table2").query("table == '2a'") if scale == "paper" else None
     keys = ["method", "subsample", "sigma"]

@@ -8,6 +8,15 @@ import numpy as np
 
 from dpnotes.experiments import _bagging_attack, _bagging_pate, _bagging_private
 from dpnotes.experiments import _bagging_grids as grids
+from dpnotes.experiments._bagging_case2 import (
+    cifar10_gaps,
+    cifar10_view,
+    fixed_draws,
+    replacement,
+    table3a,
+    table3a_view,
+)
+from dpnotes.experiments._bagging_figures import exposures, models_figure, plane
 from dpnotes.experiments._bagging_grids import (
     RECORDS,
     case2_dp_sgd_grid,
@@ -26,6 +35,7 @@ from dpnotes.experiments._bagging_grids import (
     table3a_grid,
 )
 from dpnotes.experiments._bagging_networks import DP_SGD, NETWORKS, network, parts
+from dpnotes.experiments._bagging_orderings import orderings
 from dpnotes.experiments._bagging_tables import (
     baselines,
     baselines_view,
@@ -34,6 +44,14 @@ from dpnotes.experiments._bagging_tables import (
     settings,
     table2a,
     table2a_view,
+)
+from dpnotes.experiments._bagging_views import (
+    attacks,
+    attacks_view,
+    equal_exposure,
+    equal_exposure_view,
+    private_bases,
+    private_bases_view,
 )
 from dpnotes.experiments._registry import Experiment
 
@@ -458,30 +476,46 @@ __all__ = [
     "EXPERIMENTS",
     "NETWORKS",
     "RECORDS",
+    "attacks",
+    "attacks_view",
     "baselines",
     "baselines_view",
     "case2_dp_sgd_grid",
     "case2_grid",
+    "cifar10_gaps",
+    "cifar10_view",
     "dp_sgd",
     "dp_sgd_grid",
     "ensemble",
+    "equal_exposure",
+    "equal_exposure_view",
     "equal_grid",
     "equal_settings_grid",
+    "exposures",
     "figure1_grid",
     "figure2_grid",
+    "fixed_draws",
     "many_models",
     "membership",
     "membership_grid",
     "memorising_attack",
+    "models_figure",
+    "orderings",
     "pate",
     "pate_grid",
+    "plane",
     "private_base",
     "private_base_grid",
     "private_base_settings_grid",
+    "private_bases",
+    "private_bases_view",
+    "replacement",
     "settings",
     "settings_grid",
     "table2a",
     "table2a_grid",
     "table2a_view",
+    "table3a",
     "table3a_grid",
+    "table3a_view",
 ]

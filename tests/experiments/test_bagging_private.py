@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from dpnotes import accounting
+from dpnotes import accounting, experiments
 from dpnotes.experiments import bagging
 from dpnotes.experiments._bagging_private import found, noise_for_found
 
@@ -48,6 +48,16 @@ def test_linear_dp_sgd_is_calibrated_to_what_it_exposes():
     done = bagging.dp_sgd(**{**everywhere, "epochs": 5}, device="cpu")
     assert done["advantage"] == pytest.approx(everywhere["delta"], rel=1e-3)
     assert done["accuracy"] > 0.6
+
+
+def test_settings_are_those_that_held_out_rows_choose():
+    rows = experiments.rows("bagging_private_base_settings")
+    best = rows.groupby("l2")["accuracy"].mean().idxmax()
+    assert {r["l2"] for r in bagging.private_base_grid("paper")} == {best}
+    rates = experiments.rows("bagging_equal_settings").dropna(subset=["accuracy"])
+    for linear, group in rates.groupby(rates["width"].isna()):
+        used = {r["learning_rate"] for r in bagging.equal_grid("paper") if (r["width"] is None) == linear}
+        assert used == {group.groupby("learning_rate")["accuracy"].mean().idxmax()}
 
 
 @pytest.mark.parametrize(
