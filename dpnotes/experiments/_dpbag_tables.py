@@ -20,6 +20,7 @@ PUBLISHED = {  # data set and learner: file of performances, and the names in th
     ("adult", "logistic"): ("dpbag_adult_lr", "UCI Adult", "logistic regression"),
     ("adult", "boosting"): ("dpbag_adult_gbm", "UCI Adult", "GBM"),
     ("diabetes130", "logistic"): ("dpbag_heart_lr", "Heart Failure", "logistic regression"),
+    ("diabetes130", "boosting"): ("dpbag_heart_gbm", "Heart Failure", "GBM"),
 }
 RANK = {"DPBag": 0, "DPBag-": 1, "SAA": 2, "NPB": 3}
 DELTAS = {"reproduced": 1e-3, "stated": 1e-5}

@@ -256,6 +256,13 @@ EXPERIMENTS = [
         cost=_student_seconds,
     ),
     Experiment(
+        "dpbag_diabetes_boosting",
+        student,
+        {"paper": lambda: student_grid("diabetes130", "boosting")},
+        tolerance=_TOLERANCE,
+        cost=_student_seconds,
+    ),
+    Experiment(
         "dpbag_filtered",
         filtered,
         {

@@ -242,6 +242,20 @@ def test_any_base_learner(cancer, estimator):
     assert again.labels_.tolist() == model.labels_.tolist()
 
 
+@pytest.mark.parametrize("estimator", [None, LogisticRegression(), GradientBoostingClassifier(n_estimators=2)])
+def test_a_chunk_of_one_class_votes_for_it(estimator):
+    """Records of class 1 all sit in one chunk of the only partition: three teachers vote 0, one votes 1."""
+    X, y = np.arange(16.0)[:, None], np.array([0] * 12 + [1] * 4)
+    chunks = np.append(np.arange(16) // 4, 0)[:, None]
+    model = DPBag(
+        estimator, n_teachers=4, n_partitions=1, noise=100.0, epsilon=1e9, delta=0.5, device="cpu", random_state=0
+    )
+    with pytest.warns(UserWarning, match="public rows are all labelled"):
+        model.fit(X, y, public=X, chunks=chunks)
+    assert set(model.labels_) == {0}
+    assert (model.agreement_ == 0.75).all()
+
+
 @pytest.mark.filterwarnings("ignore:the .* public rows are all labelled")
 def test_more_than_two_classes():
     X, y = load_digits(return_X_y=True)
