@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpnotes.experiments._private_prediction_grids import METHODS
-from dpnotes.experiments._private_prediction_series import NAMES, Series, series
+from dpnotes.experiments._private_prediction_grids import METHODS, NAMES
+from dpnotes.experiments._private_prediction_series import Series, series
 from dpnotes.figures import GAP, _figure, _line_styles
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Panel(NamedTuple):
 
 
 def trade_offs(rows: pd.DataFrame, panels: Sequence[Panel], *, mark: str = "") -> Figure:
-    """Mean accuracy of each method with a band of one standard deviation over the releases; gaps named in the panel.
+    """Mean accuracy of each method with a band of one standard deviation over the releases; gaps named in the title.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def trade_offs(rows: pd.DataFrame, panels: Sequence[Panel], *, mark: str = "") -
     -------
     matplotlib.figure.Figure
     """
-    figure = _figure(4.2 * len(panels) + 0.6, 4.6)
+    figure = _figure(min(4.2, 9.6 / len(panels)) * len(panels) + 0.6, 4.6)
     every = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     drawn: dict[str, Any] = {}
     for axes, panel in zip(every, panels, strict=True):
@@ -96,11 +96,11 @@ def _panel(axes: Axes, rows: pd.DataFrame, panel: Panel, drawn: dict[str, Any]) 
         ends = np.array([max(low, 1), high])
         constant = Series(ends, *(np.repeat(values, 2) for values in points[1:]))
         drawn[NAMES[method]] = _line(axes, constant, style)
-    axes.set(xlabel=LABELS[panel.x], title=panel.title)
+    gap = f"\n{GAP}: {', '.join(absent)}" if absent else ""
+    axes.set_title(panel.title + gap, fontsize=10)
+    axes.set(xlabel=LABELS[panel.x])
     if panel.x != "n_classes":
         axes.set_xscale("log")
-    if absent:
-        axes.text(0.02, 0.02, f"{GAP}: {', '.join(absent)}", transform=axes.transAxes, fontsize=9, color="0.25")
 
 
 def _line(axes: Axes, points: Series, style: dict[str, Any]) -> Any:

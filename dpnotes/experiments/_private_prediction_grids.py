@@ -8,7 +8,14 @@ from typing import Any
 
 from dpnotes.experiments._registry import Grid
 
-METHODS = ("model_sensitivity", "loss_perturbation", "dp_sgd", "prediction_sensitivity", "subsample_aggregate")
+NAMES = {
+    "model_sensitivity": "model sensitivity",
+    "loss_perturbation": "loss perturbation",
+    "dp_sgd": "DP-SGD",
+    "prediction_sensitivity": "prediction sensitivity",
+    "subsample_aggregate": "subsample and aggregate",
+}
+METHODS = tuple(NAMES)
 ANSWERING = ("prediction_sensitivity", "subsample_aggregate")  # what they release grows with the number of answers
 ANALYSES = ("tight", "published")
 EPSILONS = {0.0: (0.1, 0.25, 0.5, 1.0, 2.0, 5.0), 1e-5: (0.05, 0.1, 0.25, 0.5, 1.0)}
@@ -22,6 +29,12 @@ MODELS = (16, 32, 64, 128, 256, 512, 1024, 2048)
 N_MODELS = 256
 REPEATS = {"loss_perturbation": 5, "dp_sgd": 10}  # each of theirs is a fit; of the others 100, as in the paper
 PARTITIONED = {"repeats": 30}  # of subsample-and-aggregate where each point needs models of its own
+
+
+def repeats_in_words() -> str:
+    """How often each method is released for a point."""
+    few = " and ".join(f"{count} ({NAMES[method]})" for method, count in REPEATS.items())
+    return f"100 releases, {few}, and {PARTITIONED['repeats']} of votes whose models serve one point alone"
 
 
 def point(method: str, *, epsilon: float, delta: float, answers: int = 100, **changed: Any) -> dict[str, Any]:

@@ -12,13 +12,6 @@ from dpnotes.experiments._private_prediction_grids import ANSWERING, N_MODELS
 
 BASE: dict[str, float] = {"n": 60_000, "d": 784, "n_classes": 10, "answers": 100, "n_models": N_MODELS, "epsilon": 1.0}
 SIZES = {"mnist": {"n": 60_000, "d": 784, "n_classes": 10}, "digits": {"n": 1442, "d": 64, "n_classes": 10}}
-NAMES = {
-    "model_sensitivity": "model sensitivity",
-    "loss_perturbation": "loss perturbation",
-    "dp_sgd": "DP-SGD",
-    "prediction_sensitivity": "prediction sensitivity",
-    "subsample_aggregate": "subsample and aggregate",
-}
 
 
 class Series(NamedTuple):
@@ -47,16 +40,21 @@ def put_together(*stores: pd.DataFrame) -> pd.DataFrame:
     """All rows of several stores; sizes that stand for "all" as numbers, empty accuracies kept as gaps."""
     rows = pd.concat([store.astype(object) for store in stores], ignore_index=True)
     for name in ("accuracy", "spread", "noise"):
-        rows[name] = rows[name].astype(float) if name in rows else np.nan
+        rows[name] = _numbers(rows[name]) if name in rows else np.nan
     for name in ("n", "d", "n_classes"):
-        rows[name] = rows[name].astype(float).fillna(rows["dataset"].map(lambda data, name=name: SIZES[data][name]))
+        rows[name] = _numbers(rows[name]).fillna(rows["dataset"].map(lambda data, name=name: SIZES[data][name]))
     for name in ("epsilon", "delta", "answers", "n_models", "l2", "repeats"):
-        rows[name] = rows[name].astype(float)
+        rows[name] = _numbers(rows[name])
     given = rows["l2"].notna()
     rows["tuned"] = ~given
     if "chosen_l2" in rows:
-        rows["l2"] = rows["l2"].fillna(rows["chosen_l2"].astype(float))
+        rows["l2"] = rows["l2"].fillna(_numbers(rows["chosen_l2"]))
     return rows
+
+
+def _numbers(column: pd.Series[Any]) -> pd.Series[float]:
+    """A column as float64; what a store lacks is NaN."""
+    return column.where(column.notna(), np.nan).astype(float)
 
 
 def series(

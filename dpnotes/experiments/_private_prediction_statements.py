@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 
 from dpnotes import figures
-from dpnotes.experiments._private_prediction_grids import METHODS, methods_at
+from dpnotes.experiments._private_prediction_grids import METHODS, NAMES, methods_at
 from dpnotes.experiments._private_prediction_series import Series, series
 
 CONFIDENT = 2.0  # standard errors: what differs by less is a tie
+CURVES, FEWEST = ("n", "d", "n_classes", "l2", "n_models", "delta"), 3  # points that a curve needs
 MS, LP, SGD, PS, SAA = METHODS
 
 
@@ -48,7 +49,7 @@ class Look(NamedTuple):
 
     def __call__(self, method: str, x: str, delta: float = 0.0, **fixed: float) -> Series:
         found = series(self.rows, method, x, analysis=self.analysis, delta=delta, **fixed)
-        if found is None:
+        if found is None or (x in CURVES and len(found.x) < FEWEST):
             raise LookupError(method)
         return found
 
@@ -105,6 +106,22 @@ def crossing(look: Look, delta: float) -> tuple[float, str]:
     return where, f"from B = {where:.0f} on"
 
 
+def crossing_in_words(rows: pd.DataFrame, *, analysis: str, delta: float) -> str:
+    """The same for a page, gaps named."""
+    try:
+        return crossing(Look(rows, analysis), delta)[1]
+    except LookupError:
+        return figures.GAP
+
+
+def crossing_at(rows: pd.DataFrame, *, analysis: str, delta: float) -> float:
+    """The same as a number; NaN for a gap."""
+    try:
+        return crossing(Look(rows, analysis), delta)[0]
+    except LookupError:
+        return math.nan
+
+
 def _ranked(look: Look, delta: float, epsilon: float, methods: tuple[str, ...]) -> list[str]:
     return sorted(methods, key=lambda method: -look(method, "epsilon", delta).at(epsilon)[0])
 
@@ -116,8 +133,8 @@ def _votes_first(look: Look) -> tuple[bool, str]:
 
 
 def _loss_first_when_strong(look: Look) -> tuple[bool, str]:
-    first = _ranked(look, 0.0, float(look(LP, "epsilon").x[0]), methods_at(0.0))[0]
-    return first == LP, f"first is {first.replace('_', ' ')}"
+    first = _ranked(look, 0.0, float(look(MS, "epsilon").x[0]), methods_at(0.0))[0]
+    return first == LP, f"first is {NAMES[first]}"
 
 
 def _model_last(look: Look) -> tuple[bool, str]:
@@ -188,8 +205,9 @@ def _gains(method: str) -> Callable[[Look], tuple[bool, str]]:
 
 def _works_at_small_delta(method: str) -> Callable[[Look], tuple[bool, str]]:
     def check(look: Look) -> tuple[bool, str]:
-        own = look(method, "delta").accuracy
-        return bool(own[0] > 0.9 * own[-1]), f"{own[0]:.3f} at 1e-10, {own[-1]:.3f} at 1e-2"
+        own = look(method, "delta")
+        small, large = own.at(1e-10)[0], own.at(1e-2)[0]
+        return small > 0.9 * large, f"{small:.3f} at 1e-10, {large:.3f} at 1e-2"
 
     return check
 
@@ -204,19 +222,17 @@ def _needs_large_delta(look: Look) -> tuple[bool, str]:
 def _votes_gain_most(look: Look) -> tuple[bool, str]:
     gains = {}
     for method in METHODS:
-        own = look(method, "delta").accuracy
-        gains[method] = float(own[-1] - own[0])
+        own = look(method, "delta")
+        gains[method] = own.at(1e-2)[0] - own.at(1e-10)[0]
     most = max(gains, key=lambda method: gains[method])
-    return most == SAA, ", ".join(f"{method.replace('_', ' ')} {gain:+.3f}" for method, gain in gains.items())
+    return most == SAA, ", ".join(f"{NAMES[method]} {gain:+.3f}" for method, gain in gains.items())
 
 
 def _few_records(look: Look) -> tuple[bool, str]:
-    smallest = float(look(SAA, "n").x[0])
+    smallest = 1000.0
     accuracies = {method: look(method, "n").at(smallest)[0] for method in methods_at(0.0)}
     first = max(accuracies, key=lambda method: accuracies[method])
-    return first == SAA, ", ".join(
-        f"{m.replace('_', ' ')} {a:.3f}" for m, a in accuracies.items()
-    ) + f" at {smallest:.0f}"
+    return first == SAA, ", ".join(f"{NAMES[m]} {a:.3f}" for m, a in accuracies.items()) + f" at {smallest:.0f}"
 
 
 def _votes_gain_least(look: Look) -> tuple[bool, str]:
@@ -224,7 +240,7 @@ def _votes_gain_least(look: Look) -> tuple[bool, str]:
     for method in (SAA, LP, MS):
         own = look(method, "n")
         gains[method] = float(own.accuracy[-1] - own.at(10_000)[0])
-    words = ", ".join(f"{method.replace('_', ' ')} {gain:+.3f}" for method, gain in gains.items())
+    words = ", ".join(f"{NAMES[method]} {gain:+.3f}" for method, gain in gains.items())
     return gains[SAA] < min(gains[LP], gains[MS]), words
 
 
@@ -249,7 +265,7 @@ def _few_dimensions(method: str) -> Callable[[Look], tuple[bool, str]]:
 def _falls_with_classes(look: Look) -> tuple[bool, str]:
     drops = {method: look(method, "n_classes").accuracy[[0, -1]] for method in methods_at(0.0)}
     return all(a > b for a, b in drops.values()), ", ".join(
-        f"{method.replace('_', ' ')} {a:.2f} to {b:.2f}" for method, (a, b) in drops.items()
+        f"{NAMES[method]} {a:.2f} to {b:.2f}" for method, (a, b) in drops.items()
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpnotes import accounting, figures
-from dpnotes.experiments._private_prediction_grids import METHODS
+from dpnotes.experiments._private_prediction_grids import METHODS, NAMES
 from dpnotes.experiments._private_prediction_series import BASE, Series, series
 from dpnotes.experiments._registry import paper_table
 
@@ -139,7 +139,7 @@ def _direction(quantity: str, name: str, rows: pd.DataFrame, times: pd.DataFrame
         return None, figures.GAP
     ways = [way for way, _, _ in directions]
     most = max(dict.fromkeys(ways), key=ways.count)
-    words = [f"{method.replace('_', ' ')} {ARROWS[way]} ({strength})" for way, method, strength in directions]
+    words = [f"{NAMES[method]} {ARROWS[way]} ({strength})" for way, method, strength in directions]
     return most, ", ".join(words)
 
 

@@ -11,8 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from dpnotes.experiments._private_prediction_grids import ANSWERING, GRIDS, METHODS, network_grid, quick_grid, time_grid
+from dpnotes.experiments._private_prediction_figures import Panel, trade_offs
+from dpnotes.experiments._private_prediction_grids import (
+    ANSWERING,
+    GRIDS,
+    METHODS,
+    methods_at,
+    network_grid,
+    quick_grid,
+    repeats_in_words,
+    time_grid,
+)
+from dpnotes.experiments._private_prediction_live import noise_by_answers, volume_regularisers, vote_attack
+from dpnotes.experiments._private_prediction_series import put_together
+from dpnotes.experiments._private_prediction_statements import crossing_at, crossing_in_words, statements
+from dpnotes.experiments._private_prediction_table import arrows, arrows_view
 from dpnotes.experiments._registry import Experiment
+
+STORES = tuple(GRIDS)
+PURE = methods_at(0.0)
 
 
 def trade_off(
@@ -210,4 +227,24 @@ EXPERIMENTS += [
     ),
 ]
 
-__all__ = ["EXPERIMENTS", "METHODS", "network", "trade_off", "training_time"]
+__all__ = [
+    "EXPERIMENTS",
+    "METHODS",
+    "PURE",
+    "STORES",
+    "Panel",
+    "arrows",
+    "arrows_view",
+    "crossing_at",
+    "crossing_in_words",
+    "network",
+    "noise_by_answers",
+    "put_together",
+    "repeats_in_words",
+    "statements",
+    "trade_off",
+    "trade_offs",
+    "training_time",
+    "volume_regularisers",
+    "vote_attack",
+]
