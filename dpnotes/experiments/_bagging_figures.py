@@ -61,8 +61,8 @@ def exposures(
             profile = _dp_sgd(float(sigma), batch / n, int(epochs * n // batch))
             lines.append(_point(name, f"sigma = {sigma:.3g}", profile, group))
     done = _done(pate)
-    groups = done.groupby(["queries", "answers"], dropna=False) if len(done) else ()
-    for (queries, answers), group in groups:
+    groups = done.groupby(["queries", "answers", "epochs"], dropna=False) if len(done) else ()
+    for (queries, answers, epochs), group in groups:
         first = group.iloc[0]
         profile = accounting.confident_gnmax(
             sigma_threshold=float(first["sigma_threshold"]),
@@ -71,7 +71,8 @@ def exposures(
             answers=int(queries if pd.isna(answers) else answers),
         )
         what = f"{queries} queries" if pd.isna(answers) else f"{answers:.0f} answers"
-        lines.append(_point("PATE with public data", what, profile, group))
+        kind = "logistic teachers" if pd.isna(epochs) else "networks"
+        lines.append(_point(f"PATE with public data, {kind}", what, profile, group))
     columns = ["method", "setting", "advantage", "found", "accuracy", "seeds"]
     return pd.DataFrame(lines, columns=columns).sort_values(["method", "advantage"], ignore_index=True)
 
