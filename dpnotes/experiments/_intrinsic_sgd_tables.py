@@ -274,7 +274,7 @@ def hyperparameters(rows: pd.DataFrame) -> pd.DataFrame:
         initial: given[given["initial"] == initial].set_index(keys)[["sigma", "epsilon_proved", "accuracy"]]
         for initial in ("varied", "fixed")
     }
-    wide = both["varied"].join(both["fixed"], lsuffix=" varied", rsuffix=" fixed").reset_index()
+    wide = both["varied"].add_suffix(" varied").join(both["fixed"].add_suffix(" fixed")).reset_index()
     wide = wide.assign(task=wide["dataset"].map(task_name))
     columns = ["task", *keys[1:], *(f"sigma {i}" for i in both), *(f"epsilon_proved {i}" for i in both)]
     wide = wide[["dataset", *columns, "accuracy varied"]]
