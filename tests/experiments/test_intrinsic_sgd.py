@@ -366,7 +366,9 @@ def test_audits_show_no_more_than_they_can(stored):
     own = table[table["record"] == "own feature"]
     assert (own["false positives"] == 0).all()
     assert (own[own["initial"] == "fixed"]["true positives"] == 1).all()
-    assert (own[own["initial"] == "varied"]["delta at least"] > 1e-3).all()
+    adult = own.query("task == 'Adult' and initial == 'varied'").iloc[0]
+    assert adult["delta at least"] > 1e-3  # 1/n is 3e-5
+    assert adult["epsilon at least"] > adult["claimed, observed"]
     assert (table["true positives"].between(0, 1) & table["epsilon at least"].ge(0)).all()
 
 
