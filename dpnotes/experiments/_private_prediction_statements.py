@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpnotes import figures
-from dpnotes.experiments._private_prediction_grids import METHODS, NAMES, methods_at
+from dpnotes.experiments._private_prediction_grids import METHODS, MODELS, NAMES, PENALTIES, methods_at
 from dpnotes.experiments._private_prediction_series import Series, series
 
 CONFIDENT = 2.0  # standard errors: what differs by less is a tie
@@ -280,6 +280,7 @@ def _best_inside(method: str, x: str) -> Callable[[Look], tuple[bool, str]]:
         best = []
         for epsilon in (0.5, 1.0, 5.0):
             own = look(method, x, epsilon=epsilon)
+            own.at({"l2": PENALTIES, "n_models": MODELS}[x][-1])  # to the end of the range, else it is a gap
             best.append((epsilon, float(own.x[int(own.accuracy.argmax())]), own.x[0], own.x[-1]))
         inside = all(low < where < high for _, where, low, high in best)
         return inside, "best at " + ", ".join(f"{where:g} (epsilon {epsilon:g})" for epsilon, where, _, _ in best)

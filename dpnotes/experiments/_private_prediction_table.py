@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpnotes import accounting, figures
-from dpnotes.experiments._private_prediction_grids import METHODS, NAMES
+from dpnotes.experiments._private_prediction_grids import METHODS, MODELS, NAMES
 from dpnotes.experiments._private_prediction_series import BASE, Series, series
 from dpnotes.experiments._registry import paper_table
 
@@ -148,7 +148,8 @@ def _accuracies(name: str, rows: pd.DataFrame) -> list[tuple[str, str, str]]:
     found = []
     for method in RELEVANT[name]:
         drawn: Series | None = series(rows, method, name, delta=0.0)
-        if drawn is not None and len(drawn.x) > 2:
+        ended = drawn is not None and (name != "n_models" or drawn.x[-1] == MODELS[-1])  # else the fall is not in sight
+        if drawn is not None and ended and len(drawn.x) > 2:
             way, strength = trend(drawn.accuracy, drawn.error)
             found.append((way, method, f"{min(strength, 999):.0f} s.e."))
     return found
