@@ -43,7 +43,7 @@ class Row:
     def __str__(self) -> str:
         verdict = "met" if self.ratio >= self.bar else "MISSED"
         return (
-            f"{self.job:58} {self.ours:9.4f} {self.unit}   {self.against} {self.other:.4f} {self.unit}   "
+            f"{self.job:58} {self.ours:9.4g} {self.unit}   {self.against} {self.other:.4g} {self.unit}   "
             f"ratio {self.ratio:.2f}   bar {self.bar:g}   {verdict}\n    {self.check}"
         )
 

@@ -188,7 +188,7 @@ CLAIMS = (
         "imply) its total variation is 2.8 to 7.1 times smaller than the stated delta, which bagging spends whole, "
         "and a quarter of the noise meets (0.2, 0.181). At 0.1% false alarms bagging gives away over a hundred times "
         "more members. Whether it stays ahead at equal budgets is open here; the chapter measures that by training.",
-        "claims",
+        "bagging-verdict",
         _same_budget,
     ),
     Claim(
@@ -201,7 +201,7 @@ CLAIMS = (
         "True where delta is at most 0.02: no more than 3 queries fit in the worst case over data. Where it is 0.08 "
         "and more, 61, 88 and 313 queries fit bagging's own (epsilon, delta), and the run given as (1.03, 0.18) is "
         "(0.0135, 0.18)-DP, whatever the data, against 0.2 of bagging: its epsilon of about 1 came of the accounting.",
-        "claims",
+        "bagging-verdict",
         _small_epsilon,
     ),
 )

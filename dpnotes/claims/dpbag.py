@@ -177,7 +177,7 @@ CLAIMS = (
         "given, an L1 sensitivity of k, is not the right one: k votes that move change two counts, 2k in L1; what "
         "matters is that no difference of two counts changes by more than 2k. That the record changes its own chunks "
         "alone is claim 27.",
-        "claims",
+        "dpbag-verdict",
         one_answer,
     ),
     Claim(
@@ -190,7 +190,7 @@ CLAIMS = (
         "True for the pair, in both directions; between two classes a quarter of it holds. But m is a function of the "
         "private votes: one more record takes it from 1/2 to 1, so that the bound may neither be published nor used to "
         "stop, and its maximum over data sets is the bound of plain subsample-and-aggregate.",
-        "claims",
+        "dpbag-verdict",
         personalised_bound,
     ),
     Claim(
@@ -204,7 +204,7 @@ CLAIMS = (
         "tells them apart with certainty, and a student may depend on it. The paper says in Section 4.4 that one "
         "cannot stop so, and stops so. With a number of labels fixed beforehand the data-independent guarantee (m = "
         "1) stands.",
-        "claims",
+        "dpbag-verdict",
         stopped_loop,
     ),
     Claim(
@@ -217,7 +217,7 @@ CLAIMS = (
         "of them is misprinted once, in Table 8 of the supplement, as 44 for 43); each holds one label more than the "
         "budget pays for. At delta = 1e-5 the paper's accountant gives 25 to 31 per cent more epsilon. Better "
         "accounting puts the same counts within (epsilon, 1e-5), so that the runs need not be discarded.",
-        "claims",
+        "dpbag-verdict",
         _stated_delta,
     ),
     Claim(
@@ -231,7 +231,7 @@ CLAIMS = (
         "one partition alone, two classes, answers 4.9 to 6.3 times what the paper's bound allows it, whatever the "
         "data, and more than every published count of many partitions. What many partitions add in accuracy is "
         "another question, which the chapter measures by training.",
-        "claims",
+        "dpbag-verdict",
         _labels_answered,
     ),
     Claim(
@@ -244,7 +244,7 @@ CLAIMS = (
         "True where the chunk of a record is drawn independently of the other records, for example by a public hash; "
         "chunk sizes then vary. In a partition drawn uniformly among balanced ones the record is seldom in the chunk "
         "that grew, two chunks change, and one answer is not 2 lambda-DP: Theorem 1 then fails too.",
-        "claims",
+        "dpbag-verdict",
         moved_chunks,
     ),
     Claim(
@@ -257,7 +257,7 @@ CLAIMS = (
         "votes, as printed, the bound is exceeded. It bounds the moment under the law of the data set at hand only: "
         "the reverse moment can be larger, so that it gives no guarantee alone, and it depends on the data like claim "
         "23.",
-        "claims",
+        "dpbag-verdict",
         conjectured_bound,
     ),
     Claim(
@@ -271,7 +271,7 @@ CLAIMS = (
         "which the filters of Feldman and Zrnic exclude; a loop that stops when the first record has spent its budget "
         "falls with claim 24. With one partition, costs made of a teacher's own votes and silent retirement, a filter "
         "holds.",
-        "claims",
+        "dpbag-verdict",
         _personalised_accounts,
     ),
 )

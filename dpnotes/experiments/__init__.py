@@ -81,7 +81,7 @@ def provenance(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "rows": totals["rows"],
-            "hours": (totals["hours"] / 3600).round(2),
+            "hours": (totals["hours"].astype(float) / 3600).round(2),
             "made by": made,
             "data": totals["data"],
             "until": totals["until"].str[:10],
