@@ -39,7 +39,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
 # Privacy), whose code the paper uses; nothing is chosen by looking at accuracies.
 DP_SGD: dict[str, dict[str, Any]] = {
     "mnist": {"epochs": 100, "batch_size": 256, "clipping_norm": 1.0, "learning_rate": 0.15},
-    "digits": {"epochs": 20, "batch_size": 64, "clipping_norm": 1.0, "learning_rate": 0.5},
+    "digits": {"epochs": 5, "batch_size": 64, "clipping_norm": 1.0, "learning_rate": 0.5},
 }
 # The public model of Case II, and the tenth of a learning rate with which the paper goes on from it.
 PUBLIC: dict[str, dict[str, Any]] = {"mnist": {"public": "fashion_mnist", "public_epochs": 10, "public_rate": 1e-3}}

@@ -52,9 +52,11 @@ class InferenceBudget:
     --------
     >>> budget = InferenceBudget(1000, guarantee="epsilon=1.0")
     >>> budget.spend(995)
-    >>> budget.spend(6)
-    Traceback (most recent call last):
-    dpnotes.methods._budget.BudgetExhausted: 6 answers were asked for, 5 of 1000 are left at epsilon=1.0; ...
+    >>> try:
+    ...     budget.spend(6)
+    ... except BudgetExhausted as refusal:
+    ...     print(str(refusal).split(";")[0])
+    6 answers were asked for, 5 of 1000 are left at epsilon=1.0
     >>> budget.released, budget.left
     (995, 5)
     """

@@ -87,13 +87,16 @@ class PredictionSensitivity(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     Examples
     --------
     >>> from sklearn.datasets import load_digits
+    >>> from dpnotes import BudgetExhausted
     >>> X, y = load_digits(return_X_y=True)
     >>> model = PredictionSensitivity(5.0, 1e-5, l2=0.1, answers=100, random_state=0, device="cpu").fit(X / 128, y)
     >>> model.predict(X[:98] / 128).shape, model.budget_.left
     ((98,), 2)
-    >>> model.predict(X[:3] / 128)
-    Traceback (most recent call last):
-    dpnotes.methods._budget.BudgetExhausted: 3 answers were asked for, 2 of 100 are left at epsilon=5.0, ...
+    >>> try:
+    ...     model.predict(X[:3] / 128)
+    ... except BudgetExhausted as refusal:
+    ...     print(str(refusal).split(" at ")[0])
+    3 answers were asked for, 2 of 100 are left
     """
 
     def __init__(
