@@ -19,7 +19,8 @@ WITHOUT_BOOK = (
 
 
 def execute(command, repository, runs):
-    environment = {**os.environ, "PYTHONPATH": str(repository), "DPNOTES_RUNS": str(runs)}
+    places = {"PYTHONPATH": str(repository), "DPNOTES_RUNS": str(runs)}
+    environment = {**os.environ, **places, "OMP_NUM_THREADS": "1"}  # threads that wait for a busy core take minutes
     start = time.perf_counter()
     done = subprocess.run([sys.executable, *command], cwd=repository, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
