@@ -17,6 +17,7 @@ MODELS: dict[str, dict[int, tuple[int, ...]]] = {  # Figure 1: N for each N k
 }
 RECORDS = {"paper": 60_000, "quick": 1442}  # training records of MNIST, and of digits in our split
 DATASETS = {"paper": "mnist", "quick": "digits"}
+SIZES = {DATASETS[scale]: count for scale, count in RECORDS.items()}
 CANDIDATES = [
     {"width": width, "optimizer": optimizer, "learning_rate": rate}
     for width in (16, 32)
@@ -239,7 +240,7 @@ def ensemble_seconds(parameters: Mapping[str, Any]) -> float:
 
 def dp_sgd_seconds(parameters: Mapping[str, Any]) -> float:
     """Measured on one core: 6,700 images a second with width 16, and 200,000 for softmax regression."""
-    rows = {"mnist": 60_000, "digits": 1442}[parameters["dataset"]] * parameters["epochs"]
+    rows = SIZES[parameters["dataset"]] * parameters["epochs"]
     if parameters["width"] is None:
         return float(rows / 200_000)
     return float(rows / 6700 * (parameters["width"] / 16) ** 1.6)
@@ -252,7 +253,7 @@ def membership_seconds(parameters: Mapping[str, Any]) -> float:
 
 def pate_seconds(parameters: Mapping[str, Any]) -> float:
     """The student of one row, and a ninth of the teachers, whom the rows of a process share."""
-    teachers = {"mnist": 60_000, "digits": 1442}[parameters["dataset"]] * (parameters["epochs"] or 0) / 9
+    teachers = SIZES[parameters["dataset"]] * (parameters["epochs"] or 0) / 9
     student = (parameters["answers"] or parameters["queries"]) * parameters["student_epochs"]
     return float((teachers + student) / 9000 * (parameters["width"] / 16) ** 1.6)
 

@@ -148,9 +148,9 @@ def scores(teachers: str, X: NDArray[np.float64], labels: NDArray[np.int64], par
     """Accuracy, AUROC and AUPRC on the test rows of a student trained on labelled rows; a constant one if all agree."""
     from sklearn.metrics import average_precision_score, roc_auc_score
 
-    from dpnotes.methods._bagging import _OneByOne
+    from dpnotes.methods._one_by_one import OneByOne
 
-    model = _OneByOne(learner(teachers), None)._fit(X, labels, seed)
+    model = OneByOne(learner(teachers), None).fit(X, labels, seed)
     positive = list(model.classes_).index(1) if 1 in model.classes_ else None
     score = np.zeros(len(parts.X_test)) if positive is None else model.predict_proba(parts.X_test)[:, positive]
     return {

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.dummy import DummyClassifier
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
@@ -18,6 +16,7 @@ from dpnotes import accounting
 from dpnotes.mechanisms import draw_subsets, vote_counts
 from dpnotes.methods._answers import secret_seed
 from dpnotes.methods._labels import encode
+from dpnotes.methods._one_by_one import OneByOne
 
 
 class Bagging(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -121,7 +120,7 @@ class Bagging(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         learner = DecisionTreeClassifier() if self.estimator is None else self.estimator
         if not hasattr(learner, "fit_many"):
-            learner = _OneByOne(learner, self.n_jobs)
+            learner = OneByOne(learner, self.n_jobs)
         self._models = learner.fit_many(X, codes, subsets, n_classes=len(self.classes_), seed=learn_seed)
         self.profile_ = profile
         return self
@@ -143,39 +142,3 @@ class Bagging(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Label with the most votes, shape [n]; among equals the first in ``classes_``."""
         shares = self.predict_proba(X)
         return np.asarray(self.classes_[shares.argmax(axis=1)])
-
-
-class _OneByOne:
-    """Fits clones of a scikit-learn classifier; a subsample of one class gets a model that always votes for it."""
-
-    def __init__(self, estimator: Any, n_jobs: int | None) -> None:
-        self._estimator = estimator
-        self._n_jobs = n_jobs
-
-    def fit_many(
-        self,
-        X: NDArray[np.floating],
-        codes: NDArray[np.int64],
-        subsets: NDArray[np.int64],
-        *,
-        n_classes: int,
-        seed: int,
-    ) -> _Voters:
-        seeds = np.random.SeedSequence(seed).generate_state(len(subsets)) // 2  # scikit-learn's seeds are below 2^31
-        fits = (delayed(self._fit)(X[rows], codes[rows], int(s)) for rows, s in zip(subsets, seeds, strict=True))
-        return _Voters(list(Parallel(n_jobs=self._n_jobs)(fits)))
-
-    def _fit(self, X: NDArray[np.floating], codes: NDArray[np.int64], seed: int) -> Any:
-        if (codes == codes[0]).all():
-            return DummyClassifier(strategy="most_frequent").fit(X, codes)
-        model = clone(self._estimator)
-        random = {name: seed for name in model.get_params() if name.rpartition("__")[2] == "random_state"}
-        return model.set_params(**random).fit(X, codes)
-
-
-class _Voters:
-    def __init__(self, models: list[Any]) -> None:
-        self._models = models
-
-    def votes(self, X: NDArray[np.floating]) -> NDArray[np.int64]:
-        return np.stack([model.predict(X) for model in self._models])

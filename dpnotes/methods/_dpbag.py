@@ -22,8 +22,8 @@ from dpnotes.accounting._votes import ConvertedRelease
 from dpnotes.mechanisms import Partitions, draw_partitions, laplace_vote
 from dpnotes.mechanisms._partitions import SCHEMES
 from dpnotes.methods._answers import secret_seed, stream
-from dpnotes.methods._bagging import _OneByOne
 from dpnotes.methods._labels import encode
+from dpnotes.methods._one_by_one import OneByOne
 from dpnotes.methods._pate import FLOATS
 from dpnotes.methods._personal_accountant import personalised_epsilon, squares_of_budget
 from dpnotes.methods._teachers import LogisticTeachers, check_classes, checked_chunks, fit_teachers
@@ -357,7 +357,7 @@ class DPBag(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return DummyClassifier(strategy="constant", constant=self.classes_[0]).fit(nothing, self.classes_[:1])
         learner = self.student if self.student is not None else self.estimator
         learner = LogisticRegression(max_iter=1000) if learner is None else learner
-        return _OneByOne(learner, None)._fit(public, self.labels_, seed)
+        return OneByOne(learner, None).fit(public, self.labels_, seed)
 
 
 def _blocks(n_queries: int) -> Iterator[slice]:

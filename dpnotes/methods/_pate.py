@@ -18,8 +18,9 @@ from dpnotes import accounting
 from dpnotes.accounting import _checks
 from dpnotes.mechanisms import confident_vote, draw_partitions, gaussian_vote, laplace_vote, vote_counts
 from dpnotes.methods._answers import secret_seed, stream
-from dpnotes.methods._bagging import _OneByOne
 from dpnotes.methods._labels import encode
+from dpnotes.methods._one_by_one import OneByOne
+from dpnotes.methods._teachers import fit_teachers
 
 AGGREGATORS = ("confident", "gnmax", "laplace")
 FLOATS = [np.float64, np.float32]
@@ -298,13 +299,10 @@ class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Train a teacher on each shard; votes for each class, shape [queries, n_classes]."""
         order = np.argsort(shards, kind="stable")
         sizes = np.bincount(shards, minlength=self.n_teachers)
-        # a teacher without records holds its place, and with it the other teachers' random streams; it has no vote
-        subsets = [rows if len(rows) else order[:1] for rows in np.split(order, np.cumsum(sizes)[:-1])]
         learner = DecisionTreeClassifier() if self.estimator is None else self.estimator
-        if not hasattr(learner, "fit_many"):
-            learner = _OneByOne(learner, self.n_jobs)
-        teachers = learner.fit_many(X, codes, subsets, n_classes=n_classes, seed=seed)
-        return vote_counts(teachers.votes(public)[sizes > 0], n_classes)
+        subsets = np.split(order, np.cumsum(sizes)[:-1])
+        teachers = fit_teachers(learner, X, codes, subsets, n_classes=n_classes, seed=seed, n_jobs=self.n_jobs)
+        return vote_counts(teachers.models.votes(public)[teachers.present], n_classes)
 
     def _release(
         self, counts: NDArray[np.int64], answers: int, generator: np.random.Generator
@@ -329,7 +327,7 @@ class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return DummyClassifier(strategy="constant", constant=self.classes_[0]).fit(public[:1], self.classes_[:1])
         learner = self.student if self.student is not None else self.estimator
         learner = DecisionTreeClassifier() if learner is None else learner
-        return _OneByOne(learner, None)._fit(public[self.answered_], self.labels_, seed)
+        return OneByOne(learner, None).fit(public[self.answered_], self.labels_, seed)
 
 
 def _shared_rows(X: NDArray[np.floating], public: NDArray[np.floating]) -> int:

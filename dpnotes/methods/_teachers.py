@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpnotes.methods._bagging import _OneByOne, _Voters
+from dpnotes.methods._one_by_one import OneByOne, Voters
 
 
 class LogisticTeachers:
@@ -108,8 +108,8 @@ class Teachers:
 
     def confident(self, X: NDArray[np.floating], least: float) -> NDArray[np.bool_]:
         """Whether each teacher gives the class it votes for at least that probability, [n_teachers, n]."""
-        if isinstance(self.models, _Voters):
-            return np.stack([model.predict_proba(X).max(axis=1) >= least for model in self.models._models])
+        if isinstance(self.models, Voters):
+            return np.stack([model.predict_proba(X).max(axis=1) >= least for model in self.models.models])
         return np.asarray(self.models.confidence(X) >= least)
 
 
@@ -125,7 +125,7 @@ def fit_teachers(
 ) -> Teachers:
     """Train a teacher on each subset, in one call where the learner can, else a clone each."""
     if not hasattr(learner, "fit_many"):
-        learner = _OneByOne(learner, n_jobs)
+        learner = OneByOne(learner, n_jobs)
     present = np.array([len(rows) > 0 for rows in subsets])
     # a teacher without records holds its place, and with it the other teachers' random streams; it has no vote
     own = [rows if len(rows) else np.zeros(1, np.int64) for rows in subsets]
