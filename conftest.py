@@ -4,9 +4,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT))  # the package of this checkout is tested, whichever is installed
+
+# a deadline for each example would measure how busy the machine is
+settings.register_profile("dpnotes", deadline=None)
+settings.load_profile("dpnotes")
 
 
 @pytest.fixture(scope="session")

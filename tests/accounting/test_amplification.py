@@ -66,7 +66,7 @@ def test_composed_subsampling_equals_the_sampled_gaussian_of_the_library():
     mu=st.floats(0.01, 30),
     delta=st.floats(1e-300, 0.99),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_subsampling_never_harms_and_is_never_nan(rate, epsilon, mu, delta):
     base = gaussian(sigma=1 / mu)
     profile = subsampled(base, sample_rate=rate)

@@ -171,7 +171,7 @@ def test_calibration_equals_opacus_at_its_own_orders():
     rate=st.sampled_from([1e-5, 0.003, 0.1, 0.8, 1.0]),
     steps=st.sampled_from([1, 77, 5000, 10**6]),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_calibration_inverts_the_profile_from_the_private_side(epsilon, delta, rate, steps):
     sigma = dp_sgd_noise_multiplier(epsilon, delta, sample_rate=rate, steps=steps)
     profile = dp_sgd(noise_multiplier=sigma, sample_rate=rate, steps=steps, accountant="rdp")
@@ -187,7 +187,7 @@ def test_calibration_inverts_the_profile_from_the_private_side(epsilon, delta, r
     more=st.floats(1.01, 3),
     delta=st.floats(1e-30, 0.99),
 )
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_more_noise_fewer_records_fewer_steps_reveal_less(sigma, rate, steps, more, delta):
     def epsilon(**changed):
         about = {"noise_multiplier": sigma, "sample_rate": rate, "steps": steps, **changed}

@@ -137,7 +137,7 @@ def test_votes_make_the_guarantee_per_instance():
     assert confident.epsilon(1e-5) < confident_gnmax(**PATE, queries=400, answers=300).epsilon(1e-5)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     counts=st.lists(st.lists(st.integers(0, 250), min_size=3, max_size=3), min_size=1, max_size=5),
     sigma=st.floats(2, 200),
@@ -151,7 +151,7 @@ def test_known_votes_never_cost_more(counts, sigma):
     assert (known.delta(known.epsilon(deltas)) <= deltas * (1 + 1e-9)).all()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(sigma=st.floats(1, 200), answers=st.integers(1, 1000), epsilon=st.floats(0, 5))
 def test_guarantee_grows_with_answers_and_falls_with_noise(sigma, answers, epsilon):
     delta = gnmax(sigma=sigma, answers=answers).delta(epsilon)

@@ -46,7 +46,7 @@ def test_epsilon_inverts_delta_from_the_private_side(ratio, delta):
         assert profile.delta(epsilon * (1 - 1e-9) - 1e-12) > delta * (1 - 1e-15) - 1e-15
 
 
-@settings(deadline=None, max_examples=8)  # trade-off curves of Renyi bounds search two thousand epsilons
+@settings(max_examples=8)  # trade-off curves of Renyi bounds search two thousand epsilons
 @given(ratio=st.floats(1e-3, 10), times=st.integers(1, 30))
 def test_profile_is_the_conjugate_of_the_tradeoff(ratio, times):
     """delta(epsilon) = max over alpha of 1 - f(alpha) - e^epsilon alpha, by brute force."""
@@ -115,7 +115,7 @@ def test_zcdp_known_values():
     assert zcdp(0.125).epsilon(1e-6) == pytest.approx(2.41909317687, rel=2e-12)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(rho=st.floats(1e-4, 5), delta=st.floats(1e-12, 0.1), times=st.integers(1, 100))
 def test_zcdp_between_gaussian_and_the_simple_bound(rho, delta, times):
     epsilon = zcdp(rho).compose(times).epsilon(delta)

@@ -237,7 +237,7 @@ def test_conjectured_moments_hold_with_conditions_and_one_way():
     assert personalised_pate_moments(3.0, noise=1.0, m=1.0, q=0.0) == 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(noise=st.floats(0.05, 1.0), m=st.floats(0.1, 1), lead=st.floats(2, 30), l=st.floats(0.5, 20))
 def test_conjectured_moments_are_never_exceeded_forward(noise, m, lead, l):
     q = (2 + noise * lead) / 4 * np.exp(-noise * lead)
@@ -262,7 +262,7 @@ def test_number_of_labels_tells_neighbours_apart():
         assert labels == expected
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(noise=st.floats(0.005, 1.5), answers=st.integers(1, 200), epsilon=st.floats(0, 5), n_models=st.integers(1, 60))
 def test_guarantee_covers_the_exact_delta_and_grows(noise, answers, epsilon, n_models):
     delta = noisy_vote(noise=noise, answers=answers).delta(epsilon)

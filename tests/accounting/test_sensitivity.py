@@ -145,7 +145,7 @@ def test_published_search_equals_a_scalar_search():
     assert advanced_sigma(2.0, 1e-6, 50) == pytest.approx(plain, rel=1e-10)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(epsilon=st.floats(0.01, 10), delta=st.floats(1e-10, 0.1), answers=st.integers(1, 2000))
 def test_prediction_noise_composes_to_the_guarantee(epsilon, delta, answers):
     tight = prediction_sensitivity_sigma(epsilon, delta, answers=answers, sensitivity=0.5)

@@ -261,7 +261,7 @@ def test_curves_agree_with_one_another(beta, answers, analysis):
     np.testing.assert_allclose(same.delta(epsilons), deltas, rtol=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(beta=st.floats(1e-3, 2), answers=st.integers(1, 200), epsilon=st.floats(0, 5), n_models=st.integers(1, 60))
 def test_guarantee_covers_the_exact_delta_and_grows(beta, answers, epsilon, n_models):
     profile = soft_vote(beta=beta, answers=answers)
@@ -275,7 +275,7 @@ def test_guarantee_covers_the_exact_delta_and_grows(beta, answers, epsilon, n_mo
     assert beta * (1 - 1e-12) <= level <= 2 * beta * (1 + 1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(epsilon=st.floats(1e-3, 20), delta=st.sampled_from([0.0, 1e-12, 1e-5, 0.1, 0.9]), answers=st.integers(1, 3000))
 def test_calibration_is_on_the_private_side(epsilon, delta, answers):
     beta = soft_vote_beta(epsilon, delta, answers=answers)

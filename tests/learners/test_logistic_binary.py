@@ -47,7 +47,7 @@ def test_equals_scikit_learn(cancer, m, intercept, C):
         np.testing.assert_allclose(fitted.intercept[k], plain.intercept_[0] if intercept else 0, atol=2e-5 * scale)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_gradient_vanishes_for_any_shape(data):
     """Duplicate rows, repeated and unequal subsets, constant features, one class, one row, dual and primal at once."""

@@ -84,7 +84,7 @@ def test_both_coordinates_take_the_same_iterates(problem, monkeypatch, intercept
     np.testing.assert_allclose(results[0].gradient_norm, results[1].gradient_norm, rtol=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_gradient_vanishes_for_any_shape(data):
     """Duplicate rows, repeated and unequal subsets, constant features, missing classes, one row."""

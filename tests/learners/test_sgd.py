@@ -84,7 +84,7 @@ def test_equals_a_plain_loop(hidden, change):
     assert fitted.weights.dtype == np.float64
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.data())
 def test_equals_a_plain_loop_for_any_shape(data):
     n, d = data.draw(st.integers(1, 20)), data.draw(st.integers(1, 17))

@@ -63,7 +63,7 @@ def test_equals_a_plain_loop_on_the_modified_data(chunk, label):
     assert 0 < (early == 0).sum() < early.size
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_equals_runs_on_the_modified_data_for_any_shape(data):
     n, d = data.draw(st.integers(2, 20)), data.draw(st.integers(1, 17))

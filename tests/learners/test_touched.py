@@ -22,7 +22,7 @@ def plain(votes, membership, n_classes):
     return np.array(sums, dtype=np.int64).reshape(len(membership), queries)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     k=st.sampled_from([1, 2, 14, 15, 16, 31]),
     n_classes=st.integers(2, 4),
