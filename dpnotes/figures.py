@@ -41,6 +41,60 @@ def use_style() -> None:
     inline.set_matplotlib_formats("retina")  # type: ignore[no-untyped-call,unused-ignore]
 
 
+def blank(width: float = 6.6, height: float = 4.0) -> Figure:
+    """An empty figure outside of pyplot's global state: shown where it is returned, and only there.
+
+    Parameters
+    ----------
+    width, height : float, > 0
+        In inches; the default width is that of the book's text.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Its layout keeps labels and outside legends within the figure.
+
+    Examples
+    --------
+    >>> axes = blank(6.6, 3.0).subplots()
+    """
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def line_styles(count: int) -> list[dict[str, Any]]:
+    """Colour and dash of each of several curves, so that curves differ without colour, too.
+
+    Parameters
+    ----------
+    count : int, in 0..30
+        Colours repeat after ten curves, dashes after six, a pair of both after thirty.
+
+    Returns
+    -------
+    list of dict
+        Keyword arguments ``color`` and ``linestyle`` of ``Axes.plot``, one dict a curve.
+
+    Raises
+    ------
+    ValueError
+        If two of the curves would look the same.
+
+    Examples
+    --------
+    >>> [style["linestyle"] for style in line_styles(3)]
+    ['-', '--', '-.']
+    """
+    import seaborn as sns
+
+    if not 0 <= count <= 30:
+        raise ValueError(f"count must be in 0..30, got count={count}: more curves than that cannot be told apart")
+    colors = sns.color_palette("colorblind", count)
+    dashes = ["-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (3, 1))]
+    return [{"color": colors[i], "linestyle": dashes[i % len(dashes)]} for i in range(count)]
+
+
 def tradeoff(profiles: Mapping[str, PrivacyProfile]) -> Figure:
     """Trade-off curves: the smallest false-negative rate of any membership test at each false-positive rate.
 
@@ -54,9 +108,9 @@ def tradeoff(profiles: Mapping[str, PrivacyProfile]) -> Figure:
     matplotlib.figure.Figure
     """
     alphas = np.linspace(0, 1, 1001)
-    figure = _figure()
+    figure = blank()
     axes = figure.subplots()
-    for (name, profile), style in zip(profiles.items(), _line_styles(len(profiles)), strict=True):
+    for (name, profile), style in zip(profiles.items(), line_styles(len(profiles)), strict=True):
         axes.plot(alphas, profile.tradeoff(alphas), label=name, **style)
     axes.plot([0, 1], [1, 0], color="0.5", linewidth=1, label="nothing to learn")
     axes.set(xlabel="false-positive rate", ylabel="smallest false-negative rate", xlim=(0, 1), ylim=(0, 1))
@@ -77,9 +131,9 @@ def roc(profiles: Mapping[str, PrivacyProfile]) -> Figure:
     matplotlib.figure.Figure
     """
     alphas = np.logspace(-6, 0, 601)
-    figure = _figure()
+    figure = blank()
     axes = figure.subplots()
-    for (name, profile), style in zip(profiles.items(), _line_styles(len(profiles)), strict=True):
+    for (name, profile), style in zip(profiles.items(), line_styles(len(profiles)), strict=True):
         axes.plot(alphas, 1 - profile.tradeoff(alphas), label=name, **style)
     axes.plot(alphas, alphas, color="0.5", linewidth=1, label="nothing to learn")
     axes.set(xscale="log", yscale="log", xlim=(1e-6, 1), ylim=(1e-6, 1.3))
@@ -101,10 +155,10 @@ def privacy_profiles(profiles: Mapping[str, PrivacyProfile], *, epsilons: tuple[
     -------
     matplotlib.figure.Figure
     """
-    figure = _figure()
+    figure = blank()
     axes = figure.subplots()
     grid = np.geomspace(*epsilons, 400)
-    for (name, profile), style in zip(profiles.items(), _line_styles(len(profiles)), strict=True):
+    for (name, profile), style in zip(profiles.items(), line_styles(len(profiles)), strict=True):
         axes.plot(grid, profile.delta(grid), label=name, **style)
     axes.set(xscale="log", xlabel="epsilon (log)", ylabel="delta", xlim=epsilons, ylim=(0, None))
     axes.legend()
@@ -126,9 +180,9 @@ def growth(times: Sequence[int], curves: Mapping[str, Sequence[float]], *, xlabe
     -------
     matplotlib.figure.Figure
     """
-    figure = _figure()
+    figure = blank()
     axes = figure.subplots()
-    for (name, values), style in zip(curves.items(), _line_styles(len(curves)), strict=True):
+    for (name, values), style in zip(curves.items(), line_styles(len(curves)), strict=True):
         axes.plot(times, np.where(np.asarray(values) > 0, values, np.nan), label=name, **style)
     axes.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel)
     axes.legend()
@@ -150,7 +204,7 @@ def shares(counts: pd.DataFrame, *, xlabel: str) -> Figure:
     """
     import seaborn as sns
 
-    figure = _figure(6.6, 0.5 * len(counts) + 1.6)
+    figure = blank(6.6, 0.5 * len(counts) + 1.6)
     axes = figure.subplots()
     left = np.zeros(len(counts))
     colors = sns.color_palette("colorblind", counts.shape[1])
@@ -183,7 +237,7 @@ def membership(drawn: np.ndarray[Any, np.dtype[np.bool_]], record: int) -> Figur
 
     runs, n = drawn.shape
     plain, picked = sns.color_palette()[0], sns.color_palette()[3]
-    figure = _figure(6.6, 0.32 * runs + 1.2)
+    figure = blank(6.6, 0.32 * runs + 1.2)
     axes = figure.subplots()
     row, column = np.nonzero(drawn)
     own = column == record
@@ -225,7 +279,7 @@ def reproduction(table: pd.DataFrame, *, x: str, metric: str, xlabel: str, ylabe
     """
     import seaborn as sns
 
-    figure = _figure()
+    figure = blank()
     axes = figure.subplots()
     rows = table.dropna(subset=[x]).sort_values(x)
     ours = rows.dropna(subset=["reproduced"])
@@ -263,7 +317,7 @@ def margins(rows: pd.DataFrame, *, label: str, xlabel: str) -> Figure:
     from matplotlib.ticker import LogLocator, NullFormatter
 
     lines = list(dict.fromkeys(rows[label]))
-    figure = _figure(height=0.9 + 0.32 * len(lines))
+    figure = blank(height=0.9 + 0.32 * len(lines))
     axes = figure.subplots()
     places = rows[label].map(lines.index)
     share = rows["ratio"] / rows["bar"]
@@ -351,19 +405,3 @@ def table(
         right: Any = {column: [{"selector": "th, td", "props": [("text-align", "right")]}]}
         style = style.set_table_styles(right, overwrite=False)
     return style
-
-
-def _figure(width: float = 6.6, height: float = 4.0) -> Figure:
-    """A figure of that size in inches, outside of pyplot's global state: shown where it is returned, and only there."""
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def _line_styles(count: int) -> list[dict[str, Any]]:
-    """Colour and dash of each curve, so that curves differ without colour, too."""
-    import seaborn as sns
-
-    colors = sns.color_palette("colorblind", count)
-    dashes = ["-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (3, 1))]
-    return [{"color": colors[i], "linestyle": dashes[i % len(dashes)]} for i in range(count)]

@@ -83,3 +83,10 @@ def test_figures_are_labelled_and_leave_nothing_open(make, tmp_path):
             assert "(log)" in axes.get_xlabel()
     assert figure.legends or figure.axes[0].get_legend()
     figure.savefig(tmp_path / "figure.png")
+
+
+def test_no_two_curves_look_the_same():
+    styles = figures.line_styles(30)
+    assert len({(style["color"], str(style["linestyle"])) for style in styles}) == 30
+    with pytest.raises(ValueError, match="count=31"):
+        figures.line_styles(31)

@@ -20,10 +20,10 @@ MARKERS = "osD^vP"
 
 def models_figure(points: pd.DataFrame) -> Figure:
     """Accuracy against the number of models, a curve for each N k, from the points of Figure 1."""
-    figure = figures._figure()
+    figure = figures.blank()
     axes = figure.subplots()
     curves = list(points.groupby("drawn"))
-    for (drawn, curve), style, marker in zip(curves, figures._line_styles(len(curves)), MARKERS, strict=False):
+    for (drawn, curve), style, marker in zip(curves, figures.line_styles(len(curves)), MARKERS, strict=False):
         band = np.stack([curve["accuracy"] - curve["low"], curve["high"] - curve["accuracy"]])
         axes.errorbar(
             curve["n_models"], curve["accuracy"], yerr=band, label=f"N k = {drawn:,}", capsize=4, marker=marker, **style
@@ -79,10 +79,10 @@ def exposures(
 
 def plane(points: pd.DataFrame) -> Figure:
     """Accuracy against what is exposed: over all error rates, and at 0.1% false positives."""
-    figure = figures._figure(9.0, 4.4)
+    figure = figures.blank(9.0, 4.4)
     left, right = figure.subplots(1, 2, sharey=True)
     methods = list(points.groupby("method"))
-    for (method, curve), style, marker in zip(methods, figures._line_styles(len(methods)), MARKERS, strict=False):
+    for (method, curve), style, marker in zip(methods, figures.line_styles(len(methods)), MARKERS, strict=False):
         for axes, x in ((left, "advantage"), (right, "found")):
             ordered = curve.sort_values(x)
             axes.plot(ordered[x], ordered["accuracy"], marker=marker, label=method if axes is left else None, **style)

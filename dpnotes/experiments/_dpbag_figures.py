@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpnotes.experiments._dpbag_runs import SHARES
 from dpnotes.experiments._dpbag_tables import METRICS
-from dpnotes.figures import _figure, _line_styles
+from dpnotes.figures import blank, line_styles
 from dpnotes.mechanisms import Partitions
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def touched_teachers(cut: Partitions, record: int) -> Figure:
 
     n, k = cut.chunk.shape
     colors = np.array(sns.color_palette("colorblind", cut.n_chunks))
-    figure = _figure(6.6, 0.42 * k + 1.4)
+    figure = blank(6.6, 0.42 * k + 1.4)
     axes = figure.subplots()
     for j, chunks in enumerate(cut.chunk.T):
         together = chunks == chunks[record]
@@ -64,12 +64,12 @@ def reproduction(tables: dict[str, pd.DataFrame]) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure = _figure(7.6, 7.0)
+    figure = blank(7.6, 7.0)
     grid = figure.subplots(2, 2).ravel()
     markers = {"DPBag": "o", "DPBag-": "D", "SAA": "s", "NPB": "^"}
     for axes, (metric, table) in zip(grid, tables.items(), strict=False):
         paper = table.dropna(subset=["published"])
-        for (method, marker), style in zip(markers.items(), _line_styles(len(markers)), strict=True):
+        for (method, marker), style in zip(markers.items(), line_styles(len(markers)), strict=True):
             part = paper[paper["method"] == method]
             if not part["reproduced"].notna().any():
                 continue
@@ -115,9 +115,9 @@ def variants(table: pd.DataFrame, *, n_teachers: int, metric: str = "auroc") -> 
     filters = table["variant"].str.startswith("filter")
     part = table[(table["n_teachers"] == n_teachers) & ~(filters & (table["k"] > 1))]
     groups = list(part.groupby(["variant", "k"], sort=False))
-    figure = _figure(6.6, 5.4)
+    figure = blank(6.6, 5.4)
     axes = figure.subplots()
-    for i, (((name, k), rows), style) in enumerate(zip(groups, _line_styles(len(groups)), strict=True)):
+    for i, (((name, k), rows), style) in enumerate(zip(groups, line_styles(len(groups)), strict=True)):
         proved = rows["guarantee"].iloc[0] == "proved"
         axes.errorbar(
             rows["epsilon"] * 1.02 ** (i - len(groups) / 2), rows[metric], yerr=rows[f"{metric} spread"].fillna(0.0),
@@ -145,7 +145,7 @@ def who_pays(table: pd.DataFrame, *, epsilon: float) -> Figure:
     matplotlib.figure.Figure
     """
     part = table[table["epsilon"] == epsilon].sort_values(["n_teachers", "n_partitions"])
-    figure = _figure(6.6, 0.36 * len(part) + 1.5)
+    figure = blank(6.6, 0.36 * len(part) + 1.5)
     axes = figure.subplots()
     import seaborn as sns
 
@@ -177,7 +177,7 @@ def two_draws(first: NDArray[np.float64], second: NDArray[np.float64]) -> Figure
     """
     import seaborn as sns
 
-    figure = _figure(5.2, 4.2)
+    figure = blank(5.2, 4.2)
     axes = figure.subplots()
     axes.scatter(first, second, s=16, color=sns.color_palette("colorblind")[0], alpha=0.7)
     ends = [min(first.min(), second.min()), max(first.max(), second.max())]

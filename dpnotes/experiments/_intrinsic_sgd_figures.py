@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpnotes.experiments._intrinsic_sgd_tables import task_name
-from dpnotes.figures import GAP, _figure, _line_styles
+from dpnotes.figures import GAP, blank, line_styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,10 +39,10 @@ def paths(rows: pd.DataFrame) -> Figure:
     """
     if rows.empty:
         return _gap()
-    figure = _figure()
+    figure = blank()
     axes = figure.subplots()
     runs = list(rows.sort_values("step").groupby("run"))
-    for (_, run), style in zip(runs, _line_styles(len(runs)), strict=True):
+    for (_, run), style in zip(runs, line_styles(len(runs)), strict=True):
         axes.plot(run["first"], run["second"], linewidth=1, color=style["color"])
         axes.plot(run["first"].iloc[-1], run["second"].iloc[-1], "o", color=style["color"])
     start = runs[0][1].iloc[0]
@@ -69,9 +69,9 @@ def distances(rows: pd.DataFrame, bounds: Mapping[str, float | None]) -> Figure:
     if rows.empty:
         return _gap()
     datasets = list(rows["dataset"].unique())
-    figure = _figure(6.6, 2.1 * len(datasets) + 0.8)
+    figure = blank(6.6, 2.1 * len(datasets) + 0.8)
     panels: NDArray[Any] = np.atleast_1d(figure.subplots(len(datasets), 1, sharex=True))
-    styles = dict(zip(KINDS, _line_styles(len(KINDS)), strict=True))
+    styles = dict(zip(KINDS, line_styles(len(KINDS)), strict=True))
     for axes, dataset in zip(panels, datasets, strict=True):
         own = rows[rows["dataset"] == dataset].set_index(["quantity", "initial"])
         for kind, style in styles.items():
@@ -106,10 +106,10 @@ def pairwise_epsilons(rows: pd.DataFrame, scales: Mapping[tuple[str, str], float
     """
     if rows.empty:
         return _gap()
-    figure = _figure(6.6, 3.4 + 0.15 * len(rows))
+    figure = blank(6.6, 3.4 + 0.15 * len(rows))
     axes = figure.subplots()
     shown = [row for row in rows.to_dict("records") if (row["dataset"], row["initial"]) in scales]
-    for row, style in zip(shown, _line_styles(len(shown)), strict=True):
+    for row, style in zip(shown, line_styles(len(shown)), strict=True):
         values = np.array([row[name] for name in QUANTILES], dtype=float) * scales[row["dataset"], row["initial"]]
         _density(axes, values, label=f"{task_name(row['dataset'])}, {row['initial']} initial weights", **style)
         for value, marker in zip((published or {}).get(row["dataset"], ()), ("s", "D"), strict=False):
@@ -134,10 +134,10 @@ def p_values(rows: pd.DataFrame, n_weights: Mapping[str, int]) -> Figure:
     """
     if rows.empty:
         return _gap()
-    figure = _figure()
+    figure = blank()
     axes = figure.subplots()
     shown = rows.to_dict("records")
-    for row, style in zip(shown, _line_styles(len(shown)), strict=True):
+    for row, style in zip(shown, line_styles(len(shown)), strict=True):
         values = np.maximum([row[name] for name in QUANTILES], 1e-12)
         axes.plot(values, np.arange(101) / 100, label=task_name(row["dataset"]), **style)
         axes.axvline(0.05 / n_weights[row["dataset"]], color=style["color"], linewidth=1, linestyle=":")
@@ -166,7 +166,7 @@ def utility(rows: pd.DataFrame, last_iterate: pd.DataFrame | None = None) -> Fig
     if rows.empty:
         return _gap()
     datasets = list(rows["dataset"].unique())
-    figure = _figure(6.6, 2.3 * len(datasets) + 0.9)
+    figure = blank(6.6, 2.3 * len(datasets) + 0.9)
     panels: NDArray[Any] = np.atleast_1d(figure.subplots(len(datasets), 1, sharex=True))
     curves = [
         ("published", False, "theoretical sensitivity"),
@@ -175,7 +175,7 @@ def utility(rows: pd.DataFrame, last_iterate: pd.DataFrame | None = None) -> Fig
         ("observed", True, "the same, SGD's own noise counted"),
         ("proved", False, "proved sensitivity, exact calibration"),
     ]
-    styles = _line_styles(len(curves) + 1)
+    styles = line_styles(len(curves) + 1)
     for axes, dataset in zip(panels, datasets, strict=True):
         own = rows[rows["dataset"] == dataset]
         for (noise, counted, _), style in zip(curves, styles, strict=False):
@@ -216,10 +216,10 @@ def batch_sizes(table: pd.DataFrame) -> Figure:
     """
     if table.empty:
         return _gap()
-    figure = _figure()
+    figure = blank()
     axes = figure.subplots()
     tasks = list(table["task"].unique())
-    for task, style in zip(tasks, _line_styles(len(tasks)), strict=True):
+    for task, style in zip(tasks, line_styles(len(tasks)), strict=True):
         own = table[table["task"] == task].sort_values("batch_size")
         axes.plot(own["batch_size"], own["sigma varied"], "-o", color=style["color"], label=f"{task}, varied")
         axes.plot(own["batch_size"], own["sigma fixed"], "--o", color=style["color"], label=f"{task}, fixed")
@@ -230,7 +230,7 @@ def batch_sizes(table: pd.DataFrame) -> Figure:
 
 def _gap() -> Figure:
     """What stands in the place of a figure whose rows are not there."""
-    figure = _figure(6.6, 1.2)
+    figure = blank(6.6, 1.2)
     figure.text(0.5, 0.5, GAP, ha="center", va="center")
     return figure
 

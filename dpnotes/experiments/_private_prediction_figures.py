@@ -10,7 +10,7 @@ import pandas as pd
 
 from dpnotes.experiments._private_prediction_grids import METHODS, NAMES
 from dpnotes.experiments._private_prediction_series import Series, series
-from dpnotes.figures import GAP, _figure, _line_styles
+from dpnotes.figures import GAP, blank, line_styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,7 +67,7 @@ def trade_offs(rows: pd.DataFrame, panels: Sequence[Panel], *, mark: str = "") -
     -------
     matplotlib.figure.Figure
     """
-    figure = _figure(min(4.2, 9.6 / len(panels)) * len(panels) + 0.6, 4.6)
+    figure = blank(min(4.2, 9.6 / len(panels)) * len(panels) + 0.6, 4.6)
     every = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     drawn: dict[str, Any] = {}
     for axes, panel in zip(every, panels, strict=True):
@@ -83,7 +83,7 @@ def trade_offs(rows: pd.DataFrame, panels: Sequence[Panel], *, mark: str = "") -
 def _panel(axes: Axes, rows: pd.DataFrame, panel: Panel, drawn: dict[str, Any]) -> None:
     absent, lines = [], []
     for method in panel.methods:
-        style, marker = _line_styles(len(METHODS))[METHODS.index(method)], MARKERS[METHODS.index(method)]
+        style, marker = line_styles(len(METHODS))[METHODS.index(method)], MARKERS[METHODS.index(method)]
         points = series(rows, method, panel.x, **panel.fixed)
         if points is None:
             absent.append(NAMES[method])
