@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from dpnotes.data import _diabetes, _embedded, _images, _tables
+from dpnotes.data import _cifar100, _diabetes, _embedded, _images, _tables
 from dpnotes.data._dataset import DataDamaged, DataMissing, Dataset
 from dpnotes.data._folder import data_folder
 from dpnotes.data._source import Source
@@ -15,6 +15,7 @@ from dpnotes.data._source import Source
 SOURCES: Mapping[str, Source[Any]] = {
     **_embedded.SOURCES,
     **_images.SOURCES,
+    **_cifar100.SOURCES,
     **_tables.SOURCES,
     **_diabetes.SOURCES,
 }
@@ -56,6 +57,9 @@ def load(name: str, *, split: str = "original") -> Dataset:
     fashion_mnist    original              60,000 training, 10,000 test, d = 784.
     cifar10          original              50,000 training, 10,000 test, d = 3,072.
     cifar10          bagging_public        As for mnist.
+    cifar100_subset  original              20,000 images of CIFAR-100 to pre-train on, its own two parts mixed, in the
+                                           order of the SHA-256 sums of their pixels; none is in CIFAR-10. 18,000
+                                           training, the last 2,000 test (ours; no accuracy on CIFAR-100), d = 3,072.
     adult            original              32,561 training, 16,281 test, d = 108: 6 numeric columns (min-max over
                                            training rows), then 8 one-hot, a missing value ``?`` being a level.
     adult            dpbag                 Jordon et al.: all rows in the order of ``default_rng(0).permutation``;

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dpnotes.data import _diabetes
+from dpnotes.data import _cifar100, _diabetes
 from dpnotes.data._catalogue import SOURCES, source
 from dpnotes.data._dataset import DataDamaged, DataError, DataUnreachable
 from dpnotes.data._folder import data_folder
@@ -84,14 +84,24 @@ def _download(name: str, folder: Path) -> None:
 
 
 def _images(name: str, kind: str, scratch: Path) -> None:
-    from torchvision import datasets
-
     arrays: dict[str, Any] = {}
     for part in ("train", "test"):
-        published = getattr(datasets, kind)(scratch / "raw", train=part == "train", download=True)
-        arrays[f"x_{part}"] = np.asarray(published.data, dtype=np.uint8)
-        arrays[f"y_{part}"] = np.asarray(published.targets, dtype=np.uint8)
+        arrays[f"x_{part}"], arrays[f"y_{part}"] = _part(kind, part, scratch)
     np.savez(scratch / f"{name}.npz", **arrays)
+
+
+def _cifar100_subset(scratch: Path) -> None:
+    """Both CIFAR sets are downloaded: images of CIFAR-10 are left out."""
+    hundred, ten = ([_part(kind, part, scratch) for part in ("train", "test")] for kind in ("CIFAR100", "CIFAR10"))
+    x, y = _cifar100.subset(hundred, [images for images, _ in ten])
+    np.savez(scratch / _cifar100.FILE, x=x, y=y)
+
+
+def _part(kind: str, part: str, scratch: Path) -> tuple[Any, Any]:
+    from torchvision import datasets
+
+    published = getattr(datasets, kind)(scratch / "raw", train=part == "train", download=True)
+    return np.asarray(published.data, dtype=np.uint8), np.asarray(published.targets, dtype=np.uint8)
 
 
 def _tables(urls: Mapping[str, str], scratch: Path) -> None:
@@ -106,6 +116,7 @@ PLACES: Mapping[str, tuple[Callable[[Path], None], ...]] = {
     "mnist": (partial(_images, "mnist", "MNIST"),),
     "fashion_mnist": (partial(_images, "fashion_mnist", "FashionMNIST"),),
     "cifar10": (partial(_images, "cifar10", "CIFAR10"),),
+    _cifar100.NAME: (_cifar100_subset,),
     "adult": (partial(_tables, {file: f"{_UCI}/{file}" for file in ADULT_FILES}),),
     "covertype": (
         partial(_tables, {COVERTYPE_FILE: f"{_UCI}/covtype/covtype.data.gz"}),

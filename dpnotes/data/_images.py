@@ -97,7 +97,7 @@ class Images(Published):
 
 def read_npz(name: str, path: Path) -> Images:
     """Arrays of ``path``, if they are the published ones of data set ``name``; :class:`DataDamaged` if not."""
-    arrays: dict[str, Any] = _load_arrays(name, path)
+    arrays: dict[str, Any] = load_arrays(name, path)
     known = KNOWN[name]
     for key, array in arrays.items():
         if array.dtype != np.uint8 or array.shape != known.shape(key):
@@ -116,7 +116,8 @@ def read_npz(name: str, path: Path) -> Images:
     return Images(**arrays, digest=digest[:12])
 
 
-def _load_arrays(name: str, path: Path) -> dict[str, NDArray[Any]]:
+def load_arrays(name: str, path: Path, keys: tuple[str, ...] = ARRAYS) -> dict[str, NDArray[Any]]:
+    """Arrays of an archive by name; :class:`DataMissing` or :class:`DataDamaged` if they cannot be had."""
     try:
         file = path.open("rb")
     except FileNotFoundError:
@@ -127,9 +128,9 @@ def _load_arrays(name: str, path: Path) -> dict[str, NDArray[Any]]:
         file.seek(0)
         try:
             with np.load(file, allow_pickle=False) as archive:
-                return {key: archive[key] for key in ARRAYS}
+                return {key: archive[key] for key in keys}
         except Exception as error:  # a broken archive fails in many ways: checksum, header, compression, missing array
-            fault = f"not an .npz archive of {', '.join(ARRAYS)} ({type(error).__name__}: {error})"
+            fault = f"not an .npz archive of {', '.join(keys)} ({type(error).__name__}: {error})"
             raise DataDamaged(name, path, fault) from error
 
 
@@ -151,7 +152,7 @@ def _cifar10_kind(arrays: Mapping[str, NDArray[Any]], digest: str) -> tuple[str,
     return "unverified:", "labels are the published ones; images differ from those that this version knows"
 
 
-def _features(images: NDArray[np.uint8]) -> FEATURES:
+def features(images: NDArray[np.uint8]) -> FEATURES:
     """Pixels / 255, float32 [n, d], channel first."""
     if images.ndim == 4:
         images = images.transpose(0, 3, 1, 2)
@@ -164,9 +165,9 @@ def _original(name: str, images: Images) -> Dataset:
     return Dataset(
         name=name,
         split="original",
-        X_train=_features(images.x_train),
+        X_train=features(images.x_train),
         y_train=images.y_train.astype(np.int64),
-        X_test=_features(images.x_test),
+        X_test=features(images.x_test),
         y_test=images.y_test.astype(np.int64),
         class_names=KNOWN[name].class_names,
         feature_names=None,
@@ -197,7 +198,7 @@ def _intrinsic_sgd(images: Images) -> Dataset:
 
     def part(x: NDArray[np.uint8], y: NDArray[np.uint8]) -> tuple[FEATURES, LABELS]:
         chosen = (y == 3) | (y == 5)
-        X = to_unit_sphere(_features(x[chosen]).astype(np.float64) @ projection)
+        X = to_unit_sphere(features(x[chosen]).astype(np.float64) @ projection)
         return X, (y[chosen] == 5).astype(np.int64)
 
     X, y = part(images.x_train, images.y_train)

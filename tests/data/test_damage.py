@@ -101,7 +101,7 @@ def test_the_forms_of_cifar10_are_told_apart(path_of, monkeypatch):
     assert found.note == "93 of 60,000 images (73 training, 20 test) are JPEG approximations"
 
     arrays = {key: getattr(found, key) for key in _images.ARRAYS}
-    monkeypatch.setattr(_images, "_load_arrays", lambda name, path: arrays)
+    monkeypatch.setattr(_images, "load_arrays", lambda name, path: arrays)
     # The original differs from that copy in listed images alone; what it has there cannot be known from the copy.
     arrays["x_test"][1_259] = 7
     original = _images.read_npz("cifar10", path)
@@ -138,7 +138,7 @@ def test_covertype_is_known_by_its_content_not_by_its_packing(path_of, folder):
     assert data.load("covertype").digest == "covertype:original:0a9371cef7c9"
 
 
-@pytest.mark.parametrize("name", ["mnist", "fashion_mnist", "cifar10", "adult", "covertype", "diabetes130"])
+@pytest.mark.parametrize("name", [name for name in data.NAMES if SOURCES[name].files])
 def test_a_missing_set_says_what_would_bring_it(folder, name):
     with pytest.raises(data.DataMissing, match=f"`dpnotes data fetch {name}`") as caught:
         data.load(name, split=next(iter(SOURCES[name].splits)))

@@ -23,6 +23,7 @@ SIZES = [
     ("fashion_mnist", "original", 60_000, None, None, 10_000, 784, 10, "ca3ab2a37f84"),
     ("cifar10", "original", 50_000, None, None, 10_000, 3_072, 10, None),
     ("cifar10", "bagging_public", 50_000, None, 1_000, 9_000, 3_072, 10, None),
+    ("cifar100_subset", "original", 18_000, None, None, 2_000, 3_072, 100, "041c75b0418d"),
     ("adult", "original", 32_561, None, None, 16_281, 108, 2, "4b73a16de3b9"),
     ("adult", "dpbag", 16_280, None, 16_280, 16_282, 108, 2, "4b73a16de3b9"),
     ("adult", "intrinsic_sgd", 29_305, 3_256, None, 16_281, 100, 2, "4b73a16de3b9"),
