@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -23,9 +22,9 @@ from dpnotes.mechanisms import Partitions, draw_partitions, laplace_vote
 from dpnotes.mechanisms._partitions import SCHEMES
 from dpnotes.methods._answers import secret_seed, stream
 from dpnotes.methods._labels import encode
-from dpnotes.methods._one_by_one import OneByOne
 from dpnotes.methods._pate import FLOATS
 from dpnotes.methods._personal_accountant import personalised_epsilon, squares_of_budget
+from dpnotes.methods._student import fit_student, gives_probabilities
 from dpnotes.methods._teachers import LogisticTeachers, check_classes, checked_chunks, fit_teachers
 
 ACCOUNTANTS = ("personalised", "naive", "tight")
@@ -44,11 +43,6 @@ LOCAL = (
     "number of labels alone can tell two neighbouring data sets apart with certainty and no (epsilon, delta) with "
     "delta < 1 holds"
 )
-
-
-def _student_gives_probabilities(model: DPBag) -> bool:
-    learner = model.student if model.student is not None else model.estimator
-    return learner is None or hasattr(learner, "predict_proba")
 
 
 class DPBag(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -226,7 +220,10 @@ class DPBag(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{self.epsilon:g}: the budget pays for more",
                 stacklevel=2,
             )
-        self.student_ = self._train(public[: self.n_labels_], student_seed)
+        student = self.student if self.student is not None else self.estimator
+        student = LogisticRegression(max_iter=1000) if student is None else student
+        labelled = public[: self.n_labels_]
+        self.student_ = fit_student(student, labelled, self.labels_, classes=classes, seed=student_seed)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -235,7 +232,7 @@ class DPBag(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X = validate_data(self, X, dtype=FLOATS, reset=False)
         return np.asarray(self.student_.predict(X))
 
-    @available_if(_student_gives_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities that the student gives, shape [n, n_classes]; 0 for a class that no answer named."""
         check_is_fitted(self)
@@ -350,14 +347,6 @@ class DPBag(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.labels_ = self.classes_[released]
         self.n_labels_ = len(released)
         self.agreement_ = counts.max(axis=1) / (self.n_teachers * self.n_partitions)
-
-    def _train(self, public: NDArray[np.floating], seed: int) -> Any:
-        if not len(self.labels_):
-            nothing = np.zeros((1, self.n_features_in_))
-            return DummyClassifier(strategy="constant", constant=self.classes_[0]).fit(nothing, self.classes_[:1])
-        learner = self.student if self.student is not None else self.estimator
-        learner = LogisticRegression(max_iter=1000) if learner is None else learner
-        return OneByOne(learner, None).fit(public, self.labels_, seed)
 
 
 def _blocks(n_queries: int) -> Iterator[slice]:

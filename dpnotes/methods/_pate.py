@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.dummy import DummyClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -19,16 +18,11 @@ from dpnotes.accounting import _checks
 from dpnotes.mechanisms import confident_vote, draw_partitions, gaussian_vote, laplace_vote, vote_counts
 from dpnotes.methods._answers import secret_seed, stream
 from dpnotes.methods._labels import encode
-from dpnotes.methods._one_by_one import OneByOne
+from dpnotes.methods._student import fit_student, gives_probabilities
 from dpnotes.methods._teachers import fit_teachers
 
 AGGREGATORS = ("confident", "gnmax", "laplace")
 FLOATS = [np.float64, np.float32]
-
-
-def _student_gives_probabilities(model: PATE) -> bool:
-    learner = model.student if model.student is not None else model.estimator
-    return learner is None or hasattr(learner, "predict_proba")
 
 
 class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -203,7 +197,9 @@ class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.agreement_ = counts.max(axis=1) / self.n_teachers
         self.profile_ = profile
         self._counts = counts
-        self.student_ = self._train(public, student_seed)
+        student = self.student if self.student is not None else self.estimator
+        student = DecisionTreeClassifier() if student is None else student
+        self.student_ = fit_student(student, public[answered], self.labels_, classes=classes, seed=student_seed)
         return self
 
     @property
@@ -236,7 +232,7 @@ class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X = validate_data(self, X, dtype=FLOATS, reset=False)
         return np.asarray(self.student_.predict(X))
 
-    @available_if(_student_gives_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities that the student gives, shape [n, n_classes]; 0 for a class that no answer named."""
         check_is_fitted(self)
@@ -321,13 +317,6 @@ class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.aggregator == "gnmax":
             return gaussian_vote(counts, sigma=self.sigma_answer, seed=generator), everything
         return laplace_vote(counts, scale=self.scale, seed=generator), everything
-
-    def _train(self, public: NDArray[np.floating], seed: int) -> Any:
-        if not len(self.labels_):
-            return DummyClassifier(strategy="constant", constant=self.classes_[0]).fit(public[:1], self.classes_[:1])
-        learner = self.student if self.student is not None else self.estimator
-        learner = DecisionTreeClassifier() if learner is None else learner
-        return OneByOne(learner, None).fit(public[self.answered_], self.labels_, seed)
 
 
 def _shared_rows(X: NDArray[np.floating], public: NDArray[np.floating]) -> int:
