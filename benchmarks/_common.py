@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
+
+from dpnotes import data
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,20 @@ class Row:
         )
 
 
+Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 Rows = Callable[[bool], Iterable[Row]]  # of the small version, or of the whole
+
+
+def loaded(name: str, *, split: str = "original", n: int, d: int, n_classes: int) -> tuple[str, *Arrays]:
+    """Name, training rows and labels, query rows; synthetic where the data folder lacks the set."""
+    try:
+        found = data.load(name, split=split)
+        return name, found.X_train, found.y_train, found.X_test
+    except data.DataMissing:
+        rng = np.random.default_rng(0)
+        X = np.maximum(rng.normal(size=(n + 5000, d)) - 1, 0).astype(np.float32)
+        y = (X @ rng.normal(size=(d, n_classes)) + rng.normal(size=(n + 5000, n_classes))).argmax(axis=1)
+        return f"synthetic data of the shape of {name}", X[:n], y[:n], X[n:]
 
 
 def timed(*sides: Callable[[], object], repeats: int, clock: Callable[[], float] = time.thread_time) -> list[float]:

@@ -11,28 +11,13 @@ import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from _common import Row, run, timed
+from _common import Arrays, Row, loaded, run, timed
 from sklearn.linear_model import LogisticRegression
 
-from dpnotes import data
 from dpnotes.learners._logistic_binary import fit_binary_logistic
 from dpnotes.learners._logistic_models import LogisticModels
 from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
 from dpnotes.learners._logistic_perturbed import fit_perturbed_logistic
-
-Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
-
-
-def loaded(name: str, *, n: int, d: int, n_classes: int) -> tuple[str, *Arrays]:
-    """Name, training rows and labels, query rows; synthetic where the data folder lacks the set."""
-    try:
-        found = data.load(name)
-        return name, found.X_train, found.y_train, found.X_test
-    except data.DataMissing:
-        rng = np.random.default_rng(0)
-        X = np.maximum(rng.normal(size=(n + 5000, d)) - 1, 0).astype(np.float32)
-        y = (X @ rng.normal(size=(d, n_classes)) + rng.normal(size=(n + 5000, n_classes))).argmax(axis=1)
-        return f"synthetic data of the shape of {name}", X[:n], y[:n], X[n:]
 
 
 def mnist() -> tuple[str, *Arrays]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -112,20 +113,36 @@ def fit_binary_logistic(
         size = chunk_size(len(models), held, where, touched=touched, chunk=chunk)
         for part in slices(len(models), size):
             some = models[part]
-            with memory_named(len(some), held, where), torch.no_grad():
-                indices, inside = rows.padded(some)
-                A, s = source.rows(indices), source.labels(indices)
-                sizes = torch.from_numpy(rows.sizes[some]).to(where, A.dtype)
-                counts = None if inside.all() else torch.from_numpy(inside).to(where, A.dtype)
-                problems = engine(A, s.to(A.dtype), penalty=l2 * sizes, counts=counts, intercept=intercept)
-                w, bias, norm, count = minimise(problems, tolerance * sizes, max_iterations=max_iterations)
-                weights[some] = w.cpu().numpy()
-                if intercept:
-                    b[some] = bias.cpu().numpy()
-                norms[some], iterations[some] = (norm / sizes).cpu().numpy(), count.cpu().numpy()
+            with memory_named(len(some), held, where):
+                weights[some], b[some], norms[some], iterations[some] = _fitted(
+                    engine, source, rows, some, l2=l2, intercept=intercept, tolerance=tolerance,
+                    max_iterations=max_iterations,
+                )  # fmt: skip
             done += len(some)
             if progress is not None:
                 progress(done, len(rows))
     if progress is not None and done == int(constant.sum()):
         progress(done, len(rows))
     return finished(weights, b, norms, iterations, tolerance=tolerance, max_iterations=max_iterations)
+
+
+@torch.no_grad()
+def _fitted(
+    engine: type[DualNewton] | type[PrimalNewton],
+    source: Source,
+    rows: _checks.Subsets,
+    models: NDArray[np.int64],
+    *,
+    l2: float,
+    intercept: bool,
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[NDArray[Any], ...]:
+    """Weights, intercepts, gradient norms and iterations of some models; their memory is free again afterwards."""
+    indices, inside = rows.padded(models)
+    A, labels = source.rows(indices), source.labels(indices)
+    sizes = torch.from_numpy(rows.sizes[models]).to(A)
+    counts = None if inside.all() else torch.from_numpy(inside).to(A)
+    problems = engine(A, labels.to(A.dtype), penalty=l2 * sizes, counts=counts, intercept=intercept)
+    w, b, norm, count = minimise(problems, tolerance * sizes, max_iterations=max_iterations)
+    return tuple(part.cpu().numpy() for part in (w, b if intercept else torch.zeros_like(b), norm / sizes, count))

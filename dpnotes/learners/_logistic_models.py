@@ -122,7 +122,7 @@ class LogisticModels:
         M, d = len(self), self.weights.shape[-1]
         weights, intercept = self.weights.reshape(M, -1, d), self.intercept.reshape(M, -1)
         C = weights.shape[1]
-        budget = GPU_SHARE * free_bytes(where) / 4 if where.type == "cuda" else CPU_BUDGET / 2
+        budget = GPU_SHARE * free_bytes(where) / 4 if where.type == "cuda" else CPU_BUDGET / 4
         for queries in slices(len(X), QUERY_ROWS):
             block = torch.tensor(X[queries], device=where, dtype=_torch_dtype(self.weights.dtype))
             size = max(1, int(budget // (C * len(block) * self.weights.itemsize)))

@@ -123,16 +123,11 @@ def fit_multinomial_logistic(
         size = 1 if road == "alone" else size
         for part in slices(len(models), size):
             some = models[part]
-            with memory_named(len(some), held, where), torch.no_grad():
-                problems, sizes = _problems(source, rows, some, n_classes, l2=l2, intercept=intercept, road=road)
-                v, norm, count = minimise(problems, tolerance * sizes, max_iterations=max_iterations)
-                W = problems.weights(v) if isinstance(problems, SpanProblems) else v
-                if intercept and problems.offset is not None:
-                    W = torch.cat([W[:, :, :-1], W[:, :, -1:] + problems.offset], 2)
-            weights[some] = W[:, :, : X.shape[1]].cpu().numpy()
-            if intercept:
-                b[some] = W[:, :, -1].cpu().numpy()
-            norms[some], iterations[some] = (norm / sizes).cpu().numpy(), count.cpu().numpy()
+            with memory_named(len(some), held, where):
+                weights[some], b[some], norms[some], iterations[some] = _fitted(
+                    source, rows, some, n_classes, l2=l2, intercept=intercept, road=road, tolerance=tolerance,
+                    max_iterations=max_iterations,
+                )  # fmt: skip
             done += len(some)
             if progress is not None:
                 progress(done, len(rows))
@@ -193,11 +188,34 @@ def _road(m: int, d: int, C: int, max_iterations: int) -> str:
 
 
 def _bytes(m: int, d: int, C: int, itemsize: int, *, road: str) -> tuple[int, int]:
-    """What one model holds, and what an iteration reads again and again."""
+    """Bytes that one model holds, and those that a CPU should keep in cache."""
     pairs = 2 * Problems.history
     if road == "span":
-        return itemsize * (m * d + 2 * m * m + (2 * pairs + 10) * C * m), itemsize * (m * m + 4 * C * m)
+        return itemsize * (m * d + 2 * m * m + (2 * pairs + 10) * C * m), itemsize * (m * m + (pairs + 4) * C * m)
     return itemsize * (m * d + (pairs + 4) * C * d + 6 * C * m), itemsize * (m * d // 2 + 4 * C * m)
+
+
+@torch.no_grad()
+def _fitted(
+    source: Source,
+    subsets: _checks.Subsets,
+    models: NDArray[np.int64],
+    C: int,
+    *,
+    l2: float,
+    intercept: bool,
+    road: str,
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[NDArray[Any], ...]:
+    """Weights, intercepts, gradient norms and iterations of some models; their memory is free again afterwards."""
+    problems, sizes = _problems(source, subsets, models, C, l2=l2, intercept=intercept, road=road)
+    v, norm, count = minimise(problems, tolerance * sizes, max_iterations=max_iterations)
+    W = problems.weights(v) if isinstance(problems, SpanProblems) else v
+    b = torch.zeros_like(W[:, :, 0])
+    if intercept:
+        W, b = W[:, :, :-1], W[:, :, -1] if problems.offset is None else W[:, :, -1] + problems.offset[:, :, 0]
+    return tuple(part.cpu().numpy() for part in (W, b, norm / sizes, count))
 
 
 def _problems(

@@ -87,8 +87,8 @@ class DualNewton(Newton):
 
     @staticmethod
     def memory(m: int, d: int, itemsize: int) -> tuple[int, int]:
-        """Bytes of one model, and those that every iteration reads."""
-        return itemsize * (m * d + 3 * m * m + 20 * m), itemsize * m * m
+        """Bytes of one model, and those that a CPU should keep in cache."""
+        return itemsize * (m * d + 3 * m * m + 20 * m), itemsize * (m * d + 2 * m * m)
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class PrimalNewton(Newton):
 
     @staticmethod
     def memory(m: int, d: int, itemsize: int) -> tuple[int, int]:
-        """Bytes of one model, and those that every iteration reads."""
+        """Bytes of one model, and those that a CPU should keep in cache."""
         return itemsize * (2 * m * d + 2 * d * d + 20 * m), itemsize * (2 * m * d + d * d)
 
     def __init__(

@@ -149,14 +149,7 @@ def fit_sgd(
     batches = plan.batches(len(X), batch_size=batch_size, epochs=epochs, steps=steps, last_batch=last_batch)
     job = Job(
         model,
-        arrays(
-            X,
-            codes,
-            (X[0], 0),
-            intercept=intercept,
-            dtype=_checks.float_dtype(dtype, X),
-            device=choose_device(device),
-        ),
+        arrays(X, codes, (X[0], 0), model, dtype=_checks.float_dtype(dtype, X), device=choose_device(device)),
         batches,
         plan.rates(learning_rate, batches.steps),
         _checks.real("l2", l2),

@@ -13,14 +13,14 @@ from dpnotes.learners._sgd_models import Arrays, Buffers, Models, StepHits
 class LogisticModels(Models):
     """Weights [R, K, d'] of K models in each of R runs.
 
-    A record of class 1 is stored with its sign turned: with u = (1 - 2 y) (x, 1) the loss is log(1 + exp(w'u)) and its
+    A record of class 1 has its sign turned: with u = (1 - 2 y) (x, 1) the loss is log(1 + exp(w'u)) and its
     gradient sigmoid(w'u) u, whatever the class, so that a step needs no labels. One gather for each run serves its K
     models: their logits and their update are two matrix products.
     """
 
     def __init__(self, model: Architecture, arrays: Arrays, initial: NDArray[np.floating], n_models: int) -> None:
         self._n_runs, self._p = len(initial), model.n_parameters
-        self._table, self._replacement = arrays.turned
+        self._table, self._replacement = arrays.X, arrays.replacement
         shape = (self._n_runs, n_models, self._table.shape[1])
         self._weights = arrays.y.new_zeros(shape)
         self._weights[:, 0, : self._p] = torch.tensor(initial).to(arrays.y)

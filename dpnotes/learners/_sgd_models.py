@@ -31,7 +31,8 @@ class Arrays:
     Parameters
     ----------
     X : torch.Tensor, shape [n, d']
-        In float32 where the caller's are: training in float64 widens each batch, and reads half as much memory.
+        In float32 where the caller's are: training in float64 widens each batch, and reads half as much memory. For
+        logistic regression records of class 1 have their sign turned, and so has the replacement.
     y : torch.Tensor, shape [n]
         0 or 1, in the dtype to train in.
     replacement : torch.Tensor, shape [d']
@@ -53,11 +54,6 @@ class Arrays:
     def itemsize(self) -> int:
         """Bytes of a number."""
         return self.y.element_size()
-
-    @property
-    def turned(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Records and replacement, those of class 1 with their sign turned."""
-        return self.X * (1 - 2 * self.y).to(self.X.dtype)[:, None], self.replacement * (1 - 2 * self.replacement_label)
 
 
 class Models(Protocol):
@@ -123,22 +119,25 @@ def arrays(
     X: NDArray[np.floating],
     y: NDArray[np.int64],
     replacement: tuple[NDArray[np.floating], int],
+    model: Architecture,
     *,
-    intercept: bool,
     dtype: np.dtype[Any],
     device: torch.device,
 ) -> Arrays:
-    """Put the records on the device."""
-    n, d = X.shape
-    width = -(-(d + int(intercept)) // PAD) * PAD
+    """Put the records on the device, as the family of the model takes them."""
+    (n, d), one = X.shape, int(model.intercept)
+    width = -(-(d + one) // PAD) * PAD
     padded = np.zeros((n, width), dtype=np.float32 if X.dtype == np.float32 else dtype)
     padded[:, :d] = X
-    padded[:, d : d + int(intercept)] = 1
+    padded[:, d : d + one] = 1
     instead = padded[0].astype(dtype)
-    instead[:d] = replacement[0]
+    instead[:d], label = replacement
+    if model.hidden is None:
+        np.negative(padded, out=padded, where=(y == 1)[:, None])
+        instead *= 1 - 2 * label
     return Arrays(
         torch.from_numpy(padded).to(device),
         torch.tensor(y.astype(dtype), device=device),
         torch.tensor(instead, device=device),
-        float(replacement[1]),
+        float(label),
     )
