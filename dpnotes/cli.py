@@ -119,8 +119,12 @@ def results_status(everything: bool) -> None:
             text += f"; {finished} finished in runs: dpnotes results adopt)" if finished else ")"
         click.echo(text)
         shown = lacking if everything else lacking[:_LISTED]
-        varied = [name for name in grid[0] if len({str(row.get(name)) for row in grid}) > 1]
-        _table((_duration(experiment.cost(row)), *(f"{k}={row[k]!r}" for k in varied if k in row)) for row in shown)
+        names = dict.fromkeys(name for row in grid for name in row)  # rows of one grid may differ in their parameters
+        varied = [name for name in names if len({str(row.get(name)) for row in grid}) > 1]
+        _table(
+            (_duration(experiment.cost(row)), *(f"{name}={row[name]!r}" if name in row else "" for name in varied))
+            for row in shown
+        )
         if len(shown) < len(lacking):
             click.echo(f"  and {len(lacking) - len(shown)} more: dpnotes results status --all")
 

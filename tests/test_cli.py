@@ -110,6 +110,13 @@ def test_status_names_what_is_missing_and_what_it_costs(run, stores):
     assert len(run("results", "status", "--all")[1].splitlines()) == 1 + 13
 
 
+def test_status_lines_up_rows_that_differ_in_their_parameters(run, stores, monkeypatch):
+    grid = [{"x": 1, "seed": 0}, {"x": 1, "l2": 0.5, "seed": 0}]
+    monkeypatch.setitem(experiments.EXPERIMENTS, "toy_table", Experiment("toy_table", toy, {"paper": lambda: grid}))
+    lines = run("results", "status")[1].splitlines()
+    assert [line.split()[2:] for line in lines[1:]] == [[], ["l2=0.5"]]
+
+
 def test_adopt_takes_new_rows_once(run, stores):
     assert "nothing to adopt" in run("results", "adopt")[1]
     sweep.sweep(toy, GRID[:3], store=stores / "runs" / "toy_table.csv", progress=False)
