@@ -95,9 +95,9 @@ def dp_sgd_grid(scale: str) -> Grid:
     network = {name: NETWORKS[dataset][name] for name in ("width", "kernel_size", "padding")}
     common = {"dataset": dataset, "part": "test", **network, **DP_SGD[dataset], "seed": 0}
     if scale == "quick":
-        return _noises(common, [(0.1, 0.1, 8.0)])
+        return noises(common, [(0.1, 0.1, 8.0)])
     table = paper_table("bagging_table2").query("table == '2a' and method == 'DPSGD'")
-    return _noises(common, list(table[["epsilon", "delta", "sigma"]].itertuples(index=False, name=None)))
+    return noises(common, list(table[["epsilon", "delta", "sigma"]].itertuples(index=False, name=None)))
 
 
 def table3a_grid(scale: str, *, seeds: int = 3) -> Grid:
@@ -169,9 +169,9 @@ def case2_dp_sgd_grid(scale: str) -> Grid:
     start["learning_rate"] = DP_SGD[dataset]["learning_rate"] * (FINE_TUNING if "public" in start else 1)
     common = {"dataset": dataset, "part": "rest", **network, **DP_SGD[dataset], **start, "seed": 0}
     if scale == "quick":
-        return _noises(common, [(0.1, 0.1, 8.0)])
+        return noises(common, [(0.1, 0.1, 8.0)])
     table = paper_table("bagging_table3").query("table == '3a' and method == 'DPSGD'")
-    return _noises(common, list(table[["epsilon", "delta", "sigma"]].itertuples(index=False, name=None)))
+    return noises(common, list(table[["epsilon", "delta", "sigma"]].itertuples(index=False, name=None)))
 
 
 def membership_grid(scale: str) -> Grid:
@@ -286,7 +286,8 @@ def _equal(scale: str, model: str) -> dict[str, Any]:
     return {**common, **(EQUAL_LINEAR[scale] if model == "linear" else {})}
 
 
-def _noises(common: Mapping[str, Any], budgets: list[tuple[float, float, float]]) -> Grid:
+def noises(common: Mapping[str, Any], budgets: list[tuple[float, float, float]]) -> Grid:
+    """DP-SGD at each (epsilon, delta, sigma), the last one first: with sigma, and with the least noise."""
     given = [{**common, "noise_multiplier": sigma, "epsilon": None, "delta": None} for _, _, sigma in budgets]
     least = [{**common, "noise_multiplier": None, "epsilon": eps, "delta": delta} for eps, delta, _ in budgets]
     return [row for pair in zip(reversed(given), reversed(least), strict=True) for row in pair]

@@ -31,8 +31,8 @@ def pate(
     from dpnotes.learners import device_name
     from dpnotes.methods import PATE
 
-    arrays, X, y, X_score, y_score = parts(dataset, "rest")
-    X_public, y_public = public_rows(dataset)
+    arrays, X, y, X_score, y_score = parts(dataset, "rest", start["public"])
+    X_public, y_public = public_rows(dataset, start["public"])
     shards, votes = _teachers(dataset, n_teachers, epochs, l2, teachers_seed, **start)
     model = PATE(
         _Trained(votes, X_public),
@@ -75,12 +75,12 @@ def _teachers(
 
     if (epochs is None) == (l2 is None):
         raise ValueError(f"give epochs for networks or l2 for logistic teachers, got epochs={epochs}, l2={l2}")
-    arrays, X, y, _, _ = parts(dataset, "rest")
+    arrays, X, y, _, _ = parts(dataset, "rest", start["public"])
     shards = draw_partitions(len(X), n_chunks=n_teachers, n_partitions=1, seed=seed).chunk[:, 0]
     subsets = [np.flatnonzero(shards == teacher) for teacher in range(n_teachers)]
     learner: Any = network(arrays, epochs=epochs, **start) if l2 is None else LogisticClassifier(l2=l2, device="cpu")
     teachers = learner.fit_many(X, y, subsets, n_classes=arrays.n_classes, seed=seed)
-    return shards, teachers.votes(public_rows(dataset)[0])
+    return shards, teachers.votes(public_rows(dataset, start["public"])[0])
 
 
 class _Trained:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from dpnotes.experiments import _bagging_attack, _bagging_pate, _bagging_private
+from dpnotes.experiments import _bagging_attack, _bagging_cifar10, _bagging_pate, _bagging_private, _bagging_training
 from dpnotes.experiments import _bagging_grids as grids
 from dpnotes.experiments._bagging_case2 import (
     cifar10_gaps,
@@ -34,7 +32,7 @@ from dpnotes.experiments._bagging_grids import (
     table2a_grid,
     table3a_grid,
 )
-from dpnotes.experiments._bagging_networks import DP_SGD, NETWORKS, network, parts
+from dpnotes.experiments._bagging_networks import DP_SGD, NETWORKS
 from dpnotes.experiments._bagging_orderings import orderings
 from dpnotes.experiments._bagging_tables import (
     baselines,
@@ -74,6 +72,7 @@ def ensemble(
     public: str | None = None,
     public_epochs: int = 0,
     public_rate: float = 0.0,
+    architecture: str = "convolutional",
     device: str = "auto",
 ) -> dict[str, Any]:
     """Train networks on random subsamples (or one on all rows) and score their majority vote.
@@ -90,15 +89,19 @@ def ensemble(
     n_models, replace
         See :class:`dpnotes.methods.Bagging`.
     width : int
-        Channels of the first convolution; the second has twice as many.
+        Channels of the first convolution.
     kernel_size, padding, epochs, batch_size, optimizer, learning_rate
         See :class:`dpnotes.learners.NetworkClassifier`.
     seed : int
     public : str or None
-        Image set on which all but the last layer is trained first.
+        Image set on which all but the last layer is trained first; ``"imagenet"``: torchvision's weights of VGG16,
+        without normalisation, for images standardised by ImageNet's means and deviations.
     public_epochs : int
     public_rate : float
         Learning rate of that training.
+    architecture : {"convolutional", "vgg5", "vgg16"}
+        Two convolutions, the second with twice the channels; one for each of the five stages of VGG16, with 1, 2, 4, 8
+        and 8 times ``width`` channels; or VGG16 itself with group normalisation (width 64, kernel size 3, padding 1).
     device : str
 
     Returns
@@ -106,47 +109,7 @@ def ensemble(
     dict
         accuracy; n (training records); epsilon, delta, adjacency, status of the release; data; device.
     """
-    from dpnotes.learners import device_name
-    from dpnotes.methods import Bagging
-
-    arrays, X, y, X_score, y_score = parts(dataset, part)
-    learner = network(
-        arrays,
-        width=width,
-        kernel_size=kernel_size,
-        padding=padding,
-        epochs=epochs,
-        batch_size=batch_size,
-        optimizer=optimizer,
-        learning_rate=learning_rate,
-        public=public,
-        public_epochs=public_epochs,
-        public_rate=public_rate,
-        device=device,
-        random_state=seed,
-    )
-    if subsample is None:
-        model: Any = learner.fit(X, y)
-        guarantee: dict[str, Any] = {"epsilon": None, "delta": None, "adjacency": None, "status": "none"}
-    else:
-        model = Bagging(
-            subsample=subsample,
-            estimator=learner,
-            n_models=n_models,
-            replace=replace,
-            classes=range(arrays.n_classes),
-            random_state=seed,
-        ).fit(X, y)
-        profile = model.profile_
-        guarantee = {"epsilon": 0.0, "delta": profile.delta(0.0)}
-        guarantee |= {"adjacency": profile.adjacency, "status": profile.status}
-    return {
-        "accuracy": float(np.mean(model.predict(X_score) == y_score)),
-        "n": len(X),
-        **guarantee,
-        "data": arrays.digest,
-        "device": device_name(device),
-    }
+    return _bagging_training.ensemble(**locals())
 
 
 def dp_sgd(
@@ -168,13 +131,14 @@ def dp_sgd(
     public_epochs: int = 0,
     public_rate: float = 0.0,
     found: float | None = None,
+    architecture: str = "convolutional",
     device: str = "auto",
 ) -> dict[str, Any]:
     """Train the same network by DP-SGD, with given noise or with the least that tight accounting allows.
 
     Parameters
     ----------
-    dataset, part, kernel_size, padding, seed, public, public_epochs, public_rate, device
+    dataset, part, kernel_size, padding, seed, public, public_epochs, public_rate, architecture, device
         As :func:`ensemble`.
     noise_multiplier : float or None
         None: calibrated to ``epsilon`` and ``delta``, or to ``found``.
@@ -196,37 +160,7 @@ def dp_sgd(
         accuracy; n (training records); sigma (the noise multiplier used); advantage (the total variation that the
         release of all steps has at most); adjacency, status; data; device.
     """
-    from dpnotes.learners import device_name
-    from dpnotes.methods import DPSGD
-
-    arrays, X, y, X_score, y_score = parts(dataset, part)
-    rounds: dict[str, Any] = {"sample_rate": batch_size / len(X), "steps": epochs * len(X) // batch_size}
-    if found is not None:
-        noise_multiplier = _bagging_private.noise_for_found(found, **rounds)
-    shape = {"kernel_size": kernel_size, "padding": padding, "device": device}
-    start = {"public": public, "public_epochs": public_epochs, "public_rate": public_rate}
-    model = DPSGD(
-        epsilon,
-        delta,
-        noise_multiplier=noise_multiplier,
-        network=None if width is None else network(arrays, width=width, **shape, **start),  # type: ignore[arg-type]
-        clipping_norm=clipping_norm,
-        **rounds,
-        learning_rate=learning_rate,
-        classes=range(arrays.n_classes),
-        device=device,
-        random_state=seed,
-    ).fit(X, y)
-    return {
-        "accuracy": float(np.mean(model.predict(X_score) == y_score)),
-        "n": len(X),
-        "sigma": model.noise_multiplier_,
-        "advantage": model.profile_.advantage,
-        "adjacency": model.profile_.adjacency,
-        "status": model.profile_.status,
-        "data": arrays.digest,
-        "device": device_name(device),
-    }
+    return _bagging_training.dp_sgd(**locals())
 
 
 def pate(
@@ -252,6 +186,7 @@ def pate(
     public_epochs: int = 0,
     public_rate: float = 0.0,
     l2: float | None = None,
+    architecture: str = "convolutional",
     device: str = "auto",
 ) -> dict[str, Any]:
     """Let an ensemble of networks label the public rows by Confident-GNMax, and score the student.
@@ -260,7 +195,7 @@ def pate(
 
     Parameters
     ----------
-    dataset, width, kernel_size, padding, batch_size, optimizer, learning_rate, device
+    dataset, width, kernel_size, padding, batch_size, optimizer, learning_rate, architecture, device
         As :func:`ensemble`; teachers and student have them in common.
     public, public_epochs, public_rate
         As :func:`ensemble`; teachers and student start alike.
@@ -469,6 +404,7 @@ EXPERIMENTS = [
         tolerance={"accuracy": 0.03, "sigma": 1e-3, "advantage": 1e-4},
         cost=grids.dp_sgd_seconds,
     ),
+    *_bagging_cifar10.experiments(ensemble, dp_sgd, pate),
 ]
 
 __all__ = [

@@ -1,0 +1,157 @@
+"""CIFAR-10 in the bagging chapter: networks, public models and grids, on images that stand in for the data sets."""
+
+import hashlib
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from dpnotes import data
+from dpnotes.experiments import _bagging_cifar10 as cifar10
+from dpnotes.experiments import _bagging_imagenet as imagenet
+from dpnotes.experiments import _bagging_networks as networks
+from dpnotes.experiments import bagging
+
+SMALL = {"architecture": "vgg5", "width": 2, "kernel_size": 3, "padding": 1, "batch_size": 8, "device": "cpu"}
+ADAM = {"optimizer": "adam", "learning_rate": 1e-3}
+PRIVATE = {"epsilon": None, "delta": None, "clipping_norm": 1.0, "learning_rate": 0.1}
+
+
+@pytest.fixture
+def images(monkeypatch):
+    """In the place of the image sets: 40 random images to train on and 30 to score, the first 10 of them public."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((70, 3072), dtype=np.float32), np.arange(70) % 10
+
+    def load(name, *, split="original"):
+        first = 50 if split == "bagging_public" else 40
+        parts = {"train": slice(40), "test": slice(first, None)}
+        rows = {f"{letter}_{part}": array[cut] for part, cut in parts.items() for letter, array in (("X", X), ("y", y))}
+        if split == "bagging_public":
+            rows |= {"X_public": X[40:50], "y_public": y[40:50]}
+        names = tuple("0123456789")
+        shape = {"class_names": names, "feature_names": None, "image_shape": (3, 32, 32)}
+        return data.Dataset(name=name, split=split, digest=f"{name}:{split}:0", **shape, **rows)
+
+    monkeypatch.setattr(data, "load", load)
+    networks.public_weights.cache_clear()
+    yield X
+    networks.public_weights.cache_clear()
+
+
+@pytest.fixture
+def vgg16_file(tmp_path, monkeypatch):
+    """A file as torchvision publishes it, with random weights; gives torchvision's own layers with these."""
+    layers = pytest.importorskip("torchvision.models.vgg")
+    features = layers.make_layers(layers.cfgs["D"])
+    weights = {f"features.{name}": value for name, value in features.state_dict().items()}
+    weights["classifier.6.weight"] = torch.zeros(1000, 2)
+    torch.save(weights, tmp_path / "weights.pth")
+    start = hashlib.sha256((tmp_path / "weights.pth").read_bytes()).hexdigest()[:8]
+    (tmp_path / "weights.pth").rename(tmp_path / f"vgg16-{start}.pth")
+    monkeypatch.setattr(imagenet, "FILE", f"vgg16-{start}.pth")
+    monkeypatch.setenv("DPNOTES_DATA", str(tmp_path))
+    return features
+
+
+def ensemble(**change):
+    row = {**SMALL, **ADAM, "dataset": "cifar10", "part": "test", "subsample": 20, "n_models": 1, "replace": True}
+    return bagging.ensemble(**{**row, "epochs": 1, "seed": 0, **change})
+
+
+def test_five_convolutions_narrow_to_one_pixel(images):
+    arrays = networks.parts("cifar10", "test")[0]
+    chosen = networks.network(arrays, architecture="vgg5", width=16, kernel_size=3, padding=1)
+    module = chosen.untrained((3, 32, 32), 10, torch.Generator().manual_seed(0))
+    shapes = [tuple(value.shape) for name, value in module.named_parameters() if name.endswith("weight")]
+    channels = [3, 16, 32, 64, 128, 128]
+    assert shapes[:5] == [(b, a, 3, 3) for a, b in itertools.pairwise(channels)]
+    assert shapes[5:] == [(10, 128)]  # nothing is left of height and width
+
+
+def test_rows_of_each_method_on_images_with_three_channels(images):
+    row = ensemble()
+    assert row == ensemble()
+    assert row["n"] == 40
+    start = {"public": "cifar100_subset", "public_epochs": 1, "public_rate": 1e-3}
+    assert ensemble(part="rest", **start)["data"] == "cifar10:bagging_public:0"
+    private = {"dataset": "cifar10", "part": "rest", "epochs": 1, "seed": 0, **SMALL, **PRIVATE, **start}
+    assert bagging.dp_sgd(**{**private, "noise_multiplier": 2.0})["sigma"] == 2.0
+    votes = {"n_teachers": 4, "threshold": 0.5, "sigma_threshold": 0.1, "sigma_answer": 0.1, "queries": 10}
+    how = {"answers": 5, "epochs": 2, "student_epochs": 2, "teachers_seed": 0, "seed": 0}
+    answered = bagging.pate(dataset="cifar10", **votes, **how, **SMALL, **ADAM, **start)
+    assert answered["answered"] == 5
+
+
+def test_vgg16_is_the_full_one_and_starts_from_imagenet(images, vgg16_file):
+    arrays, X, *_ = networks.parts("cifar10", "rest", "imagenet")
+    chosen = networks.network(arrays, architecture="vgg16", public="imagenet", **networks.VGG16)
+    module = chosen.untrained((3, 32, 32), 10, torch.Generator().manual_seed(0))
+    assert sum(value.numel() for value in module.parameters()) == 14_719_818
+    torchvision_transforms = pytest.importorskip("torchvision.transforms.v2.functional")
+    plain = torch.tensor(images[:2].reshape(-1, 3, 32, 32))
+    expected = torchvision_transforms.normalize(plain, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
+    np.testing.assert_allclose(X[:2].reshape(-1, 3, 32, 32), expected, rtol=1e-5, atol=1e-6)  # float32
+    with torch.no_grad():
+        ours, theirs = module[:-2](expected), vgg16_file(expected)
+    np.testing.assert_array_equal(ours, theirs)
+    scratch = networks.network(arrays, architecture="vgg16", **networks.VGG16)
+    names = [type(layer).__name__ for layer in scratch.untrained((3, 32, 32), 10, torch.Generator().manual_seed(0))]
+    assert names.count("GroupNorm") == names.count("Conv2d") == 13
+
+
+def test_vgg16_trains_with_and_without_privacy(images, vgg16_file):
+    full = {**SMALL, **networks.VGG16, "architecture": "vgg16", "batch_size": 4}
+    assert 0 <= ensemble(**full, subsample=4, part="rest", public="imagenet")["accuracy"] <= 1
+    private = {"dataset": "cifar10", "part": "test", "epochs": 1, "seed": 0, **full, **PRIVATE, "batch_size": 20}
+    assert bagging.dp_sgd(**{**private, "noise_multiplier": 2.0})["n"] == 40
+
+
+def test_missing_and_foreign_weights_are_refused(images, tmp_path, monkeypatch):
+    monkeypatch.setenv("DPNOTES_DATA", str(tmp_path))
+    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
+    with pytest.raises(FileNotFoundError, match=r"VGG16_Weights\.IMAGENET1K_V1\.get_state_dict") as caught:
+        imagenet.convolutions()
+    assert str(tmp_path / "vgg16-397923af.pth") in str(caught.value)
+    assert "cifar100_subset" in str(caught.value)
+    (tmp_path / "vgg16-397923af.pth").write_bytes(b"<!DOCTYPE html>")
+    with pytest.raises(ValueError, match="is not the published file"):
+        imagenet.convolutions()
+    with pytest.raises(ValueError, match="needs architecture='vgg16', public_epochs=0, public_rate=0, got arch"):
+        ensemble(public="imagenet")
+    with pytest.raises(ValueError, match="ImageNet weights need images of 3 channels, got image_shape=\\(1, 28, 28\\)"):
+        imagenet.standardised(np.zeros((2, 784), dtype=np.float32), (1, 28, 28))
+    with pytest.raises(ValueError, match="architecture must be one of 'convolutional', 'vgg5', 'vgg16', got arch"):
+        ensemble(architecture="vgg19")
+    with pytest.raises(ValueError, match=r"architecture='vgg16' has \{'width': 64, .*got \{'width': 2"):
+        ensemble(architecture="vgg16")
+    with pytest.raises(ValueError, match="public must be one of 'imagenet', 'cifar100_subset', got public='mnist'"):
+        cifar10.cifar10_grid("mnist")
+
+
+def test_grids_hold_every_cell_of_the_paper():
+    sizes = {"test": {1000, 5000, 10_000, 20_000, 30_000, None}, "rest": {1000, 5000, 10_000, None}}
+    for public in cifar10.PUBLIC:
+        grid = cifar10.cifar10_grid(public)
+        assert {part: {row["subsample"] for row in grid if row["part"] == part} for part in sizes} == sizes
+        assert {row["epochs"] for row in grid} == {100}
+        rates = {part: {row["learning_rate"] for row in grid if row["part"] == part} for part in sizes}
+        assert max(rates["rest"]) == pytest.approx(max(rates["test"]) / 10)
+        assert {row.get("public") for row in grid if row["part"] == "rest"} == {public}
+        private = cifar10.cifar10_dp_sgd_grid(public)
+        sigmas = [row["noise_multiplier"] for row in private if row["part"] == "test"]
+        assert sorted(sigma for sigma in sigmas if sigma) == [1.4, 2.18, 4.9, 11.5, 72.0]
+        assert sigmas.count(None) == 5
+        assert {row["answers"] for row in cifar10.cifar10_pate_grid(public)} == {100, 130, 170}
+
+
+def test_costs_count_the_images():
+    row = next(row for row in cifar10.cifar10_grid() if row["subsample"] == 30_000)
+    assert cifar10.images(row) == 3_000_000
+    assert cifar10.gpu_hours(row) == pytest.approx(3_000_000 / 5000 / 3600)
+    private = cifar10.cifar10_dp_sgd_grid()[0]
+    assert cifar10.gpu_hours(private) == pytest.approx(5_000_000 / 2000 / 3600)
+    voted = cifar10.cifar10_pate_grid()
+    whole = sum(map(cifar10.gpu_hours, voted)) * 3600 * 5000
+    assert whole == pytest.approx(50_000 * 1000 + 3 * 1000 * (100 + 130 + 170))  # teachers once, nine students
