@@ -22,10 +22,16 @@ from dpnotes.mechanisms import Partitions, draw_partitions, laplace_vote
 from dpnotes.mechanisms._partitions import SCHEMES
 from dpnotes.methods._answers import secret_seed, stream
 from dpnotes.methods._labels import encode
-from dpnotes.methods._pate import FLOATS
 from dpnotes.methods._personal_accountant import personalised_epsilon, squares_of_budget
-from dpnotes.methods._student import fit_student, gives_probabilities
-from dpnotes.methods._teachers import LogisticTeachers, check_classes, checked_chunks, fit_teachers
+from dpnotes.methods._student import fit_student, gives_probabilities, public_rows, student_learner
+from dpnotes.methods._teachers import (
+    FLOATS,
+    LogisticTeachers,
+    check_classes,
+    check_enough_records,
+    checked_chunks,
+    fit_teachers,
+)
 
 ACCOUNTANTS = ("personalised", "naive", "tight")
 QUERIES = 1024  # voted on at a time
@@ -180,9 +186,10 @@ class DPBag(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ------
         ValueError
             If public is missing, data are not finite or differ in length or features, a label is not among ``classes``,
-            there are fewer than 2 classes or more than 255, or a parameter is outside its range.
+            there are fewer than 2 classes or more than 255, there are more teachers than records, or a parameter is
+            outside its range.
         TypeError
-            If a number is of the wrong kind.
+            If a number is of the wrong kind, or the student's learner is no classifier.
 
         Warns
         -----
@@ -191,19 +198,16 @@ class DPBag(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         X, y = validate_data(self, X, y, dtype=FLOATS)
         check_classification_targets(y)
-        if public is None:
-            raise ValueError(
-                "public must hold the unlabelled rows that teachers label and the student learns, got public=None; "
-                "call fit(X, y, public=X_public)"
-            )
-        public = validate_data(self, public, dtype=FLOATS, reset=False)
+        public = public_rows(self, public)
         classes, codes = encode(y, self.classes)
         check_classes(classes)
         noise, labels = self._settings(len(classes), len(public))
+        check_enough_records(len(X), n_teachers=self.n_teachers)
         seed = secret_seed(self.random_state)
         learn_seed, student_seed = (int(s) for s in stream(seed, 0).integers(2**31, size=2))
         generator = stream(seed, 1)  # of the noise
         cut = self._cut(len(X), chunks, int.from_bytes(stream(seed, 2).bytes(16), "little"))
+        student = student_learner(self, LogisticRegression(max_iter=1000))
         learner = LogisticTeachers(device=self.device) if self.estimator is None else self.estimator
         teachers = fit_teachers(
             learner, X, codes, cut.subsets(), n_classes=len(classes), seed=learn_seed, n_jobs=self.n_jobs
@@ -220,8 +224,6 @@ class DPBag(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{self.epsilon:g}: the budget pays for more",
                 stacklevel=2,
             )
-        student = self.student if self.student is not None else self.estimator
-        student = LogisticRegression(max_iter=1000) if student is None else student
         labelled = public[: self.n_labels_]
         self.student_ = fit_student(student, labelled, self.labels_, classes=classes, seed=student_seed)
         return self

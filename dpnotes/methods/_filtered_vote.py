@@ -19,8 +19,14 @@ from dpnotes.mechanisms import Partitions, draw_partitions, gaussian_vote
 from dpnotes.methods._answers import secret_seed, stream
 from dpnotes.methods._budget import BudgetExhausted
 from dpnotes.methods._labels import encode
-from dpnotes.methods._pate import FLOATS
-from dpnotes.methods._teachers import LogisticTeachers, check_classes, checked_chunks, fit_teachers
+from dpnotes.methods._teachers import (
+    FLOATS,
+    LogisticTeachers,
+    check_classes,
+    check_enough_records,
+    checked_chunks,
+    fit_teachers,
+)
 
 QUERIES = 1024  # voted on at a time
 
@@ -131,7 +137,7 @@ class FilteredVote(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ------
         ValueError
             If data are not finite or differ in length, a label is not among ``classes``, there are fewer than 2 classes
-            or more than 255, or a parameter is outside its range.
+            or more than 255, there are more teachers than records, or a parameter is outside its range.
         TypeError
             If a number is of the wrong kind.
         """
@@ -140,6 +146,7 @@ class FilteredVote(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes, codes = encode(y, self.classes)
         check_classes(classes)
         n_teachers = _checks.at_least_one("n_teachers", self.n_teachers)
+        check_enough_records(len(X), n_teachers=n_teachers)
         k = _checks.at_least_one("n_partitions", self.n_partitions)
         budget = _checks.at_least_one("budget", self.budget)
         _checks.real("confidence", self.confidence, low=0.0, high=1.0)

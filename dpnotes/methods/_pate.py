@@ -18,11 +18,10 @@ from dpnotes.accounting import _checks
 from dpnotes.mechanisms import confident_vote, draw_partitions, gaussian_vote, laplace_vote, vote_counts
 from dpnotes.methods._answers import secret_seed, stream
 from dpnotes.methods._labels import encode
-from dpnotes.methods._student import fit_student, gives_probabilities
-from dpnotes.methods._teachers import fit_teachers
+from dpnotes.methods._student import fit_student, gives_probabilities, public_rows, student_learner
+from dpnotes.methods._teachers import FLOATS, check_enough_records, fit_teachers
 
 AGGREGATORS = ("confident", "gnmax", "laplace")
-FLOATS = [np.float64, np.float32]
 
 
 class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -162,23 +161,18 @@ class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             among ``classes``, there is one class only or are more teachers than records, or a parameter is outside its
             range.
         TypeError
-            If a number is of the wrong kind.
+            If a number is of the wrong kind, or the student's learner is no classifier.
         """
         X, y = validate_data(self, X, y, dtype=FLOATS)
         check_classification_targets(y)
-        if public is None:
-            raise ValueError(
-                "public must hold the unlabelled rows that teachers label and the student learns, got public=None; "
-                "call fit(X, y, public=X_public)"
-            )
-        public = validate_data(self, public, dtype=FLOATS, reset=False)
+        public = public_rows(self, public)
         classes, codes = encode(y, self.classes)
         if len(classes) < 2:
-            raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes[0]!r}; one class needs no vote")
+            (only,) = classes.tolist()
+            raise ValueError(f"y must hold at least 2 classes, got 1 class: {only!r}; one class needs no vote")
         queries, answers = self._sizes(len(public))
         profile = self._guarantee(queries, answers, n_classes=len(classes))
-        if self.n_teachers > len(X):
-            raise ValueError(f"n_teachers must be at most the {len(X)} records of X, got n_teachers={self.n_teachers}")
+        check_enough_records(len(X), n_teachers=self.n_teachers)
         if not self.allow_overlap and (shared := _shared_rows(X, public)):
             raise ValueError(
                 f"public must hold no private record, got {shared} of {len(public)} rows that equal a row of X; leave "
@@ -186,6 +180,7 @@ class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         seed = secret_seed(self.random_state)
         shards = self._shards(shards, len(X), seed)
+        student = student_learner(self, DecisionTreeClassifier())
         learn_seed, student_seed = (int(s) for s in stream(seed, 1).integers(2**31, size=2))
 
         public = public[:queries]
@@ -197,8 +192,6 @@ class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.agreement_ = counts.max(axis=1) / self.n_teachers
         self.profile_ = profile
         self._counts = counts
-        student = self.student if self.student is not None else self.estimator
-        student = DecisionTreeClassifier() if student is None else student
         self.student_ = fit_student(student, public[answered], self.labels_, classes=classes, seed=student_seed)
         return self
 

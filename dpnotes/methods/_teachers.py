@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpnotes.methods._one_by_one import OneByOne, Voters
 
+FLOATS = [np.float64, np.float32]  # of records and queries; others are converted to the first
+
 
 class LogisticTeachers:
     """Logistic regressions of which each minimises its own summed loss plus |w|^2 / (2 C): a function of its chunk.
@@ -135,9 +137,16 @@ def fit_teachers(
 def check_classes(classes: NDArray[Any]) -> None:
     """Raise ValueError unless there are 2 to 255 classes."""
     if len(classes) < 2:
-        raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes[0]!r}; one class needs no vote")
+        (only,) = classes.tolist()
+        raise ValueError(f"y must hold at least 2 classes, got 1 class: {only!r}; one class needs no vote")
     if len(classes) > 255:
         raise ValueError(f"y must hold at most 255 classes, got {len(classes)}")
+
+
+def check_enough_records(n_records: int, *, n_teachers: int) -> None:
+    """Raise ValueError if there are more teachers than records."""
+    if n_teachers > n_records:
+        raise ValueError(f"n_teachers must be at most the {n_records} records of X, got n_teachers={n_teachers}")
 
 
 def checked_chunks(chunks: ArrayLike, shape: tuple[int, int], n_teachers: int) -> NDArray[np.int64]:

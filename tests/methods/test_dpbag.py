@@ -283,7 +283,8 @@ def test_more_than_two_classes():
             "accountant must be one of 'personalised', 'naive', 'tight', got accountant='moments'",
         ),
         ({"partitions": "equal"}, "partitions must be one of 'independent', 'balanced'"),
-        ({"n_teachers": 21, "partitions": "balanced"}, "n_chunks must be at most n=20 for balanced partitions"),
+        ({"n_teachers": 21}, "n_teachers must be at most the 20 records of X, got n_teachers=21"),
+        ({"n_teachers": 21, "partitions": "balanced"}, "n_teachers must be at most the 20 records of X"),
         ({"classes": [0]}, "y holds labels that are not among classes: 1"),
     ],
 )
@@ -299,13 +300,23 @@ def test_bad_data_are_named():
     model = DPBag(n_teachers=2, n_partitions=2, device="cpu")
     with pytest.raises(ValueError, match="public must hold the unlabelled rows"):
         model.fit(X, y)
-    with pytest.raises(ValueError, match="y must hold at least 2 classes, got 1 class"):
+    with pytest.raises(ValueError, match=r"y must hold at least 2 classes, got 1 class: 0\.0; one"):
         model.fit(X, np.zeros(20), public=X)
-    with pytest.raises(ValueError, match="features"):
-        model.fit(X, y, public=np.zeros((3, 2)))
+    for public in (np.zeros((3, 2)), np.zeros((0, 1)), np.full((2, 1), np.nan)):
+        with pytest.raises(ValueError, match="public must be finite rows with the features of X"):
+            model.fit(X, y, public=public)
     with pytest.raises(ValueError, match=r"chunks must be integers of shape \[21, 2\], got int64 of shape \(20, 2\)"):
         model.fit(X, y, public=X, chunks=np.zeros((20, 2), int))
     with pytest.raises(ValueError, match=r"chunks must be in 0..1, got 0..2"):
         model.fit(X, y, public=X, chunks=np.eye(21, 2, dtype=int) * 2)
     with pytest.raises(ValueError, match="chunks must be None for partitions='balanced'"):
         model.set_params(partitions="balanced").fit(X, y, public=X, chunks=np.zeros((21, 2), int))
+
+
+def test_who_cannot_be_a_student_is_refused_before_training():
+    X, y = np.arange(20.0)[:, None], np.arange(20) % 2
+    model = DPBag(Votes(lambda own: 1 / 0), n_teachers=2, n_partitions=2, device="cpu")
+    with pytest.raises(TypeError, match=r"estimator must have fit and predict .* pass a scikit-learn classifier as st"):
+        model.fit(X, y, public=X)
+    with pytest.raises(TypeError, match="student must have fit and predict to be the student, got student=3"):
+        model.set_params(student=3).fit(X, y, public=X)

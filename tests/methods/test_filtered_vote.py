@@ -185,6 +185,7 @@ def test_any_base_learner(cancer):
         ({"sigma": 0.0}, "sigma must be > 0, got sigma=0.0"),
         ({"confidence": 1.5}, "confidence must be >= 0 and <= 1, got confidence=1.5"),
         ({"n_teachers": 0}, "n_teachers must be >= 1"),
+        ({"n_teachers": 21}, "n_teachers must be at most the 20 records of X, got n_teachers=21"),
         ({"n_partitions": 0}, "n_partitions must be >= 1"),
         ({"classes": [0, 2]}, "y holds labels that are not among classes: 1"),
     ],
