@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 from dpnotes import accounting
+from dpnotes.experiments._dpbag_cost import costs, run_seconds, seconds_and_memory
 from dpnotes.experiments._dpbag_figures import reproduction, touched_teachers, two_draws, variants, who_pays
+from dpnotes.experiments._dpbag_grids import (
+    BUDGETS,
+    NOTHING,
+    cost_grid,
+    filtered_grid,
+    filtered_seconds,
+    of_setting,
+    student_grid,
+    student_seconds,
+)
 from dpnotes.experiments._dpbag_runs import quantile_names, run, scores, thirds
 from dpnotes.experiments._dpbag_sound import counterexample, counts, paid, partitions_effect, sound, sound_view
 from dpnotes.experiments._dpbag_tables import METRICS, best, cells, cells_view, implied_shares, orderings
-from dpnotes.experiments._registry import Experiment, Grid
+from dpnotes.experiments._registry import Experiment
 
-EPSILONS = (1.0, 3.0, 5.0)
-PUBLISHED_DELTA, STATED_DELTA = 1e-3, 1e-5  # what the paper's numbers are of, and what it says they are of
-BUDGETS = tuple((epsilon, delta) for epsilon in EPSILONS for delta in (PUBLISHED_DELTA, STATED_DELTA))
 ACCOUNTANTS = ("personalised", "naive", "tight", "none")
-SIZES: dict[str, dict[str, tuple[int, ...]]] = {  # teachers of a partition, partitions
-    "logistic": {"n": (50, 100, 250), "k": (1, 10, 50, 100)},
-    "boosting": {"n": (100, 150), "k": (1, 50, 100)},
-    "quick": {"n": (10, 20), "k": (1, 10)},
-}
-FILTERS = ((0.0, 1.0), (0.75, 0.75), (0.9, 0.5), (0.9, 0.25))  # confidence, votes of a teacher as a share of queries
 
 
 def student(
@@ -164,67 +165,44 @@ def filtered(
     }
 
 
-def student_grid(dataset: str, teachers: str, *, size: str | None = None, seeds: int = 10) -> Grid:
-    """Rows of one data set and learner, those that share teachers in a row.
+def cost(
+    *, dataset: str, teachers: str, n_teachers: int, n_partitions: int, seed: int, device: str = "auto"
+) -> dict[str, Any]:
+    """Processor time and memory of all rows of :func:`student` that share teachers.
 
-    For k = 1 the personalised accountant is the naive one and is left out; tight accounting is for the stated delta.
+    Parameters
+    ----------
+    dataset, teachers, n_teachers, n_partitions, seed, device
+        As :func:`student`; n = k = 1 is one model on all private rows.
+
+    Returns
+    -------
+    dict
+        teachers_seconds (teachers, votes, accounts) and students_seconds, of this process, without reading the data;
+        peak_memory, the most that the process holds meanwhile, in MiB, None where the system does not tell; data,
+        device.
     """
-    sizes = SIZES[size or teachers]
-    grid: Grid = []
-    for seed in range(seeds):
-        common = {"dataset": dataset, "teachers": teachers, "seed": seed}
-        nothing = {"accountant": "none", "epsilon": None, "delta": None, "n_teachers": 1, "n_partitions": 1}
-        grid.append({**common, **nothing})
-        for n in sizes["n"]:
-            for k in sizes["k"]:
-                for accountant in ("personalised", "naive", "tight") if k > 1 else ("naive", "tight"):
-                    deltas = (STATED_DELTA,) if accountant == "tight" else (PUBLISHED_DELTA, STATED_DELTA)
-                    grid += [
-                        {
-                            **common,
-                            "n_teachers": n,
-                            "n_partitions": k,
-                            "accountant": accountant,
-                            "epsilon": epsilon,
-                            "delta": delta,
-                        }
-                        for delta in deltas
-                        for epsilon in EPSILONS
-                    ]
-    return grid
+    from dpnotes.learners import device_name
 
+    parts = thirds(dataset, seed)
+    run.cache_clear()
+    alone = n_teachers == n_partitions == 1
+    common: dict[str, Any] = {"dataset": dataset, "teachers": teachers, "seed": seed, "device": device}
+    asked = [NOTHING] if alone else of_setting(n_teachers, n_partitions)
 
-def filtered_grid(dataset: str, size: str, *, partitions: tuple[int, ...] = (1,), seeds: int = 10) -> Grid:
-    """Rows of the filter at the stated delta, for all settings of :data:`FILTERS`."""
-    return [
-        {
-            "dataset": dataset,
-            "n_teachers": n,
-            "n_partitions": k,
-            "epsilon": epsilon,
-            "delta": STATED_DELTA,
-            "confidence": confidence,
-            "share": share,
-            "seed": seed,
-        }
-        for seed in range(seeds)
-        for n in SIZES[size]["n"]
-        for k in partitions
-        for epsilon in EPSILONS
-        for confidence, share in FILTERS
-    ]
+    def vote() -> None:
+        if not alone:
+            run(dataset, teachers, n_teachers, n_partitions, seed, device, tuple(sorted(BUDGETS)))
 
-
-def _student_seconds(parameters: Mapping[str, Any]) -> float:
-    """Measured on one core: teachers and votes, shared by the rows of a setting, and the student."""
-    models = parameters["n_teachers"] * parameters["n_partitions"]
-    budgets = 15 if parameters["n_partitions"] > 1 else 9
-    each = 0.12 if parameters["teachers"] == "boosting" else 7e-4
-    return float(models * each / budgets + 0.3)
-
-
-def _filtered_seconds(parameters: Mapping[str, Any]) -> float:
-    return float(0.5 + parameters["n_teachers"] * parameters["n_partitions"] * 7e-4)
+    teaching, first = seconds_and_memory(vote)
+    learning, second = seconds_and_memory(lambda: [student(**common, **row) for row in asked])
+    return {
+        "teachers_seconds": teaching,
+        "students_seconds": learning,
+        "peak_memory": None if first is None or second is None else max(first, second),
+        "data": parts.digest,
+        "device": device_name(device),
+    }
 
 
 _TOLERANCE = {"labels": 5, "label_accuracy": 0.02, "accuracy": 0.02, "auroc": 0.03, "auprc": 0.03}
@@ -239,28 +217,28 @@ EXPERIMENTS = [
             "quick": lambda: student_grid("breast_cancer", "logistic", size="quick", seeds=2),
         },
         tolerance=_TOLERANCE,
-        cost=_student_seconds,
+        cost=student_seconds,
     ),
     Experiment(
         "dpbag_adult_boosting",
         student,
         {"paper": lambda: student_grid("adult", "boosting")},
         tolerance=_TOLERANCE,
-        cost=_student_seconds,
+        cost=student_seconds,
     ),
     Experiment(
         "dpbag_diabetes_logistic",
         student,
         {"paper": lambda: student_grid("diabetes130", "logistic")},
         tolerance=_TOLERANCE,
-        cost=_student_seconds,
+        cost=student_seconds,
     ),
     Experiment(
         "dpbag_diabetes_boosting",
         student,
         {"paper": lambda: student_grid("diabetes130", "boosting")},
         tolerance=_TOLERANCE,
-        cost=_student_seconds,
+        cost=student_seconds,
     ),
     Experiment(
         "dpbag_filtered",
@@ -270,7 +248,14 @@ EXPERIMENTS = [
             "quick": lambda: filtered_grid("breast_cancer", "quick", seeds=2),
         },
         tolerance=_TOLERANCE | {"sigma": 1e-6, "retired": 0.05},
-        cost=_filtered_seconds,
+        cost=filtered_seconds,
+    ),
+    Experiment(
+        "dpbag_cost",
+        cost,
+        {"paper": cost_grid},
+        tolerance=dict.fromkeys(("teachers_seconds", "students_seconds", "peak_memory"), math.inf),  # of the machine
+        cost=lambda parameters: 15 * student_seconds(parameters),
     ),
 ]
 
@@ -280,6 +265,8 @@ __all__ = [
     "best",
     "cells",
     "cells_view",
+    "cost",
+    "costs",
     "counterexample",
     "counts",
     "filtered",
@@ -289,6 +276,7 @@ __all__ = [
     "paid",
     "partitions_effect",
     "reproduction",
+    "run_seconds",
     "sound",
     "sound_view",
     "student",

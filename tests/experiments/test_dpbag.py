@@ -142,3 +142,33 @@ def test_published_counts_of_one_partition_are_those_of_another_delta():
             wrong.append((n, epsilon, value, at[1e-3]))
         assert at[1e-5] < value
     assert wrong == [(100, 1, 44, 43)]  # a misprint of Table 8: Tables 2, 4 and 6 have 43
+
+
+def test_the_cost_of_a_setting_counts_teachers_and_students():
+    setting = {"dataset": "breast_cancer", "n_teachers": 10, "seed": 0, "device": "cpu"}
+    small = dpbag.cost(teachers="logistic", n_partitions=1, **setting)
+    boosted = dpbag.cost(teachers="boosting", n_partitions=1, **setting)
+    again = dpbag.cost(teachers="boosting", n_partitions=1, **setting)  # the same teachers, trained once more
+    assert small["peak_memory"] > 50  # MiB: torch and the data alone take more
+    assert boosted["teachers_seconds"] > 0.05
+    assert again["teachers_seconds"] > boosted["teachers_seconds"] / 4
+    assert boosted["students_seconds"] > 0.05
+    alone = dpbag.cost(dataset="breast_cancer", teachers="logistic", n_teachers=1, n_partitions=1, seed=0)
+    assert alone["teachers_seconds"] < 0.05 * small["students_seconds"] + 0.01
+
+
+def test_the_price_of_what_is_missing():
+    cells = [("boosting", 1, 1, 0.0, 7.0), ("boosting", 100, 1, 10.0, 9.0), ("boosting", 150, 1, 20.0, 18.0)]
+    names = ["teachers", "n_teachers", "n_partitions", "teachers_seconds", "students_seconds"]
+    rows = pd.DataFrame(cells, columns=names).assign(peak_memory=2048.0)
+    # teachers by 1 + 50 + 100 partitions; students by 9 rows of one partition and 15 of many
+    assert dpbag.run_seconds(rows, "boosting") == pytest.approx(7 + 30 * 151 + 27 * (1 + 15 / 9 + 15 / 9))
+    there = pd.DataFrame([("boosting", 100, 50, 1.0, 2.0)], columns=names).assign(peak_memory=3072.0)
+    both = pd.concat([rows, there])
+    assert dpbag.run_seconds(both, "boosting") == pytest.approx(
+        dpbag.run_seconds(rows, "boosting") - 500 - 9 * 15 / 9 + 3
+    )
+    assert np.isnan(dpbag.run_seconds(rows.iloc[:2], "boosting"))
+    table = dpbag.costs(both).set_index(["teachers", "n"])
+    assert table.loc[("boosting", 100), ["k = 1", "k = 50", "GiB"]].tolist() == [19, 3, 3]
+    assert np.isnan(table.loc[("boosting", 150), "k = 50"])
