@@ -15,6 +15,7 @@ from pathlib import Path
 
 import accounting
 import dp_sgd
+import gpu
 import logistic
 import memory
 import networks
@@ -38,6 +39,7 @@ JOBS: dict[str, Rows] = {
     "6": networks.rows,
     "7": accounting.rows,
     "memory": memory.rows,
+    "gpu": gpu.rows,
 }
 KEPT = Path(__file__).resolve().parents[1] / "book" / "results" / "benchmarks.csv"
 ABOUT = ("machine", "python", "torch", "commit", "date")

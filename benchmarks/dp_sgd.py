@@ -4,12 +4,13 @@ Each side is a whole step: gather the batch, clip, add noise, update the weights
 optimizers, in the modes "hooks", "functorch" and "ghost"; the smallest median of the three counts. The batches are the
 same and of fixed size; the check beside it compares the clipped, averaged gradient of one step without noise, float64.
 
-CPU time of one thread, sides by turns, medians. ``python benchmarks/dp_sgd.py [--small]``.
+CPU time of one thread, or wall time on a GPU; sides by turns, medians. ``python benchmarks/dp_sgd.py [--small]``.
 """
 
 from __future__ import annotations
 
 import copy
+import time
 import warnings
 from collections.abc import Callable, Iterator
 
@@ -21,7 +22,7 @@ from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
 from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
 from torch import nn
 
-from dpnotes.learners import convolutional_network
+from dpnotes.learners import convolutional_network, device_name
 from dpnotes.learners._architectures import multilayer_perceptron, residual_network
 from dpnotes.learners._dp_sgd import BATCHES, NOISE, GaussianNoise, Sampling, stream
 from dpnotes.learners._dp_sgd_clipping import clipped_sums, micro_batch_size
@@ -35,13 +36,14 @@ Step = Callable[[torch.Tensor, torch.Tensor], None]
 
 
 def opacus(mode: str, network: nn.Module, batch_size: int, *, noise: float) -> Step:
-    """One step of opacus on a batch."""
+    """One step of opacus on a batch, where the network is."""
+    device = next(network.parameters()).device
     settings = {
         "noise_multiplier": noise,
         "max_grad_norm": NORM,
         "expected_batch_size": batch_size,
         "loss_reduction": "mean",
-        "generator": torch.Generator().manual_seed(0),
+        "generator": torch.Generator(device).manual_seed(0),
     }
     criterion = nn.CrossEntropyLoss()
     if mode == "ghost":
@@ -74,20 +76,24 @@ def race(
     labels: torch.Tensor,
     **settings: float,
 ) -> Row:
-    """Ours, already set up for a number of steps, against opacus on batches drawn the same way."""
+    """Ours, already set up for a number of steps, against opacus on batches drawn the same way, where the data are."""
+    on_cpu = data.device.type == "cpu"
     size, steps, repeats = int(settings["batch_size"]), int(settings["steps"]), int(settings["repeats"])
     draws = Sampling("shuffle", size / len(data), size).batches(len(data), stream(0, 0, BATCHES))
 
     def several(step: Step) -> Callable[[], None]:
         def run() -> None:
             for _ in range(steps):
-                batch = torch.from_numpy(next(draws))
+                batch = torch.from_numpy(next(draws)).to(data.device)
                 step(data[batch], labels[batch])
+            if not on_cpu:
+                torch.cuda.synchronize()
 
         return run
 
     theirs = [several(opacus(mode, copy.deepcopy(network), size, noise=NOISE_MULTIPLIER)) for mode in MODES]
-    fast, *slow = (seconds / steps for seconds in timed(ours, *theirs, repeats=repeats))
+    clock = time.thread_time if on_cpu else time.perf_counter
+    fast, *slow = (seconds / steps for seconds in timed(ours, *theirs, repeats=repeats, clock=clock))
     best = min(range(len(MODES)), key=slow.__getitem__)
     others = ", ".join(f"{mode} {1e3 * seconds:.1f}" for mode, seconds in zip(MODES, slow, strict=True))
     return Row(
@@ -98,6 +104,7 @@ def race(
         settings["bar"],
         f"ms/step of opacus: {others}; one step in float64 without noise: "
         f"{difference(network, data, labels, size):.1e} off opacus hooks (it adds 1e-6 to the norm that it clips by)",
+        device=device_name(str(data.device)),
     )
 
 
@@ -112,7 +119,7 @@ def difference(network: nn.Module, data: torch.Tensor, labels: torch.Tensor, siz
     return max(float((moved[name] + RATE / size * sums[name]).abs().max()) for name in sums) / largest
 
 
-def linear(small: bool) -> Row:
+def linear(small: bool, device: str) -> Row:
     n, d, size, steps = 12_000, 784, 600, 50 if small else 200
     generator = np.random.default_rng(0)
     X, y = generator.random((n, d), np.float32) / 28, generator.integers(10, size=n)
@@ -129,25 +136,35 @@ def linear(small: bool) -> Row:
             steps=steps,
             learning_rate=RATE,
             seed=0,
-            device="cpu",
+            device=device,
         )
 
     network = multilayer_perceptron((d,), 10, hidden=(), generator=torch.Generator().manual_seed(0))
     settings = {"batch_size": size, "steps": steps, "repeats": 3 if small else 5, "bar": 2.5}
-    return race(f"5. DP-SGD, linear {d} x 10, B = {size}", ours, network, torch.tensor(X), torch.tensor(y), **settings)
+    data, labels = torch.tensor(X, device=device), torch.tensor(y, device=device)
+    return race(f"5. DP-SGD, linear {d} x 10, B = {size}", ours, network.to(device), data, labels, **settings)
 
 
 def deep(
-    job: str, network: nn.Module, shape: tuple[int, ...], *, size: int, steps: int, repeats: int, bar: float
+    job: str,
+    network: nn.Module,
+    shape: tuple[int, ...],
+    *,
+    size: int,
+    steps: int,
+    repeats: int,
+    bar: float,
+    device: str,
 ) -> Row:
     generator = torch.Generator().manual_seed(0)
-    images = torch.randn(4 * size, *shape, generator=generator)
-    labels = torch.randint(10, (4 * size,), generator=generator)
+    images = torch.randn(4 * size, *shape, generator=generator).to(device)
+    labels = torch.randint(10, (4 * size,), generator=generator).to(device)
+    network = network.to(device)
     own = copy.deepcopy(network).to(memory_format=torch.channels_last)
     numbers = sum(parameter.numel() for parameter in own.parameters())
     clipped = clipped_sums(own, "auto", images[:1])
     optimizer = _optimizer("sgd", list(own.parameters()), 0.0)
-    noise = GaussianNoise([stream(0, 0, NOISE)], numbers, torch.device("cpu"))
+    noise = GaussianNoise([stream(0, 0, NOISE)], numbers, images.device)
 
     def ours() -> None:
         _train(
@@ -166,24 +183,28 @@ def deep(
             augmentation=None,
             micro_batch=micro_batch_size(own, images[:1]),
         )
+        if images.is_cuda:
+            torch.cuda.synchronize()
 
     return race(
         f"{job}, B = {size}", ours, network, images, labels, batch_size=size, steps=steps, repeats=repeats, bar=bar
     )
 
 
-def rows(small: bool) -> Iterator[Row]:
+def rows(small: bool, device: str = "cpu") -> Iterator[Row]:
     def seeded() -> torch.Generator:
         return torch.Generator().manual_seed(0)
 
     warnings.filterwarnings("ignore", message="Full backward hook is firing")  # opacus' hooks on the first layer
-    yield linear(small)
+    yield linear(small, device)
     network = convolutional_network((1, 28, 28), 10, generator=seeded())
-    repeats = 3 if small else 9
-    yield deep("5. DP-SGD, two convolutions", network, (1, 28, 28), size=256, steps=2, repeats=repeats, bar=1.25)
+    how = {"repeats": 3 if small else 9, "device": device}
+    yield deep("5. DP-SGD, two convolutions", network, (1, 28, 28), size=256, steps=2, bar=1.25, **how)
     size, repeats = (16, 2) if small else (64, 7)
-    network = residual_network(generator=seeded())
-    yield deep("5. DP-SGD, ResNet-20", network, (3, 32, 32), size=size, steps=1, repeats=repeats, bar=1.2)
+    how = {"repeats": repeats, "device": device}
+    yield deep(
+        "5. DP-SGD, ResNet-20", residual_network(generator=seeded()), (3, 32, 32), size=size, steps=1, bar=1.2, **how
+    )
 
 
 if __name__ == "__main__":

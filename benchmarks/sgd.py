@@ -11,6 +11,7 @@ out. ``python benchmarks/sgd.py [--small]``.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,6 +21,7 @@ import torch
 from _common import Row, loaded, run, timed
 from torch import nn
 
+from dpnotes.learners import device_name
 from dpnotes.learners._sgd import fit_sgd
 from dpnotes.learners._sgd_neighbours import fit_sgd_neighbours
 
@@ -43,13 +45,13 @@ class Task:
             "last_batch": "drop"
         }
 
-    def batches(self, seed: int) -> list[torch.Tensor]:
+    def batches(self, seed: int, device: str = "cpu") -> list[torch.Tensor]:
         """Batches of the run with that order seed."""
         stream = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
         each, found = len(self.y) // self.batch_size, []
         while len(found) < self.steps:
             order = torch.from_numpy(stream.permutation(len(self.y))[: each * self.batch_size])
-            found += list(order.split(self.batch_size))
+            found += list(order.to(device).split(self.batch_size))
         return found[: self.steps]
 
     def tensors(self, record: int | None, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
@@ -90,9 +92,9 @@ def by_hand(
 
 
 def by_module(
-    task: Task, record: int | None, dtype: torch.dtype, seed: int, layers: list[np.ndarray]
+    task: Task, record: int | None, dtype: torch.dtype, seed: int, layers: list[np.ndarray], device: str = "cpu"
 ) -> Callable[[], np.ndarray]:
-    X, y = task.tensors(record, dtype)
+    X, y = (part.to(device) for part in task.tensors(record, dtype))
     softmax = len(layers) == 2
     codes, criterion = (y.long(), nn.CrossEntropyLoss()) if softmax else (y[:, None], nn.BCEWithLogitsLoss())
 
@@ -103,12 +105,13 @@ def by_module(
                 unit.weight.copy_(torch.tensor(layer[:, :-1]))
                 unit.bias.copy_(torch.tensor(layer[:, -1]))
         module = nn.Sequential(linear[0], nn.ReLU(), linear[1]) if softmax else linear[0]
+        module.to(device)
         optimizer = torch.optim.SGD(module.parameters(), lr=task.learning_rate)
-        for rows in task.batches(seed):
+        for rows in task.batches(seed, device):
             optimizer.zero_grad()
             criterion(module(X[rows]), codes[rows]).backward()
             optimizer.step()
-        both = [torch.cat([unit.weight, unit.bias[:, None]], dim=1).detach().numpy().ravel() for unit in linear]
+        both = [torch.cat([unit.weight, unit.bias[:, None]], dim=1).detach().cpu().numpy().ravel() for unit in linear]
         return np.concatenate(both)
 
     return run
@@ -139,9 +142,16 @@ def distinct_seeds(task: Task, dtype: str, *, n_runs: int, repeats: int, bar: fl
 
 
 def shared_seeds(
-    task: Task, dtype: str, *, n_runs: int, repeats: int, hidden: int | None, bars: dict[str, float]
+    task: Task,
+    dtype: str,
+    *,
+    n_runs: int,
+    repeats: int,
+    hidden: int | None,
+    bars: dict[str, float],
+    device: str = "cpu",
 ) -> Iterator[Row]:
-    """Jobs 4b and 4c: neighbours that share a seed; the last one is checked against each competitor."""
+    """Jobs 4b and 4c: neighbours that share a seed, against the competitors that have a bar; one is checked."""
     records = np.random.default_rng(0).choice(np.arange(1, len(task.y)), task.neighbours, replace=False)
     found: dict[str, Any] = {}
     output = "softmax" if hidden else "sigmoid"
@@ -149,7 +159,7 @@ def shared_seeds(
     def ours() -> None:
         found["ours"] = fit_sgd_neighbours(
             task.X, task.y, neighbours=records, replacement=0, n_runs=n_runs, dtype=dtype, hidden=hidden,
-            output=output, device="cpu", **task.settings,
+            output=output, device=device, **task.settings,
         )  # fmt: skip
 
     ours()
@@ -158,11 +168,12 @@ def shared_seeds(
     start = runs.architecture.initial("glorot", int(runs.init_seeds[0]), scale=1.0)
     seed, kind = int(runs.order_seeds[0]), getattr(torch, dtype)
     record = int(records[column - 1])
-    module = by_module(task, record, kind, seed, runs.architecture.layers(start))
+    module = by_module(task, record, kind, seed, runs.architecture.layers(start), device)
     sides = {"nn.Module and SGD": module}
-    if not hidden:
+    if "torch by hand" in bars:
         sides["torch by hand"] = by_hand(task, record, kind, seed, start)
-    fast, *slow = timed(ours, *sides.values(), repeats=repeats)
+    clock = time.thread_time if device == "cpu" else time.perf_counter
+    fast, *slow = timed(ours, *sides.values(), repeats=repeats, clock=clock)
     models = n_runs * (task.neighbours + 1)
     for (name, side), seconds in zip(sides.items(), slow, strict=True):
         yield Row(
@@ -175,6 +186,7 @@ def shared_seeds(
             f"{fast / models / task.steps * 1e6:.3f} us per run and step, the other {seconds / task.steps * 1e6:.1f}; "
             f"largest difference of a weight in one neighbour: {np.abs(runs.weights[0, column] - side()).max():.1e}; "
             f"distances of neighbours {runs.distances.min():.1e} to {runs.distances.max():.1e}",
+            device=device_name(device),
             floor=0.3 * bars[name],  # the loop takes 12 us a step on some machines, 17 where the bar was set
         )
 

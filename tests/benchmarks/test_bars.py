@@ -1,6 +1,7 @@
 """The benchmarks: what they share, and half of each bar on small versions. Run alone, on an otherwise idle machine."""
 
 import importlib
+import re
 import sys
 
 import numpy as np
@@ -71,4 +72,13 @@ def test_half_of_each_bar_on_the_small_version(benchmarks, job):
 
 
 def test_every_job_is_demanded(benchmarks):
-    assert list(benchmarks("bench").JOBS) == JOBS
+    assert list(benchmarks("bench").JOBS) == [*JOBS, "gpu"]
+
+
+def test_the_rows_of_a_gpu_agree_with_the_other_side(benchmarks):
+    """Run on a CPU, where nothing is promised about speed: that both sides do the same must hold anywhere."""
+    found = list(benchmarks("gpu").rows(True, device="cpu"))
+    assert len(found) == 8
+    for row in found:
+        gap = float(re.search(r"(?:largest \|dW\||in one neighbour:|without noise:) ([-+.\de]+)", row.check)[1])
+        assert gap < 1e-3, str(row)

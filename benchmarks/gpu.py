@@ -1,0 +1,131 @@
+"""Speed of the learners on a GPU: all models at once against one after the other on the same GPU.
+
+Wall time between synchronisations, sides by turns (A B A B), medians; the first call of each is left out. Logistic
+regressions and seeds are trained one at a time by the same learner (``chunk=1``), data on the GPU already; neighbouring
+data sets by ``torch.nn.Module`` with autograd and ``torch.optim.SGD``; steps of DP-SGD by opacus. The other side runs
+on a part of the models, and its time is multiplied up. Job 6 chooses the GPU by itself. Without a GPU there are no
+rows. ``python benchmarks/gpu.py [--small]``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import islice
+
+import dp_sgd
+import logistic
+import numpy as np
+import sgd
+import torch
+from _common import Row, run, timed
+
+from dpnotes.learners import device_name, fit_sgd
+from dpnotes.learners._logistic_binary import fit_binary_logistic
+from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
+from dpnotes.learners._logistic_perturbed import fit_perturbed_logistic
+
+BAR = 5  # as for networks: what launches cost, divided among the models; set before any was measured
+
+Fit = Callable[[slice, int | None], np.ndarray]  # weights of these models, trained in chunks of that size
+
+
+def rows(small: bool, device: str | None = None) -> Iterator[Row]:
+    """All rows of ``device``; by default of the GPU, if there is one."""
+    if device is None and not torch.cuda.is_available():
+        return
+    where = device or "cuda"
+    yield from logistic_rows(small, where)
+    for task in islice(sgd.tasks(), 1 if small else None):
+        part = replace(task, steps=task.steps // (40 if small else 4))
+        yield seeds_row(part, 16 if small else 1024, where)
+        yield from sgd.shared_seeds(
+            part, "float64", n_runs=2 if small else 160, repeats=1, hidden=None,
+            bars={"nn.Module and SGD": 400}, device=where,
+        )  # fmt: skip
+    yield from dp_sgd.rows(small, where)
+
+
+def against_one_by_one(job: str, fit: Fit, n_models: int, *, sample: int, device: str, repeats: int) -> Row:
+    """All models at once against the first ``sample`` of them one after the other."""
+    found: dict[str, np.ndarray] = {}
+
+    def ours() -> None:
+        found["ours"] = fit(slice(n_models), None)
+
+    def theirs() -> None:
+        found["loop"] = fit(slice(sample), 1)
+
+    fast, slow = timed(ours, theirs, repeats=repeats, clock=time.perf_counter)
+    gap = np.abs(found["ours"][:sample] - found["loop"]).max()
+    return Row(
+        f"{job}, {n_models} models",
+        fast,
+        slow * n_models / sample,
+        f"one at a time there, {sample} of them scaled",
+        BAR,
+        f"largest |dW| {gap:.1e} of |W| {np.abs(found['loop']).max():.2f}",
+        device=device_name(device),
+    )
+
+
+def logistic_rows(small: bool, device: str) -> Iterator[Row]:
+    """Jobs 1, 1c and 2."""
+    how = {"device": device, "repeats": 1 if small else 3}
+    source, X, y, _ = logistic.mnist()
+    models = 16 if small else 256
+    subsets = np.random.default_rng(0).permutation(len(X))[: models * 234].reshape(models, 234)
+
+    def multinomial(some: slice, chunk: int | None) -> np.ndarray:
+        fitted = fit_multinomial_logistic(
+            X, y, subsets[some], n_classes=10, l2=1e-2, dtype=np.float32, device=device, chunk=chunk
+        )
+        return fitted.weights
+
+    yield against_one_by_one(f"1. regressions 234 x 784 x 10 ({source})", multinomial, models, sample=4, **how)
+
+    unit, labels = (part[: 6000 if small else None] for part in (X, y))
+    unit = unit / np.linalg.norm(unit, axis=1, keepdims=True)
+    models = 8 if small else 100
+    noise = (14.0 * np.random.default_rng(0).normal(size=(models, 10, 784))).astype(np.float32)
+    start = np.zeros((10, 784), np.float32)
+
+    def perturbed(some: slice, chunk: int | None) -> np.ndarray:
+        return fit_perturbed_logistic(
+            unit, labels, n_classes=10, l2=1e-3, linear=noise[some], start=start, device=device, chunk=chunk
+        ).weights
+
+    yield against_one_by_one(f"1c. repeats on {len(unit)} x 784 x 10", perturbed, models, sample=2, **how)
+
+    source, X, y, _ = logistic.adult()
+    models = 100 if small else 25_000
+    draw = np.random.default_rng(0)
+    teachers = np.concatenate([draw.permutation(32_500).reshape(500, 65) for _ in range(-(-models // 500))])[:models]
+
+    def binary(some: slice, chunk: int | None) -> np.ndarray:
+        return fit_binary_logistic(X, y, teachers[some], l2=1 / 65, device=device, chunk=chunk).weights
+
+    yield against_one_by_one(f"2. binary regressions 65 x {X.shape[1]} ({source})", binary, models, sample=20, **how)
+
+
+def seeds_row(task: sgd.Task, n_runs: int, device: str) -> Row:
+    """Job 4a."""
+
+    def seeds(some: slice, chunk: int | None) -> np.ndarray:
+        return fit_sgd(
+            task.X,
+            task.y,
+            n_runs=len(range(n_runs)[some]),
+            dtype="float64",
+            device=device,
+            chunk=chunk,
+            **task.settings,
+        ).weights
+
+    job = f"4a. {task.name} float64, {task.steps} steps"
+    return against_one_by_one(job, seeds, n_runs, sample=2, device=device, repeats=1)
+
+
+if __name__ == "__main__":
+    run(__doc__, rows)
