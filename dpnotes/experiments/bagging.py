@@ -6,13 +6,23 @@ from typing import Any
 
 from dpnotes.experiments import _bagging_attack, _bagging_cifar10, _bagging_pate, _bagging_private, _bagging_training
 from dpnotes.experiments import _bagging_grids as grids
-from dpnotes.experiments._bagging_case2 import (
-    cifar10_gaps,
+from dpnotes.experiments._bagging_case2 import fixed_draws, replacement, table3a, table3a_view
+from dpnotes.experiments._bagging_cifar10 import (
+    cifar10_dp_sgd_grid,
+    cifar10_grid,
+    cifar10_pate_grid,
+    cifar10_settings_grid,
+    reduced_dp_sgd_grid,
+    reduced_dp_sgd_settings_grid,
+    reduced_grid,
+)
+from dpnotes.experiments._bagging_cifar10_tables import (
+    candidates,
+    candidates_view,
+    cifar10_table,
     cifar10_view,
-    fixed_draws,
-    replacement,
-    table3a,
-    table3a_view,
+    reduced_table,
+    reduced_view,
 )
 from dpnotes.experiments._bagging_figures import exposures, models_figure, plane
 from dpnotes.experiments._bagging_grids import (
@@ -416,9 +426,15 @@ __all__ = [
     "attacks_view",
     "baselines",
     "baselines_view",
+    "candidates",
+    "candidates_view",
     "case2_dp_sgd_grid",
     "case2_grid",
-    "cifar10_gaps",
+    "cifar10_dp_sgd_grid",
+    "cifar10_grid",
+    "cifar10_pate_grid",
+    "cifar10_settings_grid",
+    "cifar10_table",
     "cifar10_view",
     "dp_sgd",
     "dp_sgd_grid",
@@ -445,6 +461,11 @@ __all__ = [
     "private_base_settings_grid",
     "private_bases",
     "private_bases_view",
+    "reduced_dp_sgd_grid",
+    "reduced_dp_sgd_settings_grid",
+    "reduced_grid",
+    "reduced_table",
+    "reduced_view",
     "replacement",
     "settings",
     "settings_grid",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from dpnotes import data
+from dpnotes import accounting, data, experiments
 from dpnotes.experiments import _bagging_cifar10 as cifar10
 from dpnotes.experiments import _bagging_imagenet as imagenet
 from dpnotes.experiments import _bagging_networks as networks
@@ -155,3 +155,79 @@ def test_costs_count_the_images():
     voted = cifar10.cifar10_pate_grid()
     whole = sum(map(cifar10.gpu_hours, voted)) * 3600 * 5000
     assert whole == pytest.approx(50_000 * 1000 + 3 * 1000 * (100 + 130 + 170))  # teachers once, nine students
+
+
+def stored(*names):
+    return [experiments.rows(name) for name in names]
+
+
+def test_tables_2b_and_3b_have_every_cell_as_number_or_gap_with_its_hours():
+    rows, private, pate = stored("bagging_cifar10", "bagging_cifar10_dp_sgd", "bagging_cifar10_pate")
+    rows, private, pate = (
+        frame.drop(columns="accuracy", errors="ignore") for frame in (rows, private, pate)
+    )  # nothing is run
+    for name, cells, public in (("2b", 11, None), ("3b", 10, "imagenet")):
+        table = bagging.cifar10_table(name, rows, private, pate if name == "3b" else None)
+        assert table["published"].notna().sum() == cells
+        assert table["gap"].str.match(r"not run: \d+\.\d\d h on a GPU").all()
+        assert (table["seeds"] == 0).all()
+        html = bagging.cifar10_view(table, public=public).to_html()
+        assert html.count("not run: ") == len(table)
+        assert ("ImageNet" in html) == (name == "3b")
+        by_method = table.set_index("method")
+        assert (
+            by_method.loc["bagging, k = 1,000", "advantage"] == accounting.bagging(n=50_000, subsample=1000).advantage
+        )
+        least = by_method.loc["the same with the least sigma", "advantage"].max()
+        assert by_method.loc["DP-SGD, sigma = 4.9", "advantage"] < 0.25 * least
+    assert "not of ImageNet" in bagging.cifar10_view(table, public="cifar100_subset").to_html()
+    assert by_method.loc["PATE, 100 answers", "gap"] == "not run: 0.94 h on a GPU"
+
+
+def test_a_cell_takes_the_mean_of_its_own_rows():
+    rows, private = stored("bagging_cifar10", "bagging_cifar10_dp_sgd")
+    at = (rows["subsample"].astype(float) == 1000) & (rows["part"] == "test")
+    rows = rows.assign(accuracy=np.where(at, 0.40 + 0.01 * rows["seed"], np.nan))
+    line = bagging.cifar10_table("2b", rows, private).set_index("method").loc["bagging, k = 1,000"]
+    assert [line["reproduced"], line["spread"], line["seeds"]] == pytest.approx([0.41, 0.01, 3])
+    assert line["difference"] == pytest.approx(0.41 - 0.4163)
+    tuned = bagging.cifar10_table("3b", rows, private).set_index("method").loc["bagging, k = 1,000"]
+    assert tuned["seeds"] == 0
+
+
+def test_the_reduced_scale_keeps_starts_and_noises_apart():
+    rows, private = stored("bagging_reduced", "bagging_reduced_dp_sgd")
+    own = rows["part"].map({"test": 0.3, "rest": 0.4}) + 0.01 * rows["seed"]
+    noisy = private["part"].map({"test": 0.1, "rest": 0.2}) + 0.05 * private["noise_multiplier"].isna()
+    table = bagging.reduced_table(rows.assign(accuracy=own), private.assign(accuracy=noisy))
+    assert table["method"].tolist()[:3] == ["bagging, k = 1,000", "bagging, k = 5,000", "DP-SGD, sigma = 11.5"]
+    assert table["method"].iloc[3].endswith(", the least")
+    assert table["scratch"].tolist() == pytest.approx([0.31, 0.31, 0.1, 0.15])
+    assert table["tuned"].tolist() == pytest.approx([0.41, 0.41, 0.2, 0.25])
+    assert table["seeds"].tolist() == [3, 3, 1, 1]
+    assert "from CIFAR-100" in bagging.reduced_view(table).to_html()
+
+
+def test_the_best_candidate_is_chosen_and_only_among_all():
+    rows, private = stored("bagging_cifar10_settings", "bagging_reduced_dp_sgd_settings")
+    marks = {"adam": 0.3, "momentum": 0.2}
+    rows = rows.assign(accuracy=rows["optimizer"].map(marks) + rows["learning_rate"])
+    private = private.assign(accuracy=[0.1, 0.2, np.nan])
+    table = bagging.candidates(rows, private)
+    chosen = table.query("chosen == 'yes'")
+    assert chosen["what"].tolist() == ["bagging, five convolutions", "bagging, VGG16"]  # DP-SGD's third was not run
+    assert set(zip(chosen["optimizer"], chosen["learning_rate"], strict=True)) == {("adam", 1e-3)}
+    assert bagging.candidates_view(table).to_html().count("not run yet") == 1
+
+
+def test_settings_in_use_are_those_that_the_stored_rows_choose():
+    tried = bagging.candidates(*stored("bagging_cifar10_settings", "bagging_reduced_dp_sgd_settings"))
+    used = {
+        "bagging, VGG16": cifar10.SETTINGS["paper"],
+        "bagging, five convolutions": cifar10.SETTINGS["reduced"],
+        "DP-SGD, five convolutions": {"optimizer": "sgd", **cifar10.DP_SGD["reduced"]},
+    }
+    for line in tried.query("chosen == 'yes'").itertuples():
+        assert (line.optimizer, line.learning_rate) == tuple(
+            used[line.what][key] for key in ("optimizer", "learning_rate")
+        )

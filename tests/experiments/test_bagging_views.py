@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from dpnotes import accounting, experiments
 from dpnotes.experiments import bagging
+from dpnotes.experiments._bagging_orderings import _equal
 
 
 def stored(name):
@@ -29,14 +31,6 @@ def test_table3a_has_every_cell_of_the_paper_as_number_or_named_gap():
     assert "not run: " in bagging.table3a_view(empty).to_html()
 
 
-def test_cifar10_has_every_cell_as_a_gap_with_its_hours():
-    for name, cells in (("2b", 11), ("3b", 10)):
-        gaps = bagging.cifar10_gaps(name)
-        assert len(gaps) == cells
-        assert (gaps["hours"] > 0).all()
-        assert gaps["reproduced"].str.match(r"not run: \d+\.\d\d h on a GPU").all()
-
-
 def case2():
     values = {(1, True): (0.90, 0.92, 0.94), (1, False): (0.91, 0.93, 0.92), (2, True): (0.88, 0.87, 0.86)}
     lines = [
@@ -53,7 +47,29 @@ def test_figures_1_and_2_average_over_seeds():
     assert points.loc[2, ["low", "high", "seeds"]].tolist() == [0.86, 0.88, 3]
     (pair,) = bagging.replacement(case2()).to_dict("records")
     assert pair["difference"] == pytest.approx(0.0)
-    assert pair["standard error"] == pytest.approx(np.sqrt((0.02**2 + 0.01**2) / 3))
+    one, other = 0.02**2 / 3, 0.01**2 / 3  # Welch and Satterthwaite, by hand
+    freedom = (one + other) ** 2 / (one**2 / 2 + other**2 / 2)
+    half = stats.t(freedom).ppf(0.95) * np.sqrt(one + other)
+    assert [pair["low"], pair["high"]] == pytest.approx([-half, half])
+    lone = bagging.replacement(case2().query("seed == 0")).iloc[0]
+    assert lone[["low", "high"]].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("limits", "verdict", "least"),
+    [
+        ([(-0.004, 0.007), (-0.002, 0.001)], "yes", 0.3),
+        ([(-0.004, 0.007), (0.011, 0.02)], "no", -1.0),
+        ([(-0.004, 0.007), (-0.02, -0.01)], "no", -1.0),
+        ([(-0.004, 0.013), (-0.002, 0.001)], "undecided", -0.3),
+        ([(np.nan, np.nan)], "not run", np.nan),
+    ],
+)
+def test_equality_is_shown_refuted_or_left_open(limits, verdict, least):
+    claim, pairs, ours, holds = _equal(pd.DataFrame(limits, columns=["low", "high"]))
+    assert "less than 1 point apart" in claim
+    assert (pairs, holds) == (0 if verdict == "not run" else len(limits), verdict)
+    assert ours == pytest.approx(least, nan_ok=True)
 
 
 def test_orderings_judge_only_what_was_run():
@@ -62,13 +78,27 @@ def test_orderings_judge_only_what_was_run():
     lines += [("DPSGD", np.nan, 0.2, 0.2, np.nan), ("No Privacy", np.nan, np.nan, np.nan, 0.99)]
     table2a = pd.DataFrame(lines, columns=columns)
     table3a = pd.DataFrame({"method": ["PATE, 100 answers", "bagging, k = 500"], "reproduced": [0.8, 0.94]})
+    lines = [("DP-SGD, sigma = 72", 0.2), ("the same with the least sigma", 0.9), ("bagging, k = 1,000", 0.4)]
+    lines += [("DP-SGD, sigma = 11.5", np.nan), ("bagging, k = 5,000", 0.39), ("no privacy", 0.8)]
+    table2b = pd.DataFrame(lines, columns=["method", "reproduced"])
+    table3b = pd.DataFrame({"method": ["PATE, 100 answers", "bagging, k = 1,000"], "reproduced": [0.5, 0.45]})
+    names = ["bagging, k = 1,000", "bagging, k = 5,000", "DP-SGD, sigma = 11.5", "DP-SGD, sigma = 0.7, the least"]
+    reduced = pd.DataFrame({"method": names, "scratch": [0.3, 0.4, 0.1, 0.3], "tuned": [0.35, 0.38, 0.2, 0.39]})
     found = bagging.orderings(
-        table2a, table3a, bagging.fixed_draws(case2(), "quick"), bagging.replacement(case2())
+        table2a,
+        table3a,
+        bagging.fixed_draws(case2(), "quick"),
+        bagging.replacement(case2()),
+        table2b=table2b,
+        table3b=table3b,
+        reduced=reduced,
     ).set_index("claim")
     judged = found["holds"].tolist()
-    assert judged == ["no", "yes", "not run", "yes", "not run", "yes", "yes", "yes"]
+    assert judged[:7] == ["no", "yes", "not run", "yes", "not run", "yes", "yes"]
+    assert judged[7:] == ["yes", "no", "not run", "no", "yes", "yes", "no", "no", "undecided"]
     assert found["ours"].tolist()[:2] == pytest.approx([-6.0, 5.0])
-    assert found["compared"].tolist() == [1, 1, 0, 1, 0, 1, 1, 1]
+    assert found["ours"].tolist()[7:-1] == pytest.approx([20.0, -1.0, np.nan, -5.0, 5.0, 18.0, -1.0, -2.0], nan_ok=True)
+    assert found["compared"].tolist() == [1, 1, 0, 1, 0, 1, 1, 1, 1, 0, 1, 1, 2, 2, 2, 1]
 
 
 def test_attack_limits_are_clopper_pearson_and_dispersion_is_relative():

@@ -1,0 +1,84 @@
+"""A line of a table of the bagging paper: published, reproduced, and what a gap needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpnotes import accounting, figures
+
+COLUMNS = ["method", "published budget", "advantage", "published", "reproduced", "spread", "seeds", "difference", "gap"]
+
+
+def line(
+    method: str,
+    rows: pd.DataFrame,
+    *,
+    published: float = np.nan,
+    budget: tuple[float, float] = (np.nan, np.nan),
+    advantage: float | None = None,
+    gap: str = figures.GAP,
+) -> dict[str, Any]:
+    """One line, with the columns :data:`COLUMNS`; ``advantage``: by default that of the rows that were run."""
+    done = rows.dropna(subset=["accuracy"])
+    accuracy = done["accuracy"].astype(float)
+    return {
+        "method": method,
+        "published budget": budget_text(*budget),
+        "advantage": run_advantage(done) if advantage is None else advantage,
+        "published": published,
+        "reproduced": accuracy.mean(),
+        "spread": accuracy.std(ddof=1),
+        "seeds": len(done),
+        "difference": accuracy.mean() - published,
+        "gap": gap,
+    }
+
+
+def parameters(rows: pd.DataFrame) -> list[Mapping[str, Any]]:
+    """Rows as the dicts that they were asked by, None for what a row lacks."""
+    found: list[Mapping[str, Any]] = rows.astype(object).where(rows.notna(), None).to_dict("records")  # type: ignore[assignment]
+    return found
+
+
+def run_advantage(done: pd.DataFrame) -> float:
+    """Total variation that finished rows guarantee: exact for bagging, the stored one for the others."""
+    if not len(done):
+        return np.nan
+    if "subsample" in done:
+        first = done.iloc[0]
+        if pd.isna(first["subsample"]):
+            return np.nan
+        return accounting.bagging(n=int(first["n"]), subsample=int(first["subsample"])).advantage
+    return float(done["advantage"].max())
+
+
+def budget_text(epsilon: float, delta: float) -> str:
+    """The pair as the tables show it, empty if there is none."""
+    return "" if np.isnan(epsilon) else f"({epsilon:g}, {delta:g})"
+
+
+def drawn(size: float) -> str:
+    """Name of bagging with subsamples of that size, or of one model on all records."""
+    return f"bagging, k = {size:,.0f}" if size > 0 else "no privacy"
+
+
+def mean_text(mean: float, spread: float, gap: str) -> str:
+    """Mean and spread as the tables show them, or the gap."""
+    return gap if np.isnan(mean) else f"{mean:.2%}" + ("" if np.isnan(spread) else f" ± {100 * spread:.2f}")
+
+
+def filled(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with the columns of all metrics, whether or not any was run, numbers as float."""
+    numbers = ["accuracy", "advantage", "n", "epsilon", "delta", "noise_multiplier", "sigma", "answers", "epochs"]
+    numbers = [name for name in numbers if name in rows or name in ("accuracy", "advantage", "n")]
+    if "noise_multiplier" in rows:
+        numbers = list(dict.fromkeys([*numbers, "sigma"]))
+    full = rows.reindex(columns=[*rows.columns, *(name for name in numbers if name not in rows)])
+    full[numbers] = full[numbers].astype(float)
+    if "subsample" in full:
+        full["subsample"] = full["subsample"].astype(float)
+    return full
