@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dpnotes.experiments._intrinsic_sgd_data import SPLITS, UNSCALED
+from dpnotes.experiments._intrinsic_sgd_data import SPLITS, TASKS, UNSCALED
 from dpnotes.experiments._intrinsic_sgd_runs import INITIALS, QUANTITIES
-from dpnotes.experiments._registry import Grid
+from dpnotes.experiments._intrinsic_sgd_scalings import SCALINGS
+from dpnotes.experiments._registry import Grid, paper_table
 
 SCALES = ("paper", "quick")
 CHECKPOINTS = 40
+PROJECTIONS = 10  # of the digits
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 6.0)  # the classical formula is not sufficient from 8 on
 
 
@@ -122,6 +124,37 @@ def utilities(chosen: Grid) -> Grid:
     return rows
 
 
+def draws(chosen: Grid) -> Grid:
+    """Table IV at epsilon = 1 with the numbers of Table III: one draw of noise for all models, and a draw for each."""
+    printed = paper_table("intrinsic_sgd_table3").set_index(["dataset", "quantity"])["value"]
+    rows = []
+    for row in chosen:
+        task = TASKS.get(row["dataset"])
+        if task is None or row["initial"] == "fixed":
+            continue
+        setting = {name: value for name, value in row.items() if name != "n_neighbours"}
+        own = {"intrinsic_sigma": float(printed[task, "sigma_intrinsic"]), "epsilon": 1.0}
+        rows += [
+            {**setting, "sensitivity": float(printed[task, f"sensitivity_{kind}"]), **own, "draw": draw}
+            for kind in ("theoretical", "empirical")
+            for draw in ("shared", "own")
+        ]
+    return rows
+
+
+def scalings(chosen: Grid) -> Grid:
+    """The digits without scaling in several projections, and scaled in other ways."""
+    names = ("batch_size", "learning_rate", "steps", "n_seeds", "n_neighbours", "seed")
+    ways = [("none", projection) for projection in range(PROJECTIONS)]
+    ways += [(scaling, 0) for scaling in SCALINGS if scaling != "none"]
+    return [
+        {"scaling": scaling, "projection": projection, **{name: row[name] for name in names}}
+        for row in chosen
+        if row["dataset"] == UNSCALED and row["initial"] == "varied"
+        for scaling, projection in ways
+    ]
+
+
 def trajectories(chosen: Grid) -> Grid:
     """Steps of eight runs from one initial weight, on Forest if it is among the tasks, else on the first."""
     fixed = [row for row in chosen if row["initial"] == "fixed"]
@@ -168,5 +201,5 @@ def seconds(row: Mapping[str, Any]) -> float:
         return 10.0
     if "test_runs" in row:
         return float((row["fit_runs"] + row["test_runs"]) * row["steps"] * 7e-6)
-    width = 8 if row["hidden"] else 1
-    return float(row["n_seeds"] * (5 + row["n_neighbours"] * width) * row["steps"] * 3e-7)
+    width = 8 if row.get("hidden") else 1
+    return float(row["n_seeds"] * (5 + row.get("n_neighbours", 0) * width) * row["steps"] * 3e-7)

@@ -15,7 +15,7 @@ from scipy import stats
 
 from dpnotes.accounting import sgd_sensitivity
 from dpnotes.experiments._intrinsic_sgd_data import Records, records
-from dpnotes.learners import SGDNeighbours
+from dpnotes.learners import SGDNeighbours, fit_sgd
 from dpnotes.methods._intrinsic_noise import neighbour_runs
 from dpnotes.methods._sgd_release import ROUNDING, logistic_loss
 
@@ -132,6 +132,33 @@ def trained(setting: Setting, device: str, dtype: str = "float64") -> SGDNeighbo
     return runs
 
 
+@functools.lru_cache(maxsize=1)
+@one_thread()
+def trajectories(setting: Setting, steps: tuple[int, ...], device: str) -> Floats:
+    """Weights [n_seeds, len(steps), p] after so many steps, on the data set without its first record."""
+    given = setting.records
+    runs = fit_sgd(
+        np.ascontiguousarray(given.X[1:]),
+        given.y[1:],
+        n_runs=setting.n_seeds,
+        random_state=setting.seed,
+        init_seeds=0 if setting.initial == "fixed" else None,
+        batch_size=setting.batch_size,
+        learning_rate=setting.rates(),
+        steps=setting.steps,
+        last_batch="drop",
+        checkpoints=steps,
+        dtype=np.float64,
+        device=device,
+    )
+    return runs.trajectory
+
+
+def ends(setting: Setting, device: str) -> Floats:
+    """Last weights [n_seeds, p] on the data set without its first record: column 0 of :func:`trained`."""
+    return trajectories(setting, (setting.steps,), device)[:, 0]
+
+
 def spread(weights: Floats) -> dict[str, float]:
     """Standard deviation of a weight over seeds, from weights [R, S + 1, p].
 
@@ -222,3 +249,10 @@ def accuracies(setting: Setting, weights: Floats) -> Floats:
     odds = given.X_test.astype(np.float64) @ weights[..., :-1].reshape(-1, weights.shape[-1] - 1).T
     right = (odds + weights[..., -1].ravel() > 0) == given.y_test[:, None]  # [m, runs]
     return np.asarray(right.mean(axis=0)).reshape(weights.shape[:-1])
+
+
+def network_accuracies(setting: Setting, device: str) -> Floats:
+    """Share of test records that each seed's network gets right, [n_seeds]."""
+    given, runs = setting.records, trained(setting, device)
+    odds = runs.architecture.logits(runs.weights[:, 0], given.X_test)  # [n_seeds, m]
+    return np.asarray(((odds > 0) == given.y_test).mean(axis=1))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
+import math
+import time
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
-from dpnotes.accounting import augmenting_sigma
 from dpnotes.experiments import _intrinsic_sgd_grids as grids
 from dpnotes.experiments._intrinsic_sgd_audit import audit as run_audit
 from dpnotes.experiments._intrinsic_sgd_data import records
@@ -21,14 +20,16 @@ from dpnotes.experiments._intrinsic_sgd_grids import last_iterates, quantities, 
 from dpnotes.experiments._intrinsic_sgd_runs import (
     Setting,
     accuracies,
+    network_accuracies,
     normality,
-    one_thread,
     percentiles,
     sample,
     sensitivities,
     spread,
     trained,
 )
+from dpnotes.experiments._intrinsic_sgd_runs import trajectories as recorded
+from dpnotes.experiments._intrinsic_sgd_scalings import scaling as digits_scaled
 from dpnotes.experiments._intrinsic_sgd_tables import (
     audits,
     calibrations,
@@ -43,11 +44,9 @@ from dpnotes.experiments._intrinsic_sgd_tables import (
     unit_epsilons,
     with_epsilons,
 )
+from dpnotes.experiments._intrinsic_sgd_utility import draws as with_draws
+from dpnotes.experiments._intrinsic_sgd_utility import utility as with_noise
 from dpnotes.experiments._registry import Experiment, Grid
-from dpnotes.learners import fit_sgd
-
-NOISES = ("none", "published", "observed", "proved")
-DRAWS = 2  # of the added noise for each model
 
 
 def summary(*, device: str = "auto", **setting: Any) -> dict[str, Any]:
@@ -83,7 +82,7 @@ def summary(*, device: str = "auto", **setting: Any) -> dict[str, Any]:
     given, weights = chosen.records, trained(chosen, device).weights
     p = weights.shape[2]
     rejected = normality(weights)
-    scores = accuracies(chosen, weights[:, 0]) if chosen.hidden is None else _network_accuracies(chosen, device)
+    scores = accuracies(chosen, weights[:, 0]) if chosen.hidden is None else network_accuracies(chosen, device)
     return {
         **spread(weights),
         **sensitivities(weights),
@@ -154,34 +153,98 @@ def utility(
         accuracy; accuracy_spread; noise_sigma; gain (mean of the paired differences to the same row with
         ``counted=False``) and gain_t, its t statistic; n_models; data.
     """
-    if noise not in NOISES:
-        raise ValueError(f"noise must be one of {', '.join(map(repr, NOISES))}, got noise={noise!r}")
     chosen = Setting(**setting)
-    sigmas = [0.0, 0.0]  # not counted, counted
-    if noise != "none":
-        found = _scales(chosen, device)
-        limits = {"published": chosen.bound("published"), "proved": chosen.bound("tight")}
-        sensitivity = found["observed"] if noise == "observed" else limits[noise]
-        if sensitivity is None or epsilon is None or analysis is None:
-            raise ValueError(
-                f"noise={noise!r} needs epsilon, analysis and a bound on the sensitivity, got epsilon={epsilon}, "
-                f"analysis={analysis!r}, bound {sensitivity}"
-            )
-        delta = 1 / len(chosen.records.X)
-        sigmas = [
-            augmenting_sigma(epsilon, delta, sensitivity=sensitivity, intrinsic_sigma=own, analysis=analysis)
-            for own in (0.0, found["sigma"])
-        ]
-    plain, scores = (_noisy_accuracies(chosen, sigma, device) for sigma in (sigmas[0], sigmas[counted]))
-    gain = stats.ttest_rel(scores, plain) if counted and sigmas[0] != sigmas[1] else None
+    found = with_noise(chosen, noise=noise, analysis=analysis, counted=counted, epsilon=epsilon, device=device)
+    return {**found, "data": chosen.records.digest, "device": device}
+
+
+def draws(
+    *,
+    sensitivity: float,
+    intrinsic_sigma: float,
+    epsilon: float,
+    draw: str,
+    device: str = "auto",
+    **setting: Any,
+) -> dict[str, Any]:
+    """Accuracy with noise of the classical formula, when all models get the same draw, and when each has its own.
+
+    The authors' code sets NumPy's seed to 0 before it draws, so that it adds the same numbers to all models.
+
+    Parameters
+    ----------
+    sensitivity, intrinsic_sigma : float
+        As printed in Table III.
+    epsilon : float
+    draw : {"shared", "own"}
+        The first draws of NumPy's old generator at seed 0, for all models; or draws of :func:`utility`.
+    setting
+        As :func:`summary`; ``n_neighbours`` is not used.
+
+    Returns
+    -------
+    dict
+        noiseless and noiseless_spread, accuracy and accuracy_spread with the noise in full; noise_sigma; gain where
+        SGD's own noise is taken off, and gap_closed, its share of what noise costs; data.
+    """
+    chosen = Setting(**setting, n_neighbours=1)
+    found = with_draws(
+        chosen,
+        sensitivity=sensitivity,
+        intrinsic_sigma=intrinsic_sigma,
+        epsilon=epsilon,
+        draw=draw,
+        device=device,
+    )
+    return {**found, "data": chosen.records.digest, "device": device}
+
+
+def scaling(*, device: str = "auto", **parameters: Any) -> dict[str, Any]:
+    """Sigma, observed sensitivity and accuracy on the digits 3 and 5, by how their rows are scaled.
+
+    Parameters
+    ----------
+    scaling : {"none", "rows", "rows before projection", "largest row", "features"}
+        Projected pixels as they are; each row divided by its norm, after or before the projection; all by the largest
+        norm; each feature brought to mean 0 and standard deviation 1.
+    projection : int
+        Seed of the random projection to 50 features.
+    batch_size, learning_rate, steps, n_seeds, n_neighbours, seed
+        As :func:`summary`.
+    device : str
+
+    Returns
+    -------
+    dict
+        sigma, observed, accuracy, accuracy_spread (over seeds), longest_row; data.
+    """
+    return {**digits_scaled(**parameters, device=device), "device": device}
+
+
+def cost(*, device: str = "auto", **setting: Any) -> dict[str, Any]:
+    """Processor time of the runs of :func:`summary`, and of all statistics of them, utility included.
+
+    Returns
+    -------
+    dict
+        runs; training_seconds and statistics_seconds of this process on one thread, without reading the data; data.
+    """
+    chosen = Setting(**setting)
+    digest = chosen.records.digest
+    trained.cache_clear()
+    start = time.process_time()
+    trained(chosen, device)
+    training = time.process_time() - start
+    summary(**setting, device=device)
+    for row in grids.quantities([setting]):
+        distances(**row, device=device)
+    for row in grids.utilities([setting]) if chosen.hidden is None else ():
+        utility(**row, device=device)
     return {
-        "accuracy": float(scores.mean()),
-        "accuracy_spread": float(scores.std(ddof=1)),
-        "noise_sigma": sigmas[counted],
-        "gain": float((scores - plain).mean()) if counted else None,
-        "gain_t": float(gain.statistic) if gain is not None else None,
-        "n_models": scores.size,
-        "data": chosen.records.digest,
+        "runs": chosen.n_seeds * (chosen.n_neighbours + 1),
+        "training_seconds": training,
+        "statistics_seconds": time.process_time() - start - training,
+        "data": digest,
         "device": device,
     }
 
@@ -198,7 +261,7 @@ def trajectory(*, run: int, step: int, device: str = "auto", **setting: Any) -> 
     steps = tuple(range(0, chosen.steps + 1, max(1, chosen.steps // grids.CHECKPOINTS)))
     if step not in steps or not 0 <= run < chosen.n_seeds:
         raise ValueError(f"run must be in 0..{chosen.n_seeds - 1} and step in {steps}, got run={run}, step={step}")
-    weights = _trajectories(chosen, steps, device)[run, steps.index(step)]
+    weights = recorded(chosen, steps, device)[run, steps.index(step)]
     first, second = (26, 36) if len(weights) > 36 else (0, 1)
     return {
         "first": float(weights[first]),
@@ -274,47 +337,6 @@ def with_networks(chosen: Grid) -> Grid:
     return [*chosen, *grids.networks(chosen)]
 
 
-@functools.lru_cache(maxsize=2)
-def _scales(setting: Setting, device: str) -> dict[str, float]:
-    weights = trained(setting, device).weights
-    return {"sigma": spread(weights)["sigma"], "observed": sensitivities(weights)["observed"]}
-
-
-@functools.lru_cache(maxsize=4)
-def _noisy_accuracies(setting: Setting, sigma: float, device: str) -> Any:
-    """Accuracy of every seed's weights with every draw of noise, [n_seeds, DRAWS]."""
-    weights = trained(setting, device).weights[:, 0]
-    draws = np.random.default_rng(setting.seed).standard_normal((len(weights), DRAWS, weights.shape[1]))
-    return accuracies(setting, weights[:, None] + sigma * draws).ravel()
-
-
-@functools.lru_cache(maxsize=1)
-@one_thread()
-def _trajectories(setting: Setting, steps: tuple[int, ...], device: str) -> Any:
-    """Weights [n_seeds, checkpoints, p] of runs from one initial weight."""
-    given = setting.records
-    return fit_sgd(
-        np.ascontiguousarray(given.X[1:]),
-        given.y[1:],
-        n_runs=setting.n_seeds,
-        random_state=setting.seed,
-        init_seeds=0,
-        batch_size=setting.batch_size,
-        learning_rate=setting.rates(),
-        steps=setting.steps,
-        last_batch="drop",
-        checkpoints=steps,
-        dtype=np.float64,
-        device=device,
-    ).trajectory
-
-
-def _network_accuracies(setting: Setting, device: str) -> Any:
-    given, runs = setting.records, trained(setting, device)
-    odds = runs.architecture.logits(runs.weights[:, 0], given.X_test)  # [n_seeds, m]
-    return ((odds > 0) == given.y_test).mean(axis=1)
-
-
 def _grid(make: Any, scale: str) -> Any:
     return lambda: make(grids.settings(scale))
 
@@ -358,6 +380,27 @@ EXPERIMENTS = [
         summary,
         _both(grids.hyperparameters),
         tolerance={**WEIGHTS, "accuracy": 1e-3},
+        cost=grids.seconds,
+    ),
+    Experiment(
+        "intrinsic_sgd_draws",
+        draws,
+        _both(grids.draws),
+        tolerance=dict.fromkeys(("accuracy", "gain", "noiseless"), 1e-3),
+        cost=grids.seconds,
+    ),
+    Experiment(
+        "intrinsic_sgd_scaling",
+        scaling,
+        _both(grids.scalings),
+        tolerance={"sigma": 1e-6, "observed": 1e-6, "accuracy": 1e-3},
+        cost=grids.seconds,
+    ),
+    Experiment(
+        "intrinsic_sgd_cost",
+        cost,
+        _both(with_networks),
+        tolerance=dict.fromkeys(("training_seconds", "statistics_seconds"), math.inf),  # of the machine
         cost=grids.seconds,
     ),
     Experiment("intrinsic_sgd_audit", audit, _both(grids.audits), tolerance={"shift": 1e-6}, cost=grids.seconds),

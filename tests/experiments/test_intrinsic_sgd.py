@@ -164,6 +164,58 @@ def test_noise_for_utility_is_paired_and_what_it_should_be():
     assert small["accuracy"] == pytest.approx(quiet["accuracy"], abs=0.01)
 
 
+def test_a_shared_draw_is_the_first_one_at_seed_0_and_own_draws_are_those_of_utility():
+    """As the authors' code draws: the seed set to 0, then p normal numbers; and against the rows of utility."""
+    row = {name: value for name, value in setting().items() if name != "n_neighbours"}
+    chosen = runs.Setting(**setting())
+    found = experiment.summary(**setting(), device="cpu")
+    how = {"sensitivity": found["published"], "intrinsic_sigma": found["sigma"], "epsilon": 0.5, "device": "cpu"}
+    shared, own = (experiment.draws(draw=draw, **how, **row) for draw in ("shared", "own"))
+    noise = np.random.RandomState(0).normal(size=31, loc=0, scale=1)
+    given, ends = chosen.records, runs.trained(chosen, "cpu").weights[:, 0]
+    noisy = ends + shared["noise_sigma"] * noise
+    scores = [np.mean((given.X_test @ w[:-1] + w[-1] > 0) == given.y_test) for w in noisy]
+    assert shared["accuracy"] == pytest.approx(np.mean(scores))
+    assert shared["accuracy_spread"] == pytest.approx(np.std(scores, ddof=1))
+    plain, counted = (
+        experiment.utility(
+            noise="published", analysis="published", counted=flag, epsilon=0.5, device="cpu", **setting()
+        )
+        for flag in (False, True)
+    )
+    assert own["accuracy"] == pytest.approx(plain["accuracy"])
+    assert own["gain"] == pytest.approx(counted["gain"])
+    assert own["gap_closed"] == pytest.approx(counted["gain"] / (found["accuracy"] - plain["accuracy"]))
+    assert own["noise_sigma"] == shared["noise_sigma"] == plain["noise_sigma"]
+    with pytest.raises(ValueError, match="draw must be 'shared' or 'own', got draw='one'"):
+        experiment.draws(draw="one", **how, **row)
+
+
+@pytest.mark.data
+def test_scalings_are_those_of_the_data_sets():
+    try:
+        given = {name: experiment.records(name) for name in ("mnist", "mnist-unscaled")}
+    except data.DataMissing as error:
+        pytest.skip(f"data not here: {error.path}")
+    how = {"batch_size": 32, "learning_rate": 0.1, "steps": 40, "n_seeds": 3, "n_neighbours": 2, "seed": 0}
+    for scaling, name in (("rows", "mnist"), ("none", "mnist-unscaled")):
+        row = experiment.scaling(scaling=scaling, projection=0, device="cpu", **how)
+        same = {"dataset": name, "hidden": None, "output": "sigmoid", "schedule": "constant", "initial": "varied"}
+        other = experiment.summary(**how, **same, device="cpu")
+        assert row["sigma"] == pytest.approx(other["sigma"], rel=1e-5)  # the data set's rows are in single precision
+        assert row["longest_row"] == pytest.approx(given[name].longest, rel=1e-5)
+        assert row["accuracy"] == pytest.approx(other["accuracy"], abs=1e-3)
+    with pytest.raises(ValueError, match="scaling must be one of 'none', 'rows'"):
+        experiment.scaling(scaling="columns", projection=0, device="cpu", **how)
+
+
+def test_cost_counts_training_once_and_statistics_after_it():
+    row = experiment.cost(**setting(), device="cpu")
+    assert row["runs"] == 6 * 5
+    assert row["training_seconds"] > 0
+    assert row["statistics_seconds"] > 0
+
+
 def test_trajectories_end_where_runs_end():
     row = {**setting("fixed"), "n_seeds": 3, "n_neighbours": 1, "steps": 40}
     found = [experiment.trajectory(run=run, step=40, **row, device="cpu") for run in range(3)]
