@@ -53,7 +53,7 @@ def touched_teachers(cut: Partitions, record: int) -> Figure:
 
 
 def reproduction(tables: dict[str, pd.DataFrame]) -> Figure:
-    """Ours against published for several metrics: delta = 1e-3 filled, delta = 1e-5 half-filled, equality dashed.
+    """Ours against published for several metrics: delta = 1e-3 filled, delta = 1e-5 open, equality dashed.
 
     Parameters
     ----------
@@ -93,7 +93,9 @@ def reproduction(tables: dict[str, pd.DataFrame]) -> Figure:
             axes.set(xscale="log", yscale="log")
             axes.set(xlabel="labels, published (log)", ylabel="labels, ours (log)")
     handles, names = grid[1].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=3)
+    order = sorted(range(len(names)), key=lambda i: (list(markers).index(names[i].partition(",")[0]), names[i]))
+    chosen = [[found[i] for i in order] for found in (handles, names)]
+    figure.legend(*chosen, loc="outside upper center", ncols=4, columnspacing=1.0, fontsize="small")
     return figure
 
 

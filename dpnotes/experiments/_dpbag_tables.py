@@ -24,6 +24,7 @@ PUBLISHED = {  # data set and learner: file of performances, and the names in th
 }
 RANK = {"DPBag": 0, "DPBag-": 1, "SAA": 2, "NPB": 3}
 DELTAS = {"reproduced": 1e-3, "stated": 1e-5}
+PLUS_MINUS = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
 
 
 def of_method(rows: pd.DataFrame) -> pd.DataFrame:
@@ -85,14 +86,14 @@ def cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def cells_view(table: pd.DataFrame, *, metric: str, caption: str) -> Styler:
-    """A table of :func:`cells` as the chapter shows it, gaps named."""
+    """A table of :func:`cells` as the chapter shows it, gaps named; ours with the digits that the spread supports."""
     counts = metric == "labels"
-    digits = "{:.0f}" if counts else "{:.4f}"
+    digits = "{:.0f}" if counts else "{:.3f}"
 
     def mean(value: float, spread: float) -> str:
         if np.isnan(value):
             return figures.GAP
-        wide = f" ± {spread:.1f}" if counts else f" ± {spread:.4f}"
+        wide = f"{PLUS_MINUS}{spread:.1f}" if counts else f"{PLUS_MINUS}{spread:.3f}"
         return digits.format(value) + ("" if np.isnan(spread) or (counts and spread == 0) else wide)
 
     def each(value: str, spread: str) -> list[str]:
@@ -118,8 +119,11 @@ def cells_view(table: pd.DataFrame, *, metric: str, caption: str) -> Styler:
     return figures.table(
         shown,
         caption=caption,
-        formats={"published": digits, "difference": "{:+.0f} %" if counts else "{:+.2f}"},
-        names={"reproduced": "at delta = 1e-3", "stated": "at delta = 1e-5"},
+        formats={"published": "{:.0f}" if counts else "{:.4f}", "difference": "{:+.1f} %" if counts else "{:+.1f}"},
+        names={
+            "reproduced": "at delta = 1e\N{NON-BREAKING HYPHEN}3",
+            "stated": "at delta = 1e\N{NON-BREAKING HYPHEN}5",
+        },
     )
 
 
