@@ -65,8 +65,8 @@ class DPBag(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The teachers' learner: a scikit-learn classifier, or one that fits many models in one call (it has ``fit_many``
         and takes a list of index arrays of unequal length). A teacher must depend on the records of its own chunk only.
         Default: logistic regression with scikit-learn's C = 1, all teachers at once.
-    n_teachers : int, >= 1
-        Chunks of each partition.
+    n_teachers : int, in 1 .. n
+        Chunks of each partition. More than there are records are refused; that refusal is not covered by the guarantee.
     n_partitions : int, >= 1
     epsilon : float, > 0
     delta : float, in (0, 1)

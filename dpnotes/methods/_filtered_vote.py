@@ -46,8 +46,8 @@ class FilteredVote(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The teachers' learner: a scikit-learn classifier (with ``predict_proba`` for a ``confidence`` above 0), or one
         that fits many models in one call (``fit_many``, and models with ``confidence(X)``). A teacher must depend on
         the records of its own chunk only. Default: logistic regression with scikit-learn's C = 1, all at once.
-    n_teachers : int, >= 1
-        Chunks of each partition.
+    n_teachers : int, in 1 .. n
+        Chunks of each partition. More than there are records are refused; that refusal is not covered by the guarantee.
     n_partitions : int, >= 1
     budget : int, >= 1
         Votes that each teacher may cast in all.
