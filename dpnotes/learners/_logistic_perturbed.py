@@ -14,10 +14,11 @@ from dpnotes.learners._logistic_curvature import inverse_blocks, pays
 from dpnotes.learners._logistic_lbfgs import minimise
 from dpnotes.learners._logistic_models import LogisticModels, finished, joined
 from dpnotes.learners._logistic_multinomial import Source, checked, fit_multinomial_logistic, targets_of
-from dpnotes.learners._logistic_problems import PreconditionedProblems, RowProblems
+from dpnotes.learners._logistic_problems import RowProblems
+from dpnotes.learners._logistic_repeats import minimise_repeats
 from dpnotes.learners._networks import choose_device
 
-SAVED = 5  # iterations, at least, that a preconditioner saves after a warm start
+SAVED = 20  # iterations, at least, that a preconditioner saves after a warm start
 COLUMNS = 128  # models times classes of one product on a CPU: from here on it is bound by arithmetic
 
 
@@ -40,8 +41,9 @@ def fit_perturbed_logistic(
 
     Model r minimises 1/n sum_i CE(W x_i, y_i) + l2/2 |W|^2 + <B_r, W>/n over W, without intercept, by L-BFGS, until the
     max-norm of the gradient is within ``tolerance``. The models are columns of one product with X, which is read once
-    for many. All of them start at the optimum without the linear term, which is fitted first unless it is given, and
-    where R n is large against d^2 they share a preconditioner: the blocks of the Hessian there, one for each class.
+    for many. All of them start at the optimum without the linear term, which is fitted first unless it is given. Where
+    R n is large against d^2 they share a preconditioner, the blocks of the Hessian there, one for each class, and fits
+    in float64 take most of their steps in float32: the gradients that decide are in float64.
 
     Parameters
     ----------
@@ -138,17 +140,25 @@ def fit_perturbed_logistic(
         penalty = torch.tensor(np.broadcast_to(each, len(linear)) * n, device=where, dtype=A.dtype)[:, None, None]
         inverse = None
         if pays(n, X.shape[1], columns=len(linear) * n_classes, blocks=n_classes, saved=SAVED):
-            inverse = inverse_blocks(A, penalty.median().reshape(1), W=W0)
+            inverse = inverse_blocks(A.float(), penalty.median().reshape(1).float(), W=W0.float())
         for some in slices(len(linear), size):
             with memory_named(size, held, where):
                 B = torch.tensor(linear[some], device=where, dtype=A.dtype)
-                first = W0.expand(B.shape)
+                first, limit = W0.expand(B.shape), A.new_full((len(B),), tolerance * n)
                 if inverse is None:
                     problems = RowProblems(A, targets, penalty[some], linear=B, start=first)
+                    W, norm, count = minimise(problems, limit, max_iterations=max_iterations)
                 else:
-                    problems = PreconditionedProblems(A, targets, penalty[some], inverse=inverse, linear=B, start=first)
-                limit = A.new_full((len(B),), tolerance * n)
-                W, norm, count = minimise(problems, limit, max_iterations=max_iterations)
+                    W, norm, count = minimise_repeats(
+                        A,
+                        targets,
+                        penalty[some],
+                        limit,
+                        inverse=inverse,
+                        linear=B,
+                        start=first,
+                        max_iterations=max_iterations,
+                    )
             weights[some] = W.cpu().numpy()
             norms[some], iterations[some] = (norm / n).cpu().numpy(), count.cpu().numpy()
             if progress is not None:

@@ -25,7 +25,7 @@ from dpnotes.methods._linear import (
 )
 from dpnotes.methods._linear_estimators import LinearRelease, Releases, described, labelled_records, privacy_level
 
-ROUGH = 1e-4  # tolerance of the unperturbed fit that all repeats start from
+ROUGH, ROUGH_ITERATIONS = 1e-4, 100  # of the unperturbed fit, in float32, that all repeats start from
 
 
 class LossPerturbation(LinearRelease):
@@ -238,8 +238,9 @@ def perturbed_minimisers(
             np.arange(len(task.X))[None],
             n_classes=n_classes,
             l2=penalty / len(task.X),
-            tolerance=max(ROUGH, task.solver_tolerance()),
-            max_iterations=max_iterations,
+            tolerance=max(ROUGH * task.norm, task.solver_tolerance()),
+            max_iterations=min(ROUGH_ITERATIONS, max_iterations),
+            dtype=np.float32,
             device=device,
         )
         fitted = fit_perturbed_logistic(

@@ -197,7 +197,8 @@ def test_perturbed_models_are_minima_of_their_own_objective(digits, monkeypatch,
         down, _ = gradient(X, y, fitted.weights[k], 0, l2=l2[k], linear=noise[k])
         assert abs(down).max() <= 1.01e-8
     whole = fit_perturbed_logistic(X, y, n_classes=10, l2=l2, linear=noise, tolerance=1e-8)
-    np.testing.assert_allclose(whole.weights, fitted.weights, atol=1e-8)
+    # gradients within 1e-8 leave weights within 1e-8 sqrt(640) / l2 of the minimum, at worst
+    np.testing.assert_allclose(whole.weights, fitted.weights, atol=1e-5)
     plain = fit_multinomial_logistic(X, y, np.arange(1797)[None], n_classes=10, l2=1e-3, tolerance=1e-8)
     np.testing.assert_allclose(fitted.weights[0], plain.weights[0], atol=1e-4)
     started = fit_perturbed_logistic(
