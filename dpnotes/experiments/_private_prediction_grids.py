@@ -27,7 +27,7 @@ CLASSES = (2, 4, 6, 8)  # and 10
 PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 5e-1)
 MODELS = (16, 32, 64, 128, 256, 512, 1024, 2048)
 N_MODELS = 256
-REPEATS = {"loss_perturbation": 5, "dp_sgd": 10}  # each of theirs is a fit; of the others 100, as in the paper
+REPEATS = {"loss_perturbation": 20, "dp_sgd": 20}  # each of theirs is a fit; of the others 100, as in the paper
 PARTITIONED = {"repeats": 30}  # of subsample-and-aggregate where each point needs models of its own
 
 

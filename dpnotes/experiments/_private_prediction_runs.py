@@ -20,14 +20,15 @@ from dpnotes.methods._prediction_sensitivity import noisy_predictions
 from dpnotes.methods._shards import fit_shards
 
 VOTES = 10  # repeats that share a partition of the records into shards
-TRIALS = {"loss_perturbation": 1, "dp_sgd": 3}  # releases that a candidate is judged by; 20 where they take no fit
+TRIALS = 20  # releases that a candidate is judged by
+FIT_TRIALS = 3  # where each is a fit
 L2 = {  # candidates, within the paper's range
     "model_sensitivity": (1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 1e-1, 5e-1),
     "prediction_sensitivity": (1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 1e-1, 5e-1),
-    "loss_perturbation": (1e-4, 1e-3, 1e-2, 1e-1),
+    "loss_perturbation": (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 5e-1),
 }
 CLIPPING_NORMS = (5e-2, 5e-1)
-STEP_LENGTHS = (1.0, 4.0, 16.0)  # learning rate times clipping norm
+STEP_LENGTHS = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0)  # learning rate times clipping norm
 SAMPLE_RATE, STEPS = 0.01, 1000  # of DP-SGD: ten expected passes
 
 
@@ -188,6 +189,24 @@ def choose(run: Callable[..., Outcome], task: Task, candidates: list[dict[str, f
     held_out = task_validation(task)
     means = [float(run(held_out, **candidate).accuracies.mean()) for candidate in candidates]
     return candidates[int(np.argmax(means))]
+
+
+def climb(run: Callable[..., Outcome], task: Task, ladders: list[list[dict[str, float]]]) -> dict[str, float]:
+    """As :func:`choose`, for dear candidates: from the middle of each ladder to one that neither neighbour beats."""
+    held_out = task_validation(task)
+    ends: list[tuple[float, dict[str, float]]] = []
+    for ladder in ladders:
+        means: dict[int, float] = {}
+        at, best = -1, len(ladder) // 2
+        while best != at:
+            at = best
+            for i in (at, at - 1, at + 1):
+                if 0 <= i < len(ladder):
+                    if i not in means:
+                        means[i] = float(run(held_out, **ladder[i]).accuracies.mean())
+                    best = i if means[i] > means[best] else best
+        ends.append((means[at], ladder[at]))
+    return max(ends, key=lambda end: end[0])[1]
 
 
 @lru_cache(maxsize=2)

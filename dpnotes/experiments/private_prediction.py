@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 import time
 from collections.abc import Mapping
@@ -30,6 +29,7 @@ from dpnotes.experiments._registry import Experiment
 
 STORES = tuple(GRIDS)
 PURE = methods_at(0.0)
+SECONDS = {"loss_perturbation": (0.6, 20.0), "dp_sgd": (0.4, 15.0), "subsample_aggregate": (1.5, 0.0)}
 
 
 def trade_off(
@@ -94,14 +94,18 @@ def trade_off(
     run = functools.partial(getattr(runs, method), **how)
     chosen: dict[str, float] = {}
     if method == "dp_sgd":
-        pairs = itertools.product(runs.CLIPPING_NORMS, runs.STEP_LENGTHS)
-        candidates = [{"clipping_norm": clip, "step_length": step} for clip, step in pairs]
-        chosen = runs.choose(functools.partial(run, repeats=runs.TRIALS[method]), own, candidates)
+        ladders = [
+            [{"clipping_norm": clip, "step_length": step} for step in runs.STEP_LENGTHS] for clip in runs.CLIPPING_NORMS
+        ]
+        chosen = runs.climb(functools.partial(run, repeats=runs.FIT_TRIALS), own, ladders)
+    elif method in runs.L2 and l2 is not None:
+        chosen = {"l2": l2}
     elif method in runs.L2:
-        chosen = {"l2": l2} if l2 is not None else {}
-        if not chosen:
-            trials = runs.TRIALS.get(method, 20)
-            chosen = runs.choose(functools.partial(run, repeats=trials), own, [{"l2": c} for c in runs.L2[method]])
+        candidates = [{"l2": candidate} for candidate in runs.L2[method]]
+        if method == "loss_perturbation":
+            chosen = runs.climb(functools.partial(run, repeats=runs.FIT_TRIALS), own, [candidates])
+        else:
+            chosen = runs.choose(functools.partial(run, repeats=runs.TRIALS), own, candidates)
     found = run(own, repeats=repeats, **chosen)
     return {
         "accuracy": float(found.accuracies.mean()),
@@ -194,10 +198,10 @@ def network(
 
 
 def _seconds(parameters: Mapping[str, Any]) -> float:
-    """Measured on one core: a perturbed fit takes 3 s at the size of MNIST, all else a few seconds."""
+    """Measured on one core: seconds a release and seconds of choosing, at the size of MNIST."""
     size = (parameters["n"] or 60_000) / 60_000 * (parameters["d"] or 784) / 784
-    fits = {"loss_perturbation": parameters["repeats"] + 10, "subsample_aggregate": 15}.get(parameters["method"], 10)
-    return float(3 * fits * size) if parameters["dataset"] == "mnist" else 1.0
+    each, fixed = SECONDS.get(parameters["method"], (0.0, 30.0))
+    return (each * parameters["repeats"] + fixed) * size if parameters["dataset"] == "mnist" else 1.0
 
 
 EXPERIMENTS = [

@@ -9,6 +9,7 @@ import pytest
 from dpnotes import experiments, methods
 from dpnotes.experiments import _private_prediction_data as arrays
 from dpnotes.experiments import _private_prediction_figures as drawn
+from dpnotes.experiments import _private_prediction_runs as runs
 from dpnotes.experiments import private_prediction as chapter
 from dpnotes.experiments._private_prediction_grids import GRIDS, METHODS, network_grid, point, quick_grid, time_grid
 from dpnotes.experiments._private_prediction_series import put_together, series
@@ -97,6 +98,24 @@ def test_settings_are_chosen_on_training_rows_alone(monkeypatch):
     second = chapter.trade_off(**digits("model_sensitivity"))
     assert first["chosen_l2"] == second["chosen_l2"]
     assert first["accuracy"] > 0.7 > 0.3 > second["accuracy"]
+
+
+def test_climbing_ends_at_the_best_of_a_hill_and_tries_few():
+    own, heights = arrays.task("digits"), {"a": (1, 2, 3, 4, 3, 2), "b": (9, 8, 7, 6, 5, 4), "c": (0, 0, 0, 0, 0, 0)}
+    tried = []
+
+    def run(task, *, hill, at):
+        assert len(task.X) == 1298  # the training rows without the last tenth
+        tried.append((hill, at))
+        return runs.Outcome(np.full(3, heights[hill][at]), 0.0, "", "")
+
+    def ladder(hill):
+        return [{"hill": hill, "at": i} for i in range(6)]
+
+    assert runs.climb(run, own, [ladder("a")]) == {"hill": "a", "at": 3}
+    assert sorted(tried) == [("a", 2), ("a", 3), ("a", 4)]
+    assert runs.climb(run, own, [ladder("a"), ladder("b"), ladder("c")]) == {"hill": "b", "at": 0}
+    assert len(tried) == len(set(tried)) + 3  # the first ladder twice, no candidate twice in one climb
 
 
 def test_bad_parameters_are_named():
