@@ -165,6 +165,8 @@ def utility(rows: pd.DataFrame, last_iterate: pd.DataFrame | None = None) -> Fig
     """
     if rows.empty:
         return _gap()
+    if last_iterate is not None and last_iterate.empty:
+        last_iterate = None
     datasets = list(rows["dataset"].unique())
     figure = blank(6.6, 2.3 * len(datasets) + 0.9)
     panels: NDArray[Any] = np.atleast_1d(figure.subplots(len(datasets), 1, sharex=True))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
-from dpnotes.experiments._intrinsic_sgd_data import SPLITS, TASKS, UNSCALED
+from dpnotes.experiments._intrinsic_sgd_data import TASKS, UNSCALED
 from dpnotes.experiments._intrinsic_sgd_runs import INITIALS, QUANTITIES
 from dpnotes.experiments._intrinsic_sgd_scalings import SCALINGS
 from dpnotes.experiments._registry import Grid, paper_table
+from dpnotes.methods._sgd_release import logistic_loss
 
 SCALES = ("paper", "quick")
 CHECKPOINTS = 40
 PROJECTIONS = 10  # of the digits
+LARGEST_RATE = 2 / logistic_loss(1.0).smoothness  # for rows of norm 1
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 6.0)  # the classical formula is not sufficient from 8 on
 
 
@@ -43,7 +46,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "breast_cancer": {"hidden": 4, "n_seeds": 30, "n_neighbours": 10},
 }
 DATASETS = {"paper": ("mnist", UNSCALED, "covertype", "adult"), "quick": ("breast_cancer",)}
-LAST_ITERATE = {"steps": 100, "learning_rate": 4.0, "n_runs": 10, "seed": 0}  # the largest rate that is proved
+LAST_ITERATE = {"steps": 100, "learning_rate": LARGEST_RATE, "n_runs": 10, "seed": 0}
 
 
 def settings(
@@ -56,6 +59,7 @@ def settings(
     n_seeds: int = 0,
     n_neighbours: int = 0,
     scale_rows: bool = False,
+    require_bound: bool = True,
 ) -> Grid:
     """Settings of logistic regression with varied and with fixed initial weights, for each task of a scale.
 
@@ -69,15 +73,26 @@ def settings(
         20 neighbours.
     scale_rows : bool
         Of a file: divide each row by its norm.
+    require_bound : bool
+        False: a learning rate beyond 2 / smoothness is taken, and there is no bound on the sensitivity.
 
     Raises
     ------
     ValueError
-        If there is no such scale.
+        If there is no such scale, or a number is out of its range.
     """
     if scale not in SCALES:
         raise ValueError(f"scale must be one of {', '.join(map(repr, SCALES))}, got scale={scale!r}")
     given = _sgd(batch_size, learning_rate, steps, n_seeds, n_neighbours)
+    for name, value in given.items():
+        least = {"n_seeds": ">= 2", "learning_rate": "> 0 and finite"}.get(name, ">= 1")
+        if not 0 <= value < math.inf or (name == "n_seeds" and value == 1):
+            raise ValueError(f"{name} must be {least}, or 0 for the task's own, got {name}={value}")
+    if learning_rate > LARGEST_RATE and require_bound:
+        raise ValueError(
+            f"learning_rate must be <= 2 / smoothness = {LARGEST_RATE:g}, got learning_rate={learning_rate}; beyond, "
+            "no bound on the sensitivity holds: give require_bound=False to go without one"
+        )
     changed = {name: value for name, value in given.items() if value}
     rows = []
     for name in (dataset,) if dataset else DATASETS[scale]:
@@ -110,8 +125,10 @@ def utilities(chosen: Grid) -> Grid:
         analysis = (
             "published" if row["dataset"] in DATASETS["paper"] else "tight"
         )  # n of other tasks is too small for it
-        rules = [("published", analysis), ("observed", analysis)]
-        proved = row["initial"] == "varied" and row["dataset"] != UNSCALED
+        bounded = row["learning_rate"] <= LARGEST_RATE
+        rules = [("published", analysis)] if bounded else []
+        rules += [("observed", analysis)]
+        proved = row["initial"] == "varied" and row["dataset"] != UNSCALED and bounded
         rules += [("proved", "tight")] if proved else []
         rows += [
             {**row, "noise": noise, "analysis": how, "counted": counted, "epsilon": epsilon}
@@ -171,18 +188,21 @@ def hyperparameters(chosen: Grid) -> Grid:
         sizes = [max(1, row["batch_size"] // 4), *(row["batch_size"] * factor for factor in (1, 4, 16))]
         rows += [{**base, "batch_size": size, "steps": row["steps"] * row["batch_size"] // size} for size in sizes]
         rates = [row["learning_rate"] * factor for factor in (0.25, 4.0)]
-        rows += [{**base, "learning_rate": rate} for rate in rates if rate <= 4.0]
+        rows += [{**base, "learning_rate": rate} for rate in rates if rate <= LARGEST_RATE]
         rows += [{**base, "schedule": schedule} for schedule in ("inverse", "inverse-root", "linear")]
     return rows
 
 
 def audits(chosen: Grid) -> Grid:
     """Records to tell from the last weights: typical, in a quiet direction, with a feature of its own."""
-    runs = {"covertype": (240, 600), "adult": (600, 2000), "breast_cancer": (200, 400)}
+    runs = {
+        **dict.fromkeys(("mnist", UNSCALED), (800, 3000)), "adult": (600, 2000), "covertype": (240, 600),
+        "breast_cancer": (200, 400),
+    }  # fmt: skip
     rows = []
     for row in chosen:
         setting = {name: value for name, value in row.items() if name not in ("n_seeds", "n_neighbours")}
-        fit_runs, test_runs = runs.get(row["dataset"], (800, 3000))  # more of them prove more
+        fit_runs, test_runs = runs.get(row["dataset"], (400, 1000))  # more of them prove more
         records = ["own feature"] if row["dataset"] in ("covertype", "adult") else []
         records += ["typical", "quiet direction"]
         rows += [{**setting, "record": record, "fit_runs": fit_runs, "test_runs": test_runs} for record in records]
@@ -190,9 +210,13 @@ def audits(chosen: Grid) -> Grid:
 
 
 def last_iterates(chosen: Grid) -> Grid:
-    """Noisy descent at each epsilon, for tasks whose rows have norm 1."""
-    names = [row["dataset"] for row in chosen if row["initial"] == "varied" and row["dataset"] in SPLITS]
-    return [{"dataset": name, "epsilon": epsilon, **LAST_ITERATE} for name in names for epsilon in EPSILONS]
+    """Noisy descent at each epsilon, for tasks whose rows have norm at most 1."""
+    tasks: Grid = [
+        {name: row[name] for name in ("dataset", "scale_rows") if name in row}
+        for row in chosen
+        if row["initial"] == "varied" and row["dataset"] != UNSCALED
+    ]
+    return [{**task, "epsilon": epsilon, **LAST_ITERATE} for task in tasks for epsilon in EPSILONS]
 
 
 def seconds(row: Mapping[str, Any]) -> float:

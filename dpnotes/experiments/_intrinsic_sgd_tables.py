@@ -99,7 +99,8 @@ def with_epsilons(summary: pd.DataFrame) -> pd.DataFrame:
     ``epsilon`` and ``epsilon_observed`` by the paper's formula; ``_exact`` by the exact condition; ``epsilon_proved``
     exactly, with the sensitivity that counts a broken-off pass as a visit.
     """
-    rows = _logistic(summary).copy()
+    bounds = ("published", "proved", "observed")
+    rows = _logistic(summary).astype(dict.fromkeys(bounds, float))  # a bound that no row has is None in all of them
     rows["delta"] = 1 / rows["n"].astype(float)
     for name, column, analysis in (
         ("epsilon", "published", "published"),
@@ -221,7 +222,7 @@ def calibrations(utility: pd.DataFrame, last_iterate: pd.DataFrame) -> pd.DataFr
     rows = []
     for dataset in ours["dataset"].unique():
         own = ours[ours["dataset"] == dataset]
-        sound = last_iterate[(last_iterate["dataset"] == dataset) & (last_iterate["epsilon"] == 1.0)]
+        sound = _where(last_iterate, dataset=dataset, epsilon=1.0)
         kinds = [(words, own, where) for words, where in rules.items() if len(_where(own, **where))]
         kinds += [("noise in each step, last weights released", sound, {})] if len(sound) else []
         rows += [
@@ -295,11 +296,14 @@ def _logistic(summary: pd.DataFrame) -> pd.DataFrame:
 
 def _analysis(own: pd.DataFrame, noise: str) -> str:
     """The calibration of the rows with SGD's noise counted: the classical one on the paper's tasks."""
-    return str(_where(own, noise=noise, counted=True)["analysis"].iloc[0])
+    found = _where(own, noise=noise, counted=True)["analysis"]
+    return str(found.iloc[0]) if len(found) else ""
 
 
 def _where(rows: pd.DataFrame, **where: Any) -> pd.DataFrame:
-    """Rows in which each column has the value."""
+    """Rows in which each column has the value; none where there is not even the column."""
+    if not set(where) <= set(rows):
+        return rows.iloc[:0]
     for name, value in where.items():
         rows = rows[rows[name] == value]
     return rows

@@ -15,8 +15,17 @@ from dpnotes.experiments._intrinsic_sgd_figures import batch_sizes, p_values, pa
 from dpnotes.experiments._intrinsic_sgd_figures import distances as distances_figure
 from dpnotes.experiments._intrinsic_sgd_figures import utility as utility_figure
 from dpnotes.experiments._intrinsic_sgd_grids import audits as audit_grid
+from dpnotes.experiments._intrinsic_sgd_grids import draws as draw_grid
 from dpnotes.experiments._intrinsic_sgd_grids import hyperparameters as hyperparameter_grid
-from dpnotes.experiments._intrinsic_sgd_grids import last_iterates, quantities, settings, trajectories, utilities
+from dpnotes.experiments._intrinsic_sgd_grids import (
+    last_iterates,
+    quantities,
+    scalings,
+    settings,
+    trajectories,
+    utilities,
+)
+from dpnotes.experiments._intrinsic_sgd_readings import costs, one_draw, scaled_digits
 from dpnotes.experiments._intrinsic_sgd_runs import (
     Setting,
     accuracies,
@@ -296,7 +305,15 @@ def audit(*, record: str, fit_runs: int, test_runs: int, device: str = "auto", *
 
 
 def last_iterate(
-    *, dataset: str, epsilon: float, steps: int, learning_rate: float, n_runs: int, seed: int, device: str = "cpu"
+    *,
+    dataset: str,
+    epsilon: float,
+    steps: int,
+    learning_rate: float,
+    n_runs: int,
+    seed: int,
+    scale_rows: bool = False,
+    device: str = "cpu",
 ) -> dict[str, Any]:
     """Accuracy of noisy gradient descent at the same epsilon and delta = 1/n: the sound comparison.
 
@@ -307,7 +324,7 @@ def last_iterate(
     """
     from dpnotes.methods._noisy_sgd import NoisySGD, descent_sigma, noisy_descents
 
-    given = records(dataset)
+    given = records(dataset, scale_rows)
     model = NoisySGD(epsilon, 1 / len(given.X), steps=steps, learning_rate=learning_rate)
     sigma = descent_sigma(epsilon, 1 / len(given.X), **model._setting(len(given.X)))
     weights = noisy_descents(
@@ -420,20 +437,28 @@ __all__ = [
     "audits",
     "batch_sizes",
     "calibrations",
+    "cost",
+    "costs",
     "distances",
     "distances_figure",
+    "draw_grid",
+    "draws",
     "exact_saving",
     "hyperparameter_grid",
     "hyperparameters",
     "last_iterate",
     "last_iterates",
     "noise_sources",
+    "one_draw",
     "p_values",
     "pairwise_epsilons",
     "paths",
     "quantities",
     "readings",
     "records",
+    "scaled_digits",
+    "scaling",
+    "scalings",
     "settings",
     "shown",
     "sizes",

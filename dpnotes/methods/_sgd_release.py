@@ -81,7 +81,7 @@ class BinaryRelease(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         known, codes = encode(y, self.classes)
         if len(known) < 2:
             raise ValueError(
-                f"y must hold 2 classes, got 1 class: {known[0]!r}; name both in classes= if one may be absent"
+                f"y must hold 2 classes, got 1 class: {known.tolist()[0]!r}; name both in classes= if one may be absent"
             )
         if len(known) > 2:
             raise ValueError(

@@ -395,6 +395,38 @@ def test_bad_parameters_are_named(change, message):
         experiment.utility(noise="proved", analysis="tight", counted=False, epsilon=None, **setting(), device="cpu")
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_seeds": 1}, "n_seeds must be >= 2, or 0 for the task's own, got n_seeds=1"),
+        ({"n_neighbours": -1}, "n_neighbours must be >= 1, or 0 for the task's own, got n_neighbours=-1"),
+        ({"steps": -3}, "steps must be >= 1"),
+        ({"batch_size": -1}, "batch_size must be >= 1"),
+        ({"learning_rate": math.inf}, "learning_rate must be > 0 and finite, or 0 for .* got learning_rate=inf"),
+        ({"learning_rate": 4.5}, "learning_rate must be <= 2 / smoothness = 4, got learning_rate=4.5; .*require_bound"),
+    ],
+)
+def test_bad_settings_are_refused_before_anything_runs(change, message):
+    with pytest.raises(ValueError, match=message):
+        experiment.settings("quick", **change)
+
+
+def test_beyond_the_largest_rate_there_is_no_bound_and_no_epsilon_from_one():
+    rows = experiment.settings("quick", learning_rate=4.5, require_bound=False, **TINY)
+    assert {row["noise"] for row in experiment.utilities(rows)} == {"none", "observed"}
+    summary = pd.DataFrame([{**row, **experiment.summary(**row, device="cpu")} for row in rows])
+    assert summary[["published", "proved"]].isna().all(axis=None)
+    epsilons = experiment.with_epsilons(summary)
+    assert epsilons[["epsilon", "epsilon_exact", "epsilon_proved"]].isna().all(axis=None)
+    assert (epsilons["epsilon_observed"] > 0).all()
+    utility = pd.DataFrame([
+        {**row, **experiment.utility(**row, device="cpu")} for row in experiment.utilities(rows)[:4]
+    ])  # fmt: skip
+    table = experiment.table4(utility).set_index(["sensitivity", "entry"])["reproduced"]
+    assert math.isnan(table["theoretical", "SGD as deterministic"])
+    assert len(experiment.hyperparameters(summary)) == 1
+
+
 def test_grids_have_as_many_runs_as_the_paper():
     printed = {"mnist": 9799, "covertype": 16_116, "adult": 25_702}
     rows = experiment.settings("paper")
@@ -411,6 +443,7 @@ def test_grids_have_as_many_runs_as_the_paper():
 def stored():
     """Published rows of each experiment; a row that is not there yet is a gap."""
     names = ("summary", "distances", "utility", "audit", "hyperparameters", "last_iterate", "trajectories")
+    names += ("draws", "scaling", "cost")
     return {name: experiments.rows(f"intrinsic_sgd_{name}") for name in names}
 
 
@@ -442,6 +475,42 @@ def test_table4_reproduces_shares_and_not_gains(stored):
         assert share["reproduced"] == pytest.approx(share["published"], rel=0.25)
         assert gain["reproduced"] < gain["published"] / 5
         assert gain["t"] > 5  # the gain is small and certain
+
+
+def test_table4_is_one_draw_for_all_models(stored):
+    """Accuracies and spreads as printed, to their last digit on Adult, with a shared draw; and not with own ones."""
+    table = experiment.one_draw(stored["draws"]).set_index(["task", "sensitivity", "entry"])
+    for sensitivity, digit in (("theoretical", 0.01), ("observed", 0.006)):  # the printed standard deviations
+        accuracy, spread = (table.loc[("Adult", sensitivity, entry)] for entry in ("accuracy", "spread"))
+        assert accuracy["published"] == pytest.approx(accuracy["shared draw"], abs=digit / 2)
+        assert accuracy["published"] != pytest.approx(accuracy["own draw"], abs=digit)
+        assert spread["published"] == pytest.approx(spread["shared draw"], rel=0.25)
+        assert spread["published"] != pytest.approx(spread["own draw"], rel=0.5)
+    spread = table.loc[("Forest", "theoretical", "spread")]
+    assert spread["published"] == pytest.approx(spread["shared draw"], rel=0.1) != pytest.approx(spread["own draw"])
+    assert len(experiment.one_draw(pd.DataFrame())) == 0
+
+
+def test_printed_digits_of_mnist_are_within_the_range_of_unscaled_projections(stored):
+    table = experiment.scaled_digits(stored["scaling"])
+    printed, unscaled = table.iloc[0], table[table["scaling"] == "none"]
+    assert len(unscaled) == 10
+    for column in ("sigma", "accuracy"):
+        assert unscaled[column].min() < printed[column] < unscaled[column].max()
+    assert (table[table["scaling"].str.contains("norm")]["sigma"] > 5 * printed["sigma"]).all()
+    assert len(experiment.scaled_digits(pd.DataFrame())) == 1
+
+
+def test_the_paper_s_study_takes_less_than_twenty_minutes(stored):
+    table = experiment.costs(stored["cost"])
+    if len(table) < 8:
+        pytest.skip("costs not measured yet")
+    logistic = table[table["model"] == "logistic regression"].set_index("task")
+    assert logistic.loc["Adult", "runs"] == 2 * 160 * 81
+    total = table.iloc[-1]
+    assert total["runs"] == table["runs"][:-1].sum()
+    assert total["minutes"] == pytest.approx((table["training"] + table["statistics"])[:-1].sum() / 60)
+    assert total["minutes"] < 20
 
 
 def test_epsilons_are_those_of_the_library(stored):
