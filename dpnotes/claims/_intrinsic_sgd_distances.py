@@ -20,8 +20,10 @@ from dpnotes.claims._intrinsic_sgd_runs import (
     quadratic,
     shuffled_batches,
 )
-from dpnotes.claims._intrinsic_sgd_tables import ADULT, FOREST, HALF_DIGIT, LIPSCHITZ, SMOOTHNESS, TASKS, Task
+from dpnotes.claims._intrinsic_sgd_tables import ADULT, FOREST, HALF_DIGIT, LIPSCHITZ, MNIST, SMOOTHNESS, TASKS, Task
 from dpnotes.claims._ledger import Evidence, Finding
+
+UNSCALED = 9.0  # an ordinary norm of a row of MNIST-binary after projection, without scaling
 
 
 def sensitivity() -> Evidence:
@@ -31,10 +33,7 @@ def sensitivity() -> Evidence:
     )
     tasks = []
     for task in TASKS:
-        far = 0.1, math.sqrt(0.99), 1.0  # almost the mirror image of itself: both gradients point the same way
-        distance = _exchange(
-            task, far, (-far[0], *far[1:]), others=(1.0, 0.0, 1.0), mirrored=(-1.0, 0.0, 1.0), initial=(400.0, 0.0, 0.0)
-        )
+        distance = _farthest(task, norm=1.0)
         tasks.append(
             Finding(
                 f"distance that one record makes, {task.name}",
@@ -43,6 +42,15 @@ def sensitivity() -> Evidence:
                 task.sensitivity + HALF_DIGIT < distance <= task.bound() < distance * 1.01,
             )
         )
+    unscaled = _farthest(MNIST, norm=UNSCALED)
+    tasks.append(
+        Finding(
+            f"the same if rows have norm {UNSCALED:g}, {MNIST.name}",
+            MNIST.sensitivity,
+            unscaled,
+            unscaled > 0.99 * MNIST.bound() * math.hypot(UNSCALED, 1) / LIPSCHITZ,
+        )
+    )
     # n = 4, B = 2, L = eta = 1, three steps: k = 3/2
     distances = _exchanged(4, batch_size=2, passes=2, steps=3)
     mean = sum(distances, Fraction(0)) / len(distances)
@@ -163,6 +171,16 @@ def _largest_share_of_bound(learning_rate: float, steps: int, *, pairs: int = 20
         epochs=steps * batch_size / n,
     )
     return float(np.linalg.norm(one - two, axis=-1).max()) / bound
+
+
+def _farthest(task: Task, *, norm: float) -> float:
+    """Distance when a record of that norm is exchanged for nearly itself with the other label, both on the wrong side.
+
+    The two gradients point the same way, and the weights start where both are as long as can be.
+    """
+    far, side = (0.1 * norm, math.sqrt(0.99) * norm, 1.0), (norm, 0.0, 1.0)
+    mirrored = (-norm, 0.0, 1.0)
+    return _exchange(task, far, (-far[0], *far[1:]), others=side, mirrored=mirrored, initial=(400.0, 0.0, 0.0))
 
 
 def _exchange(

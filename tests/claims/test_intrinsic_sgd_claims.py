@@ -57,7 +57,7 @@ def test_runs_that_take_half_steps_are_noticed(monkeypatch):
         return runs.logistic_sgd(*data, learning_rate=learning_rate / 2, initial=initial)
 
     monkeypatch.setattr(distances, "logistic_sgd", lazy)
-    assert len(failing(30)) == 4
+    assert len(failing(30)) == 5
     assert failing(33)
 
 
