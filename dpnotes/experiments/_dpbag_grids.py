@@ -84,7 +84,7 @@ def cost_grid() -> Grid:
 def student_seconds(parameters: Mapping[str, Any]) -> float:
     """Measured on one core: teachers and votes, shared by the rows of a setting, and the student."""
     models = parameters["n_teachers"] * parameters["n_partitions"]
-    each = 0.07 if parameters["teachers"] == "boosting" else 7e-4
+    each = 0.085 if parameters["teachers"] == "boosting" else 7e-4
     return float(models * each / len(of_setting(1, parameters["n_partitions"])) + 0.3)
 
 
