@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from dpnotes.methods._sgd_release import ROUNDING, longest_row
 
 SPLITS = {"mnist": "intrinsic_sgd", "covertype": "intrinsic_sgd", "adult": "intrinsic_sgd", "breast_cancer": "original"}
 UNSCALED = "mnist-unscaled"
+FILES = (".csv", ".npz")
 TASKS = {"mnist": "MNIST-binary", UNSCALED: "MNIST-binary", "covertype": "Forest", "adult": "Adult"}
 
 
@@ -77,10 +80,31 @@ def records(dataset: str, scale_rows: bool = False) -> Records:
         if arrays.split == "original":
             X, X_test = to_unit_sphere(X), to_unit_sphere(X_test)
         return Records(dataset, X, arrays.y_train, X_test, arrays.y_test, arrays.digest)
-    if Path(dataset).suffix in (".csv", ".npz"):
-        return _file(Path(dataset), scale_rows=scale_rows)
-    known = ", ".join(map(repr, [*SPLITS, UNSCALED]))
-    raise ValueError(f"dataset must be one of {known}, or a file that ends in .csv or .npz, got dataset={dataset!r}")
+    return _file(Path(located(dataset)), scale_rows=scale_rows)
+
+
+def located(dataset: str) -> str:
+    """The name of a task as it is, a file by its full path; a relative one may start where the command was given.
+
+    Raises
+    ------
+    ValueError
+        If there is no such task.
+    FileNotFoundError
+        If there is no such file.
+    """
+    tasks = [*SPLITS, UNSCALED]
+    if dataset in tasks:
+        return dataset
+    path = Path(dataset).expanduser()
+    if path.suffix not in FILES:
+        known = ", ".join(map(repr, tasks))
+        raise ValueError(f"dataset must be one of {known}, or a file that ends in .csv or .npz, got {dataset=}")
+    starts = [Path.cwd(), Path(os.environ.get("PWD", "."))]  # chapters run in the root of the checkout
+    for start in starts:
+        if (start / path).is_file():
+            return str((start / path).absolute())
+    raise FileNotFoundError(errno.ENOENT, f"dataset: there is no such file in {starts[0]} or {starts[1]}", dataset)
 
 
 def _unscaled() -> Records:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from dpnotes.experiments._intrinsic_sgd_data import TASKS, UNSCALED
+from dpnotes.experiments._intrinsic_sgd_data import TASKS, UNSCALED, located, records
 from dpnotes.experiments._intrinsic_sgd_runs import INITIALS, QUANTITIES
 from dpnotes.experiments._intrinsic_sgd_scalings import SCALINGS
 from dpnotes.experiments._registry import Grid, paper_table
@@ -88,7 +88,9 @@ def settings(
     Raises
     ------
     ValueError
-        If there is no such scale, or a number is out of its range.
+        If there is no such scale or task, or a number is out of its range.
+    FileNotFoundError
+        If there is no such file.
     """
     if scale not in SCALES:
         raise ValueError(f"scale must be one of {', '.join(map(repr, SCALES))}, got scale={scale!r}")
@@ -103,8 +105,11 @@ def settings(
             "no bound on the sensitivity holds: give require_bound=False to go without one"
         )
     changed = {name: value for name, value in given.items() if value}
+    names = (located(dataset),) if dataset else DATASETS[scale]
+    if names[0] not in SGD:
+        records(names[0], scale_rows)  # what is wrong with a file shows before anything runs
     rows = []
-    for name in (dataset,) if dataset else DATASETS[scale]:
+    for name in names:
         own = {**SGD.get(name, _sgd(32, 0.5, 1000, 50, 20)), **changed}
         rest = {"scale_rows": scale_rows} if name not in SGD else {}
         common = {"dataset": name, "hidden": None, "output": "sigmoid", "schedule": "constant", **own, "seed": 0}

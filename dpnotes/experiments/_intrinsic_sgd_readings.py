@@ -107,15 +107,16 @@ def costs(rows: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         task, model, runs, training, statistics, minutes (both together).
     """
-    names = ("runs", "training_seconds", "statistics_seconds")
-    there = rows.reindex(columns=[*rows.columns, *(n for n in names if n not in rows)]).dropna(subset=["runs"])
+    names = ["runs", "training_seconds", "statistics_seconds"]
+    columns = ["task", "model", "runs", "training", "statistics", "minutes"]
+    there = rows.dropna(subset=["runs"]) if "runs" in rows else rows.iloc[:0]
+    if there.empty:
+        return pd.DataFrame(columns=columns)
     there = there.assign(
         task=there["dataset"].map(task_name),
         model=np.where(there["hidden"].isna(), "logistic regression", "network"),
     )
-    table = there.groupby(["model", "task"], sort=False)[list(names)].sum().reset_index()
-    if len(table):
-        table.loc[len(table)] = ["", "all", *table[list(names)].sum()]
+    table = there.groupby(["model", "task"], sort=False)[names].sum().reset_index()
+    table.loc[len(table)] = ["", "all", *table[names].sum()]
     table["minutes"] = (table["training_seconds"] + table["statistics_seconds"]) / 60
-    table = table.rename(columns={"training_seconds": "training", "statistics_seconds": "statistics"})
-    return table[["task", "model", "runs", "training", "statistics", "minutes"]]
+    return table.rename(columns={"training_seconds": "training", "statistics_seconds": "statistics"})[columns]

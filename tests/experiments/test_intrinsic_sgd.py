@@ -402,6 +402,7 @@ def test_bad_parameters_are_named(change, message):
         ({"n_neighbours": -1}, "n_neighbours must be >= 1, or 0 for the task's own, got n_neighbours=-1"),
         ({"steps": -3}, "steps must be >= 1"),
         ({"batch_size": -1}, "batch_size must be >= 1"),
+        ({"dataset": "adlt"}, "dataset must be one of 'mnist', .* got dataset='adlt'"),
         ({"learning_rate": math.inf}, "learning_rate must be > 0 and finite, or 0 for .* got learning_rate=inf"),
         ({"learning_rate": 4.5}, "learning_rate must be <= 2 / smoothness = 4, got learning_rate=4.5; .*require_bound"),
     ],
@@ -409,6 +410,23 @@ def test_bad_parameters_are_named(change, message):
 def test_bad_settings_are_refused_before_anything_runs(change, message):
     with pytest.raises(ValueError, match=message):
         experiment.settings("quick", **change)
+
+
+def test_a_file_is_found_from_where_the_command_is_given(tmp_path, monkeypatch):
+    """Chapters run in the root of the checkout; the shell's own folder is in PWD."""
+    (tmp_path / "here").mkdir()
+    table = pd.DataFrame({"a": [0.1, 0.2] * 5, "label": [0, 1] * 5})
+    table.to_csv(tmp_path / "here" / "mine.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PWD", str(tmp_path / "here"))
+    assert experiment.settings("quick", dataset="mine.csv")[0]["dataset"] == str(tmp_path / "here" / "mine.csv")
+    monkeypatch.delenv("PWD")
+    with pytest.raises(FileNotFoundError, match=r"dataset: there is no such file .*mine.csv"):
+        experiment.settings("quick", dataset="mine.csv")
+    assert experiment.settings("quick", dataset="here/mine.csv")[0]["dataset"].endswith("here/mine.csv")
+    table.assign(a=2.0).to_csv(tmp_path / "long.csv", index=False)
+    with pytest.raises(ValueError, match=r"must hold rows of norm at most 1, got a row of norm 2;"):
+        experiment.settings("quick", dataset="long.csv")
 
 
 def test_beyond_the_largest_rate_there_is_no_bound_and_no_epsilon_from_one():
@@ -502,6 +520,7 @@ def test_printed_digits_of_mnist_are_within_the_range_of_unscaled_projections(st
 
 
 def test_the_paper_s_study_takes_less_than_twenty_minutes(stored):
+    assert len(experiment.costs(pd.DataFrame())) == 0
     table = experiment.costs(stored["cost"])
     if len(table) < 8:
         pytest.skip("costs not measured yet")
