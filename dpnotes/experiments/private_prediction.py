@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,10 @@ from dpnotes.experiments._private_prediction_series import put_together
 from dpnotes.experiments._private_prediction_statements import crossing_at, crossing_in_words, statements
 from dpnotes.experiments._private_prediction_table import arrows, arrows_view
 from dpnotes.experiments._registry import Experiment
+
+if TYPE_CHECKING:
+    from dpnotes.experiments._private_prediction_data import Task
+    from dpnotes.experiments._private_prediction_runs import Outcome
 
 STORES = tuple(GRIDS)
 PURE = methods_at(0.0)
@@ -49,7 +53,7 @@ def trade_off(
     seed: int,
     device: str = "auto",
 ) -> dict[str, Any]:
-    """Test accuracy of a linear model that one private method releases or answers with.
+    """Test accuracy of a linear model that one private method releases or answers with, on one thread of a CPU.
 
     Parameters
     ----------
@@ -65,7 +69,8 @@ def trade_off(
     n, d, n_classes : int or None
         Training rows, principal axes and classes; None: all.
     l2 : float or None
-        None: chosen on the last tenth of the training rows, as are the clipping norm and the step length of DP-SGD.
+        None: chosen on the last tenth of the training rows, as are the clipping norm and the step length of DP-SGD: the
+        best of all candidates, or, where each takes a fit, the one that a climb from the middle of them ends at.
     n_models : int or None
         Of subsample-and-aggregate.
     repeats : int
@@ -82,6 +87,7 @@ def trade_off(
     from dpnotes.experiments import _private_prediction_runs as runs
     from dpnotes.experiments._private_prediction_data import task
     from dpnotes.learners import device_name
+    from dpnotes.learners._networks import _one_thread
 
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got method={method!r}")
@@ -92,21 +98,9 @@ def trade_off(
     if method == "subsample_aggregate":
         how["n_models"] = n_models
     run = functools.partial(getattr(runs, method), **how)
-    chosen: dict[str, float] = {}
-    if method == "dp_sgd":
-        ladders = [
-            [{"clipping_norm": clip, "step_length": step} for step in runs.STEP_LENGTHS] for clip in runs.CLIPPING_NORMS
-        ]
-        chosen = runs.climb(functools.partial(run, repeats=runs.FIT_TRIALS), own, ladders)
-    elif method in runs.L2 and l2 is not None:
-        chosen = {"l2": l2}
-    elif method in runs.L2:
-        candidates = [{"l2": candidate} for candidate in runs.L2[method]]
-        if method == "loss_perturbation":
-            chosen = runs.climb(functools.partial(run, repeats=runs.FIT_TRIALS), own, [candidates])
-        else:
-            chosen = runs.choose(functools.partial(run, repeats=runs.TRIALS), own, candidates)
-    found = run(own, repeats=repeats, **chosen)
+    with _one_thread():
+        chosen = _chosen(run, own, method=method, l2=l2)
+        found = run(own, repeats=repeats, **chosen)
     return {
         "accuracy": float(found.accuracies.mean()),
         "spread": float(found.accuracies.std(ddof=1)) if repeats > 1 else None,
@@ -119,6 +113,22 @@ def trade_off(
         "data": own.digest,
         "device": device_name(device),
     }
+
+
+def _chosen(run: Callable[..., Outcome], own: Task, *, method: str, l2: float | None) -> dict[str, float]:
+    """Settings of a method, on the held-out tenth of the training rows unless they are given."""
+    from dpnotes.experiments import _private_prediction_runs as runs
+
+    if l2 is not None:
+        return {"l2": l2}
+    if method == "dp_sgd":
+        clips, steps = runs.CLIPPING_NORMS, runs.STEP_LENGTHS
+        ladders = [[{"clipping_norm": clip, "step_length": step} for step in steps] for clip in clips]
+        return runs.climb(functools.partial(run, repeats=runs.FIT_TRIALS), own, ladders)
+    candidates = [{"l2": candidate} for candidate in runs.L2.get(method, ())]
+    if method == "loss_perturbation":
+        return runs.climb(functools.partial(run, repeats=runs.FIT_TRIALS), own, [candidates])
+    return runs.choose(functools.partial(run, repeats=runs.TRIALS), own, candidates) if candidates else {}
 
 
 def training_time(
