@@ -7,7 +7,7 @@ from scipy import stats
 
 from dpnotes import accounting, experiments
 from dpnotes.experiments import bagging
-from dpnotes.experiments._bagging_orderings import _equal
+from dpnotes.experiments._bagging_orderings import _equal, _no_gain
 
 
 def stored(name):
@@ -94,11 +94,30 @@ def test_orderings_judge_only_what_was_run():
         reduced=reduced,
     ).set_index("claim")
     judged = found["holds"].tolist()
-    assert judged[:7] == ["no", "yes", "not run", "yes", "not run", "yes", "yes"]
-    assert judged[7:] == ["yes", "no", "not run", "no", "yes", "yes", "no", "no", "undecided"]
+    assert judged[:6] == ["no", "yes", "not run", "yes", "not run", "yes"]
+    assert judged[6:] == ["yes", "no", "not run", "no", "yes", "yes", "no", "no", "not run", "undecided"]
     assert found["ours"].tolist()[:2] == pytest.approx([-6.0, 5.0])
-    assert found["ours"].tolist()[7:-1] == pytest.approx([20.0, -1.0, np.nan, -5.0, 5.0, 18.0, -1.0, -2.0], nan_ok=True)
-    assert found["compared"].tolist() == [1, 1, 0, 1, 0, 1, 1, 1, 1, 0, 1, 1, 2, 2, 2, 1]
+    assert found["ours"].tolist()[6:-2] == pytest.approx([20.0, -1.0, np.nan, -5.0, 5.0, 18.0, -1.0, -2.0], nan_ok=True)
+    assert found["compared"].tolist() == [1, 1, 0, 1, 0, 1, 1, 1, 0, 1, 1, 2, 2, 2, 0, 1]
+
+
+def test_no_gain_is_refuted_by_a_one_sided_test_alone():
+    rng = np.random.default_rng(0)
+    alone, tuned = rng.normal(0.93, 0.01, 5), rng.normal(0.935, 0.01, 8)
+    ends = {"": tuned, " alone": alone}
+    line = {
+        f"{name}{end}": value
+        for end, x in ends.items()
+        for name, value in (("reproduced", x.mean()), ("seeds", len(x)))
+    }
+    line |= {f"spread{end}": x.std(ddof=1) for end, x in ends.items()}
+    claim, pairs, ours, holds = _no_gain(pd.DataFrame([line]))
+    limits = stats.ttest_ind(tuned, alone, equal_var=False, alternative="greater").confidence_interval(0.95)
+    assert "does not help" in claim
+    assert (pairs, ours, holds) == (1, pytest.approx(-100 * limits.low), "yes")
+    gain = pd.DataFrame([line]).assign(reproduced=line["reproduced"] + 0.02)
+    assert _no_gain(gain)[2:] == (pytest.approx(ours - 2), "no")
+    assert _no_gain(gain.assign(spread=np.nan))[3] == "not run"
 
 
 def test_attack_limits_are_clopper_pearson_and_dispersion_is_relative():
