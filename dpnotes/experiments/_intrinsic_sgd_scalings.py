@@ -55,7 +55,7 @@ def scaling(
         "accuracy": float(scores.mean()),
         "accuracy_spread": float(scores.std(ddof=1)),
         "longest_row": longest_row(X),
-        "data": f"{digest}:{scaling}:{projection}",
+        "data": digest,
     }
 
 
