@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -87,6 +88,8 @@ def labelled_records(
 
 def privacy_level(epsilon: float, delta: float) -> tuple[float, float]:
     """Checked ``epsilon > 0`` and ``0 <= delta < 1``."""
+    if epsilon == math.inf:
+        raise ValueError("epsilon must be finite, got epsilon=inf; without privacy, fit without noise")
     epsilon = _checks.real("epsilon", epsilon, low=0.0, open_low=True)
     delta = _checks.real("delta", delta, low=0.0, high=1.0)
     if delta == 1.0:
