@@ -15,15 +15,10 @@ from dpnotes.methods._linear import fit_minimiser
 from dpnotes.methods._loss_perturbation import LossPerturbation, perturbed_minimisers
 
 PUBLIC = {"norm": 1e4, "l2": 1e-2, "device": "cpu", "random_state": 0}  # the checks' features are up to 1e3 long
-# Exemptions from scikit-learn's checks, and why.
-EXEMPT = {
-    "check_classifiers_one_label": "one class is refused: there is nothing to learn, and the noise would be wasted",
-}
 
 
 @parametrize_with_checks(
     [LossPerturbation(1e12, **PUBLIC), LossPerturbation(1e11, 0.5, **PUBLIC)],
-    expected_failed_checks=lambda estimator: EXEMPT,
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

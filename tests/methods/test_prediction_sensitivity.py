@@ -22,7 +22,6 @@ from dpnotes.methods._prediction_sensitivity import PredictionNoise, PredictionS
 PUBLIC = {"norm": 1e4, "l2": 1e-2, "answers": 10**6, "device": "cpu", "random_state": 0}
 # Exemptions from scikit-learn's checks, and why.
 EXEMPT = {
-    "check_classifiers_one_label": "one class is refused: there is nothing to learn, and the noise would be wasted",
     "check_estimators_pickle": "a pickled copy answers only after budget_.resume: it cannot know of other answers",
 }
 

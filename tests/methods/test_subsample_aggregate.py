@@ -22,7 +22,6 @@ from dpnotes.methods._subsample_aggregate import SubsampleAggregate
 
 # Exemptions from scikit-learn's checks, and why.
 EXEMPT = {
-    "check_classifiers_one_label": "one class is refused: there is nothing to learn, and the answers would be wasted",
     "check_estimators_pickle": "a pickled copy answers only after budget_.resume: it cannot know of other answers",
 }
 
