@@ -11,7 +11,7 @@ from dpnotes.experiments._registry import Grid, paper_table
 
 SUBSAMPLES = {"paper": (300, 500, 1000, 5000, 10_000), "quick": (50, 100, 200)}
 CASE_2 = {"paper": (500, 1000, 5000), "quick": (50, 100)}  # Table 3a, Figure 2
-MORE_SEEDS = {500: 10, 1000: 10}  # of Figure 2, where a run takes seconds: fixed before any was compared
+MORE_SEEDS = {500: 10, 1000: 10}  # of Figure 2, where a run takes seconds: fixed before they were run
 MODELS: dict[str, dict[int, tuple[int, ...]]] = {  # Figure 1: N for each N k
     "paper": {500: (1, 2, 5, 10, 25, 50), 1000: (1, 2, 5, 10, 25, 50), 5000: (1, 5, 25)},
     "quick": {100: (1, 2, 5)},

@@ -10,7 +10,7 @@ from scipy import stats
 
 COLUMNS = ["claim", "compared", "ours", "holds"]
 LEVEL = 0.95  # of the one-sided limits in claims that nothing changes
-MARGIN = 0.01  # "negligible impact" in Figure 2: less than one percentage point, fixed before the rows were compared
+MARGIN = 0.01  # "negligible impact" in Figure 2: less than one percentage point, fixed before the ten seeds were run
 
 
 def orderings(
