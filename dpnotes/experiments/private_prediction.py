@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 STORES = tuple(GRIDS)
 PURE = methods_at(0.0)
-SECONDS = {"loss_perturbation": (0.6, 20.0), "dp_sgd": (0.4, 15.0), "subsample_aggregate": (1.5, 0.0)}
+SECONDS = {"loss_perturbation": (0.6, 20.0), "dp_sgd": (0.4, 15.0), "subsample_aggregate": (0.2, 0.0)}
 
 
 def trade_off(
@@ -210,7 +210,7 @@ def network(
 def _seconds(parameters: Mapping[str, Any]) -> float:
     """Measured on one core: seconds a release and seconds of choosing, at the size of MNIST."""
     size = (parameters["n"] or 60_000) / 60_000 * (parameters["d"] or 784) / 784
-    each, fixed = SECONDS.get(parameters["method"], (0.0, 30.0))
+    each, fixed = SECONDS.get(parameters["method"], (0.0, 8.0))
     return (each * parameters["repeats"] + fixed) * size if parameters["dataset"] == "mnist" else 1.0
 
 
