@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from typing import Any
@@ -416,7 +417,7 @@ EXPERIMENTS = [
     Experiment(
         "intrinsic_sgd_cost",
         cost,
-        _both(with_networks),
+        {scale: functools.partial(grids.settings, scale) for scale in grids.SCALES},
         tolerance=dict.fromkeys(("training_seconds", "statistics_seconds"), math.inf),  # of the machine
         cost=grids.seconds,
     ),
