@@ -51,7 +51,7 @@ MEMBERSHIP: dict[str, dict[str, Any]] = {
 EQUAL_RATES: dict[str, tuple[float, ...]] = {"linear": (1.0, 2.0, 4.0, 8.0, 16.0), "network": (0.15, 0.5)}
 EQUAL: dict[str, dict[str, Any]] = {
     "paper": {"epochs": 10, "batch_size": 256, "learning_rate": 0.5},
-    "quick": {"epochs": 5, "batch_size": 64, "learning_rate": 0.5},
+    "quick": {"epochs": 5, "batch_size": 256, "learning_rate": 0.5},
 }
 EQUAL_LINEAR: dict[str, dict[str, Any]] = {
     "paper": {"width": None, "batch_size": 1000, "learning_rate": 8.0},
@@ -194,7 +194,7 @@ def equal_grid(scale: str, *, seeds: int = 3) -> Grid:
     at one size.
     """
     rows = []
-    for size in SUBSAMPLES[scale][-1:] if scale == "quick" else SUBSAMPLES[scale]:
+    for size in SUBSAMPLES[scale][:1] if scale == "quick" else SUBSAMPLES[scale]:
         share = bagging(n=RECORDS[scale], subsample=size).advantage
         at_rare = {"noise_multiplier": None, "epsilon": None, "delta": None, "found": share}
         at_all = {"noise_multiplier": None, "epsilon": 0.0, "delta": share}

@@ -35,7 +35,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
         "width": 16,
         "kernel_size": 3,
         "padding": 1,
-        "epochs": 30,
+        "epochs": 20,
         "batch_size": 32,
         "optimizer": "adam",
         "learning_rate": 3e-3,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -30,6 +31,7 @@ def noise_for_found(share: float, *, sample_rate: float, steps: int) -> float:
     if not FALSE_ALARMS < share < 1:
         raise ValueError(f"found must be in ({FALSE_ALARMS}, 1), got found={share}; chance alone finds {FALSE_ALARMS}")
 
+    @functools.cache
     def excess(log_sigma: float) -> float:
         sigma = math.exp(log_sigma)
         return found(accounting.dp_sgd(noise_multiplier=sigma, sample_rate=sample_rate, steps=steps)) - share
@@ -39,9 +41,7 @@ def noise_for_found(share: float, *, sample_rate: float, steps: int) -> float:
     low = high = limit
     while excess(high) > 0:
         high += STEP
-    while (
-        excess(low) < 0
-    ):  # not further down than needed: the losses of very small noise are too far apart for the grid
+    while excess(low) < 0:  # no further down than needed: the losses of very small noise are too far apart for the grid
         low -= STEP
     root = brentq(excess, low, high, xtol=5e-4) if low < high else limit
     return math.exp(root + 5e-4)
