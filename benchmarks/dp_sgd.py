@@ -10,13 +10,12 @@ CPU time of one thread, or wall time on a GPU; sides by turns, medians. ``python
 from __future__ import annotations
 
 import copy
-import time
 import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
-from _common import Row, run, timed
+from _common import Row, clock_of, run, timed
 from opacus.grad_sample import GradSampleModule, GradSampleModuleFastGradientClipping
 from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
 from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
@@ -77,7 +76,6 @@ def race(
     **settings: float,
 ) -> Row:
     """Ours, already set up for a number of steps, against opacus on batches drawn the same way, where the data are."""
-    on_cpu = data.device.type == "cpu"
     size, steps, repeats = int(settings["batch_size"]), int(settings["steps"]), int(settings["repeats"])
     draws = Sampling("shuffle", size / len(data), size).batches(len(data), stream(0, 0, BATCHES))
 
@@ -86,13 +84,13 @@ def race(
             for _ in range(steps):
                 batch = torch.from_numpy(next(draws)).to(data.device)
                 step(data[batch], labels[batch])
-            if not on_cpu:
+            if data.is_cuda:
                 torch.cuda.synchronize()
 
         return run
 
     theirs = [several(opacus(mode, copy.deepcopy(network), size, noise=NOISE_MULTIPLIER)) for mode in MODES]
-    clock = time.thread_time if on_cpu else time.perf_counter
+    clock = clock_of(str(data.device))
     fast, *slow = (seconds / steps for seconds in timed(ours, *theirs, repeats=repeats, clock=clock))
     best = min(range(len(MODES)), key=slow.__getitem__)
     others = ", ".join(f"{mode} {1e3 * seconds:.1f}" for mode, seconds in zip(MODES, slow, strict=True))

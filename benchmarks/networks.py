@@ -7,13 +7,12 @@ turns (A B A B), medians; the first call of each is left out. Runs on the GPU wh
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from _common import Row, run, timed
+from _common import Row, clock_of, run, timed
 from torch import nn
 
 from dpnotes.learners import Networks, convolutional_network, device_name, fit_networks
@@ -89,7 +88,7 @@ def rows(small: bool) -> Iterator[Row]:
             lambda fit=fit, engine=chosen: fit(engine),
             lambda fit=fit, engine=other: fit(engine),
             repeats=1 if small else 3,
-            clock=time.perf_counter if gpu else time.thread_time,
+            clock=clock_of(device),
         )
         gap = max(
             float((value - found[other].parameters[name]).abs().max())

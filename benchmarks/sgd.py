@@ -11,14 +11,13 @@ out. ``python benchmarks/sgd.py [--small]``.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
-from _common import Row, loaded, run, timed
+from _common import Row, clock_of, loaded, run, timed
 from torch import nn
 
 from dpnotes.learners import device_name
@@ -172,8 +171,7 @@ def shared_seeds(
     sides = {"nn.Module and SGD": module}
     if "torch by hand" in bars:
         sides["torch by hand"] = by_hand(task, record, kind, seed, start)
-    clock = time.thread_time if device == "cpu" else time.perf_counter
-    fast, *slow = timed(ours, *sides.values(), repeats=repeats, clock=clock)
+    fast, *slow = timed(ours, *sides.values(), repeats=repeats, clock=clock_of(device))
     models = n_runs * (task.neighbours + 1)
     for (name, side), seconds in zip(sides.items(), slow, strict=True):
         yield Row(

@@ -11,7 +11,7 @@ from scipy import stats
 
 from dpnotes import figures
 from dpnotes.experiments import _bagging_grids as grids
-from dpnotes.experiments._bagging_cells import COLUMNS, drawn, filled, line, mean_text, parameters
+from dpnotes.experiments._bagging_cells import COLUMNS, drawn, filled, line, parameters, view
 from dpnotes.experiments._registry import paper_table
 
 if TYPE_CHECKING:
@@ -66,18 +66,10 @@ def table3a(rows: pd.DataFrame, pate: pd.DataFrame, dp_sgd: pd.DataFrame, scale:
 
 def table3a_view(table: pd.DataFrame) -> Styler:
     """Table 3a as the chapter shows it."""
-    shown = table.assign(
-        reproduced=[
-            mean_text(mean, spread, gap)
-            for mean, spread, gap in zip(table["reproduced"], table["spread"], table["gap"], strict=True)
-        ],
-        difference=100 * table["difference"],
-    )
-    return figures.table(
-        shown.drop(columns=["spread", "gap"]),
+    return view(
+        table,
         caption="Accuracy on 9,000 test images from a public model, published and reproduced (mean and standard "
         "deviation over seeds). Advantage: what our run guarantees against any membership test, at all error rates.",
-        formats={"published": "{:.2%}", "advantage": "{:.4f}", "difference": "{:+.2f}"},
     )
 
 

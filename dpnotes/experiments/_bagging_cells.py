@@ -1,14 +1,17 @@
-"""A line of a table of the bagging paper: published, reproduced, and what a gap needs."""
+"""Tables of the bagging paper, line by line: published, reproduced, and what a gap needs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from dpnotes import accounting, figures
+
+if TYPE_CHECKING:
+    from pandas.io.formats.style import Styler
 
 COLUMNS = ["method", "published budget", "advantage", "published", "reproduced", "spread", "seeds", "difference", "gap"]
 
@@ -36,6 +39,17 @@ def line(
         "difference": accuracy.mean() - published,
         "gap": gap,
     }
+
+
+def view(table: pd.DataFrame, *, caption: str) -> Styler:
+    """Lines as the chapter shows them."""
+    reproduced = map(mean_text, table["reproduced"], table["spread"], table["gap"])
+    shown = table.assign(reproduced=list(reproduced), difference=100 * table["difference"])
+    return figures.table(
+        shown.drop(columns=["spread", "gap"]),
+        caption=caption,
+        formats={"published": "{:.2%}", "advantage": "{:.4f}", "difference": "{:+.2f}"},
+    )
 
 
 def parameters(rows: pd.DataFrame) -> list[Mapping[str, Any]]:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpnotes import accounting, figures
-from dpnotes.experiments._bagging_cells import COLUMNS, drawn, filled, line, mean_text, parameters
+from dpnotes.experiments._bagging_cells import COLUMNS, drawn, filled, line, mean_text, parameters, view
 from dpnotes.experiments._bagging_cifar10 import GPU, HUNDRED, RECORDS, gpu_hours
 from dpnotes.experiments._bagging_networks import IMAGENET
 from dpnotes.experiments._registry import paper_table
@@ -55,18 +55,10 @@ def cifar10_table(
 def cifar10_view(table: pd.DataFrame, *, public: str | None = None) -> Styler:
     """Table 2b, or, with the public model that Case II started from, Table 3b as the chapter shows it."""
     which = "Table 2b of the paper, from scratch" if public is None else f"Table 3b of the paper, from {STARTS[public]}"
-    shown = table.assign(
-        reproduced=[
-            mean_text(mean, spread, gap)
-            for mean, spread, gap in zip(table["reproduced"], table["spread"], table["gap"], strict=True)
-        ],
-        difference=100 * table["difference"],
-    )
-    return figures.table(
-        shown.drop(columns=["spread", "gap"]),
+    return view(
+        table,
         caption=f"{which}: accuracy on CIFAR-10. Advantage: what the run guarantees against any membership test, at "
         f"all error rates. Hours: at {GPU['plain']:,.0f} images a second, {GPU['private']:,.0f} by DP-SGD (estimates).",
-        formats={"published": "{:.2%}", "advantage": "{:.4f}", "difference": "{:+.2f}"},
     )
 
 

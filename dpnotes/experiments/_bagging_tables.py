@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpnotes import accounting, figures
+from dpnotes.experiments._bagging_cells import budget_text, mean_text
 from dpnotes.experiments._bagging_grids import RECORDS
 from dpnotes.experiments._registry import paper_table
 
@@ -71,18 +72,13 @@ def table2a(rows: pd.DataFrame, scale: str, dp_sgd: pd.DataFrame | None = None) 
 def table2a_view(table: pd.DataFrame) -> Styler:
     """Table 2a as the chapter shows it: published, reproduced and their difference, gaps named."""
 
-    def budget(epsilon: float, delta: float) -> str:
-        return "" if np.isnan(epsilon) else f"({epsilon:g}, {delta:g})"
-
     def setting(subsample: float, sigma: float) -> str:
         if subsample > 0:
             return f"Bagging, k = {subsample:,.0f}"
         return f"DP-SGD, sigma = {sigma:g}" if sigma > 0 else "no privacy"
 
     def mean(value: float, spread: float) -> str:
-        if np.isnan(value):
-            return figures.GAP
-        return f"{value:.2%}" if np.isnan(spread) else f"{value:.2%} ± {100 * spread:.2f}"
+        return mean_text(value, spread, figures.GAP)
 
     def each(write: Callable[[float, float], str], *columns: str) -> list[str]:
         written = (write(*pair) for pair in zip(*(table[column] for column in columns), strict=True))
@@ -91,7 +87,7 @@ def table2a_view(table: pd.DataFrame) -> Styler:
     shown = pd.DataFrame(
         {
             "method": each(setting, "subsample", "sigma"),
-            "budget": each(budget, "published epsilon", "published delta"),
+            "budget": each(budget_text, "published epsilon", "published delta"),
             "delta": table["delta"],
             "published": table["published"],
             "reproduced": each(mean, "reproduced", "spread"),
