@@ -79,7 +79,10 @@ def thirds(dataset: str, seed: int) -> Parts:
 
 
 def learner(name: str) -> Any:
-    """scikit-learn's logistic regression or gradient boosting, both with its defaults (C = 1; 100 trees of depth 3)."""
+    """scikit-learn's logistic regression or gradient boosting, both with its defaults (C = 1; 100 trees of depth 3).
+
+    The teachers of a run are the same models, fitted many at once.
+    """
     if name == "logistic":
         from sklearn.linear_model import LogisticRegression
 
@@ -100,8 +103,7 @@ def run(
     The random streams are those of :class:`dpnotes.methods.DPBag` with ``random_state=seed`` and balanced partitions,
     and so are the labels; budgets share the noise of the labels that they share.
     """
-    from sklearn import config_context
-
+    from dpnotes.learners import BoostedTreesClassifier
     from dpnotes.learners._touched import TouchedVotes
     from dpnotes.methods._answers import secret_seed, stream
     from dpnotes.methods._personal_accountant import personalised_epsilon, squares_of_budget
@@ -116,9 +118,13 @@ def run(
         scheme="balanced",
         seed=int.from_bytes(stream(secret, 2).bytes(16), "little"),
     )
-    chosen = LogisticTeachers(device=device) if teachers == "logistic" else learner(teachers)
-    with config_context(skip_parameter_validation=True, assume_finite=True):  # a fifth of the time of a boosted teacher
-        fitted = fit_teachers(chosen, parts.X, parts.y, cut.subsets(), n_classes=2, seed=learn_seed, n_jobs=None)
+    known: dict[str, Any] = {"logistic": LogisticTeachers, "boosting": BoostedTreesClassifier}
+    if teachers not in known:
+        raise ValueError(f"teachers must be one of {', '.join(map(repr, known))}, got teachers={teachers!r}")
+    X = parts.X if teachers == "logistic" else parts.X.astype(np.float32)  # as scikit-learn's trees take it
+    fitted = fit_teachers(
+        known[teachers](device=device), X, parts.y, cut.subsets(), n_classes=2, seed=learn_seed, n_jobs=None
+    )
     touched = TouchedVotes(np.vstack([cut.chunk, cut.joining]), n_teachers=n_teachers, device=device)
     limits = sorted((squares_of_budget(e, d, n_partitions=n_partitions, noise=noise), (e, d)) for e, d in budgets)
     fixed = max(noisy_vote_answers(e, d, noise=noise, analysis=a) for e, d in budgets for a in ("tight", "published"))
@@ -131,7 +137,7 @@ def run(
         return Stop(answered, np.quantile(own[:-1], SHARES), float(own.max()))
 
     for start in range(0, len(parts.X_public), QUERIES):
-        votes = fitted.votes(parts.X_public[start : start + QUERIES])
+        votes = fitted.votes(parts.X_public[start : start + QUERIES].astype(X.dtype, copy=False))
         counts.append(np.stack([np.count_nonzero(votes == code, axis=0) for code in (0, 1)], axis=1))
         left = votes.reshape(n_partitions, n_teachers, -1)
         while left.shape[2] and limits:

@@ -1,6 +1,9 @@
 """Training many models on subsets of one data set. No privacy in here: a learner fits what it is told."""
 
 from dpnotes.learners._architectures import multilayer_perceptron, residual_network, vgg16
+from dpnotes.learners._boosted_trees import fit_boosted_trees
+from dpnotes.learners._boosted_trees_classifier import BoostedTreesClassifier
+from dpnotes.learners._boosted_trees_models import BoostedTrees
 from dpnotes.learners._classifier import NetworkClassifier
 from dpnotes.learners._convolution import convolutional_network
 from dpnotes.learners._dp_sgd_linear import fit_dp_sgd_linear
@@ -17,6 +20,8 @@ from dpnotes.learners._sgd_neighbours import SGDNeighbours, fit_sgd_neighbours
 
 __all__ = [
     "Architecture",
+    "BoostedTrees",
+    "BoostedTreesClassifier",
     "LogisticClassifier",
     "LogisticModels",
     "NetworkClassifier",
@@ -26,6 +31,7 @@ __all__ = [
     "convolutional_network",
     "device_name",
     "fit_binary_logistic",
+    "fit_boosted_trees",
     "fit_dp_sgd_linear",
     "fit_dp_sgd_network",
     "fit_multinomial_logistic",

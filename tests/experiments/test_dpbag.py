@@ -3,12 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import GradientBoostingClassifier
 
 from dpnotes import data
 from dpnotes.accounting import noisy_vote_answers
 from dpnotes.experiments import _dpbag_runs as runs
 from dpnotes.experiments import dpbag
 from dpnotes.experiments._registry import paper_table
+from dpnotes.learners import BoostedTreesClassifier
 from dpnotes.methods import DPBag
 
 pytestmark = pytest.mark.filterwarnings("ignore:the .* public rows are all labelled")
@@ -22,21 +24,21 @@ def quick(**change):
 @pytest.mark.parametrize("teachers", runs.LEARNERS)
 @pytest.mark.parametrize("accountant", ["personalised", "naive", "tight"])
 def test_a_row_is_what_the_estimator_gives(teachers, accountant, monkeypatch):
-    from sklearn.ensemble import GradientBoostingClassifier
-
     few = GradientBoostingClassifier(n_estimators=3)
     if teachers == "boosting":
         monkeypatch.setattr(runs, "learner", lambda name: few)
     runs.run.cache_clear()
     row = dpbag.student(**quick(teachers=teachers, accountant=accountant, seed=3))
     parts = runs.thirds("breast_cancer", 3)
+    own = {"estimator": BoostedTreesClassifier(device="cpu"), "student": few} if teachers == "boosting" else {}
+    dtype = np.float32 if teachers == "boosting" else np.float64
     model = DPBag(
-        few if teachers == "boosting" else None, n_teachers=20, n_partitions=5, epsilon=5.0, delta=1e-3,
+        **own, n_teachers=20, n_partitions=5, epsilon=5.0, delta=1e-3,
         accountant=accountant, partitions="balanced", device="cpu", random_state=3,
-    ).fit(parts.X, parts.y, public=parts.X_public)  # fmt: skip
+    ).fit(parts.X.astype(dtype), parts.y, public=parts.X_public.astype(dtype))  # fmt: skip
     runs.run.cache_clear()
     assert 10 < row["labels"] == model.n_labels_ < 189
-    assert row["accuracy"] == model.score(parts.X_test, parts.y_test)
+    assert row["accuracy"] == model.score(parts.X_test.astype(dtype), parts.y_test)
     assert row["label_accuracy"] == (model.labels_ == parts.y_public[: model.n_labels_]).mean()
     assert row["epsilon_spent"] == pytest.approx(model.epsilon_spent_, rel=1e-12)
     assert (row["status"], row["adjacency"]) == (model.profile_.status, model.profile_.adjacency)

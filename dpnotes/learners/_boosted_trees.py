@@ -1,0 +1,255 @@
+"""Gradient-boosted trees on many small subsets at once: every split of every tree by products of one array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from dpnotes.learners import _checks
+from dpnotes.learners._boosted_trees_models import BoostedTrees
+from dpnotes.learners._chunks import chunk_size, memory_named, slices
+from dpnotes.learners._networks import choose_device
+
+LARGEST_DEPTH = 8  # 256 leaves: deeper trees have more nodes than the rows that this learner is made for
+EQUAL = 1000  # roundings by which improvements of equal splits may differ
+CERTAIN = float(np.finfo(np.float32).eps)  # least share of a class, from which the log-odds start
+
+
+class Splits(NamedTuple):
+    """All splits of B models' rows X [B, m, d], those of one feature side by side; C is the largest number.
+
+    Parameters
+    ----------
+    X : tensor of float, shape [B, m, d]
+    feature : tensor of int64, shape [B, C]
+    below : tensor of float, shape [B, C]
+        Largest value on the left; inf where a model has fewer than C splits.
+    right : tensor of float, shape [B, m, C]
+        1 where the feature of a row is above that value, else 0.
+    """
+
+    X: torch.Tensor
+    feature: torch.Tensor
+    below: torch.Tensor
+    right: torch.Tensor
+
+
+class Tree(NamedTuple):
+    """One tree of each of B models: its inner nodes level by level, its leaves from left to right.
+
+    Parameters
+    ----------
+    feature : tensor of int64, shape [B, 2^depth - 1]
+    threshold : tensor of float, shape [B, 2^depth - 1]
+        Midway between the neighbouring values of the rows in the node; inf where all rows go left.
+    leaf : tensor of int64, shape [B, m]
+        Where each row ends.
+    """
+
+    feature: torch.Tensor
+    threshold: torch.Tensor
+    leaf: torch.Tensor
+
+
+def fit_boosted_trees(
+    X: NDArray[np.floating],
+    y: NDArray[np.integer],
+    subsets: NDArray[np.integer] | Sequence[ArrayLike],
+    *,
+    n_trees: int = 100,
+    depth: int = 3,
+    learning_rate: float = 0.1,
+    chunk: int | None = None,
+    device: str = "auto",
+    progress: Callable[[int, int], None] | None = None,
+) -> BoostedTrees:
+    """Fit gradient-boosted trees of two classes to each subset.
+
+    The algorithm is that of scikit-learn's ``GradientBoostingClassifier`` with its default loss (log-loss) and
+    criterion (Friedman's improvement), and no limits but the depth: all splits are looked at, leaves take one Newton
+    step. It draws nothing: among splits of equal improvement (up to a thousand roundings) the first feature's lowest
+    threshold is taken, where scikit-learn takes one at random. Without such ties both give the same trees.
+
+    A model keeps an entry for each of its rows and each of its splits, which are as many as its rows have distinct
+    values in all features: this is for many subsets of up to a thousand rows or so, not for one large data set.
+
+    Parameters
+    ----------
+    X : ndarray of float32 or float64, shape [n, d]
+        Models are fitted in its dtype.
+    y : ndarray of int, shape [n]
+        Class codes 0 and 1. A model whose subset holds one class alone votes for it.
+    subsets : ndarray of int, shape [n_models, m], or sequence of index arrays of any lengths >= 1
+        Row indices of each model; repeats allowed.
+    n_trees : int, >= 1
+    depth : int, 1 to 8
+        Of every tree; it has at most ``2^depth`` leaves.
+    learning_rate : float, > 0
+        Multiple of each tree that is added.
+    chunk : int, >= 1, optional
+        Models of one tensor program. Default: from the memory at hand.
+    device : {"auto", "cpu", "cuda", ...}
+        ``"auto"``: the GPU where there is one.
+    progress : callable, optional
+        ``progress(done, n_models)`` after each chunk.
+
+    Returns
+    -------
+    BoostedTrees
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, an index or a class code is out of range, X is not finite, or a setting is out of its range.
+    MemoryError
+        If ``chunk`` models, or a single one, do not fit into memory.
+
+    Source
+    ------
+    Friedman (2001), Greedy function approximation: a gradient boosting machine, Algorithm 5 and equation (35).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> teachers = fit_boosted_trees(X, y, np.arange(400).reshape(4, 100), n_trees=20, device="cpu")
+    >>> bool((teachers.votes(X[400:]) == y[400:]).mean() > 0.85)
+    True
+    """
+    X = _checks.features(X)
+    y = _checks.class_codes(y, n=len(X), n_classes=2)
+    chosen = _checks.row_subsets(subsets, n=len(X))
+    n_trees = _checks.at_least("n_trees", n_trees, 1)
+    depth = _checks.at_least("depth", depth, 1)
+    if depth > LARGEST_DEPTH:
+        raise ValueError(f"depth must be at most {LARGEST_DEPTH}, got depth={depth}")
+    rate = _checks.real("learning_rate", learning_rate, open_low=True)
+    where = choose_device(device)
+    rows = torch.tensor(X, device=where)
+    labels = torch.tensor(y, device=where, dtype=rows.dtype)
+    M, order = len(chosen), chosen.by_size()
+    bytes_per_model, of_splits = _bytes_per_model(X, chosen, depth)
+    size = chunk_size(M, bytes_per_model, where, touched=of_splits, chunk=chunk)
+    inner, leaves = 2**depth - 1, 2**depth
+    fitted = BoostedTrees(
+        prior=np.empty(M, X.dtype),
+        feature=np.empty((M, n_trees, inner), np.int32),
+        threshold=np.empty((M, n_trees, inner), X.dtype),
+        value=np.empty((M, n_trees, leaves), X.dtype),
+        n_features=X.shape[1],
+    )
+    for at in slices(M, size):
+        models = order[at]
+        own, counts = (torch.from_numpy(array).to(where) for array in chosen.padded(models))
+        with memory_named(len(models), bytes_per_model, where):
+            found = _boost(rows[own], labels[own], counts.to(rows.dtype), n_trees=n_trees, depth=depth, rate=rate)
+        for array, value in zip((fitted.prior, fitted.feature, fitted.threshold, fitted.value), found, strict=True):
+            array[models] = value.cpu().numpy()
+        if progress is not None:
+            progress(at.stop, M)
+    return fitted
+
+
+@torch.no_grad()
+def _boost(
+    X: torch.Tensor, y: torch.Tensor, weight: torch.Tensor, *, n_trees: int, depth: int, rate: float
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Fit B models on rows X [B, m, d] with labels y [B, m], those of weight 0 without a part in it.
+
+    Gives the log-odds that they start from [B]; features and thresholds of the inner nodes [B, n_trees, 2^depth - 1];
+    values of the leaves [B, n_trees, 2^depth], which hold the learning rate.
+    """
+    splits = all_splits(X)
+    prior = ((weight * y).sum(1) / weight.sum(1)).clamp(CERTAIN, 1 - CERTAIN).logit()
+    logit = prior[:, None].expand_as(y).clone()
+    features, thresholds, values = [], [], []
+    for _ in range(n_trees):
+        chance = logit.sigmoid()
+        residual, curvature = weight * (y - chance), weight * chance * (1 - chance)
+        tree = grow(splits, residual, weight, depth)
+        sums = X.new_zeros(2, len(X), 2**depth).scatter_add_(
+            2, tree.leaf.expand(2, -1, -1), torch.stack([residual, curvature])
+        )
+        value = rate * (sums[0] / sums[1]).masked_fill_(sums[1] == 0, 0)  # an empty leaf adds nothing
+        logit += value.gather(1, tree.leaf)
+        features.append(tree.feature)
+        thresholds.append(tree.threshold)
+        values.append(value)
+    return prior, torch.stack(features, 1), torch.stack(thresholds, 1), torch.stack(values, 1)
+
+
+def all_splits(X: torch.Tensor) -> Splits:
+    """All splits of each model's rows X [B, m, d]: one between any two neighbouring values of a feature."""
+    values = X.mT.sort(dim=2).values  # [B, d, m]
+    rises = values[..., :-1] < values[..., 1:]
+    each = rises.flatten(1).sum(1)
+    model, of, place = rises.nonzero(as_tuple=True)
+    column = torch.arange(len(model), device=X.device) - (each.cumsum(0) - each)[model]
+    shape = (len(X), max(1, int(each.max())))
+    feature, below = of.new_zeros(shape), X.new_full(shape, torch.inf)
+    feature[model, column] = of
+    below[model, column] = values[model, of, place]
+    right = X.gather(2, feature[:, None].expand(-1, X.shape[1], -1)) > below[:, None]
+    return Splits(X, feature, below, right.to(X.dtype))
+
+
+def grow(splits: Splits, residual: torch.Tensor, weight: torch.Tensor, depth: int) -> Tree:
+    """Grow one tree for each of B models, level by level, each node split where Friedman's improvement is largest.
+
+    With n rows in a node, n_r of them right of a split, and sums R and R_r of their residuals, the improvement is
+    (R_r / n_r - R_l / n_l)^2 n_r n_l / n = (n R_r - n_r R)^2 / (n n_r n_l).
+
+    Parameters
+    ----------
+    splits : Splits
+    residual, weight : tensor, shape [B, m]
+        Rows of weight 0 have residual 0.
+    depth : int
+    """
+    right, least = splits.right, 1 - EQUAL * torch.finfo(residual.dtype).eps
+    leaf = torch.zeros_like(residual, dtype=torch.int64)
+    total = torch.stack([residual.sum(1), weight.sum(1)], 1)[:, :, None]  # [B, 2, nodes]: R and n
+    part = torch.bmm(torch.stack([residual, weight], 1), right)[:, :, None]  # [B, 2, nodes, C]: R_r and n_r
+    features, thresholds = [], []
+    for level in range(depth):
+        if level:  # sums of the children on the right; those on the left are what remains of their parents'
+            odd = torch.arange(1, 2**level, 2, device=leaf.device)
+            inside = (leaf[:, None] == odd[:, None]).to(right.dtype)  # [B, nodes / 2, m]
+            own = torch.stack([inside * residual[:, None], inside * weight[:, None]], 1)
+            sums = torch.bmm(own.flatten(1, 2), right).view(*own.shape[:3], -1)
+            part = torch.stack([part - sums, sums], 3).flatten(2, 3)
+        (all_residuals, all_rows), (residuals, rows) = total[..., None].unbind(1), part.unbind(1)
+        spread = rows * (all_rows - rows)
+        gain = (all_rows * residuals - rows * all_residuals).square_().div_(spread)
+        best = gain.masked_fill_(spread == 0, -1).amax(2)  # [B, nodes]
+        split = (gain >= (best * least)[..., None]).to(torch.uint8).argmax(2)  # the first of the best
+        divided, feature = best >= 0, splits.feature.gather(1, split)
+        below = splits.below.gather(1, split).masked_fill_(~divided, torch.inf)
+        seen = splits.X.gather(2, feature.gather(1, leaf)[..., None])[..., 0]  # [B, m]
+        leaf = 2 * leaf + (seen > below.gather(1, leaf))
+        features.append(feature)
+        thresholds.append(_between(seen, leaf, 2 ** (level + 1)).masked_fill_(~divided, torch.inf))
+        moved = part.gather(3, split[:, None, :, None].expand(-1, 2, -1, -1)).squeeze(3) * divided[:, None]
+        total = torch.stack([total - moved, moved], 3).flatten(2, 3)
+    return Tree(torch.cat(features, 1), torch.cat(thresholds, 1), leaf)
+
+
+def _between(seen: torch.Tensor, child: torch.Tensor, n_children: int) -> torch.Tensor:
+    """Thresholds [B, n_children / 2] of nodes whose feature the rows ``seen`` [B, m] have, and that sent them on."""
+    ends = seen.new_zeros(len(seen), n_children)
+    below = ends.scatter_reduce(1, child, seen, "amax", include_self=False)[:, ::2]
+    above = ends.scatter_reduce(1, child, seen, "amin", include_self=False)[:, 1::2]
+    middle = below / 2 + above / 2
+    return torch.where(middle < above, middle, below)  # there may be no number between two
+
+
+def _bytes_per_model(X: NDArray[np.floating], chosen: _checks.Subsets, depth: int) -> tuple[int, int]:
+    """Of the model of most rows: in all, and its splits, which every level of a tree reads."""
+    values = np.sort(X[chosen.padded(chosen.by_size()[-1:])[0][0]], axis=0)
+    m, splits = len(values), int(np.count_nonzero(values[:-1] < values[1:]))
+    level = 2 ** (depth + 2) * (splits + 1)
+    return X.itemsize * (m * (splits + X.shape[1] + 8) + level), X.itemsize * (m * splits + 1)

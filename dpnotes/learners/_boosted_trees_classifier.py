@@ -1,0 +1,125 @@
+"""Gradient-boosted trees as a scikit-learn classifier that can fit many models in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpnotes.learners._boosted_trees import fit_boosted_trees
+from dpnotes.learners._boosted_trees_models import BoostedTrees
+
+
+class BoostedTreesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Gradient-boosted trees of two classes, as scikit-learn's ``GradientBoostingClassifier``, for many small subsets.
+
+    One model is fitted in the dtype of X in no less time than scikit-learn takes; thousands of them, as teachers, in a
+    tenth of it.
+
+    Parameters
+    ----------
+    n_trees, depth, learning_rate, device
+        See :func:`dpnotes.learners.fit_boosted_trees`.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape [2]
+    trees_ : BoostedTrees
+        The one model, with a leading axis of length 1.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> BoostedTreesClassifier(n_trees=20, device="cpu").fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.9
+    True
+    """
+
+    def __init__(self, *, n_trees: int = 100, depth: int = 3, learning_rate: float = 0.1, device: str = "auto") -> None:
+        self.n_trees = n_trees
+        self.depth = depth
+        self.learning_rate = learning_rate
+        self.device = device
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X: Any, y: Any) -> BoostedTreesClassifier:
+        """Fit one model to all rows of X [n, d], y [n].
+
+        Raises
+        ------
+        ValueError
+            If X is not finite, y does not hold two classes, or a parameter is out of its range.
+        """
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(f"y must hold 2 classes, got 1 class: {classes[0]!r}")
+        self.trees_ = self.fit_many(X, codes, np.arange(len(X))[None], n_classes=len(classes))
+        self.classes_ = classes
+        return self
+
+    def fit_many(
+        self,
+        X: NDArray[np.floating],
+        codes: NDArray[np.integer],
+        subsets: NDArray[np.integer] | Sequence[ArrayLike],
+        *,
+        n_classes: int,
+        seed: int | None = None,
+    ) -> BoostedTrees:
+        """Fit one model to each subset; this estimator itself stays as it is.
+
+        Parameters
+        ----------
+        X : ndarray of float32 or float64, shape [n, d]
+        codes : ndarray of int, shape [n]
+            Class codes 0 and 1; a subset need not hold both.
+        subsets : ndarray of int, shape [n_models, m], or a sequence of arrays of row indices
+        n_classes : int
+            2.
+        seed : int, optional
+            Taken for the sake of learners that draw at random; this one does not.
+
+        Returns
+        -------
+        BoostedTrees
+        """
+        if n_classes != 2:
+            raise ValueError(f"Only binary classification is supported: y must hold 2 classes, got {n_classes}")
+        return fit_boosted_trees(
+            X,
+            codes,
+            subsets,
+            n_trees=self.n_trees,
+            depth=self.depth,
+            learning_rate=self.learning_rate,
+            device=self.device,
+        )
+
+    def decision_function(self, X: Any) -> NDArray[np.floating]:
+        """Log-odds of the second class, shape [n]."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return np.asarray(self.trees_.logits(X, device=self.device)[0])
+
+    def predict_proba(self, X: Any) -> NDArray[np.floating]:
+        """Probability of each class, shape [n, 2]."""
+        logits = self.decision_function(X)
+        return np.stack([expit(-logits), expit(logits)], axis=1)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """More probable label, shape [n]; among equals the first in ``classes_``."""
+        codes = (self.decision_function(X) > 0).astype(np.int64)
+        return np.asarray(self.classes_[codes])

@@ -1,0 +1,128 @@
+"""Fitted gradient-boosted trees: log-odds and votes of many models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import DTypeLike, NDArray
+from scipy.special import expit
+
+from dpnotes.learners import _checks
+from dpnotes.learners._chunks import GPU_SHARE, free_bytes, slices
+from dpnotes.learners._networks import choose_device
+
+QUERY_ROWS = 1024  # queries at once
+CPU_BUDGET = 8 * 2**20  # bytes of what the nodes of some models ask of these
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedTrees:
+    """M sums of T trees of one depth D on the same features, for two classes.
+
+    Parameters
+    ----------
+    prior : ndarray of float, shape [M]
+        Log-odds of class 1 that the trees are added to.
+    feature : ndarray of int32, shape [M, T, 2^D - 1]
+        What the inner nodes look at, level by level: the children of node i are 2 i + 1 on the left, 2 i + 2 right.
+    threshold : ndarray of float, shape [M, T, 2^D - 1]
+        A row goes right where its feature is above it; inf where all go left.
+    value : ndarray of float, shape [M, T, 2^D]
+        What the leaves add to the log-odds, from left to right.
+    n_features : int
+    """
+
+    prior: NDArray[np.floating]
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.floating]
+    value: NDArray[np.floating]
+    n_features: int
+
+    def __len__(self) -> int:
+        return len(self.prior)
+
+    def logits(self, X: NDArray[np.floating], *, device: str = "auto") -> NDArray[np.floating]:
+        """Log-odds of class 1 of all models.
+
+        Parameters
+        ----------
+        X : ndarray of float32 or float64, shape [n, d]
+            Taken in the dtype of the thresholds.
+        device : str
+
+        Returns
+        -------
+        ndarray of float, shape [M, n]
+        """
+        X = _checks.features(X, d=self.n_features)
+        result = np.empty((len(self), len(X)), self.value.dtype)
+        for models, queries, logits in self._blocks(X, device):
+            result[models, queries] = logits.cpu().numpy()
+        return result
+
+    def votes(self, X: NDArray[np.floating], *, device: str = "auto", dtype: DTypeLike = np.int64) -> NDArray[Any]:
+        """Class of each model for each row of X [n, d], shape [M, n]; class 0 where the log-odds are 0."""
+        X = _checks.features(X, d=self.n_features)
+        result = np.empty((len(self), len(X)), dtype)
+        for models, queries, logits in self._blocks(X, device):
+            result[models, queries] = (logits > 0).cpu().numpy()
+        return result
+
+    def confidence(self, X: NDArray[np.floating], *, device: str = "auto") -> NDArray[np.floating]:
+        """Probability that each model gives the class it votes for, for each row of X [n, d], shape [M, n]."""
+        return np.asarray(expit(np.abs(self.logits(X, device=device))))
+
+    @torch.no_grad()
+    def _blocks(self, X: NDArray[np.floating], device: str) -> Iterator[tuple[slice, slice, torch.Tensor]]:
+        """Models, queries and their log-odds [models, queries]."""
+        where = choose_device(device)
+        M, T, inner = self.feature.shape
+        columns = torch.tensor(X, device=where, dtype=torch.from_numpy(self.value).dtype).T.contiguous()  # [d, n]
+        budget = GPU_SHARE * free_bytes(where) if where.type == "cuda" else CPU_BUDGET
+        bytes_each = T * (2 * inner + 16)  # of a model and a query: the nodes' answers, the leaf as int64, its value
+        n_queries = max(1, min(len(X), QUERY_ROWS, int(budget) // bytes_each))
+        for models in slices(M, max(1, int(budget) // (bytes_each * n_queries))):
+            asked, feature, threshold = _questions(self.feature[models], self.threshold[models])
+            nodes = torch.from_numpy(asked).to(where).movedim(2, 0)  # [inner, models, T]
+            of, at = torch.from_numpy(feature).to(where), torch.from_numpy(threshold).to(where)[:, None]
+            value = torch.from_numpy(self.value[models]).to(where)
+            prior = torch.from_numpy(self.prior[models]).to(where)[:, None]
+            for queries in slices(len(X), n_queries):
+                above = columns[:, queries].index_select(0, of) > at  # [questions, queries]
+                right = above.index_select(0, nodes.flatten()).view(*nodes.shape, -1)
+                yield models, queries, prior + value.gather(2, _leaves(right)).sum(1)
+
+
+def _questions(
+    feature: NDArray[np.int32], threshold: NDArray[np.floating]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.floating]]:
+    """The different pairs of feature and threshold, which nodes of many models share: each node's number, the pairs."""
+    of, at = feature.ravel(), threshold.ravel()
+    order = np.lexsort((at, of))
+    of, at = of[order], at[order]
+    new = np.ones(len(order), bool)
+    new[1:] = (of[1:] != of[:-1]) | (at[1:] != at[:-1])
+    number = np.empty(len(order), np.int64)
+    number[order] = np.cumsum(new) - 1
+    return number.reshape(feature.shape), of[new].astype(np.int64), at[new]
+
+
+def _leaves(right: torch.Tensor) -> torch.Tensor:
+    """Leaf that each query reaches, int64 [models, T, n], from whether it goes right at each node [inner, ...]."""
+    turns: list[torch.Tensor] = []
+    nodes = iter(right)
+    while len(level := list(islice(nodes, 2 ** len(turns)))) == 2 ** len(turns):
+        for turn in reversed(
+            turns
+        ):  # of two nodes, the one that the turn leads to; on bytes ten times as fast as where
+            level = [even ^ (turn & (even ^ odd)) for even, odd in zip(level[::2], level[1::2], strict=True)]
+        turns.extend(level)
+    leaf = turns[0].to(torch.uint8)
+    for turn in turns[1:]:
+        leaf = leaf.mul_(2).add_(turn)
+    return leaf.long()
