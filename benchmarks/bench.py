@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import accounting
+import boosted_trees
 import dp_sgd
 import gpu
 import logistic
@@ -33,6 +34,7 @@ JOBS: dict[str, Rows] = {
     "1c": logistic.repeats_on_mnist,
     "2": logistic.teachers_on_adult,
     "2b": logistic.votes_on_adult,
+    "2c": boosted_trees.rows,
     "3": personal_accountant.rows,
     "4": sgd.rows,
     "5": dp_sgd.rows,

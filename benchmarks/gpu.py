@@ -1,10 +1,10 @@
 """Speed of the learners on a GPU: all models at once against one after the other on the same GPU.
 
 Wall time between synchronisations, sides by turns (A B A B), medians; the first call of each is left out. Logistic
-regressions and seeds are trained one at a time by the same learner (``chunk=1``), data on the GPU already; neighbouring
-data sets by ``torch.nn.Module`` with autograd and ``torch.optim.SGD``; steps of DP-SGD by opacus. The other side runs
-on a part of the models, and its time is multiplied up. Job 6 chooses the GPU by itself. Without a GPU there are no
-rows. ``python benchmarks/gpu.py [--small]``.
+regressions, boosted trees and seeds are trained one at a time by the same learner (``chunk=1``), data on the GPU
+already; neighbouring data sets by ``torch.nn.Module`` with autograd and ``torch.optim.SGD``; steps of DP-SGD by opacus.
+The other side runs on a part of the models, and its time is multiplied up. Job 6 chooses the GPU by itself. Without a
+GPU there are no rows. ``python benchmarks/gpu.py [--small]``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import sgd
 import torch
 from _common import Row, run, timed
 
-from dpnotes.learners import device_name, fit_sgd
+from dpnotes.learners import device_name, fit_boosted_trees, fit_sgd
 from dpnotes.learners._logistic_binary import fit_binary_logistic
 from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
 from dpnotes.learners._logistic_perturbed import fit_perturbed_logistic
@@ -36,7 +36,7 @@ def rows(small: bool, device: str | None = None) -> Iterator[Row]:
     if device is None and not torch.cuda.is_available():
         return
     where = device or "cuda"
-    yield from logistic_rows(small, where)
+    yield from teachers_rows(small, where)
     for task in islice(sgd.tasks(), 1 if small else None):
         part = replace(task, steps=task.steps // (40 if small else 4))
         yield seeds_row(part, 16 if small else 1024, where)
@@ -70,8 +70,8 @@ def against_one_by_one(job: str, fit: Fit, n_models: int, *, sample: int, device
     )
 
 
-def logistic_rows(small: bool, device: str) -> Iterator[Row]:
-    """Jobs 1, 1c and 2."""
+def teachers_rows(small: bool, device: str) -> Iterator[Row]:
+    """Jobs 1, 1c, 2 and 2c."""
     how = {"device": device, "repeats": 1 if small else 3}
     source, X, y, _ = logistic.mnist()
     models = 16 if small else 256
@@ -107,6 +107,14 @@ def logistic_rows(small: bool, device: str) -> Iterator[Row]:
         return fit_binary_logistic(X, y, teachers[some], l2=1 / 65, device=device, chunk=chunk).weights
 
     yield against_one_by_one(f"2. binary regressions 65 x {X.shape[1]} ({source})", binary, models, sample=20, **how)
+
+    models, sample = (8, 2) if small else (4000, 4)
+
+    def boosted(some: slice, chunk: int | None) -> np.ndarray:
+        rows = teachers[:models][some]
+        return fit_boosted_trees(X.astype(np.float64), y, rows, device=device, chunk=chunk).value
+
+    yield against_one_by_one(f"2c. boosted models 65 x {X.shape[1]} ({source})", boosted, models, sample=sample, **how)
 
 
 def seeds_row(task: sgd.Task, n_runs: int, device: str) -> Row:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from dpnotes.experiments._dpbag_grids import SIZES, of_setting
+from dpnotes.experiments._dpbag_grids import SIZES
 
 
 def seconds_and_memory(call: Callable[[], object]) -> tuple[float, float | None]:
@@ -59,10 +59,7 @@ def costs(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def run_seconds(rows: pd.DataFrame, teachers: str) -> float:
-    """Seconds of all settings of one run on one core, NaN where one partition was not measured.
-
-    Where a number of partitions was not measured the teachers of one partition are counted k times, and the students by
-    the number of rows.
+    """Seconds of all settings of one run on one core, NaN where one of them was not measured.
 
     Parameters
     ----------
@@ -70,13 +67,8 @@ def run_seconds(rows: pd.DataFrame, teachers: str) -> float:
         Of :func:`dpnotes.experiments.dpbag.cost`.
     teachers : {"logistic", "boosting"}
     """
-    own = rows[rows["teachers"] == teachers].dropna(subset=["teachers_seconds"])
-    columns = (own[name] for name in ("n_teachers", "n_partitions", "teachers_seconds", "students_seconds"))
-    measured = {(int(n), int(k)): (float(t), float(s)) for n, k, t, s in zip(*columns, strict=True)}
-    nowhere = (math.nan, math.nan)
-    total = sum(measured.get((1, 1), nowhere))
-    for n, k in itertools.product(SIZES[teachers]["n"], SIZES[teachers]["k"]):
-        voted, learned = measured.get((n, 1), nowhere)
-        scaled = k * voted, learned * len(of_setting(n, k)) / len(of_setting(n, 1))
-        total += sum(measured.get((n, k), scaled))
-    return total
+    own = rows[rows["teachers"] == teachers]
+    seconds = (own["teachers_seconds"] + own["students_seconds"]).astype(float)
+    measured = dict(zip(zip(own["n_teachers"], own["n_partitions"], strict=True), seconds, strict=True))
+    settings = [(1, 1), *itertools.product(SIZES[teachers]["n"], SIZES[teachers]["k"])]
+    return sum(measured.get(setting, math.nan) for setting in settings)

@@ -56,7 +56,7 @@ def test_rows_take_the_place_of_their_own_job_machine_and_device(benchmarks, tmp
     ]
 
 
-JOBS = ["1", "1b", "1c", "2", "2b", "3", "4", "5", "6", "7", "memory"]
+JOBS = ["1", "1b", "1c", "2", "2b", "2c", "3", "4", "5", "6", "7", "memory"]
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -78,7 +78,7 @@ def test_every_job_is_demanded(benchmarks):
 def test_the_rows_of_a_gpu_agree_with_the_other_side(benchmarks):
     """Run on a CPU, where nothing is promised about speed: that both sides do the same must hold anywhere."""
     found = list(benchmarks("gpu").rows(True, device="cpu"))
-    assert len(found) == 8
+    assert len(found) == 9
     for row in found:
         gap = float(re.search(r"(?:largest \|dW\||in one neighbour:|without noise:) ([-+.\de]+)", row.check)[1])
         assert gap < 1e-3, str(row)

@@ -159,18 +159,14 @@ def test_the_cost_of_a_setting_counts_teachers_and_students():
     assert alone["teachers_seconds"] < 0.05 * small["students_seconds"] + 0.01
 
 
-def test_the_price_of_what_is_missing():
-    cells = [("boosting", 1, 1, 0.0, 7.0), ("boosting", 100, 1, 10.0, 9.0), ("boosting", 150, 1, 20.0, 18.0)]
-    names = ["teachers", "n_teachers", "n_partitions", "teachers_seconds", "students_seconds"]
-    rows = pd.DataFrame(cells, columns=names).assign(peak_memory=2048.0)
-    # teachers by 1 + 50 + 100 partitions; students by 9 rows of one partition and 15 of many
-    assert dpbag.run_seconds(rows, "boosting") == pytest.approx(7 + 30 * 151 + 27 * (1 + 15 / 9 + 15 / 9))
-    there = pd.DataFrame([("boosting", 100, 50, 1.0, 2.0)], columns=names).assign(peak_memory=3072.0)
-    both = pd.concat([rows, there])
-    assert dpbag.run_seconds(both, "boosting") == pytest.approx(
-        dpbag.run_seconds(rows, "boosting") - 500 - 9 * 15 / 9 + 3
-    )
-    assert np.isnan(dpbag.run_seconds(rows.iloc[:2], "boosting"))
-    table = dpbag.costs(both).set_index(["teachers", "n"])
-    assert table.loc[("boosting", 100), ["k = 1", "k = 50", "GiB"]].tolist() == [19, 3, 3]
-    assert np.isnan(table.loc[("boosting", 150), "k = 50"])
+def test_the_price_of_a_run():
+    names = ["teachers", "n_teachers", "n_partitions", "teachers_seconds", "students_seconds", "peak_memory"]
+    of_two = [("boosting", n, k, 10.0 * k, 2.0, 2048.0) for n in (100, 150) for k in (1, 50, 100)]
+    rows = pd.DataFrame([("boosting", 1, 1, 0.0, 7.0, 3072.0), *of_two], columns=names)
+    assert dpbag.run_seconds(rows, "boosting") == 7 + 2 * (10 * 151 + 3 * 2)
+    assert np.isnan(dpbag.run_seconds(rows.iloc[:-1], "boosting"))
+    assert np.isnan(dpbag.run_seconds(rows, "logistic"))
+    table = dpbag.costs(rows.iloc[:-1]).set_index(["teachers", "n"])
+    assert table.loc[("boosting", 100), ["k = 1", "k = 50", "GiB"]].tolist() == [12, 502, 2]
+    assert table.loc[("boosting", 1), "GiB"] == 3
+    assert np.isnan(table.loc[("boosting", 150), "k = 100"])

@@ -1,0 +1,66 @@
+"""Speed of the boosted teachers of DPBag against scikit-learn's GradientBoostingClassifier, one after the other.
+
+Both sides on one thread, by turns (A B A B), medians of CPU time; the first call of each is left out. The other side
+runs on a part of the models, without its checks of parameters and of finiteness, and its time is multiplied up.
+``python benchmarks/boosted_trees.py [--small]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from _common import Row, loaded, run, timed
+from sklearn import config_context
+from sklearn.ensemble import GradientBoostingClassifier
+
+from dpnotes.learners import BoostedTrees, fit_boosted_trees
+
+QUERIES = 1024
+SIZES = (163, 108, 54)  # rows of a teacher on Adult with 100 and 150 of them, on Diabetes 130 with 150
+BARS = {"teachers": 5, "votes": 2}  # set after a first measurement
+
+
+def rows(small: bool) -> Iterator[Row]:
+    """Job 2c: teachers, and their votes."""
+    name, X, y, queries = loaded("adult", split="dpbag", n=30_162, d=108, n_classes=2)
+    X, queries = X.astype(np.float32), queries[:QUERIES].astype(np.float32)
+    models, sample = (32, 8) if small else (256, 32)
+    for size in SIZES[: 1 if small else None]:
+        rng = np.random.default_rng(0)
+        drawn = [rng.choice(len(X), size=size, replace=False) for _ in range(models)]
+        subsets = [rows for rows in drawn if 0 < y[rows].sum() < size]  # scikit-learn refuses a single class
+        found: dict[str, BoostedTrees] = {}
+        loop: list[GradientBoostingClassifier] = []
+
+        def ours(subsets: list[np.ndarray] = subsets, found: dict[str, BoostedTrees] = found) -> None:
+            found["ours"] = fit_boosted_trees(X, y, subsets, device="cpu")
+
+        def theirs(subsets: list[np.ndarray] = subsets, loop: list[GradientBoostingClassifier] = loop) -> None:
+            with config_context(skip_parameter_validation=True, assume_finite=True):
+                loop[:] = [
+                    GradientBoostingClassifier(random_state=0).fit(X[rows], y[rows]) for rows in subsets[:sample]
+                ]
+
+        def our_votes(found: dict[str, BoostedTrees] = found) -> np.ndarray:
+            return found["ours"].votes(queries, device="cpu")
+
+        def their_votes(loop: list[GradientBoostingClassifier] = loop) -> np.ndarray:
+            with config_context(skip_parameter_validation=True, assume_finite=True):
+                return np.stack([model.predict(queries) for model in loop])
+
+        repeats = 1 if small else 3
+        fast, slow = timed(ours, theirs, repeats=repeats)
+        mine, other = our_votes()[:sample], their_votes()
+        agree = f"{name}, 100 trees of depth 3, float32; equal votes {np.mean(mine == other):.1%}, the rest from ties"
+        against = f"scikit-learn, {sample} of them scaled"
+        scale, what = len(subsets) / sample, f"{len(subsets)} boosted models {size} x {X.shape[1]}"
+        yield Row(f"2c. {what}", fast, slow * scale, against, BARS["teachers"], agree)
+        fast, slow = timed(our_votes, their_votes, repeats=repeats)
+        yield Row(
+            f"2c. votes of {what}", fast, slow * scale, against, BARS["votes"], f"on {len(queries)} rows; {agree}"
+        )
+
+
+if __name__ == "__main__":
+    run(__doc__, rows)
