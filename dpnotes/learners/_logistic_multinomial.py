@@ -135,7 +135,10 @@ def fit_multinomial_logistic(
 
 
 class Source:
-    """Rows of one data set, given out as tensors: gathered by NumPy on a CPU, resident on a GPU."""
+    """Rows of one data set, given out as tensors that nobody may change: gathered on a CPU, resident on a GPU.
+
+    On a CPU all rows in their order are not copied: a large data set is often most of what a fit holds.
+    """
 
     def __init__(
         self, X: NDArray[np.floating], y: NDArray[np.int64], *, kind: np.dtype[Any], device: torch.device
@@ -149,6 +152,10 @@ class Source:
         """Features [*indices.shape, d]."""
         if self._resident is not None:
             return self._resident[torch.from_numpy(indices).to(self.device)]
+        n = len(self._X)
+        shared = self._X.flags.c_contiguous and self._X.flags.writeable  # what PyTorch can take as it is
+        if shared and indices.size == n and (indices.reshape(-1) == np.arange(n)).all():
+            return torch.from_numpy(self._X).to(self.dtype).view(*indices.shape, -1)
         return torch.from_numpy(self._X.take(indices, axis=0)).to(self.dtype)
 
     def labels(self, indices: NDArray[np.int64]) -> torch.Tensor:

@@ -207,6 +207,26 @@ def test_perturbed_models_are_minima_of_their_own_objective(digits, monkeypatch,
     assert started.iterations[0] == 0
 
 
+def test_all_rows_in_their_order_are_shared_and_stay_as_they_are(digits):
+    X, y = digits
+    before = X.copy()
+    source = module.Source(X, y, kind=X.dtype, device=torch.device("cpu"))
+    everything = np.arange(len(X))
+    for indices in (everything, everything[None]):
+        rows = source.rows(indices)
+        assert rows.shape == (*indices.shape, 64)
+        assert rows.data_ptr() == X.ctypes.data
+    assert source.rows(everything[::-1].copy()).data_ptr() != X.ctypes.data
+    for other in (X[:, ::-1], np.asfortranarray(X)):
+        taken = module.Source(other, y, kind=X.dtype, device=torch.device("cpu")).rows(everything)
+        np.testing.assert_array_equal(taken.numpy(), other)
+    fitted = fit_multinomial_logistic(X, y, everything[None], n_classes=10, l2=1e-2, device="cpu")
+    turned = fit_multinomial_logistic(X, y, everything[None, ::-1], n_classes=10, l2=1e-2, device="cpu")
+    np.testing.assert_allclose(fitted.weights, turned.weights, atol=1e-4)
+    fit_perturbed_logistic(X, y, n_classes=10, l2=1e-2, linear=np.ones((2, 10, 64)), device="cpu")
+    np.testing.assert_array_equal(X, before)
+
+
 def test_read_only_rows_progress_and_global_state(problem):
     X, y = problem
     X, y = X.copy(), y.copy()
