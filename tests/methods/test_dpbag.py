@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpnotes.accounting import noisy_vote, personalised_counterexample
+from dpnotes.learners import BoostedTreesClassifier
 from dpnotes.learners._logistic_classifier import LogisticClassifier
 from dpnotes.mechanisms import draw_partitions, hash_chunks
 from dpnotes.methods import _dpbag
@@ -230,7 +231,12 @@ def test_one_record_changes_one_vote_of_each_partition(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "estimator", [GradientBoostingClassifier(n_estimators=5, max_depth=2), LogisticClassifier(l2=1e-2, device="cpu")]
+    "estimator",
+    [
+        GradientBoostingClassifier(n_estimators=5, max_depth=2),
+        LogisticClassifier(l2=1e-2, device="cpu"),
+        BoostedTreesClassifier(n_trees=5, depth=2, device="cpu"),
+    ],
 )
 def test_any_base_learner(cancer, estimator):
     X, y = cancer
@@ -242,7 +248,15 @@ def test_any_base_learner(cancer, estimator):
     assert again.labels_.tolist() == model.labels_.tolist()
 
 
-@pytest.mark.parametrize("estimator", [None, LogisticRegression(), GradientBoostingClassifier(n_estimators=2)])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        None,
+        LogisticRegression(),
+        GradientBoostingClassifier(n_estimators=2),
+        BoostedTreesClassifier(n_trees=2, device="cpu"),
+    ],
+)
 def test_a_chunk_of_one_class_votes_for_it(estimator):
     """Records of class 1 all sit in one chunk of the only partition: three teachers vote 0, one votes 1."""
     X, y = np.arange(16.0)[:, None], np.array([0] * 12 + [1] * 4)

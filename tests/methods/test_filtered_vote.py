@@ -11,6 +11,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 
 from dpnotes.accounting import chunk_filter
+from dpnotes.learners import BoostedTreesClassifier
 from dpnotes.mechanisms import draw_partitions, hash_chunks
 from dpnotes.methods import _filtered_vote
 from dpnotes.methods._answers import secret_seed, stream
@@ -67,9 +68,10 @@ def test_equals_a_filter_kept_by_hand(cancer, k):
     assert model.ledger_.answered == len(queries)
 
 
-def test_answers_do_not_depend_on_how_queries_are_asked(cancer, monkeypatch):
+@pytest.mark.parametrize("estimator", [None, BoostedTreesClassifier(n_trees=5, device="cpu")])
+def test_answers_do_not_depend_on_how_queries_are_asked(cancer, monkeypatch, estimator):
     X, y = cancer
-    make = FilteredVote(n_teachers=10, budget=30, sigma=2.0, confidence=0.8, device="cpu", random_state=0)
+    make = FilteredVote(estimator, n_teachers=10, budget=30, sigma=2.0, confidence=0.8, device="cpu", random_state=0)
     whole = clone(make).fit(X[:300], y[:300])
     expected = whole.predict(X[300:])
     parts = clone(make).fit(X[:300], y[:300])
