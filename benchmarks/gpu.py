@@ -109,10 +109,10 @@ def teachers_rows(small: bool, device: str) -> Iterator[Row]:
     yield against_one_by_one(f"2. binary regressions 65 x {X.shape[1]} ({source})", binary, models, sample=20, **how)
 
     models, sample = (8, 2) if small else (4000, 4)
+    wide = X.astype(np.float64)
 
     def boosted(some: slice, chunk: int | None) -> np.ndarray:
-        rows = teachers[:models][some]
-        return fit_boosted_trees(X.astype(np.float64), y, rows, device=device, chunk=chunk).value
+        return fit_boosted_trees(wide, y, teachers[:models][some], device=device, chunk=chunk).value
 
     yield against_one_by_one(f"2c. boosted models 65 x {X.shape[1]} ({source})", boosted, models, sample=sample, **how)
 

@@ -83,15 +83,19 @@ def learner(name: str) -> Any:
 
     The teachers of a run are the same models, fitted many at once.
     """
+    _check_learner(name)
     if name == "logistic":
         from sklearn.linear_model import LogisticRegression
 
         return LogisticRegression(max_iter=1000)
-    if name == "boosting":
-        from sklearn.ensemble import GradientBoostingClassifier
+    from sklearn.ensemble import GradientBoostingClassifier
 
-        return GradientBoostingClassifier()
-    raise ValueError(f"teachers must be one of {', '.join(map(repr, LEARNERS))}, got teachers={name!r}")
+    return GradientBoostingClassifier()
+
+
+def _check_learner(name: str) -> None:
+    if name not in LEARNERS:
+        raise ValueError(f"teachers must be one of {', '.join(map(repr, LEARNERS))}, got teachers={name!r}")
 
 
 @lru_cache(maxsize=1)  # rows of a grid that share teachers follow each other
@@ -109,6 +113,7 @@ def run(
     from dpnotes.methods._personal_accountant import personalised_epsilon, squares_of_budget
     from dpnotes.methods._teachers import LogisticTeachers, fit_teachers
 
+    _check_learner(teachers)
     parts, secret, noise = thirds(dataset, seed), secret_seed(seed), 2 / n_teachers
     learn_seed, student_seed = (int(s) for s in stream(secret, 0).integers(2**31, size=2))
     cut = draw_partitions(
@@ -118,13 +123,9 @@ def run(
         scheme="balanced",
         seed=int.from_bytes(stream(secret, 2).bytes(16), "little"),
     )
-    known: dict[str, Any] = {"logistic": LogisticTeachers, "boosting": BoostedTreesClassifier}
-    if teachers not in known:
-        raise ValueError(f"teachers must be one of {', '.join(map(repr, known))}, got teachers={teachers!r}")
+    many: Any = LogisticTeachers if teachers == "logistic" else BoostedTreesClassifier
     X = parts.X if teachers == "logistic" else parts.X.astype(np.float32)  # as scikit-learn's trees take it
-    fitted = fit_teachers(
-        known[teachers](device=device), X, parts.y, cut.subsets(), n_classes=2, seed=learn_seed, n_jobs=None
-    )
+    fitted = fit_teachers(many(device=device), X, parts.y, cut.subsets(), n_classes=2, seed=learn_seed, n_jobs=None)
     touched = TouchedVotes(np.vstack([cut.chunk, cut.joining]), n_teachers=n_teachers, device=device)
     limits = sorted((squares_of_budget(e, d, n_partitions=n_partitions, noise=noise), (e, d)) for e, d in budgets)
     fixed = max(noisy_vote_answers(e, d, noise=noise, analysis=a) for e, d in budgets for a in ("tight", "published"))

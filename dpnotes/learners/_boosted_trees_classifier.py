@@ -19,8 +19,7 @@ from dpnotes.learners._boosted_trees_models import BoostedTrees
 class BoostedTreesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Gradient-boosted trees of two classes, as scikit-learn's ``GradientBoostingClassifier``, for many small subsets.
 
-    One model is fitted in the dtype of X in no less time than scikit-learn takes; thousands of them, as teachers, in a
-    tenth of it.
+    It is made for thousands of teachers at once, which are fitted in the dtype of X.
 
     Parameters
     ----------

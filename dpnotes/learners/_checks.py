@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 
 def features(X: ArrayLike, name: str = "X", *, d: int | None = None) -> NDArray[np.floating]:
@@ -64,6 +64,14 @@ def float_dtype(dtype: Any, X: NDArray[np.floating]) -> np.dtype[Any]:
     chosen = X.dtype if dtype is None else np.dtype(dtype)
     if chosen not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got dtype={dtype!r}")
+    return chosen
+
+
+def code_dtype(dtype: DTypeLike, *, n_classes: int) -> np.dtype[Any]:
+    """Give ``dtype`` as an integer dtype that holds the class codes 0..n_classes - 1."""
+    chosen = np.dtype(dtype)
+    if chosen.kind not in "iu" or np.iinfo(chosen).max < n_classes - 1:
+        raise ValueError(f"dtype must be an integer type that holds {n_classes - 1}, got dtype={dtype!r}")
     return chosen
 
 

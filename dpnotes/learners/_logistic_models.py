@@ -85,10 +85,7 @@ class LogisticModels:
         ndarray of ``dtype``, shape [M, n]
         """
         X = _checks.features(X, d=self.weights.shape[-1])
-        kind = np.dtype(dtype)
-        if kind.kind not in "iu" or np.iinfo(kind).max < self.n_classes - 1:
-            raise ValueError(f"dtype must be an integer type that holds {self.n_classes - 1}, got dtype={dtype!r}")
-        result = np.empty((len(self), len(X)), kind)
+        result = np.empty((len(self), len(X)), _checks.code_dtype(dtype, n_classes=self.n_classes))
         for models, queries, Z in self._blocks(X, device):
             result[models, queries] = _largest(Z).cpu().numpy()
         return result
