@@ -24,10 +24,9 @@ def real(name: str, value: float, *, low: float, high: float = math.inf, open_lo
         raise TypeError(f"{name} must be a number, got {name}={value!r}")
     inside = (low < value if open_low else low <= value) and value <= high and math.isfinite(value)
     if not inside:
-        least = f"{'>' if open_low else '>='} {low:g}"
-        raise ValueError(
-            f"{name} must be {least}{'' if high == math.inf else f' and <= {high:g}'}, got {name}={value!r}"
-        )
+        finite = "finite and " if value == math.inf else ""
+        most = "" if high == math.inf else f" and <= {high:g}"
+        raise ValueError(f"{name} must be {finite}{'>' if open_low else '>='} {low:g}{most}, got {name}={value!r}")
     return float(value)
 
 

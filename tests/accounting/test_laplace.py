@@ -129,8 +129,9 @@ def test_zcdp_between_gaussian_and_the_simple_bound(rho, delta, times):
     ("make", "error", "message"),
     [
         (lambda: laplace(scale=0.0), ValueError, "scale must be > 0, got scale=0.0"),
+        (lambda: laplace(scale=np.inf), ValueError, "scale must be finite and > 0, got scale=inf"),
         (lambda: laplace(scale=1.0, sensitivity=-1.0), ValueError, "sensitivity must be > 0, got sensitivity=-1.0"),
-        (lambda: laplace(scale=1e-300, sensitivity=1e300), ValueError, "sensitivity / scale must be > 0"),
+        (lambda: laplace(scale=1e-300, sensitivity=1e300), ValueError, "sensitivity / scale must be finite and > 0"),
         (lambda: laplace(scale="1"), TypeError, "scale must be a number"),
         (lambda: laplace(scale=1.0, adjacency="none"), ValueError, "adjacency must be one of"),
         (lambda: laplace(scale=1.0).compose(1.5), TypeError, "times must be an integer"),

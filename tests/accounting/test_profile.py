@@ -138,7 +138,7 @@ def test_bad_input_is_named(name):
     ("make", "error", "message"),
     [
         (lambda: gaussian(sigma=0.0), ValueError, "sigma must be > 0, got sigma=0.0"),
-        (lambda: gaussian(sigma=1.0, sensitivity=float("inf")), ValueError, "sensitivity must be > 0"),
+        (lambda: gaussian(sigma=1.0, sensitivity=float("inf")), ValueError, "sensitivity must be finite and > 0"),
         (lambda: gaussian(sigma="1"), TypeError, "sigma must be a number"),
         (lambda: approximate(-0.1, 0.1), ValueError, "epsilon must be >= 0"),
         (lambda: approximate(0.1, 1.1), ValueError, "delta must be >= 0 and <= 1, got delta=1.1"),
