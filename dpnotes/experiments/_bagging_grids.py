@@ -47,15 +47,20 @@ MEMBERSHIP: dict[str, dict[str, Any]] = {
     "paper": {"subsample": 300, "n_networks": 32, "flipped": 0.02, "others": 5000},
     "quick": {"subsample": 100, "n_networks": 16, "flipped": 0.05, "others": 0},
 }
-# Short runs of DP-SGD, one tenth of the epochs; the learning rates are those that bagging_equal_settings chooses.
-EQUAL_RATES: dict[str, tuple[float, ...]] = {"linear": (1.0, 2.0, 4.0, 8.0, 16.0), "network": (0.15, 0.5)}
+# Short runs of DP-SGD, one tenth of the epochs.
 EQUAL: dict[str, dict[str, Any]] = {
-    "paper": {"epochs": 10, "batch_size": 256, "learning_rate": 0.5},
+    "paper": {"epochs": 10, "batch_size": 256},
     "quick": {"epochs": 5, "batch_size": 256, "learning_rate": 0.5},
 }
 EQUAL_LINEAR: dict[str, dict[str, Any]] = {
-    "paper": {"width": None, "batch_size": 1000, "learning_rate": 8.0},
+    "paper": {"width": None, "batch_size": 1000},
     "quick": {"width": None, "learning_rate": 0.5},
+}
+# Candidates for their learning rates, at noises that a factor of four separates: half a decade apart.
+NOISES = (0.5, 2.0, 8.0, 32.0)
+RATES: dict[str, tuple[float, ...]] = {
+    "network": (1.5, 0.5, 0.15, 0.05, 0.015, 0.005),
+    "linear": (25.0, 8.0, 2.5, 0.8, 0.25, 0.08),
 }
 PRIVATE_BASE: dict[str, dict[str, Any]] = {
     "paper": {"dataset": "mnist", "subsample": 2000, "delta": 1e-5, "l2": 0.01},
@@ -204,13 +209,20 @@ def equal_grid(scale: str, *, seeds: int = 3) -> Grid:
     return sorted(rows, key=lambda row: (dp_sgd_seconds(row), row["epsilon"] == 0.0))
 
 
-def equal_settings_grid() -> Grid:
-    """Candidates for the learning rate of the short DP-SGD runs, at one size of bagging, on held-out training rows."""
-    share = bagging(n=RECORDS["paper"], subsample=1000).advantage
-    noise = {"noise_multiplier": None, "epsilon": None, "delta": None, "found": share}
+def dp_sgd_settings_grid() -> Grid:
+    """Candidates for the learning rate of the short DP-SGD runs at four noises, on held-out training rows."""
     return [
-        {**_equal("paper", model), **noise, "part": "validation", "learning_rate": rate, "seed": 0}
-        for model, rates in EQUAL_RATES.items()
+        {
+            **_equal("paper", model),
+            "part": "validation",
+            "noise_multiplier": noise,
+            "epsilon": None,
+            "delta": None,
+            "learning_rate": rate,
+            "seed": 0,
+        }
+        for noise in NOISES
+        for model, rates in RATES.items()
         for rate in rates
     ]
 
