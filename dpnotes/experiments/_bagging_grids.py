@@ -7,6 +7,7 @@ from typing import Any
 
 from dpnotes.accounting import bagging
 from dpnotes.experiments._bagging_networks import DP_SGD, FINE_TUNING, NETWORKS, PUBLIC
+from dpnotes.experiments._bagging_rates import NOISES, RATES, SHORT, dp_sgd_rate
 from dpnotes.experiments._registry import Grid, paper_table
 
 SUBSAMPLES = {"paper": (300, 500, 1000, 5000, 10_000), "quick": (50, 100, 200)}
@@ -49,18 +50,12 @@ MEMBERSHIP: dict[str, dict[str, Any]] = {
 }
 # Short runs of DP-SGD, one tenth of the epochs.
 EQUAL: dict[str, dict[str, Any]] = {
-    "paper": {"epochs": 10, "batch_size": 256},
+    "paper": {"epochs": SHORT, "batch_size": 256},
     "quick": {"epochs": 5, "batch_size": 256, "learning_rate": 0.5},
 }
 EQUAL_LINEAR: dict[str, dict[str, Any]] = {
     "paper": {"width": None, "batch_size": 1000},
     "quick": {"width": None, "learning_rate": 0.5},
-}
-# Candidates for their learning rates, at noises that a factor of four separates: half a decade apart.
-NOISES = (0.5, 2.0, 8.0, 32.0)
-RATES: dict[str, tuple[float, ...]] = {
-    "network": (1.5, 0.5, 0.15, 0.05, 0.015, 0.005),
-    "linear": (25.0, 8.0, 2.5, 0.8, 0.25, 0.08),
 }
 PRIVATE_BASE: dict[str, dict[str, Any]] = {
     "paper": {"dataset": "mnist", "subsample": 2000, "delta": 1e-5, "l2": 0.01},
@@ -95,15 +90,19 @@ def settings_grid() -> Grid:
 def dp_sgd_grid(scale: str) -> Grid:
     """DP-SGD rows of Table 2a: the paper's noise, and the least noise at the same (epsilon, delta); one seed.
 
-    ``scale="quick"`` is scikit-learn's digits at one budget of the same kind.
+    Each has the learning rate that short runs on held-out rows choose for its noise. ``scale="quick"`` is
+    scikit-learn's digits at one budget of the same kind.
     """
-    dataset = _dataset(scale)
-    network = {name: NETWORKS[dataset][name] for name in ("width", "kernel_size", "padding")}
-    common = {"dataset": dataset, "part": "test", **network, **DP_SGD[dataset], "seed": 0}
+    common = _dp_sgd(scale, part="test")
     if scale == "quick":
         return noises(common, [(0.1, 0.1, 8.0)])
-    table = paper_table("bagging_table2").query("table == '2a' and method == 'DPSGD'")
-    return noises(common, list(table[["epsilon", "delta", "sigma"]].itertuples(index=False, name=None)))
+    return _with_rates(noises(common, _budgets("bagging_table2", "2a")))
+
+
+def one_rate_grid() -> Grid:
+    """DP-SGD at the noises of Table 2a, all with the learning rate of the public example of the paper's library."""
+    rows = noises(_dp_sgd("paper", part="test"), _budgets("bagging_table2", "2a"))
+    return [row for row in rows if row["noise_multiplier"] is not None]
 
 
 def table3a_grid(scale: str, *, seeds: int = 3) -> Grid:
@@ -169,15 +168,10 @@ def pate_grid(scale: str, *, seeds: int = 3) -> Grid:
 
 def case2_dp_sgd_grid(scale: str) -> Grid:
     """DP-SGD rows of Table 3a, from the public model with a tenth of the rate: the paper's noise, and the least."""
-    dataset = _dataset(scale)
-    network = {name: NETWORKS[dataset][name] for name in ("width", "kernel_size", "padding")}
-    start = _start(dataset)
-    start["learning_rate"] = DP_SGD[dataset]["learning_rate"] * (FINE_TUNING if "public" in start else 1)
-    common = {"dataset": dataset, "part": "rest", **network, **DP_SGD[dataset], **start, "seed": 0}
+    common = {**_dp_sgd(scale, part="rest"), **PUBLIC.get(_dataset(scale), {})}
     if scale == "quick":
         return noises(common, [(0.1, 0.1, 8.0)])
-    table = paper_table("bagging_table3").query("table == '3a' and method == 'DPSGD'")
-    return noises(common, list(table[["epsilon", "delta", "sigma"]].itertuples(index=False, name=None)))
+    return _with_rates(noises(common, _budgets("bagging_table3", "3a")), factor=FINE_TUNING)
 
 
 def membership_grid(scale: str) -> Grid:
@@ -204,8 +198,11 @@ def equal_grid(scale: str, *, seeds: int = 3) -> Grid:
         at_rare = {"noise_multiplier": None, "epsilon": None, "delta": None, "found": share}
         at_all = {"noise_multiplier": None, "epsilon": 0.0, "delta": share}
         for model, count in (("linear", seeds), *([("network", 1)] if scale == "paper" else [])):
-            common = _equal(scale, model)
-            rows += [{**common, **noise, "seed": seed} for noise in (at_rare, at_all) for seed in range(count)]
+            for noise in (at_rare, at_all):
+                row = {**_equal(scale, model), **noise}
+                if scale == "paper":
+                    row["learning_rate"] = dp_sgd_rate(model, row, n=RECORDS[scale])
+                rows += [{**row, "seed": seed} for seed in range(count)]
     return sorted(rows, key=lambda row: (dp_sgd_seconds(row), row["epsilon"] == 0.0))
 
 
@@ -297,6 +294,22 @@ def _equal(scale: str, model: str) -> dict[str, Any]:
     network = {name: NETWORKS[dataset][name] for name in names}
     common = {"dataset": dataset, "part": "test", **network, "clipping_norm": 1.0, **EQUAL[scale]}
     return {**common, **(EQUAL_LINEAR[scale] if model == "linear" else {})}
+
+
+def _dp_sgd(scale: str, *, part: str) -> dict[str, Any]:
+    dataset = _dataset(scale)
+    network = {name: NETWORKS[dataset][name] for name in ("width", "kernel_size", "padding")}
+    return {"dataset": dataset, "part": part, **network, **DP_SGD[dataset], "seed": 0}
+
+
+def _budgets(name: str, table: str) -> list[tuple[float, float, float]]:
+    lines = paper_table(name).query("table == @table and method == 'DPSGD'")
+    return list(lines[["epsilon", "delta", "sigma"]].itertuples(index=False, name=None))
+
+
+def _with_rates(rows: Grid, *, factor: float = 1.0) -> Grid:
+    rates = (factor * dp_sgd_rate("network", row, n=RECORDS["paper"]) for row in rows)
+    return [{**row, "learning_rate": float(f"{rate:.6g}")} for row, rate in zip(rows, rates, strict=True)]
 
 
 def noises(common: Mapping[str, Any], budgets: list[tuple[float, float, float]]) -> Grid:

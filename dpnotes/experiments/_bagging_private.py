@@ -36,8 +36,7 @@ def noise_for_found(share: float, *, sample_rate: float, steps: int) -> float:
         sigma = math.exp(log_sigma)
         return found(accounting.dp_sgd(noise_multiplier=sigma, sample_rate=sample_rate, steps=steps)) - share
 
-    mu = norm.ppf(share) - norm.ppf(FALSE_ALARMS)  # the Gaussian mechanism that finds as many
-    limit = -math.log(math.log1p((mu / sample_rate) ** 2 / steps)) / 2  # from mu = q sqrt(T (e^(1/sigma^2) - 1))
+    limit = math.log(limiting_noise(mu_for_found(share), sample_rate=sample_rate, steps=steps))
     low = high = limit
     while excess(high) > 0:
         high += STEP
@@ -45,6 +44,19 @@ def noise_for_found(share: float, *, sample_rate: float, steps: int) -> float:
         low -= STEP
     root = brentq(excess, low, high, xtol=5e-4) if low < high else limit
     return math.exp(root + 5e-4)
+
+
+def mu_for_found(share: float) -> float:
+    """Mu of the Gaussian mechanism against which the best test with 0.1% false positives finds that share."""
+    return float(norm.ppf(share) - norm.ppf(FALSE_ALARMS))
+
+
+def limiting_noise(mu: float, *, sample_rate: float, steps: int) -> float:
+    """Noise multiplier at which the central limit of DP-SGD's steps is the Gaussian mechanism of that mu.
+
+    From mu = q sqrt(T (exp(1 / sigma^2) - 1)), Bu, Dong, Long and Su (2020): near to the least noise, not a guarantee.
+    """
+    return 1 / math.sqrt(math.log1p((mu / sample_rate) ** 2 / steps))
 
 
 def private_base(

@@ -35,6 +35,7 @@ from dpnotes.experiments._bagging_grids import (
     figure1_grid,
     figure2_grid,
     membership_grid,
+    one_rate_grid,
     pate_grid,
     private_base_grid,
     private_base_settings_grid,
@@ -44,6 +45,7 @@ from dpnotes.experiments._bagging_grids import (
 )
 from dpnotes.experiments._bagging_networks import DP_SGD, NETWORKS
 from dpnotes.experiments._bagging_orderings import orderings
+from dpnotes.experiments._bagging_rates import rate_candidates, rate_candidates_view, two_rates, two_rates_view
 from dpnotes.experiments._bagging_tables import (
     baselines,
     baselines_view,
@@ -354,7 +356,7 @@ EXPERIMENTS = [
     Experiment(
         "bagging_dp_sgd",
         dp_sgd,
-        {"paper": lambda: dp_sgd_grid("paper"), "quick": lambda: dp_sgd_grid("quick")},
+        {"paper": lambda: [*dp_sgd_grid("paper"), *one_rate_grid()], "quick": lambda: dp_sgd_grid("quick")},
         tolerance={"accuracy": 0.03, "sigma": 1e-3, "advantage": 1e-4},
         cost=grids.dp_sgd_seconds,
     ),
@@ -452,6 +454,7 @@ __all__ = [
     "membership_grid",
     "memorising_attack",
     "models_figure",
+    "one_rate_grid",
     "orderings",
     "pate",
     "pate_grid",
@@ -461,6 +464,8 @@ __all__ = [
     "private_base_settings_grid",
     "private_bases",
     "private_bases_view",
+    "rate_candidates",
+    "rate_candidates_view",
     "reduced_dp_sgd_grid",
     "reduced_dp_sgd_settings_grid",
     "reduced_grid",
@@ -475,4 +480,6 @@ __all__ = [
     "table3a",
     "table3a_grid",
     "table3a_view",
+    "two_rates",
+    "two_rates_view",
 ]
