@@ -23,6 +23,7 @@ def found(profile: accounting.PrivacyProfile) -> float:
     return 1 - float(profile.tradeoff(FALSE_ALARMS))
 
 
+@functools.lru_cache(maxsize=32)  # seeds of a row have their noise in common
 def noise_for_found(share: float, *, sample_rate: float, steps: int) -> float:
     """Noise multiplier of DP-SGD at which the best test with 0.1% false positives finds that share of the members.
 
