@@ -7,6 +7,7 @@ from typing import Any
 
 from dpnotes.experiments._bagging_grids import PATE, noises
 from dpnotes.experiments._bagging_networks import FINE_TUNING, IMAGENET, VGG16
+from dpnotes.experiments._bagging_rates import RATES, decimal
 from dpnotes.experiments._registry import Experiment, Grid, paper_table
 
 RECORDS = 50_000
@@ -33,14 +34,13 @@ SETTINGS_RUNS: dict[str, tuple[int, int, int]] = {  # of a candidate: records, e
     "paper": (500, 5, 1),
     "reduced": (1000, 30, 2),
 }
-# DP-SGD: the batch is the one that the paper's epsilons imply (claim 7), clipping norm and rate are those of Table 2a.
-# With the least noise of the reduced scale the rate is chosen on held-out training rows.
+# DP-SGD: the batch is the one that the paper's epsilons imply (claim 7), clipping norm and rate are those of the public
+# example for MNIST; at the reduced scale the rate is chosen for each noise, on held-out training rows.
 DP_SGD: dict[str, dict[str, Any]] = {
     "paper": {"epochs": 100, "batch_size": 128, "clipping_norm": 1.0, "learning_rate": 0.15},
-    "reduced": {"epochs": 2, "batch_size": 128, "clipping_norm": 1.0, "learning_rate": 0.15},
+    "reduced": {"epochs": 2, "batch_size": 128, "clipping_norm": 1.0},
 }
-DP_SGD_RATES = (0.15, 0.5, 1.5)
-LEAST_NOISE_RATE = 1.5
+REDUCED_RATES = {"given": 0.15, "least": 1.5}  # with the paper's noise, and with the least
 REDUCED_SIZES = (1000, 5000)
 REDUCED_BUDGET = (0.1, 0.095, 11.5)  # of bagging with k = 5,000, and the paper's noise there
 CPU = {"vgg16": 42.0, "vgg5": 2200.0}  # images a second that one core trains on, measured; by DP-SGD two thirds
@@ -64,10 +64,11 @@ def cifar10_grid(public: str = IMAGENET) -> Grid:
 def cifar10_dp_sgd_grid(public: str = IMAGENET) -> Grid:
     """DP-SGD rows of Tables 2b and 3b: the paper's noise, and the least noise for the same budget; one seed."""
     rows = []
-    for table, start in (("2b", _private(_case_1("paper"))), ("3b", _private(_case_2("paper", public)))):
+    rate = DP_SGD["paper"]["learning_rate"]
+    for table, case in (("2b", _case_1("paper")), ("3b", _case_2("paper", public))):
         cells = paper_table(f"bagging_table{table[0]}").query("table == @table and method == 'DPSGD'")
         budgets = list(cells[["epsilon", "delta", "sigma"]].itertuples(index=False, name=None))
-        rows += noises({**_data("paper"), **start, "seed": 0}, budgets)
+        rows += noises({**_data("paper"), **_private(case, "paper", rate), "seed": 0}, budgets)
     return rows
 
 
@@ -106,19 +107,17 @@ def reduced_grid() -> Grid:
 
 def reduced_dp_sgd_grid() -> Grid:
     """DP-SGD at the reduced scale, from scratch and from CIFAR-100: the paper's noise, and the least noise."""
-    rows = []
-    for case in (_case_1("reduced"), _case_2("reduced", HUNDRED)):
-        given, least = noises({**_data("reduced"), **_private(case, "reduced"), "seed": 0}, [REDUCED_BUDGET])
-        factor = LEAST_NOISE_RATE / DP_SGD["reduced"]["learning_rate"]
-        rows += [given, {**least, "learning_rate": factor * least["learning_rate"]}]
-    return rows
+    return [
+        _reduced(case, noise, rate)
+        for case in (_case_1("reduced"), _case_2("reduced", HUNDRED))
+        for noise, rate in REDUCED_RATES.items()
+    ]
 
 
 def reduced_dp_sgd_settings_grid() -> Grid:
-    """Candidates for the rate of DP-SGD at the reduced scale: one epoch, the least noise, held-out training rows."""
-    start = {**_private(_case_1("reduced"), "reduced"), "part": "validation"}
-    least = {**noises({**_data("reduced"), **start, "seed": 0}, [REDUCED_BUDGET])[1], "epochs": 1}
-    return [{**least, "learning_rate": rate} for rate in DP_SGD_RATES]
+    """Candidates for the rate of DP-SGD at the reduced scale, from scratch, on held-out training rows."""
+    case = {**_case_1("reduced"), "part": "validation"}
+    return [_reduced(case, noise, rate) for noise in REDUCED_RATES for rate in RATES["network"]]
 
 
 def images(parameters: Mapping[str, Any]) -> float:
@@ -179,8 +178,13 @@ def _case_2(scale: str, public: str) -> dict[str, Any]:
     return {**_case_1(scale), "part": "rest", **start, "learning_rate": FINE_TUNING * rate}
 
 
-def _private(case: Mapping[str, Any], scale: str = "paper") -> dict[str, Any]:
+def _private(case: Mapping[str, Any], scale: str, rate: float) -> dict[str, Any]:
     """The same case by DP-SGD: its part and start, at a tenth of the rate from a public model."""
     start = {name: case[name] for name in ("part", "public", "public_epochs", "public_rate") if name in case}
-    rate = DP_SGD[scale]["learning_rate"] * (FINE_TUNING if "public" in case else 1)
-    return {**start, **DP_SGD[scale], "learning_rate": rate}
+    return {**start, **DP_SGD[scale], "learning_rate": decimal(rate * (FINE_TUNING if "public" in case else 1))}
+
+
+def _reduced(case: Mapping[str, Any], noise: str, rate: float) -> dict[str, Any]:
+    """One row of DP-SGD at the reduced scale, with the paper's noise ("given") or with the least."""
+    given, least = noises({**_data("reduced"), **_private(case, "reduced", rate), "seed": 0}, [REDUCED_BUDGET])
+    return given if noise == "given" else least

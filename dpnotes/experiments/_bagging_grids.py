@@ -7,7 +7,7 @@ from typing import Any
 
 from dpnotes.accounting import bagging
 from dpnotes.experiments._bagging_networks import DP_SGD, FINE_TUNING, NETWORKS, PUBLIC
-from dpnotes.experiments._bagging_rates import NOISES, RATES, SHORT, dp_sgd_rate
+from dpnotes.experiments._bagging_rates import NOISES, RATES, SHORT, decimal, dp_sgd_rate
 from dpnotes.experiments._registry import Grid, paper_table
 
 SUBSAMPLES = {"paper": (300, 500, 1000, 5000, 10_000), "quick": (50, 100, 200)}
@@ -290,16 +290,17 @@ def _start(dataset: str) -> dict[str, Any]:
 
 def _equal(scale: str, model: str) -> dict[str, Any]:
     dataset = _dataset(scale)
-    names = ("width", "kernel_size", "padding")
-    network = {name: NETWORKS[dataset][name] for name in names}
-    common = {"dataset": dataset, "part": "test", **network, "clipping_norm": 1.0, **EQUAL[scale]}
+    common = {"dataset": dataset, "part": "test", **_shape(dataset), "clipping_norm": 1.0, **EQUAL[scale]}
     return {**common, **(EQUAL_LINEAR[scale] if model == "linear" else {})}
 
 
 def _dp_sgd(scale: str, *, part: str) -> dict[str, Any]:
     dataset = _dataset(scale)
-    network = {name: NETWORKS[dataset][name] for name in ("width", "kernel_size", "padding")}
-    return {"dataset": dataset, "part": part, **network, **DP_SGD[dataset], "seed": 0}
+    return {"dataset": dataset, "part": part, **_shape(dataset), **DP_SGD[dataset], "seed": 0}
+
+
+def _shape(dataset: str) -> dict[str, Any]:
+    return {name: NETWORKS[dataset][name] for name in ("width", "kernel_size", "padding")}
 
 
 def _budgets(name: str, table: str) -> list[tuple[float, float, float]]:
@@ -309,7 +310,7 @@ def _budgets(name: str, table: str) -> list[tuple[float, float, float]]:
 
 def _with_rates(rows: Grid, *, factor: float = 1.0) -> Grid:
     rates = (factor * dp_sgd_rate("network", row, n=RECORDS["paper"]) for row in rows)
-    return [{**row, "learning_rate": float(f"{rate:.6g}")} for row, rate in zip(rows, rates, strict=True)]
+    return [{**row, "learning_rate": decimal(rate)} for row, rate in zip(rows, rates, strict=True)]
 
 
 def noises(common: Mapping[str, Any], budgets: list[tuple[float, float, float]]) -> Grid:

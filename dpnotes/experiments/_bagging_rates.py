@@ -45,6 +45,11 @@ def dp_sgd_rate(model: str, parameters: Mapping[str, Any], *, n: int) -> float:
     return CHOSEN[model][nearest] / longer
 
 
+def decimal(rate: float) -> float:
+    """Give the rate to six digits: of a product of decimal numbers, the decimal number that it is."""
+    return float(f"{rate:.6g}")
+
+
 def about_sigma(parameters: Mapping[str, Any], *, n: int) -> float:
     """Noise multiplier of a row of DP-SGD: the given one, or nearly what its calibration finds, in no time."""
     if parameters["noise_multiplier"] is not None:

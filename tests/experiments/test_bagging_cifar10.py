@@ -178,7 +178,7 @@ def test_tables_2b_and_3b_have_every_cell_as_number_or_gap_with_its_hours():
         assert (
             by_method.loc["bagging, k = 1,000", "advantage"] == accounting.bagging(n=50_000, subsample=1000).advantage
         )
-        least = by_method.loc["the same with the least sigma", "advantage"].max()
+        least = by_method.loc["the same with the least sigma", "advantage"].max()  # what (epsilon, delta) implies
         assert by_method.loc["DP-SGD, sigma = 4.9", "advantage"] < 0.25 * least
     assert "not of ImageNet" in bagging.cifar10_view(table, public="cifar100_subset").to_html()
     assert by_method.loc["PATE, 100 answers", "gap"] == "not run: 0.94 h on a GPU"
@@ -199,9 +199,12 @@ def test_the_reduced_scale_keeps_starts_and_noises_apart():
     rows, private = stored("bagging_reduced", "bagging_reduced_dp_sgd")
     own = rows["part"].map({"test": 0.3, "rest": 0.4}) + 0.01 * rows["seed"]
     noisy = private["part"].map({"test": 0.1, "rest": 0.2}) + 0.05 * private["noise_multiplier"].isna()
-    table = bagging.reduced_table(rows.assign(accuracy=own), private.assign(accuracy=noisy))
-    assert table["method"].tolist()[:3] == ["bagging, k = 1,000", "bagging, k = 5,000", "DP-SGD, sigma = 11.5"]
-    assert table["method"].iloc[3].endswith(", the least")
+    private = private.assign(accuracy=noisy, advantage=noisy)
+    table = bagging.reduced_table(rows.assign(accuracy=own), private)
+    names = ["bagging, k = 1,000", "bagging, k = 5,000", "DP-SGD, sigma = 11.5", "DP-SGD, the least sigma"]
+    assert table["method"].tolist() == names
+    bagged = [accounting.bagging(n=50_000, subsample=size).advantage for size in (1000, 5000)]
+    assert table["advantage"].tolist() == pytest.approx([*bagged, 0.1, 0.15])  # stored where run
     assert table["scratch"].tolist() == pytest.approx([0.31, 0.31, 0.1, 0.15])
     assert table["tuned"].tolist() == pytest.approx([0.41, 0.41, 0.2, 0.25])
     assert table["scratch seeds"].tolist() == table["tuned seeds"].tolist() == [3, 3, 1, 1]
@@ -212,11 +215,17 @@ def test_the_best_candidate_is_chosen_and_only_among_all():
     rows, private = stored("bagging_cifar10_settings", "bagging_reduced_dp_sgd_settings")
     marks = {"adam": 0.3, "momentum": 0.2}
     rows = rows.assign(accuracy=rows["optimizer"].map(marks) + rows["learning_rate"])
-    private = private.assign(accuracy=[0.1, 0.2, np.nan])
+    private = private.sort_values("learning_rate").assign(accuracy=np.linspace(0.1, 0.2, len(private)))
+    least = private["noise_multiplier"].isna()
+    private.loc[least & (private["learning_rate"] == 0.5), "accuracy"] = np.nan  # so the least sigma has no choice
     table = bagging.candidates(rows, private)
-    chosen = table.query("chosen == 'yes'")
-    assert chosen["what"].tolist() == ["bagging, five convolutions", "bagging, VGG16"]  # DP-SGD's third was not run
-    assert set(zip(chosen["optimizer"], chosen["learning_rate"], strict=True)) == {("adam", 1e-3)}
+    chosen = table.query("chosen == 'yes'").set_index("what")
+    assert set(chosen.index) == {
+        "bagging, five convolutions",
+        "bagging, VGG16",
+        "DP-SGD, five convolutions, sigma = 11.5",
+    }
+    assert set(chosen["learning_rate"]) == {1e-3, 5.0}
     assert bagging.candidates_view(table).to_html().count("not run yet") == 1
 
 
@@ -225,7 +234,14 @@ def test_settings_in_use_are_those_that_the_stored_rows_choose():
     used = {
         "bagging, VGG16": cifar10.SETTINGS["paper"],
         "bagging, five convolutions": cifar10.SETTINGS["reduced"],
-        "DP-SGD, five convolutions": {"optimizer": "sgd", "learning_rate": cifar10.LEAST_NOISE_RATE},
+        "DP-SGD, five convolutions, sigma = 11.5": {
+            "optimizer": "sgd",
+            "learning_rate": cifar10.REDUCED_RATES["given"],
+        },
+        "DP-SGD, five convolutions, the least sigma": {
+            "optimizer": "sgd",
+            "learning_rate": cifar10.REDUCED_RATES["least"],
+        },
     }
     for line in tried.query("chosen == 'yes'").itertuples():
         assert (line.optimizer, line.learning_rate) == tuple(
