@@ -106,11 +106,12 @@ def reduced_grid() -> Grid:
 
 
 def reduced_dp_sgd_grid() -> Grid:
-    """DP-SGD at the reduced scale, from scratch and from CIFAR-100: the paper's noise, and the least noise."""
+    """DP-SGD at the reduced scale, from scratch and from CIFAR-100, three seeds: the paper's noise, and the least."""
     return [
-        _reduced(case, noise, rate)
+        {**_reduced(case, noise, rate), "seed": seed}
         for case in (_case_1("reduced"), _case_2("reduced", HUNDRED))
         for noise, rate in REDUCED_RATES.items()
+        for seed in range(3)
     ]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpnotes import accounting, figures
+from dpnotes.experiments._bagging_cells import filled, mean_text
 from dpnotes.experiments._bagging_grids import RECORDS
 
 if TYPE_CHECKING:
@@ -111,36 +112,42 @@ def private_bases_view(table: pd.DataFrame) -> Styler:
     )
 
 
-def equal_exposure(points: pd.DataFrame, equal: pd.DataFrame, scale: str) -> pd.DataFrame:
+def equal_exposure(bagging: pd.DataFrame, equal: pd.DataFrame, scale: str) -> pd.DataFrame:
     """Bagging at each size beside DP-SGD that exposes as much: in advantage, or at 0.1% false positives.
 
-    Columns: k, bagging (accuracy), and for softmax regression and the network of DP-SGD the accuracy at equal advantage
-    and at equal found; empty where not run.
+    Columns: k, pi, bagging (mean accuracy), and for softmax regression and the network of DP-SGD the mean accuracy at
+    equal advantage and at equal found; for each of them its spread ("... spread"); NaN where not run.
     """
-    bagged = points[points["method"] == "bagging, a network"]
+    bagging, equal = filled(bagging), filled(equal)
     lines = []
-    bagged_points: Any = bagged.itertuples()
-    for point in bagged_points:
-        size = int(str(point.setting).removeprefix("k = ").replace(",", ""))
-        share = accounting.bagging(n=RECORDS[scale], subsample=size).advantage
-        line = {"k": size, "pi": share, "bagging": point.accuracy}
-        for name, linear in (("softmax", True), ("network", False)):
-            own = equal[equal["width"].isna() == linear] if len(equal) else equal
+    sizes: Any = bagging.groupby("subsample")
+    for size, drawn in sizes:
+        share = accounting.bagging(n=RECORDS[scale], subsample=int(size)).advantage
+        line = {"k": int(size), "pi": share, **_mean_and_spread("bagging", drawn)}
+        for model, linear in (("softmax", True), ("network", False)):
+            own = equal[equal["width"].isna() == linear]
             for where, column in (("advantage", "delta"), ("found", "found")):
-                at = own[np.isclose(own[column].astype(float), share)] if len(own) else own
-                values = at["accuracy"].dropna().astype(float) if "accuracy" in at else pd.Series(dtype=float)
-                line[f"{name}, equal {where}"] = values.mean() if len(values) else np.nan
+                at = own[np.isclose(own[column].astype(float), share)]
+                line |= _mean_and_spread(f"{model}, equal {where}", at)
         lines.append(line)
     return pd.DataFrame(lines)
 
 
 def equal_exposure_view(table: pd.DataFrame) -> Styler:
     """Accuracies at equal exposure as the chapter shows them, gaps named."""
-    accuracies = [name for name in table.columns if name not in ("k", "pi")]
+    methods = [name.removesuffix(" spread") for name in table.columns if name.endswith(" spread")]
+    texts = {
+        name: [mean_text(*pair, figures.GAP) for pair in zip(table[name], table[f"{name} spread"], strict=True)]
+        for name in methods
+    }
     return figures.table(
-        table,
-        caption="Test accuracy of bagging (a network on k records) and of DP-SGD (all records, ten epochs): at equal "
-        "advantage, and at equal true-positive rate when 0.1 % of the others are called members.",
-        formats={**dict.fromkeys(accuracies, "{:.2%}"), "k": "{:,}", "pi": "{:.4f}"},
-        gaps=dict.fromkeys(accuracies, figures.GAP),
+        table.assign(**texts)[["k", "pi", *methods]],
+        caption="Test accuracy (mean and standard deviation over seeds) of bagging (a network on k records) and of "
+        "DP-SGD (all records, ten epochs): at equal advantage, and at equal true-positive rate when 0.1 % of the "
+        "others are called members.",
+        formats={"k": "{:,}", "pi": "{:.4f}"},
     )
+
+
+def _mean_and_spread(name: str, rows: pd.DataFrame) -> dict[str, float]:
+    return {name: rows["accuracy"].mean(), f"{name} spread": rows["accuracy"].std(ddof=1)}

@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from dpnotes import accounting, experiments
@@ -66,3 +68,27 @@ def test_settings_are_those_that_held_out_rows_choose():
 def test_bad_parameters_are_named(change, message):
     with pytest.raises(ValueError, match=message):
         bagging.private_base(**row(**change))
+
+
+def test_equal_exposure_sets_means_and_spreads_of_the_same_share_side_by_side():
+    n = bagging.RECORDS["quick"]
+    shares = {size: accounting.bagging(n=n, subsample=size).advantage for size in (50, 100)}
+    bagged = pd.DataFrame({"subsample": [50, 50, 100, None], "accuracy": [0.5, 0.7, 0.8, 0.9]})
+    equal = pd.DataFrame(
+        {
+            "width": [None, None, 16, None],
+            "delta": [shares[50], shares[50], None, None],
+            "found": [None, None, shares[100], shares[100]],
+            "accuracy": [0.2, 0.4, 0.6, None],
+        }
+    )
+    table = bagging.equal_exposure(bagged, equal, "quick").set_index("k")
+    assert table.index.tolist() == [50, 100]
+    assert table["pi"].to_dict() == shares
+    assert table.loc[50, ["bagging", "softmax, equal advantage"]].tolist() == pytest.approx([0.6, 0.3])
+    assert table.loc[50, "softmax, equal advantage spread"] == pytest.approx(0.2 / np.sqrt(2))
+    assert table.loc[100, "network, equal found"] == 0.6
+    assert table.loc[100].isna().sum() == 8  # bagging has one seed; one run of DP-SGD is known, of four
+    shown = bagging.equal_exposure_view(table.reset_index()).to_html()
+    assert "30.00% ± 14.14" in shown
+    assert shown.count("not run yet") == 6
