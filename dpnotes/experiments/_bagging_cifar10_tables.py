@@ -12,7 +12,8 @@ import pandas as pd
 from dpnotes import accounting, figures
 from dpnotes.experiments._bagging_cells import COLUMNS, drawn, filled, line, mean_text, parameters, view
 from dpnotes.experiments._bagging_cifar10 import GPU, HUNDRED, RECORDS, gpu_hours
-from dpnotes.experiments._bagging_networks import IMAGENET
+from dpnotes.experiments._bagging_networks import IMAGENET, VALIDATION_ROWS
+from dpnotes.experiments._bagging_rates import dp_sgd_rate
 from dpnotes.experiments._registry import paper_table
 
 if TYPE_CHECKING:
@@ -139,6 +140,21 @@ def candidates_view(table: pd.DataFrame) -> Styler:
         formats={"learning_rate": "{:g}"},
         names={"what": "for", "learning_rate": "rate"},
     )
+
+
+def carried_rates(dp_sgd: pd.DataFrame) -> pd.DataFrame:
+    """What held-out images choose at the reduced scale, beside the learning rate carried over from MNIST by its noise.
+
+    Columns: noise, chosen (NaN unless all candidates were run), carried, nearest (the candidate nearest to it).
+    """
+    lines = []
+    groups: Any = filled(dp_sgd).groupby("noise_multiplier", dropna=False)
+    for sigma, rows in groups:
+        carried = dp_sgd_rate("network", parameters(rows)[0], n=RECORDS - VALIDATION_ROWS)
+        best = rows.loc[rows["accuracy"].idxmax(), "learning_rate"] if rows["accuracy"].notna().all() else np.nan
+        nearest = min(rows["learning_rate"], key=lambda rate: abs(np.log(rate / carried)))
+        lines.append({"noise": _noise(sigma), "chosen": best, "carried": carried, "nearest": nearest})
+    return pd.DataFrame(lines)
 
 
 def _noise(sigma: float) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from dpnotes.accounting import bagging
 from dpnotes.experiments._bagging_networks import DP_SGD, FINE_TUNING, NETWORKS, PUBLIC
-from dpnotes.experiments._bagging_rates import NOISES, RATES, SHORT, decimal, dp_sgd_rate
+from dpnotes.experiments._bagging_rates import BATCHES, NOISES, RATES, SHORT, dp_sgd_rate, with_rates
 from dpnotes.experiments._registry import Grid, paper_table
 
 SUBSAMPLES = {"paper": (300, 500, 1000, 5000, 10_000), "quick": (50, 100, 200)}
@@ -50,11 +50,11 @@ MEMBERSHIP: dict[str, dict[str, Any]] = {
 }
 # Short runs of DP-SGD, one tenth of the epochs.
 EQUAL: dict[str, dict[str, Any]] = {
-    "paper": {"epochs": SHORT, "batch_size": 256},
+    "paper": {"epochs": SHORT, "batch_size": BATCHES["network"]},
     "quick": {"epochs": 5, "batch_size": 256, "learning_rate": 0.5},
 }
 EQUAL_LINEAR: dict[str, dict[str, Any]] = {
-    "paper": {"width": None, "batch_size": 1000},
+    "paper": {"width": None, "batch_size": BATCHES["linear"]},
     "quick": {"width": None, "learning_rate": 0.5},
 }
 PRIVATE_BASE: dict[str, dict[str, Any]] = {
@@ -96,12 +96,12 @@ def dp_sgd_grid(scale: str) -> Grid:
     common = _dp_sgd(scale, part="test")
     if scale == "quick":
         return noises(common, [(0.1, 0.1, 8.0)])
-    return _with_rates(noises(common, _budgets("bagging_table2", "2a")))
+    return with_rates(noises(common, budgets("bagging_table2", "2a")), n=RECORDS[scale])
 
 
 def one_rate_grid() -> Grid:
     """DP-SGD at the noises of Table 2a, all with the learning rate of the public example of the paper's library."""
-    rows = noises(_dp_sgd("paper", part="test"), _budgets("bagging_table2", "2a"))
+    rows = noises(_dp_sgd("paper", part="test"), budgets("bagging_table2", "2a"))
     return [row for row in rows if row["noise_multiplier"] is not None]
 
 
@@ -171,7 +171,7 @@ def case2_dp_sgd_grid(scale: str) -> Grid:
     common = {**_dp_sgd(scale, part="rest"), **PUBLIC.get(_dataset(scale), {})}
     if scale == "quick":
         return noises(common, [(0.1, 0.1, 8.0)])
-    return _with_rates(noises(common, _budgets("bagging_table3", "3a")), factor=FINE_TUNING)
+    return with_rates(noises(common, budgets("bagging_table3", "3a")), n=RECORDS[scale], factor=FINE_TUNING)
 
 
 def membership_grid(scale: str) -> Grid:
@@ -302,14 +302,10 @@ def _shape(dataset: str) -> dict[str, Any]:
     return {name: NETWORKS[dataset][name] for name in ("width", "kernel_size", "padding")}
 
 
-def _budgets(name: str, table: str) -> list[tuple[float, float, float]]:
+def budgets(name: str, table: str) -> list[tuple[float, float, float]]:
+    """(epsilon, delta, sigma) of DP-SGD in a published table, in its order."""
     lines = paper_table(name).query("table == @table and method == 'DPSGD'")
     return list(lines[["epsilon", "delta", "sigma"]].itertuples(index=False, name=None))
-
-
-def _with_rates(rows: Grid, *, factor: float = 1.0) -> Grid:
-    rates = (factor * dp_sgd_rate("network", row, n=RECORDS["paper"]) for row in rows)
-    return [{**row, "learning_rate": decimal(rate)} for row, rate in zip(rows, rates, strict=True)]
 
 
 def noises(common: Mapping[str, Any], budgets: list[tuple[float, float, float]]) -> Grid:

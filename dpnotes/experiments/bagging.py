@@ -19,6 +19,7 @@ from dpnotes.experiments._bagging_cifar10 import (
 from dpnotes.experiments._bagging_cifar10_tables import (
     candidates,
     candidates_view,
+    carried_rates,
     cifar10_table,
     cifar10_view,
     reduced_table,
@@ -430,6 +431,7 @@ __all__ = [
     "baselines_view",
     "candidates",
     "candidates_view",
+    "carried_rates",
     "case2_dp_sgd_grid",
     "case2_grid",
     "cifar10_dp_sgd_grid",

@@ -41,6 +41,15 @@ def test_a_longer_run_drifts_and_wanders_as_far_as_the_short_one(noise):
     assert long * sigma * math.sqrt(100) == pytest.approx(short * noise * math.sqrt(10))
 
 
+def test_other_batches_and_records_drift_and_wander_as_far():
+    noise, batch, steps = 72.0, 128, 100 * 50_000 / 128  # Table 2b
+    rate = rates.dp_sgd_rate("network", run(noise_multiplier=noise, epochs=100, batch_size=batch), n=50_000)
+    short, short_steps = rates.CHOSEN["network"][-1], 10 * 60_000 / 256
+    assert rate * steps == pytest.approx(short * short_steps)
+    same = rate * noise * math.sqrt(steps) / batch / (short * math.sqrt(short_steps) / 256)  # noise of the short run
+    assert 16 < same < 64  # so that 32 is the nearest
+
+
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.005, 0.005), (0.0, 0.08)])
 def test_the_noise_of_a_budget_is_known_closely_enough_to_choose(epsilon, delta):
     row = run(noise_multiplier=None, epsilon=epsilon, delta=delta)
@@ -56,6 +65,18 @@ def test_every_row_of_the_tables_has_the_rate_of_its_noise():
     for row in bagging.case2_dp_sgd_grid("paper"):
         assert row["learning_rate"] == pytest.approx(rates.dp_sgd_rate("network", row, n=N) / 10)
     assert {row["learning_rate"] for row in bagging.one_rate_grid()} == {0.15}
+
+
+def test_cifar10_takes_the_rates_of_its_noise_and_a_tenth_from_a_public_model():
+    for row in bagging.cifar10_dp_sgd_grid():
+        factor = 0.1 if "public" in row else 1.0
+        assert row["learning_rate"] == pytest.approx(factor * rates.dp_sgd_rate("network", row, n=50_000))
+
+
+def test_the_rate_that_mnist_gives_is_the_one_that_images_of_cifar10_choose():
+    table = bagging.carried_rates(experiments.rows("bagging_reduced_dp_sgd_settings"))
+    assert table["noise"].tolist() == ["sigma = 11.5", "the least sigma"]
+    assert table["nearest"].tolist() == table["chosen"].tolist()
 
 
 def test_both_rates_stand_beside_the_paper_and_gaps_stay_gaps():
