@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dpnotes.accounting import PrivacyProfile
 
 GAP = "not run yet"
+PLUS_MINUS = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"  # keeps a mean and its spread on one line
 
 
 def use_style() -> None:

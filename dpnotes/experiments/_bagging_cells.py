@@ -82,7 +82,9 @@ def drawn(size: float) -> str:
 
 def mean_text(mean: float, spread: float, gap: str) -> str:
     """Mean and spread as the tables show them, or the gap."""
-    return gap if np.isnan(mean) else f"{mean:.2%}" + ("" if np.isnan(spread) else f" ± {100 * spread:.2f}")
+    if np.isnan(mean):
+        return gap
+    return f"{mean:.2%}" + ("" if np.isnan(spread) else f"{figures.PLUS_MINUS}{100 * spread:.2f}")
 
 
 def filled(rows: pd.DataFrame) -> pd.DataFrame:

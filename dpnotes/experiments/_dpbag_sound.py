@@ -10,7 +10,7 @@ import pandas as pd
 
 from dpnotes import accounting, figures
 from dpnotes.experiments._dpbag_runs import SHARES, quantile_names
-from dpnotes.experiments._dpbag_tables import DELTAS, PLUS_MINUS
+from dpnotes.experiments._dpbag_tables import DELTAS
 from dpnotes.experiments._registry import paper_table
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def sound_view(table: pd.DataFrame, *, caption: str) -> Styler:
 
     def each(metric: str) -> list[str]:
         pairs = zip(table[metric], table[f"{metric} spread"], strict=True)
-        return [f"{m:.3f}" + ("" if np.isnan(s) else f"{PLUS_MINUS}{s:.3f}") for m, s in pairs]
+        return [f"{m:.3f}" + ("" if np.isnan(s) else f"{figures.PLUS_MINUS}{s:.3f}") for m, s in pairs]
 
     shown = pd.DataFrame(
         {

@@ -24,7 +24,6 @@ PUBLISHED = {  # data set and learner: file of performances, and the names in th
 }
 RANK = {"DPBag": 0, "DPBag-": 1, "SAA": 2, "NPB": 3}
 DELTAS = {"reproduced": 1e-3, "stated": 1e-5}
-PLUS_MINUS = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
 
 
 def of_method(rows: pd.DataFrame) -> pd.DataFrame:
@@ -93,7 +92,7 @@ def cells_view(table: pd.DataFrame, *, metric: str, caption: str) -> Styler:
     def mean(value: float, spread: float) -> str:
         if np.isnan(value):
             return figures.GAP
-        wide = f"{PLUS_MINUS}{spread:.1f}" if counts else f"{PLUS_MINUS}{spread:.3f}"
+        wide = f"{figures.PLUS_MINUS}{spread:.1f}" if counts else f"{figures.PLUS_MINUS}{spread:.3f}"
         return digits.format(value) + ("" if np.isnan(spread) or (counts and spread == 0) else wide)
 
     def each(value: str, spread: str) -> list[str]:

@@ -90,5 +90,5 @@ def test_equal_exposure_sets_means_and_spreads_of_the_same_share_side_by_side():
     assert table.loc[100, "network, equal found"] == 0.6
     assert table.loc[100].isna().sum() == 8  # bagging has one seed; one run of DP-SGD is known, of four
     shown = bagging.equal_exposure_view(table.reset_index()).to_html()
-    assert "30.00% ± 14.14" in shown
+    assert "30.00%\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}14.14" in shown
     assert shown.count("not run yet") == 6
