@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,6 +85,14 @@ def mean_text(mean: float, spread: float, gap: str) -> str:
     if np.isnan(mean):
         return gap
     return f"{mean:.2%}" + ("" if np.isnan(spread) else f"{figures.PLUS_MINUS}{100 * spread:.2f}")
+
+
+def mean_texts(table: pd.DataFrame, columns: Iterable[str]) -> dict[str, list[str]]:
+    """Columns of means, each with a column of the same name and " spread", as the tables show them, gaps named."""
+    return {
+        column: [mean_text(*pair, figures.GAP) for pair in zip(table[column], table[f"{column} spread"], strict=True)]
+        for column in columns
+    }
 
 
 def filled(rows: pd.DataFrame) -> pd.DataFrame:

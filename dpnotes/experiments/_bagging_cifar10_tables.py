@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpnotes import accounting, figures
-from dpnotes.experiments._bagging_cells import COLUMNS, drawn, filled, line, mean_text, parameters, view
+from dpnotes.experiments._bagging_cells import COLUMNS, drawn, filled, line, mean_text, mean_texts, parameters, view
 from dpnotes.experiments._bagging_cifar10 import GPU, HUNDRED, RECORDS, gpu_hours
 from dpnotes.experiments._bagging_networks import IMAGENET, VALIDATION_ROWS
 from dpnotes.experiments._bagging_rates import dp_sgd_rate
@@ -94,13 +94,7 @@ def reduced_table(rows: pd.DataFrame, dp_sgd: pd.DataFrame) -> pd.DataFrame:
 
 def reduced_view(table: pd.DataFrame) -> Styler:
     """The reduced scale as the chapter shows it."""
-    texts = {
-        column: [
-            mean_text(mean, spread, figures.GAP)
-            for mean, spread in zip(table[column], table[f"{column} spread"], strict=True)
-        ]
-        for column in ("scratch", "tuned")
-    }
+    texts = mean_texts(table, ("scratch", "tuned"))
     return figures.table(
         table.assign(**texts)[["method", "advantage", "scratch", "scratch seeds", "tuned", "tuned seeds"]],
         caption="CIFAR-10 at a reduced scale, not the paper's: five convolutions, 30 epochs for bagging and 2 for "

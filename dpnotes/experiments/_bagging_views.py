@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpnotes import accounting, figures
-from dpnotes.experiments._bagging_cells import filled, mean_text
+from dpnotes.experiments._bagging_cells import filled, mean_texts
 from dpnotes.experiments._bagging_grids import RECORDS
 
 if TYPE_CHECKING:
@@ -136,12 +136,8 @@ def equal_exposure(bagging: pd.DataFrame, equal: pd.DataFrame, scale: str) -> pd
 def equal_exposure_view(table: pd.DataFrame) -> Styler:
     """Accuracies at equal exposure as the chapter shows them, gaps named."""
     methods = [name.removesuffix(" spread") for name in table.columns if name.endswith(" spread")]
-    texts = {
-        name: [mean_text(*pair, figures.GAP) for pair in zip(table[name], table[f"{name} spread"], strict=True)]
-        for name in methods
-    }
     return figures.table(
-        table.assign(**texts)[["k", "pi", *methods]],
+        table.assign(**mean_texts(table, methods))[["k", "pi", *methods]],
         caption="Test accuracy (mean and standard deviation over seeds) of bagging (a network on k records) and of "
         "DP-SGD (all records, ten epochs): at equal advantage, and at equal true-positive rate when 0.1 % of the "
         "others are called members.",
