@@ -35,7 +35,7 @@ $(INSTALLED): pyproject.toml requirements.txt constraints.txt
 	name another: make setup PYTHON=python3.12" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	[ -x $(VENV)/bin/python ] || $(PYTHON) -m venv $(VENV)
 	$(RUN) pip install --quiet --disable-pip-version-check uv
-	$(RUN) uv pip install --quiet --python $(VENV)/bin/python -r requirements.txt -c constraints.txt
+	$(RUN) uv pip install --quiet --compile-bytecode --python $(VENV)/bin/python -r requirements.txt -c constraints.txt
 	@touch $@
 
 clean:

@@ -14,7 +14,13 @@ from scipy import special
 from dpnotes.accounting import _checks
 from dpnotes.accounting._calibration import gaussian_sigma
 from dpnotes.accounting._kinds import GaussianRelease, SampleRelease
-from dpnotes.accounting._loss_distribution import INTERVAL, LossDistribution, _enough_points, self_composed
+from dpnotes.accounting._loss_distribution import (
+    INTERVAL,
+    LossDistribution,
+    _enough_points,
+    of_sampled_gaussian,
+    self_composed,
+)
 from dpnotes.accounting._profile import Floats, PrivacyProfile
 from dpnotes.accounting._renyi import RenyiRelease, Total
 
@@ -387,10 +393,8 @@ def _fine_interval(sigma: float, rate: float) -> float:
 
 @lru_cache(maxsize=16)
 def _one_step(sigma: float, rate: float, interval: float) -> Any:
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
     _enough_points((10 / sigma + 0.5 / sigma**2) / interval, interval)  # noise beyond 10 sigma is cut, mass below e^-50
-    return pld.from_gaussian_mechanism(sigma, value_discretization_interval=interval, sampling_prob=rate)
+    return of_sampled_gaussian(sigma, rate, interval)
 
 
 def _open_unit(name: str, values: ArrayLike) -> Floats:

@@ -230,6 +230,33 @@ def distribution_of(profile: PrivacyProfile, interval: float = INTERVAL) -> Any:
     raise ValueError(f"{profile.mechanism} has no privacy loss distribution; it is known by its Renyi curve only")
 
 
+def of_sampled_gaussian(sigma: float, rate: float, interval: float) -> Any:
+    """Distribution of one step of DP-SGD with sample rate in (0, 1): that of ``dp_accounting``, all losses at once.
+
+    There the point where the loss reaches epsilon is found for one epsilon after the other, in Python; the rest is its.
+    """
+    from dp_accounting.pld import pld_pmf
+    from dp_accounting.pld import privacy_loss_distribution as pld
+    from dp_accounting.pld.privacy_loss_mechanism import AdjacencyType, GaussianPrivacyLoss
+
+    absent = math.log1p(-rate)  # the loss where the record left no trace
+
+    def half(adjacency: AdjacencyType, sign: int) -> Any:
+        loss = GaussianPrivacyLoss(sigma, sampling_prob=rate, adjacency_type=adjacency)
+        bounds = loss.connect_dots_bounds()
+        first, last = math.floor(bounds.epsilon_lower / interval), math.ceil(bounds.epsilon_upper / interval)
+        epsilons = np.arange(first, last + 1) * interval
+        deltas = np.maximum(0.0, -np.expm1(epsilons))  # where all outputs, or none, have a larger loss
+        reached = np.flatnonzero(sign * epsilons > absent)
+        epsilon = epsilons[reached]
+        of_sampled = sign * epsilon + np.log(-np.expm1(absent - sign * epsilon)) - math.log(rate)
+        place = -sign * (0.5 + sigma**2 * of_sampled)
+        deltas[reached] = loss.mu_upper_cdf(place) - np.exp(epsilon + loss.mu_lower_log_cdf(place))
+        return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(interval, first, last, deltas.clip(0.0, 1.0))
+
+    return pld.PrivacyLossDistribution(half(AdjacencyType.REMOVE, 1), half(AdjacencyType.ADD, -1))
+
+
 def self_composed(distribution: Any, times: int) -> Any:
     """``times``-fold convolution; refuses what would not fit in memory."""
     from dp_accounting.pld import common

@@ -104,7 +104,7 @@ def _tight_without_replacement() -> Evidence:
     claimed = n_models * k / n
     split = bagging(n=n, subsample=k, n_models=n_models, replace=False, scheme="split").advantage
     independent = bagging(n=n, subsample=k, n_models=n_models, replace=False).advantage
-    runs = 20_000
+    runs = 5_000
     hits = sum(
         bool((draw_subsets(n, subsample=k, n_models=n_models, replace=False, seed=seed) == 0).any())
         for seed in range(runs)

@@ -11,7 +11,7 @@ from scipy import integrate, stats
 from dpnotes.accounting import approximate, bagging, gaussian, laplace, pure
 from dpnotes.accounting._amplification import subsampled
 from dpnotes.accounting._kinds import GaussianRelease
-from dpnotes.accounting._loss_distribution import LossDistribution, compose, distribution_of
+from dpnotes.accounting._loss_distribution import LossDistribution, compose, distribution_of, of_sampled_gaussian
 from dpnotes.accounting._renyi import RenyiRelease
 
 BAGGING = bagging(n=100, subsample=10)
@@ -58,6 +58,22 @@ def test_directions_of_the_library():
     base = subsampled(gaussian(sigma=1.0), sample_rate=rate)
     assert base.delta(epsilon, direction="remove") == pytest.approx(remove, rel=1e-9)
     assert base.delta(epsilon, direction="add") == pytest.approx(add, rel=1e-9)
+
+
+@pytest.mark.parametrize("sigma", [0.05, 0.54, 1.4, 11.5])
+@pytest.mark.parametrize("rate", [1e-6, 0.00256, 0.3, 0.9999])
+def test_a_sampled_step_is_that_of_the_library(sigma, rate):
+    """Equal losses, and masses to the rounding of delta, about 1e-16, over the interval."""
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    interval = 1e-2 if sigma < 0.1 else 1e-3
+    ours = of_sampled_gaussian(sigma, rate, interval)
+    theirs = pld.from_gaussian_mechanism(sigma, value_discretization_interval=interval, sampling_prob=rate)
+    for half in ("_pmf_remove", "_pmf_add"):
+        one, other = (getattr(distribution, half).to_dense_pmf() for distribution in (ours, theirs))
+        assert one._lower_loss == other._lower_loss
+        np.testing.assert_allclose(one._probs, other._probs, rtol=1e-12, atol=1e-15 / interval)
+        np.testing.assert_allclose(one._infinity_mass, other._infinity_mass, rtol=1e-9, atol=1e-30)
 
 
 @pytest.mark.parametrize(
