@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from dpnotes.accounting import PrivacyProfile
 
 GAP = "not run yet"
-PLUS_MINUS = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"  # keeps a mean and its spread on one line
+NO_BREAK = "\N{NO-BREAK SPACE}"  # keeps its line together
+PLUS_MINUS = f"{NO_BREAK}±{NO_BREAK}"
 
 
 def use_style() -> None:

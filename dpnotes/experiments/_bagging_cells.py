@@ -44,7 +44,11 @@ def line(
 def view(table: pd.DataFrame, *, caption: str) -> Styler:
     """Lines as the chapter shows them."""
     reproduced = map(mean_text, table["reproduced"], table["spread"], table["gap"])
-    shown = table.assign(reproduced=list(reproduced), difference=100 * table["difference"])
+    shown = table.assign(
+        method=table["method"].map(setting_text),
+        reproduced=list(reproduced),
+        difference=100 * table["difference"],
+    )
     return figures.table(
         shown.drop(columns=["spread", "gap"]),
         caption=caption,
@@ -71,8 +75,13 @@ def run_advantage(done: pd.DataFrame) -> float:
 
 
 def budget_text(epsilon: float, delta: float) -> str:
-    """The pair as the tables show it, empty if there is none."""
-    return "" if np.isnan(epsilon) else f"({epsilon:g}, {delta:g})"
+    """The pair as the tables show it, on one line; empty if there is none."""
+    return "" if np.isnan(epsilon) else f"({epsilon:g},{figures.NO_BREAK}{delta:g})"
+
+
+def setting_text(method: str) -> str:
+    """The name of a line as the tables show it: its setting, such as k = 300, is not broken."""
+    return method.replace(" = ", f"{figures.NO_BREAK}={figures.NO_BREAK}")
 
 
 def drawn(size: float) -> str:

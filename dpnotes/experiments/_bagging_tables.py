@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from dpnotes import accounting, figures
-from dpnotes.experiments._bagging_cells import budget_text, mean_text
+from dpnotes.experiments._bagging_cells import budget_text, drawn, mean_text, setting_text
 from dpnotes.experiments._bagging_grids import RECORDS
 from dpnotes.experiments._registry import paper_table
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
-
-NO_BREAK = "\u00a0"  # a space that keeps its line together
 
 
 def settings(rows: pd.DataFrame) -> pd.DataFrame:
@@ -73,24 +70,16 @@ def table2a_view(table: pd.DataFrame) -> Styler:
     """Table 2a as the chapter shows it: published, reproduced and their difference, gaps named."""
 
     def setting(subsample: float, sigma: float) -> str:
-        if subsample > 0:
-            return f"Bagging, k = {subsample:,.0f}"
-        return f"DP-SGD, sigma = {sigma:g}" if sigma > 0 else "no privacy"
+        return setting_text(f"DP-SGD, sigma = {sigma:g}" if sigma > 0 else drawn(subsample))
 
-    def mean(value: float, spread: float) -> str:
-        return mean_text(value, spread, figures.GAP)
-
-    def each(write: Callable[[float, float], str], *columns: str) -> list[str]:
-        written = (write(*pair) for pair in zip(*(table[column] for column in columns), strict=True))
-        return [text if text == figures.GAP else text.replace(" ", NO_BREAK) for text in written]
-
+    means = zip(table["reproduced"], table["spread"], strict=True)
     shown = pd.DataFrame(
         {
-            "method": each(setting, "subsample", "sigma"),
-            "budget": each(budget_text, "published epsilon", "published delta"),
+            "method": [*map(setting, table["subsample"], table["sigma"])],
+            "budget": [*map(budget_text, table["published epsilon"], table["published delta"])],
             "delta": table["delta"],
             "published": table["published"],
-            "reproduced": each(mean, "reproduced", "spread"),
+            "reproduced": [mean_text(*pair, figures.GAP) for pair in means],
             "seeds": table["seeds"],
             "difference": 100 * table["difference"],
         }
@@ -131,7 +120,7 @@ def baselines(rows: pd.DataFrame, dp_sgd: pd.DataFrame, scale: str) -> pd.DataFr
 
 def baselines_view(table: pd.DataFrame) -> Styler:
     """DP-SGD's two noises as the chapter shows them, gaps named."""
-    shown = table.assign(budget=[f"({e:g}, {d:g})" for e, d in zip(table["epsilon"], table["delta"], strict=True)])
+    shown = table.assign(budget=[*map(budget_text, table["epsilon"], table["delta"])])
     names = {
         "sigma": "published sigma",
         "advantage": "its total variation",
