@@ -141,7 +141,7 @@ def dp_sgd_noise_multiplier(
     Errs on the private side: ``dp_sgd(noise_multiplier=result, ...).delta(epsilon) <= delta``; the result is within
     1e-3 of the smallest multiplier, relatively, and most often within 1e-7 (``"rdp"``) or 1e-5 (``"pld"``). The
     arguments broadcast, and all their combinations are solved at once (``"rdp"``) or one after the other (``"pld"``,
-    seconds each).
+    about a second each).
 
     Parameters
     ----------
