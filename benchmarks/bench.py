@@ -26,7 +26,7 @@ import sgd
 import torch
 from _common import Row, Rows
 
-from dpnotes.sweep._provenance import provenance
+from dpnotes.lab.store._provenance import provenance
 
 JOBS: dict[str, Rows] = {
     "1": logistic.subsets_of_mnist,

@@ -60,7 +60,7 @@ __all__ = [
 ]
 
 _HOMES = {**dict.fromkeys(_METHODS, "dpnotes.methods"), "PrivacyProfile": "dpnotes.accounting"}
-_PARTS = ("accounting", "data", "figures", "learners", "mechanisms", "methods", "sweep")
+_PARTS = ("accounting", "data", "lab", "learners", "mechanisms", "methods")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,6 @@
 """``python -m dpnotes``."""
 
-from dpnotes.cli import main
+from dpnotes.lab.cli import main
 
 if __name__ == "__main__":
     main(prog_name="dpnotes")

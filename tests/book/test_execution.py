@@ -8,13 +8,13 @@ import time
 
 import pytest
 
-from dpnotes import chapters
+from dpnotes.lab import chapters
 
 CHAPTERS = chapters.all_chapters()
 # On a machine that only computes, there is no Jupyter Book: neither the command line nor a kernel may need it.
 WITHOUT_BOOK = (
     "import sys; sys.modules.update(dict.fromkeys(['jupyter_book', 'myst_nb', 'sphinx']));"
-    "from dpnotes.cli import main; main()"
+    "from dpnotes.lab.cli import main; main()"
 )
 
 

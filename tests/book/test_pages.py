@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 import yaml
 
-from dpnotes import chapters
+from dpnotes.lab import chapters
 
 HTML = chapters.ROOT / "_build" / "html"
 # Set by `make test`, which has just built the book: pages that are not there are then a failure.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dpnotes import chapters
+from dpnotes.lab import chapters
 
 BOOK = chapters.ROOT / "book"
 CHAPTERS = chapters.all_chapters()

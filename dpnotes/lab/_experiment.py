@@ -1,0 +1,49 @@
+"""What an experiment is, and the list of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from dpnotes.lab.store import experiment_name, published_store
+
+Grid = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment: what is run, where its rows are kept, and over which grids.
+
+    Parameters
+    ----------
+    name : str
+        Name of its store: rows are kept in ``<name>.csv``. Begins with the name of its chapter (``bagging_table2a``).
+    function : callable
+        ``function(**parameters, **options) -> dict``: plain parameters (str, int, float, bool, None) and a seed in,
+        a flat dict of metrics out. Options (such as the device) may change rounding, never the meaning of a row.
+    grids : mapping of str to callable
+        For each scale (``"quick"``, ``"paper"``) a function that gives the list of parameter dicts.
+    tolerance : mapping of str to float
+        How far a recomputed metric may lie from the stored one on another machine, metric by metric.
+    cost : callable
+        ``cost(parameters) -> float``: rough seconds of one row on one CPU core, to order what is missing.
+    """
+
+    name: str
+    function: Callable[..., dict[str, Any]]
+    grids: Mapping[str, Callable[[], Grid]]
+    tolerance: Mapping[str, float] = field(default_factory=dict)
+    cost: Callable[[Mapping[str, Any]], float] = lambda parameters: 0.0
+
+    @property
+    def chapter(self) -> str:
+        """Name of the chapter that reads the rows, e.g. ``"bagging"``."""
+        return experiment_name(self.function).partition(".")[0]
+
+
+def paper_table(name: str) -> pd.DataFrame:
+    """Published numbers of a paper, from ``book/results/published/<name>.csv``: facts to compare with, in tidy form."""
+    return pd.read_csv(published_store(name).parent / "published" / f"{name}.csv")

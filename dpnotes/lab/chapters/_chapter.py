@@ -1,0 +1,172 @@
+"""Where chapters are, which parameters they take, and whether their executed copies are fresh."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from dpnotes.lab.chapters import _parameters
+
+ROOT = Path(__file__).resolve().parents[3]  # the checkout, or site-packages where the package is installed
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One notebook of the book.
+
+    Parameters
+    ----------
+    name : str
+        Name of its file without the ending, ``"bagging"``.
+    root : Path
+        The checkout.
+    """
+
+    name: str
+    root: Path = ROOT
+
+    @property
+    def source(self) -> Path:
+        """The notebook as committed."""
+        return self.root / "book" / f"{self.name}.ipynb"
+
+    @property
+    def executed(self) -> Path:
+        """The executed copy that the book shows; it need not exist."""
+        return self.root / "_build" / "executed" / "book" / f"{self.name}.ipynb"
+
+    @cached_property
+    def parameters(self) -> dict[str, _parameters.Parameter]:
+        """Parameters by name, in the order of the cell.
+
+        Raises
+        ------
+        ValueError
+            If the notebook has not exactly one cell tagged ``parameters``, or the cell holds more than literals.
+        """
+        cells = [cell for cell in _json(self.source)["cells"] if "parameters" in cell["metadata"].get("tags", [])]
+        if len(cells) != 1:
+            raise ValueError(f"{self.source} must have one cell tagged 'parameters', got {len(cells)}")
+        return _parameters.parse("".join(cells[0]["source"]), self.name)
+
+    @property
+    def book_parameters(self) -> dict[str, Any]:
+        """What the book executes the chapter with, apart from its defaults; no run, only stored results."""
+        return {"compute": "stored"} if "compute" in self.parameters else {}
+
+    def check(self, given: Mapping[str, object]) -> dict[str, Any]:
+        """Give parameters as the chapter takes them.
+
+        Parameters
+        ----------
+        given : mapping of str to object
+            Values by name; text is read as a Python literal where the chapter's own value is not text.
+
+        Raises
+        ------
+        ValueError
+            If there is no parameter of a name; the message lists the known ones.
+        TypeError
+            If a value is of another type than the chapter's own.
+        """
+        return _parameters.check(self.parameters, given, self.name)
+
+    def digest(self, parameters: Mapping[str, Any] | None = None) -> str:
+        """SHA-256 sum over all that decides what the executed chapter shows.
+
+        That is the notebook, the package, the parameters, and those stored results whose name begins with the chapter's
+        (``book/results/bagging*.csv``, and in ``published/`` there): a chapter reads no others.
+
+        Parameters
+        ----------
+        parameters : mapping of str to object, optional
+            What it is executed with; default: what the book executes it with.
+        """
+        results = self.root / "book" / "results"
+        stored = [path for folder in (results, results / "published") for path in folder.glob(f"{self.name}*.csv")]
+        total = hashlib.sha256()
+        for path in [self.source, *sorted(stored), *sorted((self.root / "dpnotes").rglob("*.py"))]:
+            total.update(f"{path.relative_to(self.root).as_posix()}\n".encode())
+            total.update(hashlib.sha256(path.read_bytes()).digest())
+        given = self.book_parameters if parameters is None else parameters
+        total.update(json.dumps(given, sort_keys=True).encode())
+        return total.hexdigest()
+
+    def is_fresh(self) -> bool:
+        """Tell whether the executed copy is there and shows what executing the chapter now would show."""
+        if not self.executed.is_file():
+            return False
+        try:
+            recorded = _json(self.executed)["metadata"]["dpnotes"]["digest"]
+        except (ValueError, KeyError):
+            return False
+        return bool(recorded == self.digest())
+
+
+def all_chapters(root: Path = ROOT) -> list[Chapter]:
+    """Give the chapters in the order of the table of contents.
+
+    Parameters
+    ----------
+    root : Path
+        The checkout.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the package is installed without the book.
+    """
+    import yaml  # type: ignore[import-untyped]
+
+    contents = root / "_toc.yml"
+    if not contents.is_file():
+        raise FileNotFoundError(
+            f"the book is not there ({contents}): it comes with a checkout of the repository, not with the installed "
+            "package; clone it and install it with pip install -e"
+        )
+    pages = _pages(yaml.safe_load(contents.read_text(encoding="utf-8")))
+    found = [Chapter(Path(page).name, root) for page in pages]
+    return [chapter for chapter in found if chapter.source.is_file()]  # other pages are Markdown
+
+
+def chapter(name: str, root: Path = ROOT) -> Chapter:
+    """Give one chapter.
+
+    Parameters
+    ----------
+    name : str
+        Name of its file without the ending.
+    root : Path
+        The checkout.
+
+    Raises
+    ------
+    ValueError
+        If there is no such chapter; the message lists the known ones.
+    FileNotFoundError
+        If the package is installed without the book.
+    """
+    known = {chapter.name: chapter for chapter in all_chapters(root)}
+    if name not in known:
+        raise ValueError(f"unknown chapter {name!r}; known: {', '.join(known)}")
+    return known[name]
+
+
+def _pages(contents: Any) -> Iterator[str]:
+    """Every page of a table of contents, whatever its parts and sections."""
+    if isinstance(contents, list):
+        for entry in contents:
+            yield from _pages(entry)
+    elif isinstance(contents, dict):
+        if "file" in contents:
+            yield contents["file"]
+        yield from _pages([value for value in contents.values() if isinstance(value, list)])
+
+
+def _json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))

@@ -1,0 +1,283 @@
+"""The command line: build the book, execute a chapter, keep its results and its data.
+
+Every command is a few lines over :mod:`dpnotes.lab.chapters`, :mod:`dpnotes.lab.store` and :mod:`dpnotes.data`, which
+are imported where they are used: ``dpnotes --help`` is quick, and ``dpnotes run`` works without Jupyter Book.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpnotes import __version__
+
+_LISTED = 10  # missing rows that `results status` names of each experiment
+
+
+class _Commands(click.Group):
+    """Commands whose foreseen errors end as one line; any other error is a fault of ours and keeps its traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (ValueError, OSError, RuntimeError) as error:
+            if ctx.params["traceback"] or isinstance(error, BrokenPipeError) or not _foreseen(error):
+                raise
+            if trace := getattr(error, "trace", ""):
+                click.echo(f"{trace}\n", err=True)
+            raise click.ClickException(str(error)) from error
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="dpnotes")
+@click.option("--traceback", is_flag=True, help="Show where an error came from.")
+def main(traceback: bool) -> None:
+    """Differential privacy in machine learning: an executable book and its library."""
+
+
+@main.command()
+@click.option("--strict", is_flag=True, help="Read every page anew, and take every warning for an error.")
+@click.option("--force", is_flag=True, help="Execute chapters that are fresh too.")
+@click.option("-j", "--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Chapters at a time.")
+def build(strict: bool, force: bool, jobs: int) -> None:
+    """Build the book: execute what changed, then make the pages."""
+    from dpnotes.lab import chapters
+
+    chapters.build(strict=strict, force=force, jobs=jobs)
+
+
+@main.command()
+@click.argument("chapter")
+@click.option(
+    "-p",
+    "--parameter",
+    "given",
+    nargs=2,
+    multiple=True,
+    metavar="NAME VALUE",
+    help="A parameter other than the chapter's own; may be repeated.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="DPNOTES_RUNS",
+    help="Folder of the executed chapter and its rows.  [default: runs in the checkout, or $DPNOTES_RUNS]",
+)
+@click.option("--timeout", type=click.IntRange(min=1), help="Seconds that one cell may take.  [default: any time]")
+@click.option("--list", "listed", is_flag=True, help="List the chapter's parameters and run nothing.")
+def run(chapter: str, given: Sequence[tuple[str, str]], out: Path | None, timeout: int | None, listed: bool) -> None:
+    """Execute a CHAPTER with parameters of your own.
+
+    For example: dpnotes run bagging -p scale quick. Lists are written as in Python: -p subsample_sizes "[200, 800]".
+    """
+    from dpnotes.lab import chapters
+
+    chosen = chapters.chapter(chapter)
+    if listed:
+        _table((p.name, repr(p.default), p.help) for p in chosen.parameters.values())
+        return
+    try:
+        parameters = chosen.check(_once(given))
+    except TypeError as error:
+        raise click.ClickException(str(error)) from error
+    folder = (out or chapters.ROOT / "runs").absolute()
+    os.environ["DPNOTES_RUNS"] = str(folder)  # where the chapter's sweeps keep their rows
+    click.echo(f"{chosen.name}: running; rows are kept in {_short(folder)}{os.sep} as they finish")
+    notebook = folder / f"{chosen.name}.ipynb"
+    seconds = chapters.execute(chosen, parameters, notebook, timeout=timeout, echo=True)
+    click.echo(f"{chosen.name}: {seconds:.1f} s")
+    for path in [notebook, *sorted(folder.glob(f"{chosen.name}*.csv"))]:
+        click.echo(_short(path))
+
+
+@main.group()
+def results() -> None:
+    """Published results: what is there, what is missing, whether it holds."""
+
+
+@results.command("status")
+@click.option("--all", "everything", is_flag=True, help=f"Name every missing row, not only the {_LISTED} dearest.")
+def results_status(everything: bool) -> None:
+    """Rows of each paper grid: published, missing, and what the missing ones would cost."""
+    from dpnotes.lab.experiments import EXPERIMENTS
+    from dpnotes.lab.store import missing, published_store, runs_store
+
+    for experiment in EXPERIMENTS.values():
+        if "paper" not in experiment.grids:
+            continue
+        grid = experiment.grids["paper"]()
+        lacking = sorted(missing(grid, published_store(experiment.name)), key=experiment.cost, reverse=True)
+        text = f"{experiment.name}: {len(grid) - len(lacking)} of {len(grid)} rows published"
+        if lacking:
+            finished = len(lacking) - len(missing(lacking, runs_store(experiment.name)))
+            cost = _duration(sum(map(experiment.cost, lacking)))
+            text += f", {len(lacking)} missing ({cost} on one core"
+            text += f"; {finished} finished in runs: dpnotes results adopt)" if finished else ")"
+        click.echo(text)
+        shown = lacking if everything else lacking[:_LISTED]
+        names = dict.fromkeys(name for row in grid for name in row)  # rows of one grid may differ in their parameters
+        varied = [name for name in names if len({str(row.get(name)) for row in grid}) > 1]
+        _table(
+            (_duration(experiment.cost(row)), *(f"{name}={row[name]!r}" if name in row else "" for name in varied))
+            for row in shown
+        )
+        if len(shown) < len(lacking):
+            click.echo(f"  and {len(lacking) - len(shown)} more: dpnotes results status --all")
+
+
+@results.command()
+@click.argument("paths", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="[PATH]...")
+@click.option("--all", "everything", is_flag=True, help="Take rows that no paper's grid has, too.")
+@click.option("--replace", is_flag=True, help="Let rows with other metrics replace published ones.")
+def adopt(paths: Sequence[Path], everything: bool, replace: bool) -> None:
+    """Take finished rows of the papers' grids from runs into the published results.
+
+    Without PATH: of every store in the folder of runs.
+    """
+    from dpnotes.lab import store as sweep
+    from dpnotes.lab.experiments import find
+
+    stores = paths or sorted(sweep.runs_store("any").parent.glob("*.csv"))
+    if not stores:
+        click.echo(f"nothing to adopt: no stores in {_short(sweep.runs_store('any').parent)}{os.sep}")
+    experiments = [find(path.stem) for path in stores]  # unknown ones are noticed before the first is adopted
+    for path, experiment in zip(stores, experiments, strict=True):
+        destination = sweep.published_store(experiment.name)
+        grid = None if everything or "paper" not in experiment.grids else experiment.grids["paper"]()
+        new, same = sweep.adopt(path, destination, grid=grid, replace=replace)
+        text = f"{_short(destination)}: {new} new rows, {same} were there already"
+        others = len(sweep.read_store(path)) - new - same
+        click.echo(text + (f"; {others} that are not the paper's stay in {_short(path)} (--all)" if others else ""))
+
+
+@results.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--sample", type=click.IntRange(min=1), default=3, show_default=True, help="Rows of each experiment.")
+@click.option("--seed", type=int, help="Draws the sample.  [default: another one each time]")
+def verify(names: Sequence[str], sample: int, seed: int | None) -> None:
+    """Compute a random sample of published rows again, and compare.
+
+    Without NAME: of every experiment that has published rows. Ends with exit code 1 if a row disagrees.
+    """
+    import pandas as pd
+
+    from dpnotes.lab import store as sweep
+    from dpnotes.lab.experiments import EXPERIMENTS, find
+
+    chosen = [find(name) for name in names]
+    if not names:
+        chosen = [experiment for name, experiment in EXPERIMENTS.items() if sweep.published_store(name).is_file()]
+    disagreeing = 0
+    for experiment in chosen:
+        costs = [experiment.cost(row) for make in experiment.grids.values() for row in make()]
+        dearest = _duration(max(costs, default=0.0))
+        click.echo(f"{experiment.name}: computing {sample} rows again, each up to {dearest} on one core")
+        table = sweep.verify(
+            experiment.function,
+            sweep.published_store(experiment.name),
+            sample=sample,
+            random_state=seed,
+            tolerance=experiment.tolerance,
+        )
+        wrong = table[~table["agrees"]]
+        disagreeing += len(wrong)
+        click.echo(f"  {len(table) - len(wrong)} of {len(table)} metrics in {table['row'].nunique()} rows agree")
+        if len(wrong):
+            with pd.option_context("display.width", None, "display.max_columns", None, "display.max_rows", None):
+                click.echo(wrong.drop(columns="agrees").to_string(index=False))
+    if disagreeing:
+        raise click.ClickException(f"{disagreeing} metrics differ from the published ones by more than the tolerance")
+
+
+@main.group()
+def data() -> None:
+    """Data sets: which are here, and where they come from."""
+
+
+@data.command("status")
+def data_status() -> None:
+    """List every data set: whether it is here and sound."""
+    from dpnotes import data
+
+    _table((d.name, d.state, _size(d.bytes), d.path or "", d.note) for d in data.status())
+
+
+@data.command()
+@click.argument("name")
+def fetch(name: str) -> None:
+    """Download the data set NAME into the data folder."""
+    from dpnotes import data
+
+    click.echo(data.fetch(name))
+
+
+class _Mechanisms(click.Group):
+    """Subcommands that are read off the accounting functions when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        from dpnotes.lab import guarantee as _guarantee
+
+        return [str(command.name) for command in _guarantee.commands()]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        from dpnotes.lab import guarantee as _guarantee
+
+        return next((command for command in _guarantee.commands() if command.name == name), None)
+
+
+@main.group(cls=_Mechanisms)
+def guarantee() -> None:
+    """State what a mechanism guarantees, or how much noise a guarantee needs.
+
+    For example: dpnotes guarantee bagging --n 60000 --subsample 500
+    """
+
+
+def _foreseen(error: BaseException | None) -> bool:
+    """Tell whether an error says by itself what a user did wrong or what is missing.
+
+    That of an experiment travels as the cause of a RuntimeError that names the row.
+    """
+    from dpnotes.lab.chapters import BookError
+
+    return isinstance(error, ValueError | OSError | BookError) or (
+        isinstance(error, RuntimeError) and error.__cause__ is not None and _foreseen(error.__cause__)
+    )
+
+
+def _once(given: Sequence[tuple[str, str]]) -> dict[str, str]:
+    found = dict(given)
+    if len(found) < len(given):
+        names = [name for name, _ in given]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"parameter {twice!r} is given {names.count(twice)} times; give it once")
+    return found
+
+
+def _table(rows: Iterable[Iterable[object]]) -> None:
+    """Print rows in aligned columns."""
+    lines = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        click.echo("  " + "  ".join(map(str.ljust, line, widths)).rstrip())
+
+
+def _duration(seconds: float) -> str:
+    for unit, length in (("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**20:.1f} MiB" if count else ""
+
+
+def _short(path: Path) -> str:
+    """Path as a user would type it here."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

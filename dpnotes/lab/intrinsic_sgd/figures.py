@@ -1,0 +1,253 @@
+"""Figures of the chapter on intrinsic privacy: paths of weights, distributions from percentiles, utility, noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpnotes.lab.figures import GAP, blank, line_styles
+from dpnotes.lab.intrinsic_sgd.tables import task_name
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+QUANTILES = [f"q{level}" for level in range(101)]
+KINDS = {  # of distances, in words
+    ("data", "varied"): "one record",
+    ("seed", "fixed"): "order",
+    ("seed", "varied"): "order and initial weights",
+    ("both", "varied"): "order, initial weights and one record",
+}
+
+
+def paths(rows: pd.DataFrame) -> Figure:
+    """Two weights of several runs while they are trained, from one start.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Columns run, step, first, second.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    if rows.empty:
+        return _gap()
+    figure = blank()
+    axes = figure.subplots()
+    runs = list(rows.sort_values("step").groupby("run"))
+    for (_, run), style in zip(runs, line_styles(len(runs)), strict=True):
+        axes.plot(run["first"], run["second"], linewidth=1, color=style["color"])
+        axes.plot(run["first"].iloc[-1], run["second"].iloc[-1], "o", color=style["color"])
+    start = runs[0][1].iloc[0]
+    axes.plot(start["first"], start["second"], "s", color="0.25", markerfacecolor="none", markersize=10, label="start")
+    axes.plot([], [], "o", color="0.5", label="end of a run, one for each order")
+    axes.set(xlabel="one weight", ylabel="another weight")
+    axes.legend()
+    return figure
+
+
+def distances(rows: pd.DataFrame, bounds: Mapping[str, float | None]) -> Figure:
+    """Densities of distances between last weights, one panel a task; a line at each bound on what a record can do.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Columns dataset, initial, quantity, q0 to q100.
+    bounds : mapping of dataset to float or None
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    if rows.empty:
+        return _gap()
+    datasets = list(rows["dataset"].unique())
+    figure = blank(6.6, 2.1 * len(datasets) + 0.8)
+    panels: NDArray[Any] = np.atleast_1d(figure.subplots(len(datasets), 1, sharex=True))
+    styles = dict(zip(KINDS, line_styles(len(KINDS)), strict=True))
+    for axes, dataset in zip(panels, datasets, strict=True):
+        own = rows[rows["dataset"] == dataset].set_index(["quantity", "initial"])
+        for kind, style in styles.items():
+            if kind in own.index:
+                _density(axes, own.loc[kind, QUANTILES], **style)
+        if bounds.get(dataset):
+            axes.axvline(bounds[dataset], color="0.25", linestyle=(0, (4, 3)), linewidth=1.5)
+        axes.set(xscale="log", yticks=[], ylabel="density", title=task_name(dataset))
+    panels[-1].set_xlabel("distance of the last weights (log)")
+    for kind, style in styles.items():
+        panels[0].plot([], [], label=KINDS[kind], **style)
+    panels[0].plot([], [], color="0.25", linestyle=(0, (4, 3)), linewidth=1.5, label="bound, one record")
+    figure.legend(loc="outside upper center", ncols=2)
+    return figure
+
+
+def pairwise_epsilons(rows: pd.DataFrame, scales: Mapping[tuple[str, str], float], *, published: Any = None) -> Figure:
+    """Densities of the epsilon of single pairs of data sets: their distance times log(1.25/delta)'s constant / sigma.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Columns dataset, initial, q0 to q100 of the distances of data sets.
+    scales : mapping of (dataset, initial) to float
+        Epsilon of a distance of 1.
+    published : mapping of dataset to (centre, largest), optional
+        Shown as open markers.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    if rows.empty:
+        return _gap()
+    figure = blank(6.6, 3.4 + 0.15 * len(rows))
+    axes = figure.subplots()
+    shown = [row for row in rows.to_dict("records") if (row["dataset"], row["initial"]) in scales]
+    for row, style in zip(shown, line_styles(len(shown)), strict=True):
+        values = np.array([row[name] for name in QUANTILES], dtype=float) * scales[row["dataset"], row["initial"]]
+        _density(axes, values, label=f"{task_name(row['dataset'])}, {row['initial']} initial weights", **style)
+        for value, marker in zip((published or {}).get(row["dataset"], ()), ("s", "D"), strict=False):
+            axes.plot(value, 0, marker, color=style["color"], markerfacecolor="none", markersize=9, clip_on=False)
+    axes.set(xscale="log", yticks=[], ylabel="density", xlabel="epsilon of a pair of data sets (log)", ylim=(0, None))
+    figure.legend(loc="outside upper center", ncols=1 if len(shown) < 3 else 2)
+    return figure
+
+
+def p_values(rows: pd.DataFrame, n_weights: Mapping[str, int]) -> Figure:
+    """Cumulated shares of the p-values of the tests of normality, one line a task, with the two thresholds.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Columns dataset, q0 to q100, of varied initial weights.
+    n_weights : mapping of dataset to int
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    if rows.empty:
+        return _gap()
+    figure = blank()
+    axes = figure.subplots()
+    shown = rows.to_dict("records")
+    for row, style in zip(shown, line_styles(len(shown)), strict=True):
+        values = np.maximum([row[name] for name in QUANTILES], 1e-12)
+        axes.plot(values, np.arange(101) / 100, label=task_name(row["dataset"]), **style)
+        axes.axvline(0.05 / n_weights[row["dataset"]], color=style["color"], linewidth=1, linestyle=":")
+    uniform = np.geomspace(1e-12, 1, 200)
+    axes.plot(uniform, uniform, color="0.5", linewidth=1, label="if normal")
+    axes.axvline(0.05, color="0.25", linewidth=1)
+    axes.set(xscale="log", xlim=(1e-12, 1), ylim=(0, 1), xlabel="p-value (log)", ylabel="share of the weights below")
+    axes.legend()
+    return figure
+
+
+def utility(rows: pd.DataFrame, last_iterate: pd.DataFrame | None = None) -> Figure:
+    """Accuracy against epsilon, one panel a task: noise in full, less SGD's own, and no noise.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of one initialisation: columns dataset, noise, analysis, counted, epsilon, accuracy.
+    last_iterate : DataFrame, optional
+        Columns dataset, epsilon, accuracy: noise in each step.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    if rows.empty:
+        return _gap()
+    if last_iterate is not None and last_iterate.empty:
+        last_iterate = None
+    datasets = list(rows["dataset"].unique())
+    figure = blank(6.6, 2.3 * len(datasets) + 0.9)
+    panels: NDArray[Any] = np.atleast_1d(figure.subplots(len(datasets), 1, sharex=True))
+    curves = [
+        ("published", False, "theoretical sensitivity"),
+        ("published", True, "the same, SGD's own noise counted"),
+        ("observed", False, "observed sensitivity"),
+        ("observed", True, "the same, SGD's own noise counted"),
+        ("proved", False, "proved sensitivity, exact calibration"),
+    ]
+    styles = line_styles(len(curves) + 1)
+    for axes, dataset in zip(panels, datasets, strict=True):
+        own = rows[rows["dataset"] == dataset]
+        for (noise, counted, _), style in zip(curves, styles, strict=False):
+            curve = own[(own["noise"] == noise) & (own["counted"].astype(bool) == counted) & own["epsilon"].notna()]
+            curve = curve[curve["analysis"] == curve["analysis"].mode().iloc[0]] if len(curve) else curve
+            axes.plot(curve["epsilon"].astype(float), curve["accuracy"], marker="o", markersize=3, **style)
+        quiet = own[own["noise"] == "none"]["accuracy"]
+        axes.axhline(float(quiet.iloc[0]), color="0.5", linewidth=1)
+        if last_iterate is not None:
+            sound = last_iterate[last_iterate["dataset"] == dataset].dropna(subset=["accuracy"])
+            axes.plot(sound["epsilon"].astype(float), sound["accuracy"], marker="o", markersize=3, **styles[-1])
+        axes.set(xscale="log", ylabel="test accuracy", title=task_name(dataset))
+    levels = sorted(rows["epsilon"].dropna().astype(float).unique())
+    panels[-1].set_xticks(levels, labels=[f"{level:g}" for level in levels])
+    panels[-1].set_xticks([], minor=True)
+    panels[-1].set_xlabel("epsilon (log), at delta = 1/n")
+    for (_, _, words), style in zip(curves, styles, strict=False):
+        if words != curves[-1][2] or (rows["noise"] == "proved").any():
+            panels[0].plot([], [], label=words, **style)
+    if last_iterate is not None:
+        panels[0].plot([], [], label="noise in each step, proved", **styles[-1])
+    panels[0].plot([], [], color="0.5", linewidth=1, label="no noise")
+    figure.legend(loc="outside upper center", ncols=2)
+    return figure
+
+
+def batch_sizes(table: pd.DataFrame) -> Figure:
+    """Sigma against the batch size at the same number of passes, both initialisations, one colour a task.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Columns task, batch_size, sigma varied, sigma fixed, at one rate, constant.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    if table.empty:
+        return _gap()
+    figure = blank()
+    axes = figure.subplots()
+    tasks = list(table["task"].unique())
+    for task, style in zip(tasks, line_styles(len(tasks)), strict=True):
+        own = table[table["task"] == task].sort_values("batch_size")
+        axes.plot(own["batch_size"], own["sigma varied"], "-o", color=style["color"], label=f"{task}, varied")
+        axes.plot(own["batch_size"], own["sigma fixed"], "--o", color=style["color"], label=f"{task}, fixed")
+    axes.set(xscale="log", yscale="log", xlabel="batch size (log)", ylabel="standard deviation of a weight (log)")
+    figure.legend(loc="outside upper center", ncols=2)
+    return figure
+
+
+def _gap() -> Figure:
+    """What stands in the place of a figure whose rows are not there."""
+    figure = blank(6.6, 1.2)
+    figure.text(0.5, 0.5, GAP, ha="center", va="center")
+    return figure
+
+
+def _density(axes: Axes, quantiles: Any, **style: Any) -> None:
+    """Density of log values drawn from their percentiles, scaled to a height of 1."""
+    from scipy.stats import gaussian_kde
+
+    values = np.asarray(quantiles, dtype=float)
+    values = np.maximum(values, max(values[1], 1e-12))  # the least may be 0: data sets of which no batch saw a record
+    drawn = np.interp(np.linspace(0, 100, 2001), np.arange(101), np.log10(values))
+    if np.ptp(drawn) == 0:
+        axes.axvline(10 ** drawn[0], **style)
+        return
+    grid = np.linspace(drawn.min() - 0.1, drawn.max() + 0.1, 400)
+    heights = gaussian_kde(drawn)(grid)
+    axes.plot(10**grid, heights / heights.max(), **style)
+    axes.set_ylim(0, 1.15)

@@ -1,0 +1,242 @@
+"""Grids of the chapter on intrinsic privacy: the paper's tasks with its settings, a small task, the reader's own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from dpnotes.lab._experiment import Grid, paper_table
+from dpnotes.lab.intrinsic_sgd.data import TASKS, UNSCALED, located, records
+from dpnotes.lab.intrinsic_sgd.runs import INITIALS, QUANTITIES
+from dpnotes.lab.intrinsic_sgd.scalings import SCALINGS
+from dpnotes.methods._sgd_release import logistic_loss
+
+SCALES = ("paper", "quick")
+CHECKPOINTS = 40
+PROJECTIONS = 10  # of the digits
+LARGEST_RATE = 2 / logistic_loss(1.0).smoothness  # for rows of norm 1
+EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 6.0)  # the classical formula is not sufficient from 8 on
+
+
+def _sgd(batch_size: int, learning_rate: float, steps: int, n_seeds: int, n_neighbours: int) -> dict[str, Any]:
+    return {
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "steps": steps,
+        "n_seeds": n_seeds,
+        "n_neighbours": n_neighbours,
+    }
+
+
+# Batch size, rate and steps are those of Table II. The paper's number of runs is 2 R |S|, R near its root; ours is the
+# next larger one: 2 * 99 * 50 for 9,799, 2 * 126 * 64 for 16,116, 2 * 160 * 81 for 25,702.
+SGD: dict[str, dict[str, Any]] = {
+    "mnist": _sgd(32, 0.1, 1850, 99, 49),
+    UNSCALED: _sgd(32, 0.1, 1850, 99, 49),
+    "covertype": _sgd(50, 1.0, 8400, 126, 63),
+    "adult": _sgd(32, 0.5, 3400, 160, 80),
+    "breast_cancer": _sgd(16, 1.0, 120, 60, 30),
+}
+# Hidden units; seeds and neighbours of the networks are ours, the paper gives none.
+NETWORKS: dict[str, dict[str, Any]] = {
+    "mnist": {"hidden": 10, "n_seeds": 50, "n_neighbours": 39},
+    UNSCALED: {"hidden": 10, "n_seeds": 50, "n_neighbours": 39},
+    "adult": {"hidden": 8, "n_seeds": 50, "n_neighbours": 39},
+    "breast_cancer": {"hidden": 4, "n_seeds": 30, "n_neighbours": 10},
+}
+DATASETS = {"paper": ("mnist", UNSCALED, "covertype", "adult"), "quick": ("breast_cancer",)}
+# Runs to fit a test to and to count its errors on, of either data set: as many as about a minute allows.
+AUDITS = {
+    "mnist": (800, 3000),
+    UNSCALED: (800, 3000),
+    "covertype": (160, 300),
+    "adult": (600, 2000),
+    "breast_cancer": (200, 400),
+}
+OWN_FEATURE = {"covertype": (240, 600), "adult": (600, 2000)}  # that nobody else has; a test that is not fitted
+LAST_ITERATE = {"steps": 100, "learning_rate": LARGEST_RATE, "n_runs": 10, "seed": 0}
+
+
+def settings(
+    scale: str,
+    *,
+    dataset: str = "",
+    batch_size: int = 0,
+    learning_rate: float = 0.0,
+    steps: int = 0,
+    n_seeds: int = 0,
+    n_neighbours: int = 0,
+    scale_rows: bool = False,
+    require_bound: bool = True,
+) -> Grid:
+    """Settings of logistic regression with varied and with fixed initial weights, for each task of a scale.
+
+    Parameters
+    ----------
+    scale : {"paper", "quick"}
+    dataset : str
+        Another task, or a file; empty: those of the scale.
+    batch_size, learning_rate, steps, n_seeds, n_neighbours
+        In place of the task's own; 0 keeps them. A file has none: batches of 32, rate 0.5, 1,000 steps, 50 seeds and
+        20 neighbours.
+    scale_rows : bool
+        Of a file: divide each row by its norm.
+    require_bound : bool
+        False: a learning rate beyond 2 / smoothness is taken, and there is no bound on the sensitivity.
+
+    Raises
+    ------
+    ValueError
+        If there is no such scale or task, or a number is out of its range.
+    FileNotFoundError
+        If there is no such file.
+    """
+    if scale not in SCALES:
+        raise ValueError(f"scale must be one of {', '.join(map(repr, SCALES))}, got scale={scale!r}")
+    given = _sgd(batch_size, learning_rate, steps, n_seeds, n_neighbours)
+    for name, value in given.items():
+        least = {"n_seeds": ">= 2", "learning_rate": "> 0 and finite"}.get(name, ">= 1")
+        if not 0 <= value < math.inf or (name == "n_seeds" and value == 1):
+            raise ValueError(f"{name} must be {least}, or 0 for the task's own, got {name}={value}")
+    if learning_rate > LARGEST_RATE and require_bound:
+        raise ValueError(
+            f"learning_rate must be <= 2 / smoothness = {LARGEST_RATE:g}, got learning_rate={learning_rate}; beyond, "
+            "no bound on the sensitivity holds: give require_bound=False to go without one"
+        )
+    changed = {name: value for name, value in given.items() if value}
+    names = (located(dataset),) if dataset else DATASETS[scale]
+    if names[0] not in SGD:
+        records(names[0], scale_rows)  # what is wrong with a file shows before anything runs
+    rows = []
+    for name in names:
+        own = {**SGD.get(name, _sgd(32, 0.5, 1000, 50, 20)), **changed}
+        rest = {"scale_rows": scale_rows} if name not in SGD else {}
+        common = {"dataset": name, "hidden": None, "output": "sigmoid", "schedule": "constant", **own, "seed": 0}
+        rows += [{**common, "initial": initial, **rest} for initial in INITIALS]
+    return rows
+
+
+def networks(chosen: Grid) -> Grid:
+    """The same tasks with one hidden layer; those without a network are left out."""
+    return [
+        {**row, **NETWORKS[row["dataset"]], "n_seeds": min(row["n_seeds"], NETWORKS[row["dataset"]]["n_seeds"])}
+        for row in chosen
+        if row["dataset"] in NETWORKS
+    ]
+
+
+def quantities(chosen: Grid) -> Grid:
+    """A row for each distribution of each setting."""
+    return [{**row, "quantity": quantity} for row in chosen for quantity in QUANTITIES]
+
+
+def utilities(chosen: Grid) -> Grid:
+    """No noise, and noise by each rule at each epsilon, with and without SGD's own counted."""
+    rows = []
+    for row in chosen:
+        rows.append({**row, "noise": "none", "analysis": None, "counted": False, "epsilon": None})
+        analysis = (
+            "published" if row["dataset"] in DATASETS["paper"] else "tight"
+        )  # n of other tasks is too small for it
+        bounded = row["learning_rate"] <= LARGEST_RATE
+        rules = [("published", analysis)] if bounded else []
+        rules += [("observed", analysis)]
+        proved = row["initial"] == "varied" and row["dataset"] != UNSCALED and bounded
+        rules += [("proved", "tight")] if proved else []
+        rows += [
+            {**row, "noise": noise, "analysis": how, "counted": counted, "epsilon": epsilon}
+            for noise, how in rules
+            for epsilon in EPSILONS
+            for counted in (False, True)
+        ]
+        if proved and analysis == "published":  # what exact calibration alone does, at the paper's sensitivity
+            rows.append({**row, "noise": "published", "analysis": "tight", "counted": False, "epsilon": 1.0})
+    return rows
+
+
+def draws(chosen: Grid) -> Grid:
+    """Table IV at epsilon = 1 with the numbers of Table III: one draw of noise for all models, and a draw for each."""
+    printed = paper_table("intrinsic_sgd_table3").set_index(["dataset", "quantity"])["value"]
+    rows = []
+    for row in chosen:
+        task = TASKS.get(row["dataset"])
+        if task is None or row["initial"] == "fixed":
+            continue
+        setting = {name: value for name, value in row.items() if name != "n_neighbours"}
+        own = {"intrinsic_sigma": float(printed[task, "sigma_intrinsic"]), "epsilon": 1.0}
+        rows += [
+            {**setting, "sensitivity": float(printed[task, f"sensitivity_{kind}"]), **own, "draw": draw}
+            for kind in ("theoretical", "empirical")
+            for draw in ("shared", "own")
+        ]
+    return rows
+
+
+def scalings(chosen: Grid) -> Grid:
+    """The digits without scaling in several projections, and scaled in other ways."""
+    names = ("batch_size", "learning_rate", "steps", "n_seeds", "n_neighbours", "seed")
+    ways = [("none", projection) for projection in range(PROJECTIONS)]
+    ways += [(scaling, 0) for scaling in SCALINGS if scaling != "none"]
+    return [
+        {"scaling": scaling, "projection": projection, **{name: row[name] for name in names}}
+        for row in chosen
+        if row["dataset"] == UNSCALED and row["initial"] == "varied"
+        for scaling, projection in ways
+    ]
+
+
+def trajectories(chosen: Grid) -> Grid:
+    """Steps of eight runs from one initial weight, on Forest if it is among the tasks, else on the first."""
+    fixed = [row for row in chosen if row["initial"] == "fixed"]
+    row = {**next((r for r in fixed if r["dataset"] == "covertype"), fixed[0]), "n_seeds": 8, "n_neighbours": 1}
+    steps = range(0, row["steps"] + 1, max(1, row["steps"] // CHECKPOINTS))
+    return [{**row, "run": run, "step": step} for run in range(8) for step in steps]
+
+
+def hyperparameters(chosen: Grid) -> Grid:
+    """Other batch sizes at the same number of passes, other rates, falling rates: one at a time."""
+    rows = []
+    for row in chosen:
+        base = {**row, "n_seeds": min(50, row["n_seeds"]), "n_neighbours": min(4, row["n_neighbours"])}
+        sizes = [max(1, row["batch_size"] // 4), *(row["batch_size"] * factor for factor in (1, 4, 16))]
+        rows += [{**base, "batch_size": size, "steps": row["steps"] * row["batch_size"] // size} for size in sizes]
+        rates = [row["learning_rate"] * factor for factor in (0.25, 4.0)]
+        rows += [{**base, "learning_rate": rate} for rate in rates if rate <= LARGEST_RATE]
+        rows += [{**base, "schedule": schedule} for schedule in ("inverse", "inverse-root", "linear")]
+    return rows
+
+
+def audits(chosen: Grid) -> Grid:
+    """Records to tell from the last weights: typical, in a quiet direction, with a feature of its own."""
+    rows = []
+    for row in chosen:
+        setting = {name: value for name, value in row.items() if name not in ("n_seeds", "n_neighbours")}
+        dataset = row["dataset"]
+        runs = AUDITS.get(dataset, (400, 1000))
+        if dataset in OWN_FEATURE:
+            fit_runs, test_runs = OWN_FEATURE[dataset]
+            rows.append({**setting, "record": "own feature", "fit_runs": fit_runs, "test_runs": test_runs})
+        for record in ("typical", "quiet direction"):
+            rows.append({**setting, "record": record, "fit_runs": runs[0], "test_runs": runs[1]})
+    return rows
+
+
+def last_iterates(chosen: Grid) -> Grid:
+    """Noisy descent at each epsilon, for tasks whose rows have norm at most 1."""
+    tasks: Grid = [
+        {name: row[name] for name in ("dataset", "scale_rows") if name in row}
+        for row in chosen
+        if row["initial"] == "varied" and row["dataset"] != UNSCALED
+    ]
+    return [{**task, "epsilon": epsilon, **LAST_ITERATE} for task in tasks for epsilon in EPSILONS]
+
+
+def seconds(row: Mapping[str, Any]) -> float:
+    """Measured on one core: 0.3 microseconds a step of a logistic regression that shares its batch, 7 of a pair."""
+    if "n_runs" in row:
+        return 10.0
+    if "test_runs" in row:
+        return float((row["fit_runs"] + row["test_runs"]) * row["steps"] * 7e-6)
+    width = 8 if row.get("hidden") else 1
+    return float(row["n_seeds"] * (5 + row.get("n_neighbours", 0) * width) * row["steps"] * 3e-7)

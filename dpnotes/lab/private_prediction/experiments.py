@@ -1,0 +1,268 @@
+"""Experiments of the private-prediction chapter: the trade-offs of five methods (van der Maaten and Hannun 2020)."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpnotes.lab import experiment
+from dpnotes.lab._experiment import Experiment
+from dpnotes.lab.private_prediction.figures import Panel, trade_offs
+from dpnotes.lab.private_prediction.grids import (
+    ANSWERING,
+    GRIDS,
+    METHODS,
+    methods_at,
+    network_grid,
+    quick_grid,
+    repeats_in_words,
+    time_grid,
+)
+from dpnotes.lab.private_prediction.live import noise_by_answers, volume_regularisers, vote_attack
+from dpnotes.lab.private_prediction.series import put_together
+from dpnotes.lab.private_prediction.statements import crossing_at, crossing_in_words, statements
+from dpnotes.lab.private_prediction.table import arrows, arrows_view
+
+if TYPE_CHECKING:
+    from dpnotes.lab.private_prediction.data import Task
+    from dpnotes.lab.private_prediction.runs import Outcome
+
+STORES = tuple(GRIDS)
+PURE = methods_at(0.0)
+SECONDS = {"loss_perturbation": (0.6, 20.0), "dp_sgd": (0.4, 15.0), "subsample_aggregate": (0.2, 0.0)}
+
+
+@experiment("private_prediction.trade_off")
+def trade_off(
+    *,
+    method: str,
+    dataset: str,
+    epsilon: float,
+    delta: float,
+    answers: int | None,
+    analysis: str,
+    n: int | None,
+    d: int | None,
+    n_classes: int | None,
+    l2: float | None,
+    n_models: int | None,
+    repeats: int,
+    seed: int,
+    device: str = "auto",
+) -> dict[str, Any]:
+    """Test accuracy of a linear model that one private method releases or answers with, on one thread of a CPU.
+
+    Parameters
+    ----------
+    method : {"model_sensitivity", "loss_perturbation", "dp_sgd", "prediction_sensitivity", "subsample_aggregate"}
+    dataset : {"mnist", "digits"}
+    epsilon, delta : float
+    answers : int or None
+        What the guarantee of the last two methods pays for; all test rows are scored, as in the paper. None for the
+        others.
+    analysis : {"tight", "published"}
+        ``"tight"``: sound and the least noise that we know, one record more or less for all methods. ``"published"``:
+        the paper's noise, its proofs' own adjacencies.
+    n, d, n_classes : int or None
+        Training rows, principal axes and classes; None: all.
+    l2 : float or None
+        None: chosen on the last tenth of the training rows, as are the clipping norm and the step length of DP-SGD: the
+        best of all candidates, or, where each takes a fit, the one that a climb from the middle of them ends at.
+    n_models : int or None
+        Of subsample-and-aggregate.
+    repeats : int
+        Releases; of subsample-and-aggregate, ten for each partition of the records.
+    seed : int
+    device : str
+
+    Returns
+    -------
+    dict
+        accuracy and spread (mean and standard deviation over repeats); chosen_l2, clipping_norm, step_length (what was
+        chosen); noise (see :class:`Outcome`); adjacency and status of the guarantee; data; device.
+    """
+    from dpnotes.lab.private_prediction import runs
+    from dpnotes.lab.private_prediction.data import task
+    from dpnotes.learners import device_name
+    from dpnotes.learners._networks import _one_thread
+
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got method={method!r}")
+    own = task(dataset, n=n, d=d, n_classes=n_classes)
+    how: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "analysis": analysis, "seed": seed, "device": device}
+    if method in ANSWERING:
+        how["answers"] = answers
+    if method == "subsample_aggregate":
+        how["n_models"] = n_models
+    run = functools.partial(getattr(runs, method), **how)
+    with _one_thread():
+        chosen = _chosen(run, own, method=method, l2=l2)
+        found = run(own, repeats=repeats, **chosen)
+    return {
+        "accuracy": float(found.accuracies.mean()),
+        "spread": float(found.accuracies.std(ddof=1)) if repeats > 1 else None,
+        "noise": float(found.noise),
+        "chosen_l2": chosen.get("l2"),
+        "clipping_norm": chosen.get("clipping_norm"),
+        "step_length": chosen.get("step_length"),
+        "adjacency": found.adjacency,
+        "status": found.status,
+        "data": own.digest,
+        "device": device_name(device),
+    }
+
+
+def _chosen(run: Callable[..., Outcome], own: Task, *, method: str, l2: float | None) -> dict[str, float]:
+    """Settings of a method, on the held-out tenth of the training rows unless they are given."""
+    from dpnotes.lab.private_prediction import runs
+
+    if l2 is not None:
+        return {"l2": l2}
+    if method == "dp_sgd":
+        clips, steps = runs.CLIPPING_NORMS, runs.STEP_LENGTHS
+        ladders = [[{"clipping_norm": clip, "step_length": step} for step in steps] for clip in clips]
+        return runs.climb(functools.partial(run, repeats=runs.FIT_TRIALS), own, ladders)
+    candidates = [{"l2": candidate} for candidate in runs.L2.get(method, ())]
+    if method == "loss_perturbation":
+        return runs.climb(functools.partial(run, repeats=runs.FIT_TRIALS), own, [candidates])
+    return runs.choose(functools.partial(run, repeats=runs.TRIALS), own, candidates) if candidates else {}
+
+
+@experiment("private_prediction.training_time")
+def training_time(
+    *, method: str, varied: str, n: int, d: int, n_classes: int, answers: int, n_models: int, l2: float, seed: int
+) -> dict[str, Any]:
+    """Processor time that a method takes on MNIST, on the CPU, to train and to answer 1,000 queries.
+
+    Parameters
+    ----------
+    method : {"loss_perturbation", "subsample_aggregate"}
+    varied : str
+        The parameter that the row is one of a series over.
+    n, d, n_classes, answers, n_models, l2, seed
+        As :func:`trade_off`; delta is 0 and epsilon 1.
+
+    Returns
+    -------
+    dict
+        train_seconds, predict_seconds, of this thread; data; device.
+    """
+    from dpnotes.lab.private_prediction.data import task
+    from dpnotes.methods import LossPerturbation, SubsampleAggregate
+
+    own = task("mnist", n=n, d=d, n_classes=n_classes)
+    common: dict[str, Any] = {"device": "cpu", "random_state": seed}
+    model: Any = LossPerturbation(1.0, l2=l2, intercept=False, **common)
+    if method == "subsample_aggregate":
+        model = SubsampleAggregate(1.0, answers=answers, n_models=n_models, **common)
+    queries = own.X_score[np.arange(1000) % len(own.X_score)]
+    batch = min(1000, answers) if method == "subsample_aggregate" else 1000
+    start = time.thread_time()
+    model.fit(own.X, own.y)
+    trained = time.thread_time()
+    model.predict(queries[:batch])
+    answered = time.thread_time()
+    seconds = {"train_seconds": trained - start, "predict_seconds": (answered - trained) * 1000 / batch}
+    return {**seconds, "data": own.digest, "device": "cpu"}
+
+
+@experiment("private_prediction.network")
+def network(
+    *, method: str, dataset: str, epsilon: float | None, answers: int | None, seed: int, device: str = "auto"
+) -> dict[str, Any]:
+    """Test accuracy of ResNet-20 with group normalisation on CIFAR-10, delta = 1e-5: Figure 7.
+
+    Parameters
+    ----------
+    method : {"non_private", "dp_sgd", "subsample_aggregate"}
+        The paper's settings: batches of 600, rate 0.1, divided by 10 three times, flips and crops; DP-SGD 100 epochs,
+        16 models of 500 epochs for the votes, 500 epochs without privacy.
+    dataset : {"cifar10"}
+    epsilon : float or None
+    answers : int or None
+        Of subsample-and-aggregate.
+    seed : int
+    device : str
+
+    Returns
+    -------
+    dict
+        accuracy and spread (over 100 votes on one set of models; None for one network); noise; data; device.
+    """
+    from dpnotes import data
+    from dpnotes.lab.private_prediction.networks import NETWORKS
+    from dpnotes.learners import device_name
+
+    if method not in NETWORKS:
+        raise ValueError(f"method must be one of {', '.join(map(repr, NETWORKS))}, got method={method!r}")
+    arrays = data.load(dataset)
+    right, noise = NETWORKS[method](arrays, epsilon=epsilon, answers=answers, seed=seed, device=device)
+    return {
+        "accuracy": float(right.mean()),
+        "spread": float(right.std(ddof=1)) if len(right) > 1 else None,
+        "noise": noise,
+        "data": arrays.digest,
+        "device": device_name(device),
+    }
+
+
+def _seconds(parameters: Mapping[str, Any]) -> float:
+    """Measured on one core: seconds a release and seconds of choosing, at the size of MNIST."""
+    size = (parameters["n"] or 60_000) / 60_000 * (parameters["d"] or 784) / 784
+    each, fixed = SECONDS.get(parameters["method"], (0.0, 8.0))
+    return (each * parameters["repeats"] + fixed) * size if parameters["dataset"] == "mnist" else 1.0
+
+
+EXPERIMENTS = [
+    Experiment(
+        f"private_prediction_{name}",
+        trade_off,
+        {"paper": grid, "quick": quick_grid} if name == "privacy" else {"paper": grid},
+        tolerance={"accuracy": 0.01, "spread": 0.01, "noise": 1e-6},
+        cost=_seconds,
+    )
+    for name, grid in GRIDS.items()
+]
+EXPERIMENTS += [
+    Experiment(
+        "private_prediction_times",
+        training_time,
+        {"paper": time_grid},
+        tolerance={"train_seconds": math.inf, "predict_seconds": math.inf},  # of another machine
+        cost=lambda parameters: 2.0,
+    ),
+    Experiment(
+        "private_prediction_networks",
+        network,
+        {"paper": network_grid},
+        tolerance={"accuracy": 0.02, "spread": 0.02, "noise": 1e-3},
+        cost=lambda parameters: 36_000.0,  # of one core; a GPU is needed
+    ),
+]
+
+__all__ = [
+    "EXPERIMENTS",
+    "METHODS",
+    "PURE",
+    "STORES",
+    "Panel",
+    "arrows",
+    "arrows_view",
+    "crossing_at",
+    "crossing_in_words",
+    "network",
+    "noise_by_answers",
+    "put_together",
+    "repeats_in_words",
+    "statements",
+    "trade_off",
+    "trade_offs",
+    "training_time",
+    "volume_regularisers",
+    "vote_attack",
+]

@@ -1,0 +1,183 @@
+"""Grids of Figures 1 to 6: which settings of which methods each of them shows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+from dpnotes.lab._experiment import Grid
+
+NAMES = {
+    "model_sensitivity": "model sensitivity",
+    "loss_perturbation": "loss perturbation",
+    "dp_sgd": "DP-SGD",
+    "prediction_sensitivity": "prediction sensitivity",
+    "subsample_aggregate": "subsample and aggregate",
+}
+METHODS = tuple(NAMES)
+ANSWERING = ("prediction_sensitivity", "subsample_aggregate")  # what they release grows with the number of answers
+ANALYSES = ("tight", "published")
+EPSILONS = {0.0: (0.1, 0.25, 0.5, 1.0, 2.0, 5.0), 1e-5: (0.05, 0.1, 0.25, 0.5, 1.0)}
+BUDGETS = (1, 2, 5, 10, 20, 40, 60, 80, 100, 150, 200, 300, 500, 1000)
+DELTAS = (1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2)  # and 1e-5, which Figure 1 has
+RECORDS = (1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)  # and 60,000, as above
+DIMENSIONS = (5, 10, 20, 50, 100, 200, 400)  # and 784
+CLASSES = (2, 4, 6, 8)  # and 10
+PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 5e-1)
+MODELS = (16, 32, 64, 128, 256, 512, 1024, 2048)
+N_MODELS = 256
+REPEATS = {"loss_perturbation": 20, "dp_sgd": 20}  # each of theirs is a fit; of the others 100, as in the paper
+PARTITIONED = {"repeats": 30}  # of subsample-and-aggregate where each point needs models of its own
+
+
+def repeats_in_words() -> str:
+    """How often each method is released for a point."""
+    few = " and ".join(f"{count} ({NAMES[method]})" for method, count in REPEATS.items())
+    return f"100 releases, {few}, and {PARTITIONED['repeats']} of votes whose models serve one point alone"
+
+
+def point(method: str, *, epsilon: float, delta: float, answers: int = 100, **changed: Any) -> dict[str, Any]:
+    """Parameters of one point; what a method does not depend on is None, so that figures share their points."""
+    parameters: dict[str, Any] = {
+        "method": method,
+        "dataset": "mnist",
+        "epsilon": epsilon,
+        "delta": delta,
+        "answers": answers if method in ANSWERING else None,
+        "analysis": "tight",
+        "n": None,
+        "d": None,
+        "n_classes": None,
+        "l2": None,
+        "n_models": N_MODELS if method == "subsample_aggregate" else None,
+        "repeats": REPEATS.get(method, 100),
+        "seed": 0,
+    }
+    return {**parameters, **changed}
+
+
+def methods_at(delta: float) -> tuple[str, ...]:
+    """Those that can give this delta."""
+    return tuple(method for method in METHODS if delta > 0 or method != "dp_sgd")
+
+
+def privacy_grid(delta: float | None = None) -> Grid:
+    """Figure 1: epsilon varied at 100 answers; delta 0 and 1e-5."""
+    deltas = EPSILONS if delta is None else (delta,)
+    return [
+        point(method, epsilon=epsilon, delta=chosen, analysis=analysis)
+        for chosen in deltas
+        for analysis in ANALYSES
+        for method in methods_at(chosen)
+        for epsilon in EPSILONS[chosen]
+    ]
+
+
+def budget_grid(delta: float | None = None) -> Grid:
+    """Figure 2: the number of answers varied at epsilon = 1; the methods of private training are in Figure 1."""
+    deltas = EPSILONS if delta is None else (delta,)
+    return [
+        point(method, epsilon=1.0, delta=chosen, answers=answers, analysis=analysis)
+        for chosen in deltas
+        for analysis in ANALYSES
+        for method in ANSWERING
+        for answers in BUDGETS
+    ]
+
+
+def delta_grid() -> Grid:
+    """Figure 3: delta varied at epsilon = 1 and 100 answers; what takes a fit a release by tight analysis alone."""
+    return [
+        point(method, epsilon=1.0, delta=delta, analysis=analysis)
+        for analysis in ANALYSES
+        for method in METHODS
+        for delta in DELTAS
+        if analysis == "tight" or method not in REPEATS
+    ]
+
+
+def size_grid() -> Grid:
+    """Figures 4, 5a and 5b: training rows, principal axes and classes varied, at (1, 0) and 100 answers."""
+    return [
+        point(method, epsilon=1.0, delta=0.0, **{name: value}, **_fewer(method))
+        for name, values in (("n_classes", CLASSES), ("d", DIMENSIONS), ("n", RECORDS))
+        for method in methods_at(0.0)
+        for value in values
+    ]
+
+
+def setting_grid() -> Grid:
+    """Figure 6: lambda of loss perturbation and the number of models of subsample-and-aggregate, delta = 0."""
+    penalties: Iterable[tuple[float, float]] = itertools.product((0.5, 1.0, 5.0), PENALTIES)
+    counts = [(epsilon, count) for count in MODELS for epsilon in (0.5, 1.0, 5.0)]
+    return [
+        *(point("subsample_aggregate", epsilon=e, delta=0.0, n_models=count, **PARTITIONED) for e, count in counts),
+        *(point("loss_perturbation", epsilon=epsilon, delta=0.0, l2=l2) for epsilon, l2 in penalties),
+    ]
+
+
+def quick_grid() -> Grid:
+    """Figure 1 on scikit-learn's digits, without the tight accounting of DP-SGD, which takes seconds a point."""
+    return [
+        point(method, epsilon=epsilon, delta=delta, analysis=analysis, dataset="digits", **_quick(method))
+        for delta in EPSILONS
+        for analysis in ANALYSES
+        for method in methods_at(delta)
+        for epsilon in (1.0, 5.0, 20.0)
+        if analysis == "published" or method != "dp_sgd"
+    ]
+
+
+def time_grid() -> Grid:
+    """Times of the qualitative table: one hyperparameter varied at a time, five seeds each."""
+    base: dict[str, Any] = {"n": 6000, "d": 784, "n_classes": 10, "answers": 1000, "n_models": 64, "l2": 1e-2}
+    varied: dict[str, tuple[float, ...]] = {
+        "n": (3000, 6000, 12_000, 24_000),
+        "d": (98, 196, 392, 784),
+        "n_classes": (2, 4, 8),
+        "answers": (10, 100, 1000),
+        "n_models": (16, 32, 64, 128),
+        "l2": (1e-3, 1e-2, 1e-1),
+    }
+    concerned = {
+        "answers": ("subsample_aggregate",),
+        "n_models": ("subsample_aggregate",),
+        "l2": ("loss_perturbation",),
+    }
+    return [
+        {"method": method, "varied": name, **base, name: value, "seed": seed}
+        for name, values in varied.items()
+        for method in concerned.get(name, ("loss_perturbation", "subsample_aggregate"))
+        for value in values
+        for seed in range(5)
+    ]
+
+
+def network_grid() -> Grid:
+    """Figure 7: epsilon varied at 10 answers, the number of answers at epsilon = 1, and one network without privacy."""
+    common: dict[str, Any] = {"dataset": "cifar10", "seed": 0}
+    epsilons, budgets = (0.5, 1.0, 2.0, 5.0), (1, 2, 5, 10, 20, 50, 100)
+    votes = [(epsilon, 10) for epsilon in epsilons] + [(1.0, answers) for answers in budgets if answers != 10]
+    return [
+        {"method": "non_private", "epsilon": None, "answers": None, **common},
+        *({"method": "dp_sgd", "epsilon": epsilon, "answers": None, **common} for epsilon in epsilons),
+        *({"method": "subsample_aggregate", "epsilon": e, "answers": b, **common} for e, b in votes),
+    ]
+
+
+def _fewer(method: str) -> dict[str, int]:
+    return PARTITIONED if method == "subsample_aggregate" else {}
+
+
+def _quick(method: str) -> dict[str, Any]:
+    return {"n_models": 30, "repeats": 20} if method == "subsample_aggregate" else {"repeats": 5}
+
+
+GRIDS = {
+    "privacy": privacy_grid,
+    "budget": budget_grid,
+    "delta": delta_grid,
+    "size": size_grid,
+    "setting": setting_grid,
+}

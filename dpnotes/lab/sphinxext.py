@@ -1,0 +1,83 @@
+"""Sphinx extension of the book: shows the executed chapters, and repairs what its theme and docutils get wrong.
+
+``_config.yml`` names it under ``local_extensions``, so that the plain ``jupyter-book build .`` works as well.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sphinx.util import logging
+
+from dpnotes import __version__
+from dpnotes.lab.chapters import Chapter
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+logger = logging.getLogger(__name__)
+
+# docutils marks up the references as a list of entries, but the elements between are none: readers of the page aloud
+# then announce a list that is empty.
+_ROLES = ('<div role="list" class="citation-list">', '<div class="citation-list">'), (' role="doc-biblioentry"', "")
+
+
+def use_executed(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Put the executed copy of a chapter in the place of its source; warn if there is none, or it is not fresh."""
+    page = Path(app.env.doc2path(docname))
+    if page.suffix != ".ipynb":
+        return
+    chapter = Chapter(page.stem, Path(app.srcdir))
+    app.env.note_dependency(str(chapter.executed))
+    if not chapter.executed.is_file():
+        _warn("the chapter has not been executed: run `dpnotes build`", docname, "absent")
+        return
+    if not chapter.is_fresh():
+        _warn("the chapter, the package or its results changed since: run `dpnotes build`", docname, "stale")
+    source[0] = chapter.executed.read_text(encoding="utf-8")
+
+
+def tidy(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
+    """Drop the scripts of thebe (live code), which clash with each other on every page, and mend roles."""
+    for files in ("script_files", "css_files"):
+        context[files] = [file for file in context[files] if not _of_thebe(file)]
+    if context.get("body"):
+        for wrong, right in _ROLES:
+            context["body"] = context["body"].replace(wrong, right)
+
+
+def say_types(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """Say the types of a class's attributes in words, as its docstring does, where napoleon makes links of them."""
+    if what not in ("class", "exception"):
+        return
+    for index, line in reversed(list(enumerate(lines))):
+        if (text := line.lstrip()).startswith(":type: "):
+            indent = line.removesuffix(text)
+            lines[index : index + 1] = ["", f"{indent}*{text.removeprefix(':type: ')}*"]
+
+
+def keep_bars(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """Show the bars of a norm, which docutils takes for a substitution, outside of literals."""
+    for index, line in enumerate(lines):
+        parts = line.split("``")
+        lines[index] = "``".join(part if place % 2 else part.replace("|", "\\|") for place, part in enumerate(parts))
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the extension."""
+    app.connect("source-read", use_executed)
+    app.connect("autodoc-process-docstring", say_types, priority=900)  # after napoleon
+    app.connect("autodoc-process-docstring", keep_bars, priority=900)
+    app.connect("html-page-context", tidy, priority=900)  # after the extensions that add what is dropped
+    return {"version": __version__, "parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _of_thebe(file: object) -> bool:
+    """Tell whether a script or style sheet, linked or inline, is thebe's."""
+    inline = getattr(file, "attributes", {}).get("body") or ""
+    return "thebe" in str(getattr(file, "filename", "")).lower() or "THEBE_JS_URL" in inline
+
+
+def _warn(message: str, docname: str, kind: str) -> None:
+    logger.warning(message, location=docname, type="dpnotes", subtype=kind)

@@ -1,0 +1,103 @@
+"""What is asked: the rows of a grid, checked before anything is run."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias, TypeVar
+
+from dpnotes.lab.store._format import RESERVED
+from dpnotes.lab.store._values import Scalar, plain, row_key
+
+Experiment: TypeAlias = Callable[..., Mapping[str, Any]]
+Parameters: TypeAlias = Mapping[str, Any]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Request:
+    """One row to be: an experiment's name and its parameters."""
+
+    experiment: str
+    parameters: Mapping[str, Scalar]
+
+    @cached_property
+    def key(self) -> str:
+        """The row's name in the store."""
+        return row_key(self.experiment, self.parameters)
+
+
+def experiment(name: str) -> Callable[[Function], Function]:
+    """Decorator that gives an experiment the name that its rows carry, whatever module it moves to.
+
+    Parameters
+    ----------
+    name : str
+        Chapter and function, separated by a dot: ``"bagging.ensemble"``. A stored row's key depends on it.
+    """
+
+    def named(function: Function) -> Function:
+        function.experiment_name = name  # type: ignore[attr-defined]
+        return function
+
+    return named
+
+
+def experiment_name(experiment: Experiment) -> str:
+    """Name of an experiment in its store: the one given by :func:`experiment`, else ``module.function``.
+
+    Raises
+    ------
+    TypeError
+        If it is not a function with a name of its own; two lambdas would share their rows.
+    """
+    if given := getattr(experiment, "experiment_name", None):
+        return str(given)
+    name = getattr(experiment, "__name__", None)
+    if not callable(experiment) or name in (None, "<lambda>"):
+        raise TypeError(f"experiment must be a function defined by def, whose name its rows carry, got {experiment!r}")
+    return f"{experiment.__module__.rpartition('.')[2]}.{name}"
+
+
+def requests(experiment: str, grid: Sequence[Parameters], options: Mapping[str, Any] | None = None) -> list[Request]:
+    """Turn a grid into the rows to be, in the order of the grid.
+
+    Rows may differ in their parameters (a method with a clipping norm beside one without).
+
+    Raises
+    ------
+    TypeError
+        If the grid is not a list of dicts, a parameter's name is not a str or its value no plain scalar.
+    ValueError
+        If the grid is empty or has a row twice, a number is not finite, or a name is taken.
+    """
+    if not isinstance(grid, Sequence) or isinstance(grid, str):
+        raise TypeError(f"grid must be a list of parameter dicts, got {grid!r}")
+    if not grid:
+        raise ValueError("grid must have at least one row, got an empty list")
+    rows: list[Request] = []
+    first: dict[str, int] = {}
+    for index, parameters in enumerate(grid):
+        label = f"grid[{index}]"
+        if not isinstance(parameters, Mapping):
+            raise TypeError(f"{label} must be a dict of parameters, got {parameters!r}")
+        row = Request(experiment, {name: _parameter(label, name, value) for name, value in parameters.items()})
+        if taken := sorted(set(row.parameters).intersection(options or {})):
+            raise ValueError(f"{label}: {taken[0]!r} is a parameter and an option as well; give it once")
+        if row.key in first:
+            raise ValueError(f"{label} is the same row as grid[{first[row.key]}]: {dict(row.parameters)}")
+        first[row.key] = index
+        rows.append(row)
+    return rows
+
+
+def _parameter(label: str, name: object, value: object) -> Scalar:
+    if not isinstance(name, str):
+        raise TypeError(f"{label}: the name of a parameter must be a str, got {name!r}")
+    if not name.isidentifier():
+        raise ValueError(f"{label}: the name of a parameter must be a Python name, got {name!r}")
+    if name in RESERVED:
+        raise ValueError(f"{label}: {name!r} is a column of every store; give the parameter another name")
+    scalar = plain(value, f"{label}[{name!r}]")
+    if isinstance(scalar, float) and not abs(scalar) < float("inf"):
+        raise ValueError(f"{label}[{name!r}] must be finite, got {scalar!r}")
+    return scalar

@@ -1,0 +1,209 @@
+"""What stores hold: reading, comparing, adopting and verifying their rows."""
+
+import errno
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpnotes.lab.store._format import Contents, Row, StoreError
+from dpnotes.lab.store._frame import frame, typed, values
+from dpnotes.lab.store._grid import Experiment, Parameters, Request, experiment_name, requests
+from dpnotes.lab.store._run import compute, result
+from dpnotes.lab.store._store import PathLike, Store
+from dpnotes.lab.store._values import Scalar, is_missing
+
+
+def read_store(path: PathLike) -> pd.DataFrame:
+    """Give all rows of a store, in the order of the file, after checking everything in it.
+
+    Parameters
+    ----------
+    path : path
+        A CSV file that `sweep` wrote.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns as `sweep` gives them.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    StoreError
+        If a line is not as it was written; the message has file and line number.
+    """
+    contents = _existing(path)
+    return frame(map(values, contents.rows.values()), contents.columns)
+
+
+def missing(grid: Sequence[Parameters], store: PathLike) -> list[dict[str, Any]]:
+    """Give those parameters of a grid whose row a store lacks, in the order of the grid.
+
+    Parameters
+    ----------
+    grid : list of dict
+        See `sweep`.
+    store : path
+        A CSV file that `sweep` wrote; all rows are missing when it does not exist.
+
+    Raises
+    ------
+    StoreError
+        If the store is damaged.
+    TypeError, ValueError
+        If the grid is none, as in `sweep`.
+    """
+    contents = Store(store).read()
+    asked = requests(contents.experiment or "", grid)
+    return [
+        dict(parameters) for parameters, request in zip(grid, asked, strict=True) if request.key not in contents.rows
+    ]
+
+
+def adopt(
+    source: PathLike,
+    destination: PathLike,
+    *,
+    grid: Sequence[Parameters] | None = None,
+    replace: bool = False,
+) -> tuple[int, int]:
+    """Take the finished rows of one store into another, all in one step or none.
+
+    A row that is there already with the same metrics stays as it is, with its provenance.
+
+    Parameters
+    ----------
+    source, destination : path
+        CSV files of the same experiment; the destination need not exist.
+    grid : list of dict, optional
+        Take the rows of this grid only; the source may have others.
+    replace : bool
+        Whether rows of the source replace those of the destination that have other metrics.
+
+    Returns
+    -------
+    tuple of int
+        How many rows were written (new or replaced), and how many were there already with the same metrics.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no source.
+    StoreError
+        If a store is damaged, the two are of different experiments, or rows have other metrics and not ``replace``.
+    OSError
+        If the destination cannot be written; it is then what it was before.
+    """
+    found = _existing(source)
+    new = found.rows
+    if grid is not None:
+        asked = {request.key for request in requests(found.experiment or "", grid)}
+        new = {key: row for key, row in new.items() if key in asked}
+    target = Store(destination)
+    old = target.read().rows
+    same = {key for key, row in new.items() if key in old and row.results == old[key].results}
+    differing = [row for key, row in new.items() if key in old and key not in same]
+    if differing and not replace:
+        row = differing[0]
+        raise StoreError(
+            f"{target.path} has other metrics in {len(differing)} of the rows of {source}, first in row {row.key} "
+            f"({dict(row.parameters)}): {old[row.key].results} there, {row.results} here; replace=True takes the new"
+        )
+    target.put((row for key, row in new.items() if key not in same), replace=replace)
+    return len(new) - len(same), len(same)
+
+
+def verify(
+    experiment: Experiment,
+    store: PathLike,
+    *,
+    sample: int,
+    random_state: int | np.random.Generator | None,
+    tolerance: float | Mapping[str, float],
+    options: Mapping[str, Any] | None = None,
+) -> pd.DataFrame:
+    """Compute a random sample of a store's rows again, and compare them metric by metric with what is stored.
+
+    Parameters
+    ----------
+    experiment : callable
+        The function whose rows the store holds.
+    store : path
+        A CSV file that `sweep` wrote.
+    sample : int, >= 1
+        How many rows, drawn without replacement; a store of no more than that is recomputed as a whole.
+    random_state : int, numpy.random.Generator or None
+        Draws the sample.
+    tolerance : float or dict of str to float, >= 0
+        By how much a number may differ, in the metric's own unit; by metric, in which case others must be equal.
+    options : dict, optional
+        See `sweep`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``row``, ``metric``, ``stored``, ``recomputed``, ``difference`` (recomputed - stored, NA where they are not both
+        numbers), ``tolerance``, ``agrees`` (bool). The digest ``data`` is compared as well, where there is one.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no store.
+    StoreError
+        If the store is damaged, another experiment's, or without rows.
+    ValueError
+        If ``sample`` or ``tolerance`` is outside its range.
+    RuntimeError, TypeError
+        As in `sweep`.
+    """
+    name = experiment_name(experiment)
+    rows = list(_existing(store, name).rows.values())
+    if not rows:
+        raise StoreError(f"{os.fspath(store)} has no rows to verify")
+    if sample < 1:
+        raise ValueError(f"sample must be at least 1, got sample={sample!r}")
+    allowed = tolerance if isinstance(tolerance, Mapping) else {}
+    default = 0.0 if isinstance(tolerance, Mapping) else tolerance
+    if bad := [value for value in (default, *allowed.values()) if not value >= 0]:
+        raise ValueError(f"tolerance must be >= 0, got {bad[0]!r}")
+    drawn = np.random.default_rng(random_state).permutation(len(rows))[:sample]
+    columns: dict[str, list[Scalar]] = {
+        name: [] for name in ("row", "metric", "stored", "recomputed", "difference", "tolerance", "agrees")
+    }
+    for index in sorted(drawn):
+        old = rows[index]
+        new = result(compute(experiment, Request(name, old.parameters), options or {}))
+        for metric in sorted(_compared(old).keys() | _compared(new).keys()):
+            pair = _compared(old).get(metric), _compared(new).get(metric)
+            limit = allowed.get(metric, default)
+            difference = _difference(*pair)
+            agrees = pair[0] == pair[1] if difference is None else abs(difference) <= limit
+            line = (old.key, metric, *pair, difference, limit, agrees)
+            for column, value in zip(columns.values(), line, strict=True):
+                column.append(value)
+    return pd.DataFrame({name: typed(column) for name, column in columns.items()})
+
+
+def _existing(path: PathLike, experiment: str | None = None) -> Contents:
+    """Contents of a store that must be there."""
+    store = Store(path)
+    if not store.path.is_file():
+        raise FileNotFoundError(errno.ENOENT, "there is no such store", os.fspath(path))
+    return store.read(experiment)
+
+
+def _compared(row: Row) -> dict[str, Scalar]:
+    """What a second computation should give again: the metrics that are not missing, and the data's digest."""
+    found = {**row.metrics, "data": row.provenance.get("data")}
+    return {name: value for name, value in found.items() if not is_missing(value)}
+
+
+def _difference(stored: Scalar, recomputed: Scalar) -> float | None:
+    """Signed difference of two numbers (0 for equal infinities), None of anything else."""
+    if isinstance(stored, bool | str | None) or isinstance(recomputed, bool | str | None):
+        return None
+    return 0.0 if stored == recomputed else float(recomputed) - float(stored)

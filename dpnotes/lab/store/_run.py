@@ -1,0 +1,165 @@
+"""Running rows: here or in joblib's workers, each row handed to the one writer as soon as it is finished."""
+
+import pickle
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+from joblib import Parallel, delayed
+from joblib.parallel import get_active_backend
+from tqdm import tqdm
+
+from dpnotes.lab.store._format import RESERVED, Row
+from dpnotes.lab.store._grid import Experiment, Request
+from dpnotes.lab.store._provenance import provenance
+from dpnotes.lab.store._values import Scalar, plain
+
+_ASIDE = ("data", "device")  # what an experiment may return that is provenance, not a metric
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An experiment's own exception."""
+
+    request: Request
+    error: Exception
+    trace: str
+
+    def __getstate__(self) -> dict[str, object]:
+        """What travels from a worker: an exception that cannot is replaced by one that says the same."""
+        return {"request": self.request, "error": _picklable(self.error), "trace": self.trace}
+
+
+def run(
+    experiment: Experiment,
+    todo: Sequence[Request],
+    *,
+    finished: Callable[[Row], object],
+    options: Mapping[str, Any],
+    n_jobs: int | None,
+    progress: bool,
+) -> None:
+    """Compute the rows of ``todo``; ``finished`` is called in this process with each row as soon as it is there.
+
+    Raises
+    ------
+    RuntimeError
+        From the experiment's exception, with the row's parameters, for the first row that fails. Joblib's workers
+        then get no further row; those that they have are finished first.
+    TypeError, ValueError
+        If the experiment returns anything but a flat dict of scalars.
+    """
+    if not todo:
+        return
+    failure: Failure | None = None
+    backend, _ = get_active_backend()
+    if type(backend).__name__ == "DaskDistributedBackend":
+        outcomes = _on_cluster(experiment, todo, options, backend)
+    else:
+        # One row a task, and none handed out before a worker is free, so that none waits for its neighbours and few
+        # are still to finish after a failure. Workers get their share of the cores from joblib.
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")
+        unfailed = takewhile(lambda _: failure is None, todo)
+        outcomes = parallel(delayed(compute)(experiment, request, options) for request in unfailed)
+    bar = tqdm(total=len(todo), desc=todo[0].experiment, unit="row", disable=not progress)
+    try:
+        for outcome in outcomes:
+            if isinstance(outcome, Row):
+                finished(outcome)
+                bar.update()
+            elif failure is None:
+                failure = outcome
+                bar.set_postfix_str("a row failed: finishing those that were begun")
+    finally:
+        bar.close()
+        with warnings.catch_warnings():  # joblib's, that rows were still running: that is why they are stopped
+            warnings.filterwarnings("ignore", category=UserWarning, module="joblib")
+            outcomes.close()
+    if failure is not None:
+        result(failure)
+
+
+def compute(experiment: Experiment, request: Request, options: Mapping[str, Any]) -> Row | Failure:
+    """Compute one row in this process."""
+    start = time.perf_counter()
+    try:
+        returned = experiment(**request.parameters, **options)
+    except Exception as error:
+        return Failure(request, error, traceback.format_exc())
+    seconds = round(time.perf_counter() - start, 3)
+    found = _checked(returned, request)
+    aside = {name: found.pop(name) for name in _ASIDE if name in found}
+    return Row(request.experiment, request.parameters, found, {"seconds": seconds, **aside, **provenance()})
+
+
+def result(outcome: Row | Failure) -> Row:
+    """Give the row, or raise what its experiment raised."""
+    if isinstance(outcome, Row):
+        return outcome
+    request, error = outcome.request, outcome.error
+    if error.__traceback__ is None:  # it was lost between processes
+        error.add_note(f"In the worker:\n{outcome.trace}")
+    what = f"{request.experiment} failed with {dict(request.parameters)}: {type(error).__name__}: {error}"
+    raise RuntimeError(what) from error
+
+
+def _on_cluster(
+    experiment: Experiment, todo: Sequence[Request], options: Mapping[str, Any], backend: Any
+) -> Generator[Row | Failure, None, None]:
+    """Give the rows as the Dask cluster of joblib's ``backend`` finishes them.
+
+    joblib itself waits for ever when a task fails outside the function (its worker killed again and again, or unable
+    to import it), so the futures are Dask's own. Dask moves the rows of a lost worker to another.
+    """
+    from distributed import as_completed
+
+    tasks = {
+        backend.client.submit(compute, experiment, request, options, pure=False, **backend.submit_kwargs): request
+        for request in todo
+    }
+    try:
+        for future in as_completed(tasks):
+            try:
+                outcome = future.result()
+            except Exception as error:
+                request = tasks[future]
+                error.add_note(f"while the cluster computed {request.experiment} with {dict(request.parameters)}")
+                raise
+            yield outcome
+            if isinstance(outcome, Failure):
+                return
+    finally:
+        backend.client.cancel(list(tasks))
+
+
+def _checked(returned: object, request: Request) -> dict[str, Scalar]:
+    """Give what an experiment returned as a dict of plain scalars, or say what is wrong with it."""
+    label = f"{request.experiment} with {dict(request.parameters)}"
+    if not isinstance(returned, Mapping):
+        raise TypeError(f"{label} must return a dict of metrics, got {returned!r}")
+    for name in returned:
+        if not isinstance(name, str):
+            raise TypeError(f"{label}: the name of a metric must be a str, got {name!r}")
+        if not name or name != name.strip() or not name.isprintable():
+            raise ValueError(f"{label}: the name of a metric must be printable text, got {name!r}")
+        if name in RESERVED.difference(_ASIDE):
+            raise ValueError(f"{label}: metric {name!r} is a column of every store; give it another name")
+        if name in request.parameters:
+            raise ValueError(f"{label}: metric {name!r} is the name of a parameter; give it another name")
+    found = {name: plain(value, f"{label}: metric {name!r}") for name, value in returned.items()}
+    for name in _ASIDE:
+        if not isinstance(found.get(name), str | None):
+            raise TypeError(f"{label}: {name!r} must be a str or None, got {found[name]!r}")
+    return found
+
+
+def _picklable(error: Exception) -> Exception:
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error

@@ -1,0 +1,141 @@
+"""A store: one CSV file of finished rows, written atomically and checked whenever it is read."""
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+from filelock import FileLock
+
+from dpnotes.lab.store._format import Contents, Row, StoreError, parse, render
+
+PathLike: TypeAlias = str | os.PathLike[str]
+
+
+class Store:
+    """One CSV file of finished rows, shared by any number of processes.
+
+    Guarantees: the file is at all times either the old or the new version as a whole, whatever is killed or full; a row
+    once written stays until it is replaced; rows that other processes write at the same time are kept; a file that
+    fails a check is not touched.
+
+    Parameters
+    ----------
+    path : path
+        The CSV file; it need not exist, nor its folder. Beside it, ``.<name>.lock`` and ``.<name>.tmp`` may appear.
+    """
+
+    def __init__(self, path: PathLike) -> None:
+        self.path = Path(os.path.realpath(path))
+        self._lock = FileLock(self.path.with_name(f".{self.path.name}.lock"))
+        self._temporary = self.path.with_name(f".{self.path.name}.tmp")  # only ever touched under the lock
+        self._contents = Contents()
+        self._stamp: tuple[int, int, int] | None = None  # of the file that _contents was read from or written to
+
+    def read(self, experiment: str | None = None) -> Contents:
+        """Give the contents of the file, nothing when there is no file.
+
+        Raises
+        ------
+        StoreError
+            If anything in the file is not as this module writes it, or it holds rows of another than ``experiment``.
+        """
+        contents = self._read()
+        if experiment is not None and contents.experiment not in (None, experiment):
+            raise StoreError(f"{self.path} holds rows of {contents.experiment!r}, not of {experiment!r}")
+        return contents
+
+    def _read(self) -> Contents:
+        try:
+            file = self.path.open("rb")
+        except FileNotFoundError:
+            self._contents, self._stamp = Contents(), None
+            return self._contents
+        with file:
+            stamp = _stamp(file.fileno())
+            if stamp != self._stamp:
+                self._contents = parse(file.read(), self.path)
+                self._stamp = stamp
+        return self._contents
+
+    def prepare(self, experiment: str) -> Contents:
+        """Make the folder, see that the store can be locked, and read it: what would fail fails before a long run."""
+        with self._locked():
+            return self.read(experiment)
+
+    def put(self, rows: Iterable[Row], *, replace: bool = False) -> Contents:
+        """Add rows of one experiment in one atomic step; a row that is there stays, or is replaced if ``replace``.
+
+        Raises
+        ------
+        StoreError
+            If the file is damaged, or holds rows of another experiment.
+        OSError
+            If the file cannot be written (a full disk, say); it is then what it was before.
+        """
+        offered = {row.key: row for row in rows}
+        experiment = next((row.experiment for row in offered.values()), None)
+        with self._locked():
+            before = self.read(experiment)
+            new = {key: row for key, row in offered.items() if replace or key not in before.rows}
+            if not new:
+                return before
+            columns = before.columns
+            for row in new.values():
+                columns = columns.extended(row.parameters, row.metrics)
+            after = Contents({**before.rows, **new}, columns)
+            self._stamp = self._write(render(after))
+            self._contents = after
+            return after
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the store's lock; the kernel releases it when the process dies."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire(poll_interval=0.005)  # a write takes milliseconds
+        except OSError as error:
+            raise self._unwritable(error) from error
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _write(self, data: bytes) -> tuple[int, int, int]:
+        """Replace the file by one of ``data``, durably; give the new file's stamp."""
+        try:
+            with self._temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+                stamp = _stamp(file.fileno())
+            self._temporary.replace(self.path)
+            _sync_folder(self.path.parent)
+        except BaseException as error:
+            self._temporary.unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise self._unwritable(error) from error
+            raise
+        return stamp
+
+    def _unwritable(self, error: OSError) -> OSError:
+        reason = f"cannot write the store ({error.strerror or error}); it is as it was before"
+        return OSError(error.errno or errno.EIO, reason, str(self.path))
+
+
+def _stamp(descriptor: int) -> tuple[int, int, int]:
+    """What changes whenever a file is replaced or written: inode, size and time."""
+    status = os.fstat(descriptor)
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename in ``folder`` durable, where the system can: the file itself is whole either way."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,173 @@
+"""Rows of a grid: from stores, and computed where the stores lack them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias, get_args
+
+import pandas as pd
+
+from dpnotes.lab.store._format import Columns, Contents
+from dpnotes.lab.store._frame import frame, values
+from dpnotes.lab.store._grid import Experiment, Parameters, Request, experiment_name, requests
+from dpnotes.lab.store._run import run
+from dpnotes.lab.store._store import PathLike, Store
+
+Compute: TypeAlias = Literal["stored", "missing", "all"]
+
+
+def sweep(
+    experiment: Experiment,
+    grid: Sequence[Parameters],
+    *,
+    store: PathLike,
+    options: Mapping[str, Any] | None = None,
+    n_jobs: int | None = None,
+    progress: bool = True,
+) -> pd.DataFrame:
+    """Run the rows of a grid that a store lacks, and give all rows of the grid.
+
+    Each finished row is written at once and atomically, so that after an interruption of whatever kind a second call
+    goes on where the first ended. Several processes may fill one store; a row that two of them finish is kept once, the
+    first. A row that fails ends the sweep; what was finished before it, or running beside it, is stored.
+
+    Parameters
+    ----------
+    experiment : callable
+        ``experiment(**parameters, **options)``: a function of parameters to a flat dict of metrics, each a str, int,
+        float, bool or None. Two keys are no metrics but provenance: ``data`` (digest of the data set) and ``device``.
+        It must be defined by ``def``: its module's last part and its name stand in each row.
+    grid : list of dict
+        Parameters of each row, each a str, int, finite float, bool or None. Numbers of equal value (1 and 1.0) are the
+        same parameter. Rows may differ in which parameters they have.
+    store : path
+        The CSV file; made when it does not exist, with its folder.
+    options : dict, optional
+        Handed to the experiment as well, but no part of what a row is (``{"device": "cpu"}``).
+    n_jobs : int, optional
+        How many rows to compute at a time, as joblib understands it: None is one, here in this process, unless
+        ``joblib.parallel_config`` says otherwise (``parallel_config(backend="dask")`` for a cluster); -1 is all cores.
+        Processes share the cores between them, by joblib's own ``inner_max_num_threads``.
+    progress : bool
+        Show a bar on standard error.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each of ``grid``, in its order; columns as in the store: ``row``, ``experiment``, the parameters,
+        ``seconds``, the metrics, the other provenance (``date`` in UTC), ``check``.
+
+    Raises
+    ------
+    StoreError
+        If the store is damaged or another experiment's; it is left as it is.
+    OSError
+        If the store cannot be written; it is then what it was before.
+    RuntimeError
+        If the experiment raised: the message has the row's parameters, the cause is the experiment's exception.
+    TypeError, ValueError
+        If ``grid`` or what the experiment returns is not as described above.
+
+    Examples
+    --------
+    >>> def square(x):
+    ...     return {"y": x * x}
+    >>> table = sweep(square, [{"x": 3}, {"x": 2}], store=tmp / "square.csv", progress=False)
+    >>> table[["x", "y"]].to_dict("list")
+    {'x': [3, 2], 'y': [9, 4]}
+    """
+    name = experiment_name(experiment)
+    asked = requests(name, grid, options)
+    contents = _run_into(Store(store), experiment, asked, options=options, n_jobs=n_jobs, progress=progress)
+    return _table(asked, contents)
+
+
+def collect(
+    experiment: Experiment,
+    grid: Sequence[Parameters],
+    *,
+    compute: Compute,
+    published: PathLike,
+    runs: PathLike,
+    options: Mapping[str, Any] | None = None,
+    n_jobs: int | None = None,
+    progress: bool = True,
+) -> pd.DataFrame:
+    """Give the rows of a grid, from the published store, from new runs, or computed now.
+
+    Parameters
+    ----------
+    experiment, grid, options, n_jobs, progress
+        See `sweep`.
+    compute : {"stored", "missing", "all"}
+        ``"stored"``: rows of ``published`` only, nothing is run or written; a row that is not there is a gap.
+        ``"missing"``: rows of ``published``, then of ``runs``; what both lack is run into ``runs``.
+        ``"all"``: every row is run afresh into ``runs``, where it replaces the row of the same parameters.
+    published, runs : path
+        CSV files; neither need exist.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As `sweep` gives it. A gap has its parameters and nothing else: its ``check``, ``date`` and metrics are NA.
+        The metrics known to ``published`` are columns even if every row is a gap.
+
+    Raises
+    ------
+    StoreError, OSError, RuntimeError, TypeError, ValueError
+        As `sweep`; ValueError also for an unknown ``compute``.
+    """
+    if compute not in get_args(Compute):
+        raise ValueError(f"compute must be one of {', '.join(map(repr, get_args(Compute)))}, got {compute!r}")
+    name = experiment_name(experiment)
+    asked = requests(name, grid, options)
+    if compute == "all":
+        fresh = _run_into(
+            Store(runs), experiment, asked, options=options, n_jobs=n_jobs, progress=progress, replace=True
+        )
+        return _table(asked, fresh)
+    stored = Store(published).read(name)
+    gaps = [request for request in asked if request.key not in stored.rows]
+    if compute == "stored" or not gaps:
+        return _table(asked, stored)
+    added = _run_into(Store(runs), experiment, gaps, options=options, n_jobs=n_jobs, progress=progress)
+    return _table(asked, stored, added)
+
+
+def _run_into(
+    store: Store,
+    experiment: Experiment,
+    asked: Sequence[Request],
+    *,
+    options: Mapping[str, Any] | None,
+    n_jobs: int | None,
+    progress: bool,
+    replace: bool = False,
+) -> Contents:
+    """Run the rows that the store lacks (all of them if ``replace``) into it; give what it then holds."""
+    contents = store.prepare(asked[0].experiment)
+    _columns(asked, contents)  # a parameter that is a metric there is noticed before a run, not after
+    run(
+        experiment,
+        [request for request in asked if replace or request.key not in contents.rows],
+        finished=lambda row: store.put([row], replace=replace),
+        options=options or {},
+        n_jobs=n_jobs,
+        progress=progress,
+    )
+    return store.read()
+
+
+def _table(asked: Sequence[Request], *sources: Contents) -> pd.DataFrame:
+    """Table of the rows asked for, each from the first source that has it, or else a gap."""
+    found = {key: values(row) for source in reversed(sources) for key, row in source.rows.items()}
+    rows = [
+        found.get(request.key, {"row": request.key, "experiment": request.experiment, **request.parameters})
+        for request in asked
+    ]
+    return frame(rows, _columns(asked, *sources))
+
+
+def _columns(asked: Sequence[Request], *sources: Contents) -> Columns:
+    columns = Columns()
+    for source in sources:
+        columns = columns.extended(source.columns.parameters, source.columns.metrics)
+    return columns.extended(name for request in asked for name in request.parameters)

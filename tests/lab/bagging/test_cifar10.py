@@ -1,0 +1,248 @@
+"""CIFAR-10 in the bagging chapter: networks, public models and grids, on images that stand in for the data sets."""
+
+import hashlib
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from dpnotes import accounting, data
+from dpnotes.lab import experiments
+from dpnotes.lab.bagging import cifar10, imagenet, networks
+from dpnotes.lab.bagging import experiments as bagging
+
+SMALL = {"architecture": "vgg5", "width": 2, "kernel_size": 3, "padding": 1, "batch_size": 8, "device": "cpu"}
+ADAM = {"optimizer": "adam", "learning_rate": 1e-3}
+PRIVATE = {"epsilon": None, "delta": None, "clipping_norm": 1.0, "learning_rate": 0.1}
+
+
+@pytest.fixture
+def images(monkeypatch):
+    """In the place of the image sets: 40 random images to train on and 30 to score, the first 10 of them public."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((70, 3072), dtype=np.float32), np.arange(70) % 10
+
+    def load(name, *, split="original"):
+        first = 50 if split == "bagging_public" else 40
+        parts = {"train": slice(40), "test": slice(first, None)}
+        rows = {f"{letter}_{part}": array[cut] for part, cut in parts.items() for letter, array in (("X", X), ("y", y))}
+        if split == "bagging_public":
+            rows |= {"X_public": X[40:50], "y_public": y[40:50]}
+        names = tuple("0123456789")
+        shape = {"class_names": names, "feature_names": None, "image_shape": (3, 32, 32)}
+        return data.Dataset(name=name, split=split, digest=f"{name}:{split}:0", **shape, **rows)
+
+    monkeypatch.setattr(data, "load", load)
+    networks.public_weights.cache_clear()
+    yield X
+    networks.public_weights.cache_clear()
+
+
+@pytest.fixture
+def vgg16_file(tmp_path, monkeypatch):
+    """A file as torchvision publishes it, with random weights; gives torchvision's own layers with these."""
+    layers = pytest.importorskip("torchvision.models.vgg")
+    features = layers.make_layers(layers.cfgs["D"])
+    weights = {f"features.{name}": value for name, value in features.state_dict().items()}
+    weights["classifier.6.weight"] = torch.zeros(1000, 2)
+    torch.save(weights, tmp_path / "weights.pth")
+    start = hashlib.sha256((tmp_path / "weights.pth").read_bytes()).hexdigest()[:8]
+    (tmp_path / "weights.pth").rename(tmp_path / f"vgg16-{start}.pth")
+    monkeypatch.setattr(imagenet, "FILE", f"vgg16-{start}.pth")
+    monkeypatch.setenv("DPNOTES_DATA", str(tmp_path))
+    return features
+
+
+def ensemble(**change):
+    row = {**SMALL, **ADAM, "dataset": "cifar10", "part": "test", "subsample": 20, "n_models": 1, "replace": True}
+    return bagging.ensemble(**{**row, "epochs": 1, "seed": 0, **change})
+
+
+def test_five_convolutions_narrow_to_one_pixel(images):
+    arrays = networks.parts("cifar10", "test")[0]
+    chosen = networks.network(arrays, architecture="vgg5", width=16, kernel_size=3, padding=1)
+    module = chosen.untrained((3, 32, 32), 10, torch.Generator().manual_seed(0))
+    shapes = [tuple(value.shape) for name, value in module.named_parameters() if name.endswith("weight")]
+    channels = [3, 16, 32, 64, 128, 128]
+    assert shapes[:5] == [(b, a, 3, 3) for a, b in itertools.pairwise(channels)]
+    assert shapes[5:] == [(10, 128)]  # nothing is left of height and width
+
+
+def test_rows_of_each_method_on_images_with_three_channels(images):
+    row = ensemble()
+    assert row == ensemble()
+    assert row["n"] == 40
+    start = {"public": "cifar100_subset", "public_epochs": 1, "public_rate": 1e-3}
+    assert ensemble(part="rest", **start)["data"] == "cifar10:bagging_public:0"
+    private = {"dataset": "cifar10", "part": "rest", "epochs": 1, "seed": 0, **SMALL, **PRIVATE, **start}
+    assert bagging.dp_sgd(**{**private, "noise_multiplier": 2.0})["sigma"] == 2.0
+    votes = {"n_teachers": 4, "threshold": 0.5, "sigma_threshold": 0.1, "sigma_answer": 0.1, "queries": 10}
+    how = {"answers": 5, "epochs": 2, "student_epochs": 2, "teachers_seed": 0, "seed": 0}
+    answered = bagging.pate(dataset="cifar10", **votes, **how, **SMALL, **ADAM, **start)
+    assert answered["answered"] == 5
+
+
+def test_vgg16_is_the_full_one_and_starts_from_imagenet(images, vgg16_file):
+    arrays, X, *_ = networks.parts("cifar10", "rest", "imagenet")
+    chosen = networks.network(arrays, architecture="vgg16", public="imagenet", **networks.VGG16)
+    module = chosen.untrained((3, 32, 32), 10, torch.Generator().manual_seed(0))
+    assert sum(value.numel() for value in module.parameters()) == 14_719_818
+    torchvision_transforms = pytest.importorskip("torchvision.transforms.v2.functional")
+    plain = torch.tensor(images[:2].reshape(-1, 3, 32, 32))
+    expected = torchvision_transforms.normalize(plain, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
+    np.testing.assert_allclose(X[:2].reshape(-1, 3, 32, 32), expected, rtol=1e-5, atol=1e-6)  # float32
+    with torch.no_grad():
+        ours, theirs = module[:-2](expected), vgg16_file(expected)
+    np.testing.assert_array_equal(ours, theirs)
+    scratch = networks.network(arrays, architecture="vgg16", **networks.VGG16)
+    names = [type(layer).__name__ for layer in scratch.untrained((3, 32, 32), 10, torch.Generator().manual_seed(0))]
+    assert names.count("GroupNorm") == names.count("Conv2d") == 13
+
+
+def test_vgg16_trains_with_and_without_privacy(images, vgg16_file):
+    full = {**SMALL, **networks.VGG16, "architecture": "vgg16", "batch_size": 4}
+    assert 0 <= ensemble(**full, subsample=4, part="rest", public="imagenet")["accuracy"] <= 1
+    private = {"dataset": "cifar10", "part": "test", "epochs": 1, "seed": 0, **full, **PRIVATE, "batch_size": 20}
+    assert bagging.dp_sgd(**{**private, "noise_multiplier": 2.0})["n"] == 40
+
+
+def test_missing_and_foreign_weights_are_refused(images, tmp_path, monkeypatch):
+    monkeypatch.setenv("DPNOTES_DATA", str(tmp_path))
+    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
+    with pytest.raises(FileNotFoundError, match=r"VGG16_Weights\.IMAGENET1K_V1\.get_state_dict") as caught:
+        imagenet.convolutions()
+    assert str(tmp_path / "vgg16-397923af.pth") in str(caught.value)
+    assert "cifar100_subset" in str(caught.value)
+    (tmp_path / "vgg16-397923af.pth").write_bytes(b"<!DOCTYPE html>")
+    with pytest.raises(ValueError, match="is not the published file"):
+        imagenet.convolutions()
+    with pytest.raises(ValueError, match="needs architecture='vgg16', public_epochs=0, public_rate=0, got arch"):
+        ensemble(public="imagenet")
+    with pytest.raises(ValueError, match="ImageNet weights need images of 3 channels, got image_shape=\\(1, 28, 28\\)"):
+        imagenet.standardised(np.zeros((2, 784), dtype=np.float32), (1, 28, 28))
+    with pytest.raises(ValueError, match="architecture must be one of 'convolutional', 'vgg5', 'vgg16', got arch"):
+        ensemble(architecture="vgg19")
+    with pytest.raises(ValueError, match=r"architecture='vgg16' has \{'width': 64, .*got \{'width': 2"):
+        ensemble(architecture="vgg16")
+    with pytest.raises(ValueError, match="public must be one of 'imagenet', 'cifar100_subset', got public='mnist'"):
+        cifar10.cifar10_grid("mnist")
+
+
+def test_grids_hold_every_cell_of_the_paper():
+    sizes = {"test": {1000, 5000, 10_000, 20_000, 30_000, None}, "rest": {1000, 5000, 10_000, None}}
+    for public in cifar10.PUBLIC:
+        grid = cifar10.cifar10_grid(public)
+        assert {part: {row["subsample"] for row in grid if row["part"] == part} for part in sizes} == sizes
+        assert {row["epochs"] for row in grid} == {100}
+        rates = {part: {row["learning_rate"] for row in grid if row["part"] == part} for part in sizes}
+        assert max(rates["rest"]) == pytest.approx(max(rates["test"]) / 10)
+        assert {row.get("public") for row in grid if row["part"] == "rest"} == {public}
+        private = cifar10.cifar10_dp_sgd_grid(public)
+        sigmas = [row["noise_multiplier"] for row in private if row["part"] == "test"]
+        assert sorted(sigma for sigma in sigmas if sigma) == [1.4, 2.18, 4.9, 11.5, 72.0]
+        assert sigmas.count(None) == 5
+        assert {row["answers"] for row in cifar10.cifar10_pate_grid(public)} == {100, 130, 170}
+
+
+def test_costs_count_the_images():
+    row = next(row for row in cifar10.cifar10_grid() if row["subsample"] == 30_000)
+    assert cifar10.images(row) == 3_000_000
+    assert cifar10.gpu_hours(row) == pytest.approx(3_000_000 / 5000 / 3600)
+    private = cifar10.cifar10_dp_sgd_grid()[0]
+    assert cifar10.gpu_hours(private) == pytest.approx(5_000_000 / 2000 / 3600)
+    voted = cifar10.cifar10_pate_grid()
+    whole = sum(map(cifar10.gpu_hours, voted)) * 3600 * 5000
+    assert whole == pytest.approx(50_000 * 1000 + 3 * 1000 * (100 + 130 + 170))  # teachers once, nine students
+
+
+def stored(*names):
+    return [experiments.rows(name) for name in names]
+
+
+def test_tables_2b_and_3b_have_every_cell_as_number_or_gap_with_its_hours():
+    rows, private, pate = stored("bagging_cifar10", "bagging_cifar10_dp_sgd", "bagging_cifar10_pate")
+    rows, private, pate = (
+        frame.drop(columns="accuracy", errors="ignore") for frame in (rows, private, pate)
+    )  # nothing is run
+    for name, cells, public in (("2b", 11, None), ("3b", 10, "imagenet")):
+        table = bagging.cifar10_table(name, rows, private, pate if name == "3b" else None)
+        assert table["published"].notna().sum() == cells
+        assert table["gap"].str.match(r"not run: \d+\.\d\d h on a GPU").all()
+        assert (table["seeds"] == 0).all()
+        html = bagging.cifar10_view(table, public=public).to_html()
+        assert html.count("not run: ") == len(table)
+        assert ("ImageNet" in html) == (name == "3b")
+        by_method = table.set_index("method")
+        assert (
+            by_method.loc["bagging, k = 1,000", "advantage"] == accounting.bagging(n=50_000, subsample=1000).advantage
+        )
+        least = by_method.loc["the same with the least sigma", "advantage"].max()  # what (epsilon, delta) implies
+        assert by_method.loc["DP-SGD, sigma = 4.9", "advantage"] < 0.25 * least
+    assert "not of ImageNet" in bagging.cifar10_view(table, public="cifar100_subset").to_html()
+    assert by_method.loc["PATE, 100 answers", "gap"] == "not run: 0.94 h on a GPU"
+
+
+def test_a_cell_takes_the_mean_of_its_own_rows():
+    rows, private = stored("bagging_cifar10", "bagging_cifar10_dp_sgd")
+    at = (rows["subsample"].astype(float) == 1000) & (rows["part"] == "test")
+    rows = rows.assign(accuracy=np.where(at, 0.40 + 0.01 * rows["seed"], np.nan))
+    line = bagging.cifar10_table("2b", rows, private).set_index("method").loc["bagging, k = 1,000"]
+    assert [line["reproduced"], line["spread"], line["seeds"]] == pytest.approx([0.41, 0.01, 3])
+    assert line["difference"] == pytest.approx(0.41 - 0.4163)
+    tuned = bagging.cifar10_table("3b", rows, private).set_index("method").loc["bagging, k = 1,000"]
+    assert tuned["seeds"] == 0
+
+
+def test_the_reduced_scale_keeps_starts_and_noises_apart():
+    rows, private = stored("bagging_reduced", "bagging_reduced_dp_sgd")
+    own = rows["part"].map({"test": 0.3, "rest": 0.4}) + 0.01 * rows["seed"]
+    noisy = private["part"].map({"test": 0.1, "rest": 0.2}) + 0.05 * private["noise_multiplier"].isna()
+    private = private.assign(accuracy=noisy, advantage=noisy)
+    table = bagging.reduced_table(rows.assign(accuracy=own), private)
+    names = ["bagging, k = 1,000", "bagging, k = 5,000", "DP-SGD, sigma = 11.5", "DP-SGD, the least sigma"]
+    assert table["method"].tolist() == names
+    bagged = [accounting.bagging(n=50_000, subsample=size).advantage for size in (1000, 5000)]
+    assert table["advantage"].tolist() == pytest.approx([*bagged, 0.1, 0.15])  # stored where run
+    assert table["scratch"].tolist() == pytest.approx([0.31, 0.31, 0.1, 0.15])
+    assert table["tuned"].tolist() == pytest.approx([0.41, 0.41, 0.2, 0.25])
+    assert table["scratch seeds"].tolist() == table["tuned seeds"].tolist() == [3, 3, 3, 3]
+    assert "from CIFAR-100" in bagging.reduced_view(table).to_html()
+
+
+def test_the_best_candidate_is_chosen_and_only_among_all():
+    rows, private = stored("bagging_cifar10_settings", "bagging_reduced_dp_sgd_settings")
+    marks = {"adam": 0.3, "momentum": 0.2}
+    rows = rows.assign(accuracy=rows["optimizer"].map(marks) + rows["learning_rate"])
+    private = private.sort_values("learning_rate").assign(accuracy=np.linspace(0.1, 0.2, len(private)))
+    least = private["noise_multiplier"].isna()
+    private.loc[least & (private["learning_rate"] == 0.5), "accuracy"] = np.nan  # so the least sigma has no choice
+    table = bagging.candidates(rows, private)
+    chosen = table.query("chosen == 'yes'").set_index("what")
+    assert set(chosen.index) == {
+        "bagging, five convolutions",
+        "bagging, VGG16",
+        "DP-SGD, five convolutions, sigma = 11.5",
+    }
+    assert set(chosen["learning_rate"]) == {1e-3, 5.0}
+    assert bagging.candidates_view(table).to_html().count("not run yet") == 1
+
+
+def test_settings_in_use_are_those_that_the_stored_rows_choose():
+    tried = bagging.candidates(*stored("bagging_cifar10_settings", "bagging_reduced_dp_sgd_settings"))
+    used = {
+        "bagging, VGG16": cifar10.SETTINGS["paper"],
+        "bagging, five convolutions": cifar10.SETTINGS["reduced"],
+        "DP-SGD, five convolutions, sigma = 11.5": {
+            "optimizer": "sgd",
+            "learning_rate": cifar10.REDUCED_RATES["given"],
+        },
+        "DP-SGD, five convolutions, the least sigma": {
+            "optimizer": "sgd",
+            "learning_rate": cifar10.REDUCED_RATES["least"],
+        },
+    }
+    for line in tried.query("chosen == 'yes'").itertuples():
+        assert (line.optimizer, line.learning_rate) == tuple(
+            used[line.what][key] for key in ("optimizer", "learning_rate")
+        )

@@ -1,0 +1,73 @@
+"""The evidence on what bagging was compared with bears the statuses out, and a wrong accountant makes it object."""
+
+import pytest
+
+from dpnotes import accounting
+from dpnotes.lab.bagging import claims_baselines as baselines
+
+CLAIMS = {claim.number: claim for claim in baselines.CLAIMS}
+
+
+@pytest.mark.parametrize("number", [7, 8])
+def test_evidence_bears_the_status_out(number):
+    claim = CLAIMS[number]
+    evidence = claim.evidence()
+    assert evidence.findings
+    for finding in evidence.findings:
+        assert finding.supports, finding
+    assert claim.paper == "liu2021intrinsic"
+    assert claim.statement.endswith(".")
+    assert claim.reason.endswith(".")
+
+
+def changed(name, **factors):
+    """An accountant that takes some of its arguments for another multiple."""
+
+    def wrong(**arguments):
+        scaled = {key: type(arguments[key])(factor * arguments[key]) for key, factor in factors.items()}
+        return getattr(accounting, name)(**{**arguments, **scaled})
+
+    return wrong
+
+
+WRONG = {
+    "7, more noise than there is": (7, "dp_sgd", {"noise_multiplier": 1.05}),
+    "7, fewer steps": (7, "dp_sgd", {"steps": 0.9}),
+    "7, half the sample rate": (7, "dp_sgd", {"sample_rate": 0.5}),
+    "7, twice the records": (7, "bagging", {"n": 2}),
+    "8, more noise on the answers": (8, "confident_gnmax", {"sigma_answer": 1.05}),
+    "8, more noise on the threshold": (8, "confident_gnmax", {"sigma_threshold": 1.5}),
+    "8, less noise on the answers": (8, "confident_gnmax", {"sigma_answer": 0.95}),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_evidence_notices_a_wrong_accountant(case, monkeypatch):
+    number, name, factors = WRONG[case]
+    monkeypatch.setattr(baselines, name, changed(name, **factors))
+    assert not CLAIMS[number].evidence().supports
+
+
+@pytest.mark.parametrize("number", [7, 8])
+def test_evidence_notices_another_run(number, monkeypatch):
+    """The published numbers are tied to the runs: with other noise or queries they do not fit."""
+    monkeypatch.setattr(baselines, "SGD_RUNS", tuple((e, d, 2 * sigma, k) for e, d, sigma, k in baselines.SGD_RUNS))
+    monkeypatch.setattr(
+        baselines, "PATE_RUNS", tuple((e, d, p, 4 * queries) for e, d, p, queries in baselines.PATE_RUNS)
+    )
+    assert not CLAIMS[number].evidence().supports
+
+
+def test_moments_by_summation_agree_with_the_curve():
+    """At a small delta, where an integer order is near the best, the conversion exceeds the tighter one a little."""
+    sigma, delta = 1.4, 1e-5
+    tight = baselines._sgd(sigma).epsilon(delta)
+    assert tight < baselines._classical_epsilon(sigma, delta, baselines.BATCH) < 1.4 * tight
+
+
+def test_numbers_of_queries_are_the_largest():
+    epsilon, delta = 0.1, 0.095
+    number = baselines._queries_within(epsilon, delta)
+    assert (
+        baselines._pate(number, number).delta(epsilon) <= delta < baselines._pate(number + 1, number + 1).delta(epsilon)
+    )

@@ -1,0 +1,191 @@
+"""Claims 9 to 21: the evidence bears each status out, and no longer does when what it rests on is wrong."""
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from dpnotes import accounting
+from dpnotes.lab.ledger import STATUSES
+from dpnotes.lab.private_prediction import claims_minimiser as minimiser
+from dpnotes.lab.private_prediction import claims_output as output
+from dpnotes.lab.private_prediction import claims_training as training
+from dpnotes.lab.private_prediction import claims_votes as votes
+from dpnotes.lab.private_prediction.claims import CLAIMS, PAPER
+
+BY_NUMBER = {claim.number: claim for claim in CLAIMS}
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"claim-{claim.number}")
+def test_evidence_bears_the_status_out(claim):
+    evidence = claim.evidence()
+    for finding in evidence.findings:
+        assert finding.supports, finding
+        assert isinstance(finding.supports, bool)
+    assert evidence.supports
+
+
+def test_claims_are_complete(repository):
+    assert list(BY_NUMBER) == list(range(9, 22))
+    bibliography = (repository / "book" / "references.bib").read_text(encoding="utf-8")
+    assert re.search(rf"{{{PAPER},", bibliography)
+    for claim in CLAIMS:
+        assert claim.paper == PAPER
+        assert claim.status in STATUSES
+        assert claim.statement.endswith(".")
+        assert claim.reason.endswith(".")
+
+
+def scaled(function, factor):
+    """A wrong accountant: its number is off by a factor."""
+
+    def wrong(*args, **kwargs):
+        return factor * function(*args, **kwargs)
+
+    return wrong
+
+
+def replaced(function, **changes):
+    """A wrong accountant: fields of its answer are changed, each by a function."""
+
+    def wrong(*args, **kwargs):
+        answer = function(*args, **kwargs)
+        fields = {name: change(getattr(answer, name)) for name, change in changes.items()}
+        return dataclasses.replace(answer, **{name: value for name, value in fields.items() if value is not None})
+
+    return wrong
+
+
+def times(factor):
+    return lambda value: None if value is None else factor * value
+
+
+# number of the claim, module, what it relies on, by how much it is wrong
+OFF_BY_A_FACTOR = [
+    (9, minimiser, "minimiser_sensitivity", 0.9),  # the bound is exceeded
+    (9, minimiser, "minimiser_sensitivity", 1.1),  # the bound is not attained
+    (10, output, "minimiser_sensitivity", 0.9),
+    (10, output, "norm_noise_rate", 2.0),
+    (10, output, "norm_noise_rate", 0.5),
+    (11, output, "gaussian_sigma", 0.999),
+    (11, output, "gaussian_sigma", 1.001),
+    (12, output, "gaussian_sigma", 1.01),
+    (15, training, "minimiser_sensitivity", 1.0),
+    (16, training, "gaussian_sigma", 1.5),
+    (17, output, "minimiser_sensitivity", 0.9),
+    (17, output, "norm_noise_rate", 2.0),
+    (18, output, "gaussian_sigma", 1.01),
+    (18, output, "prediction_sensitivity_sigma", 0.9),
+    (18, output, "prediction_sensitivity_sigma", 1.1),
+    (19, votes, "soft_vote_pure_level", 0.5),  # the paper's level: as if one count moved
+    (19, votes, "soft_vote_beta", 0.5),
+    (19, votes, "soft_vote_beta", 1.01),
+    (20, votes, "soft_vote_exact_delta", 0.5),
+    (20, votes, "bounded_range_delta", 1.5),
+    (20, votes, "soft_vote_beta", 0.5),
+    (20, votes, "soft_vote_beta", 1.05),
+]
+
+
+@pytest.mark.parametrize(("number", "module", "name", "factor"), OFF_BY_A_FACTOR)
+def test_evidence_notices_a_wrong_number(number, module, name, factor, monkeypatch):
+    if factor == 1.0:  # the relation is not looked at
+        right = getattr(module, name)
+
+        def blind(**arguments):
+            return right(**{k: v for k, v in arguments.items() if k not in ("adjacency", "objective")})
+
+        monkeypatch.setattr(module, name, blind)
+    else:
+        monkeypatch.setattr(module, name, scaled(getattr(module, name), factor))
+    assert not BY_NUMBER[number].evidence().supports
+
+
+@pytest.mark.parametrize(
+    ("number", "changes"),
+    [
+        (13, {"rate": times(2.5)}),  # noise too small
+        (13, {"rate": times(0.5)}),  # noise for an exchanged record: nothing would be wrong
+        (13, {"regulariser": times(0.2)}),
+        (14, {"sigma": lambda value: value and 15.0}),  # the same for every number of classes
+        (14, {"status": lambda value: "proved"}),
+        (15, {"rate": times(0.5)}),
+    ],
+)
+def test_evidence_notices_wrong_objective_noise(number, changes, monkeypatch):
+    monkeypatch.setattr(training, "objective_perturbation", replaced(accounting.objective_perturbation, **changes))
+    assert not BY_NUMBER[number].evidence().supports
+
+
+@pytest.mark.parametrize("factor", [0.95, 1.05])
+def test_claim_14_notices_a_wrong_quantile(factor, monkeypatch):
+    monkeypatch.setattr(training, "gradient_quantile", scaled(accounting.gradient_quantile, factor))
+    assert not BY_NUMBER[14].evidence().supports
+
+
+def test_claim_12_notices_a_wrong_profile(monkeypatch):
+    def lenient(**arguments):
+        return accounting.gaussian(**{**arguments, "sigma": 1.01 * arguments["sigma"]})
+
+    monkeypatch.setattr(output, "gaussian", lenient)
+    assert not BY_NUMBER[12].evidence().supports
+
+
+def test_claim_16_notices_sampling_that_is_forgotten(monkeypatch):
+    monkeypatch.setattr(training, "subsampled", lambda profile, **sample: profile)
+    assert not BY_NUMBER[16].evidence().supports
+
+
+def test_claim_16_notices_a_wrong_divergence(monkeypatch):
+    monkeypatch.setattr(training, "hockey_stick", lambda p, q, factor: accounting.hockey_stick(p, q, 1))
+    assert not BY_NUMBER[16].evidence().supports
+
+
+def test_claim_20_notices_a_vote_that_moves_one_count(monkeypatch):
+    """As the proof has it: range beta instead of 2 beta."""
+
+    def narrow(**arguments):
+        return accounting.soft_vote(**{**arguments, "beta": 2 * arguments["beta"]})
+
+    monkeypatch.setattr(votes, "soft_vote", narrow)
+    assert not BY_NUMBER[20].evidence().supports
+
+
+@pytest.mark.parametrize("changes", [{"lipschitz": 1.0}, {"smoothness": 0.25}, {"rank": 2}, {"trace": 0.5}])
+def test_claim_21_notices_a_wrong_constant(changes, monkeypatch):
+    def wrong(**arguments):
+        return dataclasses.replace(accounting.logistic_constants(**arguments), **changes)
+
+    monkeypatch.setattr(minimiser, "logistic_constants", wrong)
+    assert not BY_NUMBER[21].evidence().supports
+
+
+def test_minimiser_equals_a_library_minimiser():
+    generator = np.random.default_rng(7)
+    x, y, often = generator.normal(size=(5, 2)), generator.integers(3, size=5), generator.integers(1, 4, size=5)
+    found = minimiser.minimiser(x, y, often.astype(float), n_classes=3, regulariser=0.1)
+
+    def value(flat):
+        logits = x @ flat.reshape(2, 3)
+        loss = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(5), y]
+        return (often * loss).sum() / often.sum() + 0.05 * (flat**2).sum()
+
+    expected = optimize.minimize(value, np.zeros(6), tol=1e-12, options={"gtol": 1e-8}).x
+    assert np.abs(found.ravel() - expected).max() < 1e-6  # of the library, whose gradient is by differences
+
+
+def test_claimed_numbers_are_the_papers():
+    """The reasons quote what the evidence computes."""
+    found = {finding.quantity: finding.found for number in (13, 18, 19, 20) for finding in findings(number)}
+    assert found["2 L C / epsilon, 10 classes, over the least regulariser by rank and trace"] == pytest.approx(
+        5.7, abs=0.05
+    )
+    assert found["published sigma over the exact one"] == pytest.approx(5.3, abs=0.05)
+    assert found["epsilon of 100 answers, beta = 1/100"] == pytest.approx(1.54, abs=0.005)
+    assert found["B from which beta'' is taken"] == 25
+
+
+def findings(number):
+    return BY_NUMBER[number].evidence().findings

@@ -1,0 +1,249 @@
+"""Experiments of the private-prediction chapter: tasks, rows against estimators, grids, series, arrows, statements."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpnotes import methods
+from dpnotes.lab import experiments
+from dpnotes.lab._experiment import paper_table
+from dpnotes.lab.private_prediction import data as arrays
+from dpnotes.lab.private_prediction import experiments as chapter
+from dpnotes.lab.private_prediction import figures as drawn
+from dpnotes.lab.private_prediction import runs
+from dpnotes.lab.private_prediction.grids import GRIDS, METHODS, network_grid, point, quick_grid, time_grid
+from dpnotes.lab.private_prediction.series import put_together, series
+from dpnotes.lab.private_prediction.statements import STATEMENTS, Look, crossing, statements
+from dpnotes.lab.private_prediction.table import GRIDS as ARROW_GRIDS
+from dpnotes.lab.private_prediction.table import arrows, arrows_view, trend
+
+
+def digits(method, **changed):
+    return point(method, **{"epsilon": 20.0, "delta": 0.0, "dataset": "digits", "repeats": 3, **changed})
+
+
+def test_tasks_lie_in_the_ball_and_vary_as_asked():
+    whole = arrays.task("digits")
+    assert (len(whole.X), whole.X.shape[1], whole.n_classes) == (1442, 64, 10)
+    few = arrays.task("digits", n=100, d=5, n_classes=3)
+    assert (few.X.shape, few.n_classes, set(few.y), set(few.y_score)) == ((100, 5), 3, {0, 1, 2}, {0, 1, 2})
+    for own in (whole, few):
+        assert np.linalg.norm(np.vstack([own.X, own.X_score]).astype(float), axis=1).max() <= 1
+    held = whole.validation
+    assert len(held.X) + len(held.X_score) == 1442
+    assert len(held.X_score) == 144
+    np.testing.assert_array_equal(np.vstack([held.X, held.X_score]), whole.X)
+    with pytest.raises(ValueError, match="dataset must be one of 'mnist', 'digits', got dataset='iris'"):
+        arrays.task("iris")
+
+
+def test_principal_axes_keep_the_most_of_the_rows():
+    """Another road: the singular values of the rows."""
+    whole, few = arrays.task("digits"), arrays.task("digits", d=7)
+    values = np.linalg.svd(whole.X.astype(float), compute_uv=False)
+    assert math.isclose((few.X.astype(float) ** 2).sum(), (values[:7] ** 2).sum(), rel_tol=1e-4)
+
+
+def test_deformed_rows_depend_on_their_number_alone():
+    X = arrays.data.load("digits").X_train[:50]
+    many, few = arrays.deformed(X, 120, side=8), arrays.deformed(X, 70, side=8)
+    np.testing.assert_array_equal(many[:70], few)
+    assert many.min() >= 0
+    assert many.max() <= 1
+    assert np.abs(many[:50] - X).max() > 0.1
+    assert np.abs(many[:20] - many[50:70]).max() > 0.1  # the second copy of a row is another one
+    larger = arrays.task("digits", n=1500)
+    assert len(larger.X) == len(larger.y) == 1500
+    assert larger.y[1442] == larger.y[0]
+
+
+def test_rows_are_what_the_estimators_do():
+    """Model sensitivity and loss perturbation by their estimators, the first of the releases."""
+    own = arrays.task("digits")
+    for method, kind in (("model_sensitivity", "ModelSensitivity"), ("loss_perturbation", "LossPerturbation")):
+        row = chapter.trade_off(**digits(method, l2=0.01, repeats=400 if method == "model_sensitivity" else 20))
+        estimator = getattr(methods, kind)(20.0, l2=0.01, intercept=False, adjacency="add-remove", device="cpu")
+        scores = [
+            estimator.set_params(random_state=s).fit(own.X, own.y).score(own.X_score, own.y_score) for s in range(20)
+        ]
+        error = math.hypot(np.std(scores), row["spread"]) / math.sqrt(20)
+        assert abs(np.mean(scores) - row["accuracy"]) < 4 * error
+
+
+def test_answers_are_what_the_estimators_give():
+    own = arrays.task("digits")
+    row = chapter.trade_off(**digits("subsample_aggregate", n_models=30, answers=355, epsilon=100.0, repeats=40))
+    estimator = methods.SubsampleAggregate(100.0, answers=355, n_models=30, device="cpu")
+    scores = [estimator.set_params(random_state=s).fit(own.X, own.y).score(own.X_score, own.y_score) for s in range(20)]
+    error = math.hypot(np.std(scores), row["spread"]) / math.sqrt(20)
+    assert abs(np.mean(scores) - row["accuracy"]) < 4 * error
+    row = chapter.trade_off(
+        **digits("prediction_sensitivity", l2=0.05, answers=355, epsilon=200.0, delta=1e-5, repeats=40)
+    )
+    estimator = methods.PredictionSensitivity(
+        200.0, 1e-5, l2=0.05, answers=355, intercept=False, adjacency="add-remove", device="cpu"
+    )
+    scores = [estimator.set_params(random_state=s).fit(own.X, own.y).score(own.X_score, own.y_score) for s in range(20)]
+    error = math.hypot(np.std(scores), row["spread"]) / math.sqrt(20)
+    assert abs(np.mean(scores) - row["accuracy"]) < 4 * error
+
+
+def test_settings_are_chosen_on_training_rows_alone(monkeypatch):
+    """Test labels are replaced by noise: what is chosen must not change."""
+    own = arrays.task("digits")
+    shuffled = arrays.Task(own.X, own.y, own.X_score, own.y_score[::-1].copy(), own.n_classes, own.digest)
+    first = chapter.trade_off(**digits("model_sensitivity"))
+    monkeypatch.setattr(arrays, "task", lambda *_, **__: shuffled)
+    second = chapter.trade_off(**digits("model_sensitivity"))
+    assert first["chosen_l2"] == second["chosen_l2"]
+    assert first["accuracy"] > 0.7 > 0.3 > second["accuracy"]
+
+
+def test_climbing_ends_at_the_best_of_a_hill_and_tries_few():
+    own, heights = arrays.task("digits"), {"a": (1, 2, 3, 4, 3, 2), "b": (9, 8, 7, 6, 5, 4), "c": (0, 0, 0, 0, 0, 0)}
+    tried = []
+
+    def run(task, *, hill, at):
+        assert len(task.X) == 1298  # the training rows without the last tenth
+        tried.append((hill, at))
+        return runs.Outcome(np.full(3, heights[hill][at]), 0.0, "", "")
+
+    def ladder(hill):
+        return [{"hill": hill, "at": i} for i in range(6)]
+
+    assert runs.climb(run, own, [ladder("a")]) == {"hill": "a", "at": 3}
+    assert sorted(tried) == [("a", 2), ("a", 3), ("a", 4)]
+    assert runs.climb(run, own, [ladder("a"), ladder("b"), ladder("c")]) == {"hill": "b", "at": 0}
+    assert len(tried) == len(set(tried)) + 3  # the first ladder twice, no candidate twice in one climb
+
+
+def test_bad_parameters_are_named():
+    with pytest.raises(ValueError, match=r"method must be one of 'model_sensitivity', .*, got method='pate'"):
+        chapter.trade_off(**digits("model_sensitivity") | {"method": "pate"})
+    with pytest.raises(ValueError, match="method must be one of 'non_private'"):
+        chapter.network(method="pate", dataset="digits", epsilon=None, answers=None, seed=0)
+
+
+def test_grids_have_each_point_once():
+    for grid in (*(make() for make in GRIDS.values()), quick_grid(), time_grid(), network_grid()):
+        assert len({tuple(row.items()) for row in grid}) == len(grid)
+        assert len({tuple(row) for row in grid}) == 1  # the same parameters in each
+    for experiment in chapter.EXPERIMENTS:
+        assert experiment.chapter == "private_prediction"
+        assert experiments.find(experiment.name) is experiment
+        assert all(experiment.cost(row) > 0 for make in experiment.grids.values() for row in make())
+    trained = [
+        row for row in GRIDS["privacy"]() if row["method"] in ("model_sensitivity", "loss_perturbation", "dp_sgd")
+    ]
+    assert all(row["answers"] is None for row in trained)
+
+
+def made_up(accuracy, **changed):
+    """Rows of a grid whose accuracies are a function of the parameters."""
+    rows = pd.DataFrame([row for make in GRIDS.values() for row in make()]).drop_duplicates()
+    rows = rows.assign(accuracy=[accuracy(row) for row in rows.to_dict("records")], spread=0.001, noise=1.0, **changed)
+    return put_together(rows.assign(chosen_l2=0.01))
+
+
+def test_series_pick_their_points():
+    rows = made_up(lambda row: 0.5)
+    assert list(series(rows, "model_sensitivity", "epsilon").x) == [0.1, 0.25, 0.5, 1.0, 2.0, 5.0]
+    assert list(series(rows, "subsample_aggregate", "answers", delta=1e-5).x)[:3] == [1, 2, 5]
+    assert len(series(rows, "loss_perturbation", "answers").x) == 1  # a released model: any number
+    assert 60_000 in series(rows, "model_sensitivity", "n").x
+    assert 784 in series(rows, "model_sensitivity", "d").x
+    assert 1e-5 in series(rows, "dp_sgd", "delta", delta=None).x
+    assert list(series(rows, "loss_perturbation", "l2", epsilon=5.0).x) == [1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 5e-1]
+    assert 256 in series(rows, "subsample_aggregate", "n_models").x
+    assert series(rows, "dp_sgd", "epsilon", delta=0.0) is None
+    with pytest.raises(KeyError):
+        series(rows, "model_sensitivity", "epsilon").at(0.3)
+
+
+def test_crossing_is_interpolated_in_log_answers():
+    """Votes fall by 0.1 a decade from 0.6, loss perturbation stands at 0.41: they meet at 10^1.9."""
+
+    def accuracy(row):
+        return 0.6 - 0.1 * math.log10(row["answers"]) if row["method"] == "subsample_aggregate" else 0.41
+
+    where, _ = crossing(Look(made_up(accuracy), "tight"), 0.0)
+    assert math.isclose(where, 10**1.9, rel_tol=1e-9)
+    assert crossing(Look(made_up(lambda row: 0.5), "tight"), 0.0)[0] == math.inf
+
+
+def test_statements_can_hold_and_fail_and_be_gaps():
+    def paper_like(row):
+        rank = {"subsample_aggregate": 0.1, "loss_perturbation": 0.05, "dp_sgd": 0.3, "prediction_sensitivity": -0.3}
+        return 0.5 + rank.get(row["method"], 0.0)
+
+    verdicts = statements(made_up(paper_like)).set_index("id")
+    assert verdicts.loc["pp033", "tight"] == "holds"
+    assert verdicts.loc["pp036", "tight"] == "holds"
+    assert verdicts.loc["pp039", "tight"] == "holds"
+    assert verdicts.loc["pp034", "tight"] == "does not hold"
+    assert verdicts.loc["pp042", "published"] == "does not hold"
+    empty = statements(made_up(lambda row: math.nan))
+    assert set(empty["tight"]) == {"not run yet"}
+    known = set(paper_table("private_prediction_text")["claim_id"])
+    assert {statement.claim_id for statement in STATEMENTS} <= known
+
+
+def test_trends_need_confidence():
+    rising = np.array([0.1, 0.2, 0.3])
+    assert trend(rising, np.full(3, 0.01))[0] == "up"
+    assert trend(rising[::-1], np.full(3, 0.01))[0] == "down"
+    assert trend(rising, np.full(3, 0.2))[0] == "unchanged"
+    assert trend(np.array([0.1, 0.3, 0.1]), np.full(3, 0.01))[0] == "up then down"
+    assert trend(np.array([0.3, 0.1, 0.3]), np.full(3, 0.01))[0] == "down then up"
+    assert trend(np.array([0.1, 0.3, 0.1]), np.full(3, 0.2))[0] == "unchanged"
+    assert trend(np.ones(3), np.zeros(3))[0] == "unchanged"
+
+
+def test_thirty_arrows():
+    rows = made_up(lambda row: 0.5 + 0.001 * (row["n_classes"] or 10))
+    times = pd.DataFrame(time_grid())
+    steps = {"n": 1.0, "d": 0.8, "n_classes": 1.0, "n_models": 1.0, "answers": 0.0, "l2": 0.0}
+    seconds = [row["n"] * row["d"] * row["n_classes"] * row["n_models"] ** steps["n_models"] for row in time_grid()]
+    noise = np.random.default_rng(0).normal(0, 0.01, len(times))
+    times = times.assign(train_seconds=np.array(seconds) * np.exp(noise), predict_seconds=np.exp(noise))
+    table = arrows(rows, times)
+    assert len(table) == 30
+    ours = table.set_index(["hyperparameter", "quantity"])["ours"]
+    assert ours["N", "training time"] == ours["T", "training time"] == "up"
+    assert ours["B", "training time"] == ours["N", "inference time"] == "unchanged"
+    assert ours["C", "accuracy"] == "up"
+    assert (ours["N", "privacy loss epsilon"], ours["B", "privacy loss epsilon"]) == ("down", "up")
+    gaps = arrows(made_up(lambda row: math.nan), pd.DataFrame(columns=["method", "varied"]))
+    assert gaps["ours"].isna().sum() == 18
+    assert "?" in arrows_view(gaps).to_html()
+    assert set(ARROW_GRIDS) == {"n", "n_classes", "d", "answers", "n_models", "l2"}
+
+
+def test_figures_draw_every_method_and_name_gaps():
+    rows = made_up(lambda row: math.nan if row["method"] == "dp_sgd" else 0.5)
+    panels = [
+        drawn.Panel("one", "epsilon", METHODS, {"delta": 1e-5}),
+        drawn.Panel("two", "answers", METHODS, {"delta": 1e-5}, mark=80),
+    ]
+    figure = drawn.trade_offs(rows, panels, mark="published crossing")
+    first, second = figure.axes
+    assert len(first.lines) == 4
+    assert len(second.lines) == 5  # and the mark
+    assert first.get_title() == "one\nnot run yet: DP-SGD"
+    assert "published crossing" in [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_quick_rows_are_quick_and_ordered():
+    """More privacy, less accuracy; and the tight analysis of the votes has half the temperature at delta = 0."""
+    rows = {e: chapter.trade_off(**digits("model_sensitivity", epsilon=e, repeats=20)) for e in (1.0, 20.0)}
+    assert rows[1.0]["accuracy"] < rows[20.0]["accuracy"]
+    noise = {
+        a: chapter.trade_off(**digits("subsample_aggregate", n_models=30, analysis=a)) for a in ("tight", "published")
+    }
+    assert math.isclose(noise["tight"]["noise"], 2 * noise["published"]["noise"])
+    assert (noise["tight"]["status"], noise["published"]["status"]) == ("proved", "refuted")
+    private = chapter.trade_off(**digits("dp_sgd", delta=1e-5, analysis="published", epsilon=5.0))
+    assert private["accuracy"] > 0.8
+    assert private["clipping_norm"] in (5e-2, 5e-1)

@@ -1,0 +1,262 @@
+"""Chapters of a toy book: parameters, execution, freshness. No chapter of the real book is run here."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dpnotes.lab import chapters
+from dpnotes.lab.chapters import _display, _parameters
+
+CELL = """
+scale = "paper"  # "paper" or "quick"
+epsilon: float = 1.0  # privacy budget
+seeds = 5
+replace = True
+sizes = [300, 500]  # records drawn
+rates = [
+    0.1,
+    0.2,
+]  # learning rates
+anything = None
+mixed = [None, 300]
+"""
+# starting a kernel brings warnings of libraries that are not ours
+kernel = pytest.mark.filterwarnings("default")
+
+
+def notebook(*cells, tags=("parameters",)):
+    """A notebook of code cells, the first of them tagged."""
+    made = [
+        {"cell_type": "code", "id": f"c{i}", "metadata": {}, "source": cell, "outputs": [], "execution_count": None}
+        for i, cell in enumerate(cells)
+    ]
+    made[0]["metadata"] = {"tags": list(tags)}
+    spec = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    return json.dumps({"cells": made, "metadata": {"kernelspec": spec}, "nbformat": 4, "nbformat_minor": 5})
+
+
+@pytest.fixture
+def book(tmp_path):
+    """A checkout with two chapters, given out of alphabetical order, and two other pages."""
+    for folder in ("book/results/published", "dpnotes"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "_toc.yml").write_text(
+        "format: jb-book\nroot: book/index\nparts:\n- caption: A\n  chapters:\n  - file: book/zebra\n"
+        "    sections:\n    - file: book/ant\n- caption: B\n  chapters:\n  - file: book/api\n"
+    )
+    (tmp_path / "dpnotes" / "core.py").write_text("x = 1\n")
+    (tmp_path / "book" / "zebra.ipynb").write_text(
+        notebook("n = 1\ncompute = 'missing'", "import os\nprint(n, compute, os.getcwd())")
+    )
+    (tmp_path / "book" / "ant.ipynb").write_text(notebook("n = 1", "1 / (n - 1)"))
+    (tmp_path / "book" / "not_in_the_book.ipynb").write_text(notebook("n = 1"))
+    return tmp_path
+
+
+def printed(path):
+    cells = json.loads(Path(path).read_text())["cells"]
+    return "".join("".join(output.get("text", "")) for cell in cells for output in cell.get("outputs", []))
+
+
+class TestParameters:
+    def test_names_defaults_and_comments_are_read(self):
+        found = _parameters.parse(CELL, "toy")
+        assert {name: p.default for name, p in found.items()} == {
+            "scale": "paper",
+            "epsilon": 1.0,
+            "seeds": 5,
+            "replace": True,
+            "sizes": [300, 500],
+            "rates": [0.1, 0.2],
+            "anything": None,
+            "mixed": [None, 300],
+        }
+        assert found["scale"].help == '"paper" or "quick"'
+        assert found["rates"].help == "learning rates"
+        assert found["seeds"].help == ""
+
+    @pytest.mark.parametrize(
+        ("code", "message"),
+        [
+            ("import os", "only assignments of literals.*'import os'"),
+            ("n = 2 * 3", "only assignments of literals.*'n = 2 [*] 3'"),
+            ("a = b = 3", "only assignments of literals"),
+            ("a, b = 1, 2", "only assignments of literals"),
+            ("x: int", "only assignments of literals"),
+            ("n = 1\nn = 2", "assigns 'n' twice"),
+            ("n =", "is not Python"),
+        ],
+    )
+    def test_anything_but_literals_is_refused(self, code, message):
+        with pytest.raises(ValueError, match=f"chapter 'toy'.*{message}"):
+            _parameters.parse(code, "toy")
+
+    @pytest.mark.parametrize(
+        ("name", "given", "value"),
+        [
+            ("scale", "quick", "quick"),
+            ("scale", "1", "1"),  # text stays text
+            ("epsilon", "1e-6", 1e-6),
+            ("epsilon", "2", 2.0),
+            ("epsilon", 2, 2.0),
+            ("seeds", " 7", 7),
+            ("seeds", "-1", -1),
+            ("replace", "false", False),
+            ("replace", "True", True),
+            ("sizes", "[200, 800]", [200, 800]),
+            ("sizes", "200, 800", [200, 800]),
+            ("sizes", "[]", []),
+            ("rates", "[1, 2.5]", [1.0, 2.5]),
+            ("anything", "3", 3),
+            ("anything", "some text", "some text"),
+            ("mixed", "[None, 5]", [None, 5]),
+        ],
+    )
+    def test_values_take_the_type_of_the_default(self, name, given, value):
+        checked = _parameters.check(_parameters.parse(CELL, "toy"), {name: given}, "toy")[name]
+        assert checked == value
+        assert type(checked) is type(value)
+
+    @pytest.mark.parametrize(
+        ("name", "given", "message"),
+        [
+            ("epsilon", "abc", "must be a number, such as 1.0, got 'abc'"),
+            ("epsilon", "True", "must be a number"),
+            ("epsilon", "__import__('os')", "must be a number"),
+            ("seeds", "2.5", "must be a whole number, such as 5, got '2.5'"),
+            ("seeds", "true", "must be a whole number"),
+            ("seeds", "", "must be a whole number"),
+            ("replace", "1", "must be True or False, such as True, got '1'"),
+            ("replace", "yes", "must be True or False"),
+            ("scale", 3, "must be text, such as 'paper', got 3"),
+            ("sizes", "300", "must be a list with elements of the same type, such as .*300, 500.*, got '300'"),
+            ("sizes", "[200, 'x']", "must be a list with elements of the same type"),
+            ("sizes", "[200.5]", "must be a list with elements of the same type"),
+            ("sizes", "[None]", "must be a list with elements of the same type"),
+            ("mixed", "['x']", "must be a list with elements of the same type"),
+        ],
+    )
+    def test_ill_typed_values_are_refused(self, name, given, message):
+        with pytest.raises(TypeError, match=f"parameter '{name}' of chapter 'toy' {message}"):
+            _parameters.check(_parameters.parse(CELL, "toy"), {name: given}, "toy")
+
+    def test_an_unknown_name_lists_the_known_ones(self):
+        with pytest.raises(ValueError, match=r"^unknown parameter 'sise' for chapter 'toy'; known: size, seed$"):
+            _parameters.check(_parameters.parse("size = 1\nseed = 0", "toy"), {"sise": "3"}, "toy")
+
+    @pytest.mark.parametrize("tags", [[], ["parameters", "parameters"]])
+    def test_there_is_exactly_one_cell(self, book, tags):
+        cells = json.loads(notebook("n = 1", "m = 2"))
+        for cell in cells["cells"]:
+            cell["metadata"] = {"tags": tags}
+        (book / "book" / "zebra.ipynb").write_text(json.dumps(cells))
+        with pytest.raises(ValueError, match=r"zebra.ipynb must have one cell tagged 'parameters', got [02]"):
+            chapters.chapter("zebra", book).parameters  # noqa: B018
+
+
+class TestBook:
+    def test_chapters_are_the_notebooks_of_the_contents_in_their_order(self, book):
+        assert [chapter.name for chapter in chapters.all_chapters(book)] == ["zebra", "ant"]
+
+    def test_an_unknown_chapter_lists_the_known_ones(self, book):
+        with pytest.raises(ValueError, match=r"^unknown chapter 'not_in_the_book'; known: zebra, ant$"):
+            chapters.chapter("not_in_the_book", book)
+
+    def test_without_a_checkout_there_is_no_book(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match="it comes with a checkout"):
+            chapters.all_chapters(tmp_path)
+
+    def test_importing_the_package_is_cheap(self):
+        heavy = "{'papermill', 'nbformat', 'IPython', 'pandas', 'torch', 'sphinx'}"
+        code = f"import sys, dpnotes.lab.chapters, dpnotes.lab.cli; assert not {heavy} & set(sys.modules)"
+        subprocess.run([sys.executable, "-c", code], check=True)
+
+    def test_the_digest_covers_all_that_a_chapter_shows_and_nothing_else(self, book):
+        zebra = chapters.chapter("zebra", book)
+        digests = [zebra.digest()]
+
+        def changed():
+            digests.append(zebra.digest())
+            return digests[-1] not in digests[:-1]
+
+        assert zebra.digest({"compute": "all"}) != zebra.digest({"compute": "stored"}) == zebra.digest()
+        for path in (
+            "book/zebra.ipynb",
+            "dpnotes/core.py",
+            "dpnotes/new/module.py",
+            "book/results/zebra_table1.csv",
+            "book/results/published/zebra.csv",
+        ):
+            (book / path).parent.mkdir(exist_ok=True)
+            with (book / path).open("a") as file:
+                file.write("\n")
+            assert changed(), path
+        for path in ("book/ant.ipynb", "book/results/ant.csv", "README.md"):
+            (book / path).write_text("\n")
+            assert not changed(), path
+
+
+@kernel
+class TestExecute:
+    def test_a_fresh_copy_is_published_with_its_parameters_and_grows_stale(self, book):
+        zebra = chapters.chapter("zebra", book)
+        assert not zebra.is_fresh()
+        assert chapters.execute(zebra, {"compute": "stored"}, zebra.executed) > 0
+        assert printed(zebra.executed) == f"1 stored {book}\n"
+        recorded = json.loads(zebra.executed.read_text())["metadata"]["dpnotes"]
+        assert recorded == {"digest": zebra.digest(), "parameters": {"compute": "stored"}}
+        assert zebra.is_fresh()
+        assert [path.name for path in zebra.executed.parent.iterdir()] == ["zebra.ipynb"]
+        (book / "dpnotes" / "core.py").write_text("x = 2\n")
+        assert not zebra.is_fresh()
+        zebra.executed.write_text("{}")
+        assert not zebra.is_fresh()
+
+    def test_a_failed_run_is_never_published(self, book, tmp_path):
+        ant, output = chapters.chapter("ant", book), tmp_path / "out" / "ant.ipynb"
+        output.parent.mkdir()
+        output.write_text("the run before")
+        with pytest.raises(
+            chapters.BookError, match=r"chapter 'ant' failed in cell 2: ZeroDivisionError.*partial"
+        ) as e:
+            chapters.execute(ant, {}, output)
+        assert "1 / (n - 1)" in e.value.trace
+        assert output.read_text() == "the run before"
+        assert "ZeroDivisionError" in (output.parent / "ant.partial.ipynb").read_text()
+        chapters.execute(ant, {"n": 3}, output)
+        assert [path.name for path in output.parent.iterdir()] == ["ant.ipynb"]
+
+    def test_a_cell_that_takes_too_long_is_no_result(self, book, tmp_path):
+        (book / "book" / "ant.ipynb").write_text(notebook("n = 1", "import time; time.sleep(60)"))
+        with pytest.raises(chapters.BookError, match=r"took longer than timeout=1 s"):
+            chapters.execute(chapters.chapter("ant", book), {}, tmp_path / "ant.ipynb", timeout=1)
+        assert not (tmp_path / "ant.ipynb").exists()
+
+    def test_a_book_with_a_failing_chapter_is_not_built(self, book, capfd):
+        with pytest.raises(chapters.BookError, match="1 of 2 chapters failed; the book was not built"):
+            chapters.build(root=book)
+        out, err = capfd.readouterr()
+        assert "ant                     FAILED" in out
+        assert "ZeroDivisionError" in err
+        assert chapters.chapter("zebra", book).is_fresh()  # what could be executed was
+        assert not (book / "_build" / "html").exists()
+
+
+class TestSource:
+    def test_source_is_shown_without_its_docstring(self):
+        shown = _display.source(_display.source)
+        assert shown.startswith("# dpnotes/chapters/_display.py\ndef source(")
+        assert "Examples" not in shown
+        assert "Examples" in _display.source(_display.source, docstring=True)
+
+    @pytest.mark.parametrize("thing", [chapters.Chapter, chapters.Chapter.source, chapters.Chapter.check, _display])
+    def test_classes_properties_methods_and_modules_are_shown(self, thing):
+        compile(_display.source(thing), "shown", "exec")
+
+    @pytest.mark.parametrize("thing", [3, len])
+    def test_what_has_no_source_is_refused(self, thing):
+        with pytest.raises(TypeError):
+            _display.source(thing)

@@ -1,0 +1,187 @@
+"""The command line: what it prints, how it fails. Rows are those of a toy experiment, in stores of the test's own."""
+
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+import dpnotes
+from dpnotes.lab import cli, experiments
+from dpnotes.lab import store as sweep
+from dpnotes.lab.experiments import Experiment
+
+HERE = {"more": 0.0, "fault": None}  # what is different about the machine that computes
+
+
+def toy(x, seed):
+    if HERE["fault"]:
+        raise HERE["fault"]
+    return {"y": x + HERE["more"], "kind": "toy"}
+
+
+GRID = [{"x": x, "seed": seed} for x in (1, 100) for seed in range(8)]
+TOY = Experiment("toy_table", toy, {"paper": lambda: GRID}, {"y": 0.01}, lambda row: 60.0 * row["x"])
+
+
+@pytest.fixture
+def run():
+    """Call the command line in this process; gives its exit code, output and errors."""
+
+    def call(*arguments):
+        result = CliRunner().invoke(cli.main, list(map(str, arguments)))
+        if result.exception and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result.exit_code, result.stdout, result.stderr
+
+    return call
+
+
+@pytest.fixture
+def stores(tmp_path, monkeypatch):
+    """Folders of published rows and of runs, and the toy as the only experiment."""
+    for name in ("published", "runs"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(experiments, "EXPERIMENTS", {"toy_table": TOY})
+    monkeypatch.setattr(sweep, "published_store", lambda name: tmp_path / "published" / f"{name}.csv")
+    monkeypatch.setenv("DPNOTES_RUNS", str(tmp_path / "runs"))
+    return tmp_path
+
+
+def test_version(run):
+    assert run("--version") == (0, f"dpnotes, version {dpnotes.__version__}\n", "")
+
+
+def test_it_is_a_module_too(repository):
+    done = subprocess.run([sys.executable, "-m", "dpnotes", "--help"], cwd=repository, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stdout.startswith("Usage: dpnotes ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "baging"], "unknown chapter 'baging'; known: foundations, bagging, "),
+        (["run", "bagging", "-p", "scala", "quick"], "unknown parameter 'scala' for chapter 'bagging'; known: scale, "),
+        (["run", "bagging", "-p", "subsample_sizes", "x"], "parameter 'subsample_sizes' of chapter 'bagging' must be"),
+        (["run", "bagging", "-p", "scale", "a", "-p", "scale", "b"], "parameter 'scale' is given 2 times"),
+        (["results", "verify", "bagging_tabel"], "unknown experiment 'bagging_tabel'; known: bagging_table2a"),
+        (["data", "fetch", "minst"], "unknown data set 'minst'; known: digits, "),
+    ],
+)
+def test_foreseen_errors_are_one_line(run, arguments, message):
+    code, out, err = run(*arguments)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"Error: {message}")
+    assert err.count("\n") == 1
+
+
+def test_other_errors_keep_their_traceback(run, monkeypatch):
+    def broken():
+        raise KeyError("a fault of ours")
+
+    monkeypatch.setattr(dpnotes.data, "status", broken)
+    with pytest.raises(KeyError):
+        run("data", "status")
+
+
+def test_a_traceback_can_be_asked_for(run):
+    with pytest.raises(ValueError, match="unknown chapter"):
+        run("--traceback", "run", "baging")
+
+
+def test_parameters_can_be_listed(run):
+    code, out, _ = run("run", "bagging", "--list")
+    assert code == 0
+    assert "scale" in out.splitlines()[0]
+    assert "quick" in out.splitlines()[0]
+
+
+def test_status_names_what_is_missing_and_what_it_costs(run, stores):
+    sweep.sweep(toy, GRID[:3], store=stores / "published" / "toy_table.csv", progress=False)
+    sweep.sweep(toy, GRID[2:5], store=stores / "runs" / "toy_table.csv", progress=False)
+    code, out, _ = run("results", "status")
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0] == (
+        "toy_table: 3 of 16 rows published, 13 missing (13.4 h on one core; 2 finished in runs: dpnotes results adopt)"
+    )
+    assert lines[1] == "  1.7 h    x=100  seed=0"  # the dearest first
+    assert lines[-1] == "  and 3 more: dpnotes results status --all"
+    assert len(run("results", "status", "--all")[1].splitlines()) == 1 + 13
+
+
+def test_status_lines_up_rows_that_differ_in_their_parameters(run, stores, monkeypatch):
+    grid = [{"x": 1, "seed": 0}, {"x": 1, "l2": 0.5, "seed": 0}]
+    monkeypatch.setitem(experiments.EXPERIMENTS, "toy_table", Experiment("toy_table", toy, {"paper": lambda: grid}))
+    lines = run("results", "status")[1].splitlines()
+    assert [line.split()[2:] for line in lines[1:]] == [[], ["l2=0.5"]]
+
+
+def test_adopt_takes_new_rows_once(run, stores):
+    assert "nothing to adopt" in run("results", "adopt")[1]
+    sweep.sweep(toy, GRID[:3], store=stores / "runs" / "toy_table.csv", progress=False)
+    assert run("results", "adopt")[1].endswith("toy_table.csv: 3 new rows, 0 were there already\n")
+    assert run("results", "adopt")[1].endswith("toy_table.csv: 0 new rows, 3 were there already\n")
+    assert len(sweep.read_store(stores / "published" / "toy_table.csv")) == 3
+
+
+def test_adopt_leaves_rows_that_are_not_of_the_papers_grid(run, stores):
+    runs = stores / "runs" / "toy_table.csv"
+    sweep.sweep(toy, [*GRID[:2], {"x": 12345, "seed": 9}], store=runs, progress=False)
+    out = run("results", "adopt")[1]
+    assert "toy_table.csv: 2 new rows, 0 were there already; 1 that are not the paper's stay in" in out
+    assert run("results", "adopt", "--all")[1].endswith("1 new rows, 2 were there already\n")
+
+
+def test_adopt_refuses_other_metrics_unless_told_to(run, stores, monkeypatch):
+    sweep.sweep(toy, GRID[:3], store=stores / "published" / "toy_table.csv", progress=False)
+    monkeypatch.setitem(HERE, "more", 1.0)
+    sweep.sweep(toy, GRID[:3], store=stores / "runs" / "toy_table.csv", progress=False)
+    code, _, err = run("results", "adopt", stores / "runs" / "toy_table.csv")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "other metrics in 3 of the rows" in err
+    assert run("results", "adopt", "--replace")[0] == 0
+    assert sweep.read_store(stores / "published" / "toy_table.csv")["y"].tolist() == [2.0] * 3
+
+
+def test_adopt_knows_every_store_before_it_takes_the_first(run, stores):
+    sweep.sweep(toy, GRID[:3], store=stores / "runs" / "toy_table.csv", progress=False)
+    (stores / "runs" / "unknown.csv").write_text("")
+    assert run("results", "adopt")[2] == "Error: unknown experiment 'unknown'; known: toy_table\n"
+    assert not (stores / "published" / "toy_table.csv").exists()
+
+
+def test_verify_agrees_within_the_tolerance_and_not_beyond(run, stores, monkeypatch):
+    sweep.sweep(toy, GRID, store=stores / "published" / "toy_table.csv", progress=False)
+    monkeypatch.setitem(HERE, "more", 0.009)
+    code, out, _ = run("results", "verify", "--sample", 4)
+    assert code == 0
+    assert "8 of 8 metrics in 4 rows agree" in out
+    monkeypatch.setitem(HERE, "more", 0.011)
+    code, out, err = run("results", "verify", "toy_table", "--sample", 4, "--seed", 1)
+    assert code == 1
+    assert "4 of 8 metrics in 4 rows agree" in out
+    assert err == "Error: 4 metrics differ from the published ones by more than the tolerance\n"
+
+
+def test_what_an_experiment_says_is_missing_is_one_line_too(run, stores, monkeypatch):
+    sweep.sweep(toy, GRID[:1], store=stores / "published" / "toy_table.csv", progress=False)
+    monkeypatch.setitem(HERE, "fault", FileNotFoundError("data set 'x' is not here"))
+    code, _, err = run("results", "verify")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "data set 'x' is not here" in err
+    monkeypatch.setitem(HERE, "fault", KeyError("a fault of the experiment"))
+    with pytest.raises(RuntimeError, match="a fault of the experiment"):
+        run("results", "verify")
+
+
+def test_data_status_lists_every_set(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("DPNOTES_DATA", str(tmp_path))
+    code, out, _ = run("data", "status")
+    assert code == 0
+    assert [line.split()[:2] for line in out.splitlines()][:3] == [
+        ["digits", "embedded"],
+        ["breast_cancer", "embedded"],
+        ["mnist", "missing"],
+    ]

@@ -1,0 +1,93 @@
+"""Tables and figures: what they compare is right, gaps are named, axes are labelled."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+
+from dpnotes import accounting
+from dpnotes.lab import figures
+
+PUBLISHED = pd.DataFrame({"k": [1.0, 2.0], "accuracy": [0.5, 0.6]})
+ROWS = pd.DataFrame(
+    {"k": [1.0, 1.0, 3.0, 2.0], "seed": [0, 1, 0, 0], "accuracy": [0.4, 0.5, 0.9, np.nan], "delta": 0.1}
+)
+
+
+def test_compare_keeps_every_setting_of_either_side():
+    table = figures.compare(PUBLISHED, ROWS, on=["k"]).set_index("k")
+    assert table.index.tolist() == [1, 2, 3]
+    assert table["published"].tolist()[:2] == [0.5, 0.6]
+    assert np.isnan(table.loc[3, "published"])
+    assert table.loc[1, "reproduced"] == pytest.approx(0.45)
+    assert table.loc[1, "spread"] == pytest.approx(np.std([0.4, 0.5], ddof=1))
+    assert table["seeds"].tolist() == [2, 0, 1]
+    assert np.isnan(table.loc[2, "reproduced"])  # a gap stays a gap
+    assert table.loc[1, "difference"] == pytest.approx(-0.05)
+
+
+def test_compare_with_nothing_run():
+    table = figures.compare(PUBLISHED, ROWS.drop(columns="accuracy"), on=["k"])
+    assert table["reproduced"].isna().all()
+    assert (table["seeds"] == 0).all()
+
+
+def test_table_names_gaps_and_hides_the_index():
+    frame = figures.compare(PUBLISHED, ROWS, on=["k"])
+    html = figures.table(
+        frame,
+        caption="A caption.",
+        formats={"reproduced": "{:.1%}"},
+        names={"k": "size"},
+        gaps={"reproduced": figures.GAP},
+    ).to_html()
+    assert "A caption." in html
+    assert "size" in html
+    assert "45.0%" in html
+    assert html.count(figures.GAP) == 1
+    assert "nan" not in html.lower().replace("dominant", "")
+    assert 'class="blank' not in html  # no empty heading above an index
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: figures.tradeoff({"a": accounting.bagging(n=9, subsample=2), "b": accounting.gaussian(sigma=1.0)}),
+        lambda: figures.roc({"a": accounting.bagging(n=9, subsample=2), "b": accounting.gaussian(sigma=1.0)}),
+        lambda: figures.privacy_profiles({"a": accounting.bagging(n=9, subsample=2), "b": accounting.pure(1.0)}),
+        lambda: figures.growth([1, 10], {"a": [0.0, 1.0], "b": [2.0, 3.0]}, xlabel="n (log)", ylabel="epsilon (log)"),
+        lambda: figures.shares(
+            pd.DataFrame({"right": [2, 0], "wrong": [1, 3]}, index=pd.Index(["a", "b"], name="paper")), xlabel="n"
+        ),
+        lambda: figures.membership(np.eye(4, dtype=bool), 1),
+        lambda: figures.reproduction(
+            figures.compare(PUBLISHED, ROWS, on=["k"]), x="k", metric="accuracy", xlabel="k (log)", ylabel="accuracy"
+        ),
+        lambda: figures.margins(
+            pd.DataFrame({"job": ["a", "a", "b"], "ratio": [3.0, 1.0, 9.0], "bar": [2.0, 2.0, 2.0]}),
+            label="job",
+            xlabel="margin (log)",
+        ),
+    ],
+    ids=["tradeoff", "roc", "profiles", "growth", "shares", "membership", "reproduction", "margins"],
+)
+def test_figures_are_labelled_and_leave_nothing_open(make, tmp_path):
+    figures.use_style()
+    before = plt.get_fignums()
+    figure = make()
+    assert plt.get_fignums() == before  # shown once, where it is returned
+    assert len(figure.axes) >= 1
+    for axes in figure.axes:
+        assert axes.get_xlabel()
+        assert axes.get_ylabel()
+        if axes.get_xscale() == "log":
+            assert "(log)" in axes.get_xlabel()
+    assert figure.legends or figure.axes[0].get_legend()
+    figure.savefig(tmp_path / "figure.png")
+
+
+def test_no_two_curves_look_the_same():
+    styles = figures.line_styles(30)
+    assert len({(style["color"], str(style["linestyle"])) for style in styles}) == 30
+    with pytest.raises(ValueError, match="count=31"):
+        figures.line_styles(31)

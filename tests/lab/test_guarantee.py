@@ -1,0 +1,76 @@
+"""`dpnotes guarantee`: words and JSON are those of the functions, and options those of their signatures."""
+
+import inspect
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from dpnotes import accounting
+from dpnotes.lab import guarantee as _guarantee
+from dpnotes.lab.cli import main
+
+
+@pytest.fixture
+def ask():
+    def run(*words):
+        result = CliRunner().invoke(main, ["guarantee", *map(str, words)])
+        return result.exit_code, result.output
+
+    return run
+
+
+def test_a_profile_in_words_and_at_points(ask):
+    code, out = ask("bagging", "--n", 60_000, "--subsample", 500, "--at-delta", 0.001, "--at-epsilon", 2)
+    profile = accounting.bagging(n=60_000, subsample=500)
+    assert code == 0
+    assert out.startswith(repr(profile))
+    assert "no epsilon at delta=0.001" in out
+    assert f"(2, {profile.delta(2.0):.6g})-DP" in out
+
+
+def test_json_is_that_of_the_profile(ask):
+    code, out = ask("gaussian", "--sigma", 2, "--at-delta", 1e-5, "--json")
+    found = json.loads(out)
+    profile = accounting.gaussian(sigma=2.0)
+    assert code == 0
+    assert found["pairs"] == [{"epsilon": profile.epsilon(1e-5), "delta": 1e-5}]
+    assert {key: found[key] for key in profile.to_dict()} == profile.to_dict()
+
+
+def test_every_function_has_a_command_with_its_parameters_explained(ask):
+    code, out = ask("--help")
+    assert code == 0
+    names = [command.name for command in _guarantee.commands()]
+    assert {"bagging", "gaussian", "pure", "approximate"} <= set(names)
+    for name in names:
+        assert name in out
+        code, text = ask(name, "--help")
+        assert code == 0
+        assert "``" not in text
+        function = getattr(accounting, name.replace("-", "_"))
+        command = next(c for c in _guarantee.commands() if c.name == name)
+        options = {option.name: option for option in command.params}
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.name in options:
+                assert options[parameter.name].help, f"{name}: {parameter.name} is not explained"
+            else:
+                assert parameter.default is None, f"{name}: {parameter.name} cannot be given"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("bagging", "--n", 0, "--subsample", 5), "Error: n must be >= 1, got n=0"),
+        (("bagging", "--n", 5), "Error: give n and subsample, or sample_rate; got n=5, subsample=None"),
+        (("gaussian",), "Missing option '--sigma'"),
+        (("bagging", "--n", 5, "--subsample", 2, "--scheme", "pairs"), "'pairs' is not one of 'independent', 'split'"),
+        (("gauss", "--sigma", 1), "No such command 'gauss'"),
+        (("gaussian", "--sigma", "one"), "'one' is not a valid float"),
+    ],
+)
+def test_bad_input_is_named(ask, words, message):
+    code, out = ask(*words)
+    assert code != 0
+    assert message in out
+    assert "Traceback" not in out
