@@ -1,4 +1,4 @@
-"""One look for every figure and table of the book: chapters set no colours, sizes or fonts.
+"""One look for every figure of the book: chapters set no colours, sizes or fonts.
 
 The published result is always the open marker, ours the filled one; epsilon axes are logarithmic; a band says in the
 legend what it is.
@@ -14,13 +14,8 @@ import pandas as pd
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from pandas.io.formats.style import Styler
 
     from dpnotes.accounting import PrivacyProfile
-
-GAP = "not run yet"
-NO_BREAK = "\N{NO-BREAK SPACE}"  # keeps its line together
-PLUS_MINUS = f"{NO_BREAK}±{NO_BREAK}"
 
 
 def use_style() -> None:
@@ -337,73 +332,3 @@ def margins(rows: pd.DataFrame, *, label: str, xlabel: str) -> Figure:
     axes.xaxis.set_minor_formatter(NullFormatter())
     figure.legend(loc="outside upper center", ncols=2)
     return figure
-
-
-def compare(
-    published: pd.DataFrame, reproduced: pd.DataFrame, *, on: Sequence[str], metric: str = "accuracy"
-) -> pd.DataFrame:
-    """Published and reproduced values side by side: one row for each setting that either of them has.
-
-    Parameters
-    ----------
-    published : DataFrame
-        Columns ``on`` and ``metric``: one row for each setting.
-    reproduced : DataFrame
-        Columns ``on``, ``seed`` and ``metric``: one row for each run; an empty metric is a gap.
-    on : sequence of str
-        Columns that name a setting.
-    metric : str
-
-    Returns
-    -------
-    DataFrame
-        Columns ``on``, published, reproduced (mean over seeds), spread (standard deviation over seeds), low, high,
-        seeds (how many there are), difference (reproduced minus published). A missing side is empty.
-    """
-    if metric not in reproduced:  # nothing has been run
-        reproduced = reproduced.assign(**{metric: np.nan})
-    runs = reproduced.dropna(subset=[metric]).groupby(list(on), dropna=False)[metric]
-    ours = runs.agg(reproduced="mean", spread="std", low="min", high="max", seeds="count").reset_index()
-    merged = published.rename(columns={metric: "published"})[[*on, "published"]].merge(ours, on=list(on), how="outer")
-    merged["seeds"] = merged["seeds"].fillna(0).astype(int)
-    merged["difference"] = merged["reproduced"] - merged["published"]
-    return merged
-
-
-def table(
-    frame: pd.DataFrame,
-    *,
-    caption: str,
-    formats: Mapping[str, str] | None = None,
-    names: Mapping[str, str] | None = None,
-    gaps: Mapping[str, str] | None = None,
-) -> Styler:
-    """A table as the book shows it: no index, a caption, numbers flush right, gaps named as such.
-
-    Parameters
-    ----------
-    frame : DataFrame
-    caption : str
-        Can be read alone.
-    formats : mapping of column to format string, e.g. ``{"delta": "{:.4f}"}``
-    names : mapping of column to heading
-    gaps : mapping of column to the text of an empty cell
-        Other columns show an empty cell empty.
-
-    Returns
-    -------
-    pandas Styler
-    """
-    names, gaps = dict(names or {}), dict(gaps or {})
-    shown = frame.rename(columns=names)
-    style = shown.style.hide(axis="index").set_caption(caption)
-    style = style.set_table_attributes('class="dataframe dpnotes-table"')
-    for column in frame.columns:
-        pattern = (formats or {}).get(column)
-        if pattern is None and pd.api.types.is_float_dtype(frame[column].dtype):
-            pattern = "{:.4g}"
-        style = style.format(pattern, subset=[names.get(column, column)], na_rep=gaps.get(column, ""))
-    for column in shown.columns[[pd.api.types.is_numeric_dtype(frame[c].dtype) for c in frame.columns]]:
-        right: Any = {column: [{"selector": "th, td", "props": [("text-align", "right")]}]}
-        style = style.set_table_styles(right, overwrite=False)
-    return style

@@ -6,7 +6,7 @@ import pytest
 from matplotlib import pyplot as plt
 
 from dpnotes import accounting
-from dpnotes.lab import figures
+from dpnotes.lab import figures, tables
 
 PUBLISHED = pd.DataFrame({"k": [1.0, 2.0], "accuracy": [0.5, 0.6]})
 ROWS = pd.DataFrame(
@@ -15,7 +15,7 @@ ROWS = pd.DataFrame(
 
 
 def test_compare_keeps_every_setting_of_either_side():
-    table = figures.compare(PUBLISHED, ROWS, on=["k"]).set_index("k")
+    table = tables.compare(PUBLISHED, ROWS, on=["k"]).set_index("k")
     assert table.index.tolist() == [1, 2, 3]
     assert table["published"].tolist()[:2] == [0.5, 0.6]
     assert np.isnan(table.loc[3, "published"])
@@ -27,24 +27,24 @@ def test_compare_keeps_every_setting_of_either_side():
 
 
 def test_compare_with_nothing_run():
-    table = figures.compare(PUBLISHED, ROWS.drop(columns="accuracy"), on=["k"])
+    table = tables.compare(PUBLISHED, ROWS.drop(columns="accuracy"), on=["k"])
     assert table["reproduced"].isna().all()
     assert (table["seeds"] == 0).all()
 
 
 def test_table_names_gaps_and_hides_the_index():
-    frame = figures.compare(PUBLISHED, ROWS, on=["k"])
-    html = figures.table(
+    frame = tables.compare(PUBLISHED, ROWS, on=["k"])
+    html = tables.show(
         frame,
         caption="A caption.",
         formats={"reproduced": "{:.1%}"},
         names={"k": "size"},
-        gaps={"reproduced": figures.GAP},
+        gaps={"reproduced": tables.GAP},
     ).to_html()
     assert "A caption." in html
     assert "size" in html
     assert "45.0%" in html
-    assert html.count(figures.GAP) == 1
+    assert html.count(tables.GAP) == 1
     assert "nan" not in html.lower().replace("dominant", "")
     assert 'class="blank' not in html  # no empty heading above an index
 
@@ -61,7 +61,7 @@ def test_table_names_gaps_and_hides_the_index():
         ),
         lambda: figures.membership(np.eye(4, dtype=bool), 1),
         lambda: figures.reproduction(
-            figures.compare(PUBLISHED, ROWS, on=["k"]), x="k", metric="accuracy", xlabel="k (log)", ylabel="accuracy"
+            tables.compare(PUBLISHED, ROWS, on=["k"]), x="k", metric="accuracy", xlabel="k (log)", ylabel="accuracy"
         ),
         lambda: figures.margins(
             pd.DataFrame({"job": ["a", "a", "b"], "ratio": [3.0, 1.0, 9.0], "bar": [2.0, 2.0, 2.0]}),

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from dpnotes import accounting
-from dpnotes.lab import ledger as claims
+from dpnotes.lab import ledger
 from dpnotes.lab.bagging import claims as bagging_claims
 from dpnotes.lab.ledger import LEDGER, Claim, Evidence, Finding
 
@@ -63,19 +63,19 @@ def test_no_evidence_is_no_support():
 
 
 def test_tables():
-    evidence = {claim: claim.evidence() for claim in claims.of_paper("liu2021intrinsic")[:2]}
-    table = claims.table(evidence)
+    evidence = {claim: claim.evidence() for claim in ledger.of_paper("liu2021intrinsic")[:2]}
+    table = ledger.table(evidence)
     assert table["number"].tolist() == [1, 2]
     assert set(table["evidence"]) == {"bears it out"}
     doubtful = {LEDGER[0]: Evidence("by guessing", (Finding("a", 1, 2, False),))}
-    assert claims.table(doubtful)["evidence"].tolist() == ["CONTRADICTS IT"]
-    findings = claims.findings(evidence[LEDGER[0]])
+    assert ledger.table(doubtful)["evidence"].tolist() == ["CONTRADICTS IT"]
+    findings = ledger.findings(evidence[LEDGER[0]])
     assert findings.columns.tolist() == ["quantity", "claimed", "found", "supports the status"]
     assert findings.loc[0, "found"] == "0.683594"
 
 
 def test_bad_input_is_named():
     with pytest.raises(ValueError, match=r"paper must be one of .*'liu2021intrinsic'.*, got paper='liu'"):
-        claims.of_paper("liu")
+        ledger.of_paper("liu")
     with pytest.raises(ValueError, match=r"status must be one of .*'vacuous'.*, got status='true'"):
         Claim(1, "p", "w", "s.", "true", "r.", "section", lambda: Evidence("", ()))

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from dpnotes.lab import figures
+from dpnotes.lab import tables
 from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.bagging import grids
 from dpnotes.lab.bagging.cells import COLUMNS, drawn, filled, line, parameters, view
@@ -110,4 +110,4 @@ def fixed_draws(rows: pd.DataFrame, scale: str) -> pd.DataFrame:
 
 def _minutes(rows: pd.DataFrame, cost: Callable[[Mapping[str, Any]], float]) -> str:
     seconds = sum(map(cost, parameters(rows)))
-    return f"not run: {max(1, round(seconds / 60))} min of CPU" if seconds else figures.GAP
+    return f"not run: {max(1, round(seconds / 60))} min of CPU" if seconds else tables.GAP

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpnotes import accounting
-from dpnotes.lab import figures
+from dpnotes.lab import tables
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
@@ -24,7 +24,7 @@ def line(
     published: float = np.nan,
     budget: tuple[float, float] = (np.nan, np.nan),
     advantage: float | None = None,
-    gap: str = figures.GAP,
+    gap: str = tables.GAP,
 ) -> dict[str, Any]:
     """One line, with the columns :data:`COLUMNS`; ``advantage``: by default that of the rows that were run."""
     done = rows.dropna(subset=["accuracy"])
@@ -50,7 +50,7 @@ def view(table: pd.DataFrame, *, caption: str) -> Styler:
         reproduced=list(reproduced),
         difference=100 * table["difference"],
     )
-    return figures.table(
+    return tables.show(
         shown.drop(columns=["spread", "gap"]),
         caption=caption,
         formats={"published": "{:.2%}", "advantage": "{:.4f}", "difference": "{:+.2f}"},
@@ -77,12 +77,12 @@ def run_advantage(done: pd.DataFrame) -> float:
 
 def budget_text(epsilon: float, delta: float) -> str:
     """The pair as the tables show it, on one line; empty if there is none."""
-    return "" if np.isnan(epsilon) else f"({epsilon:g},{figures.NO_BREAK}{delta:g})"
+    return "" if np.isnan(epsilon) else f"({epsilon:g},{tables.NO_BREAK}{delta:g})"
 
 
 def setting_text(method: str) -> str:
     """The name of a line as the tables show it: its setting, such as k = 300, is not broken."""
-    return method.replace(" = ", f"{figures.NO_BREAK}={figures.NO_BREAK}")
+    return method.replace(" = ", f"{tables.NO_BREAK}={tables.NO_BREAK}")
 
 
 def drawn(size: float) -> str:
@@ -94,13 +94,13 @@ def mean_text(mean: float, spread: float, gap: str) -> str:
     """Mean and spread as the tables show them, or the gap."""
     if np.isnan(mean):
         return gap
-    return f"{mean:.2%}" + ("" if np.isnan(spread) else f"{figures.PLUS_MINUS}{100 * spread:.2f}")
+    return f"{mean:.2%}" + ("" if np.isnan(spread) else f"{tables.PLUS_MINUS}{100 * spread:.2f}")
 
 
 def mean_texts(table: pd.DataFrame, columns: Iterable[str]) -> dict[str, list[str]]:
     """Columns of means, each with a column of the same name and " spread", as the tables show them, gaps named."""
     return {
-        column: [mean_text(*pair, figures.GAP) for pair in zip(table[column], table[f"{column} spread"], strict=True)]
+        column: [mean_text(*pair, tables.GAP) for pair in zip(table[column], table[f"{column} spread"], strict=True)]
         for column in columns
     }
 

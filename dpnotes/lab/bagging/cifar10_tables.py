@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpnotes import accounting
-from dpnotes.lab import figures
+from dpnotes.lab import tables
 from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.bagging.cells import COLUMNS, drawn, filled, line, mean_text, mean_texts, parameters, view
 from dpnotes.lab.bagging.cifar10 import GPU, HUNDRED, RECORDS, gpu_hours
@@ -96,7 +96,7 @@ def reduced_table(rows: pd.DataFrame, dp_sgd: pd.DataFrame) -> pd.DataFrame:
 def reduced_view(table: pd.DataFrame) -> Styler:
     """The reduced scale as the chapter shows it."""
     texts = mean_texts(table, ("scratch", "tuned"))
-    return figures.table(
+    return tables.show(
         table.assign(**texts)[["method", "advantage", "scratch", "scratch seeds", "tuned", "tuned seeds"]],
         caption="CIFAR-10 at a reduced scale, not the paper's: five convolutions, 30 epochs for bagging and 2 for "
         "DP-SGD. Accuracy from scratch (10,000 test images) and from CIFAR-100 (9,000), mean and standard deviation.",
@@ -127,8 +127,8 @@ def candidates(rows: pd.DataFrame, dp_sgd: pd.DataFrame) -> pd.DataFrame:
 
 def candidates_view(table: pd.DataFrame) -> Styler:
     """The candidates as the chapter shows them."""
-    texts = [mean_text(*pair, figures.GAP) for pair in zip(table["accuracy"], table["spread"], strict=True)]
-    return figures.table(
+    texts = [mean_text(*pair, tables.GAP) for pair in zip(table["accuracy"], table["spread"], strict=True)]
+    return tables.show(
         table.assign(accuracy=texts).drop(columns="spread"),
         caption="Settings that the paper leaves open on CIFAR-10: accuracy on the last 10,000 training images, models "
         "trained on others: k = 1,000 and 30 epochs for bagging, 500 and 5 for VGG16; two epochs for DP-SGD.",
@@ -159,7 +159,7 @@ def _noise(sigma: float) -> str:
 def _line(method: str, rows: pd.DataFrame, **published: Any) -> dict[str, Any]:
     asked = parameters(rows)
     hours = sum(map(gpu_hours, asked))
-    gap = f"not run: {max(hours, 0.01):.2f} h on a GPU" if asked else figures.GAP
+    gap = f"not run: {max(hours, 0.01):.2f} h on a GPU" if asked else tables.GAP
     return line(method, rows, advantage=_guaranteed(asked[0]) if asked else np.nan, gap=gap, **published)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from dpnotes.accounting import gaussian_sigma
-from dpnotes.lab import figures
+from dpnotes.lab import tables
 from dpnotes.lab._experiment import Grid, paper_table
 from dpnotes.lab.bagging.private import limiting_noise, mu_for_found
 
@@ -85,13 +85,13 @@ def rate_candidates_view(table: pd.DataFrame, model: str) -> Styler:
     rates = [column for column in table if isinstance(column, float)]
     named = table.rename(columns={rate: f"rate {rate:g}" for rate in rates})
     what = "the network, batches of 256" if model == "network" else "softmax regression, batches of 1,000"
-    return figures.table(
+    return tables.show(
         named,
         caption=f"DP-SGD for ten epochs, {what}: accuracy on the last 10,000 MNIST training images at four noises; "
         "trained on the first 50,000, one seed.",
         formats={**{f"rate {rate:g}": "{:.1%}" for rate in rates}, "noise_multiplier": "{:g}", "chosen": "{:g}"},
         names={"noise_multiplier": "sigma"},
-        gaps=dict.fromkeys([*(f"rate {rate:g}" for rate in rates), "chosen"], figures.GAP),
+        gaps=dict.fromkeys([*(f"rate {rate:g}" for rate in rates), "chosen"], tables.GAP),
     )
 
 
@@ -116,11 +116,11 @@ def two_rates(one_rate: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
 def two_rates_view(table: pd.DataFrame) -> Styler:
     """Both rates as the chapter shows them, gaps named."""
     accuracies = ["published", "one rate", "accuracy"]
-    return figures.table(
+    return tables.show(
         table,
         caption="DP-SGD with the noise of Table 2a for 100 epochs, one run each: test accuracy at the rate 0.15 of the "
         "library's public example, and at the rate chosen for each noise on held-out rows.",
         formats={**dict.fromkeys(accuracies, "{:.2%}"), "sigma": "{:g}", "rate": "{:g}"},
         names={"one rate": "rate 0.15", "rate": "chosen rate", "accuracy": "at the chosen rate"},
-        gaps=dict.fromkeys(["one rate", "accuracy"], figures.GAP),
+        gaps=dict.fromkeys(["one rate", "accuracy"], tables.GAP),
     )

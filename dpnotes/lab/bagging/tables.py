@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpnotes import accounting
-from dpnotes.lab import figures
+from dpnotes.lab import tables
 from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.bagging.cells import budget_text, drawn, mean_text, setting_text
 from dpnotes.lab.bagging.grids import RECORDS
@@ -54,7 +54,7 @@ def table2a(rows: pd.DataFrame, scale: str, dp_sgd: pd.DataFrame | None = None) 
     if paper is None:
         paper = pd.DataFrame(columns=[*keys, "epsilon", "delta", "accuracy"], dtype=float).astype({"method": str})
     paper = paper.rename(columns={"k": "subsample", "value": "accuracy"})
-    merged = figures.compare(paper, ours.astype({"subsample": float}), on=keys)
+    merged = tables.compare(paper, ours.astype({"subsample": float}), on=keys)
     budgets = paper.rename(columns={"epsilon": "published epsilon", "delta": "published delta"})
     merged = merged.merge(budgets[[*keys, "published epsilon", "published delta"]], on=keys, how="left")
     n = RECORDS[scale]
@@ -80,12 +80,12 @@ def table2a_view(table: pd.DataFrame) -> Styler:
             "budget": [*map(budget_text, table["published epsilon"], table["published delta"])],
             "delta": table["delta"],
             "published": table["published"],
-            "reproduced": [mean_text(*pair, figures.GAP) for pair in means],
+            "reproduced": [mean_text(*pair, tables.GAP) for pair in means],
             "seeds": table["seeds"],
             "difference": 100 * table["difference"],
         }
     )
-    return figures.table(
+    return tables.show(
         shown,
         caption="Test accuracy, published and reproduced (mean and standard deviation over seeds). Published budget: "
         "(epsilon, delta). Difference: reproduced minus published, in percentage points.",
@@ -132,13 +132,13 @@ def baselines_view(table: pd.DataFrame) -> Styler:
         "bagging": "accuracy, bagging",
     }
     accuracies = ["accuracy", "tight accuracy", "bagging"]
-    return figures.table(
+    return tables.show(
         shown[["budget", *names]],
         caption="DP-SGD at the budgets of Table 2a: with the noise of the paper and with the least noise that tight "
         "accounting allows, one run each, beside bagging (mean over seeds). Accuracies on the test set.",
         formats={**dict.fromkeys(accuracies, "{:.2%}"), "sigma": "{:g}", "tight sigma": "{:.3g}"},
         names=names,
-        gaps=dict.fromkeys([*accuracies, "advantage", "tight sigma", "tight advantage"], figures.GAP),
+        gaps=dict.fromkeys([*accuracies, "advantage", "tight sigma", "tight advantage"], tables.GAP),
     )
 
 

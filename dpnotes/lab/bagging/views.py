@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpnotes import accounting
-from dpnotes.lab import figures
+from dpnotes.lab import tables
 from dpnotes.lab.bagging.cells import filled, mean_texts
 from dpnotes.lab.bagging.grids import RECORDS
 
@@ -53,7 +53,7 @@ def attacks(rows: pd.DataFrame) -> pd.DataFrame:
 def attacks_view(table: pd.DataFrame) -> Styler:
     """The attacks as the chapter shows them."""
     percent = dict.fromkeys(("allowed", "true", "low", "high", "false"), "{:.2%}")
-    return figures.table(
+    return tables.show(
         table,
         caption="Membership attacks on single networks of bagging: share of the drawn records that are called members "
         "(true positives, 95 % Clopper-Pearson) and of the others (false positives).",
@@ -97,7 +97,7 @@ def private_bases(rows: pd.DataFrame, scale: str) -> pd.DataFrame:
 
 def private_bases_view(table: pd.DataFrame) -> Styler:
     """The ways to use a subsample as the chapter shows them."""
-    return figures.table(
+    return tables.show(
         table,
         caption="A private base learner on a subsample without replacement, and what the same epsilon gives on all "
         "records. Epsilon of the release at delta = 1e-5 k/n; found: true positives at 0.1 % false positives.",
@@ -137,7 +137,7 @@ def equal_exposure(bagging: pd.DataFrame, equal: pd.DataFrame, scale: str) -> pd
 def equal_exposure_view(table: pd.DataFrame) -> Styler:
     """Accuracies at equal exposure as the chapter shows them, gaps named."""
     methods = [name.removesuffix(" spread") for name in table.columns if name.endswith(" spread")]
-    return figures.table(
+    return tables.show(
         table.assign(**mean_texts(table, methods))[["k", "pi", *methods]],
         caption="Test accuracy (mean and standard deviation over seeds) of bagging (a network on k records) and of "
         "DP-SGD (all records, ten epochs): at equal advantage, and at equal true-positive rate when 0.1 % of the "

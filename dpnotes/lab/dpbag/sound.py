@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpnotes import accounting
-from dpnotes.lab import figures
+from dpnotes.lab import tables
 from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.dpbag.runs import SHARES, quantile_names
 from dpnotes.lab.dpbag.tables import DELTAS
@@ -58,7 +58,7 @@ def sound_view(table: pd.DataFrame, *, caption: str) -> Styler:
 
     def each(metric: str) -> list[str]:
         pairs = zip(table[metric], table[f"{metric} spread"], strict=True)
-        return [f"{m:.3f}" + ("" if np.isnan(s) else f"{figures.PLUS_MINUS}{s:.3f}") for m, s in pairs]
+        return [f"{m:.3f}" + ("" if np.isnan(s) else f"{tables.PLUS_MINUS}{s:.3f}") for m, s in pairs]
 
     shown = pd.DataFrame(
         {
@@ -73,7 +73,7 @@ def sound_view(table: pd.DataFrame, *, caption: str) -> Styler:
             "auroc": each("auroc"),
         }
     )
-    return figures.table(
+    return tables.show(
         shown,
         caption=caption,
         formats={"labels": "{:.0f}", "label_accuracy": "{:.1%}"},

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dpnotes.lab import figures
+from dpnotes.lab import tables
 from dpnotes.lab._experiment import paper_table
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ def cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
     if metric == "labels":
         ours = ours[~ours["method"].isin(["NPB", "DPBag-"])]  # one needs none, the other has those of SAA
     first = ours[(ours["delta"] == DELTAS["reproduced"]) | (ours["method"] == "NPB")]
-    table = figures.compare(paper, first, on=SETTING, metric=metric)
-    second = figures.compare(paper, ours[ours["delta"] == DELTAS["stated"]], on=SETTING, metric=metric)
+    table = tables.compare(paper, first, on=SETTING, metric=metric)
+    second = tables.compare(paper, ours[ours["delta"] == DELTAS["stated"]], on=SETTING, metric=metric)
     renamed = second.rename(columns={"reproduced": "stated", "spread": "stated spread"})
     table = table.merge(renamed[[*SETTING, "stated", "stated spread"]], on=SETTING, how="left")
     if len(paper):
@@ -91,8 +91,8 @@ def cells_view(table: pd.DataFrame, *, metric: str, caption: str) -> Styler:
 
     def mean(value: float, spread: float) -> str:
         if np.isnan(value):
-            return figures.GAP
-        wide = f"{figures.PLUS_MINUS}{spread:.1f}" if counts else f"{figures.PLUS_MINUS}{spread:.3f}"
+            return tables.GAP
+        wide = f"{tables.PLUS_MINUS}{spread:.1f}" if counts else f"{tables.PLUS_MINUS}{spread:.3f}"
         return digits.format(value) + ("" if np.isnan(spread) or (counts and spread == 0) else wide)
 
     def each(value: str, spread: str) -> list[str]:
@@ -115,7 +115,7 @@ def cells_view(table: pd.DataFrame, *, metric: str, caption: str) -> Styler:
             ],
         }
     )
-    return figures.table(
+    return tables.show(
         shown,
         caption=caption,
         formats={"published": "{:.0f}" if counts else "{:.4f}", "difference": "{:+.1f} %" if counts else "{:+.1f}"},
@@ -131,11 +131,11 @@ def orderings(rows: pd.DataFrame) -> pd.DataFrame:
 
     Columns: statement, published, ours: "cells in which it holds of cells compared".
     """
-    tables = {metric: cells(rows, metric) for metric in METRICS}
+    by_metric = {metric: cells(rows, metric) for metric in METRICS}
     columns = {"published": "published", "ours": "reproduced"}
     return pd.DataFrame(
         [
-            {"statement": name} | {shown: _share(test(tables, column)) for shown, column in columns.items()}
+            {"statement": name} | {shown: _share(test(by_metric, column)) for shown, column in columns.items()}
             for name, test in {
                 "DPBag above SAA of the same n": lambda t, c: _above(t, c, "DPBag", "SAA"),
                 "DPBag- above SAA of the same n": lambda t, c: _above(t, c, "DPBag-", "SAA"),
@@ -147,9 +147,9 @@ def orderings(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _above(tables: Mapping[str, pd.DataFrame], column: str, better: str, worse: str) -> list[bool]:
+def _above(by_metric: Mapping[str, pd.DataFrame], column: str, better: str, worse: str) -> list[bool]:
     found: list[bool] = []
-    for table in tables.values():
+    for table in by_metric.values():
         high, low = (table[table["method"] == name].dropna(subset=[column]) for name in (better, worse))
         keys = ["n_teachers", "epsilon"] + (["k"] if worse == "DPBag-" else [])
         both = high.merge(low, on=keys)
@@ -157,8 +157,8 @@ def _above(tables: Mapping[str, pd.DataFrame], column: str, better: str, worse: 
     return found
 
 
-def _labels_rise(tables: Mapping[str, pd.DataFrame], column: str) -> list[bool]:
-    counts = tables["labels"].query("method == 'DPBag'").dropna(subset=[column]).sort_values("k")
+def _labels_rise(by_metric: Mapping[str, pd.DataFrame], column: str) -> list[bool]:
+    counts = by_metric["labels"].query("method == 'DPBag'").dropna(subset=[column]).sort_values("k")
     found: list[bool] = []
     for _, group in counts.groupby(["n_teachers", "epsilon"]):
         found += (np.diff(group[column]) >= 0).tolist()
@@ -166,7 +166,7 @@ def _labels_rise(tables: Mapping[str, pd.DataFrame], column: str) -> list[bool]:
 
 
 def _share(found: list[bool]) -> str:
-    return f"{sum(found)} of {len(found)}" if found else figures.GAP
+    return f"{sum(found)} of {len(found)}" if found else tables.GAP
 
 
 def best(rows: pd.DataFrame, metric: str, name: str) -> pd.DataFrame:

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpnotes.lab.figures import GAP, blank, line_styles
+from dpnotes.lab.figures import blank, line_styles
 from dpnotes.lab.intrinsic_sgd.tables import task_name
+from dpnotes.lab.tables import GAP
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

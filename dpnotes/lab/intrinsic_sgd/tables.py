@@ -10,8 +10,8 @@ import pandas as pd
 
 from dpnotes.accounting import gaussian_sigma, intrinsic_epsilon
 from dpnotes.lab._experiment import paper_table
-from dpnotes.lab.figures import GAP
 from dpnotes.lab.intrinsic_sgd.data import TASKS, UNSCALED
+from dpnotes.lab.tables import GAP
 
 QUANTITIES = {  # of Table III: in the published file, here, in words
     "sensitivity_theoretical": ("published", "sensitivity, theoretical"),

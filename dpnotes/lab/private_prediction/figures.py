@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpnotes.lab.figures import GAP, blank, line_styles
+from dpnotes.lab.figures import blank, line_styles
 from dpnotes.lab.private_prediction.grids import METHODS, NAMES
 from dpnotes.lab.private_prediction.series import Series, series
+from dpnotes.lab.tables import GAP
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpnotes.lab import figures
+from dpnotes.lab import tables
 from dpnotes.lab.private_prediction.grids import METHODS, MODELS, NAMES, PENALTIES, methods_at
 from dpnotes.lab.private_prediction.series import Series, series
 
@@ -73,7 +73,7 @@ def statements(rows: pd.DataFrame) -> pd.DataFrame:
                     holds, evidence = statement.check(Look(rows, analysis))
                     verdicts[analysis] = "holds" if holds else "does not hold"
                 except LookupError:
-                    verdicts[analysis], evidence = figures.GAP, ""
+                    verdicts[analysis], evidence = tables.GAP, ""
         found.append(
             {
                 "id": statement.claim_id,
@@ -112,7 +112,7 @@ def crossing_in_words(rows: pd.DataFrame, *, analysis: str, delta: float) -> str
     try:
         return crossing(Look(rows, analysis), delta)[1]
     except LookupError:
-        return figures.GAP
+        return tables.GAP
 
 
 def crossing_at(rows: pd.DataFrame, *, analysis: str, delta: float) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpnotes import accounting
-from dpnotes.lab import figures
+from dpnotes.lab import tables
 from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.private_prediction.grids import METHODS, MODELS, NAMES
 from dpnotes.lab.private_prediction.series import BASE, Series, series
@@ -137,7 +137,7 @@ def _direction(quantity: str, name: str, rows: pd.DataFrame, times: pd.DataFrame
     else:
         directions = _times(name, times, "train_seconds" if quantity == "training time" else "predict_seconds")
     if not directions:
-        return None, figures.GAP
+        return None, tables.GAP
     ways = [way for way, _, _ in directions]
     most = max(dict.fromkeys(ways), key=ways.count)
     words = [f"{NAMES[method]} {ARROWS[way]} ({strength})" for way, method, strength in directions]
@@ -185,7 +185,7 @@ def arrows_view(table: pd.DataFrame) -> Styler:
     wide = cells.pivot_table(index="hyperparameter", columns="quantity", values="cell", aggfunc="first").loc[
         list(HYPERPARAMETERS)
     ]
-    return figures.table(
+    return tables.show(
         wide[list(QUANTITIES)].reset_index(),
         caption="What happens as a hyperparameter grows, all else equal: published | ours, of most methods. An "
         "asterisk marks a difference, a question mark what is not run yet.",

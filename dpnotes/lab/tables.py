@@ -1,0 +1,174 @@
+"""From tidy rows to the table of a page. Rows hold plain columns; text is made here alone, and is never read back.
+
+A table that a chapter shows is declared as a :class:`Table`: which columns, in which order, under which headings, in
+which format. :func:`show` is for a table that a page shows once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+if TYPE_CHECKING:
+    from pandas.io.formats.style import Styler
+
+GAP = "not run yet"
+NO_BREAK = "\N{NO-BREAK SPACE}"  # keeps its line together
+PLUS_MINUS = f"{NO_BREAK}±{NO_BREAK}"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Parameters
+    ----------
+    name : str
+        Column of the tidy rows; one that they lack is a column of gaps.
+    heading : str, optional
+        Default: the name.
+    format : str, optional
+        Format string, ``"{:.2%}"``. Default: four significant digits for float, else as it is.
+    text : callable, optional
+        In place of ``format``: ``text(row) -> str`` with the whole row, for text that is made of several columns.
+    scale : float
+        Shown is the value times this (100 for percentage points).
+    gap : str
+        Text of an empty cell.
+    """
+
+    name: str
+    heading: str = ""
+    format: str | None = None
+    text: Callable[[Any], str] | None = None
+    scale: float = 1.0
+    gap: str = ""
+
+    def values(self, rows: pd.DataFrame) -> Any:
+        """Cells of the column: text, or the values that ``format`` will show."""
+        if self.text is not None:
+            return [self.text(row) for row in rows.itertuples()]
+        found = rows[self.name] if self.name in rows else pd.Series(np.nan, index=rows.index)
+        return found if self.scale == 1 else self.scale * found
+
+
+def mean_and_std(name: str, heading: str = "", *, std: str = "std", gap: str | None = GAP) -> Column:
+    """Column of means in percent with their standard deviations.
+
+    Parameters
+    ----------
+    name, heading : str
+    std : str
+        Column of the standard deviations; an empty one is left out.
+    gap : str or None
+        Text where there is no mean; None: the row's own column ``gap``.
+    """
+
+    def text(row: Any) -> str:
+        mean, spread = getattr(row, name), getattr(row, std)
+        if pd.isna(mean):
+            return str(row.gap) if gap is None else gap
+        return f"{mean:.2%}" + ("" if pd.isna(spread) else f"{PLUS_MINUS}{100 * spread:.2f}")
+
+    return Column(name, heading, text=text)
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a chapter shows of tidy rows.
+
+    Parameters
+    ----------
+    caption : str
+        Can be read alone; may have fields for :meth:`__call__` (``"{data}"``).
+    columns : tuple of Column or str
+        In order; a str is a column without settings.
+    """
+
+    caption: str
+    columns: tuple[Column | str, ...]
+
+    def __call__(self, rows: pd.DataFrame, **fields: object) -> Styler:
+        """Table of rows as the book shows it; ``fields`` are put into the caption."""
+        columns = [Column(column) if isinstance(column, str) else column for column in self.columns]
+        return show(
+            pd.DataFrame({column.name: column.values(rows) for column in columns}),
+            caption=self.caption.format(**fields) if fields else self.caption,
+            formats={column.name: column.format for column in columns if column.format},
+            names={column.name: column.heading for column in columns if column.heading},
+            gaps={column.name: column.gap for column in columns if column.gap},
+        )
+
+
+def compare(
+    published: pd.DataFrame, reproduced: pd.DataFrame, *, on: Sequence[str], metric: str = "accuracy"
+) -> pd.DataFrame:
+    """Published and reproduced values side by side: one row for each setting that either of them has.
+
+    Parameters
+    ----------
+    published : DataFrame
+        Columns ``on`` and ``metric``: one row for each setting.
+    reproduced : DataFrame
+        Columns ``on``, ``seed`` and ``metric``: one row for each run; an empty metric is a gap.
+    on : sequence of str
+        Columns that name a setting.
+    metric : str
+
+    Returns
+    -------
+    DataFrame
+        Columns ``on``, published, reproduced (mean over seeds), spread (standard deviation over seeds), low, high,
+        seeds (how many there are), difference (reproduced minus published). A missing side is empty.
+    """
+    if metric not in reproduced:  # nothing has been run
+        reproduced = reproduced.assign(**{metric: np.nan})
+    runs = reproduced.dropna(subset=[metric]).groupby(list(on), dropna=False)[metric]
+    ours = runs.agg(reproduced="mean", spread="std", low="min", high="max", seeds="count").reset_index()
+    merged = published.rename(columns={metric: "published"})[[*on, "published"]].merge(ours, on=list(on), how="outer")
+    merged["seeds"] = merged["seeds"].fillna(0).astype(int)
+    merged["difference"] = merged["reproduced"] - merged["published"]
+    return merged
+
+
+def show(
+    frame: pd.DataFrame,
+    *,
+    caption: str,
+    formats: Mapping[str, str] | None = None,
+    names: Mapping[str, str] | None = None,
+    gaps: Mapping[str, str] | None = None,
+) -> Styler:
+    """Show a table as the book does: no index, a caption, numbers flush right, gaps named as such.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    caption : str
+        Can be read alone.
+    formats : mapping of column to format string, e.g. ``{"delta": "{:.4f}"}``
+    names : mapping of column to heading
+    gaps : mapping of column to the text of an empty cell
+        Other columns show an empty cell empty.
+
+    Returns
+    -------
+    pandas Styler
+    """
+    names, gaps = dict(names or {}), dict(gaps or {})
+    shown = frame.rename(columns=names)
+    style = shown.style.hide(axis="index").set_caption(caption)
+    style = style.set_table_attributes('class="dataframe dpnotes-table"')
+    for column in frame.columns:
+        pattern = (formats or {}).get(column)
+        if pattern is None and pd.api.types.is_float_dtype(frame[column].dtype):
+            pattern = "{:.4g}"
+        style = style.format(pattern, subset=[names.get(column, column)], na_rep=gaps.get(column, ""))
+    for column in shown.columns[[pd.api.types.is_numeric_dtype(frame[c].dtype) for c in frame.columns]]:
+        right: Any = {column: [{"selector": "th, td", "props": [("text-align", "right")]}]}
+        style = style.set_table_styles(right, overwrite=False)
+    return style
