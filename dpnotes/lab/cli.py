@@ -155,6 +155,17 @@ def adopt(paths: Sequence[Path], everything: bool, replace: bool) -> None:
 
 
 @results.command()
+@click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("columns", nargs=-1, required=True, metavar="OLD=NEW...")
+def rename(path: Path, columns: Sequence[str]) -> None:
+    """Rename columns of the store PATH after parameters or metrics got other names in the code."""
+    from dpnotes.lab.store import rename_columns
+
+    pairs = _once([(old, new) for old, _, new in (column.partition("=") for column in columns)])
+    click.echo(f"{_short(path)}: {rename_columns(path, pairs)} rows with new names, keys and checks")
+
+
+@results.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--sample", type=click.IntRange(min=1), default=3, show_default=True, help="Rows of each experiment.")
 @click.option("--seed", type=int, help="Draws the sample.  [default: another one each time]")

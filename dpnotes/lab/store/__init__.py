@@ -7,7 +7,7 @@ one CSV file, each row with where it comes from: versions, commit, machine, devi
 from dpnotes.lab.store._folders import published_store, runs_store
 from dpnotes.lab.store._format import StoreError
 from dpnotes.lab.store._grid import experiment, experiment_name
-from dpnotes.lab.store._results import adopt, missing, read_store, verify
+from dpnotes.lab.store._results import adopt, missing, read_store, rename_columns, verify
 from dpnotes.lab.store._sweep import Compute, collect, sweep
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "missing",
     "published_store",
     "read_store",
+    "rename_columns",
     "runs_store",
     "sweep",
     "verify",

@@ -3,12 +3,13 @@
 import errno
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dpnotes.lab.store._format import Contents, Row, StoreError
+from dpnotes.lab.store._format import RESERVED, Columns, Contents, Row, StoreError
 from dpnotes.lab.store._frame import frame, typed, values
 from dpnotes.lab.store._grid import Experiment, Parameters, Request, experiment_name, requests
 from dpnotes.lab.store._run import compute, result
@@ -115,6 +116,55 @@ def adopt(
         )
     target.put((row for key, row in new.items() if key not in same), replace=replace)
     return len(new) - len(same), len(same)
+
+
+def rename_columns(store: PathLike, columns: Mapping[str, str]) -> int:
+    """Rename parameters or metrics in a store after their names changed in the code, all in one step or none.
+
+    The values stay; the key of each row, which depends on its parameters' names, and its check are computed anew.
+
+    Parameters
+    ----------
+    store : path
+        A CSV file that `sweep` wrote.
+    columns : dict of str to str
+        New names by old names.
+
+    Returns
+    -------
+    int
+        How many rows the store holds.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no store.
+    StoreError
+        If the store is damaged.
+    ValueError
+        If there is no column of an old name, or a new name is taken.
+    """
+    before = _existing(store).columns
+    known = (*before.parameters, *before.metrics)
+    if unknown := sorted(set(columns) - set(known)):
+        raise ValueError(f"columns must name parameters or metrics ({', '.join(known)}), got {unknown[0]!r}")
+    new = [columns.get(name, name) for name in known]
+    if taken := sorted(name for name in new if new.count(name) > 1 or name in RESERVED or not name.isidentifier()):
+        raise ValueError(f"columns must give new names that are free Python names, got {taken[0]!r}")
+
+    def renamed(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        return {columns.get(name, name): value for name, value in values.items()}
+
+    def change(contents: Contents) -> Contents:
+        rows = [
+            replace(r, parameters=renamed(r.parameters), metrics=renamed(r.metrics)) for r in contents.rows.values()
+        ]
+        names = (contents.columns.parameters, contents.columns.metrics)
+        return Contents(
+            {row.key: row for row in rows}, Columns(*(tuple(columns.get(n, n) for n in group) for group in names))
+        )
+
+    return len(Store(store).change(change).rows)
 
 
 def verify(

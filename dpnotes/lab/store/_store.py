@@ -3,7 +3,7 @@
 import contextlib
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
@@ -86,6 +86,20 @@ class Store:
             for row in new.values():
                 columns = columns.extended(row.parameters, row.metrics)
             after = Contents({**before.rows, **new}, columns)
+            self._stamp = self._write(render(after))
+            self._contents = after
+            return after
+
+    def change(self, change: Callable[[Contents], Contents]) -> Contents:
+        """Replace what the store holds by ``change`` of it, in one atomic step.
+
+        Raises
+        ------
+        StoreError, OSError
+            As :meth:`put`; also what ``change`` raises. The file is then what it was before.
+        """
+        with self._locked():
+            after = change(self.read())
             self._stamp = self._write(render(after))
             self._contents = after
             return after

@@ -14,6 +14,7 @@ from dpnotes.lab.store import (
     missing,
     published_store,
     read_store,
+    rename_columns,
     runs_store,
     sweep,
     verify,
@@ -190,6 +191,34 @@ def test_adopting_takes_the_rows_of_a_grid_only(times, tmp_path):
     assert read_store(destination)["index"].tolist() == [9]
 
 
+def test_renamed_columns_are_those_of_a_store_written_with_the_new_names(tmp_path):
+    def old(part):
+        return {"found": part * part, "kept": 1}
+
+    def new(split):
+        return {"tpr": split * split, "kept": 1}
+
+    old.experiment_name = new.experiment_name = "toys.square"
+    renamed, fresh = tmp_path / "renamed.csv", tmp_path / "fresh.csv"
+    sweep(old, [{"part": 3}, {"part": 4}], store=renamed, progress=False)
+    sweep(new, [{"split": 3}, {"split": 4}], store=fresh, progress=False)
+    times = ["seconds", "date", "check"]
+    assert rename_columns(renamed, {"part": "split", "found": "tpr"}) == 2
+    assert missing([{"split": 3}, {"split": 4}], renamed) == []
+    assert read_store(renamed).drop(columns=times).equals(read_store(fresh).drop(columns=times))
+
+
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [({"cube": "x"}, "'cube'"), ({"square": "index"}, "'index'"), ({"square": "seconds"}, "'seconds'")],
+)
+def test_columns_that_are_not_there_or_are_taken_are_refused(places, columns, named):
+    before = places["published"].read_bytes()
+    with pytest.raises(ValueError, match=f"^columns must .*{named}$"):
+        rename_columns(places["published"], columns)
+    assert places["published"].read_bytes() == before
+
+
 def test_verify_agrees_with_an_unchanged_experiment(store):
     def every_kind(x):
         return {
@@ -312,4 +341,4 @@ def test_without_a_checkout_stores_are_refused_with_what_to_do(tmp_path, monkeyp
 
 
 def test_the_checkout_is_the_folder_above_the_package():
-    assert (_folders.REPOSITORY / "dpnotes" / "sweep" / "__init__.py").is_file()
+    assert (_folders.REPOSITORY / "dpnotes" / "lab" / "store" / "__init__.py").is_file()
