@@ -248,7 +248,7 @@ class TestExecute:
 class TestSource:
     def test_source_is_shown_without_its_docstring(self):
         shown = _display.source(_display.source)
-        assert shown.startswith("# dpnotes/chapters/_display.py\ndef source(")
+        assert shown.startswith("# dpnotes/lab/chapters/_display.py\ndef source(")
         assert "Examples" not in shown
         assert "Examples" in _display.source(_display.source, docstring=True)
 

@@ -7,7 +7,7 @@ import inspect
 import textwrap
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parents[1]
+PACKAGE = Path(__file__).resolve().parents[2]
 
 
 def glue(name: str, value: object) -> None:
@@ -68,7 +68,7 @@ def source(thing: object, *, docstring: bool = False) -> str:
     Examples
     --------
     >>> print(source(source).splitlines()[0])
-    # dpnotes/chapters/_display.py
+    # dpnotes/lab/chapters/_display.py
     """
     function = inspect.unwrap(thing.fget if isinstance(thing, property) and thing.fget else thing)  # type: ignore[arg-type]
     code = textwrap.dedent(inspect.getsource(function)).rstrip()

@@ -6,7 +6,7 @@ one CSV file, each row with where it comes from: versions, commit, machine, devi
 
 from dpnotes.lab.store._folders import published_store, runs_store
 from dpnotes.lab.store._format import StoreError
-from dpnotes.lab.store._grid import experiment, experiment_name
+from dpnotes.lab.store._grid import experiment_name
 from dpnotes.lab.store._results import adopt, missing, read_store, rename_columns, verify
 from dpnotes.lab.store._sweep import Compute, collect, sweep
 
@@ -15,7 +15,6 @@ __all__ = [
     "StoreError",
     "adopt",
     "collect",
-    "experiment",
     "experiment_name",
     "missing",
     "published_store",

@@ -3,14 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from dpnotes.lab.store._format import RESERVED
 from dpnotes.lab.store._values import Scalar, plain, row_key
 
 Experiment: TypeAlias = Callable[..., Mapping[str, Any]]
 Parameters: TypeAlias = Mapping[str, Any]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -26,24 +25,8 @@ class Request:
         return row_key(self.experiment, self.parameters)
 
 
-def experiment(name: str) -> Callable[[Function], Function]:
-    """Decorator that gives an experiment the name that its rows carry, whatever module it moves to.
-
-    Parameters
-    ----------
-    name : str
-        Chapter and function, separated by a dot: ``"bagging.ensemble"``. A stored row's key depends on it.
-    """
-
-    def named(function: Function) -> Function:
-        function.experiment_name = name  # type: ignore[attr-defined]
-        return function
-
-    return named
-
-
 def experiment_name(experiment: Experiment) -> str:
-    """Name of an experiment in its store: the one given by :func:`experiment`, else ``module.function``.
+    """Name of an experiment in its store: the one given by :func:`dpnotes.lab.experiment`, else ``module.function``.
 
     Raises
     ------
