@@ -8,7 +8,7 @@ from dpnotes.data._catalogue import NAMES, DataStatus, load, status
 from dpnotes.data._dataset import DataDamaged, DataError, DataMissing, Dataset, DataUnreachable
 from dpnotes.data._fetch import fetch
 from dpnotes.data._folder import data_folder
-from dpnotes.data._unit_ball import to_unit_ball
+from dpnotes.data._unit_ball import to_unit_ball, to_unit_sphere
 
 __all__ = [
     "NAMES",
@@ -23,4 +23,5 @@ __all__ = [
     "load",
     "status",
     "to_unit_ball",
+    "to_unit_sphere",
 ]

@@ -59,5 +59,13 @@ def to_unit_ball(X: NDArray[np.floating], *, bound: float | None = None) -> FEAT
 
 
 def to_unit_sphere(X: NDArray[np.floating]) -> FEATURES:
-    """Divide each row of X [n, d] by its own norm; a zero row stays zero, and no row exceeds norm 1 in float64."""
+    """Divide each row of X [n, d] by its own norm.
+
+    Guarantees: a zero row stays zero, and no row exceeds norm 1 in float64.
+
+    Examples
+    --------
+    >>> to_unit_sphere(np.array([[3.0, 4.0], [0.0, 0.0]])).astype(float).round(3).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
     return to_unit_ball(X, bound=1e-9)  # shorter than any other row, so each is shortened to 1

@@ -127,7 +127,20 @@ def neighbour_runs(
     random_state: int,
     **setting: Any,
 ) -> Any:
-    """Runs of :func:`dpnotes.learners.fit_sgd_neighbours` on neighbours in which record 0 takes another one's place."""
+    """Runs of :func:`dpnotes.learners.fit_sgd_neighbours` on neighbours in which record 0 takes another one's place.
+
+    Parameters
+    ----------
+    X, y, n_seeds, n_neighbours, fixed_initial, random_state
+        As :func:`estimate_intrinsic_noise`.
+    setting : keyword arguments
+        Others of :func:`dpnotes.learners.fit_sgd_neighbours`: batch_size, steps, learning_rate, hidden, ...
+
+    Returns
+    -------
+    dpnotes.learners.SGDNeighbours
+        Its ``weights`` have shape [n_seeds, n_neighbours + 1, p]; column 0 is the data set without its first record.
+    """
     y = np.asarray(y)
     if len(np.unique(y)) < 2:
         raise ValueError(f"y must hold 2 classes, got {len(np.unique(y))}")

@@ -105,7 +105,7 @@ class NoisySGD(BinaryRelease):
         """
         X, codes, classes = self._records(X, y)
         setting = self._setting(len(X))
-        sigma = descent_sigma(self.epsilon, self.delta, **setting)
+        sigma = self.calibrate(len(X))
         seed = secret_seed(self.random_state)
         weights = noisy_descents(
             X,
@@ -122,6 +122,15 @@ class NoisySGD(BinaryRelease):
         self.noise_sigma_ = sigma
         self.profile_ = accounting.last_iterate(sigma=sigma, adjacency="replace-one", **setting)
         return self
+
+    def calibrate(self, n: int) -> float:
+        """Standard deviation of the noise on each weight in each step with which ``n`` records get the guarantee.
+
+        Every bound on mu is inversely proportional to it.
+        """
+        epsilon = _checks.real("epsilon", self.epsilon, low=0.0, open_low=True)
+        once = accounting.last_iterate_mu(sigma=1.0, **self._setting(n))
+        return once * float(accounting.gaussian_sigma(epsilon, self.delta))
 
     def _setting(self, n: int) -> dict[str, Any]:
         """What the bounds on the last iterate ask for."""
@@ -145,13 +154,6 @@ class NoisySGD(BinaryRelease):
         }
 
 
-def descent_sigma(epsilon: float, delta: float, **setting: Any) -> float:
-    """Noise in each step for (epsilon, delta)-DP of the last iterate; every bound on mu is inverse to it."""
-    epsilon = _checks.real("epsilon", epsilon, low=0.0, open_low=True)
-    once = accounting.last_iterate_mu(sigma=1.0, **setting)
-    return once * float(accounting.gaussian_sigma(epsilon, delta))
-
-
 def noisy_descents(
     X: NDArray[np.floating],
     codes: NDArray[np.int64],
@@ -159,12 +161,31 @@ def noisy_descents(
     n_runs: int,
     steps: int,
     learning_rate: float,
-    l2: float,
-    radius: float,
     sigma: float,
     generator: np.random.Generator,
+    l2: float = 0.0,
+    radius: float = math.inf,
 ) -> NDArray[np.float64]:
-    """Last weights [n_runs, d + 1], intercept last, of noisy projected descent from zero; X [n, d], codes [n]."""
+    """Last weights of many runs of noisy projected descent from zero: what :class:`NoisySGD` releases, run by run.
+
+    Parameters
+    ----------
+    X : ndarray of float, shape [n, d]
+    codes : ndarray of int, shape [n]
+        Class codes 0 and 1.
+    n_runs : int, >= 1
+    steps, learning_rate, l2, radius
+        As :class:`NoisySGD`.
+    sigma : float, >= 0
+        Standard deviation of the noise on each weight in each step.
+    generator : numpy.random.Generator
+        Draws the noise.
+
+    Returns
+    -------
+    ndarray of float64, shape [n_runs, d + 1]
+        The intercept stands last.
+    """
     rows = np.hstack([X, np.ones((len(X), 1))], dtype=np.float64)  # [n, d + 1]
     weights = np.zeros((n_runs, rows.shape[1]))
     for _ in range(steps):

@@ -10,8 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpnotes.accounting import audit_epsilon
-from dpnotes.methods import NoisySGD
-from dpnotes.methods._noisy_sgd import descent_sigma, noisy_descents
+from dpnotes.methods import NoisySGD, noisy_descents
 
 
 @parametrize_with_checks([NoisySGD(1e12, 0.1, norm=1e3, learning_rate=5e-6, steps=2000, random_state=0)])
@@ -75,7 +74,7 @@ def test_an_attack_stays_below_epsilon_and_above_it_without_most_of_the_noise():
     n, trials, steps = 10, 4000, 10
     X = np.tile([[0.0, 1.0], [0.0, -1.0]], (n // 2, 1))
     y = np.arange(n) // 2 % 2
-    sigma = descent_sigma(1.0, 1e-3, shift=2 * math.sqrt(2) / n, steps=steps)
+    sigma = NoisySGD(1.0, 1e-3, steps=steps, learning_rate=1.0).calibrate(n)
 
     def bound(noise):
         ends = []

@@ -15,11 +15,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpnotes import data
-from dpnotes.data._unit_ball import to_unit_sphere
-from dpnotes.methods._sgd_release import ROUNDING, longest_row
+from dpnotes.data import to_unit_sphere
+from dpnotes.methods import longest_row
 
 SPLITS = {"mnist": "intrinsic_sgd", "covertype": "intrinsic_sgd", "adult": "intrinsic_sgd", "breast_cancer": "original"}
 UNSCALED = "mnist-unscaled"
+ROUNDING = 1e-6  # relative, of a row that was scaled to norm 1 in float32
 FILES = (".csv", ".npz")
 TASKS = {"mnist": "MNIST-binary", UNSCALED: "MNIST-binary", "covertype": "Forest", "adult": "Adult"}
 

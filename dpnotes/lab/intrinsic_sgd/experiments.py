@@ -333,19 +333,17 @@ def last_iterate(
     dict
         accuracy and accuracy_spread over runs; noise_sigma of each weight in each step; data.
     """
-    from dpnotes.methods._noisy_sgd import NoisySGD, descent_sigma, noisy_descents
+    from dpnotes.methods import NoisySGD, noisy_descents
 
     given = records(dataset, scale_rows)
     model = NoisySGD(epsilon, 1 / len(given.X), steps=steps, learning_rate=learning_rate)
-    sigma = descent_sigma(epsilon, 1 / len(given.X), **model._setting(len(given.X)))
+    sigma = model.calibrate(len(given.X))
     weights = noisy_descents(
         given.X,
         given.y,
         n_runs=n_runs,
         steps=steps,
         learning_rate=learning_rate,
-        l2=model.l2,
-        radius=model.radius,
         sigma=sigma,
         generator=np.random.default_rng(seed),
     )

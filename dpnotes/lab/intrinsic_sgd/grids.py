@@ -10,7 +10,7 @@ from dpnotes.lab._experiment import Grid, paper_table
 from dpnotes.lab.intrinsic_sgd.data import TASKS, UNSCALED, located, records
 from dpnotes.lab.intrinsic_sgd.runs import INITIALS, QUANTITIES
 from dpnotes.lab.intrinsic_sgd.scalings import SCALINGS
-from dpnotes.methods._sgd_release import logistic_loss
+from dpnotes.methods import logistic_loss
 
 SCALES = ("paper", "quick")
 CHECKPOINTS = 40

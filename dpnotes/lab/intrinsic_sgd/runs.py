@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpnotes.accounting import sgd_sensitivity
-from dpnotes.lab.intrinsic_sgd.data import Records, records
+from dpnotes.lab.intrinsic_sgd.data import ROUNDING, Records, records
 from dpnotes.learners import SGDNeighbours, fit_sgd
-from dpnotes.methods._intrinsic_noise import neighbour_runs
-from dpnotes.methods._sgd_release import ROUNDING, logistic_loss
+from dpnotes.methods import logistic_loss, neighbour_runs
 
 Floats = NDArray[np.floating]
 INITIALS = ("varied", "fixed")

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpnotes import data
-from dpnotes.data._unit_ball import to_unit_sphere
+from dpnotes.data import to_unit_sphere
 from dpnotes.lab.intrinsic_sgd.runs import one_thread, sensitivities, spread
-from dpnotes.methods._intrinsic_noise import neighbour_runs
-from dpnotes.methods._sgd_release import longest_row
+from dpnotes.methods import longest_row, neighbour_runs
 
 Floats = NDArray[np.floating]
 SCALINGS = ("none", "rows", "rows before projection", "largest row", "features")
