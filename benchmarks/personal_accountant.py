@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 from _common import Row, run, timed
 
-from dpnotes.learners._touched import TouchedVotes
+from dpnotes.learners import TouchedVotes
 from dpnotes.mechanisms import draw_partitions
 from dpnotes.methods._personal_accountant import personalised_epsilon
 

@@ -1,45 +1,29 @@
 """Training many models on subsets of one data set. No privacy in here: a learner fits what it is told."""
 
-from dpnotes.learners._architectures import multilayer_perceptron, residual_network, vgg16
-from dpnotes.learners._boosted_trees import fit_boosted_trees
-from dpnotes.learners._boosted_trees_classifier import BoostedTreesClassifier
-from dpnotes.learners._boosted_trees_models import BoostedTrees
-from dpnotes.learners._classifier import NetworkClassifier
-from dpnotes.learners._convolution import convolutional_network
-from dpnotes.learners._dp_sgd_linear import fit_dp_sgd_linear
-from dpnotes.learners._dp_sgd_network import fit_dp_sgd_network
-from dpnotes.learners._logistic_binary import fit_binary_logistic
-from dpnotes.learners._logistic_classifier import LogisticClassifier
-from dpnotes.learners._logistic_models import LogisticModels
-from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
-from dpnotes.learners._logistic_perturbed import fit_perturbed_logistic
-from dpnotes.learners._networks import Networks, device_name, fit_networks
-from dpnotes.learners._sgd import SGDRuns, fit_sgd
-from dpnotes.learners._sgd_architecture import Architecture
-from dpnotes.learners._sgd_neighbours import SGDNeighbours, fit_sgd_neighbours
-
-__all__ = [
-    "Architecture",
-    "BoostedTrees",
-    "BoostedTreesClassifier",
-    "LogisticClassifier",
-    "LogisticModels",
-    "NetworkClassifier",
-    "Networks",
-    "SGDNeighbours",
-    "SGDRuns",
-    "convolutional_network",
-    "device_name",
-    "fit_binary_logistic",
-    "fit_boosted_trees",
-    "fit_dp_sgd_linear",
-    "fit_dp_sgd_network",
-    "fit_multinomial_logistic",
-    "fit_networks",
-    "fit_perturbed_logistic",
-    "fit_sgd",
-    "fit_sgd_neighbours",
-    "multilayer_perceptron",
-    "residual_network",
-    "vgg16",
-]
+from dpnotes.learners._architectures import multilayer_perceptron as multilayer_perceptron
+from dpnotes.learners._architectures import residual_network as residual_network
+from dpnotes.learners._architectures import vgg16 as vgg16
+from dpnotes.learners._augmentation import crop_flip as crop_flip
+from dpnotes.learners._boosted_trees import fit_boosted_trees as fit_boosted_trees
+from dpnotes.learners._boosted_trees_classifier import BoostedTreesClassifier as BoostedTreesClassifier
+from dpnotes.learners._boosted_trees_models import BoostedTrees as BoostedTrees
+from dpnotes.learners._classifier import NetworkClassifier as NetworkClassifier
+from dpnotes.learners._convolution import convolutional_network as convolutional_network
+from dpnotes.learners._devices import device_name as device_name
+from dpnotes.learners._devices import one_thread as one_thread
+from dpnotes.learners._dp_sgd_linear import fit_dp_sgd_linear as fit_dp_sgd_linear
+from dpnotes.learners._dp_sgd_network import fit_dp_sgd_network as fit_dp_sgd_network
+from dpnotes.learners._logistic_binary import fit_binary_logistic as fit_binary_logistic
+from dpnotes.learners._logistic_classifier import LogisticClassifier as LogisticClassifier
+from dpnotes.learners._logistic_models import LogisticModels as LogisticModels
+from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic as fit_multinomial_logistic
+from dpnotes.learners._logistic_perturbed import fit_perturbed_logistic as fit_perturbed_logistic
+from dpnotes.learners._network_schedule import epoch_factors as epoch_factors
+from dpnotes.learners._networks import Networks as Networks
+from dpnotes.learners._networks import fit_networks as fit_networks
+from dpnotes.learners._sgd import SGDRuns as SGDRuns
+from dpnotes.learners._sgd import fit_sgd as fit_sgd
+from dpnotes.learners._sgd_architecture import Architecture as Architecture
+from dpnotes.learners._sgd_neighbours import SGDNeighbours as SGDNeighbours
+from dpnotes.learners._sgd_neighbours import fit_sgd_neighbours as fit_sgd_neighbours
+from dpnotes.learners._touched import TouchedVotes as TouchedVotes

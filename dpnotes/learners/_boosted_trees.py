@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpnotes.learners import _checks
 from dpnotes.learners._boosted_trees_models import BoostedTrees
 from dpnotes.learners._chunks import chunk_size, memory_named, slices
-from dpnotes.learners._networks import choose_device
+from dpnotes.learners._devices import choose_device
 
 LARGEST_DEPTH = 8  # 256 leaves: deeper trees have more nodes than the rows that this learner is made for
 EQUAL = 1000  # roundings by which improvements of equal splits may differ

@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from dpnotes.learners import _checks
 from dpnotes.learners._chunks import GPU_SHARE, free_bytes, slices
-from dpnotes.learners._networks import choose_device
+from dpnotes.learners._devices import choose_device
 
 QUERY_ROWS = 1024  # queries at once
 CPU_BUDGET = 8 * 2**20  # bytes of what the nodes of some models ask of these

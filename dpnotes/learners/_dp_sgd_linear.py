@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpnotes.learners import _checks
 from dpnotes.learners._chunks import chunk_size, memory_named, slices
+from dpnotes.learners._devices import choose_device
 from dpnotes.learners._dp_sgd import (
     BATCHES,
     NOISE,
@@ -28,7 +29,6 @@ from dpnotes.learners._dp_sgd import (
     stream,
 )
 from dpnotes.learners._logistic_models import LogisticModels, joined
-from dpnotes.learners._networks import choose_device
 
 PLAN_ROWS = 2**18  # row numbers of batches that are drawn ahead and sent to the device at once
 

@@ -12,6 +12,7 @@ from torch import nn
 
 from dpnotes.learners import _checks
 from dpnotes.learners._chunks import slices
+from dpnotes.learners._devices import choose_device, one_thread
 from dpnotes.learners._dp_sgd import (
     BATCHES,
     NOISE,
@@ -26,7 +27,7 @@ from dpnotes.learners._dp_sgd import (
     stream,
 )
 from dpnotes.learners._dp_sgd_clipping import Clipped, check_examples_apart, clipped_sums, micro_batch_size
-from dpnotes.learners._networks import Build, Networks, _one_thread, choose_device
+from dpnotes.learners._networks import Build, Networks
 
 Augmentation = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 
@@ -171,7 +172,7 @@ def fit_dp_sgd_network(
         size = sum(parameter.numel() for parameter in trained)
         _check_labels(network, all_images[:1], labels)
         clipped = clipped_sums(network, engine, all_images[:1])
-        with _one_thread():
+        with one_thread():
             loss = _train(
                 network,
                 clipped,

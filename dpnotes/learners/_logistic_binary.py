@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from dpnotes.learners import _checks
 from dpnotes.learners._chunks import chunk_size, memory_named, slices
+from dpnotes.learners._devices import choose_device
 from dpnotes.learners._logistic_models import LogisticModels, finished, joined
 from dpnotes.learners._logistic_multinomial import Source, checked
 from dpnotes.learners._logistic_newton import DualNewton, PrimalNewton, minimise
-from dpnotes.learners._networks import choose_device
 
 
 def fit_binary_logistic(

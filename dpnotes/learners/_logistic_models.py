@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dpnotes.learners import _checks
 from dpnotes.learners._chunks import CPU_BUDGET, GPU_SHARE, free_bytes, slices
-from dpnotes.learners._networks import choose_device
+from dpnotes.learners._devices import choose_device
 
 QUERY_ROWS = 1024  # queries of one product
 

@@ -12,6 +12,7 @@ from torch.nn.functional import one_hot
 
 from dpnotes.learners import _checks
 from dpnotes.learners._chunks import chunk_size, memory_named, slices
+from dpnotes.learners._devices import choose_device
 from dpnotes.learners._logistic_curvature import inverse_blocks, pays
 from dpnotes.learners._logistic_lbfgs import minimise
 from dpnotes.learners._logistic_models import LogisticModels, finished, joined
@@ -22,7 +23,6 @@ from dpnotes.learners._logistic_problems import (
     SpanProblems,
     gram_matrices,
 )
-from dpnotes.learners._networks import choose_device
 
 TYPICAL_ITERATIONS = 30  # at least so many are needed at tolerances that matter
 SAVED = 75  # iterations that a preconditioner saves where l2 is weak

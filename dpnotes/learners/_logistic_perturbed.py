@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from dpnotes.learners import _checks
 from dpnotes.learners._chunks import chunk_size, memory_named, slices
+from dpnotes.learners._devices import choose_device
 from dpnotes.learners._logistic_curvature import inverse_blocks, pays
 from dpnotes.learners._logistic_lbfgs import minimise
 from dpnotes.learners._logistic_models import LogisticModels, finished, joined
 from dpnotes.learners._logistic_multinomial import Source, checked, fit_multinomial_logistic, targets_of
 from dpnotes.learners._logistic_problems import RowProblems
 from dpnotes.learners._logistic_repeats import minimise_repeats
-from dpnotes.learners._networks import choose_device
 
 SAVED = 20  # iterations, at least, that a preconditioner saves after a warm start
 COLUMNS = 128  # models times classes of one product on a CPU: from here on it is bound by arithmetic

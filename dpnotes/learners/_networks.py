@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from torch.func import functional_call, vmap
 from dpnotes.learners import _checks
 from dpnotes.learners import _network_engines as engines
 from dpnotes.learners._chunks import memory_named, slices
+from dpnotes.learners._devices import choose_device, one_thread
 from dpnotes.learners._network_initial import Starts, check_data, check_layers, try_example
 from dpnotes.learners._network_schedule import Schedule, epoch_factors
 
@@ -235,7 +235,7 @@ def fit_networks(
     fitted = {name: torch.empty(len(starts), *p.shape, dtype=dtype) for name, p in network.named_parameters()}
     losses, done = np.empty(len(starts)), 0
     for models in groups:
-        with _one_thread(), memory_named(len(models), size, where):
+        with one_thread(), memory_named(len(models), size, where):
             parameters, loss = engines.train([starts(int(index)) for index in models], training, engine)
         if not np.isfinite(loss).all():
             worst = models[~np.isfinite(loss)][0]
@@ -249,36 +249,6 @@ def fit_networks(
         if progress is not None:
             progress(done, len(starts))
     return Networks(network, fitted, losses)
-
-
-def device_name(device: str) -> str:
-    """What the device of that name is: ``"cpu"``, or the model of the GPU."""
-    chosen = choose_device(device)
-    return torch.cuda.get_device_name(chosen) if chosen.type == "cuda" else chosen.type
-
-
-def choose_device(device: str) -> torch.device:
-    """The device of that name; ``"auto"`` takes the GPU where there is one."""
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    chosen = torch.device(device)
-    if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device={device!r} is not there: PyTorch sees no GPU; use 'auto' or 'cpu'")
-    return chosen
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """One CPU thread for PyTorch: batches of a small network are too short to share, and cost much more on a busy core.
-
-    Several models are trained at once by several processes, each with one thread.
-    """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _count(logits: torch.Tensor) -> torch.Tensor:

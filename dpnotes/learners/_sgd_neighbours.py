@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from dpnotes.learners import _checks
 from dpnotes.learners import _sgd_batches as plan
-from dpnotes.learners._networks import choose_device
+from dpnotes.learners._devices import choose_device
 from dpnotes.learners._sgd import SGDRuns
 from dpnotes.learners._sgd_architecture import architecture, initial_weights
 from dpnotes.learners._sgd_engine import Job, train

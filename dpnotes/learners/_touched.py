@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from dpnotes.learners import _checks
 from dpnotes.learners._chunks import GPU_SHARE, free_bytes, slices
-from dpnotes.learners._networks import choose_device
+from dpnotes.learners._devices import choose_device
 
 NIBBLE = 15  # votes that four bits count
 LOW_NIBBLES = 0x0F0F0F0F0F0F0F0F

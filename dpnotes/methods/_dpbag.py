@@ -304,7 +304,7 @@ class DPBag(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, voted: Iterator[NDArray[np.uint8]], cut: Partitions, noise: float, generator: np.random.Generator
     ) -> None:
         """Answer until the sum of squares of a record, or of one yet to come, reaches what the budget allows."""
-        from dpnotes.learners._touched import TouchedVotes
+        from dpnotes.learners import TouchedVotes
 
         k = self.n_partitions
         limit = squares_of_budget(self.epsilon, self.delta, n_partitions=k, noise=noise)

@@ -107,8 +107,7 @@ def run(
     The random streams are those of :class:`dpnotes.methods.DPBag` with ``random_state=seed`` and balanced partitions,
     and so are the labels; budgets share the noise of the labels that they share.
     """
-    from dpnotes.learners import BoostedTreesClassifier
-    from dpnotes.learners._touched import TouchedVotes
+    from dpnotes.learners import BoostedTreesClassifier, TouchedVotes
     from dpnotes.methods._answers import secret_seed, stream
     from dpnotes.methods._personal_accountant import personalised_epsilon, squares_of_budget
     from dpnotes.methods._teachers import LogisticTeachers, fit_teachers

@@ -88,8 +88,7 @@ def trade_off(
     """
     from dpnotes.lab.private_prediction import runs
     from dpnotes.lab.private_prediction.data import task
-    from dpnotes.learners import device_name
-    from dpnotes.learners._networks import _one_thread
+    from dpnotes.learners import device_name, one_thread
 
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got method={method!r}")
@@ -100,7 +99,7 @@ def trade_off(
     if method == "subsample_aggregate":
         how["n_models"] = n_models
     run = functools.partial(getattr(runs, method), **how)
-    with _one_thread():
+    with one_thread():
         chosen = _chosen(run, own, method=method, l2=l2)
         found = run(own, repeats=repeats, **chosen)
     return {

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from dpnotes import accounting
 from dpnotes.data import Dataset
-from dpnotes.learners import NetworkClassifier
-from dpnotes.learners._network_schedule import epoch_factors
+from dpnotes.learners import NetworkClassifier, epoch_factors
 from dpnotes.mechanisms import soft_vote
 from dpnotes.methods import DPSGD
 from dpnotes.methods._shards import fit_shards
