@@ -3,11 +3,27 @@
 import re
 import subprocess
 import sys
+import tomllib
 from importlib import metadata
 
 import pytest
 
 import dpnotes
+from dpnotes._extras import EXTRAS
+
+HIDDEN = """
+import sys
+
+class Hide:  # an import hook that finds what another one does, apart from some libraries
+    def __init__(self, finder, hidden):
+        self.finder, self.hidden = finder, hidden
+
+    def find_spec(self, name, path=None, target=None):
+        return None if name.partition(".")[0] in self.hidden else self.finder.find_spec(name, path, target)
+
+hidden = set(sys.argv.pop().split(","))
+sys.meta_path[:] = [Hide(finder, hidden) for finder in sys.meta_path]
+"""
 
 
 def test_import_is_cheap():
@@ -31,6 +47,59 @@ def test_names_of_the_package():
     assert {"Bagging", "accounting"} <= set(dir(dpnotes))
     with pytest.raises(AttributeError, match="module 'dpnotes' has no attribute 'Baging'"):
         _ = dpnotes.Baging
+
+
+def without(libraries, code):
+    """Run code in an interpreter in which libraries are not installed."""
+    command = [sys.executable, "-c", HIDDEN + code, ",".join(libraries)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_accounting_needs_no_extra():
+    code = """
+import dpnotes
+from dpnotes.accounting import compose, dp_sgd, gaussian, gaussian_sigma, laplace
+from dpnotes.mechanisms import vote_counts
+composed = compose(gaussian(sigma=gaussian_sigma(1.0, 1e-5)), laplace(scale=2.0))
+print(1.0 < composed.epsilon(1e-5) < 1.5, dp_sgd(noise_multiplier=1.0, sample_rate=0.1, steps=10).epsilon(1e-5) > 1)
+"""
+    assert without(EXTRAS["book"], code).stdout.split() == ["True", "True"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "extra", "hidden"),
+    [
+        ("dpnotes.Bagging", "learn", "torch"),
+        ("from dpnotes.methods import Bagging", "learn", "sklearn"),
+        ("import dpnotes.learners", "learn", "torch"),
+        ("dpnotes.data.load('digits')", "learn", "pandas"),
+        ("import dpnotes.lab", "book", "papermill"),
+        ("import dpnotes.lab.store", "book", "torch"),
+    ],
+)
+def test_missing_extra_says_which_command_installs_it(statement, extra, hidden):
+    done = without([hidden], f"import dpnotes\n{statement}")
+    assert done.returncode == 1
+    assert f'needs the extra [{extra}]: pip install "dpnotes[{extra}]" (not installed: {hidden})' in done.stderr
+
+
+def test_command_line_without_its_extra_is_one_line():
+    done = without(["click", "torch"], "from dpnotes.__main__ import main\nmain()")
+    assert done.returncode == 1
+    message = 'dpnotes.lab needs the extra [book]: pip install "dpnotes[book]" (not installed: torch, click)'
+    assert done.stderr == f"dpnotes: {message}\n"
+
+
+def test_extras_bring_what_is_checked(repository):
+    """What an extra is said to bring is what pyproject.toml installs."""
+    declared = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    distributions = metadata.packages_distributions()
+    installed = " ".join(declared["dependencies"])
+    assert "dpnotes[learn]" in declared["optional-dependencies"]["book"]
+    for extra in ("learn", "book"):
+        installed += " " + " ".join(declared["optional-dependencies"][extra])
+        for library in EXTRAS[extra]:
+            assert any(name.lower() in installed for name in distributions[library]), library
 
 
 def test_version_is_in_one_place(repository):

@@ -4,24 +4,20 @@
 which are here. Importing this module is cheap: torchvision, scikit-learn and pandas are imported where they are used.
 """
 
-from dpnotes.data._catalogue import NAMES, DataStatus, load, status
-from dpnotes.data._dataset import DataDamaged, DataError, DataMissing, Dataset, DataUnreachable
-from dpnotes.data._fetch import fetch
-from dpnotes.data._folder import data_folder
-from dpnotes.data._unit_ball import to_unit_ball, to_unit_sphere
+from dpnotes import _extras
 
-__all__ = [
-    "NAMES",
-    "DataDamaged",
-    "DataError",
-    "DataMissing",
-    "DataStatus",
-    "DataUnreachable",
-    "Dataset",
-    "data_folder",
-    "fetch",
-    "load",
-    "status",
-    "to_unit_ball",
-    "to_unit_sphere",
-]
+_extras.require("learn", part="dpnotes.data")
+
+from dpnotes.data._catalogue import NAMES as NAMES
+from dpnotes.data._catalogue import DataStatus as DataStatus
+from dpnotes.data._catalogue import load as load
+from dpnotes.data._catalogue import status as status
+from dpnotes.data._dataset import DataDamaged as DataDamaged
+from dpnotes.data._dataset import DataError as DataError
+from dpnotes.data._dataset import DataMissing as DataMissing
+from dpnotes.data._dataset import Dataset as Dataset
+from dpnotes.data._dataset import DataUnreachable as DataUnreachable
+from dpnotes.data._fetch import fetch as fetch
+from dpnotes.data._folder import data_folder as data_folder
+from dpnotes.data._unit_ball import to_unit_ball as to_unit_ball
+from dpnotes.data._unit_ball import to_unit_sphere as to_unit_sphere

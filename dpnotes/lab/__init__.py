@@ -6,6 +6,10 @@ It is of no use without a checkout of the repository, and nothing of the library
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from dpnotes import _extras
+
+_extras.require("book", part="dpnotes.lab")
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

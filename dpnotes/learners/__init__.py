@@ -1,5 +1,9 @@
 """Training many models on subsets of one data set. No privacy in here: a learner fits what it is told."""
 
+from dpnotes import _extras
+
+_extras.require("learn", part="dpnotes.learners")
+
 from dpnotes.learners._architectures import multilayer_perceptron as multilayer_perceptron
 from dpnotes.learners._architectures import residual_network as residual_network
 from dpnotes.learners._architectures import vgg16 as vgg16

@@ -1,42 +1,28 @@
 """Methods as scikit-learn estimators: a learner, a mechanism and the privacy profile of what is released."""
 
-from dpnotes.methods._augmented_sgd import AugmentedSGD
-from dpnotes.methods._bagging import Bagging
-from dpnotes.methods._budget import BudgetExhausted, InferenceBudget
-from dpnotes.methods._dp_sgd import DPSGD
-from dpnotes.methods._dpbag import DPBag
-from dpnotes.methods._filtered_vote import FilteredVote, VoteLedger
-from dpnotes.methods._intrinsic_noise import IntrinsicNoise, estimate_intrinsic_noise, neighbour_runs
-from dpnotes.methods._loss_perturbation import LossPerturbation
-from dpnotes.methods._model_sensitivity import ModelSensitivity
-from dpnotes.methods._noisy_sgd import NoisySGD, noisy_descents
-from dpnotes.methods._pate import PATE
-from dpnotes.methods._prediction_sensitivity import PredictionSensitivity
-from dpnotes.methods._recommend import Recommendation, recommend
-from dpnotes.methods._sgd_release import logistic_loss, longest_row
-from dpnotes.methods._subsample_aggregate import SubsampleAggregate
+from dpnotes import _extras
 
-__all__ = [
-    "DPSGD",
-    "PATE",
-    "AugmentedSGD",
-    "Bagging",
-    "BudgetExhausted",
-    "DPBag",
-    "FilteredVote",
-    "InferenceBudget",
-    "IntrinsicNoise",
-    "LossPerturbation",
-    "ModelSensitivity",
-    "NoisySGD",
-    "PredictionSensitivity",
-    "Recommendation",
-    "SubsampleAggregate",
-    "VoteLedger",
-    "estimate_intrinsic_noise",
-    "logistic_loss",
-    "longest_row",
-    "neighbour_runs",
-    "noisy_descents",
-    "recommend",
-]
+_extras.require("learn", part="dpnotes.methods")
+
+from dpnotes.methods._augmented_sgd import AugmentedSGD as AugmentedSGD
+from dpnotes.methods._bagging import Bagging as Bagging
+from dpnotes.methods._budget import BudgetExhausted as BudgetExhausted
+from dpnotes.methods._budget import InferenceBudget as InferenceBudget
+from dpnotes.methods._dp_sgd import DPSGD as DPSGD
+from dpnotes.methods._dpbag import DPBag as DPBag
+from dpnotes.methods._filtered_vote import FilteredVote as FilteredVote
+from dpnotes.methods._filtered_vote import VoteLedger as VoteLedger
+from dpnotes.methods._intrinsic_noise import IntrinsicNoise as IntrinsicNoise
+from dpnotes.methods._intrinsic_noise import estimate_intrinsic_noise as estimate_intrinsic_noise
+from dpnotes.methods._intrinsic_noise import neighbour_runs as neighbour_runs
+from dpnotes.methods._loss_perturbation import LossPerturbation as LossPerturbation
+from dpnotes.methods._model_sensitivity import ModelSensitivity as ModelSensitivity
+from dpnotes.methods._noisy_sgd import NoisySGD as NoisySGD
+from dpnotes.methods._noisy_sgd import noisy_descents as noisy_descents
+from dpnotes.methods._pate import PATE as PATE
+from dpnotes.methods._prediction_sensitivity import PredictionSensitivity as PredictionSensitivity
+from dpnotes.methods._recommend import Recommendation as Recommendation
+from dpnotes.methods._recommend import recommend as recommend
+from dpnotes.methods._sgd_release import logistic_loss as logistic_loss
+from dpnotes.methods._sgd_release import longest_row as longest_row
+from dpnotes.methods._subsample_aggregate import SubsampleAggregate as SubsampleAggregate
