@@ -33,6 +33,8 @@ class Column:
         Default: the name.
     format : str, optional
         Format string, ``"{:.2%}"``. Default: four significant digits for float, else as it is.
+    labels : mapping of value to text, optional
+        Text of each value; one that is not there is shown as it is.
     text : callable, optional
         In place of ``format``: ``text(row) -> str`` with the whole row, for text that is made of several columns.
     scale : float
@@ -44,6 +46,7 @@ class Column:
     name: str
     heading: str = ""
     format: str | None = None
+    labels: Mapping[Any, str] | None = None
     text: Callable[[Any], str] | None = None
     scale: float = 1.0
     gap: str = ""
@@ -53,7 +56,28 @@ class Column:
         if self.text is not None:
             return [self.text(row) for row in rows.itertuples()]
         found = rows[self.name] if self.name in rows else pd.Series(np.nan, index=rows.index)
+        if self.labels is not None:
+            return [self.labels.get(value, value) for value in found]
         return found if self.scale == 1 else self.scale * found
+
+
+def columns(format: str, *names: str, **headings: str) -> tuple[Column, ...]:
+    """Several columns of one format.
+
+    Parameters
+    ----------
+    format : str
+    names : str
+        Columns that are their own heading.
+    headings : str
+        Other columns, as ``name="heading"``.
+
+    Examples
+    --------
+    >>> [column.heading for column in columns("{:.2f}", "sigma", epsilon_exact="exact")]
+    ['', 'exact']
+    """
+    return tuple(Column(name, heading, format) for name, heading in {**dict.fromkeys(names, ""), **headings}.items())
 
 
 def mean_and_std(name: str, heading: str = "", *, std: str = "std", gap: str | None = GAP) -> Column:
