@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from dpnotes.accounting import _checks
+from dpnotes import _validation as check
 from dpnotes.accounting._kinds import GaussianRelease, SampleRelease, Statement, power_of_miss
 from dpnotes.accounting._loss_distribution import LARGEST_EXPONENT, CurveRelease, a_profile, either, joined, part_of
 from dpnotes.accounting._profile import ADJACENCIES, Floats, PrivacyProfile
@@ -134,14 +134,14 @@ def subsampled(
             f"sample_rate={sample_rate!r}, n={n!r}, subsample={subsample!r}"
         )
     if adjacency is not None:
-        _checks.one_of("adjacency", adjacency, ADJACENCIES)
+        check.one_of("adjacency", adjacency, ADJACENCIES)
     if sample_rate is not None:
         if replace:
             raise ValueError("replace=True needs n and subsample; a Poisson sample holds each record at most once")
-        return _poisson(profile, _checks.real("sample_rate", sample_rate, low=0.0, high=1.0), adjacency)
+        return _poisson(profile, check.real("sample_rate", sample_rate, high=1.0), adjacency)
     if n is None or subsample is None:
         raise ValueError(f"a sample of fixed size needs both n and subsample, got n={n!r}, subsample={subsample!r}")
-    n, subsample = _checks.at_least_one("n", n), _checks.at_least_one("subsample", subsample)
+    n, subsample = check.at_least_one("n", n), check.at_least_one("subsample", subsample)
     if not replace and subsample > n:
         raise ValueError(f"subsample must be at most n={n} without replacement, got subsample={subsample}")
     return _of_fixed_size(profile, n, subsample, bool(replace), adjacency)

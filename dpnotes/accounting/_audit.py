@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special, stats
 
-from dpnotes.accounting import _checks
+from dpnotes import _validation as check
 from dpnotes.accounting._profile import Floats, _like_input
 
 BISECTIONS = 100
@@ -61,7 +61,7 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) ->
     >>> low, round(high, 6)
     (0.0, 0.003682)
     """
-    trials = _checks.at_least_one("trials", trials)
+    trials = check.at_least_one("trials", trials)
     successes = _count("successes", successes, "trials", trials)
     tail = (1 - _confidence(confidence)) / 2
     low = 0.0 if successes == 0 else float(special.betaincinv(successes, trials - successes + 1, tail))
@@ -119,7 +119,7 @@ def audit_epsilon(
     5.536639
     """
     rates = _rates(true_positives, positives, false_positives, negatives, confidence)
-    delta = _checks.real("delta", delta, low=0.0, high=1.0)
+    delta = check.real("delta", delta, high=1.0)
     ratios = (
         (rates.least_tpr - delta) / rates.most_fpr,
         (1 - rates.most_fpr - delta) / (1 - rates.least_tpr),
@@ -225,7 +225,7 @@ def audit_delta(
     0.1466
     """
     least, most = _rates(true_positives, positives, false_positives, negatives, confidence)
-    checked = _checks.array("epsilon", epsilon, low=0.0)
+    checked = check.array("epsilon", epsilon)
     with np.errstate(over="ignore"):  # e^epsilon = inf: no bound
         factor = np.exp(checked)
         bound = np.maximum(least - factor * most, 1 - most - factor * (1 - least))
@@ -266,8 +266,8 @@ def one_run_p_value(*, examples: int, guesses: int, correct: int, epsilon: float
     0.017825
     """
     examples, guesses, correct = _one_run(examples, guesses, correct)
-    epsilon = _checks.real("epsilon", epsilon, low=0.0)
-    return _p_value(examples, guesses, correct, epsilon, _checks.real("delta", delta, low=0.0, high=1.0))
+    epsilon = check.real("epsilon", epsilon)
+    return _p_value(examples, guesses, correct, epsilon, check.real("delta", delta, high=1.0))
 
 
 def one_run_audit(*, examples: int, guesses: int, correct: int, delta: float, confidence: float = 0.95) -> float:
@@ -302,7 +302,7 @@ def one_run_audit(*, examples: int, guesses: int, correct: int, delta: float, co
     2.165176
     """
     examples, guesses, correct = _one_run(examples, guesses, correct)
-    delta = _checks.real("delta", delta, low=0.0, high=1.0)
+    delta = check.real("delta", delta, high=1.0)
     level = 1 - _confidence(confidence)
     if _p_value(examples, guesses, correct, 0.0, delta) >= level:
         return 0.0
@@ -328,14 +328,14 @@ def _p_value(examples: int, guesses: int, correct: int, epsilon: float, delta: f
 
 
 def _one_run(examples: int, guesses: int, correct: int) -> tuple[int, int, int]:
-    examples = _checks.at_least_one("examples", examples)
-    guesses = _count("guesses", _checks.at_least_one("guesses", guesses), "examples", examples)
+    examples = check.at_least_one("examples", examples)
+    guesses = _count("guesses", check.at_least_one("guesses", guesses), "examples", examples)
     return examples, guesses, _count("correct", correct, "guesses", guesses)
 
 
 def _rates(true_positives: int, positives: int, false_positives: int, negatives: int, confidence: float) -> _Rates:
-    positives = _checks.at_least_one("positives", positives)
-    negatives = _checks.at_least_one("negatives", negatives)
+    positives = check.at_least_one("positives", positives)
+    negatives = check.at_least_one("negatives", negatives)
     true_positives = _count("true_positives", true_positives, "positives", positives)
     false_positives = _count("false_positives", false_positives, "negatives", negatives)
     # each interval spends half of what may fail on the side that is used: together, what the caller allows
@@ -355,7 +355,7 @@ def _count(name: str, value: int, total_name: str, total: int) -> int:
 
 
 def _confidence(confidence: float) -> float:
-    confidence = _checks.real("confidence", confidence, low=0.0, high=1.0, open_low=True)
+    confidence = check.real("confidence", confidence, high=1.0, open_low=True)
     if confidence == 1.0:
         raise ValueError("confidence must be < 1, got confidence=1.0; no finite sample gives certainty")
     return confidence

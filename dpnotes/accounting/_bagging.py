@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dpnotes.accounting import _checks
+from dpnotes import _validation as check
 from dpnotes.accounting._kinds import SampleRelease, Statement, power_of_miss
 from dpnotes.accounting._profile import ADJACENCIES, PrivacyProfile
 
@@ -73,20 +73,20 @@ def bagging(
     >>> round(profile.delta(0.0), 12), round(profile.delta(3.0), 12), profile.epsilon(0.004)
     (0.004987562267, 0.004987562267, inf)
     """
-    n_models = _checks.at_least_one("n_models", n_models)
-    scheme = _checks.one_of("scheme", scheme, SCHEMES)
-    adjacency = _checks.one_of("adjacency", adjacency, ADJACENCIES)
-    analysis = _checks.one_of("analysis", analysis, ("tight", "published"))
+    n_models = check.at_least_one("n_models", n_models)
+    scheme = check.one_of("scheme", scheme, SCHEMES)
+    adjacency = check.one_of("adjacency", adjacency, ADJACENCIES)
+    analysis = check.one_of("analysis", analysis, ("tight", "published"))
     if sample_rate is not None:
         if n is not None or subsample is not None or analysis == "published":
             raise ValueError(
                 f"sample_rate={sample_rate!r} goes with n_models and adjacency alone, "
                 f"got n={n!r}, subsample={subsample!r}, analysis={analysis!r}"
             )
-        return _poisson(_checks.real("sample_rate", sample_rate, low=0.0, high=1.0), n_models, adjacency)
+        return _poisson(check.real("sample_rate", sample_rate, high=1.0), n_models, adjacency)
     if n is None or subsample is None:
         raise ValueError(f"give n and subsample, or sample_rate; got n={n!r}, subsample={subsample!r}")
-    n, subsample = _checks.at_least_one("n", n), _checks.at_least_one("subsample", subsample)
+    n, subsample = check.at_least_one("n", n), check.at_least_one("subsample", subsample)
     drawn = n_models * subsample
     if not replace and subsample > n:
         raise ValueError(f"subsample must be at most n={n} without replacement, got subsample={subsample}")

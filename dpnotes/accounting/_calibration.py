@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from dpnotes.accounting import _checks
+from dpnotes import _validation as check
 from dpnotes.accounting._profile import Floats, _like_input
 
 LARGEST_DELTA = 0.999  # where delta tends to 1, its slope in sigma falls below rounding
@@ -66,8 +66,8 @@ def gaussian_sigma(
     >>> gaussian_sigma([0.5, 1.0], 1e-5).round(4)
     array([7.0318, 3.7306])
     """
-    epsilon = _checks.array("epsilon", epsilon, low=0.0, high=LARGEST_EPSILON)
-    delta = _checks.array("delta", delta, low=0.0, high=1.0)
+    epsilon = check.array("epsilon", epsilon, high=LARGEST_EPSILON)
+    delta = check.array("delta", delta, high=1.0)
     outside = (delta <= 0) | (delta > LARGEST_DELTA)
     if outside.any():
         why = (
@@ -76,11 +76,11 @@ def gaussian_sigma(
             else f"above {LARGEST_DELTA} next to nothing is guaranteed, and no sigma is given"
         )
         raise ValueError(f"delta must be in (0, 1), got delta={float(delta[outside].flat[0])!r}; {why}")
-    sensitivity = _checks.array("sensitivity", sensitivity, low=0.0)
+    sensitivity = check.array("sensitivity", sensitivity)
     if (wrong := ~((sensitivity > 0) & np.isfinite(sensitivity))).any():
         value = float(sensitivity[wrong].flat[0])
         raise ValueError(f"sensitivity must be > 0 and finite, got sensitivity={value!r}")
-    analysis = _checks.one_of("analysis", analysis, ("tight", "classical"))
+    analysis = check.one_of("analysis", analysis, ("tight", "classical"))
 
     epsilon, delta, sensitivity = np.broadcast_arrays(epsilon, delta, sensitivity)
     with np.errstate(divide="ignore", over="ignore"):  # caught below

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scipy import special
 
-from dpnotes.accounting import _checks
+from dpnotes import _validation as check
 from dpnotes.accounting._kinds import GaussianRelease, Statement
 from dpnotes.accounting._profile import PrivacyProfile
 
@@ -40,8 +40,8 @@ def gaussian(*, sigma: float, sensitivity: float = 1.0, adjacency: str = "add-re
     >>> round(profile.delta(1.0), 6), round(profile.epsilon(1e-5), 4)
     (0.126937, 4.3772)
     """
-    sigma = _checks.real("sigma", sigma, low=0.0, open_low=True)
-    sensitivity = _checks.real("sensitivity", sensitivity, low=0.0, open_low=True)
+    sigma = check.positive("sigma", sigma)
+    sensitivity = check.positive("sensitivity", sensitivity)
     return GaussianRelease(
         sensitivity / sigma,
         mechanism="gaussian",
@@ -79,7 +79,7 @@ def gaussian_of_advantage(advantage: float, *, adjacency: str = "add-remove") ->
     >>> round(gaussian_of_advantage(0.08).advantage, 12)
     0.08
     """
-    advantage = _checks.real("advantage", advantage, low=0.0, open_low=True, high=1.0)
+    advantage = check.real("advantage", advantage, open_low=True, high=1.0)
     if advantage == 1.0:
         raise ValueError("advantage must be < 1, got advantage=1.0; no Gaussian noise reveals a record with certainty")
     return gaussian(sigma=0.5 / float(special.ndtri((1 + advantage) / 2)), adjacency=adjacency)
@@ -113,8 +113,8 @@ def approximate(epsilon: float, delta: float, *, adjacency: str = "add-remove") 
     >>> float(round(profile.delta(0.5), 6)), profile.delta(1.0)
     (0.28765, 1e-06)
     """
-    epsilon = _checks.real("epsilon", epsilon, low=0.0)
-    delta = _checks.real("delta", delta, low=0.0, high=1.0)
+    epsilon = check.real("epsilon", epsilon)
+    delta = check.real("delta", delta, high=1.0)
     return Statement(
         epsilon,
         delta,

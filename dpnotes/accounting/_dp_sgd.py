@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from dpnotes.accounting import _checks
+from dpnotes import _validation as check
 from dpnotes.accounting._calibration import gaussian_sigma
 from dpnotes.accounting._kinds import GaussianRelease, SampleRelease
 from dpnotes.accounting._loss_distribution import (
@@ -97,12 +97,12 @@ def dp_sgd(
     >>> round(dp_sgd(noise_multiplier=1.0, sample_rate=0.01, steps=1000).epsilon(1e-5), 3)
     1.828
     """
-    sigma = _checks.real("noise_multiplier", noise_multiplier, low=0.0, open_low=True)
-    rate = _checks.real("sample_rate", sample_rate, low=0.0, high=1.0)
-    steps = _checks.at_least_one("steps", steps)
-    accountant = _checks.one_of("accountant", accountant, ACCOUNTANTS)
+    sigma = check.positive("noise_multiplier", noise_multiplier)
+    rate = check.real("sample_rate", sample_rate, high=1.0)
+    steps = check.at_least_one("steps", steps)
+    accountant = check.one_of("accountant", accountant, ACCOUNTANTS)
     if interval is not None:
-        interval = _checks.real("interval", interval, low=0.0, open_low=True)
+        interval = check.positive("interval", interval)
     about: dict[str, Any] = {
         "mechanism": "dp_sgd",
         "parameters": {
@@ -174,17 +174,17 @@ def dp_sgd_noise_multiplier(
     >>> [round(float(value), 3) for value in sigma]
     [1.5..., 1.0...]
     """
-    accountant = _checks.one_of("accountant", accountant, ACCOUNTANTS)
-    epsilons = _checks.array("epsilon", epsilon, low=0.0)
+    accountant = check.one_of("accountant", accountant, ACCOUNTANTS)
+    epsilons = check.array("epsilon", epsilon)
     deltas = _open_unit("delta", delta)
-    rates = _checks.array("sample_rate", sample_rate, low=0.0, high=1.0)
+    rates = check.array("sample_rate", sample_rate, high=1.0)
     if (rates == 0).any():
         raise ValueError(
             "sample_rate must be in (0, 1], got sample_rate=0.0; where nothing is sampled, no noise is needed"
         )
     if not np.issubdtype(np.asarray(steps).dtype, np.integer):
         raise TypeError(f"steps must be integers >= 1, got steps={steps!r}")
-    counts = _checks.array("steps", steps, low=1.0)
+    counts = check.array("steps", steps, low=1.0)
     if not np.isfinite(epsilons).all():
         raise ValueError("epsilon must be finite, got epsilon=inf; it needs no noise")
     if accountant == "pld" and (deltas < LEAST_DELTA).any():

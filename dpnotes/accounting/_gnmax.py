@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from dpnotes.accounting import _checks
+from dpnotes import _validation as check
 from dpnotes.accounting._kinds import GaussianRelease
 from dpnotes.accounting._profile import Floats, PrivacyProfile
 from dpnotes.accounting._renyi import Line, RenyiRelease, Total
@@ -74,9 +74,9 @@ def gnmax(
     >>> round(gnmax(sigma=40.0, answers=100, counts=[[240, 5, 5]]).epsilon(1e-5), 6)  # one batch, 100 times
     0.220224
     """
-    sigma = _checks.real("sigma", sigma, low=0.0, open_low=True)
-    answers = _checks.at_least_one("answers", answers)
-    analysis = _checks.one_of("analysis", analysis, ANALYSES)
+    sigma = check.positive("sigma", sigma)
+    answers = check.at_least_one("answers", answers)
+    analysis = check.one_of("analysis", analysis, ANALYSES)
     votes = None if counts is None else _votes(counts, analysis)
     about: dict[str, Any] = {
         "mechanism": "gnmax",
@@ -141,14 +141,14 @@ def confident_gnmax(
     >>> round(profile.epsilon(0.18), 8), round(profile.advantage, 6)
     (0.01345677, 0.185442)
     """
-    sigma_threshold = _checks.real("sigma_threshold", sigma_threshold, low=0.0, open_low=True)
-    sigma_answer = _checks.real("sigma_answer", sigma_answer, low=0.0, open_low=True)
-    queries = _checks.at_least_one("queries", queries)
+    sigma_threshold = check.positive("sigma_threshold", sigma_threshold)
+    sigma_answer = check.positive("sigma_answer", sigma_answer)
+    queries = check.at_least_one("queries", queries)
     if isinstance(answers, bool) or answers != 0:
-        answers = _checks.at_least_one("answers", answers)
+        answers = check.at_least_one("answers", answers)
     if answers > queries:
         raise ValueError(f"answers must be at most queries={queries}, got answers={answers}")
-    analysis = _checks.one_of("analysis", analysis, ANALYSES)
+    analysis = check.one_of("analysis", analysis, ANALYSES)
     votes = None if counts is None else _votes(counts, analysis)
     if votes is not None and len(votes) != answers:
         raise ValueError(f"counts must have one row for each of answers={answers}, got {len(votes)} rows")
@@ -207,8 +207,8 @@ def chunk_filter(*, budget: float, sigma: float, one_hot: bool = True, adjacency
     >>> round(chunk_filter(budget=100, sigma=40.0).epsilon(1e-5), 6)
     1.356467
     """
-    budget = _checks.real("budget", budget, low=0.0, open_low=True)
-    sigma = _checks.real("sigma", sigma, low=0.0, open_low=True)
+    budget = check.positive("budget", budget)
+    sigma = check.positive("sigma", sigma)
     return GaussianRelease(
         math.sqrt(budget * (2 if one_hot else 4)) / sigma,
         mechanism="chunk_filter",
@@ -260,7 +260,7 @@ def _aggregate(
 
 
 def _votes(counts: ArrayLike, analysis: str) -> Floats:
-    votes = _checks.array("counts", counts, low=0.0)
+    votes = check.array("counts", counts)
     if votes.ndim != 2 or votes.shape[0] < 1 or votes.shape[1] < 2:
         raise ValueError(f"counts must be [queries, n_classes] with n_classes >= 2, got shape {votes.shape}")
     if not np.isfinite(votes).all():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dpnotes.accounting import _checks
+from dpnotes import _validation as check
 from dpnotes.accounting._calibration import gaussian_sigma
 from dpnotes.accounting._kinds import GaussianRelease
 from dpnotes.accounting._profile import PrivacyProfile
@@ -63,17 +63,17 @@ def sgd_sensitivity(
     >>> round(sgd_sensitivity(**setting), 4), round(sgd_sensitivity(**setting, analysis="published"), 4)
     (0.1131, 0.0627)
     """
-    lipschitz = _checks.real("lipschitz", lipschitz, low=0.0, open_low=True)
-    smoothness = _checks.real("smoothness", smoothness, low=0.0, open_low=True)
-    learning_rate = _checks.real("learning_rate", learning_rate, low=0.0, open_low=True)
+    lipschitz = check.positive("lipschitz", lipschitz)
+    smoothness = check.positive("smoothness", smoothness)
+    learning_rate = check.positive("learning_rate", learning_rate)
     if learning_rate > 2 / smoothness:
         raise ValueError(
             f"learning_rate must be <= 2 / smoothness = {2 / smoothness:g}, got learning_rate={learning_rate!r}; "
             "beyond, a step can push the weights apart"
         )
-    batch_size = _checks.at_least_one("batch_size", batch_size)
-    epochs = _checks.real("epochs", epochs, low=0.0, open_low=True)
-    visits = math.ceil(epochs) if _checks.one_of("analysis", analysis, ANALYSES) == "tight" else epochs
+    batch_size = check.at_least_one("batch_size", batch_size)
+    epochs = check.positive("epochs", epochs)
+    visits = math.ceil(epochs) if check.one_of("analysis", analysis, ANALYSES) == "tight" else epochs
     return 2 * lipschitz * learning_rate * visits / batch_size
 
 
@@ -111,10 +111,10 @@ def intrinsic_sgd(*, sigma: float, sensitivity: float) -> PrivacyProfile:
     >>> profile.status, round(profile.epsilon(9.62e-5), 4)
     ('assumption', 7.7167)
     """
-    sigma = _checks.real("sigma", sigma, low=0.0, open_low=True)
-    sensitivity = _checks.real("sensitivity", sensitivity, low=0.0, open_low=True)
+    sigma = check.positive("sigma", sigma)
+    sensitivity = check.positive("sensitivity", sensitivity)
     return GaussianRelease(
-        _checks.real("sensitivity / sigma", sensitivity / sigma, low=0.0, open_low=True),
+        check.positive("sensitivity / sigma", sensitivity / sigma),
         mechanism="intrinsic_sgd",
         parameters={"sigma": sigma, "sensitivity": sensitivity},
         adjacency="replace-one",
@@ -158,10 +158,10 @@ def intrinsic_epsilon(*, sigma: float, sensitivity: float, delta: float, analysi
     (7.717, 7.772)
     """
     profile = intrinsic_sgd(sigma=sigma, sensitivity=sensitivity)
-    delta = _checks.real("delta", delta, low=0.0, high=1.0, open_low=True)
+    delta = check.real("delta", delta, high=1.0, open_low=True)
     if delta == 1.0:
         raise ValueError("delta must be in (0, 1), got delta=1.0; every mechanism is (0, 1)-DP")
-    if _checks.one_of("analysis", analysis, ANALYSES) == "published":
+    if check.one_of("analysis", analysis, ANALYSES) == "published":
         return math.sqrt(2 * math.log(1.25 / delta)) * sensitivity / sigma
     return profile.epsilon(delta)
 
@@ -203,7 +203,7 @@ def augmenting_sigma(
     >>> round(augmenting_sigma(**setting), 4), round(augmenting_sigma(**setting, intrinsic_sigma=0.028), 4)
     (0.2176, 0.2158)
     """
-    intrinsic_sigma = _checks.real("intrinsic_sigma", intrinsic_sigma, low=0.0)
-    formula = {"tight": "tight", "published": "classical"}[_checks.one_of("analysis", analysis, ANALYSES)]
+    intrinsic_sigma = check.real("intrinsic_sigma", intrinsic_sigma)
+    formula = {"tight": "tight", "published": "classical"}[check.one_of("analysis", analysis, ANALYSES)]
     total = float(gaussian_sigma(epsilon, delta, sensitivity=sensitivity, analysis=formula))
     return math.sqrt(max(0.0, total - intrinsic_sigma)) * math.sqrt(total + intrinsic_sigma)

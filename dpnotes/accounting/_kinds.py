@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
+from dpnotes._validation import at_least_one
 from dpnotes.accounting._calibration import log_delta_of
-from dpnotes.accounting._checks import at_least_one
 from dpnotes.accounting._profile import Floats, PrivacyProfile
 
 UNLIKELY = 1e-300  # a probability that counts, but need not be known

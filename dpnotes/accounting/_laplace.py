@@ -8,7 +8,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpnotes.accounting import _checks
+from dpnotes import _validation as check
 from dpnotes.accounting._kinds import Statement
 from dpnotes.accounting._profile import Floats, PrivacyProfile, _like_input
 from dpnotes.accounting._renyi import Line, RenyiRelease, Total
@@ -103,7 +103,7 @@ def laplace_rdp(alpha: ArrayLike, *, scale: float, sensitivity: float = 1.0) -> 
     >>> round(laplace_rdp(2.0, scale=1.0), 6)
     0.619124
     """
-    order = _checks.array("alpha", alpha, low=1.0)
+    order = check.array("alpha", alpha, low=1.0)
     if (wrong := ~((order > 1) & np.isfinite(order))).any():
         raise ValueError(f"alpha must be > 1 and finite, got alpha={float(order[wrong].flat[0])!r}")
     return _like_input(_divergence(order, _ratio(scale, sensitivity)))
@@ -136,7 +136,7 @@ def zcdp(rho: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
     >>> round(zcdp(0.5).epsilon(1e-5), 6)
     4.728387
     """
-    rho = _checks.real("rho", rho, low=0.0, open_low=True)
+    rho = check.positive("rho", rho)
     return RenyiRelease(
         Line(rho),
         mechanism="zcdp",
@@ -186,7 +186,7 @@ class LaplaceRelease(PrivacyProfile):
 
     def compose(self, times: int) -> LaplaceRelease:
         """An upper bound: the better of Renyi composition and the composition of pure statements."""
-        times = _checks.at_least_one("times", times)
+        times = check.at_least_one("times", times)
         about = self._about(times)
         if times > 1:
             about["remark"] = "composed: an upper bound, the better of the Renyi and the pure composition"
@@ -194,9 +194,9 @@ class LaplaceRelease(PrivacyProfile):
 
 
 def _ratio(scale: float, sensitivity: float) -> float:
-    scale = _checks.real("scale", scale, low=0.0, open_low=True)
-    sensitivity = _checks.real("sensitivity", sensitivity, low=0.0, open_low=True)
-    return _checks.real("sensitivity / scale", sensitivity / scale, low=0.0, open_low=True)
+    scale = check.positive("scale", scale)
+    sensitivity = check.positive("sensitivity", sensitivity)
+    return check.positive("sensitivity / scale", sensitivity / scale)
 
 
 def _divergence(alpha: Floats, pure: float) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dpnotes.accounting import _checks
+from dpnotes import _validation as check
 from dpnotes.accounting._kinds import GaussianRelease
 from dpnotes.accounting._profile import PrivacyProfile
 
@@ -41,9 +41,9 @@ def step_contraction(*, learning_rate: float, smoothness: float, convexity: floa
     >>> step_contraction(learning_rate=0.5, smoothness=1.0, convexity=0.25)
     0.875
     """
-    learning_rate = _checks.real("learning_rate", learning_rate, low=0.0, open_low=True)
-    smoothness = _checks.real("smoothness", smoothness, low=0.0, open_low=True)
-    convexity = _checks.real("convexity", convexity, low=0.0, high=smoothness)
+    learning_rate = check.positive("learning_rate", learning_rate)
+    smoothness = check.positive("smoothness", smoothness)
+    convexity = check.real("convexity", convexity, high=smoothness)
     return max(abs(1 - learning_rate * convexity), abs(1 - learning_rate * smoothness))
 
 
@@ -99,13 +99,13 @@ def last_iterate_mu(
     >>> round(last_iterate_mu(sigma=0.05, shift=0.01, steps=1000, diameter=2.0), 6)
     5.656854
     """
-    sigma = _checks.real("sigma", sigma, low=0.0, open_low=True)
-    shift = _checks.real("shift", shift, low=0.0, open_low=True)
-    steps = _checks.at_least_one("steps", steps)
-    contraction = _checks.real("contraction", contraction, low=0.0, high=1.0)
+    sigma = check.positive("sigma", sigma)
+    shift = check.positive("shift", shift)
+    steps = check.at_least_one("steps", steps)
+    contraction = check.real("contraction", contraction, high=1.0)
     if diameter != math.inf:
-        diameter = _checks.real("diameter", diameter, low=0.0, open_low=True)
-    bound = _checks.one_of("bound", bound, ("best", *BOUNDS))
+        diameter = check.positive("diameter", diameter)
+    bound = check.one_of("bound", bound, ("best", *BOUNDS))
     values = {
         "composition": math.sqrt(steps),
         "strongly-convex": math.sqrt(_contracted(contraction, steps)),
@@ -154,7 +154,7 @@ def last_iterate(
     """
     mu = last_iterate_mu(sigma=sigma, shift=shift, steps=steps, contraction=contraction, diameter=diameter)
     return GaussianRelease(
-        _checks.real("shift / sigma", mu, low=0.0, open_low=True),
+        check.positive("shift / sigma", mu),
         mechanism="last_iterate",
         parameters={
             "sigma": float(sigma),

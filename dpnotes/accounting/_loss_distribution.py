@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dpnotes.accounting import _checks
+from dpnotes import _validation as check
 from dpnotes.accounting._kinds import GaussianRelease, SampleRelease, Statement, smallest_epsilon
 from dpnotes.accounting._laplace import LaplaceRelease
 from dpnotes.accounting._profile import DIRECTIONS, STATUSES, Floats, PrivacyProfile
@@ -54,7 +54,7 @@ class LossDistribution(PrivacyProfile):
 
     def compose(self, times: int) -> LossDistribution:
         """Losses of independent releases add: convolution, with at most 1e-15 of mass moved to infinite loss."""
-        times = _checks.at_least_one("times", times)
+        times = check.at_least_one("times", times)
         if times == 1:
             return self
         return LossDistribution(self_composed(self._distribution, times), **self._about(times))
@@ -101,7 +101,7 @@ class CurveRelease(PrivacyProfile):
 
     def compose(self, times: int) -> PrivacyProfile:
         """Convolution of the privacy loss distribution, at intervals of 1e-4."""
-        times = _checks.at_least_one("times", times)
+        times = check.at_least_one("times", times)
         if times == 1:
             return self
         return LossDistribution(self_composed(distribution_of(self), times), **self._about(times))
@@ -152,7 +152,7 @@ def compose(
     for index, part in enumerate(parts):
         a_profile(f"profile {index + 1}", part)
     if interval is not None:
-        interval = _checks.real("interval", interval, low=0.0, open_low=True)
+        interval = check.positive("interval", interval)
     adjacencies = sorted({part.adjacency for part in parts})
     if len(adjacencies) > 1:
         raise ValueError(

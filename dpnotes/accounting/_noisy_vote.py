@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpnotes.accounting import _checks
+from dpnotes import _validation as check
 from dpnotes.accounting._kinds import Statement
 from dpnotes.accounting._personalised_vote import MOMENTS, personalised_answers
 from dpnotes.accounting._profile import Floats, PrivacyProfile, _like_input
@@ -73,10 +73,10 @@ def noisy_vote(
     >>> round(noisy_vote(noise=0.04, answers=38, analysis="published").epsilon(1e-5), 6)
     2.488893
     """
-    noise = _checks.real("noise", noise, low=0.0, open_low=True)
-    answers = _checks.at_least_one("answers", answers)
+    noise = check.positive("noise", noise)
+    answers = check.at_least_one("answers", answers)
     n_classes = at_least_two_classes(n_classes)
-    analysis = _checks.one_of("analysis", analysis, ANALYSES)
+    analysis = check.one_of("analysis", analysis, ANALYSES)
     about: dict[str, Any] = {
         "mechanism": "noisy_vote",
         "parameters": {"noise": noise, "answers": answers, "n_classes": n_classes, "analysis": analysis},
@@ -145,13 +145,13 @@ def noisy_vote_answers(
     >>> noisy_vote_answers(1.0, 1e-5, noise=0.04), noisy_vote_answers(1.0, 1e-5, noise=0.04, analysis="published")
     (38, 7)
     """
-    epsilon = _checks.real("epsilon", epsilon, low=0.0, open_low=True)
-    noise = _checks.real("noise", noise, low=0.0, open_low=True)
+    epsilon = check.positive("epsilon", epsilon)
+    noise = check.positive("noise", noise)
     n_classes = at_least_two_classes(n_classes)
-    analysis = _checks.one_of("analysis", analysis, ANALYSES)
+    analysis = check.one_of("analysis", analysis, ANALYSES)
     if analysis == "published":
         return personalised_answers(epsilon, delta, noise=noise, m=1.0)
-    delta = _checks.real("delta", delta, low=0.0, high=1.0)
+    delta = check.real("delta", delta, high=1.0)
     if delta == 1.0:
         raise ValueError("delta must be < 1, got delta=1.0; every number of answers is (epsilon, 1)-DP")
 
@@ -190,8 +190,8 @@ def noisy_vote_pure_level(*, noise: float, n_models: int) -> float:
     >>> round(noisy_vote_pure_level(noise=0.04, n_models=50), 10)
     0.0597972927
     """
-    noise = _checks.real("noise", noise, low=0.0, open_low=True)
-    n_models = _checks.at_least_one("n_models", n_models)
+    noise = check.positive("noise", noise)
+    n_models = check.at_least_one("n_models", n_models)
     margins: Floats = 2.0 * np.arange(n_models, dtype=np.float64) - n_models
     log_odds, moved = _log_odds(noise * margins), _log_odds(noise * (margins + 2))
     lost = np.logaddexp(0, moved) - np.logaddexp(0, log_odds)  # log-ratio of the class that loses the vote
@@ -234,10 +234,10 @@ def noisy_vote_exact_delta(epsilon: ArrayLike, *, noise: float, n_models: int, a
     >>> round(noisy_vote_exact_delta(1.0, noise=0.04, n_models=50, answers=46), 8)
     9.08e-06
     """
-    epsilons = _checks.array("epsilon", epsilon, low=0.0)
-    noise = _checks.real("noise", noise, low=0.0, open_low=True)
-    n_models = _checks.at_least_one("n_models", n_models)
-    answers = _checks.at_least_one("answers", answers)
+    epsilons = check.array("epsilon", epsilon)
+    noise = check.positive("noise", noise)
+    n_models = check.at_least_one("n_models", n_models)
+    answers = check.at_least_one("answers", answers)
     margins: Floats = 2.0 * np.arange(n_models, dtype=np.float64) - n_models
     return _like_input(flipped_delta(epsilons, _log_odds(noise * margins), _log_odds(noise * (margins + 2)), answers))
 

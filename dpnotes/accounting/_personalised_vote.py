@@ -8,7 +8,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpnotes.accounting import _checks
+from dpnotes import _validation as check
 from dpnotes.accounting._profile import Floats, _like_input
 
 MOMENTS = np.arange(1.0, 101.0)  # l, the integer moments that the paper searches
@@ -52,9 +52,9 @@ def personalised_moments(order: ArrayLike, *, noise: float, m: ArrayLike = 1.0) 
     >>> round(personalised_moments(14, noise=0.04, m=0.5), 6)
     0.168
     """
-    orders = _checks.array("order", order, low=0.0)
-    noise = _checks.real("noise", noise, low=0.0, open_low=True)
-    share = _checks.array("m", m, low=0.0, high=1.0)
+    orders = check.array("order", order)
+    noise = check.positive("noise", noise)
+    share = check.array("m", m, high=1.0)
     return _like_input(np.asarray(2 * noise**2 * share**2 * orders * (orders + 1), dtype=np.float64))
 
 
@@ -98,10 +98,10 @@ def personalised_pate_moments(order: ArrayLike, *, noise: float, m: float, q: fl
     >>> round(personalised_pate_moments(1, noise=1.0, m=1.0, q=1.5 * np.exp(-4)), 10)
     0.3291003345
     """
-    orders = _checks.array("order", order, low=0.0)
-    noise = _checks.real("noise", noise, low=0.0, open_low=True)
-    level = 2 * noise * _checks.real("m", m, low=0.0, high=1.0)
-    q = _checks.real("q", q, low=0.0, high=1.0)
+    orders = check.array("order", order)
+    noise = check.positive("noise", noise)
+    level = 2 * noise * check.real("m", m, high=1.0)
+    q = check.real("q", q, high=1.0)
     limit = 1 / (1 + math.exp(level))
     if q >= limit:
         raise ValueError(
@@ -147,11 +147,11 @@ def personalised_answers(epsilon: float, delta: float, *, noise: float, m: float
     >>> personalised_answers(1.0, 1e-3, noise=2 / 50, m=1.0)  # as published for 50 teachers
     11
     """
-    epsilon = _checks.real("epsilon", epsilon, low=0.0, open_low=True)
-    delta = _checks.real("delta", delta, low=0.0, high=1.0, open_low=True)
+    epsilon = check.positive("epsilon", epsilon)
+    delta = check.real("delta", delta, high=1.0, open_low=True)
     if delta == 1.0:
         raise ValueError("delta must be in (0, 1), got delta=1.0; the loop would not spend anything")
-    m = _checks.real("m", m, low=0.0, high=1.0, open_low=True)
+    m = check.real("m", m, high=1.0, open_low=True)
     per_answer = personalised_moments(MOMENTS, noise=noise, m=m)
     reached = float(
         ((epsilon * MOMENTS + math.log(delta)) / per_answer).max()

@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dpnotes.accounting import _checks
+from dpnotes import _validation as check
+from dpnotes._validation import Floats as Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Floats = NDArray[np.float64]
 
 ADJACENCIES = ("add-remove", "replace-one")
 STATUSES = ("proved", "assumption", "per-instance", "conjecture", "refuted")
@@ -78,8 +77,8 @@ class PrivacyProfile(ABC):
     ) -> None:
         self.mechanism = mechanism
         self.parameters = dict(parameters)
-        self.adjacency = _checks.one_of("adjacency", adjacency, ADJACENCIES)
-        self.status = _checks.one_of("status", status, STATUSES)
+        self.adjacency = check.one_of("adjacency", adjacency, ADJACENCIES)
+        self.status = check.one_of("status", status, STATUSES)
         self.assumption = assumption
         self.source = source
         self.remark = remark
@@ -109,10 +108,10 @@ class PrivacyProfile(ABC):
         ValueError
             If an epsilon is negative or NaN, or the direction is unknown.
         """
-        checked = _checks.array("epsilon", epsilon, low=0.0)
+        checked = check.array("epsilon", epsilon)
         if direction is None:
             return _like_input(np.maximum(self._delta(checked, "remove"), self._delta(checked, "add")))
-        return _like_input(self._delta(checked, _checks.one_of("direction", direction, DIRECTIONS)))
+        return _like_input(self._delta(checked, check.one_of("direction", direction, DIRECTIONS)))
 
     @overload
     def epsilon(self, delta: float) -> float: ...
@@ -136,7 +135,7 @@ class PrivacyProfile(ABC):
         ValueError
             If a delta is outside [0, 1].
         """
-        return _like_input(self._epsilon(_checks.array("delta", delta, low=0.0, high=1.0)))
+        return _like_input(self._epsilon(check.array("delta", delta, high=1.0)))
 
     @overload
     def tradeoff(self, alpha: float) -> float: ...
@@ -160,7 +159,7 @@ class PrivacyProfile(ABC):
         ValueError
             If an alpha is outside [0, 1].
         """
-        return _like_input(self._tradeoff(_checks.array("alpha", alpha, low=0.0, high=1.0)))
+        return _like_input(self._tradeoff(check.array("alpha", alpha, high=1.0)))
 
     @property
     def advantage(self) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpnotes.accounting._checks import at_least_one
+from dpnotes._validation import at_least_one
 from dpnotes.accounting._kinds import supported_tradeoff
 from dpnotes.accounting._profile import Floats, PrivacyProfile
 

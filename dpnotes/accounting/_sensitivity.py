@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special, stats
 
-from dpnotes.accounting import _checks
+from dpnotes import _validation as check
 from dpnotes.accounting._calibration import gaussian_sigma
 from dpnotes.accounting._profile import ADJACENCIES
 
@@ -122,12 +122,12 @@ def minimiser_sensitivity(
     >>> round(minimiser_sensitivity(lipschitz=2**0.5, n=60_000, regulariser=1e-2), 9)
     0.004714045
     """
-    lipschitz = _checks.real("lipschitz", lipschitz, low=0.0, open_low=True)
-    n = _checks.at_least_one("n", n)
-    regulariser = _checks.real("regulariser", regulariser, low=0.0, open_low=True)
-    tolerance = _checks.real("gradient_tolerance", gradient_tolerance, low=0.0)
-    adjacency = _checks.one_of("adjacency", adjacency, ADJACENCIES)
-    objective = _checks.one_of("objective", objective, ("mean", "sum"))
+    lipschitz = check.positive("lipschitz", lipschitz)
+    n = check.at_least_one("n", n)
+    regulariser = check.positive("regulariser", regulariser)
+    tolerance = check.real("gradient_tolerance", gradient_tolerance)
+    adjacency = check.one_of("adjacency", adjacency, ADJACENCIES)
+    objective = check.one_of("objective", objective, ("mean", "sum"))
     records = 1 if adjacency == "add-remove" and objective == "sum" else 2
     return (records * lipschitz / n + 2 * tolerance) / regulariser
 
@@ -164,9 +164,9 @@ def norm_noise_rate(epsilon: float, *, sensitivity: float, answers: int = 1) -> 
     >>> norm_noise_rate(1.0, sensitivity=0.5, answers=4)
     0.5
     """
-    epsilon = _checks.real("epsilon", epsilon, low=0.0, open_low=True)
-    sensitivity = _checks.real("sensitivity", sensitivity, low=0.0, open_low=True)
-    return epsilon / (_checks.at_least_one("answers", answers) * sensitivity)
+    epsilon = check.positive("epsilon", epsilon)
+    sensitivity = check.positive("sensitivity", sensitivity)
+    return epsilon / (check.at_least_one("answers", answers) * sensitivity)
 
 
 def prediction_sensitivity_sigma(
@@ -208,9 +208,9 @@ def prediction_sensitivity_sigma(
     >>> round(prediction_sensitivity_sigma(1.0, 1e-5, answers=100, analysis="published"), 4)
     197.602
     """
-    answers = _checks.at_least_one("answers", answers)
-    sensitivity = _checks.real("sensitivity", sensitivity, low=0.0, open_low=True)
-    analysis = _checks.one_of("analysis", analysis, ("tight", "published"))
+    answers = check.at_least_one("answers", answers)
+    sensitivity = check.positive("sensitivity", sensitivity)
+    analysis = check.one_of("analysis", analysis, ("tight", "published"))
     tight = math.sqrt(answers) * float(gaussian_sigma(epsilon, delta, sensitivity=sensitivity))
     if analysis == "tight":
         return tight
@@ -306,11 +306,11 @@ def objective_perturbation(
     >>> round(objective_perturbation(1.0, 1e-5, n_classes=10).sigma, 5)
     13.53216
     """
-    epsilon = _checks.real("epsilon", epsilon, low=0.0, open_low=True)
+    epsilon = check.positive("epsilon", epsilon)
     delta = _fraction(delta)
     n_classes, square = _classes(n_classes), _square(norm, bias)
-    adjacency = _checks.one_of("adjacency", adjacency, ADJACENCIES)
-    analysis = _checks.one_of("analysis", analysis, ("tight", "published"))
+    adjacency = check.one_of("adjacency", adjacency, ADJACENCIES)
+    analysis = check.one_of("analysis", analysis, ("tight", "published"))
     if analysis == "published" and adjacency != "add-remove":
         raise ValueError(f"the published analysis is for adjacency='add-remove', got adjacency={adjacency!r}")
 
@@ -362,7 +362,7 @@ def gradient_quantile(delta: float, *, n_classes: int, bound: str = "union") -> 
     delta, n_classes = _fraction(delta), _classes(n_classes)
     if delta == 0:
         raise ValueError("delta must be in (0, 1), got delta=0.0; Gaussian noise is not bounded")
-    bound = _checks.one_of("bound", bound, ("union", "chi", "published"))
+    bound = check.one_of("bound", bound, ("union", "chi", "published"))
     if bound == "union":
         return max(0.0, float(-special.ndtri(min(0.5, delta / (n_classes - 1)))))
     if bound == "chi":
@@ -371,18 +371,18 @@ def gradient_quantile(delta: float, *, n_classes: int, bound: str = "union") -> 
 
 
 def _fraction(delta: float) -> float:
-    delta = _checks.real("delta", delta, low=0.0, high=1.0)
+    delta = check.real("delta", delta, high=1.0)
     if delta == 1.0:
         raise ValueError("delta must be < 1, got delta=1.0; then no noise is needed")
     return delta
 
 
 def _classes(n_classes: int) -> int:
-    if _checks.at_least_one("n_classes", n_classes) < 2:
+    if check.at_least_one("n_classes", n_classes) < 2:
         raise ValueError(f"n_classes must be >= 2, got n_classes={n_classes}")
     return int(n_classes)
 
 
 def _square(norm: float, bias: bool) -> float:
     """Largest squared norm of the features."""
-    return _checks.real("norm", norm, low=0.0, open_low=True) ** 2 + float(bool(bias))
+    return check.positive("norm", norm) ** 2 + float(bool(bias))

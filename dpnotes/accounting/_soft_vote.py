@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from dpnotes.accounting import _checks
+from dpnotes import _validation as check
 from dpnotes.accounting._profile import Floats, PrivacyProfile, _like_input
 from dpnotes.accounting._votes import (
     ANALYSES,
@@ -65,9 +65,9 @@ def soft_vote(
     >>> round(profile.epsilon(1e-5), 6), round(profile.epsilon(0.0), 6)
     (0.794315, 4.0)
     """
-    beta = _checks.real("beta", beta, low=0.0, open_low=True)
-    answers = _checks.at_least_one("answers", answers)
-    analysis = _checks.one_of("analysis", analysis, ANALYSES)
+    beta = check.positive("beta", beta)
+    answers = check.at_least_one("answers", answers)
+    analysis = check.one_of("analysis", analysis, ANALYSES)
     about: dict[str, Any] = {
         "mechanism": "soft_vote",
         "parameters": {"beta": beta, "answers": answers, "analysis": analysis},
@@ -129,10 +129,10 @@ def soft_vote_beta(epsilon: float, delta: float, *, answers: int, analysis: str 
     >>> round(soft_vote_beta(1.0, 1e-5, answers=100), 10), soft_vote_beta(1.0, 0.0, answers=100)
     (0.0247210822, 0.005)
     """
-    epsilon = _checks.real("epsilon", epsilon, low=0.0, open_low=True)
-    delta = _checks.real("delta", delta, low=0.0, high=1.0)
-    answers = _checks.at_least_one("answers", answers)
-    analysis = _checks.one_of("analysis", analysis, ANALYSES)
+    epsilon = check.positive("epsilon", epsilon)
+    delta = check.real("delta", delta, high=1.0)
+    answers = check.at_least_one("answers", answers)
+    analysis = check.one_of("analysis", analysis, ANALYSES)
     if delta == 1.0:
         raise ValueError("delta must be < 1, got delta=1.0; every beta is (epsilon, 1)-DP")
     if analysis == "published":
@@ -185,8 +185,8 @@ def soft_vote_pure_level(*, beta: float, n_models: int, n_classes: int) -> float
     >>> round(soft_vote_pure_level(beta=0.01, n_models=256, n_classes=2), 8)
     0.01855145
     """
-    beta = _checks.real("beta", beta, low=0.0, open_low=True)
-    n_models = _checks.at_least_one("n_models", n_models)
+    beta = check.positive("beta", beta)
+    n_models = check.at_least_one("n_models", n_models)
     n_classes = at_least_two_classes(n_classes)
     if n_models == 1:
         return beta
@@ -232,10 +232,10 @@ def soft_vote_exact_delta(epsilon: ArrayLike, *, beta: float, n_models: int, ans
     >>> round(soft_vote_exact_delta(1.0, beta=1.0, n_models=256), 8)
     0.17597286
     """
-    epsilons = _checks.array("epsilon", epsilon, low=0.0)
-    beta = _checks.real("beta", beta, low=0.0, open_low=True)
-    n_models = _checks.at_least_one("n_models", n_models)
-    answers = _checks.at_least_one("answers", answers)
+    epsilons = check.array("epsilon", epsilon)
+    beta = check.positive("beta", beta)
+    n_models = check.at_least_one("n_models", n_models)
+    answers = check.at_least_one("answers", answers)
     log_odds: Floats = beta * (
         2.0 * np.arange(n_models, dtype=np.float64) - n_models
     )  # of votes that can still gain one
@@ -277,9 +277,9 @@ def bounded_range_delta(epsilon: ArrayLike, *, width: float, answers: int = 1) -
     >>> round(bounded_range_delta(1.0, width=2.0), 8), round(bounded_range_delta(1.0, width=0.2, answers=10), 11)
     (0.17904989, 0.00010164282)
     """
-    epsilons = _checks.array("epsilon", epsilon, low=0.0)
-    width = _checks.real("width", width, low=0.0, open_low=True)
-    answers = _checks.at_least_one("answers", answers)
+    epsilons = check.array("epsilon", epsilon)
+    width = check.positive("width", width)
+    answers = check.at_least_one("answers", answers)
     fewer = np.arange(answers + 1)  # l of the theorem, and the number i of the smaller ratio
     found = [_non_adaptive(float(value), width, fewer) for value in epsilons.flat]
     return _like_input(np.asarray(found, dtype=np.float64).reshape(epsilons.shape))

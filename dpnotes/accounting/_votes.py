@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
-from dpnotes.accounting._checks import at_least_one
+from dpnotes._validation import at_least_one
 from dpnotes.accounting._kinds import Statement, smallest_epsilon, supported_tradeoff
 from dpnotes.accounting._profile import Floats, PrivacyProfile
 from dpnotes.accounting._renyi import EPSILONS, Line, RenyiRelease, _best

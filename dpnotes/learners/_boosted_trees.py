@@ -9,10 +9,11 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from dpnotes.learners import _checks
+from dpnotes import _validation as _checks
 from dpnotes.learners._boosted_trees_models import BoostedTrees
 from dpnotes.learners._chunks import chunk_size, memory_named, slices
 from dpnotes.learners._devices import choose_device
+from dpnotes.learners._subsets import Subsets, row_subsets
 
 LARGEST_DEPTH = 8  # 256 leaves: deeper trees have more nodes than the rows that this learner is made for
 EQUAL = 1000  # roundings by which improvements of equal splits may differ
@@ -122,7 +123,7 @@ def fit_boosted_trees(
     """
     X = _checks.features(X)
     y = _checks.class_codes(y, n=len(X), n_classes=2)
-    chosen = _checks.row_subsets(subsets, n=len(X))
+    chosen = row_subsets(subsets, n=len(X))
     n_trees = _checks.at_least("n_trees", n_trees, 1)
     depth = _checks.at_least("depth", depth, 1)
     if depth > LARGEST_DEPTH:
@@ -247,7 +248,7 @@ def _between(seen: torch.Tensor, child: torch.Tensor, n_children: int) -> torch.
     return torch.where(middle < above, middle, below)  # there may be no number between two
 
 
-def _bytes_per_model(X: NDArray[np.floating], chosen: _checks.Subsets, depth: int) -> tuple[int, int]:
+def _bytes_per_model(X: NDArray[np.floating], chosen: Subsets, depth: int) -> tuple[int, int]:
     """Of the model of most rows: in all, and its splits, which every level of a tree reads."""
     values = np.sort(X[chosen.padded(chosen.by_size()[-1:])[0][0]], axis=0)
     m, splits = len(values), int(np.count_nonzero(values[:-1] < values[1:]))

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 from scipy.special import expit
 
-from dpnotes.learners import _checks
+from dpnotes import _validation as _checks
 from dpnotes.learners._chunks import GPU_SHARE, free_bytes, slices
 from dpnotes.learners._devices import choose_device
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from dpnotes.learners import _checks
+from dpnotes import _validation as _checks
 
 WEIGHTS, BATCHES, NOISE = range(3)  # what the streams of a model are for
 NOISE_BLOCK = 2**18  # numbers that a GPU draws for one model at once: a fixed size, since it decides the stream

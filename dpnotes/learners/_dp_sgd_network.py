@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
-from dpnotes.learners import _checks
+from dpnotes import _validation as _checks
 from dpnotes.learners._chunks import slices
 from dpnotes.learners._devices import choose_device, one_thread
 from dpnotes.learners._dp_sgd import (
@@ -28,6 +28,7 @@ from dpnotes.learners._dp_sgd import (
 )
 from dpnotes.learners._dp_sgd_clipping import Clipped, check_examples_apart, clipped_sums, micro_batch_size
 from dpnotes.learners._networks import Build, Networks
+from dpnotes.learners._subsets import row_subsets
 
 Augmentation = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 
@@ -140,7 +141,7 @@ def fit_dp_sgd_network(
     True
     """
     n = _check_data(images, labels)
-    chosen = None if subsets is None else _checks.row_subsets(subsets, n=n)
+    chosen = None if subsets is None else row_subsets(subsets, n=n)
     if chosen is not None and n_repeats is not None:
         raise ValueError(f"give either subsets or n_repeats, got {len(chosen)} subsets and n_repeats={n_repeats}")
     repeats = None if n_repeats is None else _checks.at_least("n_repeats", n_repeats, 1)

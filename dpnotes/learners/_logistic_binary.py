@@ -9,12 +9,13 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from dpnotes.learners import _checks
+from dpnotes import _validation as _checks
 from dpnotes.learners._chunks import chunk_size, memory_named, slices
 from dpnotes.learners._devices import choose_device
 from dpnotes.learners._logistic_models import LogisticModels, finished, joined
 from dpnotes.learners._logistic_multinomial import Source, checked
 from dpnotes.learners._logistic_newton import DualNewton, PrimalNewton, minimise
+from dpnotes.learners._subsets import Subsets
 
 
 def fit_binary_logistic(
@@ -130,7 +131,7 @@ def fit_binary_logistic(
 def _fitted(
     engine: type[DualNewton] | type[PrimalNewton],
     source: Source,
-    rows: _checks.Subsets,
+    rows: Subsets,
     models: NDArray[np.int64],
     *,
     l2: float,

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from dpnotes.learners import _checks
+from dpnotes import _validation as _checks
 from dpnotes.learners._chunks import CPU_BUDGET, GPU_SHARE, free_bytes, slices
 from dpnotes.learners._devices import choose_device
 

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from torch.nn.functional import one_hot
 
-from dpnotes.learners import _checks
+from dpnotes import _validation as _checks
 from dpnotes.learners._chunks import chunk_size, memory_named, slices
 from dpnotes.learners._devices import choose_device
 from dpnotes.learners._logistic_curvature import inverse_blocks, pays
@@ -23,6 +23,7 @@ from dpnotes.learners._logistic_problems import (
     SpanProblems,
     gram_matrices,
 )
+from dpnotes.learners._subsets import Subsets, row_subsets
 
 TYPICAL_ITERATIONS = 30  # at least so many are needed at tolerances that matter
 SAVED = 75  # iterations that a preconditioner saves where l2 is weak
@@ -169,11 +170,11 @@ def checked(
     subsets: NDArray[np.integer] | Sequence[ArrayLike],
     *,
     n_classes: int,
-) -> tuple[NDArray[np.floating], NDArray[np.int64], _checks.Subsets]:
+) -> tuple[NDArray[np.floating], NDArray[np.int64], Subsets]:
     """The data in checked form."""
     n_classes = _checks.at_least("n_classes", n_classes, 2)
     X = _checks.features(X)
-    return X, _checks.class_codes(y, n=len(X), n_classes=n_classes), _checks.row_subsets(subsets, n=len(X))
+    return X, _checks.class_codes(y, n=len(X), n_classes=n_classes), row_subsets(subsets, n=len(X))
 
 
 def targets_of(labels: torch.Tensor, n_classes: int, dtype: torch.dtype) -> torch.Tensor:
@@ -205,7 +206,7 @@ def _bytes(m: int, d: int, C: int, itemsize: int, *, road: str) -> tuple[int, in
 @torch.no_grad()
 def _fitted(
     source: Source,
-    subsets: _checks.Subsets,
+    subsets: Subsets,
     models: NDArray[np.int64],
     C: int,
     *,
@@ -227,7 +228,7 @@ def _fitted(
 
 def _problems(
     source: Source,
-    subsets: _checks.Subsets,
+    subsets: Subsets,
     models: NDArray[np.int64],
     C: int,
     *,

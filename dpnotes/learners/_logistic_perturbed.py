@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from dpnotes.learners import _checks
+from dpnotes import _validation as _checks
 from dpnotes.learners._chunks import chunk_size, memory_named, slices
 from dpnotes.learners._devices import choose_device
 from dpnotes.learners._logistic_curvature import inverse_blocks, pays

@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 from torch.func import functional_call, vmap
 
-from dpnotes.learners import _checks
+from dpnotes import _validation as _checks
 from dpnotes.learners import _network_engines as engines
 from dpnotes.learners._chunks import memory_named, slices
 from dpnotes.learners._devices import choose_device, one_thread
 from dpnotes.learners._network_initial import Starts, check_data, check_layers, try_example
 from dpnotes.learners._network_schedule import Schedule, epoch_factors
+from dpnotes.learners._subsets import row_subsets
 
 QUERY_ROWS = 2048  # rows of one forward pass when predicting: a few MB of activations
 QUERY_MODELS = 16  # models of one forward pass where they are batched
@@ -195,7 +196,7 @@ def fit_networks(
     True
     """
     check_data(images, labels)
-    chosen = _checks.row_subsets(subsets, n=len(images))
+    chosen = row_subsets(subsets, n=len(images))
     rates = _checks.real("learning_rate", learning_rate, open_low=True) * epoch_factors(
         schedule, _checks.at_least("epochs", epochs, 1)
     )

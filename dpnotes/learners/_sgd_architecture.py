@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpnotes.learners import _checks
+from dpnotes import _validation as _checks
 
 OUTPUTS = ("sigmoid", "softmax")
 INITIALS = ("glorot", "normal", "zeros")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpnotes.learners import _checks
+from dpnotes import _validation as _checks
 
 LAST_BATCH = ("keep", "drop")
 NEVER = np.iinfo(np.int64).max

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dpnotes.learners import _checks, _chunks
+from dpnotes import _validation as _checks
+from dpnotes.learners import _chunks
 from dpnotes.learners._sgd_architecture import Architecture
 from dpnotes.learners._sgd_batches import Batches, Neighbours, Orders
 from dpnotes.learners._sgd_linear import LogisticModels

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from dpnotes.learners import _checks
+from dpnotes import _validation as _checks
 from dpnotes.learners import _sgd_batches as plan
 from dpnotes.learners._devices import choose_device
 from dpnotes.learners._sgd import SGDRuns

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from dpnotes.learners import _checks
+from dpnotes import _validation as _checks
 from dpnotes.learners._chunks import GPU_SHARE, free_bytes, slices
 from dpnotes.learners._devices import choose_device
 

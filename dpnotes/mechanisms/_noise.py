@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpnotes._validation import at_least_one, positive
 
 Shape = int | tuple[int, ...]
 Seed = int | np.random.Generator
@@ -108,21 +110,3 @@ def generator_of(seed: Seed) -> np.random.Generator:
     if seed < 0:
         raise ValueError(f"seed must be >= 0, got seed={seed}")
     return np.random.default_rng(int(seed))
-
-
-def positive(name: str, value: float) -> float:
-    """Give ``value`` as a float; it must be positive and finite."""
-    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be a number, got {name}={value!r}")
-    if not 0 < value < math.inf:
-        raise ValueError(f"{name} must be positive and finite, got {name}={value!r}")
-    return float(value)
-
-
-def at_least_one(name: str, value: int) -> int:
-    """Give ``value`` as an int; it must be an integer >= 1."""
-    if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be an integer >= 1, got {name}={value!r}")
-    if value < 1:
-        raise ValueError(f"{name} must be >= 1, got {name}={value}")
-    return int(value)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpnotes.mechanisms._noise import at_least_one
+from dpnotes._validation import at_least_one
 from dpnotes.mechanisms._subsample import _stream
 
 SCHEMES = ("independent", "balanced")

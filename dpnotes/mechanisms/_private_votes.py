@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpnotes.mechanisms._noise import Seed, at_least_one, generator_of, positive
+from dpnotes._validation import at_least_one, positive
+from dpnotes.mechanisms._noise import Seed, generator_of
 
 CELLS = 2**20  # noisy counts held at a time: 8 MiB
 

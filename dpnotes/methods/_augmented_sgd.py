@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from dpnotes import _validation as _checks
 from dpnotes import accounting
-from dpnotes.accounting import PrivacyProfile, _checks
+from dpnotes.accounting import PrivacyProfile
 from dpnotes.learners import fit_sgd
 from dpnotes.mechanisms import gaussian_noise
 from dpnotes.methods._answers import secret_seed, stream

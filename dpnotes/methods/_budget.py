@@ -7,7 +7,7 @@ import threading
 from numbers import Integral
 from typing import Any
 
-from dpnotes.accounting import _checks
+from dpnotes import _validation as _checks
 
 
 class BudgetExhausted(RuntimeError):

@@ -14,8 +14,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpnotes import _validation as _checks
 from dpnotes import accounting
-from dpnotes.accounting import _checks
 from dpnotes.accounting._personalised_vote import MOMENTS
 from dpnotes.accounting._votes import ConvertedRelease
 from dpnotes.mechanisms import Partitions, draw_partitions, laplace_vote

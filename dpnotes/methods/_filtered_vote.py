@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpnotes import _validation as _checks
 from dpnotes import accounting
-from dpnotes.accounting import _checks
 from dpnotes.mechanisms import Partitions, draw_partitions, gaussian_vote
 from dpnotes.methods._answers import secret_seed, stream
 from dpnotes.methods._budget import BudgetExhausted

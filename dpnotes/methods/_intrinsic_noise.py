@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpnotes.accounting import _checks
+from dpnotes import _validation as _checks
 from dpnotes.learners import fit_sgd_neighbours
 
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from dpnotes.accounting import _checks, logistic_constants, minimiser_sensitivity
+from dpnotes import _validation as _checks
+from dpnotes.accounting import logistic_constants, minimiser_sensitivity
 from dpnotes.learners._logistic_models import LogisticModels
 from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
 

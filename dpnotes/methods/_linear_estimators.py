@@ -15,7 +15,8 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpnotes.accounting import PrivacyProfile, _checks
+from dpnotes import _validation as _checks
+from dpnotes.accounting import PrivacyProfile
 from dpnotes.learners._logistic_models import LogisticModels
 from dpnotes.methods._labels import encode
 

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpnotes.accounting import ObjectiveNoise, PrivacyProfile, _checks, approximate, objective_perturbation, pure
+from dpnotes import _validation as _checks
+from dpnotes._validation import at_least_one
+from dpnotes.accounting import ObjectiveNoise, PrivacyProfile, approximate, objective_perturbation, pure
 from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
 from dpnotes.learners._logistic_perturbed import fit_perturbed_logistic
 from dpnotes.mechanisms import gaussian_noise, norm_noise
-from dpnotes.mechanisms._noise import at_least_one
 from dpnotes.methods._answers import secret_seed, stream
 from dpnotes.methods._linear import (
     GRADIENT_SHARE,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from dpnotes._validation import at_least_one
 from dpnotes.accounting import PrivacyProfile, gaussian, gaussian_sigma, norm_noise_rate, pure
 from dpnotes.mechanisms import gaussian_noise, norm_noise
-from dpnotes.mechanisms._noise import at_least_one
 from dpnotes.methods._answers import secret_seed, stream
 from dpnotes.methods._linear import MAX_ITERATIONS, Minimiser, fit_minimiser
 from dpnotes.methods._linear_estimators import LinearRelease, Releases, described, labelled_records, privacy_level

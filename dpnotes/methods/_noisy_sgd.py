@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from dpnotes import _validation as _checks
 from dpnotes import accounting
-from dpnotes.accounting import _checks
 from dpnotes.mechanisms import gaussian_noise
 from dpnotes.methods._answers import secret_seed, stream
 from dpnotes.methods._sgd_release import BinaryRelease, logistic_loss

@@ -7,7 +7,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpnotes.accounting import _checks, personalised_moments
+from dpnotes import _validation as _checks
+from dpnotes.accounting import personalised_moments
 from dpnotes.accounting._personalised_vote import MOMENTS
 
 

@@ -11,9 +11,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpnotes.accounting import PrivacyProfile, _checks, gaussian, prediction_sensitivity_sigma, pure
+from dpnotes import _validation as _checks
+from dpnotes._validation import at_least_one
+from dpnotes.accounting import PrivacyProfile, gaussian, prediction_sensitivity_sigma, pure
 from dpnotes.mechanisms import gaussian_noise, norm_noise
-from dpnotes.mechanisms._noise import at_least_one
 from dpnotes.methods._answers import AnswerStreams, secret_seed, stream
 from dpnotes.methods._budget import InferenceBudget
 from dpnotes.methods._linear import MAX_ITERATIONS, Floats, Minimiser, check_norms, fit_minimiser

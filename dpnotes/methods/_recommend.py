@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpnotes import _validation as _checks
 from dpnotes.accounting import (
-    _checks,
     dp_sgd_noise_multiplier,
     gaussian_sigma,
     logistic_constants,

@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpnotes.accounting import _checks
+from dpnotes import _validation as _checks
 from dpnotes.methods._labels import encode
 
 FLOATS = [np.float64, np.float32]

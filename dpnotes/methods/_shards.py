@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpnotes.accounting import ADJACENCIES, _checks
+from dpnotes import _validation as _checks
+from dpnotes.accounting import ADJACENCIES
 from dpnotes.learners._logistic_classifier import LogisticClassifier
 from dpnotes.mechanisms import vote_counts
 from dpnotes.methods._answers import stream

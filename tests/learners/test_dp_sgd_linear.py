@@ -185,7 +185,7 @@ def test_a_plan_of_any_length_gives_the_same(rows, monkeypatch):
     [
         ({"n_classes": 2}, r"y must hold class codes in 0\.\.1, got 0\.\.2"),
         ({"steps": 0}, "steps must be >= 1, got steps=0"),
-        ({"l2": -1.0}, "l2 must be finite and >= 0, got l2=-1.0"),
+        ({"l2": -1.0}, "l2 must be >= 0, got l2=-1.0"),
         ({"momentum": 1.0}, r"momentum must be in \[0, 1\), got momentum=1.0"),
         ({"average": 0.0}, r"average must be None or in \(0, 1\], got average=0.0"),
         ({"n_repeats": 0}, "n_repeats must be >= 1"),

@@ -77,9 +77,9 @@ def test_noise_comes_from_the_given_seed_alone():
 
 @pytest.mark.parametrize("value", [0.0, -1.0, np.inf, np.nan])
 def test_bad_scales_are_named(value):
-    with pytest.raises(ValueError, match="sigma must be positive and finite, got sigma="):
+    with pytest.raises(ValueError, match=r"sigma must be (finite and )?> 0, got sigma="):
         gaussian_noise(3, sigma=value, seed=0)
-    with pytest.raises(ValueError, match="rate must be positive and finite, got rate="):
+    with pytest.raises(ValueError, match=r"rate must be (finite and )?> 0, got rate="):
         norm_noise(3, rate=value, seed=0)
 
 

@@ -185,11 +185,11 @@ def test_bad_input_is_named(name, counts, more, message):
 
 def test_bad_parameters_are_named():
     votes = [[1, 2]]
-    with pytest.raises(ValueError, match=r"scale must be positive and finite, got scale=0\.0"):
+    with pytest.raises(ValueError, match=r"scale must be > 0, got scale=0\.0"):
         laplace_vote(votes, scale=0.0, seed=0)
-    with pytest.raises(ValueError, match="sigma must be positive and finite, got sigma=inf"):
+    with pytest.raises(ValueError, match="sigma must be finite and > 0, got sigma=inf"):
         gaussian_vote(votes, sigma=np.inf, seed=0)
-    with pytest.raises(ValueError, match=r"beta must be positive and finite, got beta=-1\.0"):
+    with pytest.raises(ValueError, match=r"beta must be > 0, got beta=-1\.0"):
         soft_vote(votes, beta=-1.0, seed=0)
     with pytest.raises(TypeError, match="seed must be an integer >= 0 or a numpy Generator"):
         soft_vote(votes, beta=1.0, seed=None)

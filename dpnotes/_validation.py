@@ -1,0 +1,150 @@
+"""Checks of arguments, used by every package: each error names the parameter, its value and what would be valid.
+
+A check returns the value in the form that the caller computes with. The type aliases of the package are here, too.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
+Features = NDArray[np.floating]  # float32 or float64
+
+
+def at_least(name: str, value: int, low: int, *, most: tuple[str, int] | None = None, why: str = "") -> int:
+    """Give ``value`` as an int; it must be an integer >= ``low``, and at most the second of ``most``, if given.
+
+    The first of ``most`` is the name of that limit, and ``why`` a reason to append to the message.
+    """
+    if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be an integer >= {low}, got {name}={value!r}")
+    if value < low or (most is not None and value > most[1]):
+        limit = "" if most is None else f" and <= {most[0]}={most[1]}"
+        raise ValueError(_message(name, f">= {low}{limit}", value, why))
+    return int(value)
+
+
+def at_least_one(name: str, value: int) -> int:
+    """Give ``value`` as an int; it must be an integer >= 1."""
+    return at_least(name, value, 1)
+
+
+def real(
+    name: str, value: float, *, low: float = 0.0, high: float = math.inf, open_low: bool = False, below: str = ""
+) -> float:
+    """Give ``value`` as a finite float; it must lie in [low, high], or in (low, high] with ``open_low``.
+
+    ``below`` says why ``high`` itself is invalid; without it, it is valid.
+    """
+    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be a number, got {name}={value!r}")
+    if below and value == high:
+        valid = f"in ({low:g}, {high:g})" if open_low else f"< {high:g}"
+        raise ValueError(_message(name, valid, value, below))
+    if not ((low < value if open_low else low <= value) and value <= high and math.isfinite(value)):
+        finite = "finite and " if value == math.inf else ""
+        most = "" if high == math.inf else f" and <= {high:g}"
+        raise ValueError(_message(name, f"{finite}{'>' if open_low else '>='} {low:g}{most}", value))
+    return float(value)
+
+
+def positive(name: str, value: float) -> float:
+    """Give ``value`` as a float; it must be finite and > 0."""
+    return real(name, value, open_low=True)
+
+
+def array(
+    name: str,
+    values: ArrayLike,
+    *,
+    low: float = 0.0,
+    high: float = math.inf,
+    open_low: bool = False,
+    open_high: bool = False,
+    finite: bool = False,
+    why: str = "",
+) -> Floats:
+    """Give ``values`` as a float64 array; every entry must lie between ``low`` and ``high``, ends included or open."""
+    result = np.asarray(values, dtype=np.float64)
+    inside = (result > low if open_low else result >= low) & (result < high if open_high else result <= high)
+    wrong = ~(inside & np.isfinite(result) if finite else inside)  # NaN is wrong, too
+    if wrong.any():
+        if high == math.inf:
+            valid = f"{'finite and ' if finite else ''}{'>' if open_low else '>='} {low:g}"
+        else:
+            valid = f"in {'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
+        raise ValueError(_message(name, valid, float(result[wrong].flat[0]), why))
+    return result
+
+
+def one_of(name: str, value: str, valid: tuple[str, ...]) -> str:
+    """Give ``value`` back if it is one of ``valid``."""
+    if value not in valid:
+        raise ValueError(_message(name, f"one of {', '.join(map(repr, valid))}", value))
+    return value
+
+
+def codes(name: str, values: ArrayLike, *, shape: tuple[int, ...], n: int) -> Integers:
+    """Give ``values`` as int64; they must be integers of that shape in 0 .. n - 1."""
+    given = np.asarray(values)
+    if given.shape != shape or given.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be integers of shape {list(shape)}, got {given.dtype} of shape {given.shape}")
+    if given.min() < 0 or given.max() >= n:
+        raise ValueError(f"{name} must be in 0..{n - 1}, got {given.min()}..{given.max()}")
+    return given.astype(np.int64)
+
+
+def features(X: ArrayLike, name: str = "X", *, d: int | None = None) -> Features:
+    """Give X as an array of float32 or float64, shape [n >= 1, d >= 1], all entries finite."""
+    X = np.asarray(X)
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(f"{name} must have shape [n >= 1, d >= 1], got shape {X.shape}")
+    if X.dtype not in (np.float32, np.float64):
+        raise ValueError(f"{name} must be float32 or float64, got {X.dtype}")
+    if d is not None and X.shape[1] != d:
+        raise ValueError(f"{name} must have the {d} features that the models were fitted to, got {X.shape[1]}")
+    # a finite sum proves all entries finite without a mask as large as X; an overflow is looked into
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspect = not np.isfinite(X.sum())
+    if suspect and not np.isfinite(X).all():
+        raise ValueError(f"{name} must be finite, got {int((~np.isfinite(X)).sum())} bad entries")
+    return X
+
+
+def class_codes(y: ArrayLike, *, n: int, n_classes: int) -> Integers:
+    """Give y as int64, shape [n], all codes in 0..n_classes - 1; X with its ``n`` rows was checked before."""
+    y = np.asarray(y)
+    if y.ndim != 1 or len(y) != n:
+        raise ValueError(f"X and y must have equal length, got {n} rows and labels of shape {y.shape}")
+    if y.dtype.kind not in "iub":
+        raise ValueError(f"y must hold integer class codes, got {y.dtype}")
+    if y.min() < 0 or y.max() >= n_classes:
+        raise ValueError(f"y must hold class codes in 0..{n_classes - 1}, got {y.min()}..{y.max()}")
+    return y.astype(np.int64, copy=False)
+
+
+def float_dtype(dtype: Any, X: Features) -> np.dtype[Any]:
+    """Dtype to fit in: that of X by default, else float32 or float64."""
+    chosen = X.dtype if dtype is None else np.dtype(dtype)
+    if chosen not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be float32 or float64, got dtype={dtype!r}")
+    return chosen
+
+
+def code_dtype(dtype: DTypeLike, *, n_classes: int) -> np.dtype[Any]:
+    """Give ``dtype`` as an integer dtype that holds the class codes 0..n_classes - 1."""
+    chosen = np.dtype(dtype)
+    if chosen.kind not in "iu" or np.iinfo(chosen).max < n_classes - 1:
+        raise ValueError(f"dtype must be an integer type that holds {n_classes - 1}, got dtype={dtype!r}")
+    return chosen
+
+
+def _message(name: str, valid: str, value: object, why: str = "") -> str:
+    return f"{name} must be {valid}, got {name}={value!r}{'; ' + why if why else ''}"
