@@ -1,6 +1,7 @@
 # make book     build the book from a fresh clone; needs Python 3.11 or newer and a network to install from
 # make test     everything that is checked: style, types, layers, units, examples, chapters, the pages in a browser
 # make bench    the speed claims
+# make coverage which lines the unit tests reach: a table, and _build/coverage/index.html
 # make setup    only install, into .venv; another Python: make setup PYTHON=python3.13
 # make clean    remove what the others made, apart from .venv and runs/
 
@@ -9,7 +10,7 @@ VENV := .venv
 INSTALLED := $(VENV)/.installed
 RUN := $(VENV)/bin/python -m
 
-.PHONY: book test bench setup clean
+.PHONY: book test bench coverage setup clean
 .DEFAULT_GOAL := book
 
 book: setup
@@ -20,13 +21,16 @@ test: setup
 	$(RUN) ruff format --check
 	$(RUN) mypy
 	$(VENV)/bin/lint-imports
-	OMP_NUM_THREADS=1 $(RUN) pytest -n 2 --doctest-modules dpnotes tests --ignore tests/book --ignore tests/benchmarks
-	OMP_NUM_THREADS=1 $(RUN) pytest tests/benchmarks
+	OMP_NUM_THREADS=1 $(RUN) pytest -n 2 --doctest-modules dpnotes tests --ignore tests/book
 	$(RUN) dpnotes build --strict
-	DPNOTES_BOOK_BUILT=1 $(RUN) pytest tests/book
+	DPNOTES_BOOK_BUILT=1 OMP_NUM_THREADS=1 $(RUN) pytest -n 2 tests/book
 
 bench: setup
 	OMP_NUM_THREADS=1 $(VENV)/bin/python benchmarks/bench.py --keep
+
+coverage: setup
+	OMP_NUM_THREADS=1 $(RUN) pytest -n 2 --cov=dpnotes --cov-report=term:skip-covered --cov-report=html:_build/coverage \
+	tests --ignore tests/book --ignore tests/benchmarks
 
 setup: $(INSTALLED)
 

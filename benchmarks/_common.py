@@ -21,8 +21,9 @@ from dpnotes import data
 class Row:
     """One claim: what each side takes, their ratio beside the one to reach, and how far the results agree.
 
-    ``check`` says in words what was compared and the largest difference found. ``floor`` is the ratio that a test asks
-    of the small version on a shared machine: half of the bar where nothing else is said.
+    ``check`` says in words what was compared, ``gap`` is the largest difference found between the sides (None where
+    there is no other side) and ``allowed`` the largest that a test accepts. ``floor`` is the ratio that
+    ``bench.py --small`` demands: half of the bar where nothing else is said.
     """
 
     job: str
@@ -33,6 +34,8 @@ class Row:
     check: str
     unit: str = "s"
     device: str = "cpu"
+    gap: float | None = None
+    allowed: float = 1e-3
     floor: float | None = None
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -89,6 +90,8 @@ def main() -> None:
             keep(rows)
     missed = [row.job for _, row in rows if row.ratio < row.bar]
     print(f"{len(rows)} claims, {len(rows) - len(missed)} met" + "".join(f"\n  missed: {job}" for job in missed))
+    if low := [row.job for _, row in rows if arguments.small and row.ratio < row.demanded]:
+        sys.exit("below what is demanded of the small version:\n" + "\n".join(low))
 
 
 if __name__ == "__main__":

@@ -67,6 +67,7 @@ def against_one_by_one(job: str, fit: Fit, n_models: int, *, sample: int, device
         BAR,
         f"largest |dW| {gap:.1e} of |W| {np.abs(found['loop']).max():.2f}",
         device=device_name(device),
+        gap=float(gap),
     )
 
 

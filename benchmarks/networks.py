@@ -102,6 +102,7 @@ def rows(small: bool) -> Iterator[Row]:
             job.gpu_bar if gpu else job.bar,
             f"largest difference of a weight between the engines {gap:.1e} (float32, momentum)",
             device=device_name(device),
+            gap=gap,
         )
 
 

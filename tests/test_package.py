@@ -27,15 +27,13 @@ sys.meta_path[:] = [Hide(finder, hidden) for finder in sys.meta_path]
 
 
 def test_import_is_cheap():
-    """Under half a second, and none of the heavy libraries."""
+    """None of the heavy libraries is imported."""
     code = """
-import sys, time
-start = time.perf_counter()
+import sys
 import dpnotes
-seconds = time.perf_counter() - start
+assert "numpy" not in sys.modules
 import dpnotes.accounting
 heavy = {"torch", "seaborn", "opacus", "sklearn", "pandas", "matplotlib"} & set(sys.modules)
-assert seconds < 0.5, seconds
 assert not heavy, heavy
 """
     subprocess.run([sys.executable, "-c", code], check=True)

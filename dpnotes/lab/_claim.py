@@ -12,7 +12,7 @@ STATUSES = {
     "weaker than it looks": "true as stated, but says less than a reader takes from it",
     "under a condition": "true where a condition holds that the statement does not name",
     "wrong": "not true as stated",
-    "vacuous": "true or false, it protects nobody",
+    "vacuous": "true or false, it gives no protection",
     "unproved": "neither proof nor counter-example is known",
 }
 
@@ -45,7 +45,7 @@ class Evidence:
     Parameters
     ----------
     method : str
-        How, in one sentence.
+        What was done, in one sentence.
     findings : tuple of Finding
         At least one.
     """
@@ -55,7 +55,7 @@ class Evidence:
 
     @property
     def supports(self) -> bool:
-        """Whether every finding bears the status out."""
+        """Whether every finding supports the status."""
         return bool(self.findings) and all(finding.supports for finding in self.findings)
 
 
@@ -100,7 +100,7 @@ class Claim:
 def table(evidence: Mapping[Claim, Evidence]) -> pd.DataFrame:
     """One row for each claim: number, paper, where, claim, status, why, evidence.
 
-    The last column says whether the evidence bears the status out, as ``"bears it out"`` or ``"CONTRADICTS IT"``.
+    The last column says whether the evidence supports the status, as ``"supports"`` or ``"CONTRADICTS"``.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def table(evidence: Mapping[Claim, Evidence]) -> pd.DataFrame:
                 "claim": claim.statement,
                 "status": claim.status,
                 "why": claim.reason,
-                "evidence": "bears it out" if computed.supports else "CONTRADICTS IT",
+                "evidence": "supports" if computed.supports else "CONTRADICTS",
             }
             for claim, computed in evidence.items()
         ]

@@ -100,7 +100,7 @@ def results() -> None:
 
 
 @results.command("status")
-@click.option("--all", "everything", is_flag=True, help=f"Name every missing row, not only the {_LISTED} dearest.")
+@click.option("--all", "everything", is_flag=True, help=f"Name all missing rows, not only {_LISTED} expensive ones.")
 def results_status(everything: bool) -> None:
     """Rows of each paper grid: published, missing, and what the missing ones would cost."""
     from dpnotes.lab.experiments import EXPERIMENTS
@@ -185,8 +185,8 @@ def verify(names: Sequence[str], sample: int, seed: int | None) -> None:
     disagreeing = 0
     for experiment in chosen:
         costs = [experiment.cost(row) for make in experiment.grids.values() for row in make()]
-        dearest = _duration(max(costs, default=0.0))
-        click.echo(f"{experiment.name}: computing {sample} rows again, each up to {dearest} on one core")
+        most = _duration(max(costs, default=0.0))
+        click.echo(f"{experiment.name}: computing {sample} rows again, each up to {most} on one core")
         table = sweep.verify(
             experiment.function,
             sweep.published_store(experiment.name),

@@ -37,7 +37,7 @@ def find(name: str) -> Experiment:
     return EXPERIMENTS[name]
 
 
-def rows(name: str, grid: Grid | None = None, *, compute: Compute = "stored", **how: Any) -> pd.DataFrame:
+def rows(name: str, grid: Grid | None = None, *, compute: Compute = "stored", **kwargs: Any) -> pd.DataFrame:
     """Rows of an experiment, from the published results, from runs of this machine, or computed now.
 
     Parameters
@@ -48,7 +48,7 @@ def rows(name: str, grid: Grid | None = None, *, compute: Compute = "stored", **
         Default: the grid of the paper.
     compute : {"stored", "missing", "all"}
         Show what is published; run what is missing; run every row afresh. See :func:`dpnotes.lab.store.collect`.
-    how : keyword arguments
+    kwargs
         ``options``, ``n_jobs`` and ``progress`` of :func:`dpnotes.lab.store.collect`.
 
     Returns
@@ -63,7 +63,7 @@ def rows(name: str, grid: Grid | None = None, *, compute: Compute = "stored", **
         compute=compute,
         published=published_store(name),
         runs=runs_store(name),
-        **how,
+        **kwargs,
     )
 
 

@@ -186,8 +186,8 @@ def growth(times: Sequence[int], curves: Mapping[str, Sequence[float]], *, xlabe
     return figure
 
 
-def shares(counts: pd.DataFrame, *, xlabel: str) -> Figure:
-    """How many of each kind there are in each group: one bar a group, one piece a kind, with its number in it.
+def stacked_counts(counts: pd.DataFrame, *, xlabel: str) -> Figure:
+    """How many of each kind there are in each group: one stacked bar a group, each piece with its number.
 
     Parameters
     ----------
@@ -317,11 +317,11 @@ def margins(rows: pd.DataFrame, *, label: str, xlabel: str) -> Figure:
     figure = blank(height=0.9 + 0.32 * len(lines))
     axes = figure.subplots()
     places = rows[label].map(lines.index)
-    share = rows["ratio"] / rows["bar"]
+    reached = rows["ratio"] / rows["bar"]
     for met, face, words in ((True, sns.color_palette()[0], "reached"), (False, "none", "missed")):
-        some = (share >= 1) == met
+        some = (reached >= 1) == met
         axes.plot(
-            share[some], places[some], "o", color=sns.color_palette()[0], markerfacecolor=face, markersize=8,
+            reached[some], places[some], "o", color=sns.color_palette()[0], markerfacecolor=face, markersize=8,
             markeredgewidth=1.5, label=words,
         )  # fmt: skip
     axes.axvline(1, color="0.25", linewidth=1)

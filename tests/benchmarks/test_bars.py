@@ -1,7 +1,6 @@
-"""The benchmarks: what they share, and half of each bar on small versions. Run alone, on an otherwise idle machine."""
+"""The benchmarks: what they share, and that both sides of each comparison compute the same."""
 
 import importlib
-import re
 import sys
 
 import numpy as np
@@ -60,18 +59,19 @@ JOBS = ["1", "1b", "1c", "2", "2b", "2c", "3", "4", "5", "6", "7", "memory"]
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_half_of_each_bar_on_the_small_version(benchmarks, job):
-    """A claim fails that is below half of its bar three times: a shared machine may slow one side down once."""
-    main, left = benchmarks("bench"), None
-    for _ in range(3):
-        low = {row.job + row.against: str(row) for row in main.JOBS[job](True) if row.ratio < row.demanded}
-        left = low if left is None else {name: text for name, text in low.items() if name in left}
-        if not left:
-            return
-    pytest.fail("below half of the bar:\n" + "\n".join(left.values()))
+def test_both_sides_of_the_small_version_agree(benchmarks, job):
+    """What is timed by `make bench` computes the same on both sides; bytes are counted, the clock is not read."""
+    rows = list(benchmarks("bench").JOBS[job](True))
+    assert rows
+    for row in rows:
+        assert row.ours > 0, row
+        assert row.other > 0, row
+        assert row.gap is None or row.gap <= row.allowed, str(row)
+        assert row.unit == "s" or row.ratio >= row.demanded, str(row)
+    assert any(row.gap is not None for row in rows) or job == "memory"
 
 
-def test_every_job_is_demanded(benchmarks):
+def test_every_job_is_tested(benchmarks):
     assert list(benchmarks("bench").JOBS) == [*JOBS, "gpu"]
 
 
@@ -79,6 +79,4 @@ def test_the_rows_of_a_gpu_agree_with_the_other_side(benchmarks):
     """Run on a CPU, where nothing is promised about speed: that both sides do the same must hold anywhere."""
     found = list(benchmarks("gpu").rows(True, device="cpu"))
     assert len(found) == 9
-    for row in found:
-        gap = float(re.search(r"(?:largest \|dW\||in one neighbour:|without noise:) ([-+.\de]+)", row.check)[1])
-        assert gap < 1e-3, str(row)
+    assert all(row.gap < 1e-3 for row in found), found

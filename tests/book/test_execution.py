@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -20,11 +19,9 @@ WITHOUT_BOOK = (
 
 def execute(command, repository, runs):
     places = {"PYTHONPATH": str(repository), "DPNOTES_RUNS": str(runs)}
-    environment = {**os.environ, **places, "OMP_NUM_THREADS": "1"}  # threads that wait for a busy core take minutes
-    start = time.perf_counter()
+    environment = {**os.environ, **places, "OMP_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, *command], cwd=repository, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return time.perf_counter() - start
 
 
 def quick(chapter):
@@ -33,14 +30,11 @@ def quick(chapter):
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
 def test_a_chapter_runs_at_quick_scale(chapter, repository, tmp_path):
-    seconds = execute(
-        ["-c", WITHOUT_BOOK, "run", chapter.name, *quick(chapter), "--out", str(tmp_path)], repository, tmp_path
-    )
+    execute(["-c", WITHOUT_BOOK, "run", chapter.name, *quick(chapter), "--out", str(tmp_path)], repository, tmp_path)
     notebook = json.loads((tmp_path / f"{chapter.name}.ipynb").read_text())
     assert notebook["metadata"]["dpnotes"]["parameters"] == dict([quick(chapter)[1:]] if quick(chapter) else [])
     streams = [o for cell in notebook["cells"] for o in cell.get("outputs", []) if o.get("name") == "stderr"]
     assert streams == []  # no warnings, no progress bars left behind
-    assert seconds < 60 * slowness()
 
 
 def test_plain_papermill_runs_the_bagging_chapter(repository, tmp_path):
@@ -50,8 +44,3 @@ def test_plain_papermill_runs_the_bagging_chapter(repository, tmp_path):
     execute(["-m", "papermill", *arguments], repository, tmp_path / "runs")
     assert json.loads(output.read_text())["metadata"]["papermill"]["exception"] is None
     assert (tmp_path / "runs" / "bagging_table2a.csv").is_file()
-
-
-def slowness():
-    """How many times more time to grant here: the promise of a minute is for two cores that have nothing else to do."""
-    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1), 2 / (os.cpu_count() or 1))

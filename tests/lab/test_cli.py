@@ -106,7 +106,7 @@ def test_status_names_what_is_missing_and_what_it_costs(run, stores):
     assert lines[0] == (
         "toy_table: 3 of 16 rows published, 13 missing (13.4 h on one core; 2 finished in runs: dpnotes results adopt)"
     )
-    assert lines[1] == "  1.7 h    x=100  seed=0"  # the dearest first
+    assert lines[1] == "  1.7 h    x=100  seed=0"  # the most expensive first
     assert lines[-1] == "  and 3 more: dpnotes results status --all"
     assert len(run("results", "status", "--all")[1].splitlines()) == 1 + 13
 

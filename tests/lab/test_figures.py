@@ -56,7 +56,7 @@ def test_table_names_gaps_and_hides_the_index():
         lambda: figures.roc({"a": accounting.bagging(n=9, subsample=2), "b": accounting.gaussian(sigma=1.0)}),
         lambda: figures.privacy_profiles({"a": accounting.bagging(n=9, subsample=2), "b": accounting.pure(1.0)}),
         lambda: figures.growth([1, 10], {"a": [0.0, 1.0], "b": [2.0, 3.0]}, xlabel="n (log)", ylabel="epsilon (log)"),
-        lambda: figures.shares(
+        lambda: figures.stacked_counts(
             pd.DataFrame({"right": [2, 0], "wrong": [1, 3]}, index=pd.Index(["a", "b"], name="paper")), xlabel="n"
         ),
         lambda: figures.membership(np.eye(4, dtype=bool), 1),

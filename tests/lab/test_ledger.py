@@ -66,9 +66,9 @@ def test_tables():
     evidence = {claim: claim.evidence() for claim in ledger.of_paper("liu2021intrinsic")[:2]}
     table = ledger.table(evidence)
     assert table["number"].tolist() == [1, 2]
-    assert set(table["evidence"]) == {"bears it out"}
+    assert set(table["evidence"]) == {"supports"}
     doubtful = {LEDGER[0]: Evidence("by guessing", (Finding("a", 1, 2, False),))}
-    assert ledger.table(doubtful)["evidence"].tolist() == ["CONTRADICTS IT"]
+    assert ledger.table(doubtful)["evidence"].tolist() == ["CONTRADICTS"]
     findings = ledger.findings(evidence[LEDGER[0]])
     assert findings.columns.tolist() == ["quantity", "claimed", "found", "supports the status"]
     assert findings.loc[0, "found"] == "0.683594"

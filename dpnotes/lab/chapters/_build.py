@@ -115,7 +115,7 @@ def _execute_for_book(chapter: Chapter, settings: Mapping[str, str], sender: Con
         return
     except Exception as error:
         outcome = error
-    with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
+    with contextlib.suppress(BrokenPipeError):  # the parent process has ended
         sender.send(outcome)
 
 

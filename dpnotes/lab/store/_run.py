@@ -61,7 +61,7 @@ def run(
         outcomes = _on_cluster(experiment, todo, options, backend)
     else:
         # One row a task, and none handed out before a worker is free, so that none waits for its neighbours and few
-        # are still to finish after a failure. Workers get their share of the cores from joblib.
+        # are still to finish after a failure. joblib divides the cores among the workers.
         parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")
         unfailed = takewhile(lambda _: failure is None, todo)
         outcomes = parallel(delayed(compute)(experiment, request, options) for request in unfailed)

@@ -34,7 +34,8 @@ def sweep(
     experiment : callable
         ``experiment(**parameters, **options)``: a function of parameters to a flat dict of metrics, each a str, int,
         float, bool or None. Two keys are no metrics but provenance: ``data`` (digest of the data set) and ``device``.
-        It must be defined by ``def``: its module's last part and its name stand in each row.
+        It must be defined by ``def``; each row carries the name given by :func:`dpnotes.lab.experiment`, or else its
+        module and name.
     grid : list of dict
         Parameters of each row, each a str, int, finite float, bool or None. Numbers of equal value (1 and 1.0) are the
         same parameter. Rows may differ in which parameters they have.

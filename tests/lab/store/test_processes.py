@@ -102,8 +102,6 @@ def test_a_process_killed_at_the_worst_moments(store, script, function, when, ke
     assert process.returncode == -9
     grid = [{"index": index} for index in range(6)]
     assert len(missing(grid, store)) == 6 - kept
-    start = time.monotonic()
     sweep(sweep_toys.slow, grid, store=store, progress=False)
-    assert time.monotonic() - start < 5
     assert read_store(store)["index"].tolist() == list(range(6))
     assert not list(store.parent.glob(".*.tmp"))
