@@ -105,7 +105,7 @@ def test_version_is_in_one_place(repository):
     for name in ("pyproject.toml", "CITATION.cff", "_config.yml"):
         text = (repository / name).read_text(encoding="utf-8")
         assert not re.search(rf'^\s*version\s*[:=]\s*"?{re.escape(dpnotes.__version__)}', text, re.M)
-    assert dpnotes.__version__ in (repository / "README.md").read_text(encoding="utf-8").partition("## Changes")[2]
+    assert f"## {dpnotes.__version__}\n" in (repository / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 def test_readme_code_runs(repository, capsys):
