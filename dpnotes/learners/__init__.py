@@ -13,6 +13,9 @@ from dpnotes.learners._boosted_trees_classifier import BoostedTreesClassifier as
 from dpnotes.learners._boosted_trees_models import BoostedTrees as BoostedTrees
 from dpnotes.learners._classifier import NetworkClassifier as NetworkClassifier
 from dpnotes.learners._convolution import convolutional_network as convolutional_network
+from dpnotes.learners._decisions import DecisionClassifier as DecisionClassifier
+from dpnotes.learners._decisions import LinearClassifier as LinearClassifier
+from dpnotes.learners._decisions import decision_values as decision_values
 from dpnotes.learners._devices import device_name as device_name
 from dpnotes.learners._devices import one_thread as one_thread
 from dpnotes.learners._dp_sgd_linear import fit_dp_sgd_linear as fit_dp_sgd_linear

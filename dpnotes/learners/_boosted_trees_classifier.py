@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpnotes._validation import Features
 from dpnotes.learners._boosted_trees import fit_boosted_trees
 from dpnotes.learners._boosted_trees_models import BoostedTrees
+from dpnotes.learners._decisions import DecisionClassifier
 
 
-class BoostedTreesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BoostedTreesClassifier(DecisionClassifier):
     """Gradient-boosted trees of two classes, as scikit-learn's ``GradientBoostingClassifier``, for many small subsets.
 
     It is made for thousands of teachers at once, which are fitted in the dtype of X.
@@ -60,18 +59,14 @@ class BoostedTreesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         ValueError
             If X is not finite, y does not hold two classes, or a parameter is out of its range.
         """
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(f"y must hold 2 classes, got 1 class: {classes[0]!r}")
+        X, codes, classes = self._records(X, y)
         self.trees_ = self.fit_many(X, codes, np.arange(len(X))[None], n_classes=len(classes))
         self.classes_ = classes
         return self
 
     def fit_many(
         self,
-        X: NDArray[np.floating],
+        X: Features,
         codes: NDArray[np.integer],
         subsets: NDArray[np.integer] | Sequence[ArrayLike],
         *,
@@ -107,18 +102,12 @@ class BoostedTreesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             device=self.device,
         )
 
-    def decision_function(self, X: Any) -> NDArray[np.floating]:
+    def decision_function(self, X: Any) -> Features:
         """Log-odds of the second class, shape [n]."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = self._queries(X)
         return np.asarray(self.trees_.logits(X, device=self.device)[0])
 
-    def predict_proba(self, X: Any) -> NDArray[np.floating]:
+    def predict_proba(self, X: Any) -> Features:
         """Probability of each class, shape [n, 2]."""
         logits = self.decision_function(X)
         return np.stack([expit(-logits), expit(logits)], axis=1)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """More probable label, shape [n]; among equals the first in ``classes_``."""
-        codes = (self.decision_function(X) > 0).astype(np.int64)
-        return np.asarray(self.classes_[codes])

@@ -6,16 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpnotes._validation import Features
+from dpnotes.learners._decisions import LinearClassifier
 from dpnotes.learners._logistic_models import LogisticModels
 from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
 
 
-class LogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class LogisticClassifier(LinearClassifier):
     """Multinomial logistic regression with an L2 term, fitted in the dtype of X.
 
     With two classes it is still the multinomial model: the same votes as a binary one of twice the ``l2``.
@@ -69,11 +67,7 @@ class LogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ValueError
             If X is not finite, y holds a single class, or a parameter is out of its range.
         """
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes[0]!r}")
+        X, codes, classes = self._records(X, y)
         models = self.fit_many(X, codes, np.arange(len(X))[None], n_classes=len(classes))
         self.classes_ = classes
         self.coef_, self.intercept_ = models.weights[0], models.intercept[0]
@@ -82,7 +76,7 @@ class LogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit_many(
         self,
-        X: NDArray[np.floating],
+        X: Features,
         codes: NDArray[np.integer],
         subsets: NDArray[np.integer],
         *,
@@ -116,23 +110,3 @@ class LogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             max_iterations=self.max_iterations,
             device=self.device,
         )
-
-    def decision_function(self, X: Any) -> NDArray[np.floating]:
-        """Logits, shape [n, n_classes]; for two classes their difference, shape [n]."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        logits = X @ self.coef_.T + self.intercept_
-        return np.asarray(logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits)
-
-    def predict_proba(self, X: Any) -> NDArray[np.floating]:
-        """Softmax of the logits, shape [n, n_classes]."""
-        logits = self.decision_function(X)
-        if logits.ndim == 1:
-            logits = np.stack([np.zeros_like(logits), logits], axis=1)
-        return np.asarray(softmax(logits, axis=1))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Most probable label, shape [n]; among equals the first in ``classes_``."""
-        logits = self.decision_function(X)
-        codes = (logits > 0).astype(np.int64) if logits.ndim == 1 else logits.argmax(axis=1)
-        return np.asarray(self.classes_[codes])

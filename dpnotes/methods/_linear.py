@@ -4,48 +4,43 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from dpnotes import _validation as _checks
+from dpnotes._validation import Features, Floats, Integers, at_least_one, one_of, positive
 from dpnotes.accounting import logistic_constants, minimiser_sensitivity
-from dpnotes.learners._logistic_models import LogisticModels
-from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
+from dpnotes.learners import LogisticModels, fit_multinomial_logistic
+from dpnotes.mechanisms import gaussian_noise, norm_noise
 
-Floats = NDArray[np.float64]
-
-GRADIENT_SHARE = 1e-3  # of K/n, half the gradient that one record can change: the norm at which a fit counts as exact
+GRADIENT_FRACTION = (
+    1e-3  # of K/n, half the gradient that one record can change: the norm at which a fit counts as exact
+)
 MAX_ITERATIONS = 10_000
-ROW_BLOCK = 2048  # of the check of a fit: the logits of its rows stay in cache
-ROUNDING = 1e-12  # relative; of the norm of a row that was scaled to the bound
+ROW_BLOCK = 2048  # rows whose logits stay in cache while a fit is checked
+ROUNDING = 1e-12  # relative error of the norm of a row that was scaled to the bound
 ANALYSES = ("tight", "published")
 
 
-@dataclass(frozen=True, eq=False)
-class LinearTask:
-    """Records with bounded features for a linear classifier; minimised is ``(1/n) sum_i CE(W x_i, y_i) + ...``.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LinearLoss:
+    """What is public about the loss ``(1/n) sum_i CE(W x_i, y_i)`` of a linear classifier.
 
     Attributes
     ----------
-    X : ndarray of float64, shape [m, d], or [m, d + 1] with the constant feature 1 of a bias
-    y : ndarray of int64, shape [m]
-        Class codes.
     n_classes : int
     n : int
-        What the sum of the losses is divided by; public.
+        What the sum of the losses is divided by.
     norm : float
-        Bound on the Euclidean norm of the features without the constant one.
+        Bound on the Euclidean norm of the features, without the constant feature of a bias.
     intercept : bool
+        Whether there is a bias, as the weight of a constant feature 1.
     """
 
-    X: Floats
-    y: NDArray[np.int64]
     n_classes: int
     n: int
     norm: float
@@ -58,14 +53,76 @@ class LinearTask:
 
     @property
     def gradient_tolerance(self) -> float:
-        """Largest norm of the mean objective's gradient at which a fit counts as exact; public."""
-        return GRADIENT_SHARE * self.lipschitz / self.n
+        """Largest norm of the mean objective's gradient at which a fit counts as exact."""
+        return GRADIENT_FRACTION * self.lipschitz / self.n
 
+    def rows(self, X: Features) -> Floats:
+        """Features [q, d] as float64, followed by the constant one where there is a bias."""
+        rows = np.ones((len(X), X.shape[1] + int(self.intercept)))
+        rows[:, : X.shape[1]] = X
+        return rows
+
+    def check_norms(self, X: Features) -> None:
+        """Refuse rows that are longer than ``norm``."""
+        norms = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
+        longer = norms > self.norm * (1 + ROUNDING)
+        if longer.any():
+            raise ValueError(
+                f"X must have rows of Euclidean norm at most norm={self.norm:g}, got {int(longer.sum())} longer ones, "
+                f"up to {norms.max():.7g}; scale them by a rule that does not look at the data, as "
+                "dpnotes.data.to_unit_ball does"
+            )
+
+    def models(self, weights: Features) -> LogisticModels:
+        """Models of weights [R, C, d], the last column being the bias; how the fit went is not part of a release."""
+        R, C, d = weights.shape
+        columns = d - int(self.intercept)
+        return LogisticModels(
+            np.ascontiguousarray(weights[:, :, :columns]),
+            weights[:, :, columns] if self.intercept else np.zeros((R, C)),
+            gradient_norm=np.full(R, np.nan),
+            iterations=np.zeros(R, dtype=np.int64),
+            converged=np.ones(R, dtype=np.bool_),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LinearTask:
+    """Records of a linear loss, checked.
+
+    Attributes
+    ----------
+    loss : LinearLoss
+    X : ndarray of float64, shape [m, d], or [m, d + 1] with the constant feature
+    y : ndarray of int64, shape [m]
+        Class codes.
+    """
+
+    loss: LinearLoss
+    X: Floats
+    y: Integers
+
+    @property
     def solver_tolerance(self) -> float:
-        """The same for the learner: on the max-norm of the gradient of the mean over the m records."""
-        return self.gradient_tolerance * self.n / len(self.X) / math.sqrt(self.n_classes * self.X.shape[1])
+        """The loss's tolerance for the learner: on the max-norm of the gradient of the mean over the m records."""
+        entries = self.loss.n_classes * self.X.shape[1]
+        return self.loss.gradient_tolerance * self.loss.n / len(self.X) / math.sqrt(entries)
 
-    def check_minimised(self, weights: NDArray[np.floating], *, penalty: float, linear: Floats | None = None) -> None:
+    def fit(self, penalty: float, *, tolerance: float, max_iterations: int, **options: Any) -> Features:
+        """Weights [C, d] that minimise the sum of the losses plus ``penalty |W|^2 / 2``; not checked."""
+        models = fit_multinomial_logistic(
+            self.X,
+            self.y,
+            np.arange(len(self.X))[None],
+            n_classes=self.loss.n_classes,
+            l2=penalty / len(self.X),
+            tolerance=tolerance,
+            max_iterations=max_iterations,
+            **options,
+        )
+        return np.asarray(models.weights[0])
+
+    def check_minimised(self, weights: Features, *, penalty: float, linear: Floats | None = None) -> None:
         """Refuse weights [R, C, d] whose gradient, computed anew, is above the tolerance.
 
         Parameters
@@ -83,38 +140,33 @@ class LinearTask:
             residual = softmax((flat @ rows.T).reshape(*gradients.shape[:2], -1), axis=1)
             residual[:, labels, np.arange(len(rows))] -= 1
             gradients += (residual.reshape(len(flat), -1) @ rows).reshape(gradients.shape)
-        worst = float(np.linalg.norm(gradients, axis=(1, 2)).max()) / self.n
-        if not worst <= self.gradient_tolerance:
+        worst, needed = float(np.linalg.norm(gradients, axis=(1, 2)).max()) / self.loss.n, self.loss.gradient_tolerance
+        if not worst <= needed:
             raise RuntimeError(
-                f"the minimiser was not reached: gradient norm {worst:.1e}, needed {self.gradient_tolerance:.1e} for "
+                f"the minimiser was not reached: gradient norm {worst:.1e}, needed {needed:.1e} for "
                 "its sensitivity to hold; raise max_iterations or l2"
             )
 
 
-@dataclass(frozen=True, eq=False)
-class Minimiser:
-    """The minimiser itself: **not private**, to be released only with noise.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Minimiser(LinearLoss):
+    """The exact minimiser of a regularised loss: **not private**, to be released only with noise.
 
     Attributes
     ----------
     weights : ndarray of float64, shape [C, d], or [C, d + 1]: the bias is the last column
-    n : int
+        The norm of the gradient at the weights was checked to be at most ``gradient_tolerance``.
     l2 : float
+    n_classes : int
+    n : int
+        What the sum of the losses is divided by; public.
     norm : float
-        Bound on the norm of the features that it was fitted to.
+        Public bound on the Euclidean norm of the features that it was fitted to.
     intercept : bool
-    lipschitz : float
-    gradient_tolerance : float
-        Bound on the norm of the gradient at ``weights``, checked.
     """
 
     weights: Floats
-    n: int
     l2: float
-    norm: float
-    intercept: bool
-    lipschitz: float
-    gradient_tolerance: float
 
     def sensitivity(self, *, adjacency: str = "replace-one", analysis: str = "tight") -> float:
         """L2 sensitivity of ``weights``.
@@ -131,7 +183,7 @@ class Minimiser:
         -------
         float
         """
-        analysis = _checks.one_of("analysis", analysis, ANALYSES)
+        analysis = one_of("analysis", analysis, ANALYSES)
         if analysis == "published" and adjacency != "replace-one":
             raise ValueError(f"the published analysis is for adjacency='replace-one', got adjacency={adjacency!r}")
         return minimiser_sensitivity(
@@ -143,17 +195,23 @@ class Minimiser:
             gradient_tolerance=self.gradient_tolerance if analysis == "tight" else 0.0,
         )
 
-    def rows(self, X: NDArray[np.floating]) -> Floats:
-        """Features [q, d] as float64, with the constant one where there is a bias."""
-        return with_constant(X, self.intercept)
+    def logits(self, X: Features) -> Floats:
+        """Logits [q, C] of features [q, d]: not private."""
+        return self.rows(X) @ self.weights.T
 
-    def models(self, weights: Floats) -> LogisticModels:
-        """Weights [R, C, d] of this layout as models."""
-        return released_models(weights, self.intercept)
+    def about(self, theorem: str, *, analysis: str) -> dict[str, str]:
+        """Status, assumption, source and remark of a guarantee that rests on the sensitivity."""
+        public = f"n={self.n} and norm={self.norm:g} are public"
+        source = f"van der Maaten and Hannun (2020), Lemma 1 and {theorem}"
+        if analysis == "tight":
+            return {"status": "proved", "assumption": public, "source": source, "remark": ""}
+        remark = f"the fit's gradient has norm at most {self.gradient_tolerance:.1e}, which Lemma 1 does not count"
+        assumption = f"the fit is the exact minimiser; {public}"
+        return {"status": "assumption", "assumption": assumption, "source": source, "remark": remark}
 
 
 def linear_task(
-    X: NDArray[np.floating],
+    X: Features,
     y: NDArray[np.integer],
     *,
     n_classes: int,
@@ -168,14 +226,15 @@ def linear_task(
     ValueError
         If a row of X is longer than ``norm``, or a number is outside its range.
     """
-    norm = _checks.real("norm", norm, low=0.0, open_low=True)
-    n = len(X) if n is None else _checks.at_least_one("n", n)
-    check_norms(X, norm)
-    return LinearTask(with_constant(X, intercept), np.asarray(y, dtype=np.int64), n_classes, n, norm, bool(intercept))
+    norm = positive("norm", norm)
+    n = len(X) if n is None else at_least_one("n", n)
+    loss = LinearLoss(n_classes=n_classes, n=n, norm=norm, intercept=bool(intercept))
+    loss.check_norms(X)
+    return LinearTask(loss, loss.rows(X), np.asarray(y, dtype=np.int64))
 
 
 def fit_minimiser(
-    X: NDArray[np.floating],
+    X: Features,
     y: NDArray[np.integer],
     *,
     n_classes: int,
@@ -231,59 +290,26 @@ def fit_minimiser(
     >>> fit.weights.shape, round(fit.sensitivity(), 4)
     ((10, 65), 0.2228)
     """
-    l2 = _checks.real("l2", l2, low=0.0, open_low=True)
-    max_iterations = _checks.at_least_one("max_iterations", max_iterations)
+    l2 = positive("l2", l2)
+    max_iterations = at_least_one("max_iterations", max_iterations)
     task = linear_task(X, y, n_classes=n_classes, intercept=intercept, norm=norm, n=n)
-    with unconverged_ignored():
-        models = fit_multinomial_logistic(
-            task.X,
-            task.y,
-            np.arange(len(task.X))[None],
-            n_classes=n_classes,
-            l2=task.n * l2 / len(task.X),
-            tolerance=task.solver_tolerance(),
-            max_iterations=max_iterations,
-            device=device,
-        )
-    task.check_minimised(models.weights, penalty=task.n * l2)
-    weights = np.asarray(models.weights[0], dtype=np.float64)
-    return Minimiser(weights, task.n, l2, task.norm, task.intercept, task.lipschitz, task.gradient_tolerance)
+    penalty = task.loss.n * l2
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # the gradient is checked anew
+        weights = task.fit(penalty, tolerance=task.solver_tolerance, max_iterations=max_iterations, device=device)
+    task.check_minimised(weights[None], penalty=penalty)
+    return Minimiser(**vars(task.loss), weights=np.asarray(weights, dtype=np.float64), l2=l2)
 
 
-def check_norms(X: NDArray[np.floating], norm: float) -> None:
-    """Refuse rows longer than ``norm``."""
-    norms = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
-    longer = norms > norm * (1 + ROUNDING)
-    if longer.any():
-        raise ValueError(
-            f"X must have rows of Euclidean norm at most norm={norm:g}, got {int(longer.sum())} longer ones, up to "
-            f"{norms.max():.7g}; scale them by a rule that does not look at the data, as dpnotes.data.to_unit_ball does"
-        )
-
-
-def with_constant(X: NDArray[np.floating], intercept: bool) -> Floats:
-    """Features [m, d] as float64, and a column of ones behind them."""
-    rows = np.ones((len(X), X.shape[1] + int(intercept)))
-    rows[:, : X.shape[1]] = X
-    return rows
-
-
-def released_models(weights: NDArray[np.floating], intercept: bool) -> LogisticModels:
-    """Models of weights [R, C, d] whose last column is the bias; how the fit went is not part of the release."""
-    R, C, d = weights.shape
-    columns = d - int(intercept)
-    return LogisticModels(
-        np.ascontiguousarray(weights[:, :, :columns]),
-        weights[:, :, columns] if intercept else np.zeros((R, C)),
-        gradient_norm=np.full(R, np.nan),
-        iterations=np.zeros(R, dtype=np.int64),
-        converged=np.ones(R, dtype=np.bool_),
-    )
-
-
-@contextmanager
-def unconverged_ignored() -> Iterator[None]:
-    """Silence the learner's warning: the gradient is checked, and an error raised, afterwards."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
+def draw_noise(
+    shape: tuple[int, ...],
+    generator: np.random.Generator,
+    *,
+    rate: float | None,
+    sigma: float | None,
+    n_repeats: int | None = None,
+) -> Floats:
+    """Noise b of density proportional to ``exp(-rate ||b||)``, or Gaussian; its shape, or [n_repeats, *shape]."""
+    if rate is not None:
+        return norm_noise(shape, rate=rate, seed=generator, n_repeats=n_repeats)
+    assert sigma is not None
+    return gaussian_noise(shape if n_repeats is None else (n_repeats, *shape), sigma=sigma, seed=generator)

@@ -1,24 +1,27 @@
-"""What the private linear estimators share: labels, levels, descriptions of guarantees, predictions by weights."""
+"""What the private linear estimators share: their parameters, checked records, and releases of weights."""
 
 from __future__ import annotations
 
 import copy
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from dpnotes import _validation as _checks
+from dpnotes._validation import Features, Integers, positive, real
 from dpnotes.accounting import PrivacyProfile
-from dpnotes.learners._logistic_models import LogisticModels
+from dpnotes.learners import DecisionClassifier, LinearClassifier, LogisticModels
+from dpnotes.methods._answers import secret_seed
 from dpnotes.methods._labels import encode
+from dpnotes.methods._linear import MAX_ITERATIONS, Minimiser, fit_minimiser
 
 FLOATS = [np.float64, np.float32]
 
@@ -38,44 +41,119 @@ class Releases(NamedTuple):
     profile: PrivacyProfile
 
 
-class LinearRelease(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Classifier whose weights ``coef_`` and ``intercept_`` are released: what it answers follows from them."""
+@dataclass(eq=False, repr=False)
+class LinearEstimator(DecisionClassifier):
+    """Multinomial logistic regression with an L2 term and a privacy guarantee: the parameters that all kinds have.
 
-    classes_: NDArray[Any]
-    coef_: NDArray[np.float64]
-    intercept_: NDArray[np.float64]
+    Parameters
+    ----------
+    epsilon : float, > 0
+    delta : float, in [0, 1)
+        0: pure differential privacy.
+    l2 : float, > 0
+        Weight of |W|^2/2 against the mean cross-entropy.
+    intercept : bool
+        Fit a bias, as the weight of a constant feature 1, which is penalised and counts in the norm.
+    norm : float, > 0
+        Public bound on the Euclidean norm of each row of X; longer rows are refused, not shortened. It must not be
+        taken from the data.
+    n : int, optional
+        What the sum of the losses is divided by. Default: the number of records, which is public then.
+    adjacency : {"replace-one", "add-remove"}
+        Which data sets are neighbours: those with one record exchanged, or with one more or less.
+    analysis : {"tight", "published"}
+        ``"tight"``: the smallest noise that is known to suffice. ``"published"``: that of the paper.
+    classes : sequence, optional
+        All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
+        is about all that is released except ``classes_``.
+    max_iterations : int, >= 1
+    device : str
+        A PyTorch device, or ``"auto"``: the GPU where there is one.
+    random_state : int, RandomState instance or None
+        The noise. The guarantee needs it secret: keep None, which takes fresh entropy from the system, or a seed that
+        nobody else knows, outside of experiments.
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Logits, shape [n, n_classes]; for two classes their difference, shape [n]."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=FLOATS, reset=False)
-        return decisions(X @ self.coef_.T + self.intercept_)
+    Attributes
+    ----------
+    profile_ : dpnotes.accounting.PrivacyProfile
+        The guarantee.
+    classes_ : ndarray, shape [n_classes]
+    n_features_in_ : int
+    """
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Softmax of the logits, shape [n, n_classes]."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=FLOATS, reset=False)
-        return np.asarray(softmax(X @ self.coef_.T + self.intercept_, axis=1))
+    epsilon: float
+    delta: float = 0.0
+    _: KW_ONLY
+    l2: float
+    intercept: bool = True
+    norm: float = 1.0
+    n: int | None = None
+    adjacency: str = "replace-one"
+    analysis: str = "tight"
+    classes: Sequence[Any] | None = None
+    max_iterations: int = MAX_ITERATIONS
+    device: str = "auto"
+    random_state: int | np.random.RandomState | None = None
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Label with the largest logit, shape [n]; among equals the first in ``classes_``."""
-        return labels_of(self.decision_function(X), self.classes_)
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit and release, or get ready to answer.
 
-    def _release(self, releases: Releases, classes: NDArray[Any]) -> None:
-        """Take over the first release."""
+        Parameters
+        ----------
+        X : array_like of float, shape [m, d], rows of norm at most ``norm``
+        y : array_like, shape [m]
+
+        Returns
+        -------
+        Self
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a row of X is too long, data are not finite or differ in length, a label is not among ``classes``, there
+            is one class only, or a parameter is outside its range.
+        RuntimeError
+            If the minimiser was not reached.
+        """
+        checked_epsilon_delta(self.epsilon, self.delta)
+        X, codes, classes = labelled_records(self, X, y, self.classes)
+        self._fit(X, codes, len(classes))
         self.classes_ = classes
-        self.coef_, self.intercept_ = releases.models.weights[0], releases.models.intercept[0]
-        self.profile_ = releases.profile
+        return self
+
+    @abstractmethod
+    def _fit(self, X: Features, codes: Integers, n_classes: int) -> None:
+        """Learn from checked records: set ``profile_`` and what answers need."""
+
+    def _minimiser(self, X: Features, codes: NDArray[np.integer], n_classes: int) -> Minimiser:
+        """Fit the minimiser with the parameters of the estimator."""
+        names = ("l2", "intercept", "norm", "n", "max_iterations", "device")
+        return fit_minimiser(X, codes, n_classes=n_classes, **{name: getattr(self, name) for name in names})
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.non_deterministic = True  # two fits differ by their noise
+        tags.non_deterministic = True  # two fits, or two answers to one query, differ by their noise
         return tags
+
+
+class WeightRelease(LinearEstimator, LinearClassifier):
+    """Linear estimator whose noisy weights are released: nothing else is kept, and all answers follow from them."""
+
+    @abstractmethod
+    def fit_many(
+        self, X: Features, codes: NDArray[np.integer], *, n_classes: int, n_repeats: int = 1, seed: int
+    ) -> Releases:
+        """Release ``n_repeats`` independent models of the same records; this estimator itself stays as it is."""
+
+    def _fit(self, X: Features, codes: Integers, n_classes: int) -> None:
+        models, self.profile_ = self.fit_many(X, codes, n_classes=n_classes, seed=secret_seed(self.random_state))
+        self.coef_, self.intercept_ = models.weights[0], models.intercept[0]
 
 
 def labelled_records(
     estimator: BaseEstimator, X: Any, y: Any, classes: Sequence[Any] | None
-) -> tuple[NDArray[np.floating], NDArray[np.int64], NDArray[Any]]:
+) -> tuple[Features, Integers, NDArray[Any]]:
     """Checked features, class codes, and the sorted classes, read off y unless they are given."""
     X, y = validate_data(estimator, X, y, dtype=FLOATS)
     check_classification_targets(y)
@@ -87,19 +165,15 @@ def labelled_records(
     return X, codes, known
 
 
-def privacy_level(epsilon: float, delta: float) -> tuple[float, float]:
+def checked_epsilon_delta(epsilon: float, delta: float) -> tuple[float, float]:
     """Checked ``epsilon > 0`` and ``0 <= delta < 1``."""
     if epsilon == math.inf:
         raise ValueError("epsilon must be finite, got epsilon=inf; without privacy, fit without noise")
-    epsilon = _checks.real("epsilon", epsilon, low=0.0, open_low=True)
-    delta = _checks.real("delta", delta, low=0.0, high=1.0)
-    if delta == 1.0:
-        raise ValueError("delta must be < 1, got delta=1.0; then no noise is needed")
-    return epsilon, delta
+    return positive("epsilon", epsilon), real("delta", delta, high=1.0, below="then no noise is needed")
 
 
-def level_in_words(epsilon: float, delta: float) -> str:
-    """For messages of the budget."""
+def guarantee_text(epsilon: float, delta: float) -> str:
+    """The guarantee as messages of the budget name it."""
     return f"epsilon={epsilon}" + (f", delta={delta}" if delta else "")
 
 
@@ -109,14 +183,3 @@ def described(profile: PrivacyProfile, **about: str) -> PrivacyProfile:
     for name, words in about.items():
         setattr(result, name, words)
     return result
-
-
-def decisions(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """scikit-learn's decision function: the logits [n, C], or for two classes their difference [n]."""
-    return np.asarray(logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits)
-
-
-def labels_of(decision: NDArray[np.float64], classes: NDArray[Any]) -> NDArray[Any]:
-    """Label of the largest decision value; among equals the first."""
-    codes = (decision > 0).astype(np.int64) if decision.ndim == 1 else decision.argmax(axis=1)
-    return np.asarray(classes[codes])

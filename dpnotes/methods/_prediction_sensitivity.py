@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpnotes import _validation as _checks
-from dpnotes._validation import at_least_one
+from dpnotes._validation import Features, Floats, Integers, at_least_one
 from dpnotes.accounting import PrivacyProfile, gaussian, prediction_sensitivity_sigma, pure
-from dpnotes.mechanisms import gaussian_noise, norm_noise
+from dpnotes.learners import decision_values
 from dpnotes.methods._answers import AnswerStreams, secret_seed, stream
 from dpnotes.methods._budget import InferenceBudget
-from dpnotes.methods._linear import MAX_ITERATIONS, Floats, Minimiser, check_norms, fit_minimiser
-from dpnotes.methods._linear_estimators import (
-    FLOATS,
-    decisions,
-    described,
-    labelled_records,
-    labels_of,
-    level_in_words,
-    privacy_level,
-)
-from dpnotes.methods._model_sensitivity import about_minimiser
+from dpnotes.methods._linear import Minimiser, draw_noise
+from dpnotes.methods._linear_estimators import LinearEstimator, checked_epsilon_delta, described, guarantee_text
 
 
-class PredictionSensitivity(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class PredictionSensitivity(LinearEstimator):
     """Multinomial logistic regression that answers a budget of queries, with noise on the logits of each.
 
     The guarantee is that of all answers together; the estimator holds the minimiser itself, so that the estimator must
@@ -49,28 +36,14 @@ class PredictionSensitivity(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         Weight of |W|^2/2 against the mean cross-entropy.
     answers : int, >= 1
         Queries that can be answered; one asked again counts again.
-    intercept : bool
-        Fit a bias, as the weight of a constant feature 1, which is penalised and counts in the norm.
-    norm : float, > 0
-        Public bound on the Euclidean norm of each row that is fitted; longer rows are refused, not shortened. It must
-        not be taken from the data.
-    n : int, optional
-        What the sum of the losses is divided by. Default: the number of records, which is public then.
     adjacency : {"replace-one", "add-remove"}
         With one record more or less, and n public, the noise is half of that for one exchanged.
     analysis : {"tight", "published"}
         ``"tight"``: Gaussian noise by exact composition, in proportion to the norm of the query. ``"published"``: the
         paper's search over basic and advanced composition and its sensitivity 2 K/(n l2) (replace-one), the same noise
         for all queries, which must be no longer than ``norm``.
-    classes : sequence, optional
-        All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
-        is about all answers, but not the list of classes.
-    max_iterations : int, >= 1
-    device : str
-        A PyTorch device, or ``"auto"``: the GPU where there is one.
-    random_state : int, RandomState instance or None
-        The noise. The guarantee needs it secret: keep None, which takes fresh entropy from the system, or a seed that
-        nobody else knows, outside of experiments.
+    intercept, norm, n, classes, max_iterations, device, random_state
+        See :class:`LinearEstimator`; ``norm`` bounds the rows that are fitted.
 
     Attributes
     ----------
@@ -100,83 +73,23 @@ class PredictionSensitivity(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     3 answers were asked for, 2 of 100 are left
     """
 
-    def __init__(
-        self,
-        epsilon: float,
-        delta: float = 0.0,
-        *,
-        l2: float,
-        answers: int,
-        intercept: bool = True,
-        norm: float = 1.0,
-        n: int | None = None,
-        adjacency: str = "replace-one",
-        analysis: str = "tight",
-        classes: Sequence[Any] | None = None,
-        max_iterations: int = MAX_ITERATIONS,
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.l2 = l2
-        self.answers = answers
-        self.intercept = intercept
-        self.norm = norm
-        self.n = n
-        self.adjacency = adjacency
-        self.analysis = analysis
-        self.classes = classes
-        self.max_iterations = max_iterations
-        self.device = device
-        self.random_state = random_state
+    answers: int
 
-    def fit(self, X: Any, y: Any) -> PredictionSensitivity:
-        """Fit the minimiser and start a budget.
-
-        Parameters
-        ----------
-        X : array_like of float, shape [m, d], rows of norm at most ``norm``
-        y : array_like, shape [m]
-
-        Returns
-        -------
-        PredictionSensitivity
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If a row of X is too long, data are not finite or differ in length, a label is not among ``classes``, there
-            is one class only, or a parameter is outside its range.
-        RuntimeError
-            If the minimiser was not reached.
-        """
-        epsilon, delta = privacy_level(self.epsilon, self.delta)
-        budget = InferenceBudget(self.answers, guarantee=level_in_words(epsilon, delta))
-        X, codes, classes = labelled_records(self, X, y, self.classes)
-        minimiser = fit_minimiser(
-            X,
-            codes,
-            n_classes=len(classes),
-            l2=self.l2,
-            intercept=self.intercept,
-            norm=self.norm,
-            n=self.n,
-            max_iterations=self.max_iterations,
-            device=self.device,
+    def _fit(self, X: Features, codes: Integers, n_classes: int) -> None:
+        budget = InferenceBudget(self.answers, guarantee=guarantee_text(self.epsilon, self.delta))
+        self._noise = PredictionNoise.of(
+            self._minimiser(X, codes, n_classes),
+            self.epsilon,
+            self.delta,
+            answers=budget.answers,
+            adjacency=self.adjacency,
+            analysis=self.analysis,
         )
-        noise = PredictionNoise.of(
-            minimiser, epsilon, delta, answers=budget.answers, adjacency=self.adjacency, analysis=self.analysis
-        )
-        self.classes_ = classes
-        self._minimiser, self._noise = minimiser, noise
+        self.profile_ = self._noise.profile
         self.budget_ = budget
         self._streams = AnswerStreams(budget, secret_seed(self.random_state))
-        self.profile_ = noise.profile
-        return self
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Features:
         """Noisy logits, shape [n, n_classes]; for two classes their difference, shape [n]. Spends n answers.
 
         Raises
@@ -184,21 +97,10 @@ class PredictionSensitivity(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         BudgetExhausted
             If fewer are left; then none is spent.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=FLOATS, reset=False)
+        X = self._queries(X)
         scales = self._noise.scales(X)
         generator = self._streams.take(len(X))
-        logits = self._minimiser.rows(X) @ self._minimiser.weights.T
-        return decisions(logits + self._noise.draw(scales, logits.shape[1], generator))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Label with the largest noisy logit, shape [n]; spends n answers, see :meth:`decision_function`."""
-        return labels_of(self.decision_function(X), self.classes_)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True  # two answers to one query differ by their noise
-        return tags
+        return decision_values(self._noise.minimiser.logits(X) + self._noise.draw(scales, generator))
 
 
 class PredictionNoise(NamedTuple):
@@ -217,7 +119,7 @@ class PredictionNoise(NamedTuple):
     ) -> PredictionNoise:
         """Calibrate to a budget."""
         sensitivity = minimiser.sensitivity(adjacency=adjacency, analysis=analysis)
-        about = about_minimiser(minimiser, "Theorem 6" if delta else "Theorem 5", analysis=analysis)
+        about = minimiser.about("Theorem 6" if delta else "Theorem 5", analysis=analysis)
         profile: PrivacyProfile
         sigma, rate = None, None
         if delta == 0:
@@ -233,22 +135,18 @@ class PredictionNoise(NamedTuple):
                 )
         return cls(minimiser, sensitivity, sigma, rate, analysis == "published", described(profile, **about))
 
-    def scales(self, X: NDArray[np.floating]) -> Floats:
+    def scales(self, X: Features) -> Floats:
         """What one record can change the logits of each query by, shape [n]."""
-        rows = self.minimiser
+        loss = self.minimiser
         if self.fixed:
-            check_norms(X, rows.norm)
-            longest = np.hypot(rows.norm, float(rows.intercept))
-            return np.full(len(X), self.sensitivity * longest)
-        return np.asarray(self.sensitivity * np.linalg.norm(rows.rows(X), axis=1))
+            loss.check_norms(X)
+            return np.full(len(X), self.sensitivity * np.hypot(loss.norm, float(loss.intercept)))
+        return np.asarray(self.sensitivity * np.linalg.norm(loss.rows(X), axis=1))
 
-    def draw(self, scales: Floats, n_classes: int, generator: np.random.Generator) -> Floats:
+    def draw(self, scales: Floats, generator: np.random.Generator) -> Floats:
         """Noise on the logits of each query, shape [n, n_classes]."""
-        if self.rate is not None:
-            unit = norm_noise((n_classes,), rate=self.rate, seed=generator, n_repeats=len(scales))
-        else:
-            assert self.sigma is not None
-            unit = gaussian_noise((len(scales), n_classes), sigma=self.sigma, seed=generator)
+        shape = (self.minimiser.n_classes,)
+        unit = draw_noise(shape, generator, rate=self.rate, sigma=self.sigma, n_repeats=len(scales))
         return unit * scales[:, None]
 
 
@@ -263,13 +161,13 @@ class NoisyPredictions(NamedTuple):
         Of ``answers`` answers, whatever the number of queries and repeats here.
     """
 
-    labels: NDArray[np.int64]
+    labels: Integers
     profile: PrivacyProfile
 
 
 def noisy_predictions(
     minimiser: Minimiser,
-    X: NDArray[np.floating],
+    X: Features,
     epsilon: float,
     delta: float = 0.0,
     *,
@@ -281,9 +179,9 @@ def noisy_predictions(
 ) -> NoisyPredictions:
     """Answer all queries ``n_repeats`` times with the noise of a budget: no budget is kept.
 
-    For experiments: the share of right labels estimates the accuracy that :class:`PredictionSensitivity` has with
-    ``answers`` answers, on more queries than it would answer. One fit serves all levels, budgets and repeats. Repeat r
-    draws from a stream of its own, so that the first repeats of many are those of a few.
+    For experiments: the fraction of correct labels estimates the accuracy that :class:`PredictionSensitivity` has with
+    ``answers`` answers, on more queries than it would answer. One fit serves all epsilons, budgets and repeats. Repeat
+    r draws from a stream of its own, so that the first repeats of many are those of a few.
 
     Parameters
     ----------
@@ -308,18 +206,18 @@ def noisy_predictions(
     Examples
     --------
     >>> from sklearn.datasets import load_digits
+    >>> from dpnotes.methods import fit_minimiser
     >>> X, y = load_digits(return_X_y=True)
     >>> minimiser = fit_minimiser(X / 128, y, n_classes=10, l2=0.1, device="cpu")
     >>> labels, profile = noisy_predictions(minimiser, X / 128, 1.0, 1e-5, answers=10, n_repeats=20, seed=0)
     >>> labels.shape, round(profile.epsilon(1e-5), 6)
     ((20, 1797), 1.0)
     """
-    epsilon, delta = privacy_level(epsilon, delta)
-    answers, n_repeats = _checks.at_least_one("answers", answers), at_least_one("n_repeats", n_repeats)
+    epsilon, delta = checked_epsilon_delta(epsilon, delta)
+    answers, n_repeats = at_least_one("answers", answers), at_least_one("n_repeats", n_repeats)
     noise = PredictionNoise.of(minimiser, epsilon, delta, answers=answers, adjacency=adjacency, analysis=analysis)
-    scales = noise.scales(X)
-    logits = minimiser.rows(X) @ minimiser.weights.T
+    scales, logits = noise.scales(X), minimiser.logits(X)
     labels = np.empty((n_repeats, len(X)), dtype=np.int64)
     for r in range(n_repeats):
-        labels[r] = (logits + noise.draw(scales, logits.shape[1], stream(seed, r))).argmax(axis=1)
+        labels[r] = (logits + noise.draw(scales, stream(seed, r))).argmax(axis=1)
     return NoisyPredictions(labels, noise.profile)

@@ -19,7 +19,7 @@ from dpnotes.accounting import (
     prediction_sensitivity_sigma,
     soft_vote_beta,
 )
-from dpnotes.methods._linear_estimators import privacy_level
+from dpnotes.methods._linear_estimators import checked_epsilon_delta
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,7 +127,7 @@ def recommend(
 
     n, d = _checks.at_least_one("n", n), _checks.at_least_one("d", d)
     answers, n_models = _checks.at_least_one("answers", answers), _checks.at_least_one("n_models", n_models)
-    epsilon, delta = privacy_level(epsilon, delta)
+    epsilon, delta = checked_epsilon_delta(epsilon, delta)
     l2 = _checks.real("l2", l2, low=0.0, open_low=True)
     if n_models > n:
         raise ValueError(f"n_models must be at most n={n}, got n_models={n_models}")

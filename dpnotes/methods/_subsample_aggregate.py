@@ -16,7 +16,7 @@ from dpnotes.accounting import soft_vote_beta
 from dpnotes.mechanisms import soft_vote
 from dpnotes.methods._answers import AnswerStreams, secret_seed, stream
 from dpnotes.methods._budget import InferenceBudget
-from dpnotes.methods._linear_estimators import FLOATS, labelled_records, level_in_words, privacy_level
+from dpnotes.methods._linear_estimators import FLOATS, checked_epsilon_delta, guarantee_text, labelled_records
 from dpnotes.methods._shards import L2, fit_shards
 
 ANSWERS = 2  # stream of the seed that the answers' own seed comes from
@@ -143,8 +143,8 @@ class SubsampleAggregate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         TypeError
             If a number is of the wrong kind.
         """
-        epsilon, delta = privacy_level(self.epsilon, self.delta)
-        budget = InferenceBudget(self.answers, guarantee=level_in_words(epsilon, delta))
+        epsilon, delta = checked_epsilon_delta(self.epsilon, self.delta)
+        budget = InferenceBudget(self.answers, guarantee=guarantee_text(epsilon, delta))
         beta = soft_vote_beta(epsilon, delta, answers=budget.answers, analysis=self.analysis)
         profile = accounting.soft_vote(
             beta=beta, answers=budget.answers, adjacency=self.adjacency, analysis=self.analysis

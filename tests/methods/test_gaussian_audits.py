@@ -12,9 +12,7 @@ import pytest
 from dpnotes.accounting import audit_epsilon, dp_sgd_noise_multiplier, soft_vote_beta
 from dpnotes.learners import fit_dp_sgd_linear
 from dpnotes.mechanisms import soft_vote
-from dpnotes.methods._linear import fit_minimiser
-from dpnotes.methods._loss_perturbation import perturbed_minimisers
-from dpnotes.methods._model_sensitivity import noisy_minimisers
+from dpnotes.methods import LossPerturbation, fit_minimiser, noisy_minimisers
 from dpnotes.methods._prediction_sensitivity import PredictionNoise
 
 EPSILON, DELTA, TRIALS = 2.0, 1e-5, 40_000
@@ -73,7 +71,7 @@ def test_prediction_sensitivity(neighbours):
     for noise_share in (1.0, 0.5):
         calls = []
         for seed, logits in enumerate(clean):
-            drawn = noise.draw(noise.scales(np.repeat(X, answers * TRIALS, axis=0)), 2, np.random.default_rng(seed))
+            drawn = noise.draw(noise.scales(np.repeat(X, answers * TRIALS, axis=0)), np.random.default_rng(seed))
             released = logits + noise_share * drawn.reshape(TRIALS, answers, 2).mean(axis=1)
             sigma = noise_share * noise.sigma * noise.sensitivity / math.sqrt(answers)
             calls.append((released - clean[1]) @ shift > 2.9 * sigma)
@@ -129,12 +127,13 @@ def test_loss_perturbation():
     attack proves a sixth of the claim, and exceeds it at the noise and the regulariser of four times the budget.
     """
     X, y = np.append(np.full(100, 0.045), 1.0)[:, None], np.append(np.zeros(100, dtype=np.int64), 1)
-    make = {"n_classes": 2, "l2": 1e-2 / 101, "intercept": False, "n": 101, "device": "cpu"}
+    make = {"l2": 1e-2 / 101, "intercept": False, "n": 101, "device": "cpu"}
     claimed, found = 1.0, []
     for used in (claimed, 4 * claimed):
         calls = []
         for seed, kept in enumerate((slice(101), slice(100))):
-            models, _ = perturbed_minimisers(X[kept], y[kept], used, DELTA, n_repeats=12_000, seed=seed, **make)
+            method = LossPerturbation(used, DELTA, **make)
+            models, _ = method.fit_many(X[kept], y[kept], n_classes=2, n_repeats=12_000, seed=seed)
             difference = (models.weights[:, 1, 0] - models.weights[:, 0, 0]) / math.sqrt(2)
             calls.append((difference > -1) & (difference < 0.5))
         found.append(proved(*calls))

@@ -8,7 +8,8 @@ from scipy import optimize, special
 
 from dpnotes.accounting import logistic_constants
 from dpnotes.data import to_unit_ball
-from dpnotes.methods._linear import GRADIENT_SHARE, fit_minimiser
+from dpnotes.methods import fit_minimiser
+from dpnotes.methods._linear import GRADIENT_FRACTION
 
 
 def small(m=60, d=3, n_classes=4, seed=0):
@@ -42,7 +43,7 @@ def worst_neighbours(intercept, m):
     """Data sets one record different: the others make the model sure, and wrong, of either differing record.
 
     Without a bias the two have opposite directions and one label. With one, whose feature they share, the directions
-    agree and the labels differ; the others are orthogonal to both, the constant feature included, else their curvature
+    agree and the labels differ; the others are orthogonal to both, the constant feature included, else their Hessian
     would hold the bias.
     """
     cosine, sine = math.sqrt(0.99), 0.1
@@ -67,7 +68,7 @@ def test_worst_neighbours_nearly_attain_the_sensitivity(intercept, constant):
     more = np.linalg.norm(first.weights - fewer.weights)
     assert 0.98 < more / first.sensitivity(adjacency="add-remove") <= 1
     assert math.isclose(first.sensitivity(analysis="published"), 2 * constant / (m * l2))
-    assert math.isclose(first.sensitivity(), (2 + 2 * GRADIENT_SHARE) * constant / (m * l2))
+    assert math.isclose(first.sensitivity(), (2 + 2 * GRADIENT_FRACTION) * constant / (m * l2))
 
 
 def test_random_neighbours_stay_within_the_sensitivity():

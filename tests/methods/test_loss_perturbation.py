@@ -10,9 +10,8 @@ from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpnotes.accounting import audit_epsilon, objective_perturbation
+from dpnotes.methods import LossPerturbation, fit_minimiser
 from dpnotes.methods._answers import secret_seed
-from dpnotes.methods._linear import fit_minimiser
-from dpnotes.methods._loss_perturbation import LossPerturbation, perturbed_minimisers
 
 PUBLIC = {"norm": 1e4, "l2": 1e-2, "device": "cpu", "random_state": 0}  # the checks' features are up to 1e3 long
 
@@ -30,6 +29,12 @@ def digits():
     return X / 128, y
 
 
+def perturbed(X, y, epsilon, delta=0.0, *, n_classes, n_repeats=1, seed, **parameters):
+    """Releases of loss perturbation by its parameters."""
+    method = LossPerturbation(epsilon, delta, **parameters)
+    return method.fit_many(X, y, n_classes=n_classes, n_repeats=n_repeats, seed=seed)
+
+
 def recovered_noise(models, X, y, *, n_classes, penalty, intercept=True):
     """The linear terms of which the weights are minimisers: minus the gradient of all else, [R, C, d]."""
     rows = np.hstack([X, np.ones((len(X), 1))]) if intercept else X
@@ -39,7 +44,7 @@ def recovered_noise(models, X, y, *, n_classes, penalty, intercept=True):
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-def test_released_weights_minimise_the_loss_with_noise_of_the_stated_law(adjacency):
+def test_released_weights_minimise_the_loss_with_noise_of_the_stated_distribution(adjacency):
     """From the weights back to the noise: shape and scale, at 1e-3, and a scale 5% off must be noticed."""
     generator = np.random.default_rng(0)
     X, y = generator.uniform(-0.5, 0.5, size=(40, 3)), generator.integers(3, size=40)
@@ -47,7 +52,7 @@ def test_released_weights_minimise_the_loss_with_noise_of_the_stated_law(adjacen
     make = {"n_classes": 3, "l2": 0.01, "adjacency": adjacency, "n_repeats": repeats, "seed": 1, "device": "cpu"}
     for delta in (0.0, 1e-5):
         stated = objective_perturbation(2.0, delta, n_classes=3, bias=True, adjacency=adjacency)
-        models, _ = perturbed_minimisers(X, y, 2.0, delta, **make)
+        models, _ = perturbed(X, y, 2.0, delta, **make)
         noise = recovered_noise(models, X, y, n_classes=3, penalty=40 * 0.01 + stated.regulariser)
         if delta == 0:
             norms, law = np.linalg.norm(noise, axis=(1, 2)), stats.gamma(noise[0].size, scale=1 / stated.rate)
@@ -68,7 +73,7 @@ def test_sum_of_losses_is_divided_by_the_public_n():
     stated = objective_perturbation(2.0, n_classes=3, bias=True)
     noise = []
     for kept in (slice(41), slice(40)):
-        models, _ = perturbed_minimisers(X[kept], y[kept], 2.0, n_classes=3, l2=0.01, n=50, seed=3, device="cpu")
+        models, _ = perturbed(X[kept], y[kept], 2.0, n_classes=3, l2=0.01, n=50, seed=3, device="cpu")
         noise.append(recovered_noise(models, X[kept], y[kept], n_classes=3, penalty=50 * 0.01 + stated.regulariser))
     # equal up to the gradient at which a fit counts as exact, 0.001 K with K = 2
     assert np.linalg.norm(noise[0] - noise[1]) < 2 * 0.001 * 2
@@ -95,9 +100,7 @@ def test_attack_stays_below_epsilon():
     for used, trials in ((1.0, 5000), (2.0, 20_000)):
         counts = []
         for s, kept in enumerate((slice(41), slice(40))):
-            weights = perturbed_minimisers(X[kept], y[kept], used, n_repeats=trials, seed=s, **make).models.weights[
-                :, :, 0
-            ]
+            weights = perturbed(X[kept], y[kept], used, n_repeats=trials, seed=s, **make).models.weights[:, :, 0]
             difference, total = weights[:, 0] - weights[:, 1], weights.sum(axis=1)
             counts.append(int(((difference > -0.5) & (difference < 2) & (np.abs(total) < 3)).sum()))
         found[used] = audit_epsilon(
@@ -114,7 +117,7 @@ def test_attack_stays_below_epsilon():
 def test_repeats_and_estimator(digits):
     X, y = digits
     make = {"n_classes": 10, "l2": 0.05, "device": "cpu", "seed": secret_seed(5)}
-    few, many = (perturbed_minimisers(X, y, 3.0, n_repeats=r, **make).models for r in (1, 4))
+    few, many = (perturbed(X, y, 3.0, n_repeats=r, **make).models for r in (1, 4))
     reach = 0.001 * 2 / (len(X) * 0.05)  # tolerance of the sum over its strong convexity, for either fit
     assert np.linalg.norm(many.weights[0] - few.weights[0]) < 2 * reach
     assert np.linalg.norm(many.weights[1] - few.weights[0]) > 100 * reach
@@ -189,7 +192,7 @@ def test_twice_the_noise_for_one_record_exchanged(digits):
     make = {"n_classes": 10, "l2": 0.1, "seed": 0, "device": "cpu"}
     noise = []
     for adjacency in ("add-remove", "replace-one"):
-        models, _ = perturbed_minimisers(X, y, 1.0, adjacency=adjacency, **make)
+        models, _ = perturbed(X, y, 1.0, adjacency=adjacency, **make)
         stated = objective_perturbation(1.0, n_classes=10, bias=True, adjacency=adjacency)
         penalty = len(X) * 0.1 + stated.regulariser
         noise.append(recovered_noise(models, X, y, n_classes=10, penalty=penalty)[0])

@@ -1,4 +1,4 @@
-"""Model sensitivity: scikit-learn's checks, the law of the noise, an attack, the profile, bad input."""
+"""Model sensitivity: scikit-learn's checks, the distribution of the noise, an attack, the profile, bad input."""
 
 import math
 import pickle
@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpnotes.accounting import audit_epsilon, gaussian_sigma
-from dpnotes.methods._linear import fit_minimiser
-from dpnotes.methods._model_sensitivity import ModelSensitivity, noisy_minimisers
+from dpnotes.methods import ModelSensitivity, fit_minimiser, noisy_minimisers
+from dpnotes.methods._answers import secret_seed
 
 PUBLIC = {"norm": 1e4, "l2": 1e-2, "device": "cpu", "random_state": 0}  # the checks' features are up to 1e3 long
 
@@ -49,7 +49,7 @@ def test_noise_vanishes_at_large_epsilon(digits):
     assert model.score(X, y) > 0.93
 
 
-def test_noise_has_the_stated_law(minimiser):
+def test_noise_has_the_stated_distribution(minimiser):
     """Shape and scale at 1e-3 with fixed seeds; a scale 5% off must be noticed."""
     repeats, size = 600, minimiser.weights.size
     models, _ = noisy_minimisers(minimiser, 2.0, n_repeats=repeats, seed=1)
@@ -58,7 +58,9 @@ def test_noise_has_the_stated_law(minimiser):
     scale = minimiser.sensitivity() / 2.0
     assert stats.kstest(norms, stats.gamma(size, scale=scale).cdf).pvalue > 1e-3
     assert stats.kstest(norms, stats.gamma(size, scale=1.05 * scale).cdf).pvalue < 1e-3
-    direction = (noise / norms[:, None, None]).mean(axis=0)  # each coordinate has deviation 1 / sqrt(repeats size)
+    direction = (noise / norms[:, None, None]).mean(
+        axis=0
+    )  # each coordinate has standard deviation 1 / sqrt(repeats size)
     assert np.abs(direction).max() * math.sqrt(repeats * size) < 5
 
     models, _ = noisy_minimisers(minimiser, 2.0, 1e-5, n_repeats=20, seed=1)
@@ -108,10 +110,10 @@ def test_repeats_are_independent_of_their_number(minimiser):
 
 
 def test_estimator_is_the_first_repeat(digits, minimiser):
-    from dpnotes.methods._answers import secret_seed
-
     model = ModelSensitivity(3.0, 1e-6, l2=0.05, random_state=11, device="cpu").fit(*digits)
     models, profile = noisy_minimisers(minimiser, 3.0, 1e-6, n_repeats=3, seed=secret_seed(11))
+    many = model.fit_many(*digits, n_classes=10, n_repeats=3, seed=secret_seed(11))
+    assert (many.models.weights == models.weights).all()
     assert (model.coef_ == models.weights[0]).all()
     assert (model.intercept_ == models.intercept[0]).all()
     assert (model.predict(digits[0]) == models.votes(digits[0], device="cpu")[0]).all()

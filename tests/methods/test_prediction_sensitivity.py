@@ -15,9 +15,8 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpnotes.accounting import audit_epsilon, gaussian_sigma, prediction_sensitivity_sigma
-from dpnotes.methods._budget import BudgetExhausted
-from dpnotes.methods._linear import fit_minimiser
-from dpnotes.methods._prediction_sensitivity import PredictionNoise, PredictionSensitivity, noisy_predictions
+from dpnotes.methods import BudgetExhausted, PredictionSensitivity, fit_minimiser, noisy_predictions
+from dpnotes.methods._prediction_sensitivity import PredictionNoise
 
 PUBLIC = {"norm": 1e4, "l2": 1e-2, "answers": 10**6, "device": "cpu", "random_state": 0}
 # Exemptions from scikit-learn's checks, and why.
@@ -56,7 +55,7 @@ def model(epsilon=1.0, delta=0.0, **parameters):
 
 @pytest.mark.parametrize("analysis", ["tight", "published"])
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
-def test_noise_of_each_query_has_the_stated_law(digits, minimiser, delta, analysis):
+def test_noise_of_each_query_has_the_stated_distribution(digits, minimiser, delta, analysis):
     """Shape and scale at 1e-3 with a fixed seed, and a scale 5% off is noticed; tight: in proportion to the query."""
     repeats, answers = 4000, 40
     X = np.tile(digits[0][:2] * [[1.0], [0.1]], (repeats // 2, 1))

@@ -13,10 +13,7 @@ from dpnotes import accounting
 from dpnotes.lab.private_prediction.data import Task
 from dpnotes.learners import fit_dp_sgd_linear
 from dpnotes.mechanisms import soft_vote
-from dpnotes.methods._linear import Minimiser, fit_minimiser
-from dpnotes.methods._loss_perturbation import perturbed_minimisers
-from dpnotes.methods._model_sensitivity import noisy_minimisers
-from dpnotes.methods._prediction_sensitivity import noisy_predictions
+from dpnotes.methods import LossPerturbation, Minimiser, fit_minimiser, noisy_minimisers, noisy_predictions
 from dpnotes.methods._shards import fit_shards
 
 VOTES = 10  # repeats that share a partition of the records into shards
@@ -118,11 +115,10 @@ def loss_perturbation(
 ) -> Outcome:
     """Accuracies of the minimisers of perturbed losses."""
     adjacency = adjacency_of("loss_perturbation", analysis)
-    how: dict[str, Any] = {"adjacency": adjacency, "analysis": analysis, "n_classes": task.n_classes}
-    models, profile = perturbed_minimisers(
-        task.X, task.y, epsilon, delta, l2=l2, intercept=False, n_repeats=repeats, seed=seed, device=device, **how
-    )
-    stated = accounting.objective_perturbation(epsilon, delta, bias=False, **how)
+    how: dict[str, Any] = {"adjacency": adjacency, "analysis": analysis}
+    method = LossPerturbation(epsilon, delta, l2=l2, intercept=False, device=device, **how)
+    models, profile = method.fit_many(task.X, task.y, n_classes=task.n_classes, n_repeats=repeats, seed=seed)
+    stated = accounting.objective_perturbation(epsilon, delta, n_classes=task.n_classes, bias=False, **how)
     noise = float(stated.sigma) if stated.sigma is not None else 1 / float(stated.rate)  # type: ignore[arg-type]
     return Outcome(_right(models.votes(task.X_score, device=device), task), noise, profile.status, adjacency)
 
