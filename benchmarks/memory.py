@@ -12,7 +12,7 @@ import numpy as np
 from _common import Row, peak_memory, run
 from logistic import adult, mnist
 
-from dpnotes.learners import LogisticModels, fit_sgd_neighbours
+from dpnotes.learners import LogisticModels, fit_sgd
 from dpnotes.learners._logistic_binary import fit_binary_logistic
 from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
 
@@ -70,11 +70,11 @@ def rows(small: bool) -> Iterator[Row]:
     binary_X, binary_y = X / np.linalg.norm(X, axis=1, keepdims=True), (y > 0).astype(np.int64)
 
     def neighbours() -> None:
-        runs = fit_sgd_neighbours(
+        runs = fit_sgd(
             binary_X, binary_y, neighbours=np.arange(1, 101), replacement=0, n_runs=8, batch_size=32, steps=200,
             learning_rate=0.5, device="cpu",
         )  # fmt: skip
-        found["result"] = runs.weights
+        found["result"] = runs.all_weights
 
     yield row("4b. SGD, 8 seeds x 101 on Adult, float64", neighbours, size, 20)
 

@@ -20,9 +20,7 @@ import torch
 from _common import Row, clock_of, loaded, run, timed
 from torch import nn
 
-from dpnotes.learners import device_name
-from dpnotes.learners._sgd import fit_sgd
-from dpnotes.learners._sgd_neighbours import fit_sgd_neighbours
+from dpnotes.learners import device_name, fit_sgd
 
 
 @dataclass(frozen=True)
@@ -158,7 +156,7 @@ def shared_seeds(
     output = "softmax" if hidden else "sigmoid"
 
     def ours() -> None:
-        found["ours"] = fit_sgd_neighbours(
+        found["ours"] = fit_sgd(
             task.X, task.y, neighbours=records, replacement=0, n_runs=n_runs, dtype=dtype, hidden=hidden,
             output=output, device=device, **task.settings,
         )  # fmt: skip
@@ -176,7 +174,7 @@ def shared_seeds(
     fast, *slow = timed(ours, *sides.values(), repeats=repeats, clock=clock_of(device))
     models = n_runs * (task.neighbours + 1)
     for (name, side), seconds in zip(sides.items(), slow, strict=True):
-        gap = float(np.abs(runs.weights[0, column] - side()).max())
+        gap = float(np.abs(runs.all_weights[0, column] - side()).max())
         yield Row(
             f"4{'c' if hidden else 'b'}. {task.name}{f' 100-{hidden}-2' if hidden else ''} {dtype}, {n_runs} seeds x "
             f"{task.neighbours + 1}, {task.steps} steps".replace("100-16", "50-16"),

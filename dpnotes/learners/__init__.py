@@ -25,12 +25,10 @@ from dpnotes.learners._logistic_classifier import LogisticClassifier as Logistic
 from dpnotes.learners._logistic_models import LogisticModels as LogisticModels
 from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic as fit_multinomial_logistic
 from dpnotes.learners._logistic_perturbed import fit_perturbed_logistic as fit_perturbed_logistic
-from dpnotes.learners._network_schedule import epoch_factors as epoch_factors
 from dpnotes.learners._networks import Networks as Networks
 from dpnotes.learners._networks import fit_networks as fit_networks
+from dpnotes.learners._schedules import epoch_factors as epoch_factors
 from dpnotes.learners._sgd import SGDRuns as SGDRuns
 from dpnotes.learners._sgd import fit_sgd as fit_sgd
 from dpnotes.learners._sgd_architecture import Architecture as Architecture
-from dpnotes.learners._sgd_neighbours import SGDNeighbours as SGDNeighbours
-from dpnotes.learners._sgd_neighbours import fit_sgd_neighbours as fit_sgd_neighbours
 from dpnotes.learners._touched import TouchedVotes as TouchedVotes

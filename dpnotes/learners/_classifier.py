@@ -16,8 +16,8 @@ from torch import nn
 from dpnotes.learners._architectures import multilayer_perceptron, residual_network, vgg16
 from dpnotes.learners._convolution import convolutional_network
 from dpnotes.learners._network_initial import load_weights
-from dpnotes.learners._network_schedule import Schedule
 from dpnotes.learners._networks import Networks, fit_networks
+from dpnotes.learners._schedules import Schedule
 
 ARCHITECTURES = ("convolutional", "residual", "vgg16", "mlp")
 

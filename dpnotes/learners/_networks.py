@@ -16,7 +16,7 @@ from dpnotes.learners import _network_engines as engines
 from dpnotes.learners._chunks import memory_named, slices
 from dpnotes.learners._devices import choose_device, one_thread
 from dpnotes.learners._network_initial import Starts, check_data, check_layers, try_example
-from dpnotes.learners._network_schedule import Schedule, epoch_factors
+from dpnotes.learners._schedules import Schedule, epoch_factors
 from dpnotes.learners._subsets import row_subsets
 
 QUERY_ROWS = 2048  # rows of one forward pass when predicting: a few MB of activations

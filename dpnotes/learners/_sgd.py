@@ -1,4 +1,4 @@
-"""Plain mini-batch SGD on a binary classifier, from many seeds at once."""
+"""Plain mini-batch SGD on a binary classifier, from many seeds at once, on a data set and on neighbours of it."""
 
 from __future__ import annotations
 
@@ -11,37 +11,58 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from dpnotes import _validation as _checks
 from dpnotes.learners import _sgd_batches as plan
 from dpnotes.learners._devices import choose_device
-from dpnotes.learners._sgd_architecture import Architecture, architecture, initial_weights
+from dpnotes.learners._schedules import Rate, step_rates
+from dpnotes.learners._sgd_architecture import Architecture, initial_weights
 from dpnotes.learners._sgd_engine import Job, train
 from dpnotes.learners._sgd_models import arrays
+
+KEEP = ("all", "base")
 
 
 @dataclass(frozen=True, eq=False)
 class SGDRuns:
-    """Runs of SGD that differ in their seeds.
+    """Runs of SGD that differ in their seeds, each on a data set and on neighbours of it that differ in one record.
 
     Parameters
     ----------
     architecture : Architecture
         Says how the p parameters lie, and computes logits.
-    weights : ndarray, shape [R, p]
-        After the last step.
-    checkpoints : tuple of int
-        Numbers of steps done at which the trajectory was recorded.
-    trajectory : ndarray, shape [R, len(checkpoints), p]
     order_seeds, init_seeds : ndarrays of int64, shape [R]
         Seeds of the runs' orders and initial weights.
+    checkpoints : tuple of int
+        Numbers of steps done at which the trajectory was recorded.
+    neighbours : ndarray of int64, shape [S]
+        Records that the neighbouring data sets replace; S is 0 without neighbours.
+    all_weights : ndarray, shape [R, S + 1, p], or [R, 1, p] with ``keep="base"``
+        After the last step. Column 0 is the unmodified data set, column 1 + j the neighbour without record
+        ``neighbours[j]``.
+    trajectory : ndarray, shape [R, len(checkpoints), p]
+        Of the unmodified data set.
+    distances : ndarray of float64, shape [R, S]
+        L2 distance of each neighbour's weights from those of the unmodified data set, after the last step.
+    distance_trajectory : ndarray of float64, shape [R, len(checkpoints), S]
+    visits : ndarray of int64, shape [R, S]
+        Steps in which the run's batch held the replaced record.
     """
 
     architecture: Architecture
-    weights: NDArray[np.floating]
-    checkpoints: tuple[int, ...]
-    trajectory: NDArray[np.floating]
     order_seeds: NDArray[np.int64]
     init_seeds: NDArray[np.int64]
+    checkpoints: tuple[int, ...]
+    neighbours: NDArray[np.int64]
+    all_weights: NDArray[np.floating]
+    trajectory: NDArray[np.floating]
+    distances: NDArray[np.float64]
+    distance_trajectory: NDArray[np.float64]
+    visits: NDArray[np.int64]
+
+    @property
+    def weights(self) -> NDArray[np.floating]:
+        """Weights [R, p] on the unmodified data set, after the last step."""
+        return self.all_weights[:, 0]
 
     def logits(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Log odds of class 1 after the last step: X [n, d] in, [R, n] out, in nats and the weights' dtype."""
+        """Log odds of class 1 by :attr:`weights`: X [n, d] in, [R, n] out, in nats and the weights' dtype."""
         return self.architecture.logits(self.weights, X)
 
 
@@ -49,6 +70,8 @@ def fit_sgd(
     X: NDArray[np.floating],
     y: ArrayLike,
     *,
+    neighbours: ArrayLike | None = None,
+    replacement: int | tuple[ArrayLike, int] | None = None,
     n_runs: int,
     random_state: int = 0,
     order_seeds: ArrayLike | None = None,
@@ -56,7 +79,7 @@ def fit_sgd(
     epochs: int | None = None,
     steps: int | None = None,
     batch_size: int,
-    learning_rate: plan.Rate,
+    learning_rate: Rate,
     last_batch: str = "keep",
     hidden: int | None = None,
     output: str = "sigmoid",
@@ -68,6 +91,8 @@ def fit_sgd(
     dtype: DTypeLike | None = None,
     device: str = "auto",
     chunk: int | None = None,
+    keep: str = "all",
+    consume: Callable[[slice, NDArray[np.floating]], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> SGDRuns:
     """Train one binary classifier from each of many seeds by plain mini-batch SGD on the cross-entropy.
@@ -77,11 +102,20 @@ def fit_sgd(
     weights from two streams of its own, on the CPU: up to rounding the result depends neither on the other runs, nor
     on ``chunk``, nor on the device; more runs leave the first ones as they are.
 
+    With ``neighbours`` each run is also trained on copies of the data set that have one record replaced, under the same
+    seed: all share the initial weights and the batches, but for the replaced record, and equal the runs on each
+    modified data set alone, up to rounding. A neighbour whose record no batch has held has exactly the weights of the
+    unmodified data set.
+
     Parameters
     ----------
     X : ndarray of float32 or float64, shape [n, d]
     y : array of int, shape [n]
         Class codes 0 and 1.
+    neighbours : array of int, shape [S >= 1], optional
+        Records to be replaced, one for each neighbouring data set; repeats allowed.
+    replacement : int or (array [d], int), optional
+        What they are replaced by: a record of X, or features and class code of one that need not be in X.
     n_runs : int, >= 1
         R.
     random_state : int, >= 0
@@ -112,10 +146,16 @@ def fit_sgd(
     checkpoints : sequence of int in 0..steps, increasing
         Numbers of steps done after which the weights are recorded.
     dtype : float32 or float64, optional
-        To train in. Default: that of X.
+        To train in. Default: that of X, or float64 with ``neighbours``: rounding in float32 moves weights by 1e-6 to
+        2e-5, which can exceed a distance of neighbours.
     device : {"auto", "cpu", "cuda", ...}
     chunk : int, >= 1, optional
         Runs trained together. Default: chosen from the memory at hand.
+    keep : {"all", "base"}
+        Whether the weights of all data sets are returned, or only those of the unmodified one.
+    consume : callable, optional
+        ``consume(runs, all_weights)`` after each chunk, with the slice of its runs and the weights [r, S + 1, p] of all
+        its data sets, whatever ``keep``.
     progress : callable, optional
         ``progress(done, n_runs)`` after each chunk.
 
@@ -126,9 +166,10 @@ def fit_sgd(
     Raises
     ------
     ValueError, TypeError
-        If an input is not as above, or training diverges (weights that are not finite).
+        If an input is not as above, ``neighbours`` holds the replacement itself, which is no neighbour, or training
+        diverges (weights that are not finite).
     MemoryError
-        If ``chunk`` runs do not fit.
+        If ``chunk`` runs with all their neighbours do not fit.
 
     Source
     ------
@@ -140,28 +181,79 @@ def fit_sgd(
     >>> runs = fit_sgd(X, [0, 0, 1, 1], n_runs=3, epochs=20, batch_size=1, learning_rate=1.0)
     >>> (runs.logits(X) > 0).astype(int).tolist()
     [[0, 0, 1, 1], [0, 0, 1, 1], [0, 0, 1, 1]]
+    >>> runs = fit_sgd(X, [0, 0, 1, 1], neighbours=[1, 2], replacement=0, n_runs=3, steps=1, batch_size=2,
+    ...                learning_rate=1.0)
+    >>> runs.all_weights.shape
+    (3, 3, 2)
+    >>> ((runs.distances > 0) == (runs.visits > 0)).all()
+    np.True_
     """
     X = _checks.features(X)
     codes = _checks.class_codes(y, n=len(X), n_classes=2)
-    model = architecture(X.shape[1], hidden=hidden, output=output, intercept=intercept)
-    order, init = plan.run_seeds(n_runs, random_state, order_seeds=order_seeds, init_seeds=init_seeds)
+    records = _neighbours(neighbours, n=len(X))
+    record = _replacement(replacement, X, codes, records)
+    kind = _checks.float_dtype(np.float64 if dtype is None and len(records) else dtype, X)
+    _checks.one_of("keep", keep, KEEP)
+    model = Architecture(X.shape[1], hidden, output, intercept)
+    order = plan.run_seeds("order_seeds", order_seeds, n_runs, random_state)
+    init = plan.run_seeds("init_seeds", init_seeds, n_runs, random_state)
     start = initial_weights(model, initial, init, scale=_checks.real("initial_scale", initial_scale, open_low=True))
     batches = plan.batches(len(X), batch_size=batch_size, epochs=epochs, steps=steps, last_batch=last_batch)
     job = Job(
         model,
-        arrays(X, codes, (X[0], 0), model, dtype=_checks.float_dtype(dtype, X), device=choose_device(device)),
+        arrays(X, codes, record, model, dtype=kind, device=choose_device(device)),
         batches,
-        plan.rates(learning_rate, batches.steps),
+        step_rates(learning_rate, batches.steps),
         _checks.real("l2", l2),
         plan.recorded_steps(checkpoints, batches.steps),
-        np.zeros(0, dtype=np.int64),
+        records,
     )
-    parts = list(train(job, start, order, chunk=chunk, progress=progress))
-    return SGDRuns(
-        model,
-        np.concatenate([part.weights[:, 0] for part in parts]),
-        job.checkpoints,
-        np.concatenate([part.trajectory for part in parts]),
-        order,
-        init,
-    )
+    parts = []
+    for runs, part in train(job, start, order, chunk=chunk, progress=progress):
+        if consume is not None:
+            consume(runs, part.weights)
+        parts.append(part if keep == "all" else part._replace(weights=part.weights[:, :1].copy()))
+    merged = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return SGDRuns(model, order, init, job.checkpoints, records, *merged)
+
+
+def _neighbours(neighbours: ArrayLike | None, *, n: int) -> NDArray[np.int64]:
+    if neighbours is None:
+        return np.zeros(0, dtype=np.int64)
+    records = np.asarray(neighbours)
+    if records.ndim != 1 or not len(records) or records.dtype.kind not in "iu":
+        raise ValueError(
+            f"neighbours must hold integer row indices of shape [S >= 1], got {records.dtype} of shape {records.shape}"
+        )
+    if records.min() < 0 or records.max() >= n:
+        raise ValueError(f"neighbours must hold row indices in 0..{n - 1}, got {records.min()}..{records.max()}")
+    return records.astype(np.int64)
+
+
+def _replacement(
+    replacement: int | tuple[ArrayLike, int] | None,
+    X: NDArray[np.floating],
+    y: NDArray[np.int64],
+    records: NDArray[np.int64],
+) -> tuple[NDArray[np.floating], int]:
+    """Features and class code of the record that replaces others; those of the first one if none is replaced."""
+    if not len(records):
+        if replacement is not None:
+            raise ValueError(f"replacement needs neighbours, the records to replace, got replacement={replacement!r}")
+        return X[0], int(y[0])
+    if isinstance(replacement, tuple):
+        if len(replacement) != 2:
+            raise TypeError(
+                f"replacement must be a row index or (features, class code), got a tuple of {len(replacement)}"
+            )
+        features = _checks.features(np.asarray(replacement[0])[None], "replacement", d=X.shape[1])
+        label = _checks.at_least("replacement's class code", replacement[1], 0)
+        if label > 1:
+            raise ValueError(f"replacement must hold class code 0 or 1, got {label}")
+        return features[0], label
+    row = _checks.at_least("replacement", replacement, 0)  # type: ignore[arg-type]
+    if row >= len(X):
+        raise ValueError(f"replacement must be a row index in 0..{len(X) - 1}, got replacement={row}")
+    if (records == row).any():
+        raise ValueError(f"neighbours must not hold replacement={row}: replaced by itself it gives no neighbour")
+    return X[row], int(y[row])

@@ -42,6 +42,15 @@ class Architecture:
     output: str = "sigmoid"
     intercept: bool = True
 
+    def __post_init__(self) -> None:
+        if self.hidden is not None:
+            _checks.at_least("hidden", self.hidden, 1)
+        _checks.one_of("output", self.output, OUTPUTS)
+        if self.hidden is None and self.output != "sigmoid":
+            raise ValueError(f"output must be 'sigmoid' without a hidden layer, got output={self.output!r}")
+        if not isinstance(self.intercept, bool):
+            raise TypeError(f"intercept must be True or False, got intercept={self.intercept!r}")
+
     @property
     def shapes(self) -> tuple[tuple[int, int], ...]:
         """Units and inputs of each layer; an intercept counts as an input."""
@@ -66,12 +75,8 @@ class Architecture:
         values: NDArray[np.floating] = _checks.features(X, d=self.d).astype(weights.dtype, copy=False).T  # [d, n]
         for depth, layer in enumerate(self.layers(weights)):
             values = np.maximum(values, 0) if depth else values
-            linear = layer[..., :-1] @ values + layer[..., -1:] if self.intercept else layer @ values
-            values = linear  # [..., units, n]
-        odds: NDArray[np.floating] = (
-            values[..., 1, :] - values[..., 0, :] if self.output == "softmax" else values[..., 0, :]
-        )
-        return odds
+            values = layer[..., :-1] @ values + layer[..., -1:] if self.intercept else layer @ values  # [..., units, n]
+        return np.asarray(values[..., 1, :] - values[..., 0, :] if self.output == "softmax" else values[..., 0, :])
 
     def initial(self, kind: str, seed: int, *, scale: float) -> NDArray[np.float64]:
         """Initial weights [p] from the stream of that seed; :func:`fit_sgd` says what the kinds are."""
@@ -90,25 +95,8 @@ class Architecture:
         return np.concatenate(drawn)
 
 
-def architecture(d: int, *, hidden: int | None, output: str, intercept: bool) -> Architecture:
-    """Check the settings of :class:`Architecture`."""
-    if hidden is not None:
-        _checks.at_least("hidden", hidden, 1)
-    if output not in OUTPUTS:
-        raise ValueError(f"output must be one of {', '.join(map(repr, OUTPUTS))}, got output={output!r}")
-    if hidden is None and output != "sigmoid":
-        raise ValueError(f"output must be 'sigmoid' without a hidden layer, got output={output!r} with hidden=None")
-    if not isinstance(intercept, bool):
-        raise TypeError(f"intercept must be True or False, got intercept={intercept!r}")
-    return Architecture(d, hidden, output, intercept)
-
-
 def initial_weights(
-    model: Architecture,
-    initial: str | NDArray[np.floating],
-    seeds: NDArray[np.int64],
-    *,
-    scale: float,
+    model: Architecture, initial: str | NDArray[np.floating], seeds: NDArray[np.int64], *, scale: float
 ) -> NDArray[np.float64]:
     """Initial weights of all runs [R, p]: of a kind, each from its seed, or given as [p] or [R, p]."""
     shape = (len(seeds), model.n_parameters)

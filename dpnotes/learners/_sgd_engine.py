@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from dpnotes.learners import _chunks
 from dpnotes.learners._sgd_architecture import Architecture
 from dpnotes.learners._sgd_batches import Batches, Neighbours, Orders
 from dpnotes.learners._sgd_linear import LogisticModels
-from dpnotes.learners._sgd_models import Arrays, Models, StepHits
+from dpnotes.learners._sgd_models import Arrays, Models, StepVisits
 from dpnotes.learners._sgd_network import NetworkModels
 
 ORDER_BYTES = 128 * 2**20  # of the permutations of one epoch for all runs of a chunk
@@ -47,25 +48,16 @@ class Job:
     neighbours: NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Trained:
+class Trained(NamedTuple):
     """Some runs after training: S neighbours, C checkpoints, p parameters.
 
-    Parameters
-    ----------
-    runs : slice
-    weights : ndarray, shape [r, S + 1, p]
-    distances : ndarray of float64, shape [r, S]
-    trajectory : ndarray, shape [r, C, p]
-        Of the unmodified data set.
-    distance_trajectory : ndarray of float64, shape [r, C, S]
-    visits : ndarray of int64, shape [r, S]
+    ``weights`` [r, S + 1, p]; ``trajectory`` [r, C, p] of the unmodified data set; ``distances`` [r, S] and
+    ``distance_trajectory`` [r, C, S] float64; ``visits`` [r, S] int64.
     """
 
-    runs: slice
     weights: NDArray[np.floating]
-    distances: NDArray[np.float64]
     trajectory: NDArray[np.floating]
+    distances: NDArray[np.float64]
     distance_trajectory: NDArray[np.float64]
     visits: NDArray[np.int64]
 
@@ -77,25 +69,28 @@ def train(
     *,
     chunk: int | None,
     progress: Callable[[int, int], None] | None,
-) -> Iterator[Trained]:
+) -> Iterator[tuple[slice, Trained]]:
     """Train all runs, a chunk at a time; ValueError if a run ends with weights that are not finite."""
     if chunk is not None:
         _checks.at_least("chunk", chunk, 1)
     family: type[Models] = LogisticModels if job.model.hidden is None else NetworkModels
     n_runs, device = len(initial), job.arrays.X.device
-    each = family.bytes_per_run(job.model, job.arrays, n_models=len(job.neighbours) + 1, batch_size=job.batches.size)
+    numbers = family.numbers_per_run(
+        job.model, width=job.arrays.width, n_models=len(job.neighbours) + 1, batch_size=job.batches.size
+    )
+    each = job.arrays.y.element_size() * numbers
     size = _chunks.chunk_size(n_runs, each, device, chunk=chunk)
     if chunk is None:
         most = max(1, ORDER_BYTES // (4 * job.batches.n))
         size = -(-n_runs // -(-n_runs // min(size, most)))
     for runs in _chunks.slices(n_runs, size):
         with _chunks.memory_named(size, each, device), _full_float32():
-            trained = _Chunk(job, family, initial[runs], order_seeds[runs]).train(runs)
+            trained = _Chunk(job, family, initial[runs], order_seeds[runs]).train()
         bad = ~np.isfinite(trained.weights).all(axis=(1, 2))
         if bad.any():
             first, rate = runs.start + int(np.argmax(bad)), job.rates.max()
             raise ValueError(f"training of run {first} diverged; lower learning_rate (at most {rate:g} now)")
-        yield trained
+        yield runs, trained
         if progress is not None:
             progress(runs.stop, n_runs)
 
@@ -125,66 +120,56 @@ class _Chunk:
         self._models = family(job.model, job.arrays, initial, self._n_models)
 
     @torch.inference_mode()
-    def train(self, runs: slice) -> Trained:
-        job, done = self._job, 0
-        bases, distances = [], []
+    def train(self) -> Trained:
+        job, done, recorded = self._job, 0, []
         visits = np.zeros((self._n_runs, len(job.neighbours)), dtype=np.int64)
-        if 0 in job.checkpoints:
-            bases.append(self._base())
-            distances.append(self._distances(self._weights(0)))
         for epoch in range(job.batches.n_epochs):
-            for rows, width, hits in self._epoch(epoch, visits):
-                rate = job.rates[done]
-                self._models.step(rows, width, hits, rate=rate * self._n_runs / rows.shape[0], decay=1 - rate * job.l2)
-                done += 1
+            for rows, width, met in self._epoch(epoch, visits):
                 if done in job.checkpoints:
-                    bases.append(self._base())
-                    distances.append(self._distances(self._weights(done)))
+                    recorded.append(self._record(self._weights(done)))
+                rate = job.rates[done]
+                self._models.step(rows, width, met, rate=rate * self._n_runs / rows.shape[0], decay=1 - rate * job.l2)
+                done += 1
         final = self._weights(done)
-        return Trained(
-            runs,
-            final.cpu().numpy(),
-            self._distances(final),
-            np.stack(bases, axis=1) if bases else final[:, :0].cpu().numpy(),
-            np.stack(distances, axis=1) if distances else np.zeros((self._n_runs, 0, len(job.neighbours))),
-            visits,
-        )
+        recorded += [self._record(final)] * (1 + (done in job.checkpoints))
+        trajectory, distances = (np.stack(each, axis=1) for each in zip(*recorded, strict=True))
+        return Trained(final.cpu().numpy(), trajectory[:, :-1], distances[:, -1], distances[:, :-1], visits)
 
-    def _epoch(self, epoch: int, visits: NDArray[np.int64]) -> Iterator[tuple[torch.Tensor, int, StepHits | None]]:
-        """Rows [R * batch], models in use and hits of each step."""
+    def _epoch(self, epoch: int, visits: NDArray[np.int64]) -> Iterator[tuple[torch.Tensor, int, StepVisits | None]]:
+        """Rows [R * batch], models in use and visits of each step."""
         batches, orders = self._job.batches, self._orders.draw()
         count, used = batches.in_epoch(epoch), batches.rows_used(epoch)
         widths: list[int] = [1] * count
-        hits: list[StepHits | None] = [None] * count
+        met: list[StepVisits | None] = [None] * count
         if len(self._job.neighbours):
-            widths, hits = self._hits(orders, epoch, visits)
+            widths, met = self._visits(orders, epoch, visits)
         full = used // batches.size
         whole = orders[:, : full * batches.size].reshape(self._n_runs, full, batches.size).swapaxes(0, 1)
         rows = list(torch.from_numpy(np.ascontiguousarray(whole)).view(full, -1).to(self._device))
         if full < count:
             rest = np.ascontiguousarray(orders[:, full * batches.size : used])
             rows.append(torch.from_numpy(rest).view(-1).to(self._device))
-        return zip(rows, widths, hits, strict=True)
+        return zip(rows, widths, met, strict=True)
 
-    def _hits(
+    def _visits(
         self, orders: NDArray[np.int32], epoch: int, visits: NDArray[np.int64]
-    ) -> tuple[list[int], list[StepHits | None]]:
+    ) -> tuple[list[int], list[StepVisits | None]]:
+        """Models in use and visits of each step of an epoch, which are added to ``visits`` [R, S]."""
         batches, count, K = self._job.batches, self._job.batches.in_epoch(epoch), self._n_models
-        met = self._neighbours.meet(orders, epoch)
-        visits += met.visits
+        met = self._neighbours.visit(orders, epoch)
+        visits += met.any
         size = np.minimum(batches.size, batches.n - met.step * batches.size)
-        cells = self._family.cells(met.run, met.place, met.column, width=met.width[met.step], size=size)
-        models = met.run * K + met.column
         first = np.bincount(met.step[met.first], minlength=count).tolist()
         every = np.bincount(met.step, minlength=count).tolist()
+        models, base = met.run * K + met.column, met.run * K
         parts = [
             torch.split(torch.from_numpy(values).to(self._device), counts)
             for values, counts in (
-                (models, every), (cells, every), (models[met.first], first), (met.run[met.first] * K, first),
+                (models, every), (self._family.cells(met, size), every),
+                (models[met.first], first), (base[met.first], first),
             )
         ]  # fmt: skip
-        hits = [StepHits(*parts) if n else None for n, *parts in zip(every, *parts, strict=True)]
-        return met.width.tolist(), hits
+        return met.width.tolist(), [StepVisits(*part) if n else None for n, *part in zip(every, *parts, strict=True)]
 
     def _weights(self, done: int) -> torch.Tensor:
         """Parameters [R, S + 1, p] after ``done`` steps."""
@@ -193,11 +178,7 @@ class _Chunk:
         chosen = self._models.weights(torch.from_numpy(models.ravel()).to(self._device))
         return chosen.view(*columns.shape, -1)
 
-    def _base(self) -> NDArray[np.floating]:
-        models = torch.arange(0, self._n_runs * self._n_models, self._n_models, device=self._device)
-        return self._models.weights(models).cpu().numpy()
-
-    def _distances(self, weights: torch.Tensor) -> NDArray[np.float64]:
-        apart = (weights[:, 1:] - weights[:, :1]).double()
-        distances: NDArray[np.float64] = torch.linalg.vector_norm(apart, dim=2).cpu().numpy()
-        return distances
+    def _record(self, weights: torch.Tensor) -> tuple[NDArray[np.floating], NDArray[np.float64]]:
+        """Weights [R, p] on the unmodified data, and how far those of the neighbours are from them [R, S]."""
+        apart = torch.linalg.vector_norm((weights[:, 1:] - weights[:, :1]).double(), dim=2)
+        return weights[:, 0].clone().cpu().numpy(), apart.cpu().numpy()

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from dpnotes.learners._sgd_architecture import Architecture
+from dpnotes.learners._sgd_batches import Visits
 
 PAD = 8  # features are padded with zeros to a multiple: matrix products then run up to 1.3 times faster
 
 
-class StepHits(NamedTuple):
-    """Hits of one step. ``models``, ``fresh``, ``base`` count models as run * K + column; ``cells`` logits, flat."""
+class StepVisits(NamedTuple):
+    """Visits of one step. ``models``, ``fresh``, ``base`` count models as run * K + column; ``cells`` logits, flat."""
 
     models: torch.Tensor
     cells: torch.Tensor
@@ -50,41 +52,54 @@ class Arrays:
         """Columns d'."""
         return self.X.shape[1]
 
-    @property
-    def itemsize(self) -> int:
-        """Bytes of a number."""
-        return self.y.element_size()
 
+class Models(ABC):
+    """K models in each of R runs; column 0 of a run is trained on the unmodified data.
 
-class Models(Protocol):
-    """K models in each of R runs; column 0 of a run is trained on the unmodified data."""
+    ``_weights`` holds, layer by layer, weights [R, K, units, inputs], and ``_flat`` views [R * K, units, inputs].
+    """
 
-    def __init__(self, model: Architecture, arrays: Arrays, initial: NDArray[np.floating], n_models: int) -> None: ...
+    def __init__(self, model: Architecture, arrays: Arrays, initial: NDArray[np.floating], n_models: int) -> None:
+        self._n_runs, self._model, self._arrays = len(initial), model, arrays
+        self._buffers = Buffers(arrays.X, arrays.y)
+        self._weights = []
+        inputs = arrays.width  # the inputs of a hidden layer's units are padded, those of an output unit are not
+        for layer in model.layers(initial):
+            weights = arrays.y.new_zeros(self._n_runs, n_models, layer.shape[1], inputs)
+            weights[:, 0, :, : layer.shape[2]] = torch.tensor(layer).to(arrays.y)
+            self._weights.append(weights)
+            inputs = layer.shape[1] + 1  # without intercepts the last column stays 0
+        self._flat = [weights.flatten(0, 1) for weights in self._weights]
 
     @staticmethod
-    def bytes_per_run(model: Architecture, arrays: Arrays, *, n_models: int, batch_size: int) -> int:
-        """Memory of one run while it is trained."""
+    @abstractmethod
+    def numbers_per_run(model: Architecture, *, width: int, n_models: int, batch_size: int) -> int:
+        """Numbers that one run holds while it is trained."""
 
     @staticmethod
-    def cells(
-        run: NDArray[np.int64],
-        place: NDArray[np.int64],
-        column: NDArray[np.int64],
-        *,
-        width: NDArray[np.int64],
-        size: NDArray[np.int64],
-    ) -> NDArray[np.int64]:
-        """Index of a logit among all logits of a step with ``width`` models and ``size`` records in each run."""
+    @abstractmethod
+    def cells(visits: Visits, size: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Index of each visit's logit among all logits of its step, whose batch has ``size`` records."""
 
-    def step(self, rows: torch.Tensor, width: int, hits: StepHits | None, *, rate: float, decay: float) -> None:
+    @abstractmethod
+    def step(self, rows: torch.Tensor, width: int, visits: StepVisits | None, *, rate: float, decay: float) -> None:
         """Weights = decay * weights - rate * (sum of gradients), for the first ``width`` models of each run.
 
-        ``rows`` [R * batch]: run after run. A model that is hit sees the replacement record in place of
+        ``rows`` [R * batch]: run after run. A model that visits sees the replacement record in place of
         its own; all gradients are taken at the weights before the step.
         """
 
     def weights(self, models: torch.Tensor) -> torch.Tensor:
         """Parameters [len(models), p] of models run * K + column."""
+        layers = zip(self._flat, self._model.shapes, strict=True)
+        parts = [flat.index_select(0, models)[..., :inputs].flatten(1) for flat, (_, inputs) in layers]
+        return torch.cat(parts, dim=1)
+
+    def _start(self, visits: StepVisits) -> None:
+        """Start the neighbours that are visited for the first time from the run on the unmodified data."""
+        if visits.fresh.shape[0]:
+            for flat in self._flat:
+                flat.index_copy_(0, visits.fresh, flat.index_select(0, visits.base))
 
 
 class Buffers:
@@ -101,13 +116,13 @@ class Buffers:
             self._kept[name] = self._like.new_empty(size)
         return self._kept[name][:size]
 
-    def room(self, name: str, *shape: int) -> torch.Tensor:
+    def shaped(self, name: str, *shape: int) -> torch.Tensor:
         """Give a buffer as a tensor of that shape."""
         return self.flat(name, prod(shape)).view(shape)
 
     def gather(self, rows: torch.Tensor) -> torch.Tensor:
         """Rows of the table [len(rows), d'], in the dtype to train in."""
-        batch = self.room("batch", rows.shape[0], self._table.shape[1])
+        batch = self.shaped("batch", rows.shape[0], self._table.shape[1])
         if self._table.dtype == batch.dtype:
             return torch.index_select(self._table, 0, rows, out=batch)
         if self._narrow is None or len(self._narrow) < rows.shape[0]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpnotes import _validation as _checks
-from dpnotes.learners import fit_sgd_neighbours
+from dpnotes.learners import fit_sgd
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ def estimate_intrinsic_noise(
         fixed_initial=fixed_initial,
         random_state=random_state,
         device=device,
-    ).weights
+    ).all_weights
     deviations = weights - weights.mean(axis=0)
     sigmas = deviations.std(axis=(0, 2))
     apart = max(float(np.linalg.norm(run[:, None] - run, axis=-1).max()) for run in weights)
@@ -127,19 +127,19 @@ def neighbour_runs(
     random_state: int,
     **setting: Any,
 ) -> Any:
-    """Runs of :func:`dpnotes.learners.fit_sgd_neighbours` on neighbours in which record 0 takes another one's place.
+    """Runs of :func:`dpnotes.learners.fit_sgd` on neighbours in which record 0 takes another one's place.
 
     Parameters
     ----------
     X, y, n_seeds, n_neighbours, fixed_initial, random_state
         As :func:`estimate_intrinsic_noise`.
     setting : keyword arguments
-        Others of :func:`dpnotes.learners.fit_sgd_neighbours`: batch_size, steps, learning_rate, hidden, ...
+        Others of :func:`dpnotes.learners.fit_sgd`: batch_size, steps, learning_rate, hidden, ...
 
     Returns
     -------
-    dpnotes.learners.SGDNeighbours
-        Its ``weights`` have shape [n_seeds, n_neighbours + 1, p]; column 0 is the data set without its first record.
+    dpnotes.learners.SGDRuns
+        Its ``all_weights`` have shape [n_seeds, n_neighbours + 1, p]; column 0 is the data set without its first record.
     """
     y = np.asarray(y)
     if len(np.unique(y)) < 2:
@@ -147,7 +147,7 @@ def neighbour_runs(
     if _checks.at_least_one("n_neighbours", n_neighbours) >= len(X):
         raise ValueError(f"n_neighbours must be < n={len(X)} records, got n_neighbours={n_neighbours}")
     chosen = np.random.default_rng(random_state).choice(len(X) - 1, n_neighbours, replace=False)
-    return fit_sgd_neighbours(
+    return fit_sgd(
         np.ascontiguousarray(X[1:]),
         y[1:],
         neighbours=np.sort(chosen),

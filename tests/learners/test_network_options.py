@@ -8,7 +8,7 @@ from torch import nn
 from dpnotes.learners import Networks, fit_networks
 from dpnotes.learners._architectures import multilayer_perceptron
 from dpnotes.learners._augmentation import crop_flip
-from dpnotes.learners._network_schedule import epoch_factors
+from dpnotes.learners._schedules import epoch_factors
 
 SHAPE = (1, 8, 8)
 SETTINGS = {"epochs": 6, "batch_size": 16, "learning_rate": 0.1, "optimizer": "sgd", "seed": 5, "device": "cpu"}

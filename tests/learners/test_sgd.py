@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpnotes.learners._sgd import fit_sgd
-from dpnotes.learners._sgd_architecture import Architecture
+from dpnotes.learners import Architecture, fit_sgd
 
 SETTINGS = {"n_runs": 5, "epochs": 2, "batch_size": 8, "learning_rate": 0.7, "device": "cpu"}
 
@@ -180,15 +179,15 @@ def test_order_and_initialisation_vary_apart():
     np.testing.assert_array_equal(given_weights.weights, fixed.weights)
 
 
-def test_initial_weights_have_the_stated_law():
+def test_initial_weights_have_the_stated_distribution():
     """A scale ten percent off is noticed."""
     model = Architecture(d=100, hidden=8)
     hidden, out = model.layers(np.stack([model.initial("glorot", seed, scale=1.0) for seed in range(50)]))
     assert (hidden[..., -1] == 0).all()
     assert (out[..., -1] == 0).all()
     for weights, limit in ((hidden[..., :-1], np.sqrt(6 / 108)), (out[..., :-1], np.sqrt(6 / 9))):
-        law = stats.uniform(-limit, 2 * limit)
-        assert stats.kstest(weights.ravel(), law.cdf).pvalue > 1e-3
+        uniform = stats.uniform(-limit, 2 * limit)
+        assert stats.kstest(weights.ravel(), uniform.cdf).pvalue > 1e-3
         assert stats.kstest(hidden[..., :-1].ravel() * 1.1, stats.uniform(-0.236, 0.472).cdf).pvalue < 1e-3
     normal = np.concatenate([model.initial("normal", seed, scale=0.2) for seed in range(20)])
     assert stats.kstest(normal, stats.norm(scale=0.2).cdf).pvalue > 1e-3
@@ -235,11 +234,13 @@ def test_read_only_data_progress_and_a_coarse_precision(monkeypatch):
         ({"init_seeds": 0.5}, ValueError, "init_seeds must be one integer >= 0"),
         ({"steps": 4}, ValueError, "exactly one of epochs and steps must be given, got epochs=2 and steps=4"),
         ({"epochs": None}, ValueError, "exactly one of epochs and steps"),
+        ({"replacement": 3}, ValueError, "replacement needs neighbours, the records to replace, got replacement=3"),
         ({"epochs": 0}, ValueError, "epochs must be >= 1"),
         ({"batch_size": 44}, ValueError, "batch_size must be <= n=43 records, got batch_size=44"),
         ({"batch_size": 0}, ValueError, "batch_size must be >= 1"),
-        ({"last_batch": "pad"}, ValueError, "last_batch must be 'keep' or 'drop', got last_batch='pad'"),
+        ({"last_batch": "pad"}, ValueError, "last_batch must be one of 'keep', 'drop', got last_batch='pad'"),
         ({"learning_rate": 0.0}, ValueError, "learning_rate must be > 0"),
+        ({"learning_rate": "0.1"}, TypeError, "learning_rate must be a number, an array of them or a callable"),
         ({"learning_rate": np.ones(3)}, ValueError, "learning_rate must have one entry for each of 12 steps"),
         ({"learning_rate": lambda step: 3 - step}, ValueError, "learning_rate .* got 0.0 at step 3"),
         ({"hidden": 0}, ValueError, "hidden must be >= 1"),

@@ -6,9 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpnotes.learners._sgd import fit_sgd
+from dpnotes.learners import fit_sgd
 from dpnotes.learners._sgd_batches import Batches, Neighbours
-from dpnotes.learners._sgd_neighbours import fit_sgd_neighbours
 
 SETTINGS = {"n_runs": 3, "epochs": 2, "batch_size": 8, "learning_rate": 0.7, "device": "cpu"}
 
@@ -44,7 +43,7 @@ def test_equals_a_plain_loop_on_the_modified_data(chunk, label):
     X, y = problem()
     neighbours, features = [4, 17, 42, 4], np.full(6, 0.4)
     path = {"steps": 17, "batch_size": 8, "learning_rate": 0.7}
-    fitted = fit_sgd_neighbours(
+    fitted = fit_sgd(
         X, y, neighbours=neighbours, replacement=(features, label), n_runs=3, last_batch="drop", chunk=chunk,
         checkpoints=(0, 3, 17), device="cpu", **path,
     )  # fmt: skip
@@ -53,9 +52,9 @@ def test_equals_a_plain_loop_on_the_modified_data(chunk, label):
         ends = [plain_logistic(X, y, start, seed, **path)]
         for record in neighbours:
             ends.append(plain_logistic(*replaced(X, y, record, features, label), start, seed, **path))
-        np.testing.assert_allclose(fitted.weights[run], ends, atol=1e-12)  # rounding of 17 steps
+        np.testing.assert_allclose(fitted.all_weights[run], ends, atol=1e-12)  # rounding of 17 steps
         np.testing.assert_allclose(fitted.distances[run], np.linalg.norm(ends[1:] - ends[0], axis=1), atol=1e-12)
-    np.testing.assert_array_equal(fitted.trajectory[:, 2], fitted.weights[:, 0])
+    np.testing.assert_array_equal(fitted.trajectory[:, 2], fitted.weights)
     np.testing.assert_array_equal(fitted.distance_trajectory[:, 2], fitted.distances)
     assert (fitted.distance_trajectory[:, 0] == 0).all()
     early = fitted.distance_trajectory[:, 1]
@@ -85,13 +84,13 @@ def test_equals_runs_on_the_modified_data_for_any_shape(data):
         "device": "cpu",
     }
     chunk = data.draw(st.integers(1, 4))
-    fitted = fit_sgd_neighbours(X, y, neighbours=neighbours, replacement=replacement, chunk=chunk, **arguments)
-    np.testing.assert_allclose(fitted.weights[:, 0], fit_sgd(X, y, **arguments).weights, atol=1e-12)
+    fitted = fit_sgd(X, y, neighbours=neighbours, replacement=replacement, chunk=chunk, **arguments)
+    np.testing.assert_allclose(fitted.weights, fit_sgd(X, y, **arguments).weights, atol=1e-12)
     for column, record in enumerate(neighbours, start=1):
         alone = fit_sgd(*replaced(X, y, record, X[replacement], y[replacement]), **arguments)
-        np.testing.assert_allclose(fitted.weights[:, column], alone.weights, atol=1e-12)
+        np.testing.assert_allclose(fitted.all_weights[:, column], alone.weights, atol=1e-12)
     never = fitted.visits == 0
-    assert (fitted.weights[:, 1:][never] == fitted.weights[:, :1].repeat(len(neighbours), 1)[never]).all()
+    assert (fitted.all_weights[:, 1:][never] == fitted.all_weights[:, :1].repeat(len(neighbours), 1)[never]).all()
     assert (fitted.distances[never] == 0).all()
 
 
@@ -99,32 +98,32 @@ def test_visits_bound_the_distance():
     """Hardt, Recht and Singer: at most 2 L rate / B for each visit, L the norm of (x, 1); nearly half is attained."""
     X, y = problem()
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    fitted = fit_sgd_neighbours(
+    fitted = fit_sgd(
         X, y, neighbours=np.arange(1, 43), replacement=(-X[1] * (1 if y[1] else -1), 1), **SETTINGS | {"batch_size": 43}
     )  # fmt: skip
     assert (fitted.visits == 2).all()
     bound = 2 * np.sqrt(2) * 0.7 / 43 * fitted.visits
     assert (fitted.distances <= bound).all()
     assert (fitted.distances / bound).max() > 0.4
-    kept = fit_sgd_neighbours(X, y, neighbours=np.arange(1, 43), replacement=0, **SETTINGS)
+    kept = fit_sgd(X, y, neighbours=np.arange(1, 43), replacement=0, **SETTINGS)
     assert (kept.visits == 2).all()
-    dropped = fit_sgd_neighbours(X, y, neighbours=np.arange(1, 43), replacement=0, last_batch="drop", **SETTINGS)
+    dropped = fit_sgd(X, y, neighbours=np.arange(1, 43), replacement=0, last_batch="drop", **SETTINGS)
     visits = dropped.visits
     assert set(np.unique(visits)) == {0, 1, 2} or set(np.unique(visits)) == {1, 2}
     assert (visits.sum(axis=1) <= 80).all()
     assert (visits.sum(axis=1) >= 78).all()  # 80 places, of which record 0 takes up to two
 
 
-def test_columns_grow_with_the_first_hits():
+def test_columns_grow_with_the_first_visits():
     orders = np.array([[3, 1, 0, 2, 4], [0, 2, 4, 3, 1]], dtype=np.int32)
     found = Neighbours(np.array([2, 3, 4]), 2, Batches(5, 2, 3, False))
-    hits = found.meet(orders, 0)
+    visits = found.visit(orders, 0)
     assert found.column.tolist() == [[2, 1, 0], [1, 3, 2]]
-    assert hits.width.tolist() == [2, 4]
-    assert hits.step.tolist() == [0, 0, 1, 1, 1]
+    assert visits.width.tolist() == [2, 4]
+    assert visits.step.tolist() == [0, 0, 1, 1, 1]
     assert found.columns(0).tolist() == [[0, 0, 0, 0], [0, 0, 0, 0]]
     assert found.columns(1).tolist() == [[0, 0, 1, 0], [0, 1, 0, 0]]
-    later = found.meet(orders[::-1], 1)  # one step of the second epoch: the first run meets record 2 again
+    later = found.visit(orders[::-1], 1)  # one step of the second epoch: the first run meets record 2 again
     assert later.width.tolist() == [4]
     assert later.first.tolist() == [False, False]
     assert found.columns(3).tolist() == [[0, 2, 1, 0], [0, 1, 3, 2]]
@@ -134,22 +133,22 @@ def test_columns_grow_with_the_first_hits():
 def test_float32_and_what_is_kept(hidden):
     X, y = problem()
     arguments = {"neighbours": [3, 9, 30], "replacement": 0, "hidden": hidden, **SETTINGS}
-    full = fit_sgd_neighbours(X.astype(np.float32), y, **arguments)
-    assert full.weights.dtype == np.float64  # whatever the dtype of X
-    wide = fit_sgd_neighbours(X.astype(np.float32).astype(np.float64), y, **arguments)
-    np.testing.assert_array_equal(wide.weights, full.weights)
-    single = fit_sgd_neighbours(X.astype(np.float32), y, dtype=np.float32, **arguments)
-    assert single.weights.dtype == np.float32
-    np.testing.assert_allclose(single.weights, full.weights, atol=1e-5)
+    full = fit_sgd(X.astype(np.float32), y, **arguments)
+    assert full.all_weights.dtype == np.float64  # whatever the dtype of X
+    wide = fit_sgd(X.astype(np.float32).astype(np.float64), y, **arguments)
+    np.testing.assert_array_equal(wide.all_weights, full.all_weights)
+    single = fit_sgd(X.astype(np.float32), y, dtype=np.float32, **arguments)
+    assert single.all_weights.dtype == np.float32
+    np.testing.assert_allclose(single.all_weights, full.all_weights, atol=1e-5)
     chunks = []
-    base = fit_sgd_neighbours(
+    base = fit_sgd(
         X.astype(np.float32), y, keep="base", chunk=2, consume=lambda *part: chunks.append(part), **arguments
     )
     assert [runs for runs, _ in chunks] == [slice(0, 2), slice(2, 3)]
-    np.testing.assert_allclose(np.concatenate([weights for _, weights in chunks]), full.weights, atol=1e-13)
-    np.testing.assert_allclose(base.weights, full.weights[:, :1], atol=1e-13)
+    np.testing.assert_allclose(np.concatenate([weights for _, weights in chunks]), full.all_weights, atol=1e-13)
+    np.testing.assert_allclose(base.all_weights, full.all_weights[:, :1], atol=1e-13)
     np.testing.assert_allclose(base.distances, full.distances, atol=1e-13)
-    assert base.logits(X).shape == (3, 1, 43)
+    assert base.logits(X).shape == (3, 43)
 
 
 @pytest.mark.parametrize(
@@ -166,8 +165,9 @@ def test_float32_and_what_is_kept(hidden):
         ({"replacement": (np.full(6, np.nan), 1)}, ValueError, "replacement must be finite"),
         ({"replacement": (np.zeros(6), 2)}, ValueError, r"replacement must hold class code 0 or 1, got 2"),
         ({"replacement": (np.zeros(6),)}, TypeError, "replacement must be a row index or"),
-        ({"keep": "none"}, ValueError, "keep must be 'all' or 'base', got keep='none'"),
-        ({"dtype": None}, ValueError, "dtype must be float32 or float64, got dtype=None"),
+        ({"keep": "none"}, ValueError, "keep must be one of 'all', 'base', got keep='none'"),
+        ({"dtype": "float16"}, ValueError, "dtype must be float32 or float64, got dtype='float16'"),
+        ({"replacement": None}, TypeError, "replacement must be an integer"),
         ({"chunk": 0}, ValueError, "chunk must be >= 1"),
         ({"batch_size": 44}, ValueError, "batch_size must be <= n=43"),
     ],
@@ -176,7 +176,7 @@ def test_bad_input_is_named_before_training(change, error, message, monkeypatch)
     monkeypatch.setattr("dpnotes.learners._sgd_linear.LogisticModels.step", lambda *_, **__: pytest.fail("trained"))
     X, y = problem()
     with pytest.raises(error, match=message):
-        fit_sgd_neighbours(X, y, **{"neighbours": [1], "replacement": 0, **SETTINGS, **change})
+        fit_sgd(X, y, **{"neighbours": [1], "replacement": 0, **SETTINGS, **change})
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
@@ -185,7 +185,7 @@ def test_gpu_equals_cpu(hidden):
     X, y = problem()
     arguments = {"neighbours": [3, 9, 30, 9], "replacement": 0, "hidden": hidden, "n_runs": 3, "epochs": 2}
     arguments |= {"batch_size": 8, "learning_rate": 0.7}
-    on_cpu = fit_sgd_neighbours(X, y, device="cpu", **arguments)
-    on_gpu = fit_sgd_neighbours(X, y, device="cuda", **arguments)
-    np.testing.assert_allclose(on_gpu.weights, on_cpu.weights, atol=1e-10)
+    on_cpu = fit_sgd(X, y, device="cpu", **arguments)
+    on_gpu = fit_sgd(X, y, device="cuda", **arguments)
+    np.testing.assert_allclose(on_gpu.all_weights, on_cpu.all_weights, atol=1e-10)
     np.testing.assert_allclose(on_gpu.distances, on_cpu.distances, atol=1e-10)

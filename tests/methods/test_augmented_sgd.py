@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dpnotes
 from dpnotes.accounting import audit_epsilon, augmenting_sigma, gaussian_sigma, sgd_sensitivity
-from dpnotes.learners import fit_sgd, fit_sgd_neighbours
+from dpnotes.learners import fit_sgd
 from dpnotes.methods import AugmentedSGD, estimate_intrinsic_noise
 
 SETTING = {"batch_size": 48, "steps": 23, "learning_rate": 1.0, "device": "cpu"}  # 569 records: 11 steps a pass
@@ -105,7 +105,7 @@ def test_sensitivity_holds_and_is_nearly_attained():
     X[0] = [0.0, 1.0]
     setting = {"batch_size": 6, "steps": 13, "learning_rate": 0.01, "last_batch": "drop", "device": "cpu"}
     steep = np.array([0.0, 0.0, 400.0])  # every record of class 0 is far on the wrong side
-    runs = fit_sgd_neighbours(
+    runs = fit_sgd(
         X, y, neighbours=[0], replacement=(np.array([0.0, -1.0]), 0), n_runs=200, initial=steep, **setting
     )
     bound = sgd_sensitivity(lipschitz=2**0.5, smoothness=0.5, learning_rate=0.01, batch_size=6, epochs=1.3)

@@ -11,7 +11,7 @@ from scipy import stats
 
 from dpnotes.accounting import audit_delta, audit_epsilon, audit_mu, clopper_pearson
 from dpnotes.lab.intrinsic_sgd.runs import Setting, one_thread
-from dpnotes.learners import fit_sgd, fit_sgd_neighbours
+from dpnotes.learners import fit_sgd
 
 Floats = NDArray[np.floating]
 RECORDS = ("typical", "quiet direction", "own feature")
@@ -123,7 +123,7 @@ def _quiet(setting: Setting, device: str) -> tuple[Floats, int]:
 @one_thread()
 def _ends(pair: Pair, *, setting: Setting, runs: int, seed: int, device: str) -> Floats:
     """Last weights without and with the record, [runs, 2, p]."""
-    trained = fit_sgd_neighbours(
+    trained = fit_sgd(
         pair.X,
         pair.y,
         neighbours=[pair.place],
@@ -137,7 +137,7 @@ def _ends(pair: Pair, *, setting: Setting, runs: int, seed: int, device: str) ->
         last_batch="drop",
         device=device,
     )
-    return trained.weights
+    return trained.all_weights
 
 
 def _initial_range(setting: Setting, pair: Pair) -> tuple[float, float]:

@@ -91,7 +91,7 @@ def summary(*, device: str = "auto", **setting: Any) -> dict[str, Any]:
         sets); accuracy and accuracy_spread over seeds; n, n_test, d, n_parameters, longest_row; data.
     """
     chosen = Setting(**setting)
-    given, weights = chosen.records, trained(chosen, device).weights
+    given, weights = chosen.records, trained(chosen, device).all_weights
     p = weights.shape[2]
     rejected = normality(weights)
     scores = accuracies(chosen, weights[:, 0]) if chosen.hidden is None else network_accuracies(chosen, device)
@@ -131,7 +131,7 @@ def distances(*, quantity: str, device: str = "auto", **setting: Any) -> dict[st
         q0 to q100, the percentiles; mean; count, how many values there are; data.
     """
     chosen = Setting(**setting)
-    values = sample(quantity, trained(chosen, device).weights, seed=chosen.seed)
+    values = sample(quantity, trained(chosen, device).all_weights, seed=chosen.seed)
     return {
         "mean": float(values.mean()),
         "count": len(values),

@@ -15,7 +15,7 @@ from scipy import stats
 
 from dpnotes.accounting import sgd_sensitivity
 from dpnotes.lab.intrinsic_sgd.data import ROUNDING, Records, records
-from dpnotes.learners import SGDNeighbours, fit_sgd
+from dpnotes.learners import SGDRuns, fit_sgd
 from dpnotes.methods import logistic_loss, neighbour_runs
 
 Floats = NDArray[np.floating]
@@ -110,10 +110,10 @@ def one_thread() -> Iterator[None]:
 
 @functools.lru_cache(maxsize=2)
 @one_thread()
-def trained(setting: Setting, device: str, dtype: str = "float64") -> SGDNeighbours:
+def trained(setting: Setting, device: str, dtype: str = "float64") -> SGDRuns:
     """Weights [n_seeds, n_neighbours + 1, p]; column 0 is the data set without its first record."""
     given = setting.records
-    runs: SGDNeighbours = neighbour_runs(
+    runs: SGDRuns = neighbour_runs(
         given.X,
         given.y,
         n_seeds=setting.n_seeds,
@@ -253,5 +253,5 @@ def accuracies(setting: Setting, weights: Floats) -> Floats:
 def network_accuracies(setting: Setting, device: str) -> Floats:
     """Share of test records that each seed's network gets right, [n_seeds]."""
     given, runs = setting.records, trained(setting, device)
-    odds = runs.architecture.logits(runs.weights[:, 0], given.X_test)  # [n_seeds, m]
+    odds = runs.architecture.logits(runs.weights, given.X_test)  # [n_seeds, m]
     return np.asarray(((odds > 0) == given.y_test).mean(axis=1))

@@ -45,7 +45,7 @@ def scaling(
         learning_rate=learning_rate,
         steps=steps,
         device=device,
-    ).weights
+    ).all_weights
     right = (X_test @ weights[:, 0, :-1].T + weights[:, 0, -1] > 0) == y_test[:, None]
     scores = right.mean(axis=0)
     return {

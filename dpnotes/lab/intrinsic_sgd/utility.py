@@ -89,12 +89,12 @@ def _own_draws(setting: Setting, weights: Floats) -> Floats:
 
 @functools.lru_cache(maxsize=2)
 def _scales(setting: Setting, device: str) -> dict[str, float]:
-    weights = trained(setting, device).weights
+    weights = trained(setting, device).all_weights
     return {"sigma": spread(weights)["sigma"], "observed": sensitivities(weights)["observed"]}
 
 
 @functools.lru_cache(maxsize=4)
 def _noisy_accuracies(setting: Setting, sigma: float, device: str) -> Any:
     """Accuracy of every seed's weights with every draw of noise, [n_seeds * DRAWS]."""
-    weights = trained(setting, device).weights[:, 0]
+    weights = trained(setting, device).weights
     return accuracies(setting, weights[:, None] + sigma * _own_draws(setting, weights)).ravel()

@@ -11,7 +11,7 @@ from dpnotes import data
 from dpnotes.accounting import sgd_sensitivity
 from dpnotes.lab.intrinsic_sgd import experiments as experiment
 from dpnotes.lab.intrinsic_sgd import runs
-from dpnotes.learners import fit_sgd, fit_sgd_neighbours
+from dpnotes.learners import fit_sgd
 
 TINY = {"n_seeds": 6, "n_neighbours": 4, "steps": 40}
 
@@ -23,7 +23,7 @@ def setting(initial="varied", **change):
 
 @pytest.fixture(scope="module")
 def weights():
-    return np.asarray(runs.trained(runs.Setting(**setting()), "cpu").weights)
+    return np.asarray(runs.trained(runs.Setting(**setting()), "cpu").all_weights)
 
 
 def test_a_row_can_be_recomputed():
@@ -74,7 +74,7 @@ def test_statistics_are_those_of_plain_loops(weights):
 
 def test_percentiles_are_stored():
     row = experiment.distances(quantity="data", **setting(), device="cpu")
-    values = runs.sample("data", runs.trained(runs.Setting(**setting()), "cpu").weights, seed=0)
+    values = runs.sample("data", runs.trained(runs.Setting(**setting()), "cpu").all_weights, seed=0)
     assert row["count"] == len(values) == 6 * 10
     assert (row["q0"], row["q50"], row["q100"]) == pytest.approx((values.min(), np.median(values), values.max()))
     assert sum(name[0] == "q" for name in row) == 101
@@ -84,15 +84,15 @@ def test_results_depend_neither_on_chunks_nor_on_the_order_of_seeds():
     given = experiment.records("breast_cancer")
     how = {"neighbours": [3, 90, 200], "replacement": 0, "steps": 60, "batch_size": 16, "learning_rate": 1.0}
     how |= {"last_batch": "drop", "device": "cpu", "dtype": np.float64}
-    whole = fit_sgd_neighbours(given.X, given.y, n_runs=5, **how)
-    parts = fit_sgd_neighbours(given.X, given.y, n_runs=5, chunk=2, **how)
-    turned = fit_sgd_neighbours(
+    whole = fit_sgd(given.X, given.y, n_runs=5, **how)
+    parts = fit_sgd(given.X, given.y, n_runs=5, chunk=2, **how)
+    turned = fit_sgd(
         given.X, given.y, n_runs=5, order_seeds=whole.order_seeds[::-1], init_seeds=whole.init_seeds[::-1], **how
     )
     # rounding of 60 steps on weights near 1
     np.testing.assert_allclose(parts.distances, whole.distances, atol=1e-13)
     np.testing.assert_allclose(turned.distances[::-1], whole.distances, atol=1e-13)
-    assert runs.spread(parts.weights)["sigma"] == pytest.approx(runs.spread(whole.weights)["sigma"], rel=1e-12)
+    assert runs.spread(parts.all_weights)["sigma"] == pytest.approx(runs.spread(whole.all_weights)["sigma"], rel=1e-12)
 
 
 def test_single_precision_is_wrong_where_a_record_is_nearly_forgotten():
@@ -104,7 +104,7 @@ def test_single_precision_is_wrong_where_a_record_is_nearly_forgotten():
     how = {"neighbours": np.arange(1, 41), "replacement": 0, "n_runs": 2, "steps": 120, "batch_size": 50}
     how |= {"learning_rate": 1.0, "last_batch": "drop", "device": "cpu"}
     double, parts, single = (
-        fit_sgd_neighbours(X, y, **how, **change).distances for change in ({}, {"chunk": 1}, {"dtype": np.float32})
+        fit_sgd(X, y, **how, **change).distances for change in ({}, {"chunk": 1}, {"dtype": np.float32})
     )
     assert (np.abs(parts - double) / double).max() < 1e-9
     assert (np.abs(single - double) / double).max() > 0.5
@@ -120,7 +120,7 @@ def test_single_precision_is_wrong_on_forest():
     how = {"neighbours": np.arange(16), "replacement": (given.X[0], int(given.y[0])), "n_runs": 1, "steps": 8400}
     how |= {"batch_size": 50, "learning_rate": 1.0, "last_batch": "drop", "device": "cpu"}
     X, y = np.ascontiguousarray(given.X[1:]), given.y[1:]
-    double, single = (fit_sgd_neighbours(X, y, **how, dtype=d).distances for d in (np.float64, np.float32))
+    double, single = (fit_sgd(X, y, **how, dtype=d).distances for d in (np.float64, np.float32))
     assert (np.abs(single - double) / double).max() > 1e-3  # and the observed sensitivity is printed to two digits
     assert np.abs(single - double).max() > 1e-7
 
@@ -171,7 +171,7 @@ def test_a_shared_draw_is_the_first_one_at_seed_0_and_own_draws_are_those_of_uti
     how = {"sensitivity": found["published"], "intrinsic_sigma": found["sigma"], "epsilon": 0.5, "device": "cpu"}
     shared, own = (experiment.draws(draw=draw, **how, **row) for draw in ("shared", "own"))
     noise = np.random.RandomState(0).normal(size=31, loc=0, scale=1)
-    given, ends = chosen.records, runs.trained(chosen, "cpu").weights[:, 0]
+    given, ends = chosen.records, runs.trained(chosen, "cpu").weights
     noisy = ends + shared["noise_sigma"] * noise
     scores = [np.mean((given.X_test @ w[:-1] + w[-1] > 0) == given.y_test) for w in noisy]
     assert shared["accuracy"] == pytest.approx(np.mean(scores))
