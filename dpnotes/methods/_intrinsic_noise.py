@@ -139,7 +139,7 @@ def neighbour_runs(
     Returns
     -------
     dpnotes.learners.SGDRuns
-        Its ``all_weights`` have shape [n_seeds, n_neighbours + 1, p]; column 0 is the data set without its first record.
+        Its ``all_weights`` have shape [n_seeds, n_neighbours + 1, p]; column 0 lacks the first record.
     """
     y = np.asarray(y)
     if len(np.unique(y)) < 2:

@@ -239,7 +239,7 @@ def test_read_only_data_progress_and_a_coarse_precision(monkeypatch):
         ({"batch_size": 44}, ValueError, "batch_size must be <= n=43 records, got batch_size=44"),
         ({"batch_size": 0}, ValueError, "batch_size must be >= 1"),
         ({"last_batch": "pad"}, ValueError, "last_batch must be one of 'keep', 'drop', got last_batch='pad'"),
-        ({"learning_rate": 0.0}, ValueError, "learning_rate must be > 0"),
+        ({"learning_rate": 0.0}, ValueError, "learning_rate must be finite and > 0"),
         ({"learning_rate": "0.1"}, TypeError, "learning_rate must be a number, an array of them or a callable"),
         ({"learning_rate": np.ones(3)}, ValueError, "learning_rate must have one entry for each of 12 steps"),
         ({"learning_rate": lambda step: 3 - step}, ValueError, "learning_rate .* got 0.0 at step 3"),

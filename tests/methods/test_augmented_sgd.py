@@ -105,9 +105,7 @@ def test_sensitivity_holds_and_is_nearly_attained():
     X[0] = [0.0, 1.0]
     setting = {"batch_size": 6, "steps": 13, "learning_rate": 0.01, "last_batch": "drop", "device": "cpu"}
     steep = np.array([0.0, 0.0, 400.0])  # every record of class 0 is far on the wrong side
-    runs = fit_sgd(
-        X, y, neighbours=[0], replacement=(np.array([0.0, -1.0]), 0), n_runs=200, initial=steep, **setting
-    )
+    runs = fit_sgd(X, y, neighbours=[0], replacement=(np.array([0.0, -1.0]), 0), n_runs=200, initial=steep, **setting)
     bound = sgd_sensitivity(lipschitz=2**0.5, smoothness=0.5, learning_rate=0.01, batch_size=6, epochs=1.3)
     assert runs.visits.max() == 2
     # the loss is linear out here, and the two gradients differ by 2 of at most 2 sqrt(2) each visit
