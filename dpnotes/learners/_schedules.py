@@ -20,11 +20,12 @@ def step_rates(learning_rate: Rate, steps: int) -> NDArray[np.float64]:
         raise TypeError(f"learning_rate must be a number, an array of them or a callable, got {learning_rate!r}")
     if rates.shape not in ((), (steps,)):
         raise ValueError(f"learning_rate must have one entry for each of {steps} steps, got shape {rates.shape}")
+    rates = rates.astype(np.float64)
     wrong = ~(np.isfinite(rates) & (rates > 0))
     if wrong.any():
         at = int(np.argmax(wrong))
         raise ValueError(f"learning_rate must be finite and > 0 at every step, got {rates.flat[at]} at step {at}")
-    return np.broadcast_to(rates.astype(np.float64), (steps,))
+    return np.broadcast_to(rates, (steps,))
 
 
 def epoch_factors(schedule: Schedule, epochs: int) -> NDArray[np.float64]:
