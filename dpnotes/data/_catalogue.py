@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from dpnotes.data import _cifar100, _diabetes, _embedded, _images, _tables
+from dpnotes.data import _diabetes, _embedded, _images, _tables
 from dpnotes.data._dataset import DataDamaged, DataMissing, Dataset
 from dpnotes.data._folder import data_folder
 from dpnotes.data._source import Source
@@ -15,7 +15,6 @@ from dpnotes.data._source import Source
 SOURCES: Mapping[str, Source[Any]] = {
     **_embedded.SOURCES,
     **_images.SOURCES,
-    **_cifar100.SOURCES,
     **_tables.SOURCES,
     **_diabetes.SOURCES,
 }
@@ -116,7 +115,7 @@ def load(name: str, *, split: str = "original") -> Dataset:
     chosen = source(name)
     if split not in chosen.splits:
         raise ValueError(f"unknown split {split!r} of data set {name!r}; known: {', '.join(chosen.splits)}")
-    return chosen.splits[split](chosen.read(data_folder()))
+    return chosen.load(name, split, data_folder())
 
 
 @dataclass(frozen=True)

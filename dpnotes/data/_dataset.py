@@ -22,7 +22,8 @@ class DataMissing(DataError, FileNotFoundError):
 
     def __init__(self, name: str, path: Path):
         super().__init__(
-            f"data set {name!r} is not here: there is no {path}; run `dpnotes data fetch {name}`, "
+            f"data set {name!r} is not here: there is no {path}; run `dpnotes data fetch {name}` "
+            f"(in Python, dpnotes.data.fetch({name!r})), "
             "or set the environment variable DPNOTES_DATA to a folder that has it"
         )
         self.name, self.path = name, path

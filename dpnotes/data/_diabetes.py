@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import io
-import zipfile
-import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpnotes.data._dataset import DataDamaged, Dataset
-from dpnotes.data._source import Source, cut
-from dpnotes.data._tables import Table, _check, _min_max, _read_bytes, _side_by_side
+from dpnotes.data._source import Source, read_bytes
+from dpnotes.data._tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,13 +36,7 @@ _HEART_FAILURE = 24_175  # records of the private data that the split stands in 
 
 def read_diabetes(folder: Path) -> Table:
     """First stay of each patient who left alive and not for a hospice, checked; the label: readmitted at any time."""
-    path = folder / FILE
-    packed = _read_bytes("diabetes130", path)
-    try:
-        content = zipfile.ZipFile(io.BytesIO(packed)).read(_MEMBER)
-    except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, NotImplementedError, ValueError, OSError) as error:
-        raise DataDamaged("diabetes130", path, f"not a whole zip archive with {_MEMBER} ({error})") from error
-    _check("diabetes130", path, content, _SHA256)
+    content = read_bytes("diabetes130", folder / FILE, _SHA256, member=_MEMBER)
 
     import pandas as pd
 
@@ -56,6 +47,7 @@ def read_diabetes(folder: Path) -> Table:
     age = first["age"].str.extract(r"\[(\d+)-", expand=False).astype(np.float64)
     return Table(
         digest=_SHA256[:12],
+        class_names=("not readmitted", "readmitted"),
         numbers=np.column_stack([age, np.log1p(first[list(_COUNTS)].to_numpy(np.float64))]),
         levels=levels.to_numpy(np.bool_),
         y=(first["readmitted"] != "NO").to_numpy().astype(np.int64),
@@ -77,18 +69,8 @@ def _chapter(code: Any) -> str:
     return "diabetes" if number == 250 else next(name for end, name in _CHAPTERS if number < end)
 
 
-def _dpbag(table: Table) -> Dataset:
-    order, third = np.random.default_rng(0).permutation(len(table.y))[:_HEART_FAILURE], _HEART_FAILURE // 3
-    rows = {"train": order[:third], "public": order[third : 2 * third], "test": order[2 * third :]}
-    return Dataset(
-        name="diabetes130",
-        split="dpbag",
-        class_names=("not readmitted", "readmitted"),
-        feature_names=table.number_names + table.level_names,
-        image_shape=None,
-        digest=f"diabetes130:dpbag:{table.digest}",
-        **cut(_side_by_side(_min_max(table.numbers, slice(None)), table.levels), table.y, rows),
-    )
+def _dpbag(table: Table) -> dict[str, Any]:
+    return table.thirds(_HEART_FAILURE)
 
 
 SOURCES = {"diabetes130": Source((FILE,), read_diabetes, {"dpbag": _dpbag})}

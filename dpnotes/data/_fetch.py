@@ -94,7 +94,7 @@ def _cifar100_subset(scratch: Path) -> None:
     """Both CIFAR sets are downloaded: images of CIFAR-10 are left out."""
     hundred, ten = ([_part(kind, part, scratch) for part in ("train", "test")] for kind in ("CIFAR100", "CIFAR10"))
     x, y = _cifar100.subset(hundred, [images for images, _ in ten])
-    np.savez(scratch / _cifar100.FILE, x=x, y=y)
+    np.savez(scratch / f"{_cifar100.NAME}.npz", x=x, y=y)
 
 
 def _part(kind: str, part: str, scratch: Path) -> tuple[Any, Any]:

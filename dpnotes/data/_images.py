@@ -1,10 +1,10 @@
-"""MNIST, Fashion-MNIST and CIFAR-10: one ``.npz`` each, uint8 as published."""
+"""MNIST, Fashion-MNIST, CIFAR-10 and a subset of CIFAR-100: one ``.npz`` each, uint8 as published."""
 
 from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,61 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpnotes.data._dataset import FEATURES, LABELS, DataDamaged, DataMissing, Dataset
+from dpnotes.data import _cifar100
+from dpnotes.data._dataset import FEATURES, LABELS, DataDamaged, DataMissing
 from dpnotes.data._source import Published, Source, cut, sha256
 from dpnotes.data._unit_ball import to_unit_ball, to_unit_sphere
 
-ARRAYS = ("x_train", "y_train", "x_test", "y_test")
-
-_DIGITS = tuple("0123456789")
+Arrays = Mapping[str, NDArray[np.uint8]]
+MNIST_PARTS = {"_train": 60_000, "_test": 10_000}
 _CLOTHES = (
     "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
 )  # fmt: skip
 _THINGS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Known:
-    """What is known of the published arrays; images are [n, height, width] or [n, height, width, 3]."""
-
-    n_train: int
-    n_test: int
-    image: tuple[int, ...]
-    class_names: tuple[str, ...]
-    labels: str  # SHA-256 sum of y_train and y_test
-    arrays: str | None  # SHA-256 sum of the four arrays; None where several sets of images go by the name
-
-    def shape(self, array: str) -> tuple[int, ...]:
-        n = self.n_train if array.endswith("train") else self.n_test
-        return (n, *self.image) if array.startswith("x") else (n,)
-
-
-KNOWN = {
-    "mnist": _Known(
-        n_train=60_000,
-        n_test=10_000,
-        image=(28, 28),
-        class_names=_DIGITS,
-        labels="671ff9d70b4811116d55c3dd479efa7a981e2e62753ef7a6d5c15fea81e63d27",
-        arrays="06b0d1f124c4e5fa796686ade41a9b778edacc8622f2195a352ef479ad44fc16",
-    ),
-    "fashion_mnist": _Known(
-        n_train=60_000,
-        n_test=10_000,
-        image=(28, 28),
-        class_names=_CLOTHES,
-        labels="8ab940a680640f36c0bf1d2549cb2f3b3d4068c12547116cc7b1161b1d26663d",
-        arrays="ca3ab2a37f845e1b8ae23cab1b51749a3011ba3bf1d9016176d75cbaabac376f",
-    ),
-    "cifar10": _Known(
-        n_train=50_000,
-        n_test=10_000,
-        image=(32, 32, 3),
-        class_names=_THINGS,
-        labels="3edb456524d5918aefded81f5aef7c32efab2a788211df998a4eb0c8957baa1f",
-        arrays=None,
-    ),
-}
 
 # A copy of CIFAR-10 is in use in which the images listed here are JPEG approximations; all others are the original.
 # Sums: of its four arrays, and of the arrays of either set without the listed images (labels all kept).
@@ -87,36 +43,93 @@ _CIFAR10_INEXACT_TEST = (
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Images(Published):
-    """Checked arrays as published: images uint8 [n, height, width] or [n, height, width, 3], labels uint8 [n]."""
+    """Checked arrays, training rows first: images uint8 [n, height, width] or [n, height, width, 3], labels [n]."""
 
-    x_train: NDArray[np.uint8]
-    y_train: NDArray[np.uint8]
-    x_test: NDArray[np.uint8]
-    y_test: NDArray[np.uint8]
+    x: NDArray[np.uint8]
+    y: NDArray[np.uint8]
+    n_train: int
 
-
-def read_npz(name: str, path: Path) -> Images:
-    """Arrays of ``path``, if they are the published ones of data set ``name``; :class:`DataDamaged` if not."""
-    arrays: dict[str, Any] = load_arrays(name, path)
-    known = KNOWN[name]
-    for key, array in arrays.items():
-        if array.dtype != np.uint8 or array.shape != known.shape(key):
-            found, wanted = f"{array.dtype} {array.shape}", f"uint8 {known.shape(key)}"
-            raise DataDamaged(name, path, f"array {key!r} is {found}, expected {wanted}")
-        if key.startswith("y") and array.max() >= len(known.class_names):
-            raise DataDamaged(name, path, f"array {key!r} has label {array.max()}, labels are 0 .. 9")
-    if sha256(arrays["y_train"], arrays["y_test"]) != known.labels:
-        raise DataDamaged(name, path, "the labels are not the published ones (SHA-256 sum)")
-    digest = sha256(*arrays.values())
-    if known.arrays is None:
-        kind, note = _cifar10_kind(arrays, digest)
-        return Images(**arrays, digest=kind + digest[:12], note=note)
-    if digest != known.arrays:
-        raise DataDamaged(name, path, f"the images are not the published ones (SHA-256 sum {digest[:12]}...)")
-    return Images(**arrays, digest=digest[:12])
+    def split(self, X: FEATURES, *, n_public: int = 0) -> dict[str, Any]:
+        """Arguments of :class:`Dataset` with features X [n, d] of all images; the first rows of the test are public."""
+        height, width, *channels = self.x.shape[1:]
+        n, end = self.n_train, self.n_train + n_public
+        rows = {"train": slice(n), "test": slice(end, None)} | ({"public": slice(n, end)} if n_public else {})
+        return {"image_shape": (*(channels or [1]), height, width), **cut(X, self.y.astype(np.int64), rows)}
 
 
-def load_arrays(name: str, path: Path, keys: tuple[str, ...] = ARRAYS) -> dict[str, NDArray[Any]]:
+@dataclass(frozen=True, kw_only=True)
+class Archive:
+    """What is known of a published archive.
+
+    Parameters
+    ----------
+    name : str
+    parts : mapping of str to int
+        Ends of the names of its arrays of images ``x...`` and labels ``y...``, and the rows of each.
+    image : tuple of int
+        Shape of an image, (height, width) or (height, width, 3).
+    class_names : tuple of str
+    n_train : int
+        Training rows, the first ones.
+    labels : str or None
+        SHA-256 sum of all labels; None where they are not checked apart from the images.
+    sums : mapping of str to (str, str)
+        SHA-256 sums of all arrays that are known: prefix of the digest and note for each.
+    other : callable, optional
+        The same for arrays of another sum; without it these are refused.
+    """
+
+    name: str
+    parts: Mapping[str, int]
+    image: tuple[int, ...]
+    class_names: tuple[str, ...]
+    n_train: int
+    labels: str | None = None
+    sums: Mapping[str, tuple[str, str]]
+    other: Callable[[Arrays], tuple[str, str]] | None = None
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of each array, in the order of the sum of all."""
+        return {
+            f"{kind}{end}": (n, *rest) for end, n in self.parts.items() for kind, rest in (("x", self.image), ("y", ()))
+        }
+
+    def read(self, folder: Path) -> Images:
+        """Arrays of ``folder``, if they are the published ones; :class:`DataMissing` or :class:`DataDamaged` if not."""
+        path = folder / f"{self.name}.npz"
+        arrays = load_arrays(self.name, path, tuple(self.shapes))
+        last = len(self.class_names) - 1
+        for key, shape in self.shapes.items():
+            array = arrays[key]
+            if array.dtype != np.uint8 or array.shape != shape:
+                fault = f"array {key!r} is {array.dtype} {array.shape}, expected uint8 {shape}"
+                raise DataDamaged(self.name, path, fault)
+            if key.startswith("y") and not np.array_equal(np.unique(array), np.arange(last + 1)):
+                raise DataDamaged(
+                    self.name, path, f"array {key!r} must hold the labels 0 .. {last}, each at least once"
+                )
+        x, y = ([arrays[kind + end] for end in self.parts] for kind in "xy")
+        if self.labels is not None and sha256(*y) != self.labels:
+            raise DataDamaged(self.name, path, "the labels are not the published ones (SHA-256 sum)")
+        digest = sha256(*arrays.values())
+        if digest in self.sums:
+            prefix, note = self.sums[digest]
+        elif self.other is not None:
+            prefix, note = self.other(arrays)
+        else:
+            raise DataDamaged(self.name, path, f"the images are not the published ones (SHA-256 sum {digest[:12]}...)")
+        return Images(
+            digest=prefix + digest[:12],
+            note=note,
+            class_names=self.class_names,
+            x=np.concatenate(x),
+            y=np.concatenate(y),
+            n_train=self.n_train,
+        )
+
+
+def load_arrays(name: str, path: Path, keys: tuple[str, ...]) -> dict[str, NDArray[Any]]:
     """Arrays of an archive by name; :class:`DataMissing` or :class:`DataDamaged` if they cannot be had."""
     try:
         file = path.open("rb")
@@ -134,17 +147,12 @@ def load_arrays(name: str, path: Path, keys: tuple[str, ...] = ARRAYS) -> dict[s
             raise DataDamaged(name, path, fault) from error
 
 
-def _cifar10_kind(arrays: Mapping[str, NDArray[Any]], digest: str) -> tuple[str, str]:
+def _cifar10_other(arrays: Arrays) -> tuple[str, str]:
     """Prefix of the digest and note for a set of CIFAR-10 images whose labels are the published ones."""
-    train, test = _CIFAR10_INEXACT_TRAIN, _CIFAR10_INEXACT_TEST
-    if digest == _CIFAR10_INEXACT:
-        count = len(train) + len(test)
-        counts = f"{count} of 60,000 images ({len(train)} training, {len(test)} test)"
-        return f"{count}-inexact:", f"{counts} are JPEG approximations"
     exact_part = sha256(
-        np.delete(arrays["x_train"], train, axis=0),
+        np.delete(arrays["x_train"], _CIFAR10_INEXACT_TRAIN, axis=0),
         arrays["y_train"],
-        np.delete(arrays["x_test"], test, axis=0),
+        np.delete(arrays["x_test"], _CIFAR10_INEXACT_TEST, axis=0),
         arrays["y_test"],
     )
     if exact_part == _CIFAR10_EXACT_PART:
@@ -152,7 +160,61 @@ def _cifar10_kind(arrays: Mapping[str, NDArray[Any]], digest: str) -> tuple[str,
     return "unverified:", "labels are the published ones; images differ from those that this version knows"
 
 
-def features(images: NDArray[np.uint8]) -> FEATURES:
+def _cifar100_other(arrays: Arrays) -> tuple[str, str]:
+    return "unverified:", "not the subset that this version knows (SHA-256 sum)"
+
+
+def _cifar10_inexact() -> tuple[str, str]:
+    train, test = len(_CIFAR10_INEXACT_TRAIN), len(_CIFAR10_INEXACT_TEST)
+    counts = f"{train + test} of 60,000 images ({train} training, {test} test)"
+    return f"{train + test}-inexact:", f"{counts} are JPEG approximations"
+
+
+KNOWN = {
+    archive.name: archive
+    for archive in (
+        Archive(
+            name="mnist",
+            parts=MNIST_PARTS,
+            image=(28, 28),
+            class_names=tuple("0123456789"),
+            n_train=60_000,
+            labels="671ff9d70b4811116d55c3dd479efa7a981e2e62753ef7a6d5c15fea81e63d27",
+            sums={"06b0d1f124c4e5fa796686ade41a9b778edacc8622f2195a352ef479ad44fc16": ("", "")},
+        ),
+        Archive(
+            name="fashion_mnist",
+            parts=MNIST_PARTS,
+            image=(28, 28),
+            class_names=_CLOTHES,
+            n_train=60_000,
+            labels="8ab940a680640f36c0bf1d2549cb2f3b3d4068c12547116cc7b1161b1d26663d",
+            sums={"ca3ab2a37f845e1b8ae23cab1b51749a3011ba3bf1d9016176d75cbaabac376f": ("", "")},
+        ),
+        Archive(
+            name="cifar10",
+            parts={"_train": 50_000, "_test": 10_000},
+            image=(32, 32, 3),
+            class_names=_THINGS,
+            n_train=50_000,
+            labels="3edb456524d5918aefded81f5aef7c32efab2a788211df998a4eb0c8957baa1f",
+            sums={_CIFAR10_INEXACT: _cifar10_inexact()},
+            other=_cifar10_other,
+        ),
+        Archive(
+            name=_cifar100.NAME,
+            parts={"": _cifar100.RECORDS},
+            image=(32, 32, 3),
+            class_names=_cifar100.CLASSES,
+            n_train=18_000,
+            sums={"041c75b0418d65e6aa40b7900a5a45890406db5433fc8ebc414ddc3f72fd196d": ("", "")},
+            other=_cifar100_other,
+        ),
+    )
+}
+
+
+def pixels(images: NDArray[np.uint8]) -> FEATURES:
     """Pixels / 255, float32 [n, d], channel first."""
     if images.ndim == 4:
         images = images.transpose(0, 3, 1, 2)
@@ -160,75 +222,46 @@ def features(images: NDArray[np.uint8]) -> FEATURES:
     return np.divide(flat, np.float32(255), dtype=np.float32)
 
 
-def _original(name: str, images: Images) -> Dataset:
-    height, width, *channels = KNOWN[name].image
-    return Dataset(
-        name=name,
-        split="original",
-        X_train=features(images.x_train),
-        y_train=images.y_train.astype(np.int64),
-        X_test=features(images.x_test),
-        y_test=images.y_test.astype(np.int64),
-        class_names=KNOWN[name].class_names,
-        feature_names=None,
-        image_shape=(*(channels or [1]), height, width),
-        digest=f"{name}:original:{images.digest}",
-        note=images.note,
-    )
+def _read(name: str, folder: Path) -> Images:
+    return KNOWN[name].read(folder)
 
 
-def _with_split(data: Dataset, split: str, **changes: Any) -> Dataset:
-    return replace(data, split=split, digest=data.digest.replace(":original:", f":{split}:"), **changes)
+def _original(images: Images) -> dict[str, Any]:
+    return images.split(pixels(images.x))
 
 
-def _private_prediction(images: Images) -> Dataset:
-    data = _original("mnist", images)
-    X_train, X_test = to_unit_ball(data.X_train), to_unit_ball(data.X_test)
-    return _with_split(data, "private_prediction", X_train=X_train, X_test=X_test)
+def _bagging_public(images: Images) -> dict[str, Any]:
+    return images.split(pixels(images.x), n_public=1_000)
 
 
-def _bagging_public(name: str, images: Images) -> Dataset:
-    data = _original(name, images)
-    parts = cut(data.X_test, data.y_test, {"public": slice(1_000), "test": slice(1_000, None)})
-    return _with_split(data, "bagging_public", **parts)
+def _private_prediction(images: Images) -> dict[str, Any]:
+    return images.split(to_unit_ball(pixels(images.x)))
 
 
-def _intrinsic_sgd(images: Images) -> Dataset:
+def _intrinsic_sgd(images: Images) -> dict[str, Any]:
     projection = np.random.default_rng(0).normal(0, 1 / np.sqrt(50), (784, 50))
 
-    def part(x: NDArray[np.uint8], y: NDArray[np.uint8]) -> tuple[FEATURES, LABELS]:
+    def part(rows: slice) -> tuple[FEATURES, LABELS]:
+        x, y = images.x[rows], images.y[rows]
         chosen = (y == 3) | (y == 5)
-        X = to_unit_sphere(features(x[chosen]).astype(np.float64) @ projection)
+        X = to_unit_sphere(pixels(x[chosen]).astype(np.float64) @ projection)
         return X, (y[chosen] == 5).astype(np.int64)
 
-    X, y = part(images.x_train, images.y_train)
-    X_test, y_test = part(images.x_test, images.y_test)
+    X, y = part(slice(images.n_train))
+    X_test, y_test = part(slice(images.n_train, None))
     first = len(X) // 10
-    return Dataset(
-        name="mnist",
-        split="intrinsic_sgd",
-        X_test=X_test,
-        y_test=y_test,
-        class_names=("3", "5"),
-        feature_names=None,
-        image_shape=None,
-        digest=f"mnist:intrinsic_sgd:{images.digest}",
-        **cut(X, y, {"validation": slice(first), "train": slice(first, None)}),
-    )
+    rows = {"validation": slice(first), "train": slice(first, None)}
+    return {"class_names": ("3", "5"), "X_test": X_test, "y_test": y_test, **cut(X, y, rows)}
 
 
-def _source(name: str, **more: Callable[[Images], Dataset]) -> Source[Images]:
-    file = f"{name}.npz"
-    return Source((file,), lambda folder: read_npz(name, folder / file), {"original": partial(_original, name), **more})
-
-
+MORE = {  # splits beside the original one
+    "mnist": {
+        "bagging_public": _bagging_public,
+        "private_prediction": _private_prediction,
+        "intrinsic_sgd": _intrinsic_sgd,
+    },
+    "cifar10": {"bagging_public": _bagging_public},
+}
 SOURCES = {
-    "mnist": _source(
-        "mnist",
-        bagging_public=partial(_bagging_public, "mnist"),
-        private_prediction=_private_prediction,
-        intrinsic_sgd=_intrinsic_sgd,
-    ),
-    "fashion_mnist": _source("fashion_mnist"),
-    "cifar10": _source("cifar10", bagging_public=partial(_bagging_public, "cifar10")),
+    name: Source((f"{name}.npz",), partial(_read, name), {"original": _original} | MORE.get(name, {})) for name in KNOWN
 }

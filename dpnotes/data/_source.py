@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import io
+import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpnotes.data._dataset import FEATURES, LABELS, Dataset
+from dpnotes.data._dataset import FEATURES, LABELS, DataDamaged, DataMissing, Dataset
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -23,6 +27,7 @@ class Published:
 
     digest: str
     note: str = ""
+    class_names: tuple[str, ...]
 
 
 Rows = slice | NDArray[np.int64] | NDArray[np.bool_]
@@ -40,12 +45,25 @@ class Source(Generic[P]):
     read : callable
         ``read(folder)`` reads and checks all of them; :class:`DataMissing` or :class:`DataDamaged` if that fails.
     splits : mapping of str to callable
-        For each split, the function that makes a :class:`Dataset` of what ``read`` gave.
+        For each split, the function that gives the arguments of :class:`Dataset`, made from what ``read`` gave; those
+        that :meth:`load` knows may be left out.
     """
 
     files: tuple[str, ...]
     read: Callable[[Path], P]
-    splits: Mapping[str, Callable[[P], Dataset]]
+    splits: Mapping[str, Callable[[P], dict[str, Any]]]
+
+    def load(self, name: str, split: str, folder: Path) -> Dataset:
+        """Read the files in ``folder``, and make one of the splits."""
+        published = self.read(folder)
+        common: dict[str, Any] = {
+            "class_names": published.class_names,
+            "feature_names": None,
+            "image_shape": None,
+            "digest": f"{name}:{split}:{published.digest}",
+            "note": published.note,
+        }
+        return Dataset(name=name, split=split, **common | self.splits[split](published))
 
 
 def sha256(*arrays: NDArray[Any]) -> str:
@@ -59,3 +77,28 @@ def sha256(*arrays: NDArray[Any]) -> str:
 def cut(X: FEATURES, y: LABELS, rows: Mapping[str, Rows]) -> dict[str, Any]:
     """Arguments ``X_train``, ``y_train``, ``X_test``, ... of :class:`Dataset`, one pair for each entry of ``rows``."""
     return {f"{kind}_{part}": array[chosen] for part, chosen in rows.items() for kind, array in (("X", X), ("y", y))}
+
+
+def read_bytes(name: str, path: Path, wanted: str, *, member: str = "") -> bytes:
+    """Content of a published file of data set ``name``, unpacked, if its SHA-256 sum is the ``wanted`` one.
+
+    A ``.gz`` file is unpacked, and of a ``.zip`` archive the ``member`` is read; :class:`DataMissing` or
+    :class:`DataDamaged` if that fails.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise DataMissing(name, path) from None
+    try:
+        if path.suffix == ".gz":
+            content = gzip.decompress(content)
+        elif path.suffix == ".zip":
+            content = zipfile.ZipFile(io.BytesIO(content)).read(member)
+    except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, NotImplementedError, ValueError, OSError) as error:
+        kind = f"zip archive with {member}" if member else "gzip file"
+        raise DataDamaged(name, path, f"not a whole {kind} ({error})") from error
+    found = hashlib.sha256(content).hexdigest()
+    if found != wanted:
+        fault = f"{len(content):,} bytes with SHA-256 sum {found[:12]}..., the published content has {wanted[:12]}..."
+        raise DataDamaged(name, path, fault)
+    return content

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
-import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpnotes.data._dataset import FEATURES, LABELS, DataDamaged, DataMissing, Dataset
-from dpnotes.data._source import Published, Rows, Source, cut
+from dpnotes.data._dataset import FEATURES, LABELS
+from dpnotes.data._source import Published, Rows, Source, cut, read_bytes
 from dpnotes.data._unit_ball import to_unit_sphere
 
 COVERTYPE_FILE = "covertype/covtype.data.gz"
@@ -55,27 +54,30 @@ class Table(Published):
     number_names: tuple[str, ...]
     level_names: tuple[str, ...]
 
+    def features(self, by: Rows) -> FEATURES:
+        """Numbers scaled so that the rows ``by`` span [0, 1] (other rows may lie outside), then levels."""
+        low, high = self.numbers[by].min(axis=0), self.numbers[by].max(axis=0)
+        scaled = (self.numbers - low) / (high - low)
+        return np.ascontiguousarray(np.hstack([scaled, self.levels], dtype=np.float32, casting="same_kind"))
 
-def _check(name: str, path: Path, content: bytes, wanted: str) -> None:
-    found = hashlib.sha256(content).hexdigest()
-    if found != wanted:
-        fault = f"{len(content):,} bytes with SHA-256 sum {found[:12]}..., the published content has {wanted[:12]}..."
-        raise DataDamaged(name, path, fault)
+    def split(self, X: FEATURES, rows: Mapping[str, Rows]) -> dict[str, Any]:
+        """Arguments of :class:`Dataset` with features X of all records."""
+        return {"feature_names": self.number_names + self.level_names, **cut(X, self.y, rows)}
 
+    def thirds(self, n: int) -> dict[str, Any]:
+        """Training, public and test rows: thirds of the first ``n`` in a fixed random order; ranges of all records."""
+        order, third = np.random.default_rng(0).permutation(len(self.y))[:n], n // 3
+        rows = {"train": order[:third], "public": order[third : 2 * third], "test": order[2 * third :]}
+        return self.split(self.features(slice(None)), rows)
 
-def _read_bytes(name: str, path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise DataMissing(name, path) from None
+    def with_levels(self, kept: NDArray[np.bool_]) -> Table:
+        """The table with some of its levels, bool [levels]."""
+        return replace(self, levels=self.levels[:, kept], level_names=tuple(compress(self.level_names, kept)))
 
 
 def read_adult(folder: Path) -> Table:
     """Both files of Adult, checked; categories are those of all rows, a missing value ``?`` is one of them."""
-    contents = {}
-    for file, wanted in ADULT_FILES.items():
-        contents[file] = _read_bytes("adult", folder / file)
-        _check("adult", folder / file, contents[file], wanted)
+    contents = {file: read_bytes("adult", folder / file, wanted) for file, wanted in ADULT_FILES.items()}
 
     import pandas as pd
 
@@ -93,6 +95,7 @@ def read_adult(folder: Path) -> Table:
     levels = pd.get_dummies(rows[categorical], prefix_sep="=")
     return Table(
         digest=hashlib.sha256(b"".join(contents.values())).hexdigest()[:12],
+        class_names=("<=50K", ">50K"),
         numbers=rows[_ADULT_NUMERIC].to_numpy(np.float64),
         levels=levels.to_numpy(np.bool_),
         y=rows["income"].str.startswith(">").to_numpy().astype(np.int64),
@@ -103,19 +106,14 @@ def read_adult(folder: Path) -> Table:
 
 def read_covertype(folder: Path) -> Table:
     """The packed file of Covertype, checked."""
-    path = folder / COVERTYPE_FILE
-    packed = _read_bytes("covertype", path)
-    try:
-        content = gzip.decompress(packed)
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataDamaged("covertype", path, f"not a whole gzip file ({error})") from error
-    _check("covertype", path, content, _COVERTYPE_SHA256)
+    content = read_bytes("covertype", folder / COVERTYPE_FILE, _COVERTYPE_SHA256)
 
     import pandas as pd
 
     rows = pd.read_csv(io.BytesIO(content), header=None, dtype=np.int16).to_numpy()  # [581012, 55]
     return Table(
         digest=_COVERTYPE_SHA256[:12],
+        class_names=_COVER_TYPES,
         numbers=rows[:, :10].astype(np.float64),
         levels=rows[:, 10:54].astype(np.bool_),
         y=rows[:, 54].astype(np.int64) - 1,
@@ -124,82 +122,36 @@ def read_covertype(folder: Path) -> Table:
     )
 
 
-def _min_max(numbers: NDArray[np.float64], by: Rows) -> NDArray[np.float64]:
-    """Scale each column so that the rows ``by`` span [0, 1]; other rows may lie outside."""
-    low, high = numbers[by].min(axis=0), numbers[by].max(axis=0)
-    scaled: NDArray[np.float64] = (numbers - low) / (high - low)
-    return scaled
-
-
-def _side_by_side(numbers: NDArray[np.float64], levels: NDArray[np.bool_]) -> FEATURES:
-    return np.ascontiguousarray(np.hstack([numbers, levels], dtype=np.float32, casting="same_kind"))
-
-
-def _adult(split: str, table: Table, X: FEATURES, feature_names: tuple[str, ...], rows: Mapping[str, Rows]) -> Dataset:
-    return Dataset(
-        name="adult",
-        split=split,
-        class_names=("<=50K", ">50K"),
-        feature_names=feature_names,
-        image_shape=None,
-        digest=f"adult:{split}:{table.digest}",
-        **cut(X, table.y, rows),
-    )
-
-
-def _adult_original(table: Table) -> Dataset:
+def _adult_original(table: Table) -> dict[str, Any]:
     rows = {"train": slice(_ADULT_TRAIN), "test": slice(_ADULT_TRAIN, None)}
-    X = _side_by_side(_min_max(table.numbers, rows["train"]), table.levels)
-    return _adult("original", table, X, table.number_names + table.level_names, rows)
+    return table.split(table.features(rows["train"]), rows)
 
 
-def _adult_dpbag(table: Table) -> Dataset:
-    order, third = np.random.default_rng(0).permutation(len(table.y)), len(table.y) // 3
-    rows = {"train": order[:third], "public": order[third : 2 * third], "test": order[2 * third :]}
-    X = _side_by_side(_min_max(table.numbers, slice(None)), table.levels)
-    return _adult("dpbag", table, X, table.number_names + table.level_names, rows)
+def _adult_dpbag(table: Table) -> dict[str, Any]:
+    return table.thirds(len(table.y))
 
 
-def _adult_intrinsic_sgd(table: Table) -> Dataset:
+def _adult_intrinsic_sgd(table: Table) -> dict[str, Any]:
     columns = [level.partition("=")[0] for level in table.level_names]
-    kept = [i > 0 and column == columns[i - 1] for i, column in enumerate(columns)]  # all but the first of each column
-    names = tuple(compress(table.level_names, kept))
-    X = to_unit_sphere(_side_by_side(_min_max(table.numbers, slice(_ADULT_TRAIN)), table.levels[:, kept]))
-    first = _ADULT_TRAIN // 10
+    kept = np.array([i > 0 and column == columns[i - 1] for i, column in enumerate(columns)])
+    table, first = table.with_levels(kept), _ADULT_TRAIN // 10  # kept: all but the first level of each column
     rows = {"validation": slice(first), "train": slice(first, _ADULT_TRAIN), "test": slice(_ADULT_TRAIN, None)}
-    return _adult("intrinsic_sgd", table, X, table.number_names + names, rows)
+    return table.split(to_unit_sphere(table.features(slice(_ADULT_TRAIN))), rows)
 
 
-def _covertype_original(table: Table) -> Dataset:
+def _covertype_original(table: Table) -> dict[str, Any]:
     rows = {"train": slice(11_340), "validation": slice(11_340, 15_120), "test": slice(15_120, None)}
-    X = _side_by_side(_min_max(table.numbers, rows["train"]), table.levels)
-    return Dataset(
-        name="covertype",
-        split="original",
-        class_names=_COVER_TYPES,
-        feature_names=_COVERTYPE_FEATURES,
-        image_shape=None,
-        digest=f"covertype:original:{table.digest}",
-        **cut(X, table.y, rows),
-    )
+    return table.split(table.features(rows["train"]), rows)
 
 
-def _covertype_intrinsic_sgd(table: Table) -> Dataset:
+def _covertype_intrinsic_sgd(table: Table) -> dict[str, Any]:
     chosen = table.y < 2
-    numbers, levels, y = table.numbers[chosen], table.levels[chosen], table.y[chosen]
-    order = np.random.default_rng(0).permutation(len(y))
-    n = int(0.85 * len(y))  # training and validation rows
-    kept = np.ptp(levels[order[:n]].view(np.int8), axis=0) > 0  # columns that are not constant
-    X = to_unit_sphere(_side_by_side(_min_max(numbers, order[:n]), levels[:, kept]))
-    return Dataset(
-        name="covertype",
-        split="intrinsic_sgd",
-        class_names=_COVER_TYPES[:2],
-        feature_names=table.number_names + tuple(compress(table.level_names, kept)),
-        image_shape=None,
-        digest=f"covertype:intrinsic_sgd:{table.digest}",
-        **cut(X, y, {"validation": order[: n // 10], "train": order[n // 10 : n], "test": order[n:]}),
-    )
+    table = replace(table, numbers=table.numbers[chosen], levels=table.levels[chosen], y=table.y[chosen])
+    order = np.random.default_rng(0).permutation(len(table.y))
+    n = int(0.85 * len(order))  # training and validation rows
+    table = table.with_levels(np.ptp(table.levels[order[:n]].view(np.int8), axis=0) > 0)  # others are constant
+    rows = {"validation": order[: n // 10], "train": order[n // 10 : n], "test": order[n:]}
+    return {"class_names": _COVER_TYPES[:2], **table.split(to_unit_sphere(table.features(order[:n])), rows)}
 
 
 SOURCES = {

@@ -57,7 +57,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, np.ndarra
 
     def publish(name: str) -> dict[str, np.ndarray]:
         rng = np.random.default_rng(1)
-        image = _images.KNOWN[name].image
+        known = _images.KNOWN[name]
+        image = known.image
         arrays = {
             "x_train": rng.integers(0, 256, (20, *image), dtype=np.uint8),
             "y_train": np.arange(20, dtype=np.uint8) % 10,
@@ -65,11 +66,12 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, np.ndarra
             "y_test": np.arange(10, dtype=np.uint8),
         }
         known = replace(
-            _images.KNOWN[name],
+            known,
+            parts={"_train": 20, "_test": 10},
             n_train=20,
-            n_test=10,
             labels=sha256(arrays["y_train"], arrays["y_test"]),
-            arrays=sha256(*arrays.values()),
+            sums={sha256(*arrays.values()): ("", "")},
+            other=None,
         )
         monkeypatch.setitem(_images.KNOWN, name, known)
         return arrays

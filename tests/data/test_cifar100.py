@@ -1,12 +1,13 @@
 """The subset of CIFAR-100: which images are in it, how it is fetched, read and refused."""
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dpnotes import data
-from dpnotes.data import _cifar100
+from dpnotes.data import _cifar100, _images
 
 N = 230  # images of either published part here; 400 are chosen
 
@@ -14,7 +15,8 @@ N = 230  # images of either published part here; 400 are chosen
 @pytest.fixture
 def small(monkeypatch):
     monkeypatch.setattr(_cifar100, "RECORDS", 400)
-    monkeypatch.setattr(_cifar100, "TEST_ROWS", 150)
+    known = replace(_images.KNOWN["cifar100_subset"], parts={"": 400}, n_train=250)
+    monkeypatch.setitem(_images.KNOWN, "cifar100_subset", known)
 
 
 def published():

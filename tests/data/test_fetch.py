@@ -148,7 +148,7 @@ def test_without_network_nothing_changes(folder, monkeypatch, name):
 
 def test_a_download_that_is_not_the_published_data_is_refused(mnist_mirror, folder, monkeypatch):
     # the mirror stays, what is known to be published changes
-    monkeypatch.setitem(_images.KNOWN, "mnist", replace(_images.KNOWN["mnist"], arrays="0" * 64))
+    monkeypatch.setitem(_images.KNOWN, "mnist", replace(_images.KNOWN["mnist"], sums={"0" * 64: ("", "")}))
     with pytest.raises(data.DataUnreachable, match="images are not the published ones"):
         data.fetch("mnist")
     assert leftovers(folder) == []
