@@ -3,113 +3,51 @@
 A guarantee is a function, not a pair of numbers: see :class:`PrivacyProfile`. The constructors take keywords only.
 """
 
-from dpnotes.accounting._amplification import subsampled
-from dpnotes.accounting._audit import (
-    Interval,
-    audit_delta,
-    audit_epsilon,
-    audit_mu,
-    clopper_pearson,
-    one_run_audit,
-    one_run_p_value,
-)
-from dpnotes.accounting._bagging import bagging
-from dpnotes.accounting._calibration import gaussian_sigma
-from dpnotes.accounting._constructors import approximate, gaussian, gaussian_of_advantage, pure
-from dpnotes.accounting._dp_sgd import dp_sgd, dp_sgd_noise_multiplier
-from dpnotes.accounting._enumeration import Outcome, hockey_stick, sample_law
-from dpnotes.accounting._gnmax import chunk_filter, confident_gnmax, gnmax
-from dpnotes.accounting._intrinsic_sgd import augmenting_sigma, intrinsic_epsilon, intrinsic_sgd, sgd_sensitivity
-from dpnotes.accounting._laplace import laplace, laplace_rdp, zcdp
-from dpnotes.accounting._last_iterate import last_iterate, last_iterate_mu, step_contraction
-from dpnotes.accounting._loss_distribution import compose
-from dpnotes.accounting._noisy_vote import (
-    noisy_vote,
-    noisy_vote_answers,
-    noisy_vote_exact_delta,
-    noisy_vote_pure_level,
-)
-from dpnotes.accounting._personalised_vote import (
-    personalised_answers,
-    personalised_counterexample,
-    personalised_moments,
-    personalised_pate_moments,
-)
-from dpnotes.accounting._profile import ADJACENCIES, STATUSES, PrivacyProfile
-from dpnotes.accounting._sensitivity import (
-    LogisticConstants,
-    ObjectiveNoise,
-    gradient_quantile,
-    logistic_constants,
-    minimiser_sensitivity,
-    norm_noise_rate,
-    objective_perturbation,
-    prediction_sensitivity_sigma,
-)
-from dpnotes.accounting._soft_vote import (
-    bounded_range_delta,
-    soft_vote,
-    soft_vote_beta,
-    soft_vote_exact_delta,
-    soft_vote_pure_level,
-)
-
-__all__ = [
-    "ADJACENCIES",
-    "STATUSES",
-    "Interval",
-    "LogisticConstants",
-    "ObjectiveNoise",
-    "Outcome",
-    "PrivacyProfile",
-    "approximate",
-    "audit_delta",
-    "audit_epsilon",
-    "audit_mu",
-    "augmenting_sigma",
-    "bagging",
-    "bounded_range_delta",
-    "chunk_filter",
-    "clopper_pearson",
-    "compose",
-    "confident_gnmax",
-    "dp_sgd",
-    "dp_sgd_noise_multiplier",
-    "gaussian",
-    "gaussian_of_advantage",
-    "gaussian_sigma",
-    "gnmax",
-    "gradient_quantile",
-    "hockey_stick",
-    "intrinsic_epsilon",
-    "intrinsic_sgd",
-    "laplace",
-    "laplace_rdp",
-    "last_iterate",
-    "last_iterate_mu",
-    "logistic_constants",
-    "minimiser_sensitivity",
-    "noisy_vote",
-    "noisy_vote_answers",
-    "noisy_vote_exact_delta",
-    "noisy_vote_pure_level",
-    "norm_noise_rate",
-    "objective_perturbation",
-    "one_run_audit",
-    "one_run_p_value",
-    "personalised_answers",
-    "personalised_counterexample",
-    "personalised_moments",
-    "personalised_pate_moments",
-    "prediction_sensitivity_sigma",
-    "pure",
-    "sample_law",
-    "sgd_sensitivity",
-    "soft_vote",
-    "soft_vote_beta",
-    "soft_vote_exact_delta",
-    "soft_vote_pure_level",
-    "step_contraction",
-    "subsampled",
-    "zcdp",
-]
+from dpnotes.accounting import papers as papers
+from dpnotes.accounting._amplification import subsampled as subsampled
+from dpnotes.accounting._audit import Interval as Interval
+from dpnotes.accounting._audit import audit_delta as audit_delta
+from dpnotes.accounting._audit import audit_epsilon as audit_epsilon
+from dpnotes.accounting._audit import audit_mu as audit_mu
+from dpnotes.accounting._audit import clopper_pearson as clopper_pearson
+from dpnotes.accounting._audit import one_run_audit as one_run_audit
+from dpnotes.accounting._audit import one_run_p_value as one_run_p_value
+from dpnotes.accounting._bagging import bagging as bagging
+from dpnotes.accounting._calibration import gaussian_sigma as gaussian_sigma
+from dpnotes.accounting._constructors import approximate as approximate
+from dpnotes.accounting._constructors import gaussian as gaussian
+from dpnotes.accounting._constructors import gaussian_of_advantage as gaussian_of_advantage
+from dpnotes.accounting._constructors import pure as pure
+from dpnotes.accounting._dp_sgd import dp_sgd as dp_sgd
+from dpnotes.accounting._dp_sgd import dp_sgd_noise_multiplier as dp_sgd_noise_multiplier
+from dpnotes.accounting._gnmax import chunk_filter as chunk_filter
+from dpnotes.accounting._gnmax import confident_gnmax as confident_gnmax
+from dpnotes.accounting._gnmax import gnmax as gnmax
+from dpnotes.accounting._hockey_stick import hockey_stick as hockey_stick
+from dpnotes.accounting._laplace import laplace as laplace
+from dpnotes.accounting._laplace import laplace_rdp as laplace_rdp
+from dpnotes.accounting._laplace import zcdp as zcdp
+from dpnotes.accounting._last_iterate import last_iterate as last_iterate
+from dpnotes.accounting._last_iterate import last_iterate_mu as last_iterate_mu
+from dpnotes.accounting._last_iterate import step_contraction as step_contraction
+from dpnotes.accounting._loss_distribution import compose as compose
+from dpnotes.accounting._noisy_vote import noisy_vote as noisy_vote
+from dpnotes.accounting._noisy_vote import noisy_vote_answers as noisy_vote_answers
+from dpnotes.accounting._noisy_vote import noisy_vote_exact_delta as noisy_vote_exact_delta
+from dpnotes.accounting._noisy_vote import noisy_vote_pure_level as noisy_vote_pure_level
+from dpnotes.accounting._profile import ADJACENCIES as ADJACENCIES
+from dpnotes.accounting._profile import STATUSES as STATUSES
+from dpnotes.accounting._profile import PrivacyProfile as PrivacyProfile
+from dpnotes.accounting._sensitivity import LogisticConstants as LogisticConstants
+from dpnotes.accounting._sensitivity import ObjectiveNoise as ObjectiveNoise
+from dpnotes.accounting._sensitivity import gradient_quantile as gradient_quantile
+from dpnotes.accounting._sensitivity import logistic_constants as logistic_constants
+from dpnotes.accounting._sensitivity import minimiser_sensitivity as minimiser_sensitivity
+from dpnotes.accounting._sensitivity import norm_noise_rate as norm_noise_rate
+from dpnotes.accounting._sensitivity import objective_perturbation as objective_perturbation
+from dpnotes.accounting._sensitivity import prediction_sensitivity_sigma as prediction_sensitivity_sigma
+from dpnotes.accounting._soft_vote import bounded_range_delta as bounded_range_delta
+from dpnotes.accounting._soft_vote import soft_vote as soft_vote
+from dpnotes.accounting._soft_vote import soft_vote_beta as soft_vote_beta
+from dpnotes.accounting._soft_vote import soft_vote_exact_delta as soft_vote_exact_delta
+from dpnotes.accounting._soft_vote import soft_vote_pure_level as soft_vote_pure_level

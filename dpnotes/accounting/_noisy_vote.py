@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 
 from dpnotes import _validation as check
 from dpnotes.accounting._kinds import Statement
-from dpnotes.accounting._personalised_vote import MOMENTS, personalised_answers
 from dpnotes.accounting._profile import Floats, PrivacyProfile, _like_input
 from dpnotes.accounting._votes import (
     ANALYSES,
@@ -20,6 +19,7 @@ from dpnotes.accounting._votes import (
     flipped_delta,
     largest_integer,
 )
+from dpnotes.accounting.papers._dpbag import MOMENTS, personalised_answers
 
 
 def noisy_vote(

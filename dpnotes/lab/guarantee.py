@@ -36,9 +36,8 @@ _PARAMETER = re.compile(r"^(\w+(?:, \w+)*) : (.+)\n((?:    .*\n|\n)*)", re.MULTI
 
 
 def commands() -> list[click.Command]:
-    """One command for each function that is there: first the mechanisms, then the calibrations."""
-    names = [name for name in (*PROFILES, *CALIBRATIONS) if name in accounting.__all__]
-    return [_command(name, getattr(accounting, name)) for name in names]
+    """One command for each function: first the mechanisms, then the calibrations."""
+    return [_command(name, getattr(accounting, name)) for name in (*PROFILES, *CALIBRATIONS)]
 
 
 def _command(name: str, function: Callable[..., Any]) -> click.Command:

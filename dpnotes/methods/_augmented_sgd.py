@@ -140,7 +140,7 @@ class AugmentedSGD(BinaryRelease):
         if _checks.at_least_one("batch_size", self.batch_size) > len(X):
             raise ValueError(f"batch_size must be <= n={len(X)} records, got batch_size={self.batch_size}")
         proved, distance = self._distances(len(X))
-        noise = accounting.augmenting_sigma(
+        noise = accounting.papers.augmenting_sigma(
             _checks.real("epsilon", self.epsilon, low=0.0, open_low=True),
             self.delta,
             sensitivity=distance,
@@ -176,7 +176,7 @@ class AugmentedSGD(BinaryRelease):
             loss = loss._replace(smoothness=1 / rate)  # the formula is evaluated where nothing proves it
 
         def bound(passes: float, analysis: str) -> float:
-            return accounting.sgd_sensitivity(
+            return accounting.papers.sgd_sensitivity(
                 **loss._asdict(), learning_rate=rate, batch_size=self.batch_size, epochs=passes, analysis=analysis
             )
 
@@ -195,7 +195,9 @@ class AugmentedSGD(BinaryRelease):
             nothing.remark = "no guarantee: beyond a learning rate of 2 / smoothness no sensitivity is proved"
             return nothing
         if self.intrinsic_sigma > 0:
-            profile = accounting.intrinsic_sgd(sigma=math.hypot(noise, self.intrinsic_sigma), sensitivity=distance)
+            profile = accounting.papers.intrinsic_sgd(
+                sigma=math.hypot(noise, self.intrinsic_sigma), sensitivity=distance
+            )
             if distance < proved and self.sensitivity != "published":  # the fraction does bound the means' distance
                 profile.assumption = f"{profile.assumption}; and {OBSERVED}"
             return profile

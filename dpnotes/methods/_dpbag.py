@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpnotes import _validation as _checks
 from dpnotes import accounting
-from dpnotes.accounting._personalised_vote import MOMENTS
-from dpnotes.accounting._votes import ConvertedRelease
+from dpnotes.accounting.papers import personalised_vote
 from dpnotes.mechanisms import Partitions, draw_partitions, laplace_vote
 from dpnotes.mechanisms._partitions import SCHEMES
 from dpnotes.methods._answers import secret_seed, stream
@@ -117,7 +116,7 @@ class DPBag(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Source
     ------
     Jordon, Yoon and van der Schaar (2019), Algorithm 1; :func:`dpnotes.accounting.noisy_vote` for what is proved and
-    :func:`dpnotes.accounting.personalised_counterexample` for what is not.
+    :func:`dpnotes.accounting.papers.personalised_counterexample` for what is not.
 
     Examples
     --------
@@ -324,17 +323,8 @@ class DPBag(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         squares = touched.totals
         own = personalised_epsilon(squares, n_partitions=k, noise=noise, delta=self.delta)
         self.record_epsilons_, self.joining_epsilon_ = own[:-1], float(own[-1])
-        self.profile_ = ConvertedRelease(
-            2 * noise**2 * float(squares.max()) / k**2,
-            1,
-            moments=MOMENTS,
-            pure=None,
-            mechanism="personalised_vote",
-            parameters={"noise": noise, "n_partitions": k, "answers": self.n_labels_},
-            adjacency="add-remove",
-            status="per-instance",
-            assumption=LOCAL,
-            source="Jordon, Yoon and van der Schaar (2019), Theorems 4 and 5; refutes Theorem 6",
+        self.profile_ = personalised_vote(
+            squares, noise=noise, n_partitions=k, answers=self.n_labels_, assumption=LOCAL
         )
         self.epsilon_spent_ = float(own.max())
 

@@ -8,15 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpnotes import _validation as _checks
-from dpnotes.accounting import personalised_moments
-from dpnotes.accounting._personalised_vote import MOMENTS
+from dpnotes.accounting.papers import MOMENTS, personalised_moments
 
 
 def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, noise: float, delta: float) -> NDArray[np.float64]:
     """Epsilon that the paper's accountant gives for sums of squares: the least of its integer moments 1 to 100.
 
-    Status: *per-instance*; see :func:`dpnotes.accounting.personalised_moments`. The best moment is one of the two
-    neighbours of the real optimum.
+    Status: *per-instance*; see :func:`dpnotes.accounting.papers.personalised_moments`. The best moment is one of the
+    two neighbours of the real optimum.
 
     Parameters
     ----------
@@ -97,7 +96,8 @@ def squares_of_budget(epsilon: float, delta: float, *, n_partitions: int, noise:
 def personalised_labels(largest: ArrayLike, epsilon: float, delta: float, *, n_partitions: int, noise: float) -> int:
     """Labels that Algorithm 1 gives out: it stops after the one at which a record's epsilon reaches the budget.
 
-    Not private: the number tells neighbouring data sets apart (:func:`dpnotes.accounting.personalised_counterexample`).
+    Not private: the number tells neighbouring data sets apart, see
+    :func:`dpnotes.accounting.papers.personalised_counterexample`.
 
     Parameters
     ----------

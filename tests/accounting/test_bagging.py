@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpnotes.accounting import bagging, hockey_stick, sample_law
+from dpnotes.accounting import bagging, hockey_stick
+from dpnotes.accounting.papers import sample_distribution
 from dpnotes.mechanisms import draw_subsets
 
 # Hand-worked values (30-digit arithmetic) of the inclusion probability, and of the paper's epsilon.
@@ -46,7 +47,7 @@ def test_published_threshold_is_the_pure_level_of_the_harmless_direction():
 
 
 def law(n, subsample, n_models, replace, scheme):
-    return sample_law(n=n, subsample=subsample, n_models=n_models, replace=replace, scheme=scheme)
+    return sample_distribution(n=n, subsample=subsample, n_models=n_models, replace=replace, scheme=scheme)
 
 
 CASES = [

@@ -16,13 +16,13 @@ from dpnotes.accounting._noisy_vote import (
     noisy_vote_exact_delta,
     noisy_vote_pure_level,
 )
-from dpnotes.accounting._personalised_vote import (
+from dpnotes.accounting._votes import largest_integer
+from dpnotes.accounting.papers._dpbag import (
     personalised_answers,
     personalised_counterexample,
     personalised_moments,
     personalised_pate_moments,
 )
-from dpnotes.accounting._votes import largest_integer
 
 BUDGETS = (1.0, 3.0, 5.0)
 

@@ -51,9 +51,9 @@ def test_evidence_notices_a_wrong_law(number, monkeypatch):
     """The enumeration is given a sampler that draws one record less than it says."""
 
     def lazy(**how):
-        return accounting.sample_law(**{**how, "subsample": how["subsample"] - 1})
+        return accounting.papers.sample_distribution(**{**how, "subsample": how["subsample"] - 1})
 
-    monkeypatch.setattr(bagging_claims, "sample_law", lazy)
+    monkeypatch.setattr(bagging_claims, "sample_distribution", lazy)
     assert not LEDGER[number - 1].evidence().supports
 
 

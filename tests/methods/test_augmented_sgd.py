@@ -10,7 +10,8 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dpnotes
-from dpnotes.accounting import audit_epsilon, augmenting_sigma, gaussian_sigma, sgd_sensitivity
+from dpnotes.accounting import audit_epsilon, gaussian_sigma
+from dpnotes.accounting.papers import augmenting_sigma, sgd_sensitivity
 from dpnotes.learners import fit_sgd
 from dpnotes.methods import AugmentedSGD, estimate_intrinsic_noise
 

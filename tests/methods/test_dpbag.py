@@ -10,7 +10,8 @@ from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dpnotes.accounting import noisy_vote, personalised_counterexample
+from dpnotes.accounting import noisy_vote
+from dpnotes.accounting.papers import personalised_counterexample
 from dpnotes.learners import BoostedTreesClassifier
 from dpnotes.learners._logistic_classifier import LogisticClassifier
 from dpnotes.mechanisms import draw_partitions, hash_chunks

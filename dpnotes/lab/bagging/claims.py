@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dpnotes.accounting import Outcome, bagging, hockey_stick, sample_law
+from dpnotes.accounting import bagging, hockey_stick
+from dpnotes.accounting.papers import Outcome, sample_distribution
 from dpnotes.lab._claim import Claim, Evidence, Finding
 from dpnotes.mechanisms import draw_subsets
 
@@ -155,7 +156,7 @@ def _name_and_shame() -> Evidence:
 
 def _laws(n: int, k: int, n_models: int, **how: Any) -> tuple[dict[Outcome, Fraction], dict[Outcome, Fraction]]:
     """What is drawn with the last of n records there, and without it."""
-    present, absent = (sample_law(n=size, subsample=k, n_models=n_models, **how) for size in (n, n - 1))
+    present, absent = (sample_distribution(n=size, subsample=k, n_models=n_models, **how) for size in (n, n - 1))
     return present, absent
 
 

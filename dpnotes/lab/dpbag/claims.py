@@ -9,13 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from dpnotes.accounting import (
-    chunk_filter,
-    noisy_vote,
-    noisy_vote_answers,
-    noisy_vote_exact_delta,
-    personalised_answers,
-)
+from dpnotes.accounting import chunk_filter, noisy_vote, noisy_vote_answers, noisy_vote_exact_delta
+from dpnotes.accounting.papers import personalised_answers
 from dpnotes.lab._claim import Claim, Evidence, Finding
 from dpnotes.lab.dpbag.claims_partitions import EXAMPLE, WITH_RECORD, moved_chunks, share, stopped_loop
 from dpnotes.lab.dpbag.claims_votes import conjectured_bound, one_answer, personalised_bound

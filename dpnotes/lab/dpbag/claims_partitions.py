@@ -16,9 +16,8 @@ from dpnotes.accounting import (
     noisy_vote_answers,
     noisy_vote_exact_delta,
     noisy_vote_pure_level,
-    personalised_counterexample,
-    personalised_moments,
 )
+from dpnotes.accounting.papers import personalised_counterexample, personalised_moments
 from dpnotes.lab._claim import Evidence, Finding
 from dpnotes.lab.dpbag.claims_laws import answer_law
 

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from dpnotes.accounting import noisy_vote, noisy_vote_pure_level, personalised_moments, personalised_pate_moments
+from dpnotes.accounting import noisy_vote, noisy_vote_pure_level
+from dpnotes.accounting.papers import personalised_moments, personalised_pate_moments
 from dpnotes.lab._claim import Evidence, Finding
 from dpnotes.lab.dpbag.claims_laws import NeighbouringVotes, answer_law, neighbouring_votes
 from dpnotes.lab.dpbag.claims_partitions import EXAMPLE, WITH_RECORD, largest_share

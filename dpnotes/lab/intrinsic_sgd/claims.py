@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from dpnotes.accounting import augmenting_sigma, gaussian_sigma, intrinsic_epsilon
+from dpnotes.accounting import gaussian_sigma
+from dpnotes.accounting.papers import augmenting_sigma, intrinsic_epsilon
 from dpnotes.lab._claim import Claim, Evidence, Finding
 from dpnotes.lab.intrinsic_sgd.claims_distances import observed_sensitivity, sensitivity, variability
 from dpnotes.lab.intrinsic_sgd.claims_noise import augmented, gaussian_delta, intrinsic_level

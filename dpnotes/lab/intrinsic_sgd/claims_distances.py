@@ -8,7 +8,8 @@ from itertools import permutations
 
 import numpy as np
 
-from dpnotes.accounting import gaussian, gaussian_sigma, hockey_stick, intrinsic_epsilon, sgd_sensitivity
+from dpnotes.accounting import gaussian, gaussian_sigma, hockey_stick
+from dpnotes.accounting.papers import intrinsic_epsilon, sgd_sensitivity
 from dpnotes.lab._claim import Evidence, Finding
 from dpnotes.lab.intrinsic_sgd.claims_runs import (
     Floats,

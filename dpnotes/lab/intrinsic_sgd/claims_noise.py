@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 from scipy import stats
 
-from dpnotes.accounting import audit_epsilon, augmenting_sigma, hockey_stick, intrinsic_epsilon, sgd_sensitivity
+from dpnotes.accounting import audit_epsilon, hockey_stick
+from dpnotes.accounting.papers import augmenting_sigma, intrinsic_epsilon, sgd_sensitivity
 from dpnotes.lab._claim import Evidence, Finding
 from dpnotes.lab.intrinsic_sgd.claims_runs import (
     all_orders,

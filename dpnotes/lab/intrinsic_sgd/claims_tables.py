@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpnotes.accounting import sgd_sensitivity
+from dpnotes.accounting.papers import sgd_sensitivity
 
 LIPSCHITZ = 2**0.5  # of the logistic loss where the norm of x is at most 1 and a bias is learnt
 SMOOTHNESS = 0.5  # the same: a quarter of the squared norm of (x, 1)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from dpnotes.accounting import sgd_sensitivity
+from dpnotes.accounting.papers import sgd_sensitivity
 from dpnotes.lab.intrinsic_sgd.data import ROUNDING, Records, records
 from dpnotes.learners import SGDRuns, fit_sgd
 from dpnotes.methods import logistic_loss, neighbour_runs

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpnotes.accounting import gaussian_sigma, intrinsic_epsilon
+from dpnotes.accounting import gaussian_sigma
+from dpnotes.accounting.papers import intrinsic_epsilon
 from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.intrinsic_sgd.data import TASKS, UNSCALED
 from dpnotes.lab.tables import GAP

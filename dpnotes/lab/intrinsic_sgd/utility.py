@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from dpnotes.accounting import augmenting_sigma
+from dpnotes.accounting.papers import augmenting_sigma
 from dpnotes.lab.intrinsic_sgd.runs import Floats, Setting, accuracies, ends, sensitivities, spread, trained
 
 NOISES = ("none", "published", "observed", "proved")

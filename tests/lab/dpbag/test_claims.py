@@ -41,12 +41,12 @@ def scaled_answers(factor):
 
 
 def scaled_moments(factor):
-    return lambda orders, **how: factor * accounting.personalised_moments(orders, **how)
+    return lambda orders, **how: factor * accounting.papers.personalised_moments(orders, **how)
 
 
 def one_share(*arguments, **how):
     """The moments, or the labels, of records whose models all agree."""
-    return accounting.personalised_moments(*arguments, **{**how, "m": np.ones_like(how["m"])})
+    return accounting.papers.personalised_moments(*arguments, **{**how, "m": np.ones_like(how["m"])})
 
 
 def filter_of(factor):
@@ -54,7 +54,9 @@ def filter_of(factor):
 
 
 def pate_of(factor, shift=0.0):
-    return lambda orders, **how: accounting.personalised_pate_moments(orders, **{**how, "m": factor * how["m"]}) + shift
+    return lambda orders, **how: (
+        accounting.papers.personalised_pate_moments(orders, **{**how, "m": factor * how["m"]}) + shift
+    )
 
 
 def level_of(factor):

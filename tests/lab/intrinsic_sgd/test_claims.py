@@ -33,11 +33,11 @@ def test_evidence_bears_the_status_out(number):
 
 def as_published(**how):
     """A wrong accountant: it counts a broken-off pass as a fraction of a visit."""
-    return accounting.sgd_sensitivity(**{**how, "analysis": "published"})
+    return accounting.papers.sgd_sensitivity(**{**how, "analysis": "published"})
 
 
 def as_proved(**how):
-    return accounting.sgd_sensitivity(**{**how, "analysis": "tight"})
+    return accounting.papers.sgd_sensitivity(**{**how, "analysis": "tight"})
 
 
 def test_a_bound_with_fractional_visits_is_exceeded(monkeypatch):
@@ -73,10 +73,15 @@ def test_runs_that_take_half_steps_are_noticed(monkeypatch):
         (
             noise,
             "intrinsic_epsilon",
-            lambda **how: accounting.intrinsic_epsilon(**{**how, "analysis": "published"}),
+            lambda **how: accounting.papers.intrinsic_epsilon(**{**how, "analysis": "published"}),
             32,
         ),
-        (noise, "intrinsic_epsilon", lambda **how: accounting.intrinsic_epsilon(**{**how, "analysis": "tight"}), 32),
+        (
+            noise,
+            "intrinsic_epsilon",
+            lambda **how: accounting.papers.intrinsic_epsilon(**{**how, "analysis": "tight"}),
+            32,
+        ),
         # training that leaves the weights where they start
         (noise, "logistic_sgd", lambda features, *_, initial, **__: np.tile(initial, (len(features), 1)), 32),
         (
@@ -94,20 +99,20 @@ def test_runs_that_take_half_steps_are_noticed(monkeypatch):
         (
             distances,
             "intrinsic_epsilon",
-            lambda **how: accounting.intrinsic_epsilon(**{**how, "sigma": 1.2 * how["sigma"]}),
+            lambda **how: accounting.papers.intrinsic_epsilon(**{**how, "sigma": 1.2 * how["sigma"]}),
             33,
         ),
         # noise that forgets what is there already, and noise that is one part in a thousand too small
         (
             noise,
             "augmenting_sigma",
-            lambda *target, **how: accounting.augmenting_sigma(*target, **{**how, "intrinsic_sigma": 0.0}),
+            lambda *target, **how: accounting.papers.augmenting_sigma(*target, **{**how, "intrinsic_sigma": 0.0}),
             34,
         ),
         (
             noise,
             "augmenting_sigma",
-            lambda *target, **how: 0.999 * accounting.augmenting_sigma(*target, **how),
+            lambda *target, **how: 0.999 * accounting.papers.augmenting_sigma(*target, **how),
             34,
         ),
         # an audit that believes every third run only
@@ -137,13 +142,13 @@ def test_runs_that_take_half_steps_are_noticed(monkeypatch):
         (
             intrinsic_sgd,
             "augmenting_sigma",
-            lambda *target, **how: accounting.augmenting_sigma(*target, **{**how, "analysis": "tight"}),
+            lambda *target, **how: accounting.papers.augmenting_sigma(*target, **{**how, "analysis": "tight"}),
             36,
         ),
         (
             intrinsic_sgd,
             "augmenting_sigma",
-            lambda *target, **how: accounting.augmenting_sigma(*target, **{**how, "intrinsic_sigma": 0.0}),
+            lambda *target, **how: accounting.papers.augmenting_sigma(*target, **{**how, "intrinsic_sigma": 0.0}),
             36,
         ),
     ],

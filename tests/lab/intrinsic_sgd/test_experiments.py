@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from dpnotes import data
-from dpnotes.accounting import sgd_sensitivity
+from dpnotes.accounting.papers import sgd_sensitivity
 from dpnotes.lab.intrinsic_sgd import experiments as experiment
 from dpnotes.lab.intrinsic_sgd import runs
 from dpnotes.learners import fit_sgd

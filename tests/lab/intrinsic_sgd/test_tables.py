@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from dpnotes.accounting import intrinsic_epsilon
+from dpnotes.accounting.papers import intrinsic_epsilon
 from dpnotes.lab import experiments
 from dpnotes.lab.intrinsic_sgd import experiments as experiment
 

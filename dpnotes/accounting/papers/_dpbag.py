@@ -1,4 +1,4 @@
-"""Personalised moments of differentially private bagging: per-instance bounds, and why they give no guarantee."""
+"""Jordon, Yoon and van der Schaar (2019): personalised moments, per-instance bounds, and why they give no guarantee."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpnotes import _validation as check
-from dpnotes.accounting._profile import Floats, _like_input
+from dpnotes.accounting._profile import Floats, PrivacyProfile, _like_input
+from dpnotes.accounting._votes import ConvertedRelease
 
 MOMENTS = np.arange(1.0, 101.0)  # l, the integer moments that the paper searches
 
@@ -112,6 +113,61 @@ def personalised_pate_moments(order: ArrayLike, *, noise: float, m: float, q: fl
     with np.errstate(divide="ignore"):  # q = 0: certainty costs nothing
         other = np.log(q) + orders * level
     return _like_input(np.asarray(np.logaddexp(likely, other), dtype=np.float64))
+
+
+def personalised_vote(
+    squares: ArrayLike, *, noise: float, n_partitions: int, answers: int, assumption: str = ""
+) -> PrivacyProfile:
+    """What the moments of :func:`personalised_moments` bound over all the answers that were given on one data set.
+
+    Status: *per-instance*, and not to be published. The bound is that of the record that pays most.
+
+    Parameters
+    ----------
+    squares : array_like, >= 0
+        For each record, the sum over the answers of ``(n_partitions m)^2``, m of :func:`personalised_moments`.
+    noise : float, > 0
+        lambda, the inverse scale of the Laplace noise on each class, per vote.
+    n_partitions : int, >= 1
+    answers : int, >= 0
+        Answers given in all; recorded, the squares already hold their effect.
+    assumption : str
+        What else must hold, in words.
+
+    Returns
+    -------
+    PrivacyProfile
+        Adjacency add-remove; delta is the least over the integer moments up to 100.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+
+    Source
+    ------
+    Jordon, Yoon and van der Schaar (2019), Theorems 4 and 5; the status refutes Theorem 6.
+
+    Examples
+    --------
+    >>> round(personalised_vote([0, 38], noise=0.04, n_partitions=1, answers=38).epsilon(1e-5), 6)
+    2.488893
+    """
+    sums = check.array("squares", squares, finite=True)
+    noise = check.positive("noise", noise)
+    k = check.at_least_one("n_partitions", n_partitions)
+    return ConvertedRelease(
+        2 * noise**2 * float(sums.max()) / k**2,
+        1,
+        moments=MOMENTS,
+        pure=None,
+        mechanism="personalised_vote",
+        parameters={"noise": noise, "n_partitions": k, "answers": check.at_least("answers", answers, 0)},
+        adjacency="add-remove",
+        status="per-instance",
+        assumption=assumption,
+        source="Jordon, Yoon and van der Schaar (2019), Theorems 4 and 5; refutes Theorem 6",
+    )
 
 
 def personalised_answers(epsilon: float, delta: float, *, noise: float, m: float) -> int:

@@ -1,4 +1,4 @@
-"""The privacy that is claimed for SGD's own randomness, and what the claim rests on."""
+"""Hyland and Tople (2019): the privacy that is claimed for SGD's own randomness, and what the claim rests on."""
 
 from __future__ import annotations
 
