@@ -4,6 +4,8 @@ from dpnotes import _extras
 
 _extras.require("learn", part="dpnotes.methods")
 
+from dpnotes.methods._answers import secret_seed as secret_seed
+from dpnotes.methods._answers import stream as stream
 from dpnotes.methods._augmented_sgd import AugmentedSGD as AugmentedSGD
 from dpnotes.methods._bagging import Bagging as Bagging
 from dpnotes.methods._budget import BudgetExhausted as BudgetExhausted
@@ -25,6 +27,9 @@ from dpnotes.methods._model_sensitivity import noisy_minimisers as noisy_minimis
 from dpnotes.methods._noisy_sgd import NoisySGD as NoisySGD
 from dpnotes.methods._noisy_sgd import noisy_descents as noisy_descents
 from dpnotes.methods._pate import PATE as PATE
+from dpnotes.methods._personal_accountant import personalised_epsilon as personalised_epsilon
+from dpnotes.methods._personal_accountant import personalised_labels as personalised_labels
+from dpnotes.methods._personal_accountant import squares_of_budget as squares_of_budget
 from dpnotes.methods._prediction_sensitivity import NoisyPredictions as NoisyPredictions
 from dpnotes.methods._prediction_sensitivity import PredictionSensitivity as PredictionSensitivity
 from dpnotes.methods._prediction_sensitivity import noisy_predictions as noisy_predictions
@@ -32,4 +37,8 @@ from dpnotes.methods._recommend import Recommendation as Recommendation
 from dpnotes.methods._recommend import recommend as recommend
 from dpnotes.methods._sgd_release import logistic_loss as logistic_loss
 from dpnotes.methods._sgd_release import longest_row as longest_row
+from dpnotes.methods._shards import fit_shards as fit_shards
+from dpnotes.methods._student import fit_student as fit_student
 from dpnotes.methods._subsample_aggregate import SubsampleAggregate as SubsampleAggregate
+from dpnotes.methods._teachers import LogisticTeachers as LogisticTeachers
+from dpnotes.methods._teachers import fit_teachers as fit_teachers
