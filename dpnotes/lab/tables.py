@@ -80,23 +80,41 @@ def columns(format: str, *names: str, **headings: str) -> tuple[Column, ...]:
     return tuple(Column(name, heading, format) for name, heading in {**dict.fromkeys(names, ""), **headings}.items())
 
 
-def mean_and_std(name: str, heading: str = "", *, std: str = "std", gap: str | None = GAP) -> Column:
-    """Column of means in percent with their standard deviations.
+PERCENT = ("{:.2%}", "{:.2%}")  # of a mean and of its standard deviation
+
+
+def mean_text(mean: float, std: float, *, formats: tuple[str, str] = PERCENT, gap: str = GAP) -> str:
+    r"""Mean and standard deviation; the latter without a sign for per cent, and left out where it is missing.
+
+    Examples
+    --------
+    >>> mean_text(0.5, 0.0125), mean_text(85, np.nan, formats=("{:.0f}", "{:.1f}")), mean_text(np.nan, np.nan)
+    ('50.00%\xa0±\xa01.25', '85', 'not run yet')
+    """
+    if pd.isna(mean):
+        return gap
+    shown = formats[0].format(mean)
+    return shown if pd.isna(std) else f"{shown}{PLUS_MINUS}{formats[1].format(std).removesuffix('%')}"
+
+
+def mean_and_std(
+    name: str, heading: str = "", *, std: str = "std", formats: tuple[str, str] = PERCENT, gap: str | None = GAP
+) -> Column:
+    """Column of means with their standard deviations, in per cent unless other formats are given.
 
     Parameters
     ----------
     name, heading : str
     std : str
         Column of the standard deviations; an empty one is left out.
+    formats : pair of str
+        Of the mean and of its standard deviation.
     gap : str or None
         Text where there is no mean; None: the row's own column ``gap``.
     """
 
     def text(row: Any) -> str:
-        mean, spread = getattr(row, name), getattr(row, std)
-        if pd.isna(mean):
-            return str(row.gap) if gap is None else gap
-        return f"{mean:.2%}" + ("" if pd.isna(spread) else f"{PLUS_MINUS}{100 * spread:.2f}")
+        return mean_text(getattr(row, name), getattr(row, std), formats=formats, gap=row.gap if gap is None else gap)
 
     return Column(name, heading, text=text)
 
@@ -146,13 +164,13 @@ def compare(
     Returns
     -------
     DataFrame
-        Columns ``on``, published, reproduced (mean over seeds), spread (standard deviation over seeds), low, high,
-        seeds (how many there are), difference (reproduced minus published). A missing side is empty.
+        Columns ``on``, published, reproduced (mean over seeds), std (standard deviation over seeds), low, high, seeds
+        (how many there are), difference (reproduced minus published). A missing side is empty.
     """
     if metric not in reproduced:  # nothing has been run
         reproduced = reproduced.assign(**{metric: np.nan})
     runs = reproduced.dropna(subset=[metric]).groupby(list(on), dropna=False)[metric]
-    ours = runs.agg(reproduced="mean", spread="std", low="min", high="max", seeds="count").reset_index()
+    ours = runs.agg(reproduced="mean", std="std", low="min", high="max", seeds="count").reset_index()
     merged = published.rename(columns={metric: "published"})[[*on, "published"]].merge(ours, on=list(on), how="outer")
     merged["seeds"] = merged["seeds"].fillna(0).astype(int)
     merged["difference"] = merged["reproduced"] - merged["published"]

@@ -54,7 +54,7 @@ def table2a(rows: pd.DataFrame, scale: str, dp_sgd: pd.DataFrame | None = None) 
     if paper is None:
         paper = pd.DataFrame(columns=[*keys, "epsilon", "delta", "accuracy"], dtype=float).astype({"method": str})
     paper = paper.rename(columns={"k": "subsample", "value": "accuracy"})
-    merged = tables.compare(paper, ours.astype({"subsample": float}), on=keys)
+    merged = tables.compare(paper, ours.astype({"subsample": float}), on=keys).rename(columns={"std": "spread"})
     budgets = paper.rename(columns={"epsilon": "published epsilon", "delta": "published delta"})
     merged = merged.merge(budgets[[*keys, "published epsilon", "published delta"]], on=keys, how="left")
     n = RECORDS[scale]

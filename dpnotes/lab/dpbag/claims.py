@@ -4,43 +4,143 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
+from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import special
 
-from dpnotes.accounting import chunk_filter, noisy_vote, noisy_vote_answers, noisy_vote_exact_delta
-from dpnotes.accounting.papers import personalised_answers
+from dpnotes.accounting import (
+    chunk_filter,
+    hockey_stick,
+    noisy_vote,
+    noisy_vote_answers,
+    noisy_vote_exact_delta,
+    noisy_vote_pure_level,
+)
+from dpnotes.accounting.papers import (
+    personalised_answers,
+    personalised_counterexample,
+    personalised_moments,
+    personalised_pate_moments,
+)
 from dpnotes.lab._claim import Claim, Evidence, Finding
-from dpnotes.lab.dpbag.claims_partitions import EXAMPLE, WITH_RECORD, moved_chunks, share, stopped_loop
-from dpnotes.lab.dpbag.claims_votes import conjectured_bound, one_answer, personalised_bound
+from dpnotes.lab.dpbag.partitions import (
+    EXAMPLE,
+    WITH_RECORD,
+    assigned,
+    balanced_epsilon,
+    balanced_partitions,
+    chunks_of_records,
+    fraction,
+    largest_fraction,
+    loop,
+    worst_epsilon,
+)
+from dpnotes.lab.dpbag.votes import (
+    NeighbouringVotes,
+    answer_distribution,
+    neighbouring_votes,
+    other_answer,
+    two_rounds,
+)
 
-Floats = NDArray[np.float64]
-
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(200)
-REACH = 10.0  # standard deviations: the rest is below e^-49
-
-PAPER = "jordon2019bagging"
 DELTA = 1e-5  # of every table
 BUDGETS = (1, 3, 5)
 SAA = {50: (11, 85, 211), 100: (43, 338, 843), 150: (95, 759, 1897), 250: (264, 2108, 5269)}  # n: labels published
 DPBAG = {50: (22, 139, 351), 100: (79, 635, 1591), 150: (174, 1386, 3473), 250: (507, 4044, 7452)}  # most, any k, data
+CELLS = [(n, *cell) for n in SAA for cell in zip(BUDGETS, SAA[n], DPBAG[n], strict=True)]
+ORDERS = np.array([1.0, 2.0, 5.0, 14.0])  # of the moments; 14 is the best one at epsilon = 1 in the paper's tables
+ROUNDING = 1e-9
+
+
+def _one_answer() -> Evidence:
+    """Every vote of k = 2 partitions into 3 chunks, two and three classes, and what one record can do to it."""
+    k, n, noise = 2, 3, 1.0
+    guaranteed = noisy_vote(noise=noise).epsilon(0.0)
+    cases = {n_classes: neighbouring_votes(n_classes=n_classes, k=k, n=n, noise=noise) for n_classes in (2, 3)}
+    largest = {n_classes: float(votes.epsilons().max()) for n_classes, votes in cases.items()}
+    change = max(int(np.abs(votes.change).sum(-1).max()) for votes in cases.values())
+    many, few = (noisy_vote_pure_level(noise=noise, n_models=n_models) for n_models in (2000, 8))
+    search = float(neighbouring_votes(n_classes=2, k=1, n=8, noise=noise).epsilons().max())
+    tight = guaranteed == 2 * noise
+    return Evidence(
+        f"All votes of {k} partitions into {n} chunks and all changes of one record's {k} models, distributions by "
+        f"quadrature; lambda = {noise:g}.",
+        (
+            *(
+                Finding(f"largest epsilon of one answer, {c} classes", guaranteed, e, tight and noise < e <= guaranteed)
+                for c, e in largest.items()
+            ),
+            Finding("epsilon between two classes, one partition of 2,000", 2 * noise, many, 1.99 < many <= 2 * noise),
+            Finding("the accountant's epsilon for 8 models, against the search", search, few, _equal(few, search)),
+            Finding("L1 change of the counts, in units of k", 1.0, change / k, change == 2 * k),
+        ),
+    )
+
+
+def _personalised_bound() -> Evidence:
+    """The moments of every small vote against the bound by m, and against four times less between two classes."""
+    fractions = {
+        case: _fraction_of_bound(neighbouring_votes(n_classes=n_classes, k=k, n=3, noise=noise), noise)
+        for case, n_classes, k, noise in (
+            ("two classes", 2, 4, 0.04),
+            ("two classes, lambda = 1", 2, 4, 1.0),
+            ("three classes", 3, 2, 0.04),
+        )
+    }
+    binary = 4 * max(fractions["two classes"], fractions["two classes, lambda = 1"])
+    before, after = (largest_fraction(cut) for cut in (EXAMPLE, WITH_RECORD))
+    return Evidence(
+        "All votes of 4 partitions into 3 chunks (2 partitions for three classes) and all changes of one record's "
+        "models, moments of orders 1, 2, 5 and 14 in both directions by quadrature; lambda = 0.04 unless said.",
+        (
+            *(
+                Finding(f"largest moment, in units of the bound, {case}", 1.0, found, 0 < found <= 1 + ROUNDING)
+                for case, found in fractions.items()
+            ),
+            Finding(
+                "two classes: the same in units of lambda^2 m^2 l (l + 1) / 2",
+                "–",
+                binary,
+                0.99 < binary <= 1 + ROUNDING,
+            ),
+            Finding("largest m over the records, before and after one joins", before, after, before < after == 1),
+        ),
+    )
+
+
+def _stopped_loop() -> Evidence:
+    """Algorithm 1, run as printed on the two data sets of the example: how many labels it gives out."""
+    noise, epsilon = 0.04, 1.0
+    without = loop(EXAMPLE, epsilon, DELTA, noise=noise, joined=("ab", "ac"))
+    with_record = loop(WITH_RECORD, epsilon, DELTA, noise=noise, joined=("cd", "bd"))
+    profile = personalised_counterexample(noise=noise, epsilon=epsilon, delta=DELTA)
+    lengths = [{labels: Fraction(1)} for labels in (without, with_record)]
+    distance = float(hockey_stick(lengths[0], lengths[1], Fraction(math.e**epsilon)))
+    fixed = noisy_vote_answers(epsilon, DELTA, noise=noise)
+    spent = noisy_vote_exact_delta(epsilon, noise=noise, n_models=50, answers=max(fixed, 1))
+    return Evidence(
+        "The loop of Algorithm 1 on four records in two partitions of two chunks, and with a fifth record; "
+        f"lambda = {noise:g}, epsilon = {epsilon:g}, delta = {DELTA:g}.",
+        (
+            Finding("labels without the record", "–", without, without == profile[0]),
+            Finding("labels with the record", without, with_record, with_record == profile[1] < without),
+            Finding("least delta at epsilon = 1 for the number of labels alone", DELTA, distance, distance == 1),
+            Finding("labels if their number is fixed beforehand, 50 chunks", "–", fixed, fixed > 0 and spent <= DELTA),
+        ),
+    )
 
 
 def _stated_delta() -> Evidence:
     """The twelve published label counts of subsample-and-aggregate, by the paper's own loop, at each delta."""
-    cells = [(n, epsilon, labels) for n, row in SAA.items() for epsilon, labels in zip(BUDGETS, row, strict=True)]
     matches = {
-        delta: sum(_loop_answers(epsilon, delta, n) == labels for n, epsilon, labels in cells)
+        delta: sum(_loop_answers(epsilon, delta, n) == labels for n, epsilon, labels, _ in CELLS)
         for delta in (DELTA, 1e-3)
     }
-    low = _least_delta(lambda delta: all(_loop_answers(epsilon, delta, n) >= labels for n, epsilon, labels in cells))
-    high = _least_delta(lambda delta: any(_loop_answers(epsilon, delta, n) > labels for n, epsilon, labels in cells))
+    low = _least_delta(lambda delta: all(_loop_answers(epsilon, delta, n) >= saa for n, epsilon, saa, _ in CELLS))
+    high = _least_delta(lambda delta: any(_loop_answers(epsilon, delta, n) > saa for n, epsilon, saa, _ in CELLS))
     spent, tight = (
-        [
-            noisy_vote(noise=2 / n, answers=labels, analysis=analysis).epsilon(DELTA) / epsilon
-            for n, epsilon, labels in cells
-        ]
+        [noisy_vote(noise=2 / n, answers=saa, analysis=analysis).epsilon(DELTA) / e for n, e, saa, _ in CELLS]
         for analysis in ("published", "tight")
     )
     overshoot = noisy_vote(noise=2 / 50, answers=SAA[50][0], analysis="published").epsilon(1e-3)
@@ -52,27 +152,24 @@ def _stated_delta() -> Evidence:
             Finding("counts of 12 that the loop gives at delta = 1e-3", "–", matches[1e-3], matches[1e-3] == 12),
             Finding("least delta that gives all 12", DELTA, low, DELTA < 0.999e-3 < low <= 1e-3),
             Finding("delta from which one is exceeded", DELTA, high, 1e-3 < high < 1.001e-3),
-            Finding("epsilon spent at delta = 1e-5, least share of the budget", 1.0, min(spent), min(spent) > 1.2),
-            Finding("epsilon spent at delta = 1e-5, largest share of the budget", 1.0, max(spent), max(spent) < 1.32),
+            Finding("epsilon spent at delta = 1e-5, least fraction of the budget", 1.0, min(spent), min(spent) > 1.2),
+            Finding("epsilon spent at delta = 1e-5, largest fraction", 1.0, max(spent), max(spent) < 1.32),
             Finding("epsilon spent at delta = 1e-3, n = 50, budget 1", 1.0, overshoot, 1 < overshoot < 1.03),
-            Finding("epsilon spent at delta = 1e-5, tight, largest share", 1.0, max(tight), 0 < max(tight) <= 1),
+            Finding("epsilon spent at delta = 1e-5, tight, largest fraction", 1.0, max(tight), 0 < max(tight) <= 1),
         ),
     )
 
 
 def _labels_answered() -> Evidence:
     """The published gain over subsample-and-aggregate, and what the latter gains by accounting alone."""
-    cells = [(n, epsilon, column) for n in SAA for column, epsilon in enumerate(BUDGETS)]
-    tight = {(n, epsilon): noisy_vote_answers(epsilon, DELTA, noise=2 / n) for n, epsilon, _ in cells}
-    published = max(DPBAG[n][column] / SAA[n][column] for n, _, column in cells)
-    within = [_loop_answers(epsilon, DELTA, n) - 1 for n, epsilon, _ in cells]  # the loop goes one label too far
-    gains = [tight[n, epsilon] / labels for (n, epsilon, _), labels in zip(cells, within, strict=True)]
-    beyond = min(tight[n, epsilon] / DPBAG[n][column] for n, epsilon, column in cells)
-    checked = [(50, 1), (50, 3), (50, 5), (250, 1)]
+    tight = {(n, epsilon): noisy_vote_answers(epsilon, DELTA, noise=2 / n) for n, epsilon, *_ in CELLS}
+    published = max(dpbag / saa for _, _, saa, dpbag in CELLS)
+    gains = [labels / (_loop_answers(e, DELTA, n) - 1) for (n, e), labels in tight.items()]  # the loop's last is beyond
+    beyond = min(tight[n, epsilon] / dpbag for n, epsilon, _, dpbag in CELLS)
     exact, more = (
         [
             noisy_vote_exact_delta(epsilon, noise=2 / n, n_models=n, answers=max(1, int(factor * tight[n, epsilon])))
-            for n, epsilon in checked
+            for n, epsilon in ((50, 1), (50, 3), (50, 5), (250, 1))
         ]
         for factor in (1.0, 1.3)
     )
@@ -90,31 +187,95 @@ def _labels_answered() -> Evidence:
     )
 
 
+def _moved_chunks() -> Evidence:
+    """All learners on three chunks, three records and a fourth: chunks drawn independently, and balanced partitions."""
+    noise, n = 2.0, 3
+    single = noisy_vote_pure_level(noise=noise, n_models=n)
+    independent, balanced = (
+        worst_epsilon(cuts("abc", n), cuts("abce", n), noise) for cuts in (assigned, balanced_partitions)
+    )
+    one_learner = balanced_epsilon(n=n, size=1, noise=noise)
+    chunks, size = 50, 100
+    paper = 2 / chunks  # lambda
+    large = balanced_epsilon(n=chunks, size=size, noise=paper)
+    guaranteed = noisy_vote(noise=noise).epsilon(0.0)
+    bounded = _equal(independent, single) and independent <= guaranteed
+    return Evidence(
+        "All votes of all chunks of three records and a fourth, two classes, distributions by quadrature, lambda = 2; "
+        f"one learner on {chunks} chunks of {size} records at the paper's lambda = 2 / {chunks}.",
+        (
+            Finding("largest epsilon, 3 chunks, each record's drawn independently", guaranteed, independent, bounded),
+            Finding(
+                "largest epsilon, 3 chunks, uniform balanced partitions", guaranteed, balanced, balanced > guaranteed
+            ),
+            Finding(
+                "that of the learner that votes for the record's chunk and the larger one",
+                balanced,
+                one_learner,
+                _equal(one_learner, balanced),
+            ),
+            Finding(f"the same, {chunks} chunks of {size} records", 2 * paper, large, large > 2 * paper),
+        ),
+    )
+
+
+def _conjectured_bound() -> Evidence:
+    """The bound for votes that agree, over every small vote that fits its conditions, and where each is dropped."""
+    excess: list[tuple[float, float]] = []  # of the moment, and of the reverse moment
+    for noise, n in ((0.2, 3), (0.5, 4), (1.0, 5), (2.0, 3)):
+        k = 4
+        votes = neighbouring_votes(n_classes=2, k=k, n=n, noise=noise)
+        gaps = np.abs(votes.counts[:, 0] - votes.counts[:, 1])
+        for gap, m, *moments in zip(gaps, votes.m.tolist(), *votes.moments(ORDERS), strict=True):
+            q = other_answer(gap / k, noise)
+            if q < 1 / (1 + math.exp(2 * noise * m)):
+                bound = personalised_pate_moments(ORDERS, noise=noise, m=m, q=q)
+                excess.append((float((moments[0] - bound).max()), float((moments[1] - bound).max())))
+    worst, reverse = np.max(excess, axis=0).tolist()
+    # Ten partitions into 50 chunks, the record's models 7 to 3, as at the paper's own lambda = 2 / 50.
+    noise, k, m, order = 0.04, 10, 0.7, 10
+    before, after = (answer_distribution(np.array(counts), scale=k / noise) for counts in ((300, 200), (293, 207)))
+    true = float(np.logaddexp.reduce(np.log(before) + order * (np.log(before) - np.log(after))))
+    raw, normalised = (
+        personalised_pate_moments(order, noise=noise, m=m, q=other_answer(gap, noise)) for gap in (100, 100 / k)
+    )
+    # A pair of distributions that is exactly e^2 apart at an answer of probability q = 1/2, above the limit on q.
+    epsilon, q, order = 2.0, 0.5, 2
+    printed, valid = (
+        math.log((1 - q) * ((1 - q) / (1 - math.exp(sign * epsilon) * q)) ** order + q * math.exp(epsilon * order))
+        for sign in (1, -1)
+    )
+    return Evidence(
+        f"All {len(excess):,} votes between two classes of 4 partitions into 3 to 5 chunks that satisfy the condition "
+        "on q, by quadrature, and one case for each thing that the printed bound omits.",
+        (
+            Finding("largest excess of the moment over the bound", 0.0, worst, worst <= ROUNDING),
+            Finding("the same for the reverse moment", 0.0, reverse, reverse > 0.01),
+            Finding("moment where q counts raw votes, as printed", raw, true, true > raw),
+            Finding("moment where q counts votes divided by k", normalised, true, true <= normalised),
+            Finding("moment of a 2-DP pair at q = 1/2, above the limit", printed, valid, valid > printed),
+        ),
+    )
+
+
 def _personalised_accounts() -> Evidence:
     """What a record's budget buys depends on who else is there; with one partition and own costs, a filter holds."""
     labels = [
-        personalised_answers(1.0, DELTA, noise=0.04, m=share([next(c for c in chunks if "a" in c) for chunks in cut]))
+        personalised_answers(1.0, DELTA, noise=0.04, m=fraction(chunks_of_records(cut)["a"]))
         for cut in (EXAMPLE, WITH_RECORD)
     ]
     budget, sigma = 100, 40.0
-    profile = chunk_filter(budget=budget, sigma=sigma)
     epsilons = np.array([0.0, 0.1, 0.3, 0.6, 1.0])
-    claimed = profile.delta(epsilons)
-    excess, nearest = -math.inf, 0.0
-    for first in range(10, budget, 20):  # votes cast before the teacher looks at the answers
-        for rest in (0, (budget - first) // 2, budget - first):
-            for threshold in (-1.0, 0.0, 1.0):
-                spent = (
-                    math.sqrt(2 * first) / sigma,
-                    math.sqrt(2 * rest) / sigma,
-                    math.sqrt(2 * (budget - first)) / sigma,
-                )
-                attack = _two_rounds(epsilons, spent, threshold)
-                excess = max(excess, float((attack - claimed).max()))
-                nearest = max(nearest, float((attack / claimed).min()))
+    claimed = chunk_filter(budget=budget, sigma=sigma).delta(epsilons)
+    attacks = []
+    for first, part, threshold in product(range(10, budget, 20), (0.0, 0.5, 1.0), (-1.0, 0.0, 1.0)):
+        left = budget - first  # votes that the teacher has after it has seen the first answers
+        shifts = [math.sqrt(2 * votes) / sigma for votes in (first, math.floor(part * left), left)]
+        attacks.append(two_rounds(epsilons, (shifts[0], shifts[1], shifts[2]), threshold))
+    excess, nearest = float((attacks - claimed).max()), float((attacks / claimed).min(axis=1).max())
     return Evidence(
-        "The example to Theorem 6 at lambda = 0.04, and 45 ways in which a teacher under a filter (100 votes, sigma = "
-        "40) may spend what is left after it has seen the first answers, by quadrature.",
+        "The example to Theorem 6 at lambda = 0.04, and 45 strategies by which a teacher under a filter (100 votes, "
+        "sigma = 40) may spend what is left after it has seen the first answers, by quadrature.",
         (
             Finding("labels that record a pays for at (1, 1e-5)", "–", labels[0], labels[0] > 0),
             Finding("the same where a record e has joined", labels[0], labels[1], 0 < labels[1] < labels[0]),
@@ -122,6 +283,15 @@ def _personalised_accounts() -> Evidence:
             Finding("k = 1: delta of the best attack, in units of the filter's", "–", nearest, nearest > 1 - 1e-6),
         ),
     )
+
+
+def _equal(first: float, second: float) -> bool:
+    return math.isclose(first, second, rel_tol=ROUNDING)
+
+
+def _fraction_of_bound(votes: NeighbouringVotes, noise: float) -> float:
+    bound = personalised_moments(ORDERS, noise=noise, m=votes.m[:, None])
+    return float(max((moments / bound).max() for moments in votes.moments(ORDERS)))
 
 
 def _loop_answers(epsilon: float, delta: float, n: int) -> int:
@@ -137,60 +307,38 @@ def _least_delta(reached: Callable[[float], bool]) -> float:
     return math.exp(high)
 
 
-def _two_rounds(epsilons: Floats, shifts: tuple[float, float, float], threshold: float) -> Floats:
-    """Hockey-stick divergences of two Gaussian answers, the second shifted by what the first was.
-
-    ``shifts``: of the first answer, and of the second where the first lies below and above the threshold, in standard
-    deviations.
-    """
-    first, below, above = shifts
-    total = np.zeros(len(epsilons))
-    for low, high, second in ((-REACH, threshold, below), (threshold, REACH, above)):
-        at = low + (high - low) * (1 + NODES) / 2  # the first answer
-        mass = WEIGHTS * (high - low) / 2 * np.exp(-((at - first) ** 2) / 2) / math.sqrt(2 * math.pi)
-        left = epsilons[:, None] - (first * at - first**2 / 2)  # [epsilons, nodes], less the loss of the first answer
-        total += _shifted(left, second) @ mass
-    return total
-
-
-def _shifted(epsilon: Floats, mu: float) -> Floats:
-    """Hockey-stick divergence of N(mu, 1) from N(0, 1), for real epsilon."""
-    if mu == 0:
-        return np.maximum(-np.expm1(epsilon), 0.0)
-    return np.asarray(special.ndtr(mu / 2 - epsilon / mu) - np.exp(epsilon) * special.ndtr(-mu / 2 - epsilon / mu))
+def _claim(
+    number: int, place: str, statement: str, status: str, reason: str, evidence: Callable[[], Evidence]
+) -> Claim:
+    return Claim(number, "jordon2019bagging", place, statement, status, reason, "dpbag-verdict", evidence)
 
 
 CLAIMS = (
-    Claim(
+    _claim(
         22,
-        PAPER,
         "Theorem 1",
         "With k partitions, a record in one chunk of each, and Laplace noise of scale k/lambda on each count, one "
         "answer is 2 lambda-DP.",
         "proved",
         "No vote of any small case exceeds 2 lambda, and many models come as near to it as one likes. The reason "
-        "given, an L1 sensitivity of k, is not the right one: k votes that move change two counts, 2k in L1; what "
+        "given, an L1 sensitivity of k, is not the correct one: k votes that move change two counts, 2k in L1; what "
         "matters is that no difference of two counts changes by more than 2k. That the record changes its own chunks "
         "alone is claim 27.",
-        "dpbag-verdict",
-        one_answer,
+        _one_answer,
     ),
-    Claim(
+    _claim(
         23,
-        PAPER,
         "Theorems 4 and 5",
         "The moment of order l of one answer, for one data set with and without record u, is at most "
-        "2 lambda^2 m^2 l (l+1), with m the largest share of the models of u that do not vote for some class.",
+        "2 lambda^2 m^2 l (l+1), with m the largest fraction of the models of u that do not vote for some class.",
         "weaker than it looks",
         "True for the pair, in both directions; between two classes a quarter of it holds. But m is a function of the "
         "private votes: one more record takes it from 1/2 to 1, so that the bound may neither be published nor used to "
         "stop, and its maximum over data sets is the bound of plain subsample-and-aggregate.",
-        "dpbag-verdict",
-        personalised_bound,
+        _personalised_bound,
     ),
-    Claim(
+    _claim(
         24,
-        PAPER,
         "Theorem 6",
         "The student that Algorithm 1 trains, on labels answered until the personalised accountant reaches epsilon, is "
         "(epsilon, delta)-DP.",
@@ -199,12 +347,10 @@ CLAIMS = (
         "tells them apart with certainty, and a student may depend on it. The paper says in Section 4.4 that one "
         "cannot stop so, and stops so. With a number of labels fixed beforehand the data-independent guarantee (m = "
         "1) stands.",
-        "dpbag-verdict",
-        stopped_loop,
+        _stopped_loop,
     ),
-    Claim(
+    _claim(
         25,
-        PAPER,
         "Table 2; supplement, Tables 2, 4, 6 and 8",
         "The labels counted for subsample-and-aggregate are those that its accountant allows at delta = 1e-5.",
         "wrong",
@@ -212,12 +358,10 @@ CLAIMS = (
         "of them is misprinted once, in Table 8 of the supplement, as 44 for 43); each holds one label more than the "
         "budget pays for. At delta = 1e-5 the paper's accountant gives 25 to 31 per cent more epsilon. Better "
         "accounting puts the same counts within (epsilon, 1e-5), so that the runs need not be discarded.",
-        "dpbag-verdict",
         _stated_delta,
     ),
-    Claim(
+    _claim(
         26,
-        PAPER,
         "Section 5.1, Table 2",
         "Many partitions and personalised accounting answer up to twice as many labels as subsample-and-aggregate does "
         "at the same (epsilon, delta).",
@@ -226,12 +370,10 @@ CLAIMS = (
         "one partition alone, two classes, answers 4.9 to 6.3 times what the paper's bound allows it, whatever the "
         "data, and more than every published count of many partitions. What many partitions add in accuracy is "
         "another question, which the chapter measures by training.",
-        "dpbag-verdict",
         _labels_answered,
     ),
-    Claim(
+    _claim(
         27,
-        PAPER,
         "Section 4.3, before Theorem 5",
         "A new record joins the first chunk of floor(|D|/n) records of each partition, so that the data set with it "
         "differs from the one without in one chunk of each random balanced partition.",
@@ -239,25 +381,21 @@ CLAIMS = (
         "True where the chunk of a record is drawn independently of the other records, for example by a public hash; "
         "chunk sizes then vary. In a partition drawn uniformly among balanced ones the record is seldom in the chunk "
         "that grew, two chunks change, and one answer is not 2 lambda-DP: Theorem 1 then fails too.",
-        "dpbag-verdict",
-        moved_chunks,
+        _moved_chunks,
     ),
-    Claim(
+    _claim(
         28,
-        PAPER,
         "Supplement, Equation 3 (stated as a conjecture)",
         "Where the models agree, the personalised moment obeys the bound of PATE with lambda m in place of lambda.",
         "under a condition",
         "The proof of PATE goes through if q is below 1/(1 + e^(2 lambda m)) and counts votes divided by k; with raw "
-        "votes, as printed, the bound is exceeded. It bounds the moment under the law of the data set at hand only: "
-        "the reverse moment can be larger, so that it gives no guarantee alone, and it depends on the data like claim "
-        "23.",
-        "dpbag-verdict",
-        conjectured_bound,
+        "votes, as printed, the bound is exceeded. It bounds the moment under the distribution of the data set at hand "
+        "only: the reverse moment can be larger, so that it gives no guarantee alone, and it depends on the data like "
+        "claim 23.",
+        _conjectured_bound,
     ),
-    Claim(
+    _claim(
         29,
-        PAPER,
         "Introduction",
         "Personalised moments accountants lend themselves to personalised differential privacy, each record with an "
         "epsilon of its own.",
@@ -266,7 +404,6 @@ CLAIMS = (
         "which the filters of Feldman and Zrnic exclude; a loop that stops when the first record has spent its budget "
         "falls with claim 24. With one partition, costs made of a teacher's own votes and silent retirement, a filter "
         "holds.",
-        "dpbag-verdict",
         _personalised_accounts,
     ),
 )

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from dpnotes import accounting
 from dpnotes.lab import experiment
 from dpnotes.lab._experiment import Experiment
-from dpnotes.lab.dpbag.cost import costs, run_seconds, seconds_and_memory
-from dpnotes.lab.dpbag.figures import reproduction, touched_teachers, two_draws, variants, who_pays
-from dpnotes.lab.dpbag.grids import (
-    BUDGETS,
-    NOTHING,
-    cost_grid,
-    filtered_grid,
-    filtered_seconds,
-    of_setting,
-    student_grid,
-    student_seconds,
-)
-from dpnotes.lab.dpbag.runs import quantile_names, run, scores, thirds
-from dpnotes.lab.dpbag.sound import counterexample, counts, paid, partitions_effect, sound, sound_view
-from dpnotes.lab.dpbag.tables import METRICS, best, cells, cells_view, implied_shares, orderings
+from dpnotes.lab.dpbag import grids
+from dpnotes.lab.dpbag.costs import seconds_and_memory
+from dpnotes.lab.dpbag.runs import PAID, Codes, Labelled, Thirds, run, scores, thirds
 
 ACCOUNTANTS = ("personalised", "naive", "tight", "none")
 
@@ -43,7 +34,7 @@ def student(
     """Label public rows by the private vote of teachers for as long as a budget lasts; score a student of the labels.
 
     Rows that share ``dataset``, ``teachers``, ``n_teachers``, ``n_partitions`` and ``seed`` share teachers, public rows
-    and noise. They are trained once if the rows follow each other in one process.
+    and noise. The teachers are trained once if the rows follow each other in one process.
 
     Parameters
     ----------
@@ -63,44 +54,37 @@ def student(
     Returns
     -------
     dict
-        labels (how many), label_accuracy (share that is right), accuracy, auroc, auprc; epsilon_spent, adjacency,
-        status; paid_0 to paid_100 (quantiles over the private records of the epsilon that the personalised accountant
-        gives them); data, device.
+        labels (how many), label_accuracy (the fraction that is correct), accuracy, auroc, auprc; epsilon_spent,
+        adjacency, status; paid_0 to paid_100 (quantiles over the private records of the epsilon that the personalised
+        accountant gives them); data, device.
     """
-    from dpnotes.learners import device_name
-
     if accountant not in ACCOUNTANTS:
         raise ValueError(
             f"accountant must be one of {', '.join(map(repr, ACCOUNTANTS))}, got accountant={accountant!r}"
         )
     if accountant == "none":
-        parts = thirds(dataset, seed)
-        found = {"labels": len(parts.y), "label_accuracy": 1.0, **scores(teachers, parts.X, parts.y, parts, seed)}
-        return found | {"status": "none", "data": parts.digest, "device": device_name(device)}
+        records = thirds(dataset, seed)
+        return _scored(teachers, records.private, records.private.y, records, seed, device) | {"status": "none"}
     if epsilon is None or delta is None:
         raise ValueError(f"epsilon and delta must be numbers for accountant={accountant!r}, got {epsilon}, {delta}")
-    budgets = tuple(sorted({*BUDGETS, (float(epsilon), float(delta))}))
+    budgets = tuple(sorted({*grids.BUDGETS, (float(epsilon), float(delta))}))
     done = run(dataset, teachers, n_teachers, n_partitions, seed, device, budgets)
+    public = done.thirds.public
     guarantee: dict[str, Any]
     if accountant == "personalised":
-        stop = done.stops[epsilon, delta]
-        labels = stop.labels
-        guarantee = {"epsilon_spent": stop.spent, "adjacency": "add-remove", "status": "per-instance"}
-        guarantee |= dict(zip(quantile_names(), map(float, stop.paid), strict=True))
+        labels, paid, spent = done.stops[epsilon, delta]
+        guarantee = {"epsilon_spent": spent, "adjacency": "add-remove", "status": "per-instance"}
+        guarantee |= dict(zip(PAID, paid.tolist(), strict=True))
     else:
-        how: dict[str, Any] = {"noise": 2 / n_teachers, "analysis": "tight" if accountant == "tight" else "published"}
-        labels = min(accounting.noisy_vote_answers(epsilon, delta, **how), len(done.parts.y_public))
-        profile = accounting.noisy_vote(answers=labels, adjacency="replace-one", **how)
-        guarantee = {"epsilon_spent": profile.epsilon(delta), "adjacency": "replace-one", "status": profile.status}
-    released = done.labels[:labels]
-    return {
-        "labels": labels,
-        "label_accuracy": float((released == done.parts.y_public[:labels]).mean()),
-        **scores(teachers, done.parts.X_public[:labels], released, done.parts, done.student_seed),
-        **guarantee,
-        "data": done.parts.digest,
-        "device": device_name(device),
-    }
+        noise, analysis = 2 / n_teachers, "tight" if accountant == "tight" else "published"
+        labels = min(accounting.noisy_vote_answers(epsilon, delta, noise=noise, analysis=analysis), len(public.y))
+        profile = accounting.noisy_vote(noise=noise, answers=labels, adjacency="replace-one", analysis=analysis)
+        guarantee = {
+            "epsilon_spent": profile.epsilon(delta),
+            "adjacency": profile.adjacency,
+            "status": profile.status,
+        }
+    return _scored(teachers, public, done.labels[:labels], done.thirds, done.student_seed, device) | guarantee
 
 
 @experiment("dpbag.filtered")
@@ -112,14 +96,14 @@ def filtered(
     epsilon: float,
     delta: float,
     confidence: float,
-    share: float,
+    vote_fraction: float,
     seed: int,
     device: str = "auto",
 ) -> dict[str, Any]:
     """Label public rows by :class:`dpnotes.methods.FilteredVote` under (epsilon, delta); score a student of the labels.
 
     As many rows are labelled as the Laplace vote of ``n_teachers`` may answer under the same budget by tight accounting
-    (at most all); the noise is the least with which a teacher may vote on ``share`` of them.
+    (at most all); the noise is the smallest with which a teacher may vote on ``vote_fraction`` of them.
 
     Parameters
     ----------
@@ -127,21 +111,20 @@ def filtered(
         As :func:`student`; teachers and student are logistic regressions.
     confidence : float
         Probability below which a teacher abstains.
-    share : float, in (0, 1]
-        Votes that each teacher may cast, as a share of the queries.
+    vote_fraction : float, in (0, 1]
+        Votes that each teacher may cast, as a fraction of the queries.
 
     Returns
     -------
     dict
-        labels, votes (budget of each teacher), sigma, label_accuracy, accuracy, auroc, auprc, retired (share of the
+        labels, votes (budget of each teacher), sigma, label_accuracy, accuracy, auroc, auprc, retired (fraction of the
         teachers that are silent in the end; not to be published), adjacency, status, data, device.
     """
-    from dpnotes.learners import device_name
     from dpnotes.methods import FilteredVote
 
-    parts = thirds(dataset, seed)
-    labels = min(accounting.noisy_vote_answers(epsilon, delta, noise=2 / n_teachers), len(parts.y_public))
-    votes = max(1, round(share * labels))
+    records = thirds(dataset, seed)
+    labels = min(accounting.noisy_vote_answers(epsilon, delta, noise=2 / n_teachers), len(records.public.y))
+    votes = max(1, round(vote_fraction * labels))
     sigma = accounting.gaussian_sigma(epsilon, delta, sensitivity=math.sqrt(2 * votes))
     vote = FilteredVote(
         n_teachers=n_teachers,
@@ -151,20 +134,14 @@ def filtered(
         confidence=confidence,
         device=device,
         random_state=seed,
-    ).fit(parts.X, parts.y)
-    asked = parts.X_public[:labels]
-    released = vote.predict(asked)
-    return {
-        "labels": labels,
+    ).fit(*records.private)
+    released = vote.predict(records.public.X[:labels])
+    return _scored("logistic", records.public, released, records, seed, device) | {
         "votes": votes,
         "sigma": sigma,
-        "label_accuracy": float((released == parts.y_public[:labels]).mean()),
-        **scores("logistic", asked, released, parts, seed),
         "retired": vote.ledger_.retired / (n_teachers * n_partitions),
         "adjacency": vote.profile_.adjacency,
         "status": vote.profile_.status,
-        "data": parts.digest,
-        "device": device_name(device),
     }
 
 
@@ -188,106 +165,69 @@ def cost(
     """
     from dpnotes.learners import device_name
 
-    parts = thirds(dataset, seed)
+    records = thirds(dataset, seed)
     run.cache_clear()
     alone = n_teachers == n_partitions == 1
-    common: dict[str, Any] = {"dataset": dataset, "teachers": teachers, "seed": seed, "device": device}
-    asked = [NOTHING] if alone else of_setting(n_teachers, n_partitions)
+    rows = [grids.NOTHING] if alone else grids.of_setting(n_teachers, n_partitions)
 
     def vote() -> None:
         if not alone:
-            run(dataset, teachers, n_teachers, n_partitions, seed, device, tuple(sorted(BUDGETS)))
+            run(dataset, teachers, n_teachers, n_partitions, seed, device, tuple(sorted(grids.BUDGETS)))
 
-    teaching, first = seconds_and_memory(vote)
-    learning, second = seconds_and_memory(lambda: [student(**common, **row) for row in asked])
+    def learn() -> None:
+        for row in rows:
+            student(dataset=dataset, teachers=teachers, seed=seed, device=device, **row)
+
+    (teaching, first), (learning, second) = seconds_and_memory(vote), seconds_and_memory(learn)
     return {
         "teachers_seconds": teaching,
         "students_seconds": learning,
         "peak_memory": None if first is None or second is None else max(first, second),
-        "data": parts.digest,
+        "data": records.digest,
+        "device": device_name(device),
+    }
+
+
+def _scored(teachers: str, asked: Labelled, released: Codes, records: Thirds, seed: int, device: str) -> dict[str, Any]:
+    """What a row says of the labels that were released for the first of the rows asked, and of their student."""
+    from dpnotes.learners import device_name
+
+    labels = len(released)
+    return {
+        "labels": labels,
+        "label_accuracy": float(np.mean(released == asked.y[:labels])),
+        **scores(teachers, asked.X[:labels], released, records.test, seed),
+        "data": records.digest,
         "device": device_name(device),
     }
 
 
 _TOLERANCE = {"labels": 5, "label_accuracy": 0.02, "accuracy": 0.02, "auroc": 0.03, "auprc": 0.03}
-_TOLERANCE |= {"epsilon_spent": 1e-2, **dict.fromkeys(quantile_names(), 0.02)}
+_TOLERANCE |= {"epsilon_spent": 1e-2, **dict.fromkeys(PAID, 0.02)}
+
+
+def _students(name: str, dataset: str, teachers: str, **quick: grids.MakeGrid) -> Experiment:
+    paper = partial(grids.student, dataset, teachers)
+    return Experiment(name, student, {"paper": paper, **quick}, tolerance=_TOLERANCE, cost=grids.student_seconds)
+
 
 EXPERIMENTS = [
-    Experiment(
-        "dpbag_adult_logistic",
-        student,
-        {
-            "paper": lambda: student_grid("adult", "logistic"),
-            "quick": lambda: student_grid("breast_cancer", "logistic", size="quick", seeds=2),
-        },
-        tolerance=_TOLERANCE,
-        cost=student_seconds,
-    ),
-    Experiment(
-        "dpbag_adult_boosting",
-        student,
-        {"paper": lambda: student_grid("adult", "boosting")},
-        tolerance=_TOLERANCE,
-        cost=student_seconds,
-    ),
-    Experiment(
-        "dpbag_diabetes_logistic",
-        student,
-        {"paper": lambda: student_grid("diabetes130", "logistic")},
-        tolerance=_TOLERANCE,
-        cost=student_seconds,
-    ),
-    Experiment(
-        "dpbag_diabetes_boosting",
-        student,
-        {"paper": lambda: student_grid("diabetes130", "boosting")},
-        tolerance=_TOLERANCE,
-        cost=student_seconds,
-    ),
+    _students("dpbag_adult_logistic", "adult", "logistic", quick=grids.quick_students),
+    _students("dpbag_adult_boosting", "adult", "boosting"),
+    _students("dpbag_diabetes_logistic", "diabetes130", "logistic"),
+    _students("dpbag_diabetes_boosting", "diabetes130", "boosting"),
     Experiment(
         "dpbag_filtered",
         filtered,
-        {
-            "paper": lambda: filtered_grid("adult", "logistic"),
-            "quick": lambda: filtered_grid("breast_cancer", "quick", seeds=2),
-        },
+        {"paper": partial(grids.filtered, "adult", "logistic"), "quick": grids.quick_filtered},
         tolerance=_TOLERANCE | {"sigma": 1e-6, "retired": 0.05},
-        cost=filtered_seconds,
+        cost=grids.filtered_seconds,
     ),
     Experiment(
         "dpbag_cost",
         cost,
-        {"paper": cost_grid},
+        {"paper": grids.cost},
         tolerance=dict.fromkeys(("teachers_seconds", "students_seconds", "peak_memory"), math.inf),  # of the machine
-        cost=lambda parameters: 15 * student_seconds(parameters),
+        cost=lambda parameters: 15 * grids.student_seconds(parameters),
     ),
-]
-
-__all__ = [
-    "EXPERIMENTS",
-    "METRICS",
-    "best",
-    "cells",
-    "cells_view",
-    "cost",
-    "costs",
-    "counterexample",
-    "counts",
-    "filtered",
-    "filtered_grid",
-    "implied_shares",
-    "orderings",
-    "paid",
-    "partitions_effect",
-    "reproduction",
-    "run_seconds",
-    "sound",
-    "sound_view",
-    "student",
-    "student_grid",
-    "thirds",
-    "touched_teachers",
-    "two_draws",
-    "variants",
-    "who_pays",
 ]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpnotes.lab.dpbag.runs import SHARES
-from dpnotes.lab.dpbag.tables import METRICS
+from dpnotes.lab.dpbag.runs import QUANTILES
+from dpnotes.lab.dpbag.tables import METHODS, METRICS
+from dpnotes.lab.dpbag.variants import FILTER, SETTING, variant_name
 from dpnotes.lab.figures import blank, line_styles
 from dpnotes.mechanisms import Partitions
 
@@ -58,49 +59,48 @@ def reproduction(tables: dict[str, pd.DataFrame]) -> Figure:
     Parameters
     ----------
     tables : dict of metric to DataFrame
-        Of :func:`dpnotes.lab.dpbag.experiments.cells`.
+        Of :func:`dpnotes.lab.dpbag.tables.cells`.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
     figure = blank(7.6, 7.0)
-    grid = figure.subplots(2, 2).ravel()
-    markers = {"DPBag": "o", "DPBag-": "D", "SAA": "s", "NPB": "^"}
-    for axes, (metric, table) in zip(grid, tables.items(), strict=False):
+    markers = dict(zip(METHODS, "oDs^", strict=True))
+    styles = line_styles(len(markers))
+    handles: dict[str, Any] = {}
+    for axes, (metric, table) in zip(figure.subplots(2, 2).ravel(), tables.items(), strict=False):
+        handles = {}  # the legend is that of the last axes, which have all methods
         paper = table.dropna(subset=["published"])
-        for (method, marker), style in zip(markers.items(), line_styles(len(markers)), strict=True):
-            part = paper[paper["method"] == method]
-            if not part["reproduced"].notna().any():
+        for (method, marker), style in zip(markers.items(), styles, strict=True):
+            own, look = paper[paper["method"] == method], {"markersize": 5, "color": style["color"]}
+            if not own["reproduced"].notna().any():
                 continue
-            axes.errorbar(
-                part["published"], part["reproduced"], yerr=part["spread"].fillna(0.0), fmt=marker, markersize=5,
-                color=style["color"], linewidth=0.8, label=f"{method}, delta = 1e-3" if method != "NPB" else "NPB",
-            )  # fmt: skip
-            if part["stated"].notna().any():
-                axes.plot(
-                    part["published"], part["stated"], marker, markersize=5, color=style["color"], alpha=0.7,
-                    markerfacecolor="none", label=f"{method}, delta = 1e-5",
-                )  # fmt: skip
-        name = METRICS[metric]
-        axes.set(xlabel=f"{name}, published", ylabel=f"{name}, ours")
-        if not paper["reproduced"].notna().any():
-            axes.text(0.5, 0.5, "nothing to compare", ha="center", va="center", transform=axes.transAxes)
-            continue
-        ends = [paper["published"].min(), paper["published"].max()]
-        axes.plot(ends, ends, color="0.4", linewidth=1, linestyle="--", zorder=0)
-        if metric == "labels":
+            name = METHODS[method]
+            handles[name if method == "npb" else f"{name}, delta = 1e-3"] = axes.errorbar(
+                own["published"], own["reproduced"], yerr=own["std"].fillna(0.0), fmt=marker, linewidth=0.8, **look
+            )
+            if own["stated"].notna().any():
+                (handles[f"{name}, delta = 1e-5"],) = axes.plot(
+                    own["published"], own["stated"], marker, alpha=0.7, markerfacecolor="none", **look
+                )
+        log = metric == "labels" and bool(handles)
+        ends = " (log)" if log else ""
+        axes.set(xlabel=f"{METRICS[metric]}, published{ends}", ylabel=f"{METRICS[metric]}, ours{ends}")
+        if log:
             axes.set(xscale="log", yscale="log")
-            axes.set(xlabel="labels, published (log)", ylabel="labels, ours (log)")
-    handles, names = grid[1].get_legend_handles_labels()
-    order = sorted(range(len(names)), key=lambda i: (list(markers).index(names[i].partition(",")[0]), names[i]))
-    chosen = [[found[i] for i in order] for found in (handles, names)]
-    figure.legend(*chosen, loc="outside upper center", ncols=4, columnspacing=1.0, fontsize="small")
+        if handles:
+            diagonal = [paper["published"].min(), paper["published"].max()]
+            axes.plot(diagonal, diagonal, color="0.4", linewidth=1, linestyle="--", zorder=0)
+        else:
+            axes.text(0.5, 0.5, "nothing to compare", ha="center", va="center", transform=axes.transAxes)
+    legend = {"ncols": 4, "columnspacing": 1.0, "fontsize": "small"}
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", **legend)
     return figure
 
 
 def variants(table: pd.DataFrame, *, n_teachers: int, metric: str = "auroc") -> Figure:
-    """A metric of the student against epsilon, for the variants of :func:`dpnotes.lab.dpbag.experiments.sound`.
+    """A metric of the student against epsilon, for the variants of :func:`dpnotes.lab.dpbag.variants.compared`.
 
     Filters are shown for one partition.
 
@@ -114,20 +114,21 @@ def variants(table: pd.DataFrame, *, n_teachers: int, metric: str = "auroc") -> 
     -------
     matplotlib.figure.Figure
     """
-    filters = table["variant"].str.startswith("filter")
-    part = table[(table["n_teachers"] == n_teachers) & ~(filters & (table["k"] > 1))]
-    groups = list(part.groupby(["variant", "k"], sort=False))
+    shown = table[(table["n_teachers"] == n_teachers) & ((table["method"] != FILTER) | (table["k"] == 1))]
+    groups = [rows for _, rows in shown.groupby([*SETTING, "k"], sort=False, dropna=False)]
     figure = blank(6.6, 5.4)
     axes = figure.subplots()
-    for i, (((name, k), rows), style) in enumerate(zip(groups, line_styles(len(groups)), strict=True)):
-        proved = rows["guarantee"].iloc[0] == "proved"
+    for i, (rows, style) in enumerate(zip(groups, line_styles(len(groups)), strict=True)):
+        first = next(rows.itertuples())
+        proved = first.guarantee == "proved"
         axes.errorbar(
-            rows["epsilon"] * 1.02 ** (i - len(groups) / 2), rows[metric], yerr=rows[f"{metric} spread"].fillna(0.0),
+            rows["epsilon"] * 1.02 ** (i - len(groups) / 2), rows[metric], yerr=rows[f"{metric}_std"].fillna(0.0),
             marker="o", markersize=6, markerfacecolor=style["color"] if proved else "white", elinewidth=0.8,
-            label=f"{name}, k = {k:.0f}" + ("" if proved else " (no guarantee)"), **style,
+            label=f"{variant_name(first)}, k = {first.k:.0f}" + ("" if proved else " (no guarantee)"), **style,
         )  # fmt: skip
     axes.set(xscale="log", xlabel="epsilon (log)", ylabel=f"{METRICS.get(metric, metric)} of the student")
-    axes.set_xticks(sorted(part["epsilon"].unique()), [f"{e:g}" for e in sorted(part["epsilon"].unique())])
+    epsilons = sorted(shown["epsilon"].unique())
+    axes.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
     axes.minorticks_off()
     figure.legend(loc="outside upper center", ncols=2, fontsize="small")
     return figure
@@ -139,27 +140,26 @@ def who_pays(table: pd.DataFrame, *, epsilon: float) -> Figure:
     Parameters
     ----------
     table : DataFrame
-        Of :func:`dpnotes.lab.dpbag.experiments.paid`.
+        Of :func:`dpnotes.lab.dpbag.variants.paid`.
     epsilon : float
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    part = table[table["epsilon"] == epsilon].sort_values(["n_teachers", "n_partitions"])
-    figure = blank(6.6, 0.36 * len(part) + 1.5)
+    shown = table[table["epsilon"] == epsilon].sort_values(["n_teachers", "k"])
+    figure = blank(6.6, 0.36 * len(shown) + 1.5)
     axes = figure.subplots()
     import seaborn as sns
 
     color = sns.color_palette("colorblind")[0]
-    places = np.arange(len(part))
-    least, low, first, middle, third, high, largest = (part[share].to_numpy() for share in SHARES)
+    places = np.arange(len(shown))
+    least, low, first, middle, third, high, largest = (shown[quantile].to_numpy() for quantile in QUANTILES)
     axes.hlines(places, least, largest, color=color, linewidth=1, label="all records")
     axes.hlines(places, low, high, color=color, linewidth=4, alpha=0.45, label="90 % of the records")
     axes.hlines(places, first, third, color=color, linewidth=9, alpha=0.8, label="half of the records")
     axes.plot(middle, places, "|", color="white", markersize=8, markeredgewidth=2)
-    names = [f"n = {n:.0f}, k = {k:.0f}" for n, k in zip(part["n_teachers"], part["n_partitions"], strict=True)]
-    axes.set_yticks(places, names)
+    axes.set_yticks(places, [f"n = {row.n_teachers:.0f}, k = {row.k:.0f}" for row in shown.itertuples()])
     axes.set(xlabel="epsilon of a record / largest epsilon of any", xlim=(None, 1.005))
     axes.invert_yaxis()
     figure.legend(loc="outside upper center", ncols=3)

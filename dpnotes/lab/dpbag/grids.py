@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import product
 from typing import Any
 
 from dpnotes.lab._experiment import Grid
 
+MakeGrid = Callable[[], Grid]
+
 EPSILONS = (1.0, 3.0, 5.0)
 PUBLISHED_DELTA, STATED_DELTA = 1e-3, 1e-5  # what the paper's numbers are of, and what it says they are of
-BUDGETS = tuple((epsilon, delta) for epsilon in EPSILONS for delta in (PUBLISHED_DELTA, STATED_DELTA))
+BUDGETS = tuple(product(EPSILONS, (PUBLISHED_DELTA, STATED_DELTA)))
 SIZES: dict[str, dict[str, tuple[int, ...]]] = {  # teachers of a partition, partitions
     "logistic": {"n": (50, 100, 250), "k": (1, 10, 50, 100)},
     "boosting": {"n": (100, 150), "k": (1, 50, 100)},
     "quick": {"n": (10, 20), "k": (1, 10)},
 }
-FILTERS = ((0.0, 1.0), (0.75, 0.75), (0.9, 0.5), (0.9, 0.25))  # confidence, votes of a teacher as a share of queries
+FILTERS = ((0.0, 1.0), (0.75, 0.75), (0.9, 0.5), (0.9, 0.25))  # confidence, votes of a teacher as a fraction of queries
 NOTHING: dict[str, Any] = {"accountant": "none", "epsilon": None, "delta": None, "n_teachers": 1, "n_partitions": 1}
 
 
@@ -24,56 +27,49 @@ def of_setting(n_teachers: int, n_partitions: int) -> Grid:
 
     For k = 1 the personalised accountant is the naive one and is left out; tight accounting is for the stated delta.
     """
+    accountants = {"naive": (PUBLISHED_DELTA, STATED_DELTA), "tight": (STATED_DELTA,)}
+    if n_partitions > 1:
+        accountants = {"personalised": (PUBLISHED_DELTA, STATED_DELTA), **accountants}
+    setting = {"n_teachers": n_teachers, "n_partitions": n_partitions}
     return [
-        {
-            "n_teachers": n_teachers,
-            "n_partitions": n_partitions,
-            "accountant": accountant,
-            "epsilon": epsilon,
-            "delta": delta,
-        }
-        for accountant in (("personalised", "naive", "tight") if n_partitions > 1 else ("naive", "tight"))
-        for delta in ((STATED_DELTA,) if accountant == "tight" else (PUBLISHED_DELTA, STATED_DELTA))
+        {**setting, "accountant": accountant, "epsilon": epsilon, "delta": delta}
+        for accountant, deltas in accountants.items()
+        for delta in deltas
         for epsilon in EPSILONS
     ]
 
 
-def student_grid(dataset: str, teachers: str, *, size: str | None = None, seeds: int = 10) -> Grid:
+def student(dataset: str, teachers: str, *, size: str | None = None, seeds: int = 10) -> Grid:
     """Rows of one data set and learner, those that share teachers in a row."""
     sizes = SIZES[size or teachers]
-    grid: Grid = []
-    for seed in range(seeds):
-        common = {"dataset": dataset, "teachers": teachers, "seed": seed}
-        grid.append({**common, **NOTHING})
-        grid += [{**common, **row} for n in sizes["n"] for k in sizes["k"] for row in of_setting(n, k)]
-    return grid
+    rows = [NOTHING, *(row for n, k in product(sizes["n"], sizes["k"]) for row in of_setting(n, k))]
+    return [{"dataset": dataset, "teachers": teachers, "seed": seed, **row} for seed in range(seeds) for row in rows]
 
 
-def filtered_grid(dataset: str, size: str, *, partitions: tuple[int, ...] = (1,), seeds: int = 10) -> Grid:
+def quick_students(seeds: int = 2) -> Grid:
+    """Rows of few teachers on a small data set."""
+    return student("breast_cancer", "logistic", size="quick", seeds=seeds)
+
+
+def filtered(dataset: str, size: str, *, partitions: tuple[int, ...] = (1,), seeds: int = 10) -> Grid:
     """Rows of the filter at the stated delta, for all settings of :data:`FILTERS`."""
+    names = ("seed", "n_teachers", "n_partitions", "epsilon", "confidence", "vote_fraction")
+    settings = product(range(seeds), SIZES[size]["n"], partitions, EPSILONS, FILTERS)
     return [
-        {
-            "dataset": dataset,
-            "n_teachers": n,
-            "n_partitions": k,
-            "epsilon": epsilon,
-            "delta": STATED_DELTA,
-            "confidence": confidence,
-            "share": share,
-            "seed": seed,
-        }
-        for seed in range(seeds)
-        for n in SIZES[size]["n"]
-        for k in partitions
-        for epsilon in EPSILONS
-        for confidence, share in FILTERS
+        {"dataset": dataset, "delta": STATED_DELTA, **dict(zip(names, (*setting, *chosen), strict=True))}
+        for *setting, chosen in settings
     ]
 
 
-def cost_grid() -> Grid:
+def quick_filtered(seeds: int = 2) -> Grid:
+    """Rows of few teachers on a small data set."""
+    return filtered("breast_cancer", "quick", seeds=seeds)
+
+
+def cost() -> Grid:
     """Settings of one run on Adult, whose cost is measured."""
     learners = ("logistic", "boosting")
-    settings = [(name, n, k) for name in learners for n in SIZES[name]["n"] for k in SIZES[name]["k"]]
+    settings = [(name, n, k) for name in learners for n, k in product(SIZES[name]["n"], SIZES[name]["k"])]
     settings += [(name, 1, 1) for name in learners]  # one model on all records
     return [
         {"dataset": "adult", "teachers": teachers, "n_teachers": n, "n_partitions": k, "seed": 0}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,34 +16,40 @@ from dpnotes.mechanisms import draw_partitions, laplace_vote
 SPLITS = {"adult": "dpbag", "diabetes130": "dpbag", "breast_cancer": "original"}
 LEARNERS = ("logistic", "boosting")
 QUERIES = 1024  # voted on at a time
-SHARES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)  # of the records, for the quantiles of what they pay
+QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)  # of what the records pay
+PAID = tuple(f"paid_{100 * quantile:g}" for quantile in QUANTILES)  # columns of a row
 
 Budget = tuple[float, float]  # epsilon, delta
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+class Labelled(NamedTuple):
+    """Records and their labels."""
+
+    X: Floats
+    y: Codes
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class Thirds:
     """Random thirds of a data set, drawn anew for each run."""
 
-    X: NDArray[np.float64]
-    y: NDArray[np.int64]
-    X_public: NDArray[np.float64]
-    y_public: NDArray[np.int64]
-    X_test: NDArray[np.float64]
-    y_test: NDArray[np.int64]
+    private: Labelled
+    public: Labelled
+    test: Labelled
     digest: str
 
 
-@dataclass(frozen=True, eq=False)
-class Stop:
+class Stop(NamedTuple):
     """Where the personalised accountant stops.
 
-    ``labels``: how many public rows are labelled; ``paid``: epsilon of the private records at quantiles :data:`SHARES`;
-    ``spent``: the largest epsilon, that of a record yet to come included.
+    ``labels``: how many public rows are labelled; ``paid``: quantiles, at :data:`QUANTILES`, of the private records'
+    epsilon; ``spent``: the largest epsilon, including that of a record yet to come.
     """
 
     labels: int
-    paid: NDArray[np.float64]
+    paid: Floats
     spent: float
 
 
@@ -52,14 +57,14 @@ class Stop:
 class Run:
     """Noisy labels of the first public rows, as many as any of the budgets uses, and what a student needs."""
 
-    parts: Parts
-    labels: NDArray[np.int64]
+    thirds: Thirds
+    labels: Codes
     student_seed: int
     stops: dict[Budget, Stop]
 
 
 @lru_cache(maxsize=1)
-def _pool(dataset: str) -> tuple[NDArray[np.float64], NDArray[np.int64], str]:
+def _all_records(dataset: str) -> tuple[Floats, Codes, str]:
     if dataset not in SPLITS:
         raise ValueError(f"dataset must be one of {', '.join(map(repr, SPLITS))}, got dataset={dataset!r}")
     loaded = data.load(dataset, split=SPLITS[dataset])
@@ -69,13 +74,12 @@ def _pool(dataset: str) -> tuple[NDArray[np.float64], NDArray[np.int64], str]:
     return X.astype(np.float64), y, loaded.digest
 
 
-def thirds(dataset: str, seed: int) -> Parts:
-    """Private, public and test rows: thirds of all rows in the order of ``default_rng(seed).permutation``."""
-    X, y, digest = _pool(dataset)
+def thirds(dataset: str, seed: int) -> Thirds:
+    """Private, public and test records: thirds of all records in the order of ``default_rng(seed).permutation``."""
+    X, y, digest = _all_records(dataset)
     order, third = np.random.default_rng(seed).permutation(len(y)), len(y) // 3
-    cuts = order[:third], order[third : 2 * third], order[2 * third :]
-    private, public, test = ((X[rows], y[rows]) for rows in cuts)
-    return Parts(*private, *public, *test, digest)
+    private, public, test = (Labelled(X[rows], y[rows]) for rows in np.split(order, [third, 2 * third]))
+    return Thirds(private, public, test, digest)
 
 
 def learner(name: str) -> Any:
@@ -108,37 +112,37 @@ def run(
     and so are the labels; budgets share the noise of the labels that they share.
     """
     from dpnotes.learners import BoostedTreesClassifier, TouchedVotes
-    from dpnotes.methods._answers import secret_seed, stream
-    from dpnotes.methods._personal_accountant import personalised_epsilon, squares_of_budget
-    from dpnotes.methods._teachers import LogisticTeachers, fit_teachers
+    from dpnotes.methods import LogisticTeachers, personalised_epsilon, secret_seed, squares_of_budget, stream
 
     _check_learner(teachers)
-    parts, secret, noise = thirds(dataset, seed), secret_seed(seed), 2 / n_teachers
+    records, secret, noise = thirds(dataset, seed), secret_seed(seed), 2 / n_teachers
     learn_seed, student_seed = (int(s) for s in stream(secret, 0).integers(2**31, size=2))
     cut = draw_partitions(
-        len(parts.X),
+        len(records.private.y),
         n_chunks=n_teachers,
         n_partitions=n_partitions,
         scheme="balanced",
         seed=int.from_bytes(stream(secret, 2).bytes(16), "little"),
     )
     many: Any = LogisticTeachers if teachers == "logistic" else BoostedTreesClassifier
-    X = parts.X if teachers == "logistic" else parts.X.astype(np.float32)  # as scikit-learn's trees take it
-    fitted = fit_teachers(many(device=device), X, parts.y, cut.subsets(), n_classes=2, seed=learn_seed, n_jobs=None)
+    dtype = np.float64 if teachers == "logistic" else np.float32  # as scikit-learn's trees take it
+    X = records.private.X.astype(dtype, copy=False)
+    fitted = many(device=device).fit_many(X, records.private.y, cut.subsets(), n_classes=2, seed=learn_seed)
     touched = TouchedVotes(np.vstack([cut.chunk, cut.joining]), n_teachers=n_teachers, device=device)
     limits = sorted((squares_of_budget(e, d, n_partitions=n_partitions, noise=noise), (e, d)) for e, d in budgets)
     fixed = max(noisy_vote_answers(e, d, noise=noise, analysis=a) for e, d in budgets for a in ("tight", "published"))
     stops: dict[Budget, Stop] = {}
-    counts: list[NDArray[np.int64]] = []
+    counts: list[Codes] = []
     answered = 0  # public rows that the accountant has seen
 
     def stop(delta: float) -> Stop:
         own = personalised_epsilon(touched.totals, n_partitions=n_partitions, noise=noise, delta=delta)
-        return Stop(answered, np.quantile(own[:-1], SHARES), float(own.max()))
+        return Stop(answered, np.quantile(own[:-1], QUANTILES), float(own.max()))
 
-    for start in range(0, len(parts.X_public), QUERIES):
-        votes = fitted.votes(parts.X_public[start : start + QUERIES].astype(X.dtype, copy=False))
-        counts.append(np.stack([np.count_nonzero(votes == code, axis=0) for code in (0, 1)], axis=1))
+    for start in range(0, len(records.public.y), QUERIES):
+        votes = fitted.votes(records.public.X[start : start + QUERIES].astype(dtype, copy=False))
+        ones = np.count_nonzero(votes, axis=0)
+        counts.append(np.stack([len(votes) - ones, ones], axis=1))
         left = votes.reshape(n_partitions, n_teachers, -1)
         while left.shape[2] and limits:
             largest = touched.add(left, limit=limits[0][0])
@@ -150,25 +154,22 @@ def run(
             break
     stops |= {budget: stop(budget[1]) for _, budget in limits}  # public rows ran out
     labels = laplace_vote(np.concatenate(counts) / n_partitions, scale=1 / noise, seed=stream(secret, 1))
-    return Run(parts, labels, student_seed, stops)
+    return Run(records, labels, student_seed, stops)
 
 
-def scores(teachers: str, X: NDArray[np.float64], labels: NDArray[np.int64], parts: Parts, seed: int) -> dict[str, Any]:
-    """Accuracy, AUROC and AUPRC on the test rows of a student trained on labelled rows."""
+def scores(teachers: str, X: Floats, labels: Codes, test: Labelled, seed: int) -> dict[str, float]:
+    """Accuracy, AUROC and AUPRC of a student trained on labelled rows; it is constant where the labels all agree."""
+    from sklearn.base import clone
     from sklearn.metrics import average_precision_score, roc_auc_score
 
-    from dpnotes.methods._student import fit_student
-
-    model = fit_student(learner(teachers), X, labels, classes=np.array([0, 1]), seed=seed)
-    positive = list(model.classes_).index(1) if 1 in model.classes_ else None
-    score = np.zeros(len(parts.X_test)) if positive is None else model.predict_proba(parts.X_test)[:, positive]
+    classes = np.unique(labels)
+    if len(classes) < 2:
+        predicted, score = np.full(len(test.y), classes[0] if len(classes) else 0), np.zeros(len(test.y))
+    else:
+        model = clone(learner(teachers)).set_params(random_state=seed).fit(X, labels)
+        predicted, score = model.predict(test.X), model.predict_proba(test.X)[:, 1]
     return {
-        "accuracy": float(np.mean(model.predict(parts.X_test) == parts.y_test)),
-        "auroc": float(roc_auc_score(parts.y_test, score)),
-        "auprc": float(average_precision_score(parts.y_test, score)),
+        "accuracy": float(np.mean(predicted == test.y)),
+        "auroc": float(roc_auc_score(test.y, score)),
+        "auprc": float(average_precision_score(test.y, score)),
     }
-
-
-def quantile_names() -> Iterable[str]:
-    """Columns of what the records pay, in the order of :data:`SHARES`."""
-    return (f"paid_{100 * share:g}" for share in SHARES)

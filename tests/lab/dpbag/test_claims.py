@@ -1,4 +1,4 @@
-"""The evidence on differentially private bagging bears the statuses out, and a wrong ingredient makes it object."""
+"""The evidence on differentially private bagging supports the statuses, and a wrong ingredient makes it object."""
 
 import math
 from fractions import Fraction
@@ -7,16 +7,13 @@ import numpy as np
 import pytest
 
 from dpnotes import accounting
-from dpnotes.lab.dpbag import claims as dpbag
-from dpnotes.lab.dpbag import claims_laws as _dpbag_laws
-from dpnotes.lab.dpbag import claims_partitions as _dpbag_partitions
-from dpnotes.lab.dpbag import claims_votes as _dpbag_votes
+from dpnotes.lab.dpbag import claims, partitions, votes
 
-CLAIMS = {claim.number: claim for claim in dpbag.CLAIMS}
+CLAIMS = {claim.number: claim for claim in claims.CLAIMS}
 
 
 @pytest.mark.parametrize("number", range(22, 30))
-def test_evidence_bears_the_status_out(number):
+def test_evidence_supports_the_status(number):
     claim = CLAIMS[number]
     evidence = claim.evidence()
     assert evidence.findings
@@ -37,54 +34,54 @@ def louder(**arguments):
 
 
 def scaled_answers(factor):
-    return lambda *budget, **how: int(factor * accounting.noisy_vote_answers(*budget, **how))
+    return lambda *budget, **kwargs: int(factor * accounting.noisy_vote_answers(*budget, **kwargs))
 
 
 def scaled_moments(factor):
-    return lambda orders, **how: factor * accounting.papers.personalised_moments(orders, **how)
+    return lambda orders, **kwargs: factor * accounting.papers.personalised_moments(orders, **kwargs)
 
 
-def one_share(*arguments, **how):
+def one_fraction(*arguments, **kwargs):
     """The moments, or the labels, of records whose models all agree."""
-    return accounting.papers.personalised_moments(*arguments, **{**how, "m": np.ones_like(how["m"])})
+    return accounting.papers.personalised_moments(*arguments, **{**kwargs, "m": np.ones_like(kwargs["m"])})
 
 
 def filter_of(factor):
-    return lambda **how: accounting.chunk_filter(**{**how, "budget": factor * how["budget"]})
+    return lambda **kwargs: accounting.chunk_filter(**{**kwargs, "budget": factor * kwargs["budget"]})
 
 
 def pate_of(factor, shift=0.0):
-    return lambda orders, **how: (
-        accounting.papers.personalised_pate_moments(orders, **{**how, "m": factor * how["m"]}) + shift
+    return lambda orders, **kwargs: (
+        accounting.papers.personalised_pate_moments(orders, **{**kwargs, "m": factor * kwargs["m"]}) + shift
     )
 
 
-def level_of(factor):
+def epsilon_of(factor):
     return lambda *, noise, n_models: accounting.noisy_vote_pure_level(noise=factor * noise, n_models=n_models)
 
 
 WRONG = {
-    "22, half the guarantee": (22, _dpbag_votes, "noisy_vote", quieter),
-    "22, twice the guarantee": (22, _dpbag_votes, "noisy_vote", louder),
-    "22, wrong level": (22, _dpbag_votes, "noisy_vote_pure_level", level_of(0.9)),
-    "23, an eighth of the bound": (23, _dpbag_votes, "personalised_moments", scaled_moments(1 / 8)),
-    "23, twice the bound": (23, _dpbag_votes, "personalised_moments", scaled_moments(2)),
-    "23, no gain by m": (23, _dpbag_votes, "largest_share", lambda cut: 1.0),
-    "24, no gain by m": (24, _dpbag_partitions, "personalised_moments", one_share),
-    "24, other counts": (24, _dpbag_partitions, "personalised_counterexample", lambda **_: (27, 27)),
-    "24, too many labels": (24, _dpbag_partitions, "noisy_vote_answers", scaled_answers(2)),
-    "25, labels of the tight accountant": (25, dpbag, "noisy_vote_answers", scaled_answers(1.1)),
-    "25, loose accountant": (25, dpbag, "noisy_vote", louder),
-    "26, too many labels": (26, dpbag, "noisy_vote_answers", scaled_answers(2)),
-    "26, too few labels": (26, dpbag, "noisy_vote_answers", scaled_answers(0.5)),
-    "27, wrong level": (27, _dpbag_partitions, "noisy_vote_pure_level", level_of(1.1)),
-    "27, wrong guarantee": (27, _dpbag_partitions, "noisy_vote", quieter),
-    "27, balance without loss": (27, _dpbag_partitions, "balanced_partitions", _dpbag_partitions.assigned),
-    "28, bound too small": (28, _dpbag_votes, "personalised_pate_moments", pate_of(0.5)),
-    "28, bound too large": (28, _dpbag_votes, "personalised_pate_moments", pate_of(1.0, shift=5.0)),
-    "29, half the budget counted": (29, dpbag, "chunk_filter", filter_of(0.5)),
-    "29, a loose filter": (29, dpbag, "chunk_filter", filter_of(1.01)),
-    "29, no gain by m": (29, dpbag, "personalised_answers", lambda *_, **__: 7),
+    "22, half the guarantee": (22, claims, "noisy_vote", quieter),
+    "22, twice the guarantee": (22, claims, "noisy_vote", louder),
+    "22, wrong epsilon": (22, claims, "noisy_vote_pure_level", epsilon_of(0.9)),
+    "23, an eighth of the bound": (23, claims, "personalised_moments", scaled_moments(1 / 8)),
+    "23, twice the bound": (23, claims, "personalised_moments", scaled_moments(2)),
+    "23, no gain by m": (23, claims, "largest_fraction", lambda cut: 1.0),
+    "24, no gain by m": (24, partitions, "personalised_moments", one_fraction),
+    "24, other counts": (24, claims, "personalised_counterexample", lambda **_: (27, 27)),
+    "24, too many labels": (24, claims, "noisy_vote_answers", scaled_answers(2)),
+    "25, labels of the tight accountant": (25, claims, "noisy_vote_answers", scaled_answers(1.1)),
+    "25, loose accountant": (25, claims, "noisy_vote", louder),
+    "26, too many labels": (26, claims, "noisy_vote_answers", scaled_answers(2)),
+    "26, too few labels": (26, claims, "noisy_vote_answers", scaled_answers(0.5)),
+    "27, wrong epsilon": (27, claims, "noisy_vote_pure_level", epsilon_of(1.1)),
+    "27, wrong guarantee": (27, claims, "noisy_vote", quieter),
+    "27, balance without loss": (27, claims, "balanced_partitions", partitions.assigned),
+    "28, bound too small": (28, claims, "personalised_pate_moments", pate_of(0.5)),
+    "28, bound too large": (28, claims, "personalised_pate_moments", pate_of(1.0, shift=5.0)),
+    "29, half the budget counted": (29, claims, "chunk_filter", filter_of(0.5)),
+    "29, a loose filter": (29, claims, "chunk_filter", filter_of(1.01)),
+    "29, no gain by m": (29, claims, "personalised_answers", lambda *_, **__: 7),
 }
 
 
@@ -96,62 +93,64 @@ def test_evidence_notices_a_wrong_ingredient(case, monkeypatch):
 
 
 @pytest.mark.parametrize("number", [22, 23, 27, 28])
-def test_evidence_notices_a_wrong_law(number, monkeypatch):
+def test_evidence_notices_a_wrong_distribution(number, monkeypatch):
     """The votes are given half of the noise."""
-    law = _dpbag_laws.answer_law
-    for module in (_dpbag_laws, _dpbag_votes, _dpbag_partitions):
-        monkeypatch.setattr(module, "answer_law", lambda counts, *, scale: law(counts, scale=scale / 2))
+    distribution = votes.answer_distribution
+    for module in (votes, claims, partitions):
+        monkeypatch.setattr(
+            module, "answer_distribution", lambda counts, *, scale: distribution(counts, scale=scale / 2)
+        )
     assert not CLAIMS[number].evidence().supports
 
 
 @pytest.mark.parametrize("gap", [0, 1, 7, 60])
-def test_law_of_two_classes_is_that_of_a_difference_of_laplace_variables(gap):
+def test_distribution_of_two_classes_is_that_of_a_difference_of_laplace_variables(gap):
     scale = 2.5
     expected = (2 + gap / scale) / 4 * math.exp(-gap / scale)
-    assert math.isclose(_dpbag_laws.answer_law(np.array([gap, 0]), scale=scale)[1], expected, rel_tol=1e-12)
+    assert math.isclose(votes.answer_distribution(np.array([gap, 0]), scale=scale)[1], expected, rel_tol=1e-12)
 
 
-def test_law_of_three_classes_agrees_with_draws():
+def test_distribution_of_three_classes_agrees_with_draws():
     counts, scale, runs = np.array([3, 1, 0]), 2.0, 100_000
-    law = _dpbag_laws.answer_law(counts, scale=scale)
-    assert math.isclose(law.sum(), 1.0, abs_tol=1e-12)
+    expected = votes.answer_distribution(counts, scale=scale)
+    assert math.isclose(expected.sum(), 1.0, abs_tol=1e-12)
     noisy = counts + np.random.default_rng(22).laplace(scale=scale, size=(runs, 3))
     seen = np.bincount(noisy.argmax(-1), minlength=3) / runs
-    assert (np.abs(seen - law) < 4 * np.sqrt(law * (1 - law) / runs)).all()
-    other = _dpbag_laws.answer_law(counts, scale=1.05 * scale)  # power: a scale 5% off is noticed
-    assert (np.abs(seen - other) > 4 * np.sqrt(law * (1 - law) / runs)).any()
+    assert (np.abs(seen - expected) < 4 * np.sqrt(expected * (1 - expected) / runs)).all()
+    other = votes.answer_distribution(counts, scale=1.05 * scale)  # power: a scale 5% off is noticed
+    assert (np.abs(seen - other) > 4 * np.sqrt(expected * (1 - expected) / runs)).any()
 
 
-def test_neighbouring_votes_are_all_there_and_lawful():
-    votes = _dpbag_laws.neighbouring_votes(n_classes=3, k=2, n=2, noise=0.5)
-    assert len(votes.law) == 6**3  # own votes, the same changed, votes of the others
-    assert (votes.change.sum(-1) == 0).all()
-    assert votes.m.min() == 1  # two models leave one of three classes without a vote
-    np.testing.assert_allclose(votes.law.sum(-1), 1.0, atol=1e-12)
+def test_neighbouring_votes_are_all_there_and_sum_to_one():
+    pairs = votes.neighbouring_votes(n_classes=3, k=2, n=2, noise=0.5)
+    assert len(pairs.before) == 6**3  # own votes, the same changed, votes of the others
+    assert (pairs.change.sum(-1) == 0).all()
+    assert pairs.m.min() == 1  # two models leave one of three classes without a vote
+    np.testing.assert_allclose(pairs.before.sum(-1), 1.0, atol=1e-12)
 
 
 def test_balanced_partitions_by_counting():
-    cuts = _dpbag_partitions.balanced_partitions("abcde", 2)
+    cuts = partitions.balanced_partitions("abcde", 2)
     assert len(cuts) == 2 * math.comb(5, 2)
-    assert len(_dpbag_partitions.assigned("abcde", 2)) == 2**5
+    assert len(partitions.assigned("abcde", 2)) == 2**5
 
 
 @pytest.mark.parametrize(("n", "size"), [(2, 2), (3, 1), (3, 2)])
 def test_a_record_is_seldom_in_the_chunk_that_grew(n, size):
-    """Counted over all balanced partitions; the level of the one learner is that of its votes on them."""
+    """Counted over all balanced partitions; the epsilon of the one learner is that of its votes on them."""
     noise = 0.7
     records = "abcdefgh"[: n * size + 1]
-    cuts = _dpbag_partitions.balanced_partitions(records, n)
+    cuts = partitions.balanced_partitions(records, n)
     ones = [sum("a" in chunk or len(chunk) > size for chunk in cut) for cut in cuts]
     assert Fraction(ones.count(1), len(ones)) == Fraction(size + 1, n * size + 1)
-    laws = [_dpbag_laws.answer_law(np.array([n - votes, votes]), scale=1 / noise)[1] for votes in range(3)]
-    level = math.log(np.mean([laws[votes] for votes in ones]) / laws[0])
-    assert math.isclose(_dpbag_partitions.balanced_level(n=n, size=size, noise=noise), level, rel_tol=1e-12)
+    answers = [votes.answer_distribution(np.array([n - one, one]), scale=1 / noise)[1] for one in range(3)]
+    epsilon = math.log(np.mean([answers[one] for one in ones]) / answers[0])
+    assert math.isclose(partitions.balanced_epsilon(n=n, size=size, noise=noise), epsilon, rel_tol=1e-12)
 
 
 def test_the_example_is_a_pair_of_neighbours():
     """The record joins the first smallest chunk of each partition, and no other chunk changes."""
-    for cut, grown in zip(_dpbag_partitions.EXAMPLE, _dpbag_partitions.WITH_RECORD, strict=True):
+    for cut, grown in zip(partitions.EXAMPLE, partitions.WITH_RECORD, strict=True):
         smallest = min(map(len, cut))
         first = next(index for index, chunk in enumerate(cut) if len(chunk) == smallest)
         assert grown == tuple(chunk + "e" * (index == first) for index, chunk in enumerate(cut))
@@ -161,6 +160,6 @@ def test_the_example_is_a_pair_of_neighbours():
 def test_two_rounds_without_a_choice_are_one_gaussian(first, second, tolerance):
     """Without a second shift the integrand has a kink, which the quadrature feels."""
     epsilons = np.array([0.0, 0.2, 1.0])
-    total = dpbag._two_rounds(epsilons, (first, second, second), threshold=0.5)
+    total = votes.two_rounds(epsilons, (first, second, second), threshold=0.5)
     expected = accounting.gaussian(sigma=1 / math.hypot(first, second)).delta(epsilons)
     np.testing.assert_allclose(total, expected, rtol=0, atol=tolerance)

@@ -8,8 +8,7 @@ from sklearn.ensemble import GradientBoostingClassifier
 from dpnotes import data
 from dpnotes.accounting import noisy_vote_answers
 from dpnotes.lab._experiment import paper_table
-from dpnotes.lab.dpbag import experiments as dpbag
-from dpnotes.lab.dpbag import runs
+from dpnotes.lab.dpbag import costs, experiments, grids, runs
 from dpnotes.learners import BoostedTreesClassifier
 from dpnotes.methods import DPBag
 
@@ -28,63 +27,63 @@ def test_a_row_is_what_the_estimator_gives(teachers, accountant, monkeypatch):
     if teachers == "boosting":
         monkeypatch.setattr(runs, "learner", lambda name: few)
     runs.run.cache_clear()
-    row = dpbag.student(**quick(teachers=teachers, accountant=accountant, seed=3))
-    parts = runs.thirds("breast_cancer", 3)
+    row = experiments.student(**quick(teachers=teachers, accountant=accountant, seed=3))
+    records = runs.thirds("breast_cancer", 3)
     own = {"estimator": BoostedTreesClassifier(device="cpu"), "student": few} if teachers == "boosting" else {}
     dtype = np.float32 if teachers == "boosting" else np.float64
     model = DPBag(
         **own, n_teachers=20, n_partitions=5, epsilon=5.0, delta=1e-3,
         accountant=accountant, partitions="balanced", device="cpu", random_state=3,
-    ).fit(parts.X.astype(dtype), parts.y, public=parts.X_public.astype(dtype))  # fmt: skip
+    ).fit(records.private.X.astype(dtype), records.private.y, public=records.public.X.astype(dtype))  # fmt: skip
     runs.run.cache_clear()
     assert 10 < row["labels"] == model.n_labels_ < 189
-    assert row["accuracy"] == model.score(parts.X_test.astype(dtype), parts.y_test)
-    assert row["label_accuracy"] == (model.labels_ == parts.y_public[: model.n_labels_]).mean()
+    assert row["accuracy"] == model.score(records.test.X.astype(dtype), records.test.y)
+    assert row["label_accuracy"] == (model.labels_ == records.public.y[: model.n_labels_]).mean()
     assert row["epsilon_spent"] == pytest.approx(model.epsilon_spent_, rel=1e-12)
     assert (row["status"], row["adjacency"]) == (model.profile_.status, model.profile_.adjacency)
     if accountant == "personalised":
-        paid = [row[name] for name in runs.quantile_names()]
-        assert paid == pytest.approx(np.quantile(model.record_epsilons_, runs.SHARES), rel=1e-12)
+        paid = [row[name] for name in runs.PAID]
+        assert paid == pytest.approx(np.quantile(model.record_epsilons_, runs.QUANTILES), rel=1e-12)
 
 
 def test_rows_do_not_depend_on_what_was_computed_before_them():
-    first = dpbag.student(**quick())
-    dpbag.student(**quick(n_partitions=1, accountant="naive"))
-    dpbag.student(**quick(seed=1))
-    other = dpbag.student(**quick(epsilon=4.0))  # a budget that is not the paper's
-    assert dpbag.student(**quick()) == first
+    first = experiments.student(**quick())
+    experiments.student(**quick(n_partitions=1, accountant="naive"))
+    experiments.student(**quick(seed=1))
+    other = experiments.student(**quick(epsilon=4.0))  # a budget that is not the paper's
+    assert experiments.student(**quick()) == first
     assert 4 <= other["epsilon_spent"] < 5 <= first["epsilon_spent"]
     assert other["labels"] < first["labels"]
 
 
 def test_thirds_hold_each_record_once_and_change_with_the_seed():
-    parts, other = runs.thirds("breast_cancer", 0), runs.thirds("breast_cancer", 1)
+    records, other = runs.thirds("breast_cancer", 0), runs.thirds("breast_cancer", 1)
     loaded = data.load("breast_cancer")
-    everything = np.concatenate([parts.X, parts.X_public, parts.X_test])
-    assert [len(parts.y), len(parts.y_public), len(parts.y_test)] == [189, 189, 191]
+    everything = np.concatenate([records.private.X, records.public.X, records.test.X])
+    assert [len(records.private.y), len(records.public.y), len(records.test.y)] == [189, 189, 191]
     rows = np.vstack([loaded.X_train, loaded.X_test]).astype(np.float64)
     assert np.array_equal(np.sort(everything.view("V240").ravel()), np.sort(rows.view("V240").ravel()))
-    assert not np.array_equal(parts.X, other.X)
+    assert not np.array_equal(records.private.X, other.private.X)
 
 
 def test_public_rows_can_run_out():
-    row = dpbag.student(**quick(epsilon=500.0))
+    row = experiments.student(**quick(epsilon=500.0))
     assert row["labels"] == 189
     assert row["epsilon_spent"] < 500
 
 
 def test_a_student_of_one_class_is_constant():
-    parts = runs.thirds("breast_cancer", 0)
-    found = runs.scores("logistic", parts.X_public[:3], np.zeros(3, int), parts, 0)
-    assert found == {
-        "accuracy": np.mean(parts.y_test == 0),
-        "auroc": 0.5,
-        "auprc": pytest.approx(parts.y_test.mean()),
-    }
+    records = runs.thirds("breast_cancer", 0)
+    y = records.test.y
+    for label in (0, 1):
+        found = runs.scores("logistic", records.public.X[:3], np.full(3, label), records.test, 0)
+        assert found == {"accuracy": np.mean(y == label), "auroc": 0.5, "auprc": pytest.approx(y.mean())}
+    nothing = runs.scores("logistic", records.public.X[:0], np.zeros(0, int), records.test, 0)
+    assert nothing["accuracy"] == np.mean(y == 0)
 
 
 def test_all_records_means_no_guarantee():
-    row = dpbag.student(**quick(accountant="none", n_teachers=1, n_partitions=1, epsilon=None, delta=None))
+    row = experiments.student(**quick(accountant="none", n_teachers=1, n_partitions=1, epsilon=None, delta=None))
     assert row["status"] == "none"
     assert row["labels"] == 189
     assert row["auroc"] > 0.97
@@ -92,35 +91,35 @@ def test_all_records_means_no_guarantee():
 
 def test_the_filter_keeps_its_budget():
     common = {"dataset": "breast_cancer", "n_teachers": 20, "n_partitions": 1, "epsilon": 5.0, "delta": 1e-5}
-    row = dpbag.filtered(**common, confidence=0.75, share=0.5, seed=0, device="cpu")
+    row = experiments.filtered(**common, confidence=0.75, vote_fraction=0.5, seed=0, device="cpu")
     assert row["labels"] == noisy_vote_answers(5.0, 1e-5, noise=0.1)
     assert row["votes"] == round(row["labels"] / 2)
     # mu = sqrt(2 votes) / sigma of (5, 1e-5): the Gaussian mechanism of sensitivity 1 needs sigma 0.891868 (theory)
     assert row["sigma"] == pytest.approx(0.891868264952 * np.sqrt(2 * row["votes"]), rel=1e-6)
     assert (row["status"], row["adjacency"]) == ("proved", "add-remove")
-    assert row == dpbag.filtered(**common, confidence=0.75, share=0.5, seed=0, device="cpu")
+    assert row == experiments.filtered(**common, confidence=0.75, vote_fraction=0.5, seed=0, device="cpu")
 
 
 def test_bad_parameters_are_named():
     with pytest.raises(ValueError, match="dataset must be one of 'adult', 'diabetes130', 'breast_cancer', got"):
-        dpbag.student(**quick(dataset="heart"))
+        experiments.student(**quick(dataset="heart"))
     with pytest.raises(ValueError, match="teachers must be one of 'logistic', 'boosting', got teachers='trees'"):
-        dpbag.student(**quick(teachers="trees"))
+        experiments.student(**quick(teachers="trees"))
     with pytest.raises(ValueError, match="accountant must be one of 'personalised'"):
-        dpbag.student(**quick(accountant="moments"))
+        experiments.student(**quick(accountant="moments"))
     with pytest.raises(ValueError, match="epsilon and delta must be numbers for accountant='tight'"):
-        dpbag.student(**quick(accountant="tight", epsilon=None))
+        experiments.student(**quick(accountant="tight", epsilon=None))
     with pytest.raises(ValueError, match="n_chunks must be at most n=189 for balanced partitions"):
-        dpbag.student(**quick(n_teachers=190))
+        experiments.student(**quick(n_teachers=190))
     with pytest.raises(ValueError, match="n_partitions must be >= 1"):
-        dpbag.student(**quick(n_partitions=0))
+        experiments.student(**quick(n_partitions=0))
 
 
 def test_grids_are_those_of_the_paper():
     paper = pd.concat([paper_table(f"dpbag_adult_{model}") for model in ("lr", "gbm")])
     paper = paper.query("method != 'NPB'").assign(k=lambda t: t["k"].fillna(1))
     for teachers, model in (("logistic", "logistic regression"), ("boosting", "GBM")):
-        grid = pd.DataFrame(dpbag.student_grid("adult", teachers))
+        grid = pd.DataFrame(grids.student("adult", teachers))
         assert grid["seed"].nunique() == 10
         asked = grid.dropna(subset=["epsilon"]).query("delta == 1e-3")
         asked = asked.rename(columns={"n_partitions": "k"})
@@ -148,14 +147,14 @@ def test_published_counts_of_one_partition_are_those_of_another_delta():
 
 def test_the_cost_of_a_setting_counts_teachers_and_students():
     setting = {"dataset": "breast_cancer", "n_teachers": 10, "seed": 0, "device": "cpu"}
-    small = dpbag.cost(teachers="logistic", n_partitions=1, **setting)
-    boosted = dpbag.cost(teachers="boosting", n_partitions=1, **setting)
-    again = dpbag.cost(teachers="boosting", n_partitions=1, **setting)  # the same teachers, trained once more
+    small = experiments.cost(teachers="logistic", n_partitions=1, **setting)
+    boosted = experiments.cost(teachers="boosting", n_partitions=1, **setting)
+    again = experiments.cost(teachers="boosting", n_partitions=1, **setting)  # the same teachers, trained once more
     assert small["peak_memory"] is None or small["peak_memory"] > 50  # MiB: torch and the data alone take more
     assert boosted["teachers_seconds"] > 0.05
     assert again["teachers_seconds"] > boosted["teachers_seconds"] / 4
     assert boosted["students_seconds"] > 0.05
-    alone = dpbag.cost(dataset="breast_cancer", teachers="logistic", n_teachers=1, n_partitions=1, seed=0)
+    alone = experiments.cost(dataset="breast_cancer", teachers="logistic", n_teachers=1, n_partitions=1, seed=0)
     assert alone["teachers_seconds"] < 0.05 * small["students_seconds"] + 0.01
 
 
@@ -163,10 +162,10 @@ def test_the_price_of_a_run():
     names = ["teachers", "n_teachers", "n_partitions", "teachers_seconds", "students_seconds", "peak_memory"]
     of_two = [("boosting", n, k, 10.0 * k, 2.0, 2048.0) for n in (100, 150) for k in (1, 50, 100)]
     rows = pd.DataFrame([("boosting", 1, 1, 0.0, 7.0, 3072.0), *of_two], columns=names)
-    assert dpbag.run_seconds(rows, "boosting") == 7 + 2 * (10 * 151 + 3 * 2)
-    assert np.isnan(dpbag.run_seconds(rows.iloc[:-1], "boosting"))
-    assert np.isnan(dpbag.run_seconds(rows, "logistic"))
-    table = dpbag.costs(rows.iloc[:-1]).set_index(["teachers", "n"])
-    assert table.loc[("boosting", 100), ["k = 1", "k = 50", "GiB"]].tolist() == [12, 502, 2]
-    assert table.loc[("boosting", 1), "GiB"] == 3
-    assert np.isnan(table.loc[("boosting", 150), "k = 100"])
+    assert costs.run_seconds(rows, "boosting") == 7 + 2 * (10 * 151 + 3 * 2)
+    assert np.isnan(costs.run_seconds(rows.iloc[:-1], "boosting"))
+    assert np.isnan(costs.run_seconds(rows, "logistic"))
+    table = costs.costs(rows.iloc[:-1]).set_index(["teachers", "n_teachers"])
+    assert table.loc[("boosting", 100), ["seconds_1", "seconds_50", "memory"]].tolist() == [12, 502, 2]
+    assert table.loc[("boosting", 1), "memory"] == 3
+    assert np.isnan(table.loc[("boosting", 150), "seconds_100"])

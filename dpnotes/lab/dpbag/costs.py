@@ -1,16 +1,19 @@
-"""What a run costs: processor time and memory of the rows that share teachers, and the price of what is missing."""
+"""What a run costs: processor time and memory of the rows that share teachers."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
 
 from dpnotes.lab.dpbag.grids import SIZES
+from dpnotes.lab.tables import Column, Table
+
+PARTITIONS = sorted({k for sizes in SIZES.values() for k in sizes["k"]})
 
 
 def seconds_and_memory(call: Callable[[], object]) -> tuple[float, float | None]:
@@ -43,19 +46,28 @@ def costs(rows: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        teachers, n, "k = <k>" (seconds of teachers, votes, accounts and students; empty where not measured), GiB (the
-        most of any k). n = k = 1 is one model on all records.
+        teachers, n_teachers, seconds_<k> (seconds of teachers, votes, accounts and students for each number k of
+        partitions; empty where not measured), memory (the most of any k, in GiB). n = k = 1 is one model on all
+        records.
     """
-    named = rows.dropna(subset=["teachers_seconds"]).assign(
-        seconds=lambda t: t["teachers_seconds"] + t["students_seconds"],
-        n=lambda t: t["n_teachers"].astype(int),
-        k=lambda t: "k = " + t["n_partitions"].astype(int).astype(str),
-    )
-    order = list(dict.fromkeys(named.sort_values("n_partitions")["k"]))
-    keys = ["teachers", "n"]
-    table = named.pivot_table("seconds", keys, "k")[order]
-    table["GiB"] = named.groupby(keys)["peak_memory"].max() / 1024
-    return table.sort_index(ascending=[False, True]).reset_index().rename_axis(columns=None)
+    measured = rows.dropna(subset=["teachers_seconds"]).astype({"n_teachers": int, "n_partitions": int})
+    measured["seconds"] = measured["teachers_seconds"] + measured["students_seconds"]
+    keys = ["teachers", "n_teachers"]
+    table = measured.pivot_table("seconds", keys, "n_partitions").add_prefix("seconds_").rename_axis(columns=None)
+    table["memory"] = measured.groupby(keys)["peak_memory"].max() / 1024
+    return table.sort_index(ascending=[False, True]).reset_index()
+
+
+COSTS = Table(
+    "Seconds of one core for each setting of a run, and the most memory that the process holds, in GiB. n = 1: one "
+    "model on all private records.",
+    (
+        "teachers",
+        Column("n_teachers", "n"),
+        *(Column(f"seconds_{k}", f"k = {k}", "{:.1f}") for k in PARTITIONS),
+        Column("memory", "GiB", "{:.2f}"),
+    ),
+)
 
 
 def run_seconds(rows: pd.DataFrame, teachers: str) -> float:
@@ -67,8 +79,7 @@ def run_seconds(rows: pd.DataFrame, teachers: str) -> float:
         Of :func:`dpnotes.lab.dpbag.experiments.cost`.
     teachers : {"logistic", "boosting"}
     """
-    own = rows[rows["teachers"] == teachers]
+    own = rows[rows["teachers"] == teachers].set_index(["n_teachers", "n_partitions"])
     seconds = (own["teachers_seconds"] + own["students_seconds"]).astype(float)
-    measured = dict(zip(zip(own["n_teachers"], own["n_partitions"], strict=True), seconds, strict=True))
-    settings = [(1, 1), *itertools.product(SIZES[teachers]["n"], SIZES[teachers]["k"])]
-    return sum(measured.get(setting, math.nan) for setting in settings)
+    settings = [(1, 1), *product(SIZES[teachers]["n"], SIZES[teachers]["k"])]
+    return float(sum(seconds.get(setting, math.nan) for setting in settings))

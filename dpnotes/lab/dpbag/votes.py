@@ -1,0 +1,116 @@
+"""Distributions of noisy votes by quadrature: one answer, all that one record can change in small cases, two rounds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)  # exact to rounding over one scale of an exponential
+REACH = 40.0  # scales of the noise beyond the outermost counts: e^-40 is left out
+GAUSSIAN_NODES, GAUSSIAN_WEIGHTS = np.polynomial.legendre.leggauss(200)
+GAUSSIAN_REACH = 10.0  # standard deviations: less than e^-49 lies beyond
+
+
+@dataclass(frozen=True)
+class NeighbouringVotes:
+    """One answer with a record and without it, for all votes of the record's k models before and after it is changed.
+
+    Parameters
+    ----------
+    before, after : ndarray, [pairs, n_classes]
+        Distribution of the answer before the record's models changed their votes, and after.
+    m : ndarray, [pairs]
+        Largest fraction of the record's own models that do not vote for some class, before.
+    counts, change : ndarray of int, [pairs, n_classes]
+        Votes before, and what is added to them.
+    """
+
+    before: Floats
+    after: Floats
+    m: Floats
+    counts: Counts
+    change: Counts
+
+    def epsilons(self) -> Floats:
+        """Pure epsilon of each pair, [pairs]."""
+        return np.asarray(np.abs(np.log(self.before) - np.log(self.after)).max(-1), dtype=np.float64)
+
+    def moments(self, orders: Floats) -> tuple[Floats, Floats]:
+        """Log-moments under the distribution before and under that after, [pairs, orders] each."""
+        before, after = np.log(self.before)[:, None], np.log(self.after)[:, None]
+        order = orders[:, None]
+        return (
+            np.logaddexp.reduce(before + order * (before - after), axis=-1),
+            np.logaddexp.reduce(after + order * (after - before), axis=-1),
+        )
+
+
+def neighbouring_votes(*, n_classes: int, k: int, n: int, noise: float) -> NeighbouringVotes:
+    """All pairs for k partitions into n chunks: the votes of the record's own k models, and of the k (n - 1) others."""
+    answers = {votes: answer_distribution(np.array(votes), scale=k / noise) for votes in tallies(k * n, n_classes)}
+    rows = []
+    own_votes = np.array(tallies(k, n_classes))
+    for others, own, moved in itertools.product(np.array(tallies(k * (n - 1), n_classes)), own_votes, own_votes):
+        before, after = (answers[tuple((others + votes).tolist())] for votes in (own, moved))
+        rows.append((before, after, 1 - own.min() / k, others + own, moved - own))
+    return NeighbouringVotes(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+def tallies(total: int, n_classes: int) -> list[tuple[int, ...]]:
+    """All numbers of votes for the classes that sum up to a total."""
+    if n_classes == 1:
+        return [(total,)]
+    return [(first, *rest) for first in range(total + 1) for rest in tallies(total - first, n_classes - 1)]
+
+
+def answer_distribution(counts: Counts, *, scale: float) -> Floats:
+    """Probability that each class has the most votes after Laplace noise of this scale, by Gauss-Legendre quadrature.
+
+    The panels end at the counts, where the integrand has kinks, and are no wider than the scale.
+    """
+    spacing = float(np.gcd.reduce(counts - counts.min())) or scale
+    width = spacing / math.ceil(spacing / scale)
+    low = float(counts.min()) - math.ceil(REACH * scale / width) * width
+    panels = math.ceil((float(counts.max()) + REACH * scale - low) / width)
+    at = (low + width * (np.arange(panels)[:, None] + (1 + NODES) / 2)).ravel()
+    above = (at - counts[:, None]) / scale  # [n_classes, nodes], noisy count at which a class wins, less its votes
+    tail = np.exp(-np.abs(above)) / 2
+    below = np.where(above < 0, tail, 1 - tail)  # probability that the class's own noisy count is lower
+    mass = tail / scale * np.tile(WEIGHTS, panels) * width / 2
+    return np.array([(mass[own] * np.delete(below, own, axis=0).prod(0)).sum() for own in range(len(counts))])
+
+
+def other_answer(gap: float, noise: float) -> float:
+    """Equation 2 of the supplement for two classes: probability that the class behind by ``gap`` wins."""
+    return (2 + noise * gap) / (4 * math.exp(noise * gap))
+
+
+def two_rounds(epsilons: Floats, shifts: tuple[float, float, float], threshold: float) -> Floats:
+    """Hockey-stick divergences of two Gaussian answers, where the shift of the second depends on the first answer.
+
+    ``shifts``, in standard deviations: of the first answer, and of the second one after a first answer below and above
+    the threshold.
+    """
+    first, below, above = shifts
+    total = np.zeros(len(epsilons))
+    for low, high, second in ((-GAUSSIAN_REACH, threshold, below), (threshold, GAUSSIAN_REACH, above)):
+        at = low + (high - low) * (1 + GAUSSIAN_NODES) / 2  # the first answer
+        mass = GAUSSIAN_WEIGHTS * (high - low) / 2 * np.exp(-((at - first) ** 2) / 2) / math.sqrt(2 * math.pi)
+        left = epsilons[:, None] - (first * at - first**2 / 2)  # [epsilons, nodes], less the loss of the first answer
+        total += shifted_gaussian(left, second) @ mass
+    return total
+
+
+def shifted_gaussian(epsilon: Floats, mu: float) -> Floats:
+    """Hockey-stick divergence of N(mu, 1) from N(0, 1), for real epsilon."""
+    if mu == 0:
+        return np.maximum(-np.expm1(epsilon), 0.0)
+    return np.asarray(special.ndtr(mu / 2 - epsilon / mu) - np.exp(epsilon) * special.ndtr(-mu / 2 - epsilon / mu))
