@@ -20,7 +20,7 @@ def test_compare_keeps_every_setting_of_either_side():
     assert table["published"].tolist()[:2] == [0.5, 0.6]
     assert np.isnan(table.loc[3, "published"])
     assert table.loc[1, "reproduced"] == pytest.approx(0.45)
-    assert table.loc[1, "spread"] == pytest.approx(np.std([0.4, 0.5], ddof=1))
+    assert table.loc[1, "std"] == pytest.approx(np.std([0.4, 0.5], ddof=1))
     assert table["seeds"].tolist() == [2, 0, 1]
     assert np.isnan(table.loc[2, "reproduced"])  # a gap stays a gap
     assert table.loc[1, "difference"] == pytest.approx(-0.05)
