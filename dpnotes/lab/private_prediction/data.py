@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,11 +39,18 @@ class Task:
     n_classes: int
     digest: str
 
-    @property
+    @cached_property
     def validation(self) -> Task:
-        """The same task with the last tenth of its training rows in the place of the test rows."""
+        """The same task with the last tenth of its training rows in the place of the test rows.
+
+        It is the same object each time, so that fits to it are found again.
+        """
         kept = len(self.X) - len(self.X) // HELD_OUT
         return Task(self.X[:kept], self.y[:kept], self.X[kept:], self.y[kept:], self.n_classes, self.digest)
+
+    def accuracies(self, labels: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Fraction of correct labels in each row of ``labels``, shape [repeats, n_score]."""
+        return np.asarray((labels == self.y_score).mean(axis=1))
 
 
 @lru_cache(maxsize=2)

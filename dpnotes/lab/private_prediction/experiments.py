@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from dpnotes.lab import experiment
 from dpnotes.lab._experiment import Experiment
-from dpnotes.lab.private_prediction.figures import Panel, trade_offs
-from dpnotes.lab.private_prediction.grids import (
-    ANSWERING,
-    GRIDS,
-    METHODS,
-    methods_at,
-    network_grid,
-    quick_grid,
-    repeats_in_words,
-    time_grid,
-)
-from dpnotes.lab.private_prediction.live import noise_by_answers, volume_regularisers, vote_attack
-from dpnotes.lab.private_prediction.series import put_together
-from dpnotes.lab.private_prediction.statements import crossing_at, crossing_in_words, statements
-from dpnotes.lab.private_prediction.table import arrows, arrows_view
+from dpnotes.lab.private_prediction import grids
 
-if TYPE_CHECKING:
-    from dpnotes.lab.private_prediction.data import Task
-    from dpnotes.lab.private_prediction.runs import Outcome
-
-STORES = tuple(GRIDS)
-PURE = methods_at(0.0)
 SECONDS = {"loss_perturbation": (0.6, 20.0), "dp_sgd": (0.4, 15.0), "subsample_aggregate": (0.2, 0.0)}
 
 
@@ -83,53 +62,38 @@ def trade_off(
     Returns
     -------
     dict
-        accuracy and spread (mean and standard deviation over repeats); chosen_l2, clipping_norm, step_length (what was
-        chosen); noise (see :class:`Outcome`); adjacency and status of the guarantee; data; device.
+        accuracy and accuracy_std (mean and standard deviation over repeats); chosen_l2, clipping_norm, step_length
+        (what was chosen); noise (see :class:`Outcome`); adjacency and status of the guarantee; data; device.
     """
     from dpnotes.lab.private_prediction import runs
     from dpnotes.lab.private_prediction.data import task
     from dpnotes.learners import device_name, one_thread
 
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got method={method!r}")
+    if method not in runs.METHODS:
+        raise ValueError(f"method must be one of {', '.join(map(repr, runs.METHODS))}, got method={method!r}")
     own = task(dataset, n=n, d=d, n_classes=n_classes)
-    how: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "analysis": analysis, "seed": seed, "device": device}
-    if method in ANSWERING:
-        how["answers"] = answers
-    if method == "subsample_aggregate":
-        how["n_models"] = n_models
-    run = functools.partial(getattr(runs, method), **how)
+    release = runs.Release(
+        epsilon, delta, analysis=analysis, answers=answers, n_models=n_models, repeats=repeats, seed=seed, device=device
+    )
     with one_thread():
-        chosen = _chosen(run, own, method=method, l2=l2)
-        found = run(own, repeats=repeats, **chosen)
+        chosen = runs.choose(method, own, release) if l2 is None else {"l2": l2}
+        outcome = runs.METHODS[method](own, release, **chosen)
     return {
-        "accuracy": float(found.accuracies.mean()),
-        "spread": float(found.accuracies.std(ddof=1)) if repeats > 1 else None,
-        "noise": float(found.noise),
+        **_mean_and_std(outcome.accuracies),
+        "noise": float(outcome.noise),
         "chosen_l2": chosen.get("l2"),
         "clipping_norm": chosen.get("clipping_norm"),
         "step_length": chosen.get("step_length"),
-        "adjacency": found.adjacency,
-        "status": found.status,
+        "adjacency": outcome.adjacency,
+        "status": outcome.status,
         "data": own.digest,
         "device": device_name(device),
     }
 
 
-def _chosen(run: Callable[..., Outcome], own: Task, *, method: str, l2: float | None) -> dict[str, float]:
-    """Settings of a method, on the held-out tenth of the training rows unless they are given."""
-    from dpnotes.lab.private_prediction import runs
-
-    if l2 is not None:
-        return {"l2": l2}
-    if method == "dp_sgd":
-        clips, steps = runs.CLIPPING_NORMS, runs.STEP_LENGTHS
-        ladders = [[{"clipping_norm": clip, "step_length": step} for step in steps] for clip in clips]
-        return runs.climb(functools.partial(run, repeats=runs.FIT_TRIALS), own, ladders)
-    candidates = [{"l2": candidate} for candidate in runs.L2.get(method, ())]
-    if method == "loss_perturbation":
-        return runs.climb(functools.partial(run, repeats=runs.FIT_TRIALS), own, [candidates])
-    return runs.choose(functools.partial(run, repeats=runs.TRIALS), own, candidates) if candidates else {}
+def _mean_and_std(accuracies: np.ndarray[Any, Any]) -> dict[str, float | None]:
+    std = float(accuracies.std(ddof=1)) if len(accuracies) > 1 else None
+    return {"accuracy": float(accuracies.mean()), "accuracy_std": std}
 
 
 @experiment("private_prediction.training_time")
@@ -157,16 +121,16 @@ def training_time(
     own = task("mnist", n=n, d=d, n_classes=n_classes)
     common: dict[str, Any] = {"device": "cpu", "random_state": seed}
     model: Any = LossPerturbation(1.0, l2=l2, intercept=False, **common)
+    batch = 1000
     if method == "subsample_aggregate":
         model = SubsampleAggregate(1.0, answers=answers, n_models=n_models, **common)
-    queries = own.X_score[np.arange(1000) % len(own.X_score)]
-    batch = min(1000, answers) if method == "subsample_aggregate" else 1000
+        batch = min(batch, answers)
+    queries = own.X_score[np.arange(batch) % len(own.X_score)]
     start = time.thread_time()
     model.fit(own.X, own.y)
     trained = time.thread_time()
-    model.predict(queries[:batch])
-    answered = time.thread_time()
-    seconds = {"train_seconds": trained - start, "predict_seconds": (answered - trained) * 1000 / batch}
+    model.predict(queries)
+    seconds = {"train_seconds": trained - start, "predict_seconds": (time.thread_time() - trained) * 1000 / batch}
     return {**seconds, "data": own.digest, "device": "cpu"}
 
 
@@ -191,19 +155,18 @@ def network(
     Returns
     -------
     dict
-        accuracy and spread (over 100 votes on one set of models; None for one network); noise; data; device.
+        accuracy and accuracy_std (over 100 votes on one set of models; None for one network); noise; data; device.
     """
     from dpnotes import data
-    from dpnotes.lab.private_prediction.networks import NETWORKS
+    from dpnotes.lab.private_prediction import networks
     from dpnotes.learners import device_name
 
-    if method not in NETWORKS:
-        raise ValueError(f"method must be one of {', '.join(map(repr, NETWORKS))}, got method={method!r}")
+    if method not in networks.METHODS:
+        raise ValueError(f"method must be one of {', '.join(map(repr, networks.METHODS))}, got method={method!r}")
     arrays = data.load(dataset)
-    right, noise = NETWORKS[method](arrays, epsilon=epsilon, answers=answers, seed=seed, device=device)
+    labels, noise = networks.labels(method, arrays, epsilon=epsilon, answers=answers, seed=seed, device=device)
     return {
-        "accuracy": float(right.mean()),
-        "spread": float(right.std(ddof=1)) if len(right) > 1 else None,
+        **_mean_and_std((labels == arrays.y_test).mean(axis=1)),
         "noise": noise,
         "data": arrays.digest,
         "device": device_name(device),
@@ -218,50 +181,28 @@ def _seconds(parameters: Mapping[str, Any]) -> float:
 
 
 EXPERIMENTS = [
-    Experiment(
-        f"private_prediction_{name}",
-        trade_off,
-        {"paper": grid, "quick": quick_grid} if name == "privacy" else {"paper": grid},
-        tolerance={"accuracy": 0.01, "spread": 0.01, "noise": 1e-6},
-        cost=_seconds,
-    )
-    for name, grid in GRIDS.items()
-]
-EXPERIMENTS += [
+    *(
+        Experiment(
+            f"private_prediction_{name}",
+            trade_off,
+            {"paper": grid, "quick": grids.quick} if name == "privacy" else {"paper": grid},
+            tolerance={"accuracy": 0.01, "accuracy_std": 0.01, "noise": 1e-6},
+            cost=_seconds,
+        )
+        for name, grid in grids.GRIDS.items()
+    ),
     Experiment(
         "private_prediction_times",
         training_time,
-        {"paper": time_grid},
+        {"paper": grids.times},
         tolerance={"train_seconds": math.inf, "predict_seconds": math.inf},  # of another machine
         cost=lambda parameters: 2.0,
     ),
     Experiment(
         "private_prediction_networks",
         network,
-        {"paper": network_grid},
-        tolerance={"accuracy": 0.02, "spread": 0.02, "noise": 1e-3},
+        {"paper": grids.networks},
+        tolerance={"accuracy": 0.02, "accuracy_std": 0.02, "noise": 1e-3},
         cost=lambda parameters: 36_000.0,  # of one core; a GPU is needed
     ),
-]
-
-__all__ = [
-    "EXPERIMENTS",
-    "METHODS",
-    "PURE",
-    "STORES",
-    "Panel",
-    "arrows",
-    "arrows_view",
-    "crossing_at",
-    "crossing_in_words",
-    "network",
-    "noise_by_answers",
-    "put_together",
-    "repeats_in_words",
-    "statements",
-    "trade_off",
-    "trade_offs",
-    "training_time",
-    "volume_regularisers",
-    "vote_attack",
 ]

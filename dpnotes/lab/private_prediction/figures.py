@@ -42,7 +42,7 @@ class Panel(NamedTuple):
     fixed : mapping
         ``delta``, ``analysis`` and other settings of :func:`series`.
     mark : float or None
-        Where on the axis the paper states that something happens.
+        Value on the axis at which the paper states that something happens.
     """
 
     title: str
@@ -81,33 +81,36 @@ def trade_offs(rows: pd.DataFrame, panels: Sequence[Panel], *, mark: str = "") -
     return figure
 
 
+def both(title: str, x: str, methods: Sequence[str], *, mark: float | None = None, **fixed: Any) -> list[Panel]:
+    """Two panels, with the paper's constants and with sound ones; the title begins with ``title``."""
+    return [Panel(title + name, x, methods, {"analysis": name, **fixed}, mark) for name in ("published", "tight")]
+
+
 def _panel(axes: Axes, rows: pd.DataFrame, panel: Panel, drawn: dict[str, Any]) -> None:
-    absent, lines = [], []
+    """Draw a panel; ``drawn`` collects what its legend names."""
+    absent, constant = [], []
+    looks = dict(zip(METHODS, line_styles(len(METHODS)), strict=True))
     for method in panel.methods:
-        style, marker = line_styles(len(METHODS))[METHODS.index(method)], MARKERS[METHODS.index(method)]
         points = series(rows, method, panel.x, **panel.fixed)
         if points is None:
             absent.append(NAMES[method])
         elif len(points.x) == 1 and panel.x == "answers":
-            lines.append((method, points, style, marker))  # a released model: the same at any number of answers
+            constant.append((method, points))  # a released model: the same at any number of answers
         else:
-            drawn[NAMES[method]] = _line(axes, points, {**style, "marker": marker})
+            marker = MARKERS[METHODS.index(method)]
+            drawn[NAMES[method]] = _line(axes, points, {**looks[method], "marker": marker})
     low, high = axes.get_xlim() if axes.lines else (1, 1000)
-    for method, points, style, _ in lines:
-        ends = np.array([max(low, 1), high])
-        constant = Series(ends, *(np.repeat(values, 2) for values in points[1:]))
-        drawn[NAMES[method]] = _line(axes, constant, style)
+    for method, points in constant:
+        ends = Series(np.array([max(low, 1), high]), *(np.repeat(values, 2) for values in points[1:]))
+        drawn[NAMES[method]] = _line(axes, ends, looks[method])
     gap = f"\n{GAP}: {', '.join(absent)}" if absent else ""
     axes.set_title(panel.title + gap, fontsize=10)
-    axes.set(xlabel=LABELS[panel.x])
-    if panel.x != "n_classes":
-        axes.set_xscale("log")
+    axes.set(xlabel=LABELS[panel.x], xscale="linear" if panel.x == "n_classes" else "log")
 
 
 def _line(axes: Axes, points: Series, style: dict[str, Any]) -> Any:
     (line,) = axes.plot(points.x, points.accuracy, markersize=5, **style)
-    band = np.nan_to_num(points.spread)
-    axes.fill_between(
-        points.x, points.accuracy - band, points.accuracy + band, color=style["color"], alpha=0.2, linewidth=0
-    )
+    band = np.nan_to_num(points.std)
+    low, high = points.accuracy - band, points.accuracy + band
+    axes.fill_between(points.x, low, high, color=style["color"], alpha=0.2, linewidth=0)
     return line

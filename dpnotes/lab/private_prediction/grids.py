@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable
 from typing import Any
 
 from dpnotes.lab._experiment import Grid
@@ -25,16 +23,18 @@ RECORDS = (1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)  # and 60,00
 DIMENSIONS = (5, 10, 20, 50, 100, 200, 400)  # and 784
 CLASSES = (2, 4, 6, 8)  # and 10
 PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 5e-1)
+SETTING_EPSILONS = (0.5, 1.0, 5.0)
 MODELS = (16, 32, 64, 128, 256, 512, 1024, 2048)
 N_MODELS = 256
 REPEATS = {"loss_perturbation": 20, "dp_sgd": 20}  # each of theirs is a fit; of the others 100, as in the paper
-PARTITIONED = {"repeats": 30}  # of subsample-and-aggregate where each point needs models of its own
+PARTITIONED = {"subsample_aggregate": {"repeats": 30}}  # where each point needs models of its own
 
 
 def repeats_in_words() -> str:
     """How often each method is released for a point."""
     few = " and ".join(f"{count} ({NAMES[method]})" for method, count in REPEATS.items())
-    return f"100 releases, {few}, and {PARTITIONED['repeats']} of votes whose models serve one point alone"
+    own = PARTITIONED["subsample_aggregate"]["repeats"]
+    return f"100 releases, {few}, and {own} of votes whose models serve one point alone"
 
 
 def point(method: str, *, epsilon: float, delta: float, answers: int = 100, **changed: Any) -> dict[str, Any]:
@@ -62,31 +62,29 @@ def methods_at(delta: float) -> tuple[str, ...]:
     return tuple(method for method in METHODS if delta > 0 or method != "dp_sgd")
 
 
-def privacy_grid(delta: float | None = None) -> Grid:
+def privacy() -> Grid:
     """Figure 1: epsilon varied at 100 answers; delta 0 and 1e-5."""
-    deltas = EPSILONS if delta is None else (delta,)
     return [
-        point(method, epsilon=epsilon, delta=chosen, analysis=analysis)
-        for chosen in deltas
+        point(method, epsilon=epsilon, delta=delta, analysis=analysis)
+        for delta, epsilons in EPSILONS.items()
         for analysis in ANALYSES
-        for method in methods_at(chosen)
-        for epsilon in EPSILONS[chosen]
+        for method in methods_at(delta)
+        for epsilon in epsilons
     ]
 
 
-def budget_grid(delta: float | None = None) -> Grid:
+def budget() -> Grid:
     """Figure 2: the number of answers varied at epsilon = 1; the methods of private training are in Figure 1."""
-    deltas = EPSILONS if delta is None else (delta,)
     return [
-        point(method, epsilon=1.0, delta=chosen, answers=answers, analysis=analysis)
-        for chosen in deltas
+        point(method, epsilon=1.0, delta=delta, answers=answers, analysis=analysis)
+        for delta in EPSILONS
         for analysis in ANALYSES
         for method in ANSWERING
         for answers in BUDGETS
     ]
 
 
-def delta_grid() -> Grid:
+def failure() -> Grid:
     """Figure 3: delta varied at epsilon = 1 and 100 answers; what takes a fit a release by tight analysis alone."""
     return [
         point(method, epsilon=1.0, delta=delta, analysis=analysis)
@@ -97,87 +95,74 @@ def delta_grid() -> Grid:
     ]
 
 
-def size_grid() -> Grid:
+def size() -> Grid:
     """Figures 4, 5a and 5b: training rows, principal axes and classes varied, at (1, 0) and 100 answers."""
     return [
-        point(method, epsilon=1.0, delta=0.0, **{name: value}, **_fewer(method))
+        point(method, epsilon=1.0, delta=0.0, **{name: value}, **PARTITIONED.get(method, {}))
         for name, values in (("n_classes", CLASSES), ("d", DIMENSIONS), ("n", RECORDS))
         for method in methods_at(0.0)
         for value in values
     ]
 
 
-def setting_grid() -> Grid:
+def setting() -> Grid:
     """Figure 6: lambda of loss perturbation and the number of models of subsample-and-aggregate, delta = 0."""
-    penalties: Iterable[tuple[float, float]] = itertools.product((0.5, 1.0, 5.0), PENALTIES)
-    counts = [(epsilon, count) for count in MODELS for epsilon in (0.5, 1.0, 5.0)]
+    vote, loss = "subsample_aggregate", "loss_perturbation"
     return [
-        *(point("subsample_aggregate", epsilon=e, delta=0.0, n_models=count, **PARTITIONED) for e, count in counts),
-        *(point("loss_perturbation", epsilon=epsilon, delta=0.0, l2=l2) for epsilon, l2 in penalties),
+        *(point(vote, epsilon=e, delta=0.0, n_models=m, **PARTITIONED[vote]) for m in MODELS for e in SETTING_EPSILONS),
+        *(point(loss, epsilon=epsilon, delta=0.0, l2=l2) for epsilon in SETTING_EPSILONS for l2 in PENALTIES),
     ]
 
 
-def quick_grid() -> Grid:
-    """Figure 1 on scikit-learn's digits, without the tight accounting of DP-SGD, which takes seconds a point."""
+def quick() -> Grid:
+    """Figure 1 on scikit-learn's digits; of DP-SGD, a row of which takes seconds, the published analysis at two points.
+
+    The tight accounting of DP-SGD takes seconds a point by itself.
+    """
+    few = {"subsample_aggregate": {"n_models": 30, "repeats": 20}}
     return [
-        point(method, epsilon=epsilon, delta=delta, analysis=analysis, dataset="digits", **_quick(method))
+        point(
+            method, epsilon=epsilon, delta=delta, analysis=analysis, dataset="digits", **few.get(method, {"repeats": 5})
+        )
         for delta in EPSILONS
         for analysis in ANALYSES
         for method in methods_at(delta)
         for epsilon in (1.0, 5.0, 20.0)
-        if analysis == "published" or method != "dp_sgd"
+        if method != "dp_sgd" or (analysis == "published" and epsilon != 5.0)
     ]
 
 
-def time_grid() -> Grid:
+def times() -> Grid:
     """Times of the qualitative table: one hyperparameter varied at a time, five seeds each."""
     base: dict[str, Any] = {"n": 6000, "d": 784, "n_classes": 10, "answers": 1000, "n_models": 64, "l2": 1e-2}
-    varied: dict[str, tuple[float, ...]] = {
-        "n": (3000, 6000, 12_000, 24_000),
-        "d": (98, 196, 392, 784),
-        "n_classes": (2, 4, 8),
-        "answers": (10, 100, 1000),
-        "n_models": (16, 32, 64, 128),
-        "l2": (1e-3, 1e-2, 1e-1),
-    }
-    concerned = {
-        "answers": ("subsample_aggregate",),
-        "n_models": ("subsample_aggregate",),
-        "l2": ("loss_perturbation",),
-    }
+    timed = ("loss_perturbation", "subsample_aggregate")
+    varied: list[tuple[str, tuple[float, ...], tuple[str, ...]]] = [
+        ("n", (3000, 6000, 12_000, 24_000), timed),
+        ("d", (98, 196, 392, 784), timed),
+        ("n_classes", (2, 4, 8), timed),
+        ("answers", (10, 100, 1000), timed[1:]),
+        ("n_models", (16, 32, 64, 128), timed[1:]),
+        ("l2", (1e-3, 1e-2, 1e-1), timed[:1]),
+    ]
     return [
         {"method": method, "varied": name, **base, name: value, "seed": seed}
-        for name, values in varied.items()
-        for method in concerned.get(name, ("loss_perturbation", "subsample_aggregate"))
+        for name, values, methods in varied
+        for method in methods
         for value in values
         for seed in range(5)
     ]
 
 
-def network_grid() -> Grid:
+def networks() -> Grid:
     """Figure 7: epsilon varied at 10 answers, the number of answers at epsilon = 1, and one network without privacy."""
-    common: dict[str, Any] = {"dataset": "cifar10", "seed": 0}
-    epsilons, budgets = (0.5, 1.0, 2.0, 5.0), (1, 2, 5, 10, 20, 50, 100)
-    votes = [(epsilon, 10) for epsilon in epsilons] + [(1.0, answers) for answers in budgets if answers != 10]
-    return [
-        {"method": "non_private", "epsilon": None, "answers": None, **common},
-        *({"method": "dp_sgd", "epsilon": epsilon, "answers": None, **common} for epsilon in epsilons),
-        *({"method": "subsample_aggregate", "epsilon": e, "answers": b, **common} for e, b in votes),
+    epsilons, budgets = (0.5, 1.0, 2.0, 5.0), (1, 2, 5, 20, 50, 100)
+    asked: list[tuple[str, float | None, int | None]] = [
+        ("non_private", None, None),
+        *(("dp_sgd", epsilon, None) for epsilon in epsilons),
+        *(("subsample_aggregate", epsilon, 10) for epsilon in epsilons),
+        *(("subsample_aggregate", 1.0, answers) for answers in budgets),
     ]
+    return [{"method": m, "epsilon": e, "answers": b, "dataset": "cifar10", "seed": 0} for m, e, b in asked]
 
 
-def _fewer(method: str) -> dict[str, int]:
-    return PARTITIONED if method == "subsample_aggregate" else {}
-
-
-def _quick(method: str) -> dict[str, Any]:
-    return {"n_models": 30, "repeats": 20} if method == "subsample_aggregate" else {"repeats": 5}
-
-
-GRIDS = {
-    "privacy": privacy_grid,
-    "budget": budget_grid,
-    "delta": delta_grid,
-    "size": size_grid,
-    "setting": setting_grid,
-}
+GRIDS = {"privacy": privacy, "budget": budget, "delta": failure, "size": size, "setting": setting}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,70 +12,57 @@ from dpnotes import accounting
 from dpnotes.data import Dataset
 from dpnotes.learners import NetworkClassifier, epoch_factors
 from dpnotes.mechanisms import soft_vote
-from dpnotes.methods import DPSGD
-from dpnotes.methods._shards import fit_shards
+from dpnotes.methods import DPSGD, fit_shards
 
+METHODS = ("non_private", "dp_sgd", "subsample_aggregate")
 DELTA = 1e-5
 N_MODELS, EPOCHS, DP_EPOCHS = 16, 500, 100
 BATCH, RATE = 600, 0.1
 CLIPPING_NORM = 0.1  # to be chosen on held-out rows before the rows are published
 REPEATS = 100
 
-Accuracies = NDArray[np.float64]
+
+def labels(
+    method: str, arrays: Dataset, *, epsilon: float | None, answers: int | None, seed: int, device: str
+) -> tuple[NDArray[np.int64], float | None]:
+    """Labels of the test rows, shape [repeats, n_test], and the noise: one network, or a hundred votes of sixteen."""
+    if method == "subsample_aggregate":
+        if epsilon is None or answers is None:
+            raise ValueError(f"epsilon and answers must be given, got epsilon={epsilon!r}, answers={answers!r}")
+        beta = accounting.soft_vote_beta(epsilon, DELTA, answers=answers)
+        return soft_vote(_votes(arrays, seed, device), beta=beta, seed=seed, n_repeats=REPEATS), 1 / float(beta)
+    network = _network(arrays, seed=seed, device=device)
+    model: Any = network if method == "non_private" else _dp_sgd(network, arrays, epsilon, seed=seed, device=device)
+    model.fit(arrays.X_train, arrays.y_train)
+    return model.predict(arrays.X_test)[None], getattr(model, "noise_multiplier_", None)
 
 
-def non_private(
-    arrays: Dataset, *, epsilon: float | None, answers: int | None, seed: int, device: str
-) -> tuple[Accuracies, float | None]:
-    """One network on all records; 86.6 % in the paper."""
-    model = _network(arrays, seed=seed, device=device).fit(arrays.X_train, arrays.y_train)
-    return np.array([np.mean(model.predict(arrays.X_test) == arrays.y_test)]), None
-
-
-def dp_sgd(
-    arrays: Dataset, *, epsilon: float | None, answers: int | None, seed: int, device: str
-) -> tuple[Accuracies, float | None]:
-    """One network, its rate divided by ten three times, as without privacy."""
-    n = len(arrays.X_train)
-    model = DPSGD(
+def _dp_sgd(network: NetworkClassifier, arrays: Dataset, epsilon: float | None, *, seed: int, device: str) -> DPSGD:
+    """The network trained by DP-SGD, its rate divided by ten three times, as without privacy."""
+    epoch = len(arrays.X_train) // BATCH
+    factors = np.repeat(epoch_factors(_schedule(DP_EPOCHS), DP_EPOCHS), epoch)
+    return DPSGD(
         epsilon,
         DELTA,
-        network=_network(arrays, seed=seed, device=device),
+        network=network,
         clipping_norm=CLIPPING_NORM,
-        sample_rate=BATCH / n,
-        steps=DP_EPOCHS * (n // BATCH),
-        learning_rate=list(
-            RATE / CLIPPING_NORM * np.repeat(epoch_factors(_schedule(DP_EPOCHS), DP_EPOCHS), n // BATCH)
-        ),
+        sample_rate=BATCH / len(arrays.X_train),
+        steps=DP_EPOCHS * epoch,
+        learning_rate=list(RATE / CLIPPING_NORM * factors),
         classes=range(arrays.n_classes),
         device=device,
         random_state=seed,
-    ).fit(arrays.X_train, arrays.y_train)
-    return np.array([np.mean(model.predict(arrays.X_test) == arrays.y_test)]), float(model.noise_multiplier_)
-
-
-def subsample_aggregate(
-    arrays: Dataset, *, epsilon: float | None, answers: int | None, seed: int, device: str
-) -> tuple[Accuracies, float | None]:
-    """Votes of sixteen networks; one training serves all levels and budgets."""
-    if epsilon is None or answers is None:
-        raise ValueError(f"epsilon and answers must be given, got epsilon={epsilon!r}, answers={answers!r}")
-    beta = accounting.soft_vote_beta(epsilon, DELTA, answers=answers)
-    labels = soft_vote(_votes(arrays, seed, device), beta=beta, seed=seed, n_repeats=REPEATS)
-    return np.asarray((labels == arrays.y_test).mean(axis=1)), 1 / float(beta)
+    )
 
 
 @lru_cache(maxsize=1)
 def _votes(arrays: Dataset, seed: int, device: str) -> NDArray[np.int64]:
-    models = fit_shards(
-        arrays.X_train,
-        arrays.y_train,
-        n_classes=arrays.n_classes,
-        n_models=N_MODELS,
-        estimator=_network(arrays, seed=seed, device=device),
-        seed=seed,
+    """Votes for the test rows, shape [n_test, C]; one training serves every epsilon and budget."""
+    network = _network(arrays, seed=seed, device=device)
+    fit = fit_shards(
+        arrays.X_train, arrays.y_train, n_classes=arrays.n_classes, n_models=N_MODELS, estimator=network, seed=seed
     )
-    return models.vote_counts(arrays.X_test)
+    return fit.vote_counts(arrays.X_test)
 
 
 def _schedule(epochs: int) -> dict[int, float]:
@@ -96,10 +83,3 @@ def _network(arrays: Dataset, *, seed: int, device: str) -> NetworkClassifier:
         device=device,
         random_state=seed,
     )
-
-
-NETWORKS: dict[str, Callable[..., tuple[Accuracies, float | None]]] = {
-    "non_private": non_private,
-    "dp_sgd": dp_sgd,
-    "subsample_aggregate": subsample_aggregate,
-}

@@ -10,16 +10,18 @@ from numpy.typing import NDArray
 
 from dpnotes.lab.private_prediction.grids import ANSWERING, N_MODELS
 
+NUMBERS = ["n", "d", "n_classes", "epsilon", "delta", "answers", "n_models", "l2", "chosen_l2", "repeats"]
+NUMBERS += ["accuracy", "accuracy_std", "noise"]
 BASE: dict[str, float] = {"n": 60_000, "d": 784, "n_classes": 10, "answers": 100, "n_models": N_MODELS, "epsilon": 1.0}
 SIZES = {"mnist": {"n": 60_000, "d": 784, "n_classes": 10}, "digits": {"n": 1442, "d": 64, "n_classes": 10}}
 
 
 class Series(NamedTuple):
-    """Points of one method: x (rising), accuracy, spread (standard deviation), error (standard error of the mean)."""
+    """Points of one method: x (rising), accuracy, std (over releases), error (standard error of the mean)."""
 
     x: NDArray[np.float64]
     accuracy: NDArray[np.float64]
-    spread: NDArray[np.float64]
+    std: NDArray[np.float64]
     error: NDArray[np.float64]
 
     def at(self, x: float) -> tuple[float, float]:
@@ -30,66 +32,50 @@ class Series(NamedTuple):
         KeyError
             If the point was not run.
         """
-        where = np.flatnonzero(np.isclose(self.x, x, rtol=1e-9, atol=0))
-        if not len(where):
+        found = np.flatnonzero(np.isclose(self.x, x, rtol=1e-9, atol=0))
+        if not len(found):
             raise KeyError(x)
-        return float(self.accuracy[where[0]]), float(self.error[where[0]])
+        return float(self.accuracy[found[0]]), float(self.error[found[0]])
 
 
 def put_together(*stores: pd.DataFrame) -> pd.DataFrame:
-    """All rows of several stores; sizes that stand for "all" as numbers, empty accuracies kept as gaps."""
+    """All rows of several stores; sizes that stand for "all" as numbers, empty accuracies kept as gaps.
+
+    The column ``tuned`` says whether ``l2`` was chosen on held-out rows.
+    """
     rows = pd.concat([store.astype(object) for store in stores], ignore_index=True)
-    for name in ("accuracy", "spread", "noise"):
-        rows[name] = _numbers(rows[name]) if name in rows else np.nan
+    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *NUMBERS])))
+    for name in NUMBERS:
+        rows[name] = rows[name].where(rows[name].notna(), np.nan).astype(float)
     for name in ("n", "d", "n_classes"):
-        rows[name] = _numbers(rows[name]).fillna(rows["dataset"].map(lambda data, name=name: SIZES[data][name]))
-    for name in ("epsilon", "delta", "answers", "n_models", "l2", "repeats"):
-        rows[name] = _numbers(rows[name])
-    given = rows["l2"].notna()
-    rows["tuned"] = ~given
-    if "chosen_l2" in rows:
-        rows["l2"] = rows["l2"].fillna(_numbers(rows["chosen_l2"]))
-    return rows
-
-
-def _numbers(column: pd.Series[Any]) -> pd.Series[float]:
-    """A column as float64; what a store lacks is NaN."""
-    return column.where(column.notna(), np.nan).astype(float)
+        rows[name] = rows[name].fillna(rows["dataset"].map({data: size[name] for data, size in SIZES.items()}))
+    return rows.assign(tuned=rows["l2"].isna(), l2=rows["l2"].fillna(rows["chosen_l2"]))
 
 
 def series(
-    rows: pd.DataFrame, method: str, x: str, *, analysis: str = "tight", delta: float | None = 0.0, **fixed: float
+    rows: pd.DataFrame, method: str, x: str, *, analysis: str = "tight", delta: float = 0.0, **fixed: float
 ) -> Series | None:
     """Points of one method along ``x``, all else as in :data:`BASE` (or ``fixed``); None if there is none.
 
     Methods that release a model do not depend on the number of answers: along it they have one point. ``l2`` varies
     only where it was given rather than chosen.
     """
-    setting: dict[str, Any] = {**BASE, **fixed}
-    data = "digits" if (rows["dataset"] == "digits").all() else "mnist"
-    setting |= {**SIZES[data], **fixed}
-    if data == "digits":
+    digits = (rows["dataset"] == "digits").all()
+    setting: dict[str, Any] = {"method": method, "analysis": analysis, "delta": delta, "tuned": x != "l2"}
+    setting |= {**BASE, **SIZES["digits" if digits else "mnist"]}
+    if digits:
         setting["n_models"] = rows["n_models"].max()
-    keep = (rows["method"] == method) & (rows["analysis"] == analysis) & rows["accuracy"].notna()
-    keep &= ~rows["tuned"] if x == "l2" else rows["tuned"]
-    if delta is not None and x != "delta":
-        keep &= rows["delta"] == delta
-    if x == "delta":
-        keep &= rows["delta"] > 0
+    setting |= fixed
+    if method not in ANSWERING:
+        del setting["answers"]
+    if method != "subsample_aggregate":
+        del setting["n_models"]
+    setting.pop(x, None)
+    keep = rows["accuracy"].notna() & (rows["delta"] > 0 if x == "delta" else True)
     for name, value in setting.items():
-        if name == x or (name == "answers" and method not in ANSWERING):
-            continue
-        if name == "n_models" and method != "subsample_aggregate":
-            continue
         keep &= rows[name] == value
-    own = rows[keep].drop_duplicates([x]) if x != "answers" else rows[keep].drop_duplicates(["answers"])
+    own = rows[keep].drop_duplicates([x]).sort_values(x)
     if own.empty:
         return None
-    own = own.sort_values(x)
-    spread = own["spread"].to_numpy(float)
-    return Series(
-        own[x].to_numpy(float),
-        own["accuracy"].to_numpy(float),
-        spread,
-        spread / np.sqrt(own["repeats"].to_numpy(float)),
-    )
+    std = own["accuracy_std"].to_numpy()
+    return Series(own[x].to_numpy(), own["accuracy"].to_numpy(), std, std / np.sqrt(own["repeats"].to_numpy()))

@@ -1,4 +1,4 @@
-"""Claims 9 to 21: the evidence bears each status out, and no longer does when what it rests on is wrong."""
+"""Claims 9 to 21: the evidence supports each status, and no longer does when what it rests on is wrong."""
 
 import dataclasses
 import re
@@ -9,17 +9,14 @@ from scipy import optimize
 
 from dpnotes import accounting
 from dpnotes.lab.ledger import STATUSES
-from dpnotes.lab.private_prediction import claims_minimiser as minimiser
-from dpnotes.lab.private_prediction import claims_output as output
-from dpnotes.lab.private_prediction import claims_training as training
-from dpnotes.lab.private_prediction import claims_votes as votes
-from dpnotes.lab.private_prediction.claims import CLAIMS, PAPER
+from dpnotes.lab.private_prediction.claims import CLAIMS, minimiser, output, training, votes
+from dpnotes.lab.private_prediction.claims.base import PAPER
 
 BY_NUMBER = {claim.number: claim for claim in CLAIMS}
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"claim-{claim.number}")
-def test_evidence_bears_the_status_out(claim):
+def test_evidence_supports_the_status(claim):
     evidence = claim.evidence()
     for finding in evidence.findings:
         assert finding.supports, finding
@@ -92,10 +89,10 @@ OFF_BY_A_FACTOR = [
 @pytest.mark.parametrize(("number", "module", "name", "factor"), OFF_BY_A_FACTOR)
 def test_evidence_notices_a_wrong_number(number, module, name, factor, monkeypatch):
     if factor == 1.0:  # the relation is not looked at
-        right = getattr(module, name)
+        exact = getattr(module, name)
 
         def blind(**arguments):
-            return right(**{k: v for k, v in arguments.items() if k not in ("adjacency", "objective")})
+            return exact(**{k: v for k, v in arguments.items() if k not in ("adjacency", "objective")})
 
         monkeypatch.setattr(module, name, blind)
     else:

@@ -12,12 +12,11 @@ from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.private_prediction import data as arrays
 from dpnotes.lab.private_prediction import experiments as chapter
 from dpnotes.lab.private_prediction import figures as drawn
-from dpnotes.lab.private_prediction import runs
-from dpnotes.lab.private_prediction.grids import GRIDS, METHODS, network_grid, point, quick_grid, time_grid
+from dpnotes.lab.private_prediction import grids, runs, tables
+from dpnotes.lab.private_prediction.arrows import HYPERPARAMETERS, arrows, show_arrows, trend
+from dpnotes.lab.private_prediction.grids import GRIDS, METHODS, point
 from dpnotes.lab.private_prediction.series import put_together, series
-from dpnotes.lab.private_prediction.statements import STATEMENTS, Look, crossing, statements
-from dpnotes.lab.private_prediction.table import GRIDS as ARROW_GRIDS
-from dpnotes.lab.private_prediction.table import arrows, arrows_view, trend
+from dpnotes.lab.private_prediction.statements import STATEMENTS, Look, crossing, crossing_in_words, statements
 
 
 def digits(method, **changed):
@@ -68,7 +67,7 @@ def test_rows_are_what_the_estimators_do():
         scores = [
             estimator.set_params(random_state=s).fit(own.X, own.y).score(own.X_score, own.y_score) for s in range(20)
         ]
-        error = math.hypot(np.std(scores), row["spread"]) / math.sqrt(20)
+        error = math.hypot(np.std(scores), row["accuracy_std"]) / math.sqrt(20)
         assert abs(np.mean(scores) - row["accuracy"]) < 4 * error
 
 
@@ -77,7 +76,7 @@ def test_answers_are_what_the_estimators_give():
     row = chapter.trade_off(**digits("subsample_aggregate", n_models=30, answers=355, epsilon=100.0, repeats=40))
     estimator = methods.SubsampleAggregate(100.0, answers=355, n_models=30, device="cpu")
     scores = [estimator.set_params(random_state=s).fit(own.X, own.y).score(own.X_score, own.y_score) for s in range(20)]
-    error = math.hypot(np.std(scores), row["spread"]) / math.sqrt(20)
+    error = math.hypot(np.std(scores), row["accuracy_std"]) / math.sqrt(20)
     assert abs(np.mean(scores) - row["accuracy"]) < 4 * error
     row = chapter.trade_off(
         **digits("prediction_sensitivity", l2=0.05, answers=355, epsilon=200.0, delta=1e-5, repeats=40)
@@ -86,7 +85,7 @@ def test_answers_are_what_the_estimators_give():
         200.0, 1e-5, l2=0.05, answers=355, intercept=False, adjacency="add-remove", device="cpu"
     )
     scores = [estimator.set_params(random_state=s).fit(own.X, own.y).score(own.X_score, own.y_score) for s in range(20)]
-    error = math.hypot(np.std(scores), row["spread"]) / math.sqrt(20)
+    error = math.hypot(np.std(scores), row["accuracy_std"]) / math.sqrt(20)
     assert abs(np.mean(scores) - row["accuracy"]) < 4 * error
 
 
@@ -127,7 +126,7 @@ def test_bad_parameters_are_named():
 
 
 def test_grids_have_each_point_once():
-    for grid in (*(make() for make in GRIDS.values()), quick_grid(), time_grid(), network_grid()):
+    for grid in (*(make() for make in GRIDS.values()), grids.quick(), grids.times(), grids.networks()):
         assert len({tuple(row.items()) for row in grid}) == len(grid)
         assert len({tuple(row) for row in grid}) == 1  # the same parameters in each
     for experiment in chapter.EXPERIMENTS:
@@ -143,7 +142,9 @@ def test_grids_have_each_point_once():
 def made_up(accuracy, **changed):
     """Rows of a grid whose accuracies are a function of the parameters."""
     rows = pd.DataFrame([row for make in GRIDS.values() for row in make()]).drop_duplicates()
-    rows = rows.assign(accuracy=[accuracy(row) for row in rows.to_dict("records")], spread=0.001, noise=1.0, **changed)
+    rows = rows.assign(
+        accuracy=[accuracy(row) for row in rows.to_dict("records")], accuracy_std=0.001, noise=1.0, **changed
+    )
     return put_together(rows.assign(chosen_l2=0.01))
 
 
@@ -168,9 +169,11 @@ def test_crossing_is_interpolated_in_log_answers():
     def accuracy(row):
         return 0.6 - 0.1 * math.log10(row["answers"]) if row["method"] == "subsample_aggregate" else 0.41
 
-    where, _ = crossing(Look(made_up(accuracy), "tight"), 0.0)
-    assert math.isclose(where, 10**1.9, rel_tol=1e-9)
-    assert crossing(Look(made_up(lambda row: 0.5), "tight"), 0.0)[0] == math.inf
+    answers = crossing(Look(made_up(accuracy), "tight"), 0.0)
+    assert math.isclose(answers, 10**1.9, rel_tol=1e-9)
+    assert crossing_in_words(answers) == "from B = 79 on"
+    assert crossing(Look(made_up(lambda row: 0.5), "tight"), 0.0) == math.inf
+    assert crossing_in_words(math.nan) == "not run yet"
 
 
 def test_statements_can_hold_and_fail_and_be_gaps():
@@ -182,10 +185,12 @@ def test_statements_can_hold_and_fail_and_be_gaps():
     assert verdicts.loc["pp033", "tight"] == "holds"
     assert verdicts.loc["pp036", "tight"] == "holds"
     assert verdicts.loc["pp039", "tight"] == "holds"
-    assert verdicts.loc["pp034", "tight"] == "does not hold"
-    assert verdicts.loc["pp042", "published"] == "does not hold"
+    assert verdicts.loc["pp034", "tight"] == "fails"
+    assert verdicts.loc["pp042", "published"] == "fails"
     empty = statements(made_up(lambda row: math.nan))
-    assert set(empty["tight"]) == {"not run yet"}
+    assert set(empty["tight"]) == {"gap"}
+    assert set(empty["published"]) == {"gap", "not asked"}
+    assert tables.STATEMENTS(empty).to_html().count("not run yet") > len(STATEMENTS)
     known = set(paper_table("private_prediction_text")["claim_id"])
     assert {statement.claim_id for statement in STATEMENTS} <= known
 
@@ -203,9 +208,9 @@ def test_trends_need_confidence():
 
 def test_thirty_arrows():
     rows = made_up(lambda row: 0.5 + 0.001 * (row["n_classes"] or 10))
-    times = pd.DataFrame(time_grid())
+    times = pd.DataFrame(grids.times())
     steps = {"n": 1.0, "d": 0.8, "n_classes": 1.0, "n_models": 1.0, "answers": 0.0, "l2": 0.0}
-    seconds = [row["n"] * row["d"] * row["n_classes"] * row["n_models"] ** steps["n_models"] for row in time_grid()]
+    seconds = [row["n"] * row["d"] * row["n_classes"] * row["n_models"] ** steps["n_models"] for row in grids.times()]
     noise = np.random.default_rng(0).normal(0, 0.01, len(times))
     times = times.assign(train_seconds=np.array(seconds) * np.exp(noise), predict_seconds=np.exp(noise))
     table = arrows(rows, times)
@@ -217,8 +222,8 @@ def test_thirty_arrows():
     assert (ours["N", "privacy loss epsilon"], ours["B", "privacy loss epsilon"]) == ("down", "up")
     gaps = arrows(made_up(lambda row: math.nan), pd.DataFrame(columns=["method", "varied"]))
     assert gaps["ours"].isna().sum() == 18
-    assert "?" in arrows_view(gaps).to_html()
-    assert set(ARROW_GRIDS) == {"n", "n_classes", "d", "answers", "n_models", "l2"}
+    assert "?" in show_arrows(gaps).to_html()
+    assert set(HYPERPARAMETERS) == {"n", "n_classes", "d", "answers", "n_models", "l2"}
 
 
 def test_figures_draw_every_method_and_name_gaps():

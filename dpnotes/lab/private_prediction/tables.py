@@ -1,0 +1,135 @@
+"""Tables that the private-prediction chapter computes live, and how it shows them and what it reads off the rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpnotes import accounting
+from dpnotes.lab.tables import GAP, Column, Table
+from dpnotes.mechanisms import soft_vote
+
+VERDICTS = {"holds": "holds", "fails": "does not hold", "gap": GAP, "not asked": ""}  # of a statement of the paper
+
+NOISE = Table(
+    "Noise on a logit at (1, {delta:g}), in units of the sensitivity: exact and by the published search.",
+    (Column("answers", "answers B"), *(Column(name, format="{:.2f}") for name in ("exact", "published", "ratio"))),
+)
+REGULARISERS = Table(
+    "Regulariser rho that loss perturbation needs at epsilon = 1, delta = 0.",
+    (
+        Column("n_classes", "classes C"),
+        Column("published", format="{:.0f}"),
+        Column("tight", "least", format="{:.3f}"),
+        Column("ratio", format="{:.1f}"),
+    ),
+)
+ATTACK = Table(
+    "Membership test on one answer of a soft vote of four models, claimed to be (1, 0)-private.",
+    (
+        "analysis",
+        Column("beta", format="{:g}"),
+        Column("claimed", format="{:g}"),
+        Column("exact", "exact epsilon", format="{:.3f}"),
+        Column("audited", "audited, at least", format="{:.3f}"),
+        Column("caught", "claim refuted", text=lambda row: "yes" if row.caught else "no"),
+    ),
+)
+STATEMENTS = Table(
+    "Sentences of the paper on Figures 1 to 6 and what our rows say.",
+    (
+        "figure",
+        Column("says", "the paper says"),
+        Column("published", "its constants", text=lambda row: VERDICTS[row.published]),
+        Column("tight", "sound constants", text=lambda row: VERDICTS[row.tight]),
+        "evidence",
+    ),
+)
+NETWORKS = Table(
+    "Figure 7, ResNet-20 on CIFAR-10, delta = 1e-5. Published: 86.6 % without privacy.",
+    ("method", "epsilon", "answers", Column("accuracy", format="{:.2%}", gap=GAP)),
+)
+CLAIMS = Table("Claims of the paper and their status.", (Column("number", "no."), "where", "claim", "status", "why"))
+
+
+def noise_by_answers(budgets: Sequence[int], *, epsilon: float, delta: float) -> pd.DataFrame:
+    """Gaussian noise on a logit in units of the shift that one record makes, and the lead that votes need.
+
+    Returns
+    -------
+    DataFrame
+        Columns answers, model (noise on the weights), exact and published (noise on each answer), ratio (published over
+        exact), lead and published_lead (votes that the correct class must be ahead of one other to win 95 %).
+    """
+
+    def each(function: Any, analysis: str = "tight") -> np.ndarray[Any, Any]:
+        return np.array([function(epsilon, delta, answers=answers, analysis=analysis) for answers in budgets])
+
+    sigma, beta, odds = accounting.prediction_sensitivity_sigma, accounting.soft_vote_beta, math.log(0.95 / 0.05)
+    return pd.DataFrame(
+        {
+            "answers": budgets,
+            "model": accounting.gaussian_sigma(epsilon, delta),
+            "exact": each(sigma),
+            "published": each(sigma, "published"),
+            "lead": odds / each(beta),
+            "published_lead": odds / each(beta, "published"),
+        }
+    ).assign(ratio=lambda table: table["published"] / table["exact"])
+
+
+def volume_regularisers(classes: Sequence[int], *, epsilon: float) -> pd.DataFrame:
+    """Rho of loss perturbation, published and by rank and trace of the Hessian.
+
+    Returns
+    -------
+    DataFrame
+        Columns n_classes, published, tight, ratio.
+    """
+    table = pd.DataFrame({"n_classes": classes})
+    for analysis in ("published", "tight"):
+        noises = [accounting.objective_perturbation(epsilon, n_classes=count, analysis=analysis) for count in classes]
+        table[analysis] = [noise.regulariser for noise in noises]
+    return table.assign(ratio=table["published"] / table["tight"])
+
+
+def vote_attack(*, epsilon: float, n_models: int, trials: int, seed: int) -> pd.DataFrame:
+    """Test for membership by one answer of the soft vote, where one record turns the last of unanimous votes.
+
+    Parameters
+    ----------
+    epsilon : float
+        Claimed for the answer, with delta = 0.
+    n_models : int
+    trials : int
+        Answers with the record, and as many without it.
+    seed : int
+
+    Returns
+    -------
+    DataFrame
+        One row for each analysis: analysis, beta, claimed, exact (pure epsilon of these votes), audited (lower
+        confidence bound at 99.9 %), caught (bool: whether it exceeds the claim).
+    """
+    rows = []
+    for analysis in ("published", "tight"):
+        beta = accounting.soft_vote_beta(epsilon, 0.0, answers=1, analysis=analysis)
+        true_positives, false_positives = (
+            int(soft_vote(np.array([votes]), beta=beta, seed=seed + i, n_repeats=trials).sum())
+            for i, votes in enumerate(([n_models - 1, 1], [n_models, 0]))
+        )
+        audited = accounting.audit_epsilon(
+            true_positives=true_positives,
+            positives=trials,
+            false_positives=false_positives,
+            negatives=trials,
+            delta=0.0,
+            confidence=0.999,
+        )
+        exact = accounting.soft_vote_pure_level(beta=beta, n_models=n_models, n_classes=2)
+        rows.append((analysis, beta, epsilon, exact, audited, audited > epsilon))
+    return pd.DataFrame(rows, columns=["analysis", "beta", "claimed", "exact", "audited", "caught"])
