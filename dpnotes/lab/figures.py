@@ -105,14 +105,9 @@ def tradeoff(profiles: Mapping[str, PrivacyProfile]) -> Figure:
     matplotlib.figure.Figure
     """
     alphas = np.linspace(0, 1, 1001)
-    figure = blank()
-    axes = figure.subplots()
-    for (name, profile), style in zip(profiles.items(), line_styles(len(profiles)), strict=True):
-        axes.plot(alphas, profile.tradeoff(alphas), label=name, **style)
-    axes.plot([0, 1], [1, 0], color="0.5", linewidth=1, label="nothing to learn")
-    axes.set(xlabel="false-positive rate", ylabel="smallest false-negative rate", xlim=(0, 1), ylim=(0, 1))
-    axes.legend()
-    return figure
+    curves = {name: profile.tradeoff(alphas) for name, profile in profiles.items()}
+    labels = {"xlabel": "false-positive rate", "ylabel": "smallest false-negative rate"}
+    return _curves(alphas, curves, nothing=1 - alphas, xlim=(0, 1), ylim=(0, 1), **labels)
 
 
 def roc(profiles: Mapping[str, PrivacyProfile]) -> Figure:
@@ -128,15 +123,10 @@ def roc(profiles: Mapping[str, PrivacyProfile]) -> Figure:
     matplotlib.figure.Figure
     """
     alphas = np.logspace(-6, 0, 601)
-    figure = blank()
-    axes = figure.subplots()
-    for (name, profile), style in zip(profiles.items(), line_styles(len(profiles)), strict=True):
-        axes.plot(alphas, 1 - profile.tradeoff(alphas), label=name, **style)
-    axes.plot(alphas, alphas, color="0.5", linewidth=1, label="nothing to learn")
-    axes.set(xscale="log", yscale="log", xlim=(1e-6, 1), ylim=(1e-6, 1.3))
-    axes.set(xlabel="false-positive rate (log)", ylabel="largest true-positive rate (log)")
-    axes.legend(loc="lower right")
-    return figure
+    curves = {name: 1 - profile.tradeoff(alphas) for name, profile in profiles.items()}
+    labels = {"xlabel": "false-positive rate (log)", "ylabel": "largest true-positive rate (log)"}
+    limits = {"xlim": (1e-6, 1), "ylim": (1e-6, 1.3)}
+    return _curves(alphas, curves, nothing=alphas, legend="lower right", xscale="log", yscale="log", **limits, **labels)
 
 
 def privacy_profiles(profiles: Mapping[str, PrivacyProfile], *, epsilons: tuple[float, float] = (1e-3, 10.0)) -> Figure:
@@ -152,14 +142,9 @@ def privacy_profiles(profiles: Mapping[str, PrivacyProfile], *, epsilons: tuple[
     -------
     matplotlib.figure.Figure
     """
-    figure = blank()
-    axes = figure.subplots()
     grid = np.geomspace(*epsilons, 400)
-    for (name, profile), style in zip(profiles.items(), line_styles(len(profiles)), strict=True):
-        axes.plot(grid, profile.delta(grid), label=name, **style)
-    axes.set(xscale="log", xlabel="epsilon (log)", ylabel="delta", xlim=epsilons, ylim=(0, None))
-    axes.legend()
-    return figure
+    curves = {name: profile.delta(grid) for name, profile in profiles.items()}
+    return _curves(grid, curves, xscale="log", xlabel="epsilon (log)", ylabel="delta", xlim=epsilons, ylim=(0, None))
 
 
 def growth(times: Sequence[int], curves: Mapping[str, Sequence[float]], *, xlabel: str, ylabel: str) -> Figure:
@@ -177,12 +162,20 @@ def growth(times: Sequence[int], curves: Mapping[str, Sequence[float]], *, xlabe
     -------
     matplotlib.figure.Figure
     """
+    positive = {name: np.where(np.asarray(values) > 0, values, np.nan) for name, values in curves.items()}
+    return _curves(times, positive, xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel)
+
+
+def _curves(x: Any, curves: Mapping[str, Any], *, nothing: Any = None, legend: Any = "best", **settings: Any) -> Figure:
+    """Curves of distinct styles; ``nothing``: that of a test which learns nothing."""
     figure = blank()
     axes = figure.subplots()
     for (name, values), style in zip(curves.items(), line_styles(len(curves)), strict=True):
-        axes.plot(times, np.where(np.asarray(values) > 0, values, np.nan), label=name, **style)
-    axes.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel)
-    axes.legend()
+        axes.plot(x, values, label=name, **style)
+    if nothing is not None:
+        axes.plot(x, nothing, color="0.5", linewidth=1, label="nothing to learn")
+    axes.set(**settings)
+    axes.legend(loc=legend)
     return figure
 
 

@@ -7,22 +7,21 @@ chapter, the package, the stored results and the parameters. ``dpnotes.lab.sphin
 Importing this package is cheap, since every chapter does; papermill is imported where it is used.
 """
 
-from dpnotes.lab.chapters._build import build
-from dpnotes.lab.chapters._chapter import ROOT, Chapter, all_chapters, chapter
-from dpnotes.lab.chapters._display import glue, show_source
-from dpnotes.lab.chapters._errors import BookError
-from dpnotes.lab.chapters._execute import execute
-from dpnotes.lab.chapters._parameters import Parameter
-
-__all__ = [
-    "ROOT",
-    "BookError",
-    "Chapter",
-    "Parameter",
-    "all_chapters",
-    "build",
-    "chapter",
-    "execute",
-    "glue",
-    "show_source",
-]
+from dpnotes.lab.chapters._build import build as build
+from dpnotes.lab.chapters._chapter import (
+    ROOT as ROOT,
+)
+from dpnotes.lab.chapters._chapter import (
+    Chapter as Chapter,
+)
+from dpnotes.lab.chapters._chapter import (
+    all_chapters as all_chapters,
+)
+from dpnotes.lab.chapters._chapter import (
+    chapter as chapter,
+)
+from dpnotes.lab.chapters._display import glue as glue
+from dpnotes.lab.chapters._display import show_source as show_source
+from dpnotes.lab.chapters._errors import BookError as BookError
+from dpnotes.lab.chapters._execute import execute as execute
+from dpnotes.lab.chapters._parameters import Parameter as Parameter

@@ -4,23 +4,25 @@ An experiment is a pure function of plain parameters to a flat dict of metrics. 
 one CSV file, each row with where it comes from: versions, commit, machine, device, digest of the data, seconds, date.
 """
 
-from dpnotes.lab.store._folders import published_store, runs_store
-from dpnotes.lab.store._format import StoreError
-from dpnotes.lab.store._grid import experiment_name
-from dpnotes.lab.store._results import adopt, missing, read_store, rename_columns, verify
-from dpnotes.lab.store._sweep import Compute, collect, sweep
-
-__all__ = [
-    "Compute",
-    "StoreError",
-    "adopt",
-    "collect",
-    "experiment_name",
-    "missing",
-    "published_store",
-    "read_store",
-    "rename_columns",
-    "runs_store",
-    "sweep",
-    "verify",
-]
+from dpnotes.lab.store._folders import published_store as published_store
+from dpnotes.lab.store._folders import runs_store as runs_store
+from dpnotes.lab.store._format import StoreError as StoreError
+from dpnotes.lab.store._grid import experiment_name as experiment_name
+from dpnotes.lab.store._results import (
+    adopt as adopt,
+)
+from dpnotes.lab.store._results import (
+    missing as missing,
+)
+from dpnotes.lab.store._results import (
+    read_store as read_store,
+)
+from dpnotes.lab.store._results import (
+    rename_columns as rename_columns,
+)
+from dpnotes.lab.store._results import (
+    verify as verify,
+)
+from dpnotes.lab.store._sweep import Compute as Compute
+from dpnotes.lab.store._sweep import collect as collect
+from dpnotes.lab.store._sweep import sweep as sweep
