@@ -24,25 +24,8 @@ from dpnotes.accounting.papers import (
     personalised_pate_moments,
 )
 from dpnotes.lab._claim import Claim, Evidence, Finding
-from dpnotes.lab.dpbag.partitions import (
-    EXAMPLE,
-    WITH_RECORD,
-    assigned,
-    balanced_epsilon,
-    balanced_partitions,
-    chunks_of_records,
-    fraction,
-    largest_fraction,
-    loop,
-    worst_epsilon,
-)
-from dpnotes.lab.dpbag.votes import (
-    NeighbouringVotes,
-    answer_distribution,
-    neighbouring_votes,
-    other_answer,
-    two_rounds,
-)
+from dpnotes.lab.dpbag import partitions, votes
+from dpnotes.lab.dpbag.partitions import EXAMPLE, WITH_RECORD
 
 DELTA = 1e-5  # of every table
 BUDGETS = (1, 3, 5)
@@ -57,11 +40,11 @@ def _one_answer() -> Evidence:
     """Every vote of k = 2 partitions into 3 chunks, two and three classes, and what one record can do to it."""
     k, n, noise = 2, 3, 1.0
     guaranteed = noisy_vote(noise=noise).epsilon(0.0)
-    cases = {n_classes: neighbouring_votes(n_classes=n_classes, k=k, n=n, noise=noise) for n_classes in (2, 3)}
-    largest = {n_classes: float(votes.epsilons().max()) for n_classes, votes in cases.items()}
-    change = max(int(np.abs(votes.change).sum(-1).max()) for votes in cases.values())
+    cases = {n_classes: votes.neighbouring_votes(n_classes=n_classes, k=k, n=n, noise=noise) for n_classes in (2, 3)}
+    largest = {n_classes: float(pairs.epsilons().max()) for n_classes, pairs in cases.items()}
+    change = max(int(np.abs(pairs.change).sum(-1).max()) for pairs in cases.values())
     many, few = (noisy_vote_pure_level(noise=noise, n_models=n_models) for n_models in (2000, 8))
-    search = float(neighbouring_votes(n_classes=2, k=1, n=8, noise=noise).epsilons().max())
+    search = float(votes.neighbouring_votes(n_classes=2, k=1, n=8, noise=noise).epsilons().max())
     tight = guaranteed == 2 * noise
     return Evidence(
         f"All votes of {k} partitions into {n} chunks and all changes of one record's {k} models, distributions by "
@@ -81,7 +64,7 @@ def _one_answer() -> Evidence:
 def _personalised_bound() -> Evidence:
     """The moments of every small vote against the bound by m, and against four times less between two classes."""
     fractions = {
-        case: _fraction_of_bound(neighbouring_votes(n_classes=n_classes, k=k, n=3, noise=noise), noise)
+        case: _fraction_of_bound(votes.neighbouring_votes(n_classes=n_classes, k=k, n=3, noise=noise), noise)
         for case, n_classes, k, noise in (
             ("two classes", 2, 4, 0.04),
             ("two classes, lambda = 1", 2, 4, 1.0),
@@ -89,7 +72,7 @@ def _personalised_bound() -> Evidence:
         )
     }
     binary = 4 * max(fractions["two classes"], fractions["two classes, lambda = 1"])
-    before, after = (largest_fraction(cut) for cut in (EXAMPLE, WITH_RECORD))
+    before, after = (partitions.largest_fraction(cut) for cut in (EXAMPLE, WITH_RECORD))
     return Evidence(
         "All votes of 4 partitions into 3 chunks (2 partitions for three classes) and all changes of one record's "
         "models, moments of orders 1, 2, 5 and 14 in both directions by quadrature; lambda = 0.04 unless said.",
@@ -112,8 +95,8 @@ def _personalised_bound() -> Evidence:
 def _stopped_loop() -> Evidence:
     """Algorithm 1, run as printed on the two data sets of the example: how many labels it gives out."""
     noise, epsilon = 0.04, 1.0
-    without = loop(EXAMPLE, epsilon, DELTA, noise=noise, joined=("ab", "ac"))
-    with_record = loop(WITH_RECORD, epsilon, DELTA, noise=noise, joined=("cd", "bd"))
+    without = partitions.loop(EXAMPLE, epsilon, DELTA, noise=noise, joined=("ab", "ac"))
+    with_record = partitions.loop(WITH_RECORD, epsilon, DELTA, noise=noise, joined=("cd", "bd"))
     profile = personalised_counterexample(noise=noise, epsilon=epsilon, delta=DELTA)
     lengths = [{labels: Fraction(1)} for labels in (without, with_record)]
     distance = float(hockey_stick(lengths[0], lengths[1], Fraction(math.e**epsilon)))
@@ -192,12 +175,13 @@ def _moved_chunks() -> Evidence:
     noise, n = 2.0, 3
     single = noisy_vote_pure_level(noise=noise, n_models=n)
     independent, balanced = (
-        worst_epsilon(cuts("abc", n), cuts("abce", n), noise) for cuts in (assigned, balanced_partitions)
+        partitions.worst_epsilon(cuts("abc", n), cuts("abce", n), noise)
+        for cuts in (partitions.assigned, partitions.balanced_partitions)
     )
-    one_learner = balanced_epsilon(n=n, size=1, noise=noise)
+    one_learner = partitions.balanced_epsilon(n=n, size=1, noise=noise)
     chunks, size = 50, 100
     paper = 2 / chunks  # lambda
-    large = balanced_epsilon(n=chunks, size=size, noise=paper)
+    large = partitions.balanced_epsilon(n=chunks, size=size, noise=paper)
     guaranteed = noisy_vote(noise=noise).epsilon(0.0)
     bounded = _equal(independent, single) and independent <= guaranteed
     return Evidence(
@@ -224,20 +208,22 @@ def _conjectured_bound() -> Evidence:
     excess: list[tuple[float, float]] = []  # of the moment, and of the reverse moment
     for noise, n in ((0.2, 3), (0.5, 4), (1.0, 5), (2.0, 3)):
         k = 4
-        votes = neighbouring_votes(n_classes=2, k=k, n=n, noise=noise)
-        gaps = np.abs(votes.counts[:, 0] - votes.counts[:, 1])
-        for gap, m, *moments in zip(gaps, votes.m.tolist(), *votes.moments(ORDERS), strict=True):
-            q = other_answer(gap / k, noise)
+        pairs = votes.neighbouring_votes(n_classes=2, k=k, n=n, noise=noise)
+        gaps = np.abs(pairs.counts[:, 0] - pairs.counts[:, 1])
+        for gap, m, *moments in zip(gaps, pairs.m.tolist(), *pairs.moments(ORDERS), strict=True):
+            q = votes.other_answer(gap / k, noise)
             if q < 1 / (1 + math.exp(2 * noise * m)):
                 bound = personalised_pate_moments(ORDERS, noise=noise, m=m, q=q)
                 excess.append((float((moments[0] - bound).max()), float((moments[1] - bound).max())))
     worst, reverse = np.max(excess, axis=0).tolist()
     # Ten partitions into 50 chunks, the record's models 7 to 3, as at the paper's own lambda = 2 / 50.
     noise, k, m, order = 0.04, 10, 0.7, 10
-    before, after = (answer_distribution(np.array(counts), scale=k / noise) for counts in ((300, 200), (293, 207)))
+    before, after = (
+        votes.answer_distribution(np.array(counts), scale=k / noise) for counts in ((300, 200), (293, 207))
+    )
     true = float(np.logaddexp.reduce(np.log(before) + order * (np.log(before) - np.log(after))))
     raw, normalised = (
-        personalised_pate_moments(order, noise=noise, m=m, q=other_answer(gap, noise)) for gap in (100, 100 / k)
+        personalised_pate_moments(order, noise=noise, m=m, q=votes.other_answer(gap, noise)) for gap in (100, 100 / k)
     )
     # A pair of distributions that is exactly e^2 apart at an answer of probability q = 1/2, above the limit on q.
     epsilon, q, order = 2.0, 0.5, 2
@@ -261,7 +247,7 @@ def _conjectured_bound() -> Evidence:
 def _personalised_accounts() -> Evidence:
     """What a record's budget buys depends on who else is there; with one partition and own costs, a filter holds."""
     labels = [
-        personalised_answers(1.0, DELTA, noise=0.04, m=fraction(chunks_of_records(cut)["a"]))
+        personalised_answers(1.0, DELTA, noise=0.04, m=partitions.fraction(partitions.chunks_of_records(cut)["a"]))
         for cut in (EXAMPLE, WITH_RECORD)
     ]
     budget, sigma = 100, 40.0
@@ -270,8 +256,8 @@ def _personalised_accounts() -> Evidence:
     attacks = []
     for first, part, threshold in product(range(10, budget, 20), (0.0, 0.5, 1.0), (-1.0, 0.0, 1.0)):
         left = budget - first  # votes that the teacher has after it has seen the first answers
-        shifts = [math.sqrt(2 * votes) / sigma for votes in (first, math.floor(part * left), left)]
-        attacks.append(two_rounds(epsilons, (shifts[0], shifts[1], shifts[2]), threshold))
+        shifts = [math.sqrt(2 * cast) / sigma for cast in (first, math.floor(part * left), left)]
+        attacks.append(votes.two_rounds(epsilons, (shifts[0], shifts[1], shifts[2]), threshold))
     excess, nearest = float((attacks - claimed).max()), float((attacks / claimed).min(axis=1).max())
     return Evidence(
         "The example to Theorem 6 at lambda = 0.04, and 45 strategies by which a teacher under a filter (100 votes, "
@@ -289,9 +275,9 @@ def _equal(first: float, second: float) -> bool:
     return math.isclose(first, second, rel_tol=ROUNDING)
 
 
-def _fraction_of_bound(votes: NeighbouringVotes, noise: float) -> float:
-    bound = personalised_moments(ORDERS, noise=noise, m=votes.m[:, None])
-    return float(max((moments / bound).max() for moments in votes.moments(ORDERS)))
+def _fraction_of_bound(pairs: votes.NeighbouringVotes, noise: float) -> float:
+    bound = personalised_moments(ORDERS, noise=noise, m=pairs.m[:, None])
+    return float(max((moments / bound).max() for moments in pairs.moments(ORDERS)))
 
 
 def _loop_answers(epsilon: float, delta: float, n: int) -> int:

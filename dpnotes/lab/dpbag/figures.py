@@ -31,10 +31,8 @@ def touched_teachers(cut: Partitions, record: int) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    import seaborn as sns
-
     n, k = cut.chunk.shape
-    colors = np.array(sns.color_palette("colorblind", cut.n_chunks))
+    colors = np.array([style["color"] for style in line_styles(cut.n_chunks)])
     figure = blank(6.6, 0.42 * k + 1.4)
     axes = figure.subplots()
     for j, chunks in enumerate(cut.chunk.T):
@@ -150,9 +148,7 @@ def who_pays(table: pd.DataFrame, *, epsilon: float) -> Figure:
     shown = table[table["epsilon"] == epsilon].sort_values(["n_teachers", "k"])
     figure = blank(6.6, 0.36 * len(shown) + 1.5)
     axes = figure.subplots()
-    import seaborn as sns
-
-    color = sns.color_palette("colorblind")[0]
+    color = line_styles(1)[0]["color"]
     places = np.arange(len(shown))
     least, low, first, middle, third, high, largest = (shown[quantile].to_numpy() for quantile in QUANTILES)
     axes.hlines(places, least, largest, color=color, linewidth=1, label="all records")
@@ -177,11 +173,9 @@ def two_draws(first: NDArray[np.float64], second: NDArray[np.float64]) -> Figure
     -------
     matplotlib.figure.Figure
     """
-    import seaborn as sns
-
     figure = blank(5.2, 4.2)
     axes = figure.subplots()
-    axes.scatter(first, second, s=16, color=sns.color_palette("colorblind")[0], alpha=0.7)
+    axes.scatter(first, second, s=16, color=line_styles(1)[0]["color"], alpha=0.7)
     ends = [min(first.min(), second.min()), max(first.max(), second.max())]
     axes.plot(ends, ends, color="0.4", linewidth=1, linestyle="--", label="equal")
     axes.set(xlabel="epsilon of a record, one draw of the partitions", ylabel="epsilon, another draw")

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from dpnotes.accounting.papers import personalised_moments
-from dpnotes.lab.dpbag.votes import Floats, answer_distribution
+from dpnotes.lab.dpbag import votes
+from dpnotes.lab.dpbag.votes import Floats
 from dpnotes.lab.tables import Column, Table
 
 Chunk = frozenset[str]
@@ -45,8 +46,8 @@ def chunks_of_records(cut: Sequence[Sequence[str]]) -> dict[str, list[str]]:
 
 def fraction(chunks: Sequence[str]) -> float:
     """Give m of a record: the largest fraction of its models, those of its chunks, that do not vote for some class."""
-    votes = [VOTES[chunk] for chunk in chunks]
-    return 1 - min(votes.count(0), votes.count(1)) / len(votes)
+    given = [VOTES[chunk] for chunk in chunks]
+    return 1 - min(given.count(0), given.count(1)) / len(given)
 
 
 def largest_fraction(cut: Sequence[Sequence[str]]) -> float:
@@ -107,11 +108,13 @@ def worst_epsilon(cuts: Sequence[Partition], others: Sequence[Partition], noise:
     chunks = {chunk: index for index, chunk in enumerate(distinct)}
     learners = (np.arange(2 ** len(chunks))[:, None] >> np.arange(len(chunks))) & 1  # [learners, chunks]
     n = len(cuts[0])
-    answers = np.array([answer_distribution(np.array([n - ones, ones]), scale=1 / noise) for ones in range(n + 1)])
+    answers = np.array(
+        [votes.answer_distribution(np.array([n - ones, ones]), scale=1 / noise) for ones in range(n + 1)]
+    )
 
     def mixture(drawn: Sequence[Partition]) -> Floats:
-        votes = (learners[:, [chunks[chunk] for chunk in cut]].sum(1) for cut in drawn)
-        return np.asarray(np.log(sum(answers[ones] for ones in votes) / len(drawn)))  # [learners, 2]
+        ones = (learners[:, [chunks[chunk] for chunk in cut]].sum(1) for cut in drawn)
+        return np.asarray(np.log(sum(answers[votes_for_one] for votes_for_one in ones) / len(drawn)))  # [learners, 2]
 
     return float(np.abs(mixture(cuts) - mixture(others)).max())
 
@@ -122,5 +125,5 @@ def balanced_epsilon(*, n: int, size: int, noise: float) -> float:
     The learner votes 1 on a chunk that holds the record and on a larger one: one chunk, or in most partitions two.
     """
     own = (size + 1) / (n * size + 1)  # the record is in the larger chunk
-    none, one, two = (answer_distribution(np.array([n - ones, ones]), scale=1 / noise)[1] for ones in range(3))
+    none, one, two = (votes.answer_distribution(np.array([n - ones, ones]), scale=1 / noise)[1] for ones in range(3))
     return math.log((own * one + (1 - own) * two) / none)

@@ -66,7 +66,7 @@ WRONG = {
     "22, wrong epsilon": (22, claims, "noisy_vote_pure_level", epsilon_of(0.9)),
     "23, an eighth of the bound": (23, claims, "personalised_moments", scaled_moments(1 / 8)),
     "23, twice the bound": (23, claims, "personalised_moments", scaled_moments(2)),
-    "23, no gain by m": (23, claims, "largest_fraction", lambda cut: 1.0),
+    "23, no gain by m": (23, partitions, "largest_fraction", lambda cut: 1.0),
     "24, no gain by m": (24, partitions, "personalised_moments", one_fraction),
     "24, other counts": (24, claims, "personalised_counterexample", lambda **_: (27, 27)),
     "24, too many labels": (24, claims, "noisy_vote_answers", scaled_answers(2)),
@@ -76,7 +76,7 @@ WRONG = {
     "26, too few labels": (26, claims, "noisy_vote_answers", scaled_answers(0.5)),
     "27, wrong epsilon": (27, claims, "noisy_vote_pure_level", epsilon_of(1.1)),
     "27, wrong guarantee": (27, claims, "noisy_vote", quieter),
-    "27, balance without loss": (27, claims, "balanced_partitions", partitions.assigned),
+    "27, balance without loss": (27, partitions, "balanced_partitions", partitions.assigned),
     "28, bound too small": (28, claims, "personalised_pate_moments", pate_of(0.5)),
     "28, bound too large": (28, claims, "personalised_pate_moments", pate_of(1.0, shift=5.0)),
     "29, half the budget counted": (29, claims, "chunk_filter", filter_of(0.5)),
@@ -96,10 +96,7 @@ def test_evidence_notices_a_wrong_ingredient(case, monkeypatch):
 def test_evidence_notices_a_wrong_distribution(number, monkeypatch):
     """The votes are given half of the noise."""
     distribution = votes.answer_distribution
-    for module in (votes, claims, partitions):
-        monkeypatch.setattr(
-            module, "answer_distribution", lambda counts, *, scale: distribution(counts, scale=scale / 2)
-        )
+    monkeypatch.setattr(votes, "answer_distribution", lambda counts, *, scale: distribution(counts, scale=scale / 2))
     assert not CLAIMS[number].evidence().supports
 
 
