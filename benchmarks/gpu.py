@@ -21,10 +21,14 @@ import sgd
 import torch
 from _common import Row, run, timed
 
-from dpnotes.learners import device_name, fit_boosted_trees, fit_sgd
-from dpnotes.learners._logistic_binary import fit_binary_logistic
-from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
-from dpnotes.learners._logistic_perturbed import fit_perturbed_logistic
+from dpnotes.learners import (
+    device_name,
+    fit_binary_logistic,
+    fit_boosted_trees,
+    fit_multinomial_logistic,
+    fit_perturbed_logistic,
+    fit_sgd,
+)
 
 BAR = 5  # as for networks: what launches cost, divided among the models; set before any was measured
 

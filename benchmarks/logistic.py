@@ -15,10 +15,7 @@ import numpy as np
 from _common import Arrays, Row, loaded, run, timed
 from sklearn.linear_model import LogisticRegression
 
-from dpnotes.learners._logistic_binary import fit_binary_logistic
-from dpnotes.learners._logistic_models import LogisticModels
-from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
-from dpnotes.learners._logistic_perturbed import fit_perturbed_logistic
+from dpnotes.learners import LogisticModels, fit_binary_logistic, fit_multinomial_logistic, fit_perturbed_logistic
 
 
 def mnist() -> tuple[str, *Arrays]:

@@ -12,9 +12,7 @@ import numpy as np
 from _common import Row, peak_memory, run
 from logistic import adult, mnist
 
-from dpnotes.learners import LogisticModels, fit_sgd
-from dpnotes.learners._logistic_binary import fit_binary_logistic
-from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
+from dpnotes.learners import LogisticModels, fit_binary_logistic, fit_multinomial_logistic, fit_sgd
 
 MIB = 2**20
 

@@ -9,15 +9,15 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from dpnotes import _validation as _checks
+from dpnotes._validation import Features, Integers, at_least, class_codes, features, positive
 from dpnotes.learners._boosted_trees_models import BoostedTrees
-from dpnotes.learners._chunks import chunk_size, memory_named, slices
+from dpnotes.learners._chunks import Group, fit_groups
 from dpnotes.learners._devices import choose_device
 from dpnotes.learners._subsets import Subsets, row_subsets
 
 LARGEST_DEPTH = 8  # 256 leaves: deeper trees have more nodes than the rows that this learner is made for
 EQUAL = 1000  # roundings by which improvements of equal splits may differ
-CERTAIN = float(np.finfo(np.float32).eps)  # least share of a class, from which the log-odds start
+CERTAIN = float(np.finfo(np.float32).eps)  # smallest fraction of a class, from which the log-odds start
 
 
 class Splits(NamedTuple):
@@ -57,7 +57,7 @@ class Tree(NamedTuple):
 
 
 def fit_boosted_trees(
-    X: NDArray[np.floating],
+    X: Features,
     y: NDArray[np.integer],
     subsets: NDArray[np.integer] | Sequence[ArrayLike],
     *,
@@ -121,45 +121,38 @@ def fit_boosted_trees(
     >>> bool((teachers.votes(X[400:]) == y[400:]).mean() > 0.85)
     True
     """
-    X = _checks.features(X)
-    y = _checks.class_codes(y, n=len(X), n_classes=2)
+    X = features(X)
+    y = class_codes(y, n=len(X), n_classes=2)
     chosen = row_subsets(subsets, n=len(X))
-    n_trees = _checks.at_least("n_trees", n_trees, 1)
-    depth = _checks.at_least("depth", depth, 1)
+    n_trees = at_least("n_trees", n_trees, 1)
+    depth = at_least("depth", depth, 1)
     if depth > LARGEST_DEPTH:
         raise ValueError(f"depth must be at most {LARGEST_DEPTH}, got depth={depth}")
-    rate = _checks.real("learning_rate", learning_rate, open_low=True)
+    rate = positive("learning_rate", learning_rate)
     where = choose_device(device)
     rows = torch.tensor(X, device=where)
     labels = torch.tensor(y, device=where, dtype=rows.dtype)
-    M, order = len(chosen), chosen.by_size()
-    bytes_per_model, of_splits = _bytes_per_model(X, chosen, depth)
-    size = chunk_size(M, bytes_per_model, where, touched=of_splits, chunk=chunk)
-    inner, leaves = 2**depth - 1, 2**depth
-    fitted = BoostedTrees(
-        prior=np.empty(M, X.dtype),
-        feature=np.empty((M, n_trees, inner), np.int32),
-        threshold=np.empty((M, n_trees, inner), X.dtype),
-        value=np.empty((M, n_trees, leaves), X.dtype),
-        n_features=X.shape[1],
-    )
-    for at in slices(M, size):
-        models = order[at]
+
+    def fit(models: Integers) -> tuple[torch.Tensor, ...]:
         own, counts = (torch.from_numpy(array).to(where) for array in chosen.padded(models))
-        with memory_named(len(models), bytes_per_model, where):
-            found = _boost(rows[own], labels[own], counts.to(rows.dtype), n_trees=n_trees, depth=depth, rate=rate)
-        for array, value in zip((fitted.prior, fitted.feature, fitted.threshold, fitted.value), found, strict=True):
-            array[models] = value.cpu().numpy()
-        if progress is not None:
-            progress(at.stop, M)
-    return fitted
+        return _boost(rows[own], labels[own], counts.to(rows.dtype), n_trees=n_trees, depth=depth, rate=rate)
+
+    M, inner, leaves = len(chosen), 2**depth - 1, 2**depth
+    results = (
+        np.empty(M, X.dtype),
+        np.empty((M, n_trees, inner), np.int32),
+        np.empty((M, n_trees, inner), X.dtype),
+        np.empty((M, n_trees, leaves), X.dtype),
+    )
+    models = Group(chosen.by_size(), fit, *_bytes_per_model(X, chosen, depth), chunk)
+    fit_groups([models], results, device=where, progress=progress)
+    return BoostedTrees(*results, n_features=X.shape[1])
 
 
-@torch.no_grad()
 def _boost(
     X: torch.Tensor, y: torch.Tensor, weight: torch.Tensor, *, n_trees: int, depth: int, rate: float
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Fit B models on rows X [B, m, d] with labels y [B, m], those of weight 0 without a part in it.
+    """Fit B models on rows X [B, m, d] with labels y [B, m], of which those of weight 0 do not count.
 
     Gives the log-odds that they start from [B]; features and thresholds of the inner nodes [B, n_trees, 2^depth - 1];
     values of the leaves [B, n_trees, 2^depth], which hold the learning rate.
@@ -170,10 +163,10 @@ def _boost(
     features, thresholds, values = [], [], []
     for _ in range(n_trees):
         chance = logit.sigmoid()
-        residual, curvature = weight * (y - chance), weight * chance * (1 - chance)
+        residual, hessian = weight * (y - chance), weight * chance * (1 - chance)
         tree = grow(splits, residual, weight, depth)
         sums = X.new_zeros(2, len(X), 2**depth).scatter_add_(
-            2, tree.leaf.expand(2, -1, -1), torch.stack([residual, curvature])
+            2, tree.leaf.expand(2, -1, -1), torch.stack([residual, hessian])
         )
         value = rate * (sums[0] / sums[1]).masked_fill_(sums[1] == 0, 0)  # an empty leaf adds nothing
         logit += value.gather(1, tree.leaf)
@@ -224,9 +217,9 @@ def grow(splits: Splits, residual: torch.Tensor, weight: torch.Tensor, depth: in
             sums = torch.bmm(own.flatten(1, 2), right).view(*own.shape[:3], -1)
             part = torch.stack([part - sums, sums], 3).flatten(2, 3)
         (all_residuals, all_rows), (residuals, rows) = total[..., None].unbind(1), part.unbind(1)
-        spread = rows * (all_rows - rows)
-        gain = (all_rows * residuals - rows * all_residuals).square_().div_(spread)
-        best = gain.masked_fill_(spread == 0, -1).amax(2)  # [B, nodes]
+        product = rows * (all_rows - rows)
+        gain = (all_rows * residuals - rows * all_residuals).square_().div_(product)
+        best = gain.masked_fill_(product == 0, -1).amax(2)  # [B, nodes]
         split = (gain >= (best * least)[..., None]).to(torch.uint8).argmax(2)  # the first of the best
         divided, feature = best >= 0, splits.feature.gather(1, split)
         below = splits.below.gather(1, split).masked_fill_(~divided, torch.inf)
@@ -248,7 +241,7 @@ def _between(seen: torch.Tensor, child: torch.Tensor, n_children: int) -> torch.
     return torch.where(middle < above, middle, below)  # there may be no number between two
 
 
-def _bytes_per_model(X: NDArray[np.floating], chosen: Subsets, depth: int) -> tuple[int, int]:
+def _bytes_per_model(X: Features, chosen: Subsets, depth: int) -> tuple[int, int]:
     """Of the model of most rows: in all, and its splits, which every level of a tree reads."""
     values = np.sort(X[chosen.padded(chosen.by_size()[-1:])[0][0]], axis=0)
     m, splits = len(values), int(np.count_nonzero(values[:-1] < values[1:]))

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 from scipy.special import expit
 
-from dpnotes import _validation as _checks
+from dpnotes._validation import Features, Integers, code_dtype, features
 from dpnotes.learners._chunks import GPU_SHARE, free_bytes, slices
 from dpnotes.learners._devices import choose_device
 
@@ -37,16 +37,16 @@ class BoostedTrees:
     n_features : int
     """
 
-    prior: NDArray[np.floating]
+    prior: Features
     feature: NDArray[np.int32]
-    threshold: NDArray[np.floating]
-    value: NDArray[np.floating]
+    threshold: Features
+    value: Features
     n_features: int
 
     def __len__(self) -> int:
         return len(self.prior)
 
-    def logits(self, X: NDArray[np.floating], *, device: str = "auto") -> NDArray[np.floating]:
+    def logits(self, X: Features, *, device: str = "auto") -> Features:
         """Log-odds of class 1 of all models.
 
         Parameters
@@ -59,26 +59,26 @@ class BoostedTrees:
         -------
         ndarray of float, shape [M, n]
         """
-        X = _checks.features(X, d=self.n_features)
+        X = features(X, d=self.n_features)
         result = np.empty((len(self), len(X)), self.value.dtype)
         for models, queries, logits in self._blocks(X, device):
             result[models, queries] = logits.cpu().numpy()
         return result
 
-    def votes(self, X: NDArray[np.floating], *, device: str = "auto", dtype: DTypeLike = np.int64) -> NDArray[Any]:
+    def votes(self, X: Features, *, device: str = "auto", dtype: DTypeLike = np.int64) -> NDArray[Any]:
         """Class of each model for each row of X [n, d], shape [M, n]; class 0 where the log-odds are 0."""
-        X = _checks.features(X, d=self.n_features)
-        result = np.empty((len(self), len(X)), _checks.code_dtype(dtype, n_classes=2))
+        X = features(X, d=self.n_features)
+        result = np.empty((len(self), len(X)), code_dtype(dtype, n_classes=2))
         for models, queries, logits in self._blocks(X, device):
             result[models, queries] = (logits > 0).cpu().numpy()
         return result
 
-    def confidence(self, X: NDArray[np.floating], *, device: str = "auto") -> NDArray[np.floating]:
+    def confidence(self, X: Features, *, device: str = "auto") -> Features:
         """Probability that each model gives the class it votes for, for each row of X [n, d], shape [M, n]."""
         return np.asarray(expit(np.abs(self.logits(X, device=device))))
 
     @torch.no_grad()
-    def _blocks(self, X: NDArray[np.floating], device: str) -> Iterator[tuple[slice, slice, torch.Tensor]]:
+    def _blocks(self, X: Features, device: str) -> Iterator[tuple[slice, slice, torch.Tensor]]:
         """Models, queries and their log-odds [models, queries]."""
         where = choose_device(device)
         M, T, inner = self.feature.shape
@@ -98,9 +98,7 @@ class BoostedTrees:
                 yield models, queries, prior + value.gather(2, _leaves(right)).sum(1)
 
 
-def _questions(
-    feature: NDArray[np.int32], threshold: NDArray[np.floating]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.floating]]:
+def _questions(feature: NDArray[np.int32], threshold: Features) -> tuple[Integers, Integers, Features]:
     """The different pairs of feature and threshold, which nodes of many models share: each node's number, the pairs."""
     of, at = feature.ravel(), threshold.ravel()
     order = np.lexsort((at, of))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
+from numpy.typing import NDArray
+
+from dpnotes._validation import Integers
 
 CPU_BUDGET = 4 * 2**20  # bytes for each thread: a little over L2, well inside L3
 GPU_SHARE = 0.25  # of the free memory: temporaries of a step take about as much again
@@ -98,6 +102,47 @@ def memory_named(chunk: int, bytes_per_model: int, device: torch.device) -> Iter
 def slices(n_models: int, size: int) -> Iterator[slice]:
     """Consecutive slices of ``size`` (the last may be shorter) that cover ``range(n_models)``."""
     return (slice(start, min(start + size, n_models)) for start in range(0, n_models, size))
+
+
+class Group(NamedTuple):
+    """Models that are fitted by one function.
+
+    Parameters
+    ----------
+    models : ndarray of int64
+        Their numbers, in the order in which they are fitted; neighbours are of similar size.
+    fit : callable
+        ``fit(some)`` gives what is kept of some of the models, tensors with a leading axis of their number.
+    bytes_per_model, touched, chunk
+        See :func:`chunk_size`.
+    """
+
+    models: Integers
+    fit: Callable[[Integers], Sequence[torch.Tensor]]
+    bytes_per_model: int
+    touched: int | None = None
+    chunk: int | None = None
+
+
+def fit_groups(
+    groups: Sequence[Group],
+    results: Sequence[NDArray[Any]],
+    *,
+    device: torch.device,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    """Fit all groups chunk by chunk and write each result to its place in ``results``, arrays with a leading axis M."""
+    done = 0
+    for models, fit, bytes_per_model, touched, chunk in groups:
+        size = chunk_size(len(models), bytes_per_model, device, touched=touched, chunk=chunk)
+        for part in slices(len(models), size):
+            some = models[part]
+            with memory_named(len(some), bytes_per_model, device), torch.no_grad():
+                for array, values in zip(results, fit(some), strict=True):
+                    array[some] = values.cpu().numpy()
+            done += len(some)
+            if progress is not None:
+                progress(done, len(results[0]))
 
 
 def free_bytes(device: torch.device) -> int:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from dpnotes import _validation as _checks
-from dpnotes.learners._chunks import chunk_size, memory_named, slices
-from dpnotes.learners._devices import choose_device
-from dpnotes.learners._logistic_models import LogisticModels, finished, joined
-from dpnotes.learners._logistic_multinomial import Source, checked
+from dpnotes._validation import Features, Integers, positive
+from dpnotes.learners._chunks import Group
+from dpnotes.learners._logistic_fits import Fits
+from dpnotes.learners._logistic_models import LogisticModels
 from dpnotes.learners._logistic_newton import DualNewton, PrimalNewton, minimise
-from dpnotes.learners._subsets import Subsets
 
 
 def fit_binary_logistic(
-    X: NDArray[np.floating],
+    X: Features,
     y: NDArray[np.integer],
     subsets: NDArray[np.integer] | Sequence[ArrayLike],
     *,
@@ -92,58 +90,49 @@ def fit_binary_logistic(
     >>> models.weights.shape, bool(models.converged.all())
     ((28, 30), True)
     """
-    X, y, rows = checked(X, y, subsets, n_classes=2)
-    l2 = _checks.real("l2", l2, open_low=True)
-    tolerance = _checks.real("tolerance", tolerance, open_low=True)
-    max_iterations = _checks.at_least("max_iterations", max_iterations, 0)
-    kind = _checks.float_dtype(dtype, X)
-    where = choose_device(device)
-    source = Source(X, y, kind=kind, device=where)
-    d = X.shape[1]
-    weights, b, norms, iterations = joined((len(rows), d), kind)
-    share = np.add.reduceat(y[rows.indices], np.cumsum(rows.sizes) - rows.sizes) / rows.sizes  # of class 1
-    constant = np.isin(share, (0, 1)) if intercept else np.zeros(len(rows), bool)
-    weights[constant], b[constant] = 0, np.where(share[constant] == 1, np.inf, -np.inf)
-    order = rows.by_size()
-    order = order[~constant[order]]
-    done = int(constant.sum())
-    for engine, models in ((DualNewton, order[rows.sizes[order] <= d]), (PrimalNewton, order[rows.sizes[order] > d])):
-        if not len(models):
-            continue
-        held, touched = engine.memory(int(rows.sizes[models].max()), d, kind.itemsize)
-        size = chunk_size(len(models), held, where, touched=touched, chunk=chunk)
-        for part in slices(len(models), size):
-            some = models[part]
-            with memory_named(len(some), held, where):
-                weights[some], b[some], norms[some], iterations[some] = _fitted(
-                    engine, source, rows, some, l2=l2, intercept=intercept, tolerance=tolerance,
-                    max_iterations=max_iterations,
-                )  # fmt: skip
-            done += len(some)
-            if progress is not None:
-                progress(done, len(rows))
-    if progress is not None and done == int(constant.sum()):
-        progress(done, len(rows))
-    return finished(weights, b, norms, iterations, tolerance=tolerance, max_iterations=max_iterations)
+    fits = Fits(
+        X,
+        y,
+        subsets,
+        n_classes=2,
+        tolerance=tolerance,
+        max_iterations=max_iterations,
+        dtype=dtype,
+        device=device,
+        chunk=chunk,
+        progress=progress,
+    )
+    l2, rows, d = positive("l2", l2), fits.subsets, fits.X.shape[1]
+    sizes, order = rows.sizes, rows.by_size()
+    second = np.add.reduceat(fits.y[rows.indices], np.cumsum(sizes) - sizes)  # records of class 1
+    groups = []
+    constant = (second == 0) | (second == sizes)
+    if intercept and constant.any():
+        groups.append(Group(np.flatnonzero(constant), partial(_constant, second=second == sizes, fits=fits), 1))
+        order = order[~constant[order]]
+    for engine, models in ((DualNewton, order[sizes[order] <= d]), (PrimalNewton, order[sizes[order] > d])):
+        if len(models):
+            held, touched = engine.memory(int(sizes[models].max()), d, fits.dtype.itemsize)
+            fit = partial(_fitted, fits, engine=engine, l2=l2, intercept=intercept)
+            groups.append(Group(models, fit, held, touched, fits.chunk))
+    return fits.run(groups, (len(sizes), d))
 
 
-@torch.no_grad()
+def _constant(some: Integers, second: NDArray[np.bool_], fits: Fits) -> tuple[torch.Tensor, ...]:
+    """Models whose subset holds one class alone, the second or the first: the limit of the intercept, no iterations."""
+    zeros = torch.zeros(len(some), dtype=fits.source.dtype)
+    intercept = torch.where(torch.from_numpy(second[some]), torch.inf, -torch.inf)
+    return zeros[:, None].expand(-1, fits.X.shape[1]), intercept, zeros, zeros
+
+
 def _fitted(
-    engine: type[DualNewton] | type[PrimalNewton],
-    source: Source,
-    rows: Subsets,
-    models: NDArray[np.int64],
-    *,
-    l2: float,
-    intercept: bool,
-    tolerance: float,
-    max_iterations: int,
-) -> tuple[NDArray[Any], ...]:
-    """Weights, intercepts, gradient norms and iterations of some models; their memory is free again afterwards."""
-    indices, inside = rows.padded(models)
-    A, labels = source.rows(indices), source.labels(indices)
-    sizes = torch.from_numpy(rows.sizes[models]).to(A)
+    fits: Fits, models: Integers, *, engine: type[DualNewton] | type[PrimalNewton], l2: float, intercept: bool
+) -> tuple[torch.Tensor, ...]:
+    """Weights, intercepts, gradient norms and iterations of some models."""
+    indices, inside = fits.subsets.padded(models)
+    A, labels = fits.source.rows(indices), fits.source.labels(indices)
+    sizes = torch.from_numpy(fits.subsets.sizes[models]).to(A)
     counts = None if inside.all() else torch.from_numpy(inside).to(A)
     problems = engine(A, labels.to(A.dtype), penalty=l2 * sizes, counts=counts, intercept=intercept)
-    w, b, norm, count = minimise(problems, tolerance * sizes, max_iterations=max_iterations)
-    return tuple(part.cpu().numpy() for part in (w, b if intercept else torch.zeros_like(b), norm / sizes, count))
+    w, b, norm, count = minimise(problems, fits.tolerance * sizes, max_iterations=fits.max_iterations)
+    return w, b if intercept else torch.zeros_like(b), norm / sizes, count

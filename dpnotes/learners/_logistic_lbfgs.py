@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 
+from dpnotes.learners._logistic_active import Active
 from dpnotes.learners._logistic_problems import Problems
 
 CHECK_EVERY = 5  # iterations between tests of convergence: each is a reduction and a wait for the device
-COMPACT_AT = 0.75  # share of models still active below which the others' memory is let go
 
 
 def minimise(
@@ -44,31 +44,24 @@ def minimise(
     v, dual, Z = problems.first()
     P = Z.softmax(1)
     g, g_dual = problems.gradient(P, v, dual)
-    result, norms = torch.empty_like(v), v.new_empty(len(v))
-    iterations = torch.full((len(v),), max_iterations, device=v.device)
-    active = torch.arange(len(v), device=v.device)
-    done = torch.zeros(len(v), dtype=torch.bool, device=v.device)
+    active = Active(tolerance, max_iterations, v)
     history = _History(v, problems.history, carried=problems.dual == "carried")
     for iteration in range(max_iterations + 1):
         last = iteration == max_iterations
         if last or iteration % CHECK_EVERY == 0:
-            size = problems.norm(g, g_dual, tolerance, exact=last)
-            new = ~done & ((size <= tolerance) | last)
-            result[active[new]], norms[active[new]], iterations[active[new]] = v[new], size[new], iteration
-            done |= new
-            if last or bool(done.all()):
+            if active.finish(iteration, problems.norm(g, g_dual, active.tolerance, exact=last), v):
                 break
-            if float((~done).double().mean()) < COMPACT_AT:
-                left = (~done).nonzero()[:, 0]
-                active, tolerance, done, v, Z, P, g = (a[left] for a in (active, tolerance, done, v, Z, P, g))
+            if (left := active.left()) is not None:
+                v, Z, P, g = (values[left] for values in (v, Z, P, g))
                 dual = dual[left] if problems.dual == "carried" else v
                 g_dual = g if problems.dual == "same" else g_dual[left]
                 problems.keep(left)
                 history.keep(left)
         D, D_dual = history.direction(g, g_dual)
         dZ = problems.logits(D, D_dual)
-        slope = (D * g_dual).flatten(1).sum(1)
-        step = _newton(P, dZ, problems.counts, slope=slope, bend=problems.bend(D, D_dual))
+        derivative = (D * g_dual).flatten(1).sum(1)
+        bend = problems.penalty_second_derivative(D, D_dual)
+        step = _newton_step(P, dZ, problems.counts, derivative=derivative, penalty_second_derivative=bend)
         t = step[:, None, None]
         Z.addcmul_(dZ, t)
         torch.softmax(Z, 1, out=P)
@@ -77,21 +70,27 @@ def minimise(
             dual.addcmul_(D_dual, t)
         old, old_dual = g, g_dual
         g, g_dual = problems.gradient(P, v, dual)
-        history.add((D, D_dual), step, (g, g_dual), (old, old_dual), slope)
-    return result, norms, iterations
+        history.add((D, D_dual), step, (g, g_dual), (old, old_dual), derivative)
+    result, norms = active.results
+    return result, norms, active.iterations
 
 
-def _newton(
-    P: torch.Tensor, dZ: torch.Tensor, counts: torch.Tensor | None, *, slope: torch.Tensor, bend: torch.Tensor
+def _newton_step(
+    P: torch.Tensor,
+    dZ: torch.Tensor,
+    counts: torch.Tensor | None,
+    *,
+    derivative: torch.Tensor,
+    penalty_second_derivative: torch.Tensor,
 ) -> torch.Tensor:
-    """Step length [k] along dZ from probabilities P, where the slope is ``slope`` and the penalty bends by ``bend``."""
+    """Step length [k] along dZ from probabilities P, where the objective has that derivative along the direction."""
     product = P * dZ
     mean = product.sum(1)  # [k, m]
-    spread = product.mul_(dZ).sum(1).addcmul_(mean, mean, value=-1)  # variance of a row's change of logits
+    variance = product.mul_(dZ).sum(1).addcmul_(mean, mean, value=-1)  # of a row's change of logits
     if counts is not None:
-        spread = spread * counts[:, 0]
-    curvature = spread.sum(1).clamp_(min=0) + bend
-    full = torch.where(curvature > 0, -slope / curvature, 0.0)
+        variance = variance * counts[:, 0]
+    second = variance.sum(1).clamp_(min=0) + penalty_second_derivative
+    full = torch.where(second > 0, -derivative / second, 0.0)
     reach = 2 * dZ.abs().amax((1, 2))
     return torch.where(reach > 0, torch.log1p(reach * full.clamp(min=0)) / reach, full)
 
@@ -148,7 +147,7 @@ class _History:
         step: torch.Tensor,
         gradient: tuple[torch.Tensor, torch.Tensor],
         before: tuple[torch.Tensor, torch.Tensor],
-        slope: torch.Tensor,
+        derivative: torch.Tensor,
     ) -> None:
         """Enter the pair of a step.
 
@@ -157,8 +156,8 @@ class _History:
         direction, gradient, before : pair of torch.Tensor, shape [k, C, p]
             The direction, the gradient now and that before the step, each with its dual.
         step : torch.Tensor, shape [k]
-        slope : torch.Tensor, shape [k]
-            Inner product of the direction with the gradient before the step.
+        derivative : torch.Tensor, shape [k]
+            Of the objective along the direction: inner product of the direction with the gradient before the step.
         """
         slot, h = self.count % self.size, self.size
         for store, kind in ((self.pairs, 0), (self.duals, 1)):
@@ -176,7 +175,7 @@ class _History:
         # pairs times y are differences of pairs times g, no less exact than y itself is
         at_y = now.clone()
         at_y[:, :, :-1] -= self.at_gradient[:, :, 1:]
-        at_y[:, 0, -1] -= step * slope
+        at_y[:, 0, -1] -= step * derivative
         at_y[:, 1, -1] = (y * y_dual).sum(1)
         self.at_gradient = now
         self.products[:, :, :-1, :-1] = self.products[:, :, 1:, 1:].clone()
@@ -186,7 +185,7 @@ class _History:
         good = (sy > 0) & (yy > 0)
         if bool(good.all()):
             self.gamma = (sy / yy)[:, None, None]
-        else:  # no curvature seen, as at a minimum
+        else:  # no second derivative seen, as at a minimum
             self.gamma = torch.where(good, sy / yy, self.gamma[:, 0, 0])[:, None, None]
             self._empty(slot, (~good).nonzero()[:, 0])
 

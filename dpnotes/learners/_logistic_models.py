@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
 
-from dpnotes import _validation as _checks
+from dpnotes._validation import Features, Integers, code_dtype, features
 from dpnotes.learners._chunks import CPU_BUDGET, GPU_SHARE, free_bytes, slices
 from dpnotes.learners._devices import choose_device
 
@@ -36,10 +34,10 @@ class LogisticModels:
         Whether ``gradient_norm`` is within the tolerance that was asked for.
     """
 
-    weights: NDArray[np.floating]
-    intercept: NDArray[np.floating]
-    gradient_norm: NDArray[np.floating]
-    iterations: NDArray[np.int64]
+    weights: Features
+    intercept: Features
+    gradient_norm: Features
+    iterations: Integers
     converged: NDArray[np.bool_]
 
     def __len__(self) -> int:
@@ -50,7 +48,7 @@ class LogisticModels:
         """Number of classes C; 2 for binary regressions."""
         return int(self.weights.shape[1]) if self.weights.ndim == 3 else 2
 
-    def logits(self, X: NDArray[np.floating], *, device: str = "auto") -> NDArray[np.floating]:
+    def logits(self, X: Features, *, device: str = "auto") -> Features:
         """Logits of all models.
 
         Parameters
@@ -63,14 +61,14 @@ class LogisticModels:
         -------
         ndarray of float, shape [M, n, C], or [M, n] for binary regressions: the logit of class 1
         """
-        X = _checks.features(X, d=self.weights.shape[-1])
+        X = features(X, d=self.weights.shape[-1])
         shape = (len(self), len(X)) if self.weights.ndim == 2 else (len(self), len(X), self.n_classes)
         result = np.empty(shape, self.weights.dtype)
         for models, queries, Z in self._blocks(X, device):
             result[models, queries] = (Z[:, 0] if self.weights.ndim == 2 else Z.mT).cpu().numpy()
         return result
 
-    def votes(self, X: NDArray[np.floating], *, device: str = "auto", dtype: DTypeLike = np.int64) -> NDArray[Any]:
+    def votes(self, X: Features, *, device: str = "auto", dtype: DTypeLike = np.int64) -> NDArray[Any]:
         """Class with the largest logit, for all models; among equals the one with the smallest code.
 
         Parameters
@@ -84,13 +82,13 @@ class LogisticModels:
         -------
         ndarray of ``dtype``, shape [M, n]
         """
-        X = _checks.features(X, d=self.weights.shape[-1])
-        result = np.empty((len(self), len(X)), _checks.code_dtype(dtype, n_classes=self.n_classes))
+        X = features(X, d=self.weights.shape[-1])
+        result = np.empty((len(self), len(X)), code_dtype(dtype, n_classes=self.n_classes))
         for models, queries, Z in self._blocks(X, device):
             result[models, queries] = _largest(Z).cpu().numpy()
         return result
 
-    def vote_counts(self, X: NDArray[np.floating], *, device: str = "auto") -> NDArray[np.int64]:
+    def vote_counts(self, X: Features, *, device: str = "auto") -> Integers:
         """How many models vote for each class, without holding all votes.
 
         Parameters
@@ -102,18 +100,18 @@ class LogisticModels:
         -------
         ndarray of int64, shape [n, C]
         """
-        X = _checks.features(X, d=self.weights.shape[-1])
+        X = features(X, d=self.weights.shape[-1])
         counts = np.zeros((len(X), self.n_classes), np.int64)
         for _, queries, Z in self._blocks(X, device):
             codes = _largest(Z)
-            hits = [(codes == code).sum(0) for code in range(1, self.n_classes)]
-            others = torch.stack(hits, 1).cpu().numpy()  # [queries, C - 1]
+            votes = [(codes == code).sum(0) for code in range(1, self.n_classes)]
+            others = torch.stack(votes, 1).cpu().numpy()  # [queries, C - 1]
             counts[queries, 1:] += others
             counts[queries, 0] += len(Z) - others.sum(1)
         return counts
 
     @torch.no_grad()
-    def _blocks(self, X: NDArray[np.floating], device: str) -> Iterator[tuple[slice, slice, torch.Tensor]]:
+    def _blocks(self, X: Features, device: str) -> Iterator[tuple[slice, slice, torch.Tensor]]:
         """Models, queries and their logits [models, C, queries], or [models, 1, queries] for binary regressions."""
         where = choose_device(device)
         M, d = len(self), self.weights.shape[-1]
@@ -129,35 +127,10 @@ class LogisticModels:
                 yield models, queries, torch.addmm(b, W, block.mT).view(-1, C, len(block))
 
 
-def joined(
-    shape: tuple[int, ...], dtype: np.dtype[Any]
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
+def joined(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], Integers]:
     """Arrays to write weights of that shape [M, ...], intercepts, gradient norms and iterations to."""
     M = shape[0]
     return np.empty(shape, dtype), np.zeros(shape[:-1], dtype), np.zeros(M, dtype), np.zeros(M, np.int64)
-
-
-def finished(
-    weights: NDArray[Any],
-    intercept: NDArray[Any],
-    gradient_norm: NDArray[Any],
-    iterations: NDArray[np.int64],
-    *,
-    tolerance: float,
-    max_iterations: int,
-) -> LogisticModels:
-    """The models, with a warning that says how many have not converged."""
-    converged = gradient_norm <= tolerance
-    failed = int((~converged).sum())
-    if failed:
-        warnings.warn(
-            f"{failed} of {len(converged)} logistic regressions have not converged: gradient max-norm up to "
-            f"{gradient_norm.max():.1e} after max_iterations={max_iterations}, tolerance={tolerance:g}; raise "
-            "max_iterations or tolerance, scale the features, or use float64",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-    return LogisticModels(weights, intercept, gradient_norm, iterations, converged)
 
 
 def _largest(Z: torch.Tensor) -> torch.Tensor:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch.nn.functional import softplus
 
+from dpnotes.learners._logistic_active import Active
 from dpnotes.learners._logistic_problems import gram_matrices
 
-COMPACT_AT = 0.75  # share of models still active below which the others' memory is let go
 HALVINGS = 30
 
 
-class Newton:
-    """k binary logistic regressions with m rows each, as sums over their rows; a step from the current iterate.
+class Newton(ABC):
+    """k binary logistic regressions with m rows each, as sums over their rows, at their current iterate.
 
     Parameters
     ----------
@@ -42,11 +44,14 @@ class Newton:
         counts: torch.Tensor | None,
         intercept: bool,
     ) -> None:
-        self.rows, self.labels, self.penalty = rows, labels, penalty
-        self.counts, self.intercept = counts, intercept
+        self.labels, self.penalty, self.counts, self.intercept = labels, penalty, counts, intercept
         self.f = torch.zeros_like(labels)
         self.b = torch.zeros_like(penalty)
-        self.names = ["rows", "labels", "penalty", "f", "b"] + ([] if counts is None else ["counts"])
+        self.prepare(rows)
+
+    @abstractmethod
+    def prepare(self, rows: torch.Tensor) -> None:
+        """Set the first coordinates ``v``, and what steps need of the rows."""
 
     def residual(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Labels minus probabilities, and the variances p (1 - p), both [k, m] and 0 at padding."""
@@ -58,28 +63,29 @@ class Newton:
         """Objective [k] at coordinates v, b with logits f."""
         loss = softplus(f) - self.labels * f
         loss = loss if self.counts is None else loss * self.counts
-        return loss.sum(1) + self.squares(f, v, b) / 2
+        return loss.sum(1) + self.penalised(v, v, f, b) / 2
 
-    def squares(self, f: torch.Tensor, v: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        """Penalty times |w|^2, shape [k]."""
-        raise NotImplementedError
+    @abstractmethod
+    def penalised(self, u: torch.Tensor, v: torch.Tensor, f: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        """Penalty times the inner product of the weights of coordinates u and v, shape [k]; v has logits f with b."""
 
+    @abstractmethod
     def gradient(self, r: torch.Tensor) -> torch.Tensor:
         """Max-norm [k] of the gradient, or an upper bound; remembers what the step needs."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step(self, r: torch.Tensor, variance: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Newton step: changes of v, b and f."""
-        raise NotImplementedError
 
-    def weights(self, v: torch.Tensor) -> torch.Tensor:
-        """Coordinates of all models, as they were at first, as weights [k, d]."""
-        raise NotImplementedError
+    @abstractmethod
+    def solution(self, v: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Weights [k, d] and intercepts [k] of all models, as they were numbered at first, from coordinates."""
 
     def keep(self, models: torch.Tensor) -> None:
-        """Drop all models but these."""
-        for name in self.names:
-            setattr(self, name, getattr(self, name)[models])
+        """Drop all models but these; what a name with ``all_`` holds stays."""
+        for name, value in list(vars(self).items()):
+            if isinstance(value, torch.Tensor) and not name.startswith("all_"):
+                setattr(self, name, value[models])
 
 
 class DualNewton(Newton):
@@ -90,23 +96,13 @@ class DualNewton(Newton):
         """Bytes of one model, and those that a CPU should keep in cache."""
         return itemsize * (m * d + 3 * m * m + 20 * m), itemsize * (m * d + 2 * m * m)
 
-    def __init__(
-        self,
-        rows: torch.Tensor,
-        labels: torch.Tensor,
-        *,
-        penalty: torch.Tensor,
-        counts: torch.Tensor | None,
-        intercept: bool,
-    ) -> None:
-        super().__init__(rows, labels, penalty=penalty, counts=counts, intercept=intercept)
-        self.kernel = gram_matrices(rows) / penalty[:, None, None]
-        self.v = torch.zeros_like(labels)
-        self.all_rows, self.all_penalties = rows, penalty
-        self.names = [name for name in self.names if name != "rows"] + ["kernel", "v"]
+    def prepare(self, rows: torch.Tensor) -> None:
+        self.kernel = gram_matrices(rows) / self.penalty[:, None, None]
+        self.v = torch.zeros_like(self.labels)
+        self.all_rows, self.all_penalties = rows, self.penalty
 
-    def squares(self, f: torch.Tensor, v: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        return (v * (f - b[:, None])).sum(1)
+    def penalised(self, u: torch.Tensor, v: torch.Tensor, f: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return (u * (f - b[:, None])).sum(1)
 
     def gradient(self, r: torch.Tensor) -> torch.Tensor:
         self._off = r - self.v  # the gradient in w is -X' off
@@ -130,8 +126,8 @@ class DualNewton(Newton):
             dv = dv.addcmul_(along, db[:, None], value=-1)
         return dv, db, torch.bmm(dv[:, None], self.kernel)[:, 0] + db[:, None]
 
-    def weights(self, v: torch.Tensor) -> torch.Tensor:
-        return torch.bmm(v[:, None], self.all_rows)[:, 0] / self.all_penalties[:, None]
+    def solution(self, v: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.bmm(v[:, None], self.all_rows)[:, 0] / self.all_penalties[:, None], b
 
 
 class PrimalNewton(Newton):
@@ -142,26 +138,15 @@ class PrimalNewton(Newton):
         """Bytes of one model, and those that a CPU should keep in cache."""
         return itemsize * (2 * m * d + 2 * d * d + 20 * m), itemsize * (2 * m * d + d * d)
 
-    def __init__(
-        self,
-        rows: torch.Tensor,
-        labels: torch.Tensor,
-        *,
-        penalty: torch.Tensor,
-        counts: torch.Tensor | None,
-        intercept: bool,
-    ) -> None:
-        if intercept:
-            rows = torch.cat([rows, rows.new_ones((*rows.shape[:2], 1))], 2)
-        super().__init__(rows, labels, penalty=penalty, counts=counts, intercept=intercept)
-        self.v = rows.new_zeros((len(rows), rows.shape[2]))
-        self.diagonal = penalty[:, None].repeat(1, rows.shape[2])
-        if intercept:
+    def prepare(self, rows: torch.Tensor) -> None:
+        self.rows = torch.cat([rows, rows.new_ones((*rows.shape[:2], 1))], 2) if self.intercept else rows
+        self.v = rows.new_zeros((len(rows), self.rows.shape[2]))
+        self.diagonal = self.penalty[:, None].repeat(1, self.rows.shape[2])
+        if self.intercept:
             self.diagonal[:, -1] = 0
-        self.names += ["v", "diagonal"]
 
-    def squares(self, f: torch.Tensor, v: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        return (self.diagonal * v * v).sum(1)
+    def penalised(self, u: torch.Tensor, v: torch.Tensor, f: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return (self.diagonal * u * v).sum(1)
 
     def gradient(self, r: torch.Tensor) -> torch.Tensor:
         self._down = torch.bmm(r[:, None], self.rows)[:, 0].addcmul_(self.diagonal, self.v, value=-1)
@@ -174,18 +159,18 @@ class PrimalNewton(Newton):
         dv = torch.cholesky_solve(self._down[:, :, None], torch.linalg.cholesky_ex(H)[0])[:, :, 0]
         return dv, torch.zeros_like(self.b), torch.bmm(dv[:, None], self.rows.mT)[:, 0]
 
-    def weights(self, v: torch.Tensor) -> torch.Tensor:
-        return v[:, :-1] if self.intercept else v
+    def solution(self, v: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return (v[:, :-1], v[:, -1]) if self.intercept else (v, b)
 
 
 def minimise(
-    problems: DualNewton | PrimalNewton, tolerance: torch.Tensor, *, max_iterations: int
+    problems: Newton, tolerance: torch.Tensor, *, max_iterations: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Minimise all problems; a model is finished as soon as its gradient is within its tolerance.
 
     Parameters
     ----------
-    problems : DualNewton or PrimalNewton
+    problems : Newton
         Used up: finished models are dropped from it.
     tolerance : torch.Tensor, shape [k]
         On the max-norm of the gradient.
@@ -199,49 +184,31 @@ def minimise(
         Max-norm at the result, or an upper bound of it.
     iterations : torch.Tensor of int64, shape [k]
     """
-    k = len(tolerance)
-    v, b, norms = torch.empty_like(problems.v), torch.empty_like(problems.b), torch.empty_like(tolerance)
-    iterations = torch.full((k,), max_iterations, device=v.device)
-    active = torch.arange(k, device=v.device)
-    done = torch.zeros(k, dtype=torch.bool, device=v.device)
+    active = Active(tolerance, max_iterations, problems.v, problems.b)
     for iteration in range(max_iterations + 1):
         r, variance = problems.residual()
-        size = problems.gradient(r)
-        last = iteration == max_iterations
-        new = ~done & ((size <= tolerance) | last)
-        where = active[new]
-        v[where], b[where], norms[where], iterations[where] = problems.v[new], problems.b[new], size[new], iteration
-        done |= new
-        if last or bool(done.all()):
+        if active.finish(iteration, problems.gradient(r), problems.v, problems.b):
             break
-        if float((~done).double().mean()) < COMPACT_AT:
-            left = (~done).nonzero()[:, 0]
+        if (left := active.left()) is not None:
             problems.keep(left)
-            active, tolerance, done = active[left], tolerance[left], done[left]
             r, variance = r[left], variance[left]
             problems.gradient(r)
         _damped(problems, *problems.step(r, variance), r)
-    if isinstance(problems, PrimalNewton) and problems.intercept:
-        b = v[:, -1]
-    return problems.weights(v), b, norms, iterations
+    v, b, norms = active.results
+    return *problems.solution(v, b), norms, active.iterations
 
 
-def _damped(
-    problems: DualNewton | PrimalNewton, dv: torch.Tensor, db: torch.Tensor, df: torch.Tensor, r: torch.Tensor
-) -> None:
-    """Go along the step, halved until the objective falls by a part of what its slope promises."""
+def _damped(problems: Newton, dv: torch.Tensor, db: torch.Tensor, df: torch.Tensor, r: torch.Tensor) -> None:
+    """Go along the step, halved until the objective falls by a fraction of what its derivative promises."""
     before = problems.objective(problems.f, problems.v, problems.b)
     rounding = 4 * torch.finfo(before.dtype).eps * before.abs()  # of two nearly equal objectives
-    if isinstance(problems, DualNewton):
-        slope = (problems.v * (df - db[:, None])).sum(1) - (r * df).sum(1)
-    else:
-        slope = (problems.diagonal * problems.v * dv).sum(1) - (r * df).sum(1)
+    derivative = problems.penalised(problems.v, dv, df, db) - (r * df).sum(1)
     t = torch.ones_like(before)
     for _ in range(HALVINGS):
         f = torch.addcmul(problems.f, df, t[:, None])
         v = torch.addcmul(problems.v, dv, t[:, None])
         b = torch.addcmul(problems.b, db, t)
-        high = ~(problems.objective(f, v, b) <= before + 1e-4 * t * slope + rounding)
+        high = ~(problems.objective(f, v, b) <= before + 1e-4 * t * derivative + rounding)
         if not bool(high.any()):
             break
         t = torch.where(high, t / 2, t)

@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from dpnotes import _validation as _checks
-from dpnotes.learners._chunks import chunk_size, memory_named, slices
-from dpnotes.learners._devices import choose_device
-from dpnotes.learners._logistic_curvature import inverse_blocks, pays
+from dpnotes._validation import Features, Integers
+from dpnotes.learners._chunks import Group
+from dpnotes.learners._logistic_fits import Fits, targets_of
+from dpnotes.learners._logistic_hessian import inverse_blocks, pays
 from dpnotes.learners._logistic_lbfgs import minimise
-from dpnotes.learners._logistic_models import LogisticModels, finished, joined
-from dpnotes.learners._logistic_multinomial import Source, checked, fit_multinomial_logistic, targets_of
+from dpnotes.learners._logistic_models import LogisticModels
+from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
 from dpnotes.learners._logistic_problems import RowProblems
 from dpnotes.learners._logistic_repeats import minimise_repeats
 
@@ -23,13 +23,13 @@ COLUMNS = 128  # models times classes of one product on a CPU: from here on it i
 
 
 def fit_perturbed_logistic(
-    X: NDArray[np.floating],
+    X: Features,
     y: NDArray[np.integer],
     *,
     n_classes: int,
     l2: ArrayLike,
-    linear: NDArray[np.floating],
-    start: NDArray[np.floating] | None = None,
+    linear: Features,
+    start: Features | None = None,
     tolerance: float = 1e-5,
     max_iterations: int = 1000,
     dtype: DTypeLike | None = None,
@@ -98,75 +98,74 @@ def fit_perturbed_logistic(
     >>> models.weights.shape, bool(models.converged.all())
     ((5, 10, 64), True)
     """
-    X, y, rows = checked(X, y, np.arange(len(X))[None], n_classes=n_classes)
-    shape = (n_classes, X.shape[1])
+    fits = Fits(
+        X,
+        y,
+        np.arange(len(X))[None],
+        n_classes=n_classes,
+        tolerance=tolerance,
+        max_iterations=max_iterations,
+        dtype=dtype,
+        device=device,
+        chunk=chunk,
+        progress=progress,
+    )
+    shape = (n_classes, fits.X.shape[1])
     linear = _finite("linear", linear)
     if linear.ndim != 3 or linear.shape[1:] != shape or not len(linear):
         raise ValueError(f"linear must have shape [R >= 1, {shape[0]}, {shape[1]}], got shape {linear.shape}")
-    each = _finite("l2", l2)
-    if each.shape not in ((), (len(linear),)) or each.min() <= 0:
+    penalty = _finite("l2", l2)
+    if penalty.shape not in ((), (len(linear),)) or penalty.min() <= 0:
         raise ValueError(f"l2 must be > 0, one number or {len(linear)} of them, got l2={l2!r}")
-    tolerance = _checks.real("tolerance", tolerance, open_low=True)
-    max_iterations = _checks.at_least("max_iterations", max_iterations, 0)
-    kind = _checks.float_dtype(dtype, X)
-    where = choose_device(device)
     if start is None:
         unperturbed = fit_multinomial_logistic(
             X,
             y,
-            rows.indices[None],
+            np.arange(len(X))[None],
             n_classes=n_classes,
-            l2=float(np.median(each)),
+            l2=float(np.median(penalty)),
             tolerance=tolerance,
             max_iterations=max_iterations,
-            dtype=kind,
+            dtype=fits.dtype,
             device=device,
         )
         start = unperturbed.weights[0]
     start = _finite("start", start)
     if start.shape != shape:
         raise ValueError(f"start must have shape [{shape[0]}, {shape[1]}], got shape {start.shape}")
-    n, itemsize = len(X), kind.itemsize
-    held = itemsize * (48 * linear[0].size + 6 * n_classes * n)
-    if chunk is None and where.type == "cpu":
-        chunk = -(-COLUMNS // n_classes)
-    size = chunk_size(len(linear), held, where, chunk=chunk)
-    weights, b, norms, iterations = joined(linear.shape, kind)
-    with torch.no_grad():
-        source = Source(X, y, kind=kind, device=where)
-        A = source.rows(rows.indices)
-        targets = targets_of(source.labels(rows.indices), n_classes, A.dtype)[None]
-        W0 = torch.tensor(start, device=where, dtype=A.dtype)
-        penalty = torch.tensor(np.broadcast_to(each, len(linear)) * n, device=where, dtype=A.dtype)[:, None, None]
-        inverse = None
-        if pays(n, X.shape[1], columns=len(linear) * n_classes, blocks=n_classes, saved=SAVED):
-            inverse = inverse_blocks(A.float(), penalty.median().reshape(1).float(), W=W0.float())
-        for some in slices(len(linear), size):
-            with memory_named(size, held, where):
-                B = torch.tensor(linear[some], device=where, dtype=A.dtype)
-                first, limit = W0.expand(B.shape), A.new_full((len(B),), tolerance * n)
-                if inverse is None:
-                    problems = RowProblems(A, targets, penalty[some], linear=B, start=first)
-                    W, norm, count = minimise(problems, limit, max_iterations=max_iterations)
-                else:
-                    W, norm, count = minimise_repeats(
-                        A,
-                        targets,
-                        penalty[some],
-                        limit,
-                        inverse=inverse,
-                        linear=B,
-                        start=first,
-                        max_iterations=max_iterations,
-                    )
-            weights[some] = W.cpu().numpy()
-            norms[some], iterations[some] = (norm / n).cpu().numpy(), count.cpu().numpy()
-            if progress is not None:
-                progress(some.stop, len(linear))
-    return finished(weights, b, norms, iterations, tolerance=tolerance, max_iterations=max_iterations)
+    held = fits.dtype.itemsize * (48 * linear[0].size + 6 * n_classes * len(X))
+    chunk = -(-COLUMNS // n_classes) if chunk is None and fits.source.device.type == "cpu" else fits.chunk
+    repeats = Group(np.arange(len(linear)), _solver(fits, penalty, linear, start), held, chunk=chunk)
+    return fits.run([repeats], linear.shape)
 
 
-def _finite(name: str, values: ArrayLike) -> NDArray[np.floating]:
+def _solver(
+    fits: Fits, l2: Features, linear: Features, start: Features
+) -> Callable[[Integers], tuple[torch.Tensor, ...]]:
+    """The function that fits some of the repeats; what they share is prepared once."""
+    (n, d), C, R = fits.X.shape, fits.n_classes, len(linear)
+    A = fits.source.rows(fits.subsets.indices)
+    targets = targets_of(fits.source.labels(fits.subsets.indices), C, A.dtype)[None]
+    W0 = torch.tensor(start).to(A)
+    penalty = torch.tensor(np.broadcast_to(l2, R) * n).to(A)[:, None, None]
+    inverse = None
+    if pays(n, d, columns=R * C, blocks=C, saved=SAVED):
+        inverse = inverse_blocks(A.float(), penalty.median().reshape(1).float(), W=W0.float())
+
+    def fit(some: Integers) -> tuple[torch.Tensor, ...]:
+        B = torch.tensor(linear[some]).to(A)
+        problems = RowProblems(rows=A, targets=targets, penalty=penalty[some], linear=B, start=W0.expand(B.shape))
+        limit = A.new_full((len(B),), fits.tolerance * n)
+        if inverse is None:
+            W, norm, count = minimise(problems, limit, max_iterations=fits.max_iterations)
+        else:
+            W, norm, count = minimise_repeats(problems, limit, inverse=inverse, max_iterations=fits.max_iterations)
+        return W, torch.zeros_like(W[:, :, 0]), norm / n, count
+
+    return fit
+
+
+def _finite(name: str, values: ArrayLike) -> Features:
     array = np.asarray(values, dtype=None if isinstance(values, np.ndarray) else np.float64)
     if array.dtype.kind != "f":
         raise ValueError(f"{name} must be floating point, got {array.dtype}")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 import torch
 
@@ -11,6 +13,7 @@ GRAM_STRIPS = 3  # of a Gram matrix: a third of its products is left out by symm
 ROW_BLOCK, NARROW = 1024, 64
 
 
+@dataclass(eq=False, kw_only=True)
 class Problems:
     """k softmax regressions with C classes and m rows each, as functions of coordinates v [k, C, p].
 
@@ -30,21 +33,13 @@ class Problems:
         Added to the logits; -inf takes a class out.
     """
 
-    dual = "same"
-    history = 5  # pairs that L-BFGS keeps: more cost as much time as they save, unless the rows are many
+    targets: torch.Tensor
+    penalty: torch.Tensor
+    counts: torch.Tensor | None = None
+    offset: torch.Tensor | None = None
 
-    def __init__(
-        self,
-        targets: torch.Tensor,
-        penalty: torch.Tensor,
-        *,
-        counts: torch.Tensor | None = None,
-        offset: torch.Tensor | None = None,
-    ) -> None:
-        self.targets = targets
-        self.penalty = penalty
-        self.counts = counts
-        self.offset = offset
+    dual: ClassVar = "same"
+    history = 5  # pairs that L-BFGS keeps: more cost as much time as they save, unless the rows are many
 
     def first(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """First iterate, its dual and its logits."""
@@ -58,7 +53,7 @@ class Problems:
         """Gradient at v, where the probabilities are P [k, C, m], and its dual."""
         raise NotImplementedError
 
-    def bend(self, D: torch.Tensor, dual: torch.Tensor) -> torch.Tensor:
+    def penalty_second_derivative(self, D: torch.Tensor, dual: torch.Tensor) -> torch.Tensor:
         """Second derivative [k] of the penalty along D."""
         return (D * dual).mul_(self.penalty).flatten(1).sum(1)
 
@@ -71,15 +66,19 @@ class Problems:
 
     def keep(self, models: torch.Tensor) -> None:
         """Drop all models but these."""
-        self.targets = self.targets if len(self.targets) == 1 else self.targets[models]
-        self.penalty = self.penalty[models]
-        self.counts = None if self.counts is None else self.counts[models]
+        self._keep("penalty", "counts", *(["targets"] if len(self.targets) > 1 else []), models=models)
+
+    def _keep(self, *names: str, models: torch.Tensor) -> None:
+        for name in names:
+            if (values := getattr(self, name)) is not None:
+                setattr(self, name, values[models])
 
     def _residual(self, P: torch.Tensor) -> torch.Tensor:
         R = P - self.targets
         return R if self.counts is None else R.mul_(self.counts)
 
 
+@dataclass(eq=False, kw_only=True)
 class RowProblems(Problems):
     """Coordinates are the weights: one forward and one backward product an iteration.
 
@@ -92,22 +91,12 @@ class RowProblems(Problems):
         First iterate; default zero.
     """
 
-    def __init__(
-        self,
-        rows: torch.Tensor,
-        targets: torch.Tensor,
-        penalty: torch.Tensor,
-        *,
-        counts: torch.Tensor | None = None,
-        offset: torch.Tensor | None = None,
-        linear: torch.Tensor | None = None,
-        start: torch.Tensor | None = None,
-    ) -> None:
-        super().__init__(targets, penalty, counts=counts, offset=offset)
-        self.rows = rows
-        self.history = 5 if rows.ndim == 3 else 20
-        self.linear = linear
-        self.start = start
+    rows: torch.Tensor
+    linear: torch.Tensor | None = None
+    start: torch.Tensor | None = None
+
+    def __post_init__(self) -> None:
+        self.history = 5 if self.rows.ndim == 3 else 20
 
     def first(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         k, C = len(self.penalty), self.targets.shape[1]
@@ -146,8 +135,7 @@ class RowProblems(Problems):
 
     def keep(self, models: torch.Tensor) -> None:
         super().keep(models)
-        self.rows = self.rows if self.rows.ndim == 2 else self.rows[models]
-        self.linear = None if self.linear is None else self.linear[models]
+        self._keep("linear", *(["rows"] if self.rows.ndim == 3 else []), models=models)
 
 
 def _sixteen(flat: torch.Tensor) -> torch.Tensor:
@@ -158,6 +146,7 @@ def _sixteen(flat: torch.Tensor) -> torch.Tensor:
     return torch.cat([flat, flat.new_zeros((missing, flat.shape[1]))])
 
 
+@dataclass(eq=False, kw_only=True)
 class PreconditionedProblems(RowProblems):
     """Row problems on shared rows, in the inner product of blocks of the Hessian that all models share, one a class.
 
@@ -167,21 +156,9 @@ class PreconditionedProblems(RowProblems):
         Inverse of each block.
     """
 
-    dual = "gradient"
+    inverse: torch.Tensor
 
-    def __init__(
-        self,
-        rows: torch.Tensor,
-        targets: torch.Tensor,
-        penalty: torch.Tensor,
-        *,
-        inverse: torch.Tensor,
-        offset: torch.Tensor | None = None,
-        linear: torch.Tensor | None = None,
-        start: torch.Tensor | None = None,
-    ) -> None:
-        super().__init__(rows, targets, penalty, offset=offset, linear=linear, start=start)
-        self.inverse = inverse
+    dual: ClassVar = "gradient"
 
     def gradient(self, P: torch.Tensor, v: torch.Tensor, dual: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         G, _ = super().gradient(P, v, dual)
@@ -191,6 +168,7 @@ class PreconditionedProblems(RowProblems):
         return dual.abs().amax((1, 2))
 
 
+@dataclass(eq=False, kw_only=True)
 class SpanProblems(Problems):
     """Coordinates a [k, C, m] are the weights W = a X in the span of the rows X, where an L2 term keeps the solution.
 
@@ -206,26 +184,16 @@ class SpanProblems(Problems):
     intercept : bool
     """
 
-    dual = "carried"
+    rows: torch.Tensor
+    gram: torch.Tensor
+    intercept: bool
 
-    def __init__(
-        self,
-        rows: torch.Tensor,
-        gram: torch.Tensor,
-        targets: torch.Tensor,
-        penalty: torch.Tensor,
-        *,
-        intercept: bool,
-        counts: torch.Tensor | None = None,
-        offset: torch.Tensor | None = None,
-    ) -> None:
-        super().__init__(targets, penalty, counts=counts, offset=offset)
-        self.rows = rows
-        self.gram = gram
-        self.intercept = intercept
-        self.active = torch.arange(len(rows), device=rows.device)
-        entries = targets.shape[1] * (rows.shape[2] + intercept)
-        self.ratio = gram.new_full((len(rows),), math.sqrt(entries))  # of 2-norm to max-norm, at most so large
+    dual: ClassVar = "carried"
+
+    def __post_init__(self) -> None:
+        self.active = torch.arange(len(self.rows), device=self.rows.device)
+        entries = self.targets.shape[1] * (self.rows.shape[2] + self.intercept)
+        self.ratio = self.gram.new_full((len(self.rows),), math.sqrt(entries))  # 2-norm over max-norm, at most
 
     def first(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         k, C, m = len(self.gram), self.targets.shape[1], self.gram.shape[1]
@@ -247,8 +215,10 @@ class SpanProblems(Problems):
         R.addcmul_(v[:, :, :-1], self.penalty)
         return torch.cat([R, total], 2), torch.cat([torch.bmm(R, self.gram.mT), total], 2)
 
-    def bend(self, D: torch.Tensor, dual: torch.Tensor) -> torch.Tensor:
-        return super().bend(D[:, :, :-1], dual[:, :, :-1]) if self.intercept else super().bend(D, dual)
+    def penalty_second_derivative(self, D: torch.Tensor, dual: torch.Tensor) -> torch.Tensor:
+        if self.intercept:
+            D, dual = D[:, :, :-1], dual[:, :, :-1]
+        return super().penalty_second_derivative(D, dual)
 
     def norm(self, g: torch.Tensor, dual: torch.Tensor, tolerance: torch.Tensor, *, exact: bool) -> torch.Tensor:
         size = (g * dual).flatten(1).sum(1).clamp_(min=0).sqrt_()  # 2-norm of the gradient in W
@@ -277,7 +247,7 @@ class SpanProblems(Problems):
 
     def keep(self, models: torch.Tensor) -> None:
         super().keep(models)
-        self.gram, self.active, self.ratio = self.gram[models], self.active[models], self.ratio[models]
+        self._keep("gram", "active", "ratio", models=models)
 
 
 def gram_matrices(rows: torch.Tensor) -> torch.Tensor:

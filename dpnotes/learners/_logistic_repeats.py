@@ -1,4 +1,4 @@
-"""Softmax regressions on shared rows that differ in a linear term: what their minimiser knows that others do not."""
+"""Softmax regressions on shared rows that differ in a linear term: a minimiser that makes use of both."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dpnotes.learners._logistic_problems import PreconditionedProblems, RowProbl
 ROW_BLOCK = 2048  # rows of an exact gradient at a time: their logits stay in cache
 REDUCTION = 1e-4  # of the gradient, asked of the steps in float32 between two exact gradients
 ROUND = 100  # steps between two exact gradients, at most
-STALLED = 0.1  # a round that leaves more of the gradient than this is the last one in float32
+STALLED = 0.1  # the fraction of the gradient above which a round in float32 is the last one
 
 
 class CentredProblems(PreconditionedProblems):
     """Preconditioned problems whose preconditioner knows that a common shift of all classes changes no loss.
 
-    Along such a shift the objective has the curvature of the penalty alone, which the blocks of the Hessian, one for
-    each class, take for many times as large. So they act on gradients and give directions with class mean zero, and
+    Along such a shift the Hessian of the objective is that of the penalty alone, which the blocks of the Hessian, one
+    for each class, take for many times as large. So they act on gradients and give directions with class mean zero, and
     the class mean of a gradient is divided by the penalty.
     """
 
@@ -29,15 +29,7 @@ class CentredProblems(PreconditionedProblems):
 
 
 def minimise_repeats(
-    rows: torch.Tensor,
-    targets: torch.Tensor,
-    penalty: torch.Tensor,
-    tolerance: torch.Tensor,
-    *,
-    inverse: torch.Tensor,
-    linear: torch.Tensor,
-    start: torch.Tensor,
-    max_iterations: int,
+    problems: RowProblems, tolerance: torch.Tensor, *, inverse: torch.Tensor, max_iterations: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Minimise all problems by preconditioned L-BFGS, those in float64 with most of their products in float32.
 
@@ -47,14 +39,12 @@ def minimise_repeats(
 
     Parameters
     ----------
-    rows : torch.Tensor, shape [n, p]
-    targets : torch.Tensor, shape [1, C, n]
-    penalty : torch.Tensor, shape [k, 1, 1]
+    problems : RowProblems
+        On shared rows [n, p] and targets [1, C, n], each with a linear term and a start [C, p]; they stay as they are.
     tolerance : torch.Tensor, shape [k]
         On the max-norm of the gradient of the sum.
     inverse : torch.Tensor, shape [C, p, p]
         Inverse blocks of the Hessian, of any precision.
-    linear, start : torch.Tensor, shape [k, C, p]
     max_iterations : int, >= 0
 
     Returns
@@ -63,6 +53,10 @@ def minimise_repeats(
     gradient_norm : torch.Tensor, shape [k]
     iterations : torch.Tensor of int64, shape [k]
     """
+    rows, targets, penalty = problems.rows, problems.targets, problems.penalty
+    linear, start = problems.linear, problems.start
+    assert linear is not None
+    assert start is not None
     # the class mean of the minimiser is known: the residuals of a row sum to zero
     W = start - start.mean(1, keepdim=True) - linear.mean(1, keepdim=True) / penalty
     norms, iterations = W.new_empty(len(W)), torch.zeros(len(W), dtype=torch.int64, device=W.device)
@@ -78,18 +72,28 @@ def minimise_repeats(
             G, Z, left = G[over], Z[over], left[over]
             if stalled or not len(left) or allowed <= 0:
                 break
-            problems = CentredProblems(
-                low, Z.softmax(1), penalty[left].float(), inverse=low_inverse, linear=G.float(), offset=Z
+            rest = CentredProblems(
+                rows=low,
+                targets=Z.softmax(1),
+                penalty=penalty[left].float(),
+                inverse=low_inverse,
+                linear=G.float(),
+                offset=Z,
             )
             aim = torch.maximum(0.5 * tolerance[left], REDUCTION * norms[left]).float()
-            change, _, count = minimise(problems, aim, max_iterations=min(ROUND, allowed))
+            change, _, count = minimise(rest, aim, max_iterations=min(ROUND, allowed))
             W[left] += change
             iterations[left] += count
     if len(left) and (allowed := max_iterations - int(iterations.max())) >= 0:
-        problems = CentredProblems(
-            rows, targets, penalty[left], inverse=inverse.to(rows), linear=linear[left], start=W[left]
+        rest = CentredProblems(
+            rows=rows,
+            targets=targets,
+            penalty=penalty[left],
+            inverse=inverse.to(rows),
+            linear=linear[left],
+            start=W[left],
         )
-        W[left], norms[left], count = minimise(problems, tolerance[left], max_iterations=allowed)
+        W[left], norms[left], count = minimise(rest, tolerance[left], max_iterations=allowed)
         iterations[left] += count
     return W, norms, iterations
 

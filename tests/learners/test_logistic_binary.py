@@ -12,8 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from dpnotes.learners import _logistic_newton as newton
-from dpnotes.learners._logistic_binary import fit_binary_logistic
-from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
+from dpnotes.learners import fit_binary_logistic, fit_multinomial_logistic
 
 
 def gradient(X, y, w, b, *, l2):

@@ -9,11 +9,8 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from dpnotes.learners import LogisticClassifier, LogisticModels, fit_binary_logistic, fit_multinomial_logistic
 from dpnotes.learners import _logistic_models as module
-from dpnotes.learners._logistic_binary import fit_binary_logistic
-from dpnotes.learners._logistic_classifier import LogisticClassifier
-from dpnotes.learners._logistic_models import LogisticModels
-from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
 
 
 def models(M, d, C=None, seed=0, dtype=np.float64):

@@ -1,4 +1,4 @@
-"""Multinomial logistic regressions: the minimum of the stated objective, whatever the shape, the chunk and the road."""
+"""Multinomial logistic regressions: the minimum of the stated objective, whatever the shape, the chunk and the mode."""
 
 import numpy as np
 import pytest
@@ -12,9 +12,9 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from dpnotes.learners import _logistic_fits as fits
 from dpnotes.learners import _logistic_multinomial as module
-from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
-from dpnotes.learners._logistic_perturbed import fit_perturbed_logistic
+from dpnotes.learners import fit_multinomial_logistic, fit_perturbed_logistic
 
 
 def gradient(X, y, W, b, *, l2, linear=0.0):
@@ -76,8 +76,8 @@ def test_both_coordinates_take_the_same_iterates(problem, monkeypatch, intercept
     subsets = np.random.default_rng(1).permutation(300)[:120].reshape(4, 30)
     settings_ = {"n_classes": 3, "l2": 1e-3, "tolerance": 1e-12, "intercept": intercept, "device": "cpu"}
     results = []
-    for road in ("span", "batch"):
-        monkeypatch.setattr(module, "_road", lambda *_, road=road: road)
+    for mode in ("span", "batch"):
+        monkeypatch.setattr(module, "_mode", lambda *_, mode=mode: mode)
         with pytest.warns(ConvergenceWarning):
             results.append(fit_multinomial_logistic(X, y, subsets, max_iterations=12, **settings_))
     np.testing.assert_allclose(results[0].weights, results[1].weights, atol=1e-11)  # rounding of 12 iterations
@@ -108,12 +108,12 @@ def test_gradient_vanishes_for_any_shape(data):
     assert np.isin(fitted.votes(X), np.arange(C)).all()
 
 
-@pytest.mark.parametrize(("m", "road"), [(50, "span"), (400, "batch"), (900, "alone")])
+@pytest.mark.parametrize(("m", "mode"), [(50, "span"), (400, "batch"), (900, "alone")])
 @pytest.mark.parametrize("intercept", [False, True])
-def test_chunk_changes_nothing(digits, m, road, intercept, monkeypatch):
+def test_chunk_changes_nothing(digits, m, mode, intercept, monkeypatch):
     X, y = digits
     monkeypatch.setattr(module, "LARGE", 2**15)
-    assert module._road(m, 64, 10, 1000) == road
+    assert module._mode(m, 64, 10, 1000) == mode
     subsets = [np.random.default_rng(k).permutation(1797)[: m - k % 2] for k in range(7)]
     fits = [
         fit_multinomial_logistic(X, y, subsets, n_classes=10, l2=1e-2, intercept=intercept, chunk=chunk, device="cpu")
@@ -163,7 +163,7 @@ def test_unattainable_tolerance_in_float32_stays_finite_and_warns(digits):
 def test_a_large_problem_is_fitted_alone(digits, dtype, intercept, monkeypatch):
     X, y = digits
     monkeypatch.setattr(module, "LARGE", 2**16)
-    assert module._road(1797, 64, 10, 1000) == "alone"
+    assert module._mode(1797, 64, 10, 1000) == "alone"
     fitted = fit_multinomial_logistic(
         X.astype(dtype), y, np.arange(1797)[None], n_classes=10, l2=1e-2, intercept=intercept, device="cpu"
     )
@@ -185,7 +185,7 @@ def test_without_l2_it_stays_in_the_span_and_separates(problem):
 @pytest.mark.parametrize("block", [np.inf, 0])  # without and with the shared preconditioner
 def test_perturbed_models_are_minima_of_their_own_objective(digits, monkeypatch, block):
     X, y = digits
-    monkeypatch.setattr("dpnotes.learners._logistic_curvature.BLOCK", block)
+    monkeypatch.setattr("dpnotes.learners._logistic_hessian.BLOCK", block)
     noise = np.random.default_rng(0).normal(size=(7, 10, 64)) * np.array([0, 1, 1, 1, 1, 1, 1])[:, None, None] * 20
     l2 = np.array([1e-3, 1e-3, 1e-3, 1e-3, 1e-2, 1e-1, 1.0])
     seen = []
@@ -210,7 +210,7 @@ def test_perturbed_models_are_minima_of_their_own_objective(digits, monkeypatch,
 def test_all_rows_in_their_order_are_shared_and_stay_as_they_are(digits):
     X, y = digits
     before = X.copy()
-    source = module.Source(X, y, kind=X.dtype, device=torch.device("cpu"))
+    source = fits.Source(X, y, kind=X.dtype, device=torch.device("cpu"))
     everything = np.arange(len(X))
     for indices in (everything, everything[None]):
         rows = source.rows(indices)
@@ -218,7 +218,7 @@ def test_all_rows_in_their_order_are_shared_and_stay_as_they_are(digits):
         assert rows.data_ptr() == X.ctypes.data
     assert source.rows(everything[::-1].copy()).data_ptr() != X.ctypes.data
     for other in (X[:, ::-1], np.asfortranarray(X)):
-        taken = module.Source(other, y, kind=X.dtype, device=torch.device("cpu")).rows(everything)
+        taken = fits.Source(other, y, kind=X.dtype, device=torch.device("cpu")).rows(everything)
         np.testing.assert_array_equal(taken.numpy(), other)
     fitted = fit_multinomial_logistic(X, y, everything[None], n_classes=10, l2=1e-2, device="cpu")
     turned = fit_multinomial_logistic(X, y, everything[None, ::-1], n_classes=10, l2=1e-2, device="cpu")

@@ -10,12 +10,11 @@ from scipy.special import logsumexp, softmax
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
-from dpnotes.learners import _logistic_lbfgs
+from dpnotes.learners import _logistic_lbfgs, fit_multinomial_logistic, fit_perturbed_logistic
 from dpnotes.learners import _logistic_repeats as repeats
-from dpnotes.learners._logistic_curvature import inverse_blocks
+from dpnotes.learners._logistic_fits import targets_of
+from dpnotes.learners._logistic_hessian import inverse_blocks
 from dpnotes.learners._logistic_lbfgs import minimise
-from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic, targets_of
-from dpnotes.learners._logistic_perturbed import fit_perturbed_logistic
 from dpnotes.learners._logistic_problems import PreconditionedProblems
 
 R, C = 6, 10
@@ -108,9 +107,9 @@ def test_centring_saves_iterations(digits, noise, monkeypatch):
     found = []
     for kind in (PreconditionedProblems, repeats.CentredProblems):
         problems = kind(
-            X,
-            targets_of(y, C, X.dtype)[None],
-            penalty,
+            rows=X,
+            targets=targets_of(y, C, X.dtype)[None],
+            penalty=penalty,
             inverse=inverse,
             linear=torch.tensor(noise),
             start=W0.expand(R, C, 64),

@@ -29,17 +29,17 @@ def inverse_blocks(A: torch.Tensor, penalty: torch.Tensor, *, W: torch.Tensor) -
     """
     n, p = A.shape
     some = A[:: max(1, n // (ROWS_PER_FEATURE * p))]
-    if not bool(W.any()):  # at zero all classes are as probable, and the blocks equal
-        share = 1 / len(W)
-        return _inverse(some, penalty, scale=share * (1 - share) * n / len(some)).expand(len(W), p, p)
+    if not bool(W.any()):  # at zero all classes are equally probable, and the blocks are equal
+        each = 1 / len(W)
+        return _inverse(some, penalty, scale=each * (1 - each) * n / len(some)).expand(len(W), p, p)
     P = torch.mm(W, some.mT).softmax(0)
     blocks = [_inverse(some * (q * (1 - q)).sqrt()[:, None], penalty, scale=n / len(some)) for q in P]
     return torch.stack(blocks)
 
 
 def _inverse(rows: torch.Tensor, penalty: torch.Tensor, *, scale: float) -> torch.Tensor:
-    curvature = (rows.mT @ rows).double() * scale
+    hessian = (rows.mT @ rows).double() * scale
     # a term of the size of rounding keeps a product in float32 positive definite
-    rounding = 1e-6 * curvature.diagonal().mean() + torch.finfo(torch.float64).tiny
-    curvature.diagonal().add_(penalty.double() + rounding)
-    return torch.cholesky_inverse(torch.linalg.cholesky(curvature)).to(rows.dtype)
+    rounding = 1e-6 * hessian.diagonal().mean() + torch.finfo(torch.float64).tiny
+    hessian.diagonal().add_(penalty.double() + rounding)
+    return torch.cholesky_inverse(torch.linalg.cholesky(hessian)).to(rows.dtype)
