@@ -255,7 +255,7 @@ def reproduction(table: pd.DataFrame, *, x: str, metric: str, xlabel: str, ylabe
     Parameters
     ----------
     table : DataFrame
-        As :func:`compare` gives it; rows without ``x`` are left out.
+        As :func:`dpnotes.lab.tables.compare` gives it; rows without ``x`` are left out.
     x : str
         Column of the horizontal axis (logarithmic).
     metric : str

@@ -126,7 +126,7 @@ class Table:
     Parameters
     ----------
     caption : str
-        Can be read alone; may have fields for :meth:`__call__` (``"{data}"``).
+        Can be read alone; may have fields that a call fills in (``"{data}"``).
     columns : tuple of Column or str
         In order; a str is a column without settings.
     """
