@@ -56,7 +56,7 @@ def calibrations(small: bool) -> Row:
     for sigma, epsilon, count in zip(same, epsilons, steps, strict=True):
         accountant.history = [(float(sigma), RATE, int(count))]
         left.append(epsilon - accountant.get_epsilon(delta=DELTA))
-    shares = found["ours"] / found["opacus"]
+    ratios = found["ours"] / found["opacus"]
     return Row(
         f"7. {len(pairs)} calibrations of DP-SGD",
         fast,
@@ -64,7 +64,7 @@ def calibrations(small: bool) -> Row:
         "opacus RDP",
         10 if small else 50,  # five of them do not repay what all share
         f"at opacus' own orders epsilon by opacus at our sigma is {min(left):.1e} to {max(left):.1e} below the target "
-        f"(its tolerance: {TOLERANCE:g}); our sigma with all real orders is {shares.min():.5f} to {shares.max():.5f} "
+        f"(its tolerance: {TOLERANCE:g}); our sigma with all real orders is {ratios.min():.5f} to {ratios.max():.5f} "
         "of opacus'",
         gap=-min(left),  # epsilon above the target
         allowed=1e-6,

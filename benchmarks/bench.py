@@ -27,7 +27,7 @@ import sgd
 import torch
 from _common import Row, Rows
 
-from dpnotes.lab.store._provenance import provenance
+from dpnotes.lab.store import provenance
 
 JOBS: dict[str, Rows] = {
     "1": logistic.subsets_of_mnist,

@@ -1,7 +1,7 @@
 """Speed of the boosted teachers of DPBag against scikit-learn's GradientBoostingClassifier, one after the other.
 
 Both sides on one thread, by turns (A B A B), medians of CPU time; the first call of each is left out. The other side
-runs on a part of the models, without its checks of parameters and of finiteness, and its time is multiplied up.
+runs on some of the models, without its checks of parameters and of finiteness, and its time is multiplied up.
 ``python benchmarks/boosted_trees.py [--small]``.
 """
 

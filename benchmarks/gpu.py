@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import dp_sgd
 import logistic
@@ -39,16 +40,16 @@ def rows(small: bool, device: str | None = None) -> Iterator[Row]:
     """All rows of ``device``; by default of the GPU, if there is one."""
     if device is None and not torch.cuda.is_available():
         return
-    where = device or "cuda"
-    yield from teachers_rows(small, where)
+    device = device or "cuda"
+    yield from teachers_rows(small, device)
     for task in islice(sgd.tasks(), 1 if small else None):
-        part = replace(task, steps=task.steps // (40 if small else 4))
-        yield seeds_row(part, 16 if small else 1024, where)
+        short = replace(task, steps=task.steps // (40 if small else 4))
+        yield seeds_row(short, 16 if small else 1024, device)
         yield from sgd.shared_seeds(
-            part, "float64", n_runs=2 if small else 160, repeats=1, hidden=None,
-            bars={"nn.Module and SGD": 400}, device=where,
+            short, "float64", n_runs=2 if small else 160, repeats=1, hidden=None,
+            bars={"nn.Module and SGD": 400}, device=device,
         )  # fmt: skip
-    yield from dp_sgd.rows(small, where)
+    yield from dp_sgd.rows(small, device)
 
 
 def against_one_by_one(job: str, fit: Fit, n_models: int, *, sample: int, device: str, repeats: int) -> Row:
@@ -77,7 +78,7 @@ def against_one_by_one(job: str, fit: Fit, n_models: int, *, sample: int, device
 
 def teachers_rows(small: bool, device: str) -> Iterator[Row]:
     """Jobs 1, 1c, 2 and 2c."""
-    how = {"device": device, "repeats": 1 if small else 3}
+    common: dict[str, Any] = {"device": device, "repeats": 1 if small else 3}
     source, X, y, _ = logistic.mnist()
     models = 16 if small else 256
     subsets = np.random.default_rng(0).permutation(len(X))[: models * 234].reshape(models, 234)
@@ -88,9 +89,9 @@ def teachers_rows(small: bool, device: str) -> Iterator[Row]:
         )
         return fitted.weights
 
-    yield against_one_by_one(f"1. regressions 234 x 784 x 10 ({source})", multinomial, models, sample=4, **how)
+    yield against_one_by_one(f"1. regressions 234 x 784 x 10 ({source})", multinomial, models, sample=4, **common)
 
-    unit, labels = (part[: 6000 if small else None] for part in (X, y))
+    unit, labels = (rows[: 6000 if small else None] for rows in (X, y))
     unit = unit / np.linalg.norm(unit, axis=1, keepdims=True)
     models = 8 if small else 100
     noise = (14.0 * np.random.default_rng(0).normal(size=(models, 10, 784))).astype(np.float32)
@@ -101,7 +102,7 @@ def teachers_rows(small: bool, device: str) -> Iterator[Row]:
             unit, labels, n_classes=10, l2=1e-3, linear=noise[some], start=start, device=device, chunk=chunk
         ).weights
 
-    yield against_one_by_one(f"1c. repeats on {len(unit)} x 784 x 10", perturbed, models, sample=2, **how)
+    yield against_one_by_one(f"1c. repeats on {len(unit)} x 784 x 10", perturbed, models, sample=2, **common)
 
     source, X, y, _ = logistic.adult()
     models = 100 if small else 25_000
@@ -111,7 +112,7 @@ def teachers_rows(small: bool, device: str) -> Iterator[Row]:
     def binary(some: slice, chunk: int | None) -> np.ndarray:
         return fit_binary_logistic(X, y, teachers[some], l2=1 / 65, device=device, chunk=chunk).weights
 
-    yield against_one_by_one(f"2. binary regressions 65 x {X.shape[1]} ({source})", binary, models, sample=20, **how)
+    yield against_one_by_one(f"2. binary regressions 65 x {X.shape[1]} ({source})", binary, models, sample=20, **common)
 
     models, sample = (8, 2) if small else (4000, 4)
     wide = X.astype(np.float64)
@@ -119,7 +120,9 @@ def teachers_rows(small: bool, device: str) -> Iterator[Row]:
     def boosted(some: slice, chunk: int | None) -> np.ndarray:
         return fit_boosted_trees(wide, y, teachers[:models][some], device=device, chunk=chunk).value
 
-    yield against_one_by_one(f"2c. boosted models 65 x {X.shape[1]} ({source})", boosted, models, sample=sample, **how)
+    yield against_one_by_one(
+        f"2c. boosted models 65 x {X.shape[1]} ({source})", boosted, models, sample=sample, **common
+    )
 
 
 def seeds_row(task: sgd.Task, n_runs: int, device: str) -> Row:

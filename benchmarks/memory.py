@@ -1,6 +1,6 @@
 """Peak memory of the learners beside the data, without the result, against the figure to stay below.
 
-A learner holds one chunk of models (``dpnotes.learners._chunks``) with the temporaries of a step; SGD also holds one
+A learner holds one chunk of models with the temporaries of a step; SGD also holds one
 padded copy of the data. ``python benchmarks/memory.py [--small]``.
 """
 

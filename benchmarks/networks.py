@@ -15,9 +15,14 @@ import torch
 from _common import Row, clock_of, run, timed
 from torch import nn
 
-from dpnotes.learners import Networks, convolutional_network, device_name, fit_networks
-from dpnotes.learners import _network_engines as engines
-from dpnotes.learners._architectures import multilayer_perceptron
+from dpnotes.learners import (
+    Networks,
+    choose_engine,
+    convolutional_network,
+    device_name,
+    fit_networks,
+    multilayer_perceptron,
+)
 
 ROWS = 320  # of each subset
 SHAPE = (1, 28, 28)
@@ -60,10 +65,8 @@ def rows(small: bool) -> Iterator[Row]:
     gpu = torch.device(device).type == "cuda"
     for job in SMALL if small else JOBS:
         subsets = draw.integers(len(images), size=(job.n_models, ROWS))
-        where = torch.device(device)
-        chosen = engines.choose_engine(
-            "auto", job.build(torch.Generator()), where, n_models=job.n_models, batch_size=job.batch_size
-        )
+        network = job.build(torch.Generator())
+        chosen = choose_engine("auto", network, torch.device(device), n_models=job.n_models, batch_size=job.batch_size)
         other = "batched" if chosen == "loop" else "loop"
         found: dict[str, Networks] = {}
 

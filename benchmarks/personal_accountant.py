@@ -17,7 +17,7 @@ from _common import Row, run, timed
 
 from dpnotes.learners import TouchedVotes
 from dpnotes.mechanisms import draw_partitions
-from dpnotes.methods._personal_accountant import personalised_epsilon
+from dpnotes.methods import personalised_epsilon
 
 NOISE, DELTA = 2 / 250, 1e-3
 ORDERS = np.arange(1, 33)
@@ -55,18 +55,20 @@ def rows(small: bool) -> Iterator[Row]:
     votes = (generator.random((k, n, queries), dtype=np.float32) < agree).astype(np.uint8)
     cut = draw_partitions(records, n_chunks=n, n_partitions=k, scheme="balanced", seed=0)
     membership = np.vstack([cut.chunk, cut.joining])
-    part = np.ascontiguousarray(votes[:, :, :few])
+    first = np.ascontiguousarray(votes[:, :, :few])
 
     def ours() -> np.ndarray:
         return TouchedVotes(membership, n_teachers=n, device="cpu").add(votes)
 
-    fast, slow, leaner = timed(ours, lambda: literal(part, membership), lambda: lean(part, membership), repeats=repeats)
+    fast, slow, leaner = timed(
+        ours, lambda: literal(first, membership), lambda: lean(first, membership), repeats=repeats
+    )
     found = ours()[:few]
     spent = personalised_epsilon(found, n_partitions=k, noise=NOISE, delta=DELTA)
     orders = np.arange(1.0, 33.0)
     capped = [((s / k**2 * 2 * NOISE**2 * orders * (orders + 1) - np.log(DELTA)) / orders).min() for s in found]
-    gap = np.abs(literal(part, membership) - capped).max()
-    equal = bool((lean(part, membership) == found).all())
+    gap = np.abs(literal(first, membership) - capped).max()
+    equal = bool((lean(first, membership) == found).all())
     job = f"3. accountant, D = {records:,}, n = {n}, k = {k}"
     yield Row(
         job,

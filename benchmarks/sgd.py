@@ -91,7 +91,7 @@ def by_hand(
 def by_module(
     task: Task, record: int | None, dtype: torch.dtype, seed: int, layers: list[np.ndarray], device: str = "cpu"
 ) -> Callable[[], np.ndarray]:
-    X, y = (part.to(device) for part in task.tensors(record, dtype))
+    X, y = (tensor.to(device) for tensor in task.tensors(record, dtype))
     softmax = len(layers) == 2
     codes, criterion = (y.long(), nn.CrossEntropyLoss()) if softmax else (y[:, None], nn.BCEWithLogitsLoss())
 
@@ -203,9 +203,9 @@ def rows(small: bool) -> Iterator[Row]:
             }  # fmt: skip
             yield from shared_seeds(chosen, dtype, n_runs=16, repeats=repeats, hidden=None, bars=bars)
             if task.hidden:
-                part = replace(task, steps=task.steps // 10 if small else task.steps // 4)
+                short = replace(task, steps=task.steps // 10 if small else task.steps // 4)
                 bars = {"nn.Module and SGD": 60}
-                yield from shared_seeds(part, dtype, n_runs=8, repeats=repeats, hidden=task.hidden, bars=bars)
+                yield from shared_seeds(short, dtype, n_runs=8, repeats=repeats, hidden=task.hidden, bars=bars)
 
 
 if __name__ == "__main__":

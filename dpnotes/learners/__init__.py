@@ -25,6 +25,7 @@ from dpnotes.learners._logistic_classifier import LogisticClassifier as Logistic
 from dpnotes.learners._logistic_models import LogisticModels as LogisticModels
 from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic as fit_multinomial_logistic
 from dpnotes.learners._logistic_perturbed import fit_perturbed_logistic as fit_perturbed_logistic
+from dpnotes.learners._network_engines import choose_engine as choose_engine
 from dpnotes.learners._networks import Networks as Networks
 from dpnotes.learners._networks import fit_networks as fit_networks
 from dpnotes.learners._schedules import epoch_factors as epoch_factors

@@ -8,6 +8,7 @@ from dpnotes.lab.store._folders import published_store as published_store
 from dpnotes.lab.store._folders import runs_store as runs_store
 from dpnotes.lab.store._format import StoreError as StoreError
 from dpnotes.lab.store._grid import experiment_name as experiment_name
+from dpnotes.lab.store._provenance import provenance as provenance
 from dpnotes.lab.store._results import (
     adopt as adopt,
 )
