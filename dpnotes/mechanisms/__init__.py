@@ -1,29 +1,17 @@
 """How a release is randomised or combined: subsamples, noise and votes. No learning and no accounting in here."""
 
-from dpnotes.mechanisms._noise import gaussian_noise, norm_noise
-from dpnotes.mechanisms._partitions import Partitions, draw_partitions, hash_chunks
-from dpnotes.mechanisms._private_votes import (
-    ConfidentAnswers,
-    confident_vote,
-    gaussian_vote,
-    laplace_vote,
-    soft_vote,
-)
-from dpnotes.mechanisms._subsample import draw_subsets
-from dpnotes.mechanisms._votes import majority_vote, vote_counts
-
-__all__ = [
-    "ConfidentAnswers",
-    "Partitions",
-    "confident_vote",
-    "draw_partitions",
-    "draw_subsets",
-    "gaussian_noise",
-    "gaussian_vote",
-    "hash_chunks",
-    "laplace_vote",
-    "majority_vote",
-    "norm_noise",
-    "soft_vote",
-    "vote_counts",
-]
+from dpnotes.mechanisms._noise import gaussian_noise as gaussian_noise
+from dpnotes.mechanisms._noise import norm_noise as norm_noise
+from dpnotes.mechanisms._noise import stream as stream
+from dpnotes.mechanisms._partitions import PARTITION_SCHEMES as PARTITION_SCHEMES
+from dpnotes.mechanisms._partitions import Partitions as Partitions
+from dpnotes.mechanisms._partitions import draw_partitions as draw_partitions
+from dpnotes.mechanisms._partitions import hash_chunks as hash_chunks
+from dpnotes.mechanisms._private_votes import ConfidentAnswers as ConfidentAnswers
+from dpnotes.mechanisms._private_votes import confident_vote as confident_vote
+from dpnotes.mechanisms._private_votes import gaussian_vote as gaussian_vote
+from dpnotes.mechanisms._private_votes import laplace_vote as laplace_vote
+from dpnotes.mechanisms._private_votes import soft_vote as soft_vote
+from dpnotes.mechanisms._subsample import draw_subsets as draw_subsets
+from dpnotes.mechanisms._votes import majority_vote as majority_vote
+from dpnotes.mechanisms._votes import vote_counts as vote_counts

@@ -6,15 +6,14 @@ import math
 from numbers import Integral
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpnotes._validation import at_least_one, positive
+from dpnotes._validation import Floats, at_least, at_least_one, positive
 
 Shape = int | tuple[int, ...]
 Seed = int | np.random.Generator
 
 
-def gaussian_noise(shape: Shape, *, sigma: float, seed: Seed) -> NDArray[np.float64]:
+def gaussian_noise(shape: Shape, *, sigma: float, seed: Seed) -> Floats:
     """Independent normal noise of standard deviation ``sigma`` on each coordinate.
 
     Parameters
@@ -48,7 +47,7 @@ def gaussian_noise(shape: Shape, *, sigma: float, seed: Seed) -> NDArray[np.floa
     return generator_of(seed).normal(0.0, positive("sigma", sigma), size=shape)
 
 
-def norm_noise(shape: Shape, *, rate: float, seed: Seed, n_repeats: int | None = None) -> NDArray[np.float64]:
+def norm_noise(shape: Shape, *, rate: float, seed: Seed, n_repeats: int | None = None) -> Floats:
     """Noise b with density proportional to ``exp(-rate ||b||_2)``: pure DP for a vector of bounded L2 sensitivity.
 
     In d dimensions the direction is uniform on the sphere and the norm Gamma distributed with shape d and this rate;
@@ -94,7 +93,7 @@ def norm_noise(shape: Shape, *, rate: float, seed: Seed, n_repeats: int | None =
     generator = generator_of(seed)
     normal = generator.standard_normal((repeats, d))
     norms = generator.standard_gamma(d, size=(repeats, 1)) / rate
-    noise: NDArray[np.float64] = normal * (norms / np.linalg.norm(normal, axis=1, keepdims=True))  # [repeats, d]
+    noise: Floats = normal * (norms / np.linalg.norm(normal, axis=1, keepdims=True))  # [repeats, d]
     return noise.reshape(sizes if n_repeats is None else (repeats, *sizes))
 
 
@@ -107,6 +106,15 @@ def generator_of(seed: Seed) -> np.random.Generator:
             f"seed must be an integer >= 0 or a numpy Generator, got seed={seed!r}; "
             "np.random.default_rng() takes fresh entropy from the system"
         )
-    if seed < 0:
-        raise ValueError(f"seed must be >= 0, got seed={seed}")
-    return np.random.default_rng(int(seed))
+    return np.random.default_rng(at_least("seed", seed, 0))
+
+
+def stream(seed: int, index: int) -> np.random.Generator:
+    """Generator number ``index`` of a seed, independent of the others.
+
+    Examples
+    --------
+    >>> stream(1, 0).integers(100, size=3), stream(1, 1).integers(100, size=3)
+    (array([ 1, 69, 82]), array([94, 47, 14]))
+    """
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))

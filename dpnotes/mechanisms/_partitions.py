@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpnotes._validation import at_least_one
-from dpnotes.mechanisms._subsample import _stream
+from dpnotes._validation import Integers, at_least_one, one_of
+from dpnotes.mechanisms._noise import stream
 
-SCHEMES = ("independent", "balanced")
+PARTITION_SCHEMES = ("independent", "balanced")
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +27,8 @@ class Partitions:
     n_chunks : int
     """
 
-    chunk: NDArray[np.int64]
-    joining: NDArray[np.int64]
+    chunk: Integers
+    joining: Integers
     n_chunks: int
 
     @property
@@ -37,16 +36,16 @@ class Partitions:
         """Number of partitions k."""
         return int(self.chunk.shape[1])
 
-    def subsets(self) -> list[NDArray[np.int64]]:
+    def subsets(self) -> list[Integers]:
         """Records of each chunk in ascending order, k * n_chunks arrays; chunk i of partition j is at j * n_chunks + i.
 
         Chunks of independent partitions can be empty.
         """
-        found: list[NDArray[np.int64]] = []
+        subsets: list[Integers] = []
         for column in self.chunk.T:
             ends = np.cumsum(np.bincount(column, minlength=self.n_chunks))[:-1]
-            found += np.split(np.argsort(column, kind="stable"), ends)
-        return found
+            subsets += np.split(np.argsort(column, kind="stable"), ends)
+        return subsets
 
 
 def draw_partitions(n: int, *, n_chunks: int, n_partitions: int, scheme: str = "independent", seed: int) -> Partitions:
@@ -76,7 +75,7 @@ def draw_partitions(n: int, *, n_chunks: int, n_partitions: int, scheme: str = "
     Raises
     ------
     ValueError
-        If a number is outside its range or the scheme is unknown.
+        If a number is outside its range or the scheme is invalid.
     TypeError
         If a number is not an integer.
 
@@ -93,21 +92,18 @@ def draw_partitions(n: int, *, n_chunks: int, n_partitions: int, scheme: str = "
     """
     n, n_chunks = at_least_one("n", n), at_least_one("n_chunks", n_chunks)
     n_partitions = at_least_one("n_partitions", n_partitions)
-    if scheme not in SCHEMES:
-        raise ValueError(f"scheme must be one of {', '.join(map(repr, SCHEMES))}, got scheme={scheme!r}")
+    one_of("scheme", scheme, PARTITION_SCHEMES)
     if scheme == "independent":
-        drawn = _stream(seed, 0).integers(n_chunks, size=(n + 1, n_partitions))
+        drawn = stream(seed, 0).integers(n_chunks, size=(n + 1, n_partitions))
         return Partitions(drawn[:n], drawn[n], n_chunks)
     if n < n_chunks:
         raise ValueError(f"n_chunks must be at most n={n} for balanced partitions, got n_chunks={n_chunks}")
     dealt = np.arange(n) % n_chunks
-    chunk = np.stack([_stream(seed, j).permutation(dealt) for j in range(n_partitions)], axis=1)
+    chunk = np.stack([stream(seed, j).permutation(dealt) for j in range(n_partitions)], axis=1)
     return Partitions(chunk, np.full(n_partitions, n % n_chunks), n_chunks)
 
 
-def hash_chunks(
-    identifiers: Iterable[str | bytes], *, n_chunks: int, n_partitions: int, key: bytes
-) -> NDArray[np.int64]:
+def hash_chunks(identifiers: Iterable[str | bytes], *, n_chunks: int, n_partitions: int, key: bytes) -> Integers:
     """Chunk of each identifier in each partition by a keyed hash: a function of the identifier and the key alone.
 
     The chunks of an identifier stay the same whoever else is there; all records of a person share them if they share
@@ -117,7 +113,7 @@ def hash_chunks(
     ----------
     identifiers : iterable of str or bytes
     n_chunks : int, in [1, 2^32]
-        The hash has 64 bits for each partition: chunks are equally likely up to a share n_chunks / 2^64.
+        The hash has 64 bits for each partition: chunks are equally likely up to a fraction n_chunks / 2^64.
     n_partitions : int, >= 1
     key : bytes
 

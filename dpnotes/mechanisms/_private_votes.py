@@ -1,25 +1,23 @@
 """Votes that hide each voter: the class of most votes after noise.
 
-Each is differentially private for the noise's ideal law over the reals; the guarantee is that of the constructor of
-:mod:`dpnotes.accounting` named in it, for votes of which one record can move one.
+Each is differentially private for the ideal distribution of the noise over the reals; the guarantee is that of the
+constructor of :mod:`dpnotes.accounting` named in it, for votes of which one record can move one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpnotes._validation import at_least_one, positive
+from dpnotes._validation import Floats, Integers, array, at_least_one, positive
 from dpnotes.mechanisms._noise import Seed, generator_of
 
 CELLS = 2**20  # noisy counts held at a time: 8 MiB
-
-Draw = Callable[[tuple[int, int]], NDArray[np.float64]]
 
 
 class ConfidentAnswers(NamedTuple):
@@ -32,11 +30,11 @@ class ConfidentAnswers(NamedTuple):
     answered : ndarray of bool, same shape
     """
 
-    labels: NDArray[np.int64]
+    labels: Integers
     answered: NDArray[np.bool_]
 
 
-def laplace_vote(counts: ArrayLike, *, scale: float, seed: Seed, n_repeats: int | None = None) -> NDArray[np.int64]:
+def laplace_vote(counts: ArrayLike, *, scale: float, seed: Seed, n_repeats: int | None = None) -> Integers:
     """Class of most votes after Laplace noise on each count: ``accounting.noisy_vote(noise=1 / scale)``.
 
     Parameters
@@ -75,7 +73,7 @@ def laplace_vote(counts: ArrayLike, *, scale: float, seed: Seed, n_repeats: int 
     return _noisy_argmax(votes, lambda shape: generator.laplace(0.0, scale, shape), n_repeats)
 
 
-def gaussian_vote(counts: ArrayLike, *, sigma: float, seed: Seed, n_repeats: int | None = None) -> NDArray[np.int64]:
+def gaussian_vote(counts: ArrayLike, *, sigma: float, seed: Seed, n_repeats: int | None = None) -> Integers:
     """Class of most votes after normal noise on each count (GNMax): ``accounting.gnmax(sigma=sigma)``.
 
     Parameters
@@ -110,10 +108,10 @@ def gaussian_vote(counts: ArrayLike, *, sigma: float, seed: Seed, n_repeats: int
     return _noisy_argmax(votes, lambda shape: generator.normal(0.0, sigma, shape), n_repeats)
 
 
-def soft_vote(counts: ArrayLike, *, beta: float, seed: Seed, n_repeats: int | None = None) -> NDArray[np.int64]:
+def soft_vote(counts: ArrayLike, *, beta: float, seed: Seed, n_repeats: int | None = None) -> Integers:
     """Class c with probability proportional to ``exp(beta counts[c])``: ``accounting.soft_vote(beta=beta)``.
 
-    Drawn as the class of most votes after Gumbel noise of scale ``1 / beta`` on each count, which has this law.
+    Drawn as the class of most votes after Gumbel noise of scale ``1 / beta`` on each count, whose distribution this is.
 
     Parameters
     ----------
@@ -205,51 +203,35 @@ def confident_vote(
     sigma_answer = positive("sigma_answer", sigma_answer)
     limit = len(votes) if answers is None else at_least_one("answers", answers)
 
-    rows, n_classes = _rows(votes, n_repeats)
-    labels = np.empty(rows, dtype=np.int64)
-    reached = np.empty(rows, dtype=np.bool_)
-    for part, queries in _parts(rows, votes):
-        normal = generator.standard_normal((len(queries), 1 + n_classes))  # the threshold's, then the answer's
-        reached[part] = votes[queries].max(axis=1) + sigma_threshold * normal[:, 0] >= threshold
-        labels[part] = (votes[queries] + sigma_answer * normal[:, 1:]).argmax(axis=1)
-    shape = _shape(votes, n_repeats)
-    answered = reached.reshape(shape)
+    def answer(rows: Floats) -> Integers:
+        normal = generator.standard_normal((len(rows), 1 + rows.shape[1]))  # the threshold's, then the answer's
+        reached = rows.max(axis=1) + sigma_threshold * normal[:, 0] >= threshold
+        return np.where(reached, (rows + sigma_answer * normal[:, 1:]).argmax(axis=1), -1)
+
+    labels = _answer_all(votes, answer, n_repeats)
+    answered = labels >= 0
     answered &= answered.cumsum(axis=-1) <= limit
-    return ConfidentAnswers(np.where(answered, labels.reshape(shape), -1), answered)
+    return ConfidentAnswers(np.where(answered, labels, -1), answered)
 
 
-def _noisy_argmax(scores: NDArray[np.float64], draw: Draw, n_repeats: int | None) -> NDArray[np.int64]:
-    rows, n_classes = _rows(scores, n_repeats)
-    labels = np.empty(rows, dtype=np.int64)
-    for part, queries in _parts(rows, scores):
-        labels[part] = (scores[queries] + draw((len(queries), n_classes))).argmax(axis=1)
-    return labels.reshape(_shape(scores, n_repeats))
+def _noisy_argmax(scores: Floats, draw: Callable[[tuple[int, ...]], Floats], n_repeats: int | None) -> Integers:
+    return _answer_all(scores, lambda rows: (rows + draw(rows.shape)).argmax(axis=1), n_repeats)
 
 
-def _rows(counts: NDArray[np.float64], n_repeats: int | None) -> tuple[int, int]:
-    """Votes to be held over all repeats, and the number of classes."""
-    repeats = 1 if n_repeats is None else at_least_one("n_repeats", n_repeats)
-    return repeats * len(counts), counts.shape[1]
-
-
-def _parts(rows: int, counts: NDArray[np.float64]) -> Iterator[tuple[slice, NDArray[np.int64]]]:
-    """Rows in parts of bounded memory, with the query of each; the noise does not depend on where they are cut."""
-    n_queries, n_classes = counts.shape
+def _answer_all(votes: Floats, answer: Callable[[Floats], Integers], n_repeats: int | None) -> Integers:
+    """Answer all queries, ``n_repeats`` times, in parts of bounded memory; the noise does not depend on their size."""
+    n_queries, n_classes = votes.shape
+    shape = (n_queries,) if n_repeats is None else (at_least_one("n_repeats", n_repeats), n_queries)
+    labels = np.empty(math.prod(shape), dtype=np.int64)
     step = max(1, CELLS // n_classes)
-    for start in range(0, rows, step):
-        part = slice(start, min(start + step, rows))
-        yield part, np.arange(part.start, part.stop) % n_queries
+    for start in range(0, len(labels), step):
+        queries = np.arange(start, min(start + step, len(labels))) % n_queries
+        labels[start : start + step] = answer(votes[queries])
+    return labels.reshape(shape)
 
 
-def _shape(counts: NDArray[np.float64], n_repeats: int | None) -> tuple[int, ...]:
-    return (len(counts),) if n_repeats is None else (n_repeats, len(counts))
-
-
-def _counts(counts: ArrayLike) -> NDArray[np.float64]:
+def _counts(counts: ArrayLike) -> Floats:
     votes = np.asarray(counts, dtype=np.float64)
     if votes.ndim != 2 or votes.shape[1] < 2:
         raise ValueError(f"counts must have shape [n_queries, n_classes >= 2], got shape {votes.shape}")
-    wrong = ~((votes >= 0) & (votes < math.inf))  # NaN is wrong, too
-    if wrong.any():
-        raise ValueError(f"counts must be finite and >= 0, got counts={float(votes[wrong][0])}")
-    return votes
+    return array("counts", votes, finite=True)

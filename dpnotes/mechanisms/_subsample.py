@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpnotes._validation import Integers, at_least_one, one_of
+from dpnotes.mechanisms._noise import stream
 
 
 def draw_subsets(
     n: int, *, subsample: int, n_models: int, replace: bool, scheme: str = "independent", seed: int
-) -> NDArray[np.int64]:
+) -> Integers:
     """Row indices of the subsample of each model.
 
     Model i draws from a stream of its own, spawned from the seed and i: the first models of a larger draw are those of
@@ -34,7 +36,7 @@ def draw_subsets(
     Raises
     ------
     ValueError
-        If a number is below 1, more records are drawn without replacement than there are, or the scheme is unknown.
+        If a number is below 1, more records are drawn without replacement than there are, or the scheme is invalid.
 
     Examples
     --------
@@ -42,19 +44,13 @@ def draw_subsets(
     (2, 3)
     """
     for name, value in (("n", n), ("subsample", subsample), ("n_models", n_models)):
-        if value < 1:
-            raise ValueError(f"{name} must be >= 1, got {name}={value}")
-    if scheme not in ("independent", "split"):
-        raise ValueError(f"scheme must be one of 'independent', 'split', got scheme={scheme!r}")
+        at_least_one(name, value)
+    one_of("scheme", scheme, ("independent", "split"))
     if not replace and subsample > n:
         raise ValueError(f"subsample must be at most n={n} without replacement, got subsample={subsample}")
     if scheme == "split":
         drawn = n_models * subsample
         if not replace and drawn > n:
             raise ValueError(f"scheme='split' draws n_models*subsample={drawn} records without replacement, of n={n}")
-        return _stream(seed, 0).choice(n, size=(n_models, subsample), replace=replace)
-    return np.stack([_stream(seed, i).choice(n, size=subsample, replace=replace) for i in range(n_models)])
-
-
-def _stream(seed: int, index: int) -> np.random.Generator:
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
+        return stream(seed, 0).choice(n, size=(n_models, subsample), replace=replace)
+    return np.stack([stream(seed, i).choice(n, size=subsample, replace=replace) for i in range(n_models)])

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dpnotes._validation import Integers
 
-def vote_counts(votes: NDArray[np.integer], n_classes: int) -> NDArray[np.int64]:
+
+def vote_counts(votes: NDArray[np.integer], n_classes: int) -> Integers:
     """How many models vote for each class.
 
     Parameters
@@ -40,7 +42,7 @@ def vote_counts(votes: NDArray[np.integer], n_classes: int) -> NDArray[np.int64]
     return np.bincount(cells.ravel(), minlength=n * n_classes).reshape(n, n_classes)
 
 
-def majority_vote(votes: NDArray[np.integer], n_classes: int) -> NDArray[np.int64]:
+def majority_vote(votes: NDArray[np.integer], n_classes: int) -> Integers:
     """Class with the most votes, for each query; among equals the one with the smallest code.
 
     Parameters are those of :func:`vote_counts`; gives an ndarray of int64, shape [n].

@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpnotes import _validation as _checks
 from dpnotes import accounting
 from dpnotes.accounting.papers import personalised_vote
-from dpnotes.mechanisms import Partitions, draw_partitions, laplace_vote
-from dpnotes.mechanisms._partitions import SCHEMES
+from dpnotes.mechanisms import PARTITION_SCHEMES, Partitions, draw_partitions, laplace_vote
 from dpnotes.methods._answers import secret_seed, stream
 from dpnotes.methods._labels import encode
 from dpnotes.methods._personal_accountant import personalised_epsilon, squares_of_budget
@@ -260,7 +259,7 @@ class DPBag(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_teachers = _checks.at_least_one("n_teachers", self.n_teachers)
         _checks.at_least_one("n_partitions", self.n_partitions)
         _checks.one_of("accountant", self.accountant, ACCOUNTANTS)
-        _checks.one_of("partitions", self.partitions, SCHEMES)
+        _checks.one_of("partitions", self.partitions, PARTITION_SCHEMES)
         noise = 2 / n_teachers if self.noise is None else _checks.real("noise", self.noise, low=0.0, open_low=True)
         squares_of_budget(self.epsilon, self.delta, n_partitions=1, noise=noise)  # checks the pair
         if self.accountant == "personalised":
