@@ -21,12 +21,15 @@ from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
 from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
 from torch import nn
 
-from dpnotes.learners import convolutional_network, device_name
-from dpnotes.learners._architectures import multilayer_perceptron, residual_network
-from dpnotes.learners._dp_sgd import BATCHES, NOISE, GaussianNoise, Sampling, stream
-from dpnotes.learners._dp_sgd_clipping import clipped_sums, micro_batch_size
-from dpnotes.learners._dp_sgd_linear import fit_dp_sgd_linear
-from dpnotes.learners._dp_sgd_network import _optimizer, _train
+from dpnotes.learners import (
+    Networks,
+    convolutional_network,
+    device_name,
+    fit_dp_sgd_linear,
+    fit_dp_sgd_network,
+    multilayer_perceptron,
+    residual_network,
+)
 
 NORM, NOISE_MULTIPLIER, RATE = 1.0, 1.0, 0.1
 MODES = ("hooks", "functorch", "ghost")
@@ -75,14 +78,14 @@ def race(
     labels: torch.Tensor,
     **settings: float,
 ) -> Row:
-    """Ours, already set up for a number of steps, against opacus on batches drawn the same way, where the data are."""
+    """Ours, a whole fit of some steps, against steps of opacus on batches of the same size, where the data are."""
     size, steps, repeats = int(settings["batch_size"]), int(settings["steps"]), int(settings["repeats"])
-    draws = Sampling("shuffle", size / len(data), size).batches(len(data), stream(0, 0, BATCHES))
+    generator = np.random.default_rng(0)
 
     def several(step: Step) -> Callable[[], None]:
         def run() -> None:
             for _ in range(steps):
-                batch = torch.from_numpy(next(draws)).to(data.device)
+                batch = torch.from_numpy(generator.permutation(len(data))[:size]).to(data.device)
                 step(data[batch], labels[batch])
             if data.is_cuda:
                 torch.cuda.synchronize()
@@ -112,11 +115,31 @@ def difference(network: nn.Module, data: torch.Tensor, labels: torch.Tensor, siz
     """Largest difference of any weight after one step of ours and of opacus, relative to the largest change."""
     network, x, y = copy.deepcopy(network).double(), data[:size].double(), labels[:size]
     before = {name: value.detach().clone() for name, value in network.named_parameters()}
-    sums, _ = clipped_sums(network, "auto", x[:1])(x, y, NORM)
+    ours = fit(network, x, y, noise=0.0, size=size, steps=1).state_dict(0)
     opacus("hooks", network, size, noise=0.0)(x, y)
     moved = {name: value.detach() - before[name] for name, value in network.named_parameters()}
     largest = max(float(value.abs().max()) for value in moved.values())
-    return max(float((moved[name] + RATE / size * sums[name]).abs().max()) for name in sums) / largest
+    gaps = (moved[name] + before[name] - value.to(data.device) for name, value in ours.items())
+    return max(float(gap.abs().max()) for gap in gaps) / largest
+
+
+def fit(
+    network: nn.Module, data: torch.Tensor, labels: torch.Tensor, *, noise: float, size: int, steps: int
+) -> Networks:
+    """A copy of the network after some steps of ours."""
+    return fit_dp_sgd_network(
+        lambda generator: copy.deepcopy(network),
+        data.cpu().numpy(),
+        labels.cpu().numpy(),
+        noise_multiplier=noise,
+        clipping_norm=NORM,
+        batch_size=size,
+        sampling="shuffle",
+        steps=steps,
+        learning_rate=RATE,
+        seed=0,
+        device=str(data.device),
+    )
 
 
 def linear(small: bool, device: str) -> Row:
@@ -160,29 +183,9 @@ def deep(
     images = torch.randn(4 * size, *shape, generator=generator).to(device)
     labels = torch.randint(10, (4 * size,), generator=generator).to(device)
     network = network.to(device)
-    own = copy.deepcopy(network).to(memory_format=torch.channels_last)
-    numbers = sum(parameter.numel() for parameter in own.parameters())
-    clipped = clipped_sums(own, "auto", images[:1])
-    optimizer = _optimizer("sgd", list(own.parameters()), 0.0)
-    noise = GaussianNoise([stream(0, 0, NOISE)], numbers, images.device)
 
     def ours() -> None:
-        _train(
-            own,
-            clipped,
-            optimizer,
-            images,
-            labels,
-            rows=np.arange(len(images)),
-            sample=Sampling("shuffle", 0.25, size),
-            batches=stream(0, 0, BATCHES),
-            noise=noise,
-            scale=NOISE_MULTIPLIER * NORM,
-            clipping_norm=NORM,
-            rates=np.full(steps, RATE),
-            augmentation=None,
-            micro_batch=micro_batch_size(own, images[:1]),
-        )
+        fit(network, images, labels, noise=NOISE_MULTIPLIER, size=size, steps=steps)
         if images.is_cuda:
             torch.cuda.synchronize()
 
@@ -203,7 +206,7 @@ def rows(small: bool, device: str = "cpu") -> Iterator[Row]:
     size, repeats = (16, 2) if small else (64, 7)
     how = {"repeats": repeats, "device": device}
     yield deep(
-        "5. DP-SGD, ResNet-20", residual_network(generator=seeded()), (3, 32, 32), size=size, steps=1, bar=1.2, **how
+        "5. DP-SGD, ResNet-20", residual_network(generator=seeded()), (3, 32, 32), size=size, steps=3, bar=1.2, **how
     )
 
 

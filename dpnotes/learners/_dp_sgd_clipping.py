@@ -14,8 +14,10 @@ from torch import nn
 from torch.func import functional_call, grad_and_value, vmap
 from torch.nn.functional import cross_entropy
 
+from dpnotes import _validation as _checks
 from dpnotes.learners._chunks import GPU_SHARE, free_bytes
 from dpnotes.learners._dp_sgd_book_keeping import BookKeeping, can_keep_book, clip_weights
+from dpnotes.learners._network_initial import try_example
 
 ENGINES = ("auto", "book-keeping", "vmap")
 CPU_BUDGET = 48 * 2**20  # bytes of one micro-batch: more leaves the caches, less wastes the calls
@@ -29,9 +31,7 @@ def clipped_sums(network: nn.Module, engine: str, example: torch.Tensor) -> Clip
     The result is a function of x [b, ...], y [b] and the clipping norm C. It gives the sums over the examples of
     min(1, C / |g|) g by parameter name, with |g| the L2 norm over all trained parameters, and the losses [b].
     """
-    if engine not in ENGINES:
-        raise ValueError(f"engine must be one of {', '.join(map(repr, ENGINES))}, got engine={engine!r}")
-    if engine == "vmap" or (engine == "auto" and can_keep_book(network) is not None):
+    if _checks.one_of("engine", engine, ENGINES) == "vmap" or (engine == "auto" and can_keep_book(network) is not None):
         return PerExample(network)
     keeper = BookKeeping(network)
     if keeper.serves(example):
@@ -68,33 +68,10 @@ class PerExample:
 
 
 def micro_batch_size(network: nn.Module, example: torch.Tensor) -> int:
-    """Examples to take at once: on a CPU as many as its caches serve, on a GPU as a share of its memory holds."""
+    """Examples to take at once: on a CPU as many as its caches serve, on a GPU what a fraction of its memory holds."""
     numbers = sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
-    outputs: list[int] = []
-    leaves = [layer for layer in network.modules() if not any(layer.children())]
-    handles = [leaf.register_forward_hook(lambda _layer, _x, out: outputs.append(out.numel())) for leaf in leaves]
-    try:
-        with torch.no_grad():
-            network(example)
-    finally:
-        for handle in handles:
-            handle.remove()
     # an output and its gradient, and the example's gradient of the parameters
-    bytes_per_example = example.element_size() * (numbers + 2 * sum(outputs))
+    bytes_per_example = example.element_size() * (numbers + 2 * try_example(network, example)[1])
     on_gpu = example.device.type == "cuda"
     budget = GPU_SHARE * free_bytes(example.device) if on_gpu else CPU_BUDGET
     return max(1, int(budget) // bytes_per_example)
-
-
-def check_examples_apart(network: nn.Module) -> None:
-    """Refuse layers that mix the examples of a batch, or that draw from global random state."""
-    for name, layer in network.named_modules():
-        if isinstance(layer, nn.modules.batchnorm._BatchNorm):
-            raise ValueError(
-                f"build gives a network with batch normalisation in layer {name!r}: it mixes the examples of a batch, "
-                "so that no example has a gradient of its own to clip; use GroupNorm"
-            )
-        if isinstance(layer, nn.modules.dropout._DropoutNd) and layer.p > 0:
-            raise ValueError(
-                f"build gives a network with dropout in layer {name!r}: it draws from global random state; leave it out"
-            )

@@ -9,6 +9,7 @@ axis first, which is several times faster than the other way round.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -17,18 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 from dpnotes import _validation as _checks
 from dpnotes.learners._chunks import chunk_size, memory_named, slices
 from dpnotes.learners._devices import choose_device
-from dpnotes.learners._dp_sgd import (
-    BATCHES,
-    NOISE,
-    GaussianNoise,
-    Sampling,
-    clipping,
-    learning_rates,
-    noise_multipliers,
-    noise_scale,
-    stream,
-)
-from dpnotes.learners._logistic_models import LogisticModels, joined
+from dpnotes.learners._dp_sgd import Sampling, Settings
+from dpnotes.learners._logistic_models import LogisticModels
+from dpnotes.learners._optimizer import check_momentum
+from dpnotes.learners._schedules import Rate
 
 PLAN_ROWS = 2**18  # row numbers of batches that are drawn ahead and sent to the device at once
 
@@ -41,7 +34,7 @@ def fit_dp_sgd_linear(
     noise_multiplier: ArrayLike,
     clipping_norm: float,
     steps: int,
-    learning_rate: ArrayLike,
+    learning_rate: Rate,
     sample_rate: float | None = None,
     batch_size: int | None = None,
     intercept: bool = True,
@@ -75,7 +68,7 @@ def fit_dp_sgd_linear(
     clipping_norm : float, > 0
         Largest L2 norm of an example's gradient over weights and intercept together; ``inf`` without noise only.
     steps : int, >= 1
-    learning_rate : float or array_like of float, shape [steps], > 0
+    learning_rate : float > 0, or array_like [steps], or callable of the step 0, 1, ...
     sample_rate : float in (0, 1], optional
         Probability of each row to be in a batch. Give either this or ``batch_size``.
     batch_size : int in 1..n, optional
@@ -86,7 +79,7 @@ def fit_dp_sgd_linear(
     momentum : float in [0, 1)
         v <- momentum v + gradient; weights <- weights - learning_rate v.
     average : float in (0, 1], optional
-        Give the mean over this last share of the iterates instead of the last one.
+        Give the mean over this last fraction of the iterates instead of the last one.
     n_repeats : int, >= 1, optional
         Models with the same noise multiplier. Default: 1.
     sampling : {"poisson", "shuffle"}
@@ -133,64 +126,90 @@ def fit_dp_sgd_linear(
     X = _checks.features(X)
     classes = _checks.at_least("n_classes", n_classes, 2)
     y = _checks.class_codes(y, n=len(X), n_classes=classes)
-    seed = _checks.at_least("seed", seed, 0)
     repeats = None if n_repeats is None else _checks.at_least("n_repeats", n_repeats, 1)
-    noise = noise_multipliers(noise_multiplier, repeats)
-    norm = clipping(clipping_norm, noise)
-    rates = learning_rates(learning_rate, _checks.at_least("steps", steps, 1))
-    sample = Sampling.checked(len(X), sampling=sampling, sample_rate=sample_rate, batch_size=batch_size)
-    _checks.real("l2", l2)
-    if not 0 <= momentum < 1:
-        raise ValueError(f"momentum must be in [0, 1), got momentum={momentum}")
+    settings = Settings.checked(
+        noise_multiplier, clipping_norm, learning_rate, steps=steps, seed=seed, n_models=repeats
+    )
+    check_momentum(momentum)
     if average is not None and not 0 < average <= 1:
         raise ValueError(f"average must be None or in (0, 1], got average={average}")
-    kind = _checks.float_dtype(dtype, X)
-    where = choose_device(device)
-
+    kind, where = _checks.float_dtype(dtype, X), choose_device(device)
     data = torch.tensor(X, dtype=getattr(torch, kind.name), device=where)
-    targets = torch.tensor(y, device=where)
-    squares = torch.linalg.vector_norm(data, dim=1).square() + (1.0 if intercept else 0.0)  # [n], with the constant
-    (n, d), n_models = data.shape, len(noise)
-    weight, constant, unknown, iterations = joined((n_models, classes, d), kind)
-    rows = 0 if shared_batches else int(sample.expected_batch)
-    bytes_per_model = kind.itemsize * (rows * d + 5 * classes * (d + 1) + 4 * classes * int(sample.expected_batch)) + 1
-    size = chunk_size(n_models, bytes_per_model, where, chunk=chunk)
-    last = steps if average is None else int(np.ceil(average * steps))
-    for models in slices(n_models, size):
-        numbers = range(models.start, models.stop)
-        fit = _Fit(
-            data,
-            targets,
-            squares,
-            noise=GaussianNoise([stream(seed, i, NOISE) for i in numbers], classes * (d + bool(intercept)), where)
-            if noise[models].any()
-            else None,
-            scale=torch.tensor(noise_scale(noise, norm)[models], device=where),
-            shape=(len(numbers), classes, d),
-            intercept=intercept,
-            clipping_norm=norm,
-            expected_batch=sample.expected_batch,
-            l2=l2,
-            momentum=momentum,
-        )
-        draws = [sample.batches(n, stream(seed, i, BATCHES)) for i in ((0,) if shared_batches else numbers)]
-        with memory_named(len(numbers), bytes_per_model, where):
-            total = torch.zeros_like(fit.weights)
-            for step, (batch, counts) in enumerate(_planned(draws, steps, sample.expected_batch, where)):
-                fit.step(batch, counts, float(rates[step]))
-                if average is not None and step >= steps - last:
-                    total += fit.weights
-            result = (fit.weights if average is None else total / last).cpu().numpy()
-        if not np.isfinite(result).all():
-            raise ValueError(f"training diverged: weights are not finite; lower learning_rate={rates.max():g}")
-        weight[models] = result[:, :, :d]
-        if intercept:
-            constant[models] = result[:, :, d]
+    job = _Job(
+        data,
+        torch.tensor(y, device=where),
+        torch.linalg.vector_norm(data, dim=1).square() + (1.0 if intercept else 0.0),
+        classes,
+        settings,
+        Sampling.checked(len(X), sampling=sampling, sample_rate=sample_rate, batch_size=batch_size),
+        intercept,
+        _checks.real("l2", l2),
+        momentum,
+        None if average is None else int(np.ceil(average * steps)),
+        shared_batches,
+    )
+    n_models, d, batch = len(settings.noise_multiplier), X.shape[1], int(job.sampling.expected_batch)
+    rows = 0 if shared_batches else batch
+    bytes_per_model = kind.itemsize * (rows * d + 5 * classes * (d + 1) + 4 * classes * batch) + 1
+    parts = []
+    for models in slices(n_models, chunk_size(n_models, bytes_per_model, where, chunk=chunk)):
+        with memory_named(models.stop - models.start, bytes_per_model, where):
+            parts.append(job.train(range(models.start, models.stop)))
+        if not np.isfinite(parts[-1]).all():
+            raise ValueError(f"training diverged: weights are not finite; lower learning_rate={settings.rates.max():g}")
         if progress is not None:
             progress(models.stop, n_models)
-    iterations[:] = steps
-    unknown.fill(np.nan)
-    return LogisticModels(weight, constant, unknown, iterations, np.zeros(n_models, np.bool_))
+    weights = np.concatenate(parts)
+    constant = weights[..., d].copy() if intercept else np.zeros(weights.shape[:2], kind)
+    unknown, iterations = np.full(n_models, np.nan, kind), np.full(n_models, steps)
+    return LogisticModels(weights[..., :d].copy(), constant, unknown, iterations, np.zeros(n_models, np.bool_))
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """What all models share.
+
+    Parameters
+    ----------
+    X : torch.Tensor, shape [n, d]
+    y : torch.Tensor of int64, shape [n]
+    squares : torch.Tensor, shape [n]
+        Squared norms of the rows, with the constant of the intercept.
+    n_classes : int
+    settings : Settings
+    sampling : Sampling
+    intercept : bool
+    l2 : float
+    momentum : float
+    averaged : int or None
+        Number of the last iterates whose mean is given.
+    shared_batches : bool
+    """
+
+    X: torch.Tensor
+    y: torch.Tensor
+    squares: torch.Tensor
+    n_classes: int
+    settings: Settings
+    sampling: Sampling
+    intercept: bool
+    l2: float
+    momentum: float
+    averaged: int | None
+    shared_batches: bool
+
+    def train(self, models: range) -> NDArray[np.floating]:
+        """Weights [len(models), C, d (+ 1)] after the last step, or the mean of the last ones."""
+        fit, rates = _Fit(self, models), self.settings.rates
+        draws = [self.sampling.batches(self.settings.seed, i) for i in ((0,) if self.shared_batches else models)]
+        total = torch.zeros_like(fit.weights)
+        planned = _planned(draws, len(rates), self.sampling.expected_batch, self.X.device)
+        for step, (batch, counts) in enumerate(planned):
+            fit.step(batch, counts, float(rates[step]))
+            if self.averaged is not None and step >= len(rates) - self.averaged:
+                total += fit.weights
+        weights: NDArray[np.floating] = (fit.weights if self.averaged is None else total / self.averaged).cpu().numpy()
+        return weights
 
 
 def _planned(
@@ -199,62 +218,40 @@ def _planned(
     """Each step's rows [len(draws), largest batch] on the device; which of them count, None if all do."""
     ahead = max(1, int(PLAN_ROWS / (len(draws) * max(expected, 1))))
     for start in range(0, steps, ahead):
-        drawn = [[next(draw) for draw in draws] for _ in range(min(ahead, steps - start))]
-        sizes = np.array([[len(rows) for rows in step] for step in drawn])
-        longest = sizes.max(1)  # [steps ahead]
-        ends = np.cumsum(len(draws) * longest)
-        flat = np.zeros(ends[-1], np.int64)
-        for step, end, long in zip(drawn, ends, longest, strict=True):
-            padded = flat[end - len(draws) * long : end].reshape(len(draws), long)
-            for place, rows in zip(padded, step, strict=True):
-                place[: len(rows)] = rows
-        held = torch.from_numpy(flat).to(device)
-        for step_sizes, end, long in zip(sizes, ends, longest, strict=True):
-            batch = held[end - len(draws) * long : end].view(len(draws), long)
-            if (step_sizes == long).all():
-                yield batch, None
-            else:
-                yield batch, torch.from_numpy(np.arange(long) < step_sizes[:, None]).to(device)
+        blocks, counts = [], []
+        for _ in range(min(ahead, steps - start)):
+            drawn = [next(draw) for draw in draws]
+            sizes = np.array([len(rows) for rows in drawn])
+            counts.append(np.arange(sizes.max()) < sizes[:, None])  # [len(draws), largest batch]
+            blocks.append(np.zeros(counts[-1].shape, np.int64))
+            blocks[-1][counts[-1]] = np.concatenate(drawn)
+        held = torch.from_numpy(np.concatenate([block.ravel() for block in blocks])).to(device)
+        for batch, count in zip(torch.split(held, [count.size for count in counts]), counts, strict=True):
+            yield batch.view(count.shape), None if count.all() else torch.from_numpy(count).to(device)
 
 
 class _Fit:
-    """Weights [R, C, d (+ 1)] of one chunk, and the step that changes them; the intercept stands in the last column."""
+    """Weights [R, C, d (+ 1)] of some models, and the step that changes them; the last column is the intercept."""
 
-    def __init__(
-        self,
-        data: torch.Tensor,
-        targets: torch.Tensor,
-        squares: torch.Tensor,
-        *,
-        noise: GaussianNoise | None,
-        scale: torch.Tensor,
-        shape: tuple[int, int, int],
-        intercept: bool,
-        clipping_norm: float,
-        expected_batch: float,
-        l2: float,
-        momentum: float,
-    ) -> None:
-        self._data, self._targets, self._squares = data, targets, squares
-        self._noise, self._scale = noise, scale
-        self._intercept, self._norm, self._expected = intercept, clipping_norm, expected_batch
-        self._l2, self._momentum, self._d = l2, momentum, shape[2]
-        self.weights = data.new_zeros(shape[0], shape[1], shape[2] + intercept)
+    def __init__(self, job: _Job, models: range) -> None:
+        self._job, self._d = job, job.X.shape[1]
+        width = self._d + int(job.intercept)
+        self._noise = job.settings.noise(models, job.n_classes * width, job.X.device)
+        self.weights = job.X.new_zeros(len(models), job.n_classes, width)
         self._gradient = torch.zeros_like(self.weights)
-        self._velocity = torch.zeros_like(self.weights) if momentum else None
-        self._rows = data.new_empty(0, self._d)  # room for the batches' rows, used again in every step
+        self._velocity = torch.zeros_like(self.weights) if job.momentum else None
+        self._rows = job.X.new_empty(0, self._d)  # a buffer for the batches' rows, used again in every step
 
     def step(self, batch: torch.Tensor, counts: torch.Tensor | None, learning_rate: float) -> None:
-        """One step on rows ``batch`` [1 or R, B], of which ``counts`` [1 or R, B] are meant."""
+        """One step on rows ``batch`` [1 or R, B], of which those in ``counts`` [1 or R, B] are in the batch."""
         gradient = self._clipped_sum(batch, counts)
         if self._noise is not None:
-            noise = self._noise.draw().mul_(self._scale[:, None])
-            gradient += noise.view(gradient.shape).to(gradient.dtype)
-        gradient /= self._expected
-        if self._l2:
-            gradient[:, :, : self._d].add_(self.weights[:, :, : self._d], alpha=self._l2)
+            gradient += self._noise.draw().view(gradient.shape).to(gradient.dtype)
+        gradient /= self._job.sampling.expected_batch
+        if self._job.l2:
+            gradient[:, :, : self._d].add_(self.weights[:, :, : self._d], alpha=self._job.l2)
         if self._velocity is not None:
-            gradient = self._velocity.mul_(self._momentum).add_(gradient)
+            gradient = self._velocity.mul_(self._job.momentum).add_(gradient)
         self.weights.sub_(gradient, alpha=learning_rate)
 
     def _clipped_sum(self, batch: torch.Tensor, counts: torch.Tensor | None) -> torch.Tensor:
@@ -263,22 +260,22 @@ class _Fit:
             return self._gradient.zero_()
         flat = batch.flatten()
         if len(self._rows) < len(flat):
-            self._rows = self._data.new_empty(len(flat), d)
-        x = torch.index_select(self._data, 0, flat, out=self._rows[: len(flat)]).view(groups, size, d)
-        target = self._targets[batch].view(groups, 1, size).expand(models, 1, size)
+            self._rows = self._job.X.new_empty(len(flat), d)
+        x = torch.index_select(self._job.X, 0, flat, out=self._rows[: len(flat)]).view(groups, size, d)
+        target = self._job.y[batch].view(groups, 1, size).expand(models, 1, size)
         # with shared batches (one group) all models' classes are rows of one product
         weights = self.weights[:, :, :d].reshape(groups, -1, d)
         residual = torch.bmm(weights, x.mT).view(models, classes, size)
-        if self._intercept:
+        if self._job.intercept:
             residual += self.weights[:, :, d:]
         residual = torch.softmax(residual, dim=1)
         residual.scatter_add_(1, target, residual.new_full((), -1).expand(target.shape))
-        norms = (residual.square().sum(1).view(models, size) * self._squares[batch]).sqrt_()
-        factor = (self._norm / norms).clamp_(max=1)
+        norms = (residual.square().sum(1).view(models, size) * self._job.squares[batch]).sqrt_()
+        factor = (self._job.settings.clipping_norm / norms).clamp_(max=1)
         if counts is not None:
             factor = factor * counts
         residual *= factor[:, None]
         self._gradient[:, :, :d] = torch.bmm(residual.view(groups, -1, size), x).view(models, classes, d)
-        if self._intercept:
+        if self._job.intercept:
             self._gradient[:, :, d] = residual.sum(2)
         return self._gradient

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -13,21 +14,13 @@ from torch import nn
 from dpnotes import _validation as _checks
 from dpnotes.learners._chunks import slices
 from dpnotes.learners._devices import choose_device, one_thread
-from dpnotes.learners._dp_sgd import (
-    BATCHES,
-    NOISE,
-    WEIGHTS,
-    GaussianNoise,
-    Sampling,
-    clipping,
-    learning_rates,
-    noise_multipliers,
-    noise_scale,
-    seed_of,
-    stream,
-)
-from dpnotes.learners._dp_sgd_clipping import Clipped, check_examples_apart, clipped_sums, micro_batch_size
+from dpnotes.learners._dp_sgd import BATCHES, WEIGHTS, Sampling, Settings
+from dpnotes.learners._dp_sgd_clipping import Clipped, clipped_sums, micro_batch_size
+from dpnotes.learners._network_initial import check_data, check_labels, check_layers, load_weights, try_example
 from dpnotes.learners._networks import Build, Networks
+from dpnotes.learners._optimizer import Optimizer
+from dpnotes.learners._schedules import Rate
+from dpnotes.learners._streams import torch_generator
 from dpnotes.learners._subsets import row_subsets
 
 Augmentation = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
@@ -41,7 +34,7 @@ def fit_dp_sgd_network(
     noise_multiplier: ArrayLike,
     clipping_norm: float,
     steps: int,
-    learning_rate: ArrayLike,
+    learning_rate: Rate,
     sample_rate: float | None = None,
     batch_size: int | None = None,
     subsets: NDArray[np.integer] | Sequence[ArrayLike] | None = None,
@@ -79,7 +72,7 @@ def fit_dp_sgd_network(
     clipping_norm : float, > 0
         Largest L2 norm of an example's gradient; ``inf`` without noise only.
     steps : int, >= 1
-    learning_rate : float or array_like of float, shape [steps], > 0
+    learning_rate : float > 0, or array_like [steps], or callable of the step 0, 1, ...
     sample_rate : float in (0, 1], optional
         Probability of each row to be in a batch. Give either this or ``batch_size``.
     batch_size : int, >= 1, optional
@@ -140,158 +133,119 @@ def fit_dp_sgd_network(
     >>> bool((networks.votes(images) == labels).mean() > 0.8)
     True
     """
-    n = _check_data(images, labels)
+    check_data(images, labels, dtypes=("float32", "float64"))
+    n = len(images)
     chosen = None if subsets is None else row_subsets(subsets, n=n)
     if chosen is not None and n_repeats is not None:
         raise ValueError(f"give either subsets or n_repeats, got {len(chosen)} subsets and n_repeats={n_repeats}")
-    repeats = None if n_repeats is None else _checks.at_least("n_repeats", n_repeats, 1)
-    noise = noise_multipliers(noise_multiplier, repeats if chosen is None else len(chosen))
-    norm = clipping(clipping_norm, noise)
-    rates = learning_rates(learning_rate, _checks.at_least("steps", steps, 1))
-    seed = _checks.at_least("seed", seed, 0)
-    micro = None if micro_batch is None else _checks.at_least("micro_batch", micro_batch, 1)
-    if not 0 <= momentum < 1:
-        raise ValueError(f"momentum must be in [0, 1), got momentum={momentum}")
-    ends = [n] if chosen is None else np.cumsum(chosen.sizes)
-    rows = [np.arange(n)] * len(noise) if chosen is None else np.split(chosen.indices, ends[:-1])
-    samples = [
+    if n_repeats is not None:
+        _checks.at_least("n_repeats", n_repeats, 1)
+    n_models = n_repeats if chosen is None else len(chosen)
+    settings = Settings.checked(
+        noise_multiplier, clipping_norm, learning_rate, steps=steps, seed=seed, n_models=n_models
+    )
+    rows = [np.arange(n)] * len(settings.noise_multiplier)
+    if chosen is not None:
+        rows = np.split(chosen.indices, np.cumsum(chosen.sizes)[:-1])
+    samplings = [
         Sampling.checked(len(own), sampling=sampling, sample_rate=sample_rate, batch_size=batch_size) for own in rows
     ]
     where = choose_device(device)
-    all_images = torch.tensor(images, device=where)
-    all_labels = torch.tensor(np.asarray(labels, dtype=np.int64), device=where)
+    job = _Job(
+        torch.tensor(images, device=where),
+        torch.tensor(np.asarray(labels, dtype=np.int64), device=where),
+        settings,
+        Optimizer(optimizer, momentum),
+        augmentation,
+        engine,
+        None if micro_batch is None else _checks.at_least("micro_batch", micro_batch, 1),
+    )
     fitted: list[dict[str, torch.Tensor]] = []
     losses: list[float] = []
-    for index, (own, sample, scale) in enumerate(zip(rows, samples, noise_scale(noise, norm), strict=True)):
-        network = build(torch.Generator().manual_seed(seed_of(stream(seed, index, WEIGHTS))))
-        network = network.to(where, all_images.dtype).to(memory_format=torch.channels_last)
-        _load(network, initial_weights or {})
-        check_examples_apart(network)
-        trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
-        if not trained:
-            raise ValueError("build gives a network without any parameter that requires a gradient: nothing to train")
-        size = sum(parameter.numel() for parameter in trained)
-        _check_labels(network, all_images[:1], labels)
-        clipped = clipped_sums(network, engine, all_images[:1])
+    for index, (own, batches) in enumerate(zip(rows, samplings, strict=True)):
+        network = job.start(build, index, initial_weights or {}, labels)
         with one_thread():
-            loss = _train(
-                network,
-                clipped,
-                _optimizer(optimizer, trained, momentum),
-                all_images,
-                all_labels,
-                rows=own,
-                sample=sample,
-                batches=stream(seed, index, BATCHES),
-                noise=GaussianNoise([stream(seed, index, NOISE)], size, where) if scale else None,
-                scale=float(scale),
-                clipping_norm=norm,
-                rates=rates,
-                augmentation=augmentation,
-                micro_batch=micro or micro_batch_size(network, all_images[:1]),
-            )
+            losses.append(job.train(network, index, own, batches))
         if not all(bool(value.isfinite().all()) for value in network.parameters()):
-            raise ValueError(f"training of model {index} diverged; lower learning_rate={rates.max():g}")
+            raise ValueError(f"training of model {index} diverged; lower learning_rate={settings.rates.max():g}")
         fitted.append({name: value.detach().cpu().contiguous() for name, value in network.named_parameters()})
-        losses.append(loss)
         if progress is not None:
             progress(index + 1, len(rows))
     stacked = {name: torch.stack([weights[name] for weights in fitted]) for name in fitted[0]}
     return Networks(deepcopy(network).eval(), stacked, np.array(losses))
 
 
-def _train(
-    network: nn.Module,
-    clipped: Clipped,
-    optimizer: torch.optim.Optimizer,
-    images: torch.Tensor,
-    labels: torch.Tensor,
-    *,
-    rows: NDArray[np.int64],
-    sample: Sampling,
-    batches: np.random.SeedSequence,
-    noise: GaussianNoise | None,
-    scale: float,
-    clipping_norm: float,
-    rates: NDArray[np.float64],
-    augmentation: Augmentation | None,
-    micro_batch: int,
-) -> float:
-    """Train in place; give the mean loss over the examples of the last epoch."""
-    trained = {name: value for name, value in network.named_parameters() if value.requires_grad}
-    draw, changes = sample.batches(len(rows), batches), torch.Generator().manual_seed(seed_of(batches))
-    epoch = min(len(rates), round(1 / sample.sample_rate))
-    total, count = torch.zeros((), dtype=torch.float64, device=images.device), 0
-    network.train()
-    for step, rate in enumerate(rates):
-        batch = torch.from_numpy(rows[next(draw)]).to(images.device)
-        x, y = images[batch], labels[batch]
-        if augmentation is not None and len(batch):
-            x = augmentation(x, changes)
-        if x.ndim == 4:
-            x = x.contiguous(memory_format=torch.channels_last)
-        pieces = max(1, -(-len(batch) // micro_batch))
-        piece = max(1, -(-len(batch) // pieces))  # of equal size, the last a little smaller
-        gradients = {name: torch.zeros_like(value) for name, value in trained.items()}
-        for part in slices(len(batch), piece):
-            sums, losses = clipped(x[part], y[part], clipping_norm)
-            for name, gradient in gradients.items():
-                gradient += sums[name]
-            if step >= len(rates) - epoch:
-                total += losses.sum()
-                count += len(losses)
-        if noise is not None:
-            drawn = (noise.draw()[0] * scale).to(images.dtype)
-            shares = torch.split(drawn, [gradient.numel() for gradient in gradients.values()])
-            for gradient, share in zip(gradients.values(), shares, strict=True):
-                gradient += share.view(gradient.shape)
-        for name, value in trained.items():
-            value.grad = gradients[name].div_(sample.expected_batch)
-        optimizer.param_groups[0]["lr"] = float(rate)
-        optimizer.step()
-    network.eval()
-    return float(total) / count if count else float("nan")
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """Data on the device and settings that all models share; see :func:`fit_dp_sgd_network`."""
+
+    images: torch.Tensor
+    labels: torch.Tensor
+    settings: Settings
+    optimizer: Optimizer
+    augmentation: Augmentation | None
+    engine: str
+    micro_batch: int | None
+
+    def start(
+        self, build: Build, index: int, initial_weights: Mapping[str, torch.Tensor], labels: NDArray[np.integer]
+    ) -> nn.Module:
+        """Network ``index`` before training, on the device, checked."""
+        network = build(torch_generator(self.settings.seed, index, WEIGHTS))
+        network = network.to(self.images.device, self.images.dtype).to(memory_format=torch.channels_last)
+        load_weights(network, initial_weights, argument="initial_weights", partial=True)
+        check_layers(network)
+        check_labels(labels, try_example(network, self.images[:1])[0])
+        return network
+
+    def train(self, network: nn.Module, index: int, rows: NDArray[np.int64], sampling: Sampling) -> float:
+        """Train in place; give the mean loss over the examples of the last epoch."""
+        settings, device = self.settings, self.images.device
+        named = {name: value for name, value in network.named_parameters() if value.requires_grad}
+        clipped = clipped_sums(network, self.engine, self.images[:1])
+        most = self.micro_batch or micro_batch_size(network, self.images[:1])
+        optimizer = self.optimizer.over(named.values())
+        noise = settings.noise(range(index, index + 1), sum(value.numel() for value in named.values()), device)
+        draws = sampling.batches(settings.seed, index)
+        changes = torch_generator(settings.seed, index, BATCHES)
+        first = len(settings.rates) - round(1 / sampling.sample_rate)  # step of the last epoch
+        total, count = torch.zeros((), dtype=torch.float64, device=device), 0
+        network.train()
+        for step, rate in enumerate(settings.rates):
+            x, y = self._batch(rows[next(draws)], changes)
+            gradients = {name: torch.zeros_like(value) for name, value in named.items()}
+            for losses in _add_clipped(gradients, clipped, x, y, settings.clipping_norm, most):
+                if step >= first:
+                    total += losses.sum()
+                    count += len(losses)
+            if noise is not None:
+                drawn = noise.draw()[0].to(x.dtype)
+                parts = torch.split(drawn, [gradient.numel() for gradient in gradients.values()])
+                for gradient, part in zip(gradients.values(), parts, strict=True):
+                    gradient += part.view(gradient.shape)
+            for name, value in named.items():
+                value.grad = gradients[name].div_(sampling.expected_batch)
+            optimizer.param_groups[0]["lr"] = float(rate)
+            optimizer.step()
+        network.eval()
+        return float(total) / count if count else float("nan")
+
+    def _batch(self, rows: NDArray[np.int64], changes: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+        """Images, augmented, and labels of some rows."""
+        batch = torch.from_numpy(rows).to(self.images.device)
+        x, y = self.images[batch], self.labels[batch]
+        if self.augmentation is not None and len(batch):
+            x = self.augmentation(x, changes)
+        return x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x, y
 
 
-def _optimizer(name: str, trained: list[nn.Parameter], momentum: float) -> torch.optim.Optimizer:
-    if name == "adam":
-        return torch.optim.Adam(trained, fused=True)
-    if name in ("sgd", "momentum"):
-        return torch.optim.SGD(trained, lr=1.0, momentum=momentum if name == "momentum" else 0.0, fused=True)
-    raise ValueError(f"optimizer must be 'sgd', 'momentum' or 'adam', got optimizer={name!r}")
-
-
-@torch.no_grad()
-def _load(network: nn.Module, initial_weights: Mapping[str, torch.Tensor]) -> None:
-    named = dict(network.named_parameters())
-    for name, value in initial_weights.items():
-        if name not in named:
-            raise ValueError(f"initial_weights names {name!r}, the network has {', '.join(named)}")
-        if value.shape != named[name].shape:
-            raise ValueError(
-                f"initial_weights[{name!r}] must have shape {tuple(named[name].shape)}, got {tuple(value.shape)}"
-            )
-        if not value.isfinite().all():
-            raise ValueError(f"initial_weights[{name!r}] must be finite")
-        named[name].copy_(value)
-
-
-@torch.no_grad()
-def _check_labels(network: nn.Module, example: torch.Tensor, labels: NDArray[np.integer]) -> None:
-    n_classes = network(example).shape[1]
-    if labels.max() >= n_classes:
-        raise ValueError(f"labels must hold class codes in 0..{n_classes - 1}, the network's, got {labels.max()}")
-
-
-def _check_data(images: NDArray[np.floating], labels: NDArray[np.integer]) -> int:
-    if images.dtype not in (np.float32, np.float64):
-        raise ValueError(f"images must be float32 or float64, got {images.dtype}")
-    if np.shape(labels) != (len(images),):
-        raise ValueError(f"images and labels must have equal length, got {len(images)} and shape {np.shape(labels)}")
-    if not len(images):
-        raise ValueError("images must hold at least one image, got none")
-    if labels.dtype.kind not in "iu" or labels.min() < 0:
-        raise ValueError(f"labels must hold class codes >= 0, got {labels.dtype} from {labels.min()}")
-    if not np.isfinite(images).all():
-        raise ValueError(f"images must be finite, got {int((~np.isfinite(images)).sum())} bad entries")
-    return len(images)
+def _add_clipped(
+    gradients: dict[str, torch.Tensor], clipped: Clipped, x: torch.Tensor, y: torch.Tensor, norm: float, most: int
+) -> Iterator[torch.Tensor]:
+    """Add the clipped gradients of a batch, at most ``most`` examples at once; give the losses of each part."""
+    parts = max(1, -(-len(x) // most))
+    for part in slices(len(x), max(1, -(-len(x) // parts))):  # of equal size, the last a little smaller
+        sums, losses = clipped(x[part], y[part], norm)
+        for name, gradient in gradients.items():
+            gradient += sums[name]
+        yield losses

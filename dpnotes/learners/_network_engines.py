@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from dpnotes import _validation as _checks
 from dpnotes.learners._augmentation import apply_crop_flips
 from dpnotes.learners._chunks import chunk_size, free_bytes, slices
+from dpnotes.learners._network_gradients import is_chain, stacked_gradients
 from dpnotes.learners._network_initial import Start
-from dpnotes.learners._network_slopes import is_chain, stacked_slopes
+from dpnotes.learners._optimizer import Optimizer
 
 ENGINES = ("auto", "loop", "batched")
-OPTIMIZERS = ("adam", "momentum", "sgd")
 CHAIN_MODELS, OTHER_MODELS = 16, 64  # at least at once on a CPU: a step costs 0.2 or 1 ms beside the arithmetic
 GPU_BATCH = 512  # rows of one model's batch that fill a GPU by themselves
 
@@ -30,12 +31,17 @@ class Training:
     ----------
     images : torch.Tensor of float32, float64 or uint8, shape [n, ...]
     labels : torch.Tensor of int64, shape [n], on the same device
+    n_classes : int
     dtype : torch.dtype
         Of weights and of images as the network sees them.
+    batch_size : int
     rates : ndarray of float64, shape [epochs]
         Learning rates.
+    optimizer : Optimizer
+    augmentation : None or "crop-flip"
     slow : frozenset of str
         Parameters that learn at ``slow_factor`` times the rate.
+    slow_factor : float
     """
 
     images: torch.Tensor
@@ -44,18 +50,12 @@ class Training:
     dtype: torch.dtype
     batch_size: int
     rates: NDArray[np.float64]
-    optimizer: str
-    momentum: float
-    weight_decay: float
+    optimizer: Optimizer
     augmentation: str | None
     slow: frozenset[str]
     slow_factor: float
 
     def __post_init__(self) -> None:
-        if self.optimizer not in OPTIMIZERS:
-            raise ValueError(f"optimizer must be 'adam', 'momentum' or 'sgd', got optimizer={self.optimizer!r}")
-        if not 0 <= self.momentum < 1:
-            raise ValueError(f"momentum must be in [0, 1), got momentum={self.momentum}")
         if self.augmentation not in (None, "crop-flip"):
             raise ValueError(f"augmentation must be None or 'crop-flip', got augmentation={self.augmentation!r}")
         if self.augmentation and self.images.ndim != 4:
@@ -68,19 +68,21 @@ class Training:
         images = self.images.index_select(0, rows)  # copies whole rows, twice as fast as an index
         return as_pixels(images if kinds is None else apply_crop_flips(images, kinds), self.dtype)
 
+    def batches(
+        self, orders: torch.Tensor, kinds: torch.Tensor | None
+    ) -> Iterator[tuple[torch.Tensor, torch.Tensor | None]]:
+        """Rows of each batch of an epoch, from orders [..., m], and their augmentation, both on the device."""
+        where, size = self.images.device, self.batch_size
+        rows = torch.split(orders.to(where), size, dim=-1)
+        changes = [None] * len(rows) if kinds is None else torch.split(kinds.to(where), size, dim=-1)
+        return zip(rows, changes, strict=True)
+
     def descent(self, parameters: dict[str, torch.Tensor]) -> torch.optim.Optimizer:
-        """Optimizer of parameters by name; fused, it works entry by entry, so stacked models stay apart."""
-        groups = [
-            {"params": [value for name, value in parameters.items() if name not in self.slow], "factor": 1.0},
-            {"params": [value for name, value in parameters.items() if name in self.slow], "factor": self.slow_factor},
-        ]
-        groups = [group for group in groups if group["params"]]
-        if self.optimizer == "adam":
-            return torch.optim.Adam(groups, lr=float(self.rates[0]), weight_decay=self.weight_decay, fused=True)
-        momentum = self.momentum if self.optimizer == "momentum" else 0.0
-        return torch.optim.SGD(
-            groups, lr=float(self.rates[0]), momentum=momentum, weight_decay=self.weight_decay, fused=True
-        )
+        """Optimizer of parameters by name."""
+        groups: dict[float, list[torch.Tensor]] = {1.0: [], self.slow_factor: []}
+        for name, value in parameters.items():
+            groups[self.slow_factor if name in self.slow else 1.0].append(value)
+        return self.optimizer.over([{"params": group, "factor": key} for key, group in groups.items() if group])
 
 
 def train(
@@ -101,12 +103,9 @@ def train_one(start: Start, training: Training) -> tuple[dict[str, torch.Tensor]
     for rate in training.rates:
         _set_rate(optimizer, rate)
         total = torch.zeros((), dtype=torch.float64, device=where)
-        order, kinds = start.epoch(training.augmentation)
-        batches = torch.split(order.to(where), training.batch_size)
-        changes = [None] * len(batches) if kinds is None else torch.split(kinds.to(where), training.batch_size)
-        for rows, change in zip(batches, changes, strict=True):
+        for rows, changes in training.batches(*start.epoch(training.augmentation)):
             optimizer.zero_grad(set_to_none=True)
-            loss = cross_entropy(network(training.take(rows, change)), training.labels[rows])
+            loss = cross_entropy(network(training.take(rows, changes)), training.labels[rows])
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             total += loss.detach() * len(rows)
@@ -125,48 +124,48 @@ def train_together(starts: Sequence[Start], training: Training) -> tuple[dict[st
     trained = {name: value for name, value in stacked.items() if named[0][name].requires_grad}
     fixed = {name: value for name, value in stacked.items() if name not in trained}
     sizes = torch.tensor([len(start.rows) for start in starts])
-    counts = torch.arange(int(sizes.max())) < sizes[:, None]  # [M, longest]
-    shares = [
-        part / part.sum(1, keepdim=True) for part in torch.split(counts.to(training.dtype), training.batch_size, dim=1)
-    ]
-    shares = [share.to(where) for share in shares]  # [M, b]: the weight of each row in the mean over its batch
+    weights = [weight.to(where) for weight in _row_weights(sizes, training)]
 
-    slopes = stacked_slopes(template)
+    gradients_of = stacked_gradients(template)
     optimizer = training.descent(trained)
     losses = torch.zeros(len(starts), dtype=torch.float64, device=where)
     one_hot = torch.eye(training.n_classes, dtype=training.dtype, device=where)
     for epoch, rate in enumerate(training.rates):
         _set_rate(optimizer, rate)
-        orders, kinds = _epoch(starts, training.augmentation, longest=counts.shape[1])
-        batches = torch.split(orders.to(where), training.batch_size, dim=1)
-        changes = [None] * len(batches) if kinds is None else torch.split(kinds.to(where), training.batch_size, dim=1)
-        for rows, change, share in zip(batches, changes, shares, strict=True):
-            x = training.take(rows.flatten(), None if change is None else change.flatten())
+        batches = training.batches(*_epoch(starts, training.augmentation, longest=int(sizes.max())))
+        for (rows, changes), weight in zip(batches, weights, strict=True):
+            x = training.take(rows.flatten(), None if changes is None else changes.flatten())
             y = training.labels[rows]
             x = x.view(*rows.shape, *x.shape[1:])
-            gradients, logits = slopes(trained, fixed, x, one_hot[y], share)
+            gradients, logits = gradients_of(trained, fixed, x, one_hot[y], weight)
             for name, value in trained.items():
                 value.grad = gradients[name].contiguous()  # the fused optimizer takes entries in storage order
             optimizer.step()
             if epoch == len(training.rates) - 1:
                 each = cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="none").view(rows.shape)
-                losses += (each * (share > 0)).sum(1)
+                losses += (each * (weight > 0)).sum(1)
     return {name: value.detach().cpu() for name, value in stacked.items()}, losses.cpu() / sizes
+
+
+def _row_weights(sizes: torch.Tensor, training: Training) -> list[torch.Tensor]:
+    """Weight [M, b] of each row in the mean over its batch, for the batches of an epoch of M models."""
+    counts = torch.arange(int(sizes.max())) < sizes[:, None]  # [M, longest]
+    batches = torch.split(counts.to(training.dtype), training.batch_size, dim=1)
+    return [batch / batch.sum(1, keepdim=True) for batch in batches]
 
 
 def _epoch(
     starts: Sequence[Start], augmentation: str | None, *, longest: int
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Rows of the next epoch and their augmentation [M, longest], filled up with each model's first row, unchanged."""
-    orders = torch.empty(len(starts), longest, dtype=torch.int64)
-    kinds = None if augmentation is None else torch.zeros(len(starts), longest, dtype=torch.int64)
-    for index, start in enumerate(starts):
+    orders = torch.stack([start.rows[:1].expand(longest) for start in starts])
+    kinds = torch.zeros_like(orders)
+    for order, kind, start in zip(orders, kinds, starts, strict=True):
         own, changes = start.epoch(augmentation)
-        orders[index] = start.rows[0]
-        orders[index, : len(own)] = own
-        if kinds is not None and changes is not None:
-            kinds[index, : len(own)] = changes
-    return orders, kinds
+        order[: len(own)] = own
+        if changes is not None:
+            kind[: len(own)] = changes
+    return orders, None if augmentation is None else kinds
 
 
 def as_pixels(images: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -175,14 +174,22 @@ def as_pixels(images: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def choose_engine(engine: str, network: nn.Module, device: torch.device, *, n_models: int, batch_size: int) -> str:
-    """Give ``"loop"`` or ``"batched"``.
+    """Which engine :func:`fit_networks` takes: ``"loop"``, one model after the other, or ``"batched"``, all at once.
 
-    ``"auto"`` takes the loop for one model, for convolutions on a CPU (bound by arithmetic already; batching them is
-    slower) and for batches that fill a GPU.
+    Parameters
+    ----------
+    engine : {"auto", "loop", "batched"}
+        ``"auto"``: the loop for one model, for convolutions on a CPU (bound by arithmetic already; batching them is
+        slower) and for batches that fill a GPU.
+    network : torch.nn.Module
+    device : torch.device
+    n_models, batch_size : int
+
+    Returns
+    -------
+    str
     """
-    if engine not in ENGINES:
-        raise ValueError(f"engine must be one of {', '.join(map(repr, ENGINES))}, got engine={engine!r}")
-    if engine != "auto":
+    if _checks.one_of("engine", engine, ENGINES) != "auto":
         return engine
     if n_models == 1 or batch_size >= GPU_BATCH:
         return "loop"
@@ -200,7 +207,7 @@ def batches_queries(network: nn.Module, device: torch.device) -> bool:
 
 
 def model_bytes(network: nn.Module, example: torch.Tensor, n_activations: int, *, batch_size: int) -> int:
-    """What one model holds while it is trained: weights, slopes, moments, and a batch on its way there and back."""
+    """What one model holds while it is trained: weights, gradients, moments, and a batch on its way there and back."""
     parameters = sum(parameter.numel() for parameter in network.parameters())
     return example.itemsize * (5 * parameters + batch_size * (2 * example.numel() + 3 * n_activations))
 

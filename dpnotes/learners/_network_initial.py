@@ -14,6 +14,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from dpnotes.learners._augmentation import draw_crop_flips
+from dpnotes.learners._streams import torch_generator
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,25 +76,23 @@ class Starts:
 
     def __call__(self, index: int) -> Start:
         """Model ``index`` before training."""
-        orders = self._generator(index)  # gives the initial weights first
+        orders = torch_generator(self.seed, index)  # gives the initial weights first
         network = self.build(orders).to(self.dtype)
         copied: frozenset[str] = frozenset()
         if self.weights:
             given = self.weights[index % len(self.weights)]
             copied = load_weights(network, given, new_last_layer=self.new_last_layer)
-        return Start(network, self.rows[index], orders, self._generator(index, 1), copied)
-
-    def _generator(self, *key: int) -> torch.Generator:
-        state = np.random.SeedSequence(self.seed, spawn_key=key).generate_state(1, np.uint64)[0]
-        return torch.Generator().manual_seed(int(state >> np.uint64(1)))
+        return Start(network, self.rows[index], orders, torch_generator(self.seed, index, 1), copied)
 
 
-def check_data(images: NDArray[Any], labels: NDArray[np.integer]) -> None:
+def check_data(images: NDArray[Any], labels: NDArray[np.integer], *, dtypes: tuple[str, ...]) -> None:
     """Refuse images and labels that do not fit each other or are no numbers to train on."""
     if len(labels) != len(images):
         raise ValueError(f"images and labels must have equal length, got {len(images)} and {len(labels)}")
-    if images.dtype not in (np.float32, np.float64, np.uint8):
-        raise ValueError(f"images must be float32, float64 or uint8, got {images.dtype}")
+    if not len(images):
+        raise ValueError("images must hold at least one image, got none")
+    if images.dtype.name not in dtypes:
+        raise ValueError(f"images must be {', '.join(dtypes[:-1])} or {dtypes[-1]}, got {images.dtype}")
     if np.ndim(labels) != 1 or labels.dtype.kind not in "iu":
         raise ValueError(f"labels must hold class codes, shape [n], got {labels.dtype} of shape {np.shape(labels)}")
     if images.dtype != np.uint8 and not np.isfinite(images).all():
@@ -106,27 +105,30 @@ def check_layers(network: nn.Module) -> None:
         kind = type(layer).__name__
         if isinstance(layer, _BatchNorm):
             raise ValueError(
-                f"build gives a network with batch normalisation (layer {name!r}, {kind}), whose running statistics "
-                "are not kept apart between models; use GroupNorm"
+                f"build gives a network with batch normalisation (layer {name!r}, {kind}), which mixes the examples of "
+                "a batch and keeps running statistics of its own; use GroupNorm"
             )
         if isinstance(layer, _DropoutNd) and layer.p > 0:
             raise ValueError(
                 f"build gives a network with dropout (layer {name!r}, {kind}), which draws from global random state; "
                 "leave it out"
             )
-    buffers = [name for name, _ in network.named_buffers()]
-    if buffers:
-        raise ValueError(
-            f"build gives a network with the buffer {buffers[0]!r}, which is not kept apart between models; make it a "
-            "parameter or a constant"
-        )
     if not any(parameter.requires_grad for parameter in network.parameters()):
         raise ValueError("build gives a network without any parameter that requires a gradient: nothing to train")
 
 
+def check_buffers(network: nn.Module) -> None:
+    """Refuse buffers, which several models of one tensor program would share."""
+    for name, _ in network.named_buffers():
+        raise ValueError(
+            f"build gives a network with the buffer {name!r}, which is not kept apart between models; make it a "
+            "parameter or a constant"
+        )
+
+
 @torch.no_grad()
-def try_example(network: nn.Module, example: torch.Tensor, labels: NDArray[np.integer]) -> tuple[int, int]:
-    """Check the logits of one example [1, ...] against all labels; give their number and that of all layers' values."""
+def try_example(network: nn.Module, example: torch.Tensor) -> tuple[int, int]:
+    """Check the logits of one example [1, ...]; give the number of classes, and of the values of all layers."""
     counts: list[int] = []
 
     def count(_layer: nn.Module, _inputs: object, output: torch.Tensor) -> None:
@@ -143,25 +145,39 @@ def try_example(network: nn.Module, example: torch.Tensor, labels: NDArray[np.in
         raise ValueError(
             f"build must give a network with logits [n, n_classes], got shape {tuple(logits.shape)} for one example"
         )
-    n_classes = logits.shape[1]
+    return logits.shape[1], sum(counts)
+
+
+def check_labels(labels: NDArray[np.integer], n_classes: int) -> None:
+    """Refuse class codes that the network has no logit for."""
     if labels.min() < 0 or labels.max() >= n_classes:
         raise ValueError(
             f"labels must hold class codes in 0..{n_classes - 1}, the network's, got {labels.min()}..{labels.max()}"
         )
-    return n_classes, sum(counts)
 
 
 @torch.no_grad()
-def load_weights(network: nn.Module, weights: Mapping[str, torch.Tensor], *, new_last_layer: bool) -> frozenset[str]:
-    """Copy weights into the network, all of them or all but the last linear layer; give the names of those copied.
+def load_weights(
+    network: nn.Module,
+    weights: Mapping[str, torch.Tensor],
+    *,
+    argument: str = "initial",
+    new_last_layer: bool = False,
+    partial: bool = False,
+) -> frozenset[str]:
+    """Copy weights into the network; give the names of those copied.
 
     Parameters
     ----------
     network : torch.nn.Module
     weights : mapping of str to torch.Tensor
-        Values of all parameters by name; those of a last layer that is new are not looked at.
+        Values of parameters by name; those of a last layer that is new are not looked at.
+    argument : str
+        What the caller calls the weights, for errors.
     new_last_layer : bool
         Leave the last linear layer as ``network`` has it.
+    partial : bool
+        Whether weights may be missing; these parameters stay as they are.
 
     Returns
     -------
@@ -170,26 +186,29 @@ def load_weights(network: nn.Module, weights: Mapping[str, torch.Tensor], *, new
     Raises
     ------
     ValueError
-        If a name is unknown or missing, a shape differs, an entry is not finite, or there is no linear layer.
+        If a name is not the network's or is missing, a shape differs, an entry is not finite, or there is no linear
+        layer.
     """
     named = dict(network.named_parameters())
     kept = _last_layer(network) if new_last_layer else frozenset()
     unknown = sorted(set(weights) - set(named))
     if unknown:
-        raise ValueError(f"initial names {unknown[0]!r}, the network has {', '.join(named)}")
-    for name in named.keys() - kept:
-        if name not in weights:
-            raise ValueError(f"initial must hold all parameters, {name!r} is missing")
-        value = torch.as_tensor(weights[name])
-        if value.shape != named[name].shape:
+        raise ValueError(f"{argument} names {unknown[0]!r}, the network has {', '.join(named)}")
+    missing = sorted(set(named) - set(weights) - kept)
+    if missing and not partial:
+        raise ValueError(f"{argument} must hold all parameters, {missing[0]!r} is missing")
+    copied = frozenset(weights) - kept
+    for name in copied:
+        value, own = torch.as_tensor(weights[name]), named[name]
+        if value.shape != own.shape:
+            advice = "" if partial else "; for other classes use new_last_layer=True"
             raise ValueError(
-                f"initial[{name!r}] must have shape {tuple(named[name].shape)}, got {tuple(value.shape)}; for other "
-                "classes use new_last_layer=True"
+                f"{argument}[{name!r}] must have shape {tuple(own.shape)}, got {tuple(value.shape)}{advice}"
             )
         if not value.isfinite().all():
-            raise ValueError(f"initial[{name!r}] must be finite")
-        named[name].copy_(value)
-    return frozenset(named) - kept
+            raise ValueError(f"{argument}[{name!r}] must be finite")
+        own.copy_(value)
+    return copied
 
 
 def _last_layer(network: nn.Module) -> frozenset[str]:

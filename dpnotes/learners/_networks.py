@@ -15,7 +15,15 @@ from dpnotes import _validation as _checks
 from dpnotes.learners import _network_engines as engines
 from dpnotes.learners._chunks import memory_named, slices
 from dpnotes.learners._devices import choose_device, one_thread
-from dpnotes.learners._network_initial import Starts, check_data, check_layers, try_example
+from dpnotes.learners._network_initial import (
+    Starts,
+    check_buffers,
+    check_data,
+    check_labels,
+    check_layers,
+    try_example,
+)
+from dpnotes.learners._optimizer import Optimizer
 from dpnotes.learners._schedules import Schedule, epoch_factors
 from dpnotes.learners._subsets import row_subsets
 
@@ -195,54 +203,50 @@ def fit_networks(
     >>> bool((networks.votes(images[900:]) == labels[900:]).mean() > 0.8)
     True
     """
-    check_data(images, labels)
+    check_data(images, labels, dtypes=("float32", "float64", "uint8"))
     chosen = row_subsets(subsets, n=len(images))
-    rates = _checks.real("learning_rate", learning_rate, open_low=True) * epoch_factors(
+    rates = _checks.positive("learning_rate", learning_rate) * epoch_factors(
         schedule, _checks.at_least("epochs", epochs, 1)
     )
     where = choose_device(device)
-    dtype = torch.float64 if images.dtype == np.float64 else torch.float32
     used, rows = np.unique(chosen.indices, return_inverse=True)
     starts = Starts(
         build,
         torch.split(torch.from_numpy(rows), chosen.sizes.tolist()),
         _given_weights(initial, len(chosen), new_last_layer=new_last_layer),
         new_last_layer,
-        dtype,
+        torch.float64 if images.dtype == np.float64 else torch.float32,
         _checks.at_least("seed", seed, 0),
     )
     first = starts(0)
-    network = first.network.eval()
+    network, example = first.network.eval(), engines.as_pixels(torch.tensor(images[:1]), starts.dtype)
     check_layers(network)
-    example = engines.as_pixels(torch.tensor(images[:1]), dtype)
-    n_classes, n_activations = try_example(network, example, labels)
+    check_buffers(network)
+    n_classes, n_activations = try_example(network, example)
+    check_labels(labels, n_classes)
     training = engines.Training(
-        images=torch.from_numpy(images[used]).to(where),
-        labels=torch.from_numpy(labels[used].astype(np.int64)).to(where),
-        n_classes=n_classes,
-        dtype=dtype,
-        batch_size=_checks.at_least("batch_size", batch_size, 1),
-        rates=rates,
-        optimizer=optimizer,
-        momentum=momentum,
-        weight_decay=_checks.real("weight_decay", weight_decay),
-        augmentation=augmentation,
-        slow=first.copied if new_last_layer else frozenset(),
-        slow_factor=_checks.real("fine_tune_factor", fine_tune_factor),
+        torch.from_numpy(images[used]).to(where),
+        torch.from_numpy(labels[used].astype(np.int64)).to(where),
+        n_classes,
+        starts.dtype,
+        _checks.at_least("batch_size", batch_size, 1),
+        rates,
+        Optimizer(optimizer, momentum, weight_decay),
+        augmentation,
+        first.copied if new_last_layer else frozenset(),
+        _checks.real("fine_tune_factor", fine_tune_factor),
     )
     engine = engines.choose_engine(engine, network, where, n_models=len(starts), batch_size=batch_size)
     size = engines.model_bytes(network, example, n_activations, batch_size=batch_size)
     groups = engines.groups(chosen.sizes, engine, network, size, where, batch_size=batch_size, chunk=chunk)
-    fitted = {name: torch.empty(len(starts), *p.shape, dtype=dtype) for name, p in network.named_parameters()}
+    fitted = {name: torch.empty(len(starts), *p.shape, dtype=p.dtype) for name, p in network.named_parameters()}
     losses, done = np.empty(len(starts)), 0
     for models in groups:
         with one_thread(), memory_named(len(models), size, where):
             parameters, loss = engines.train([starts(int(index)) for index in models], training, engine)
         if not np.isfinite(loss).all():
-            worst = models[~np.isfinite(loss)][0]
-            raise ValueError(
-                f"training of model {worst} diverged (loss {loss[models == worst][0]}); lower {learning_rate=}"
-            )
+            worst = np.argmin(np.isfinite(loss))
+            raise ValueError(f"training of model {models[worst]} diverged (loss {loss[worst]}); lower {learning_rate=}")
         for name, value in parameters.items():
             fitted[name][models] = value
         losses[models] = loss

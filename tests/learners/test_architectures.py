@@ -1,4 +1,4 @@
-"""Residual network, VGG16 and perceptron: their exact size and shapes, their initial law, and no global randomness."""
+"""Residual network, VGG16 and perceptron: exact size and shapes, initial distribution, and no global randomness."""
 
 from itertools import pairwise
 
@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 from torch import nn
 
-from dpnotes.learners._architectures import multilayer_perceptron, residual_network, vgg16
+from dpnotes.learners import multilayer_perceptron, residual_network, vgg16
 
 
 def seeded(seed=0):
@@ -90,7 +90,7 @@ def test_shortcut_takes_every_second_place_and_adds_empty_channels():
     assert not out[:, 24:].any()
 
 
-def test_initial_weights_have_the_stated_law():
+def test_initial_weights_have_the_stated_distribution():
     """A standard deviation four percent off, a bound two percent off is noticed."""
     convolution = [p for p in residual_network(generator=seeded()).parameters() if p.ndim == 4][-1]
     scaled = convolution.detach().numpy().ravel() * np.sqrt(64 * 9 / 2)

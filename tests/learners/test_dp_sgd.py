@@ -1,4 +1,4 @@
-"""What DP-SGD learners share: the law of the batches, the law of the noise, settings that are refused."""
+"""What DP-SGD learners share: the distributions of batches and noise, and settings that are refused."""
 
 import itertools
 
@@ -7,24 +7,22 @@ import pytest
 import torch
 from scipy import stats
 
-from dpnotes.learners._dp_sgd import (
-    BATCHES,
-    NOISE,
-    GaussianNoise,
-    Sampling,
-    clipping,
-    learning_rates,
-    noise_multipliers,
-    noise_scale,
-    stream,
-)
+from dpnotes.learners._dp_sgd import GaussianNoise, Sampling, Settings
 
 CPU = torch.device("cpu")
 
 
 def drawn(n, sampling, steps, **settings):
     sample = Sampling.checked(n, sampling=sampling, **({"sample_rate": None, "batch_size": None} | settings))
-    return list(itertools.islice(sample.batches(n, stream(3, 0, BATCHES)), steps))
+    return list(itertools.islice(sample.batches(seed=3, model=0), steps))
+
+
+def noise(models, size, where, std=1.0):
+    return GaussianNoise(0, models, np.full(len(models), std), size, where)
+
+
+def checked(noise_multiplier=0.0, clipping_norm=1.0, learning_rate=0.5, *, steps=3, n_models=None):
+    return Settings.checked(noise_multiplier, clipping_norm, learning_rate, steps=steps, seed=0, n_models=n_models)
 
 
 def test_poisson_batches_are_independent_coins():
@@ -38,9 +36,9 @@ def test_poisson_batches_are_independent_coins():
     sizes = np.bincount(member.sum(1).astype(int), minlength=n + 1)
 
     def misfit(q):
-        law = stats.binom(n, q).pmf(np.arange(n + 1))
+        binomial = stats.binom(n, q).pmf(np.arange(n + 1))
         cells = [slice(0, 3), *(slice(k, k + 1) for k in range(3, 11)), slice(11, None)]  # each expects > 100
-        seen, expected = (np.array([a[c].sum() for c in cells]) for a in (sizes, steps * law))
+        seen, expected = (np.array([a[c].sum() for c in cells]) for a in (sizes, steps * binomial))
         return stats.chisquare(seen, expected).pvalue
 
     assert misfit(rate) > 1e-3
@@ -67,8 +65,7 @@ def test_shuffled_batches_go_through_each_epoch_once():
 
 
 def test_noise_is_standard_normal_and_each_model_has_its_own():
-    both = GaussianNoise([stream(0, i, NOISE) for i in (0, 1)], 500, CPU)
-    alone = GaussianNoise([stream(0, 1, NOISE)], 500, CPU)
+    both, alone = noise(range(2), 500, CPU), noise(range(1, 2), 500, CPU)
     numbers = torch.stack([both.draw() for _ in range(40)])
     assert torch.equal(torch.stack([alone.draw() for _ in range(40)])[:, 0], numbers[:, 1])
     flat = numbers.numpy().ravel()
@@ -81,8 +78,7 @@ def test_noise_is_standard_normal_and_each_model_has_its_own():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 def test_noise_of_a_gpu_does_not_depend_on_the_other_models():
     where = torch.device("cuda")
-    both = GaussianNoise([stream(0, i, NOISE) for i in (0, 1)], 7_000, where)
-    alone = GaussianNoise([stream(0, 1, NOISE)], 7_000, where)
+    both, alone = noise(range(2), 7_000, where), noise(range(1, 2), 7_000, where)
     numbers = torch.stack([both.draw() for _ in range(80)])  # more than two blocks
     assert torch.equal(torch.stack([alone.draw() for _ in range(80)])[:, 0], numbers[:, 1])
     assert len(numbers.unique()) == numbers.numel()  # nothing is used twice
@@ -90,29 +86,39 @@ def test_noise_of_a_gpu_does_not_depend_on_the_other_models():
 
 
 def test_noise_scale_is_on_the_sum():
-    np.testing.assert_array_equal(noise_scale(np.array([0.0, 2.0]), 0.5), [0.0, 1.0])
-    np.testing.assert_array_equal(noise_scale(np.array([0.0]), np.inf), [0.0])
+    settings = checked([0.0, 2.0], 0.5)
+    np.testing.assert_array_equal(settings.noise_std, [0.0, 1.0])
+    np.testing.assert_array_equal(checked([0.0], np.inf).noise_std, [0.0])
+    assert settings.noise(range(1), 5, CPU) is None
+    drawn = settings.noise(range(2), 5, CPU).draw()
+    assert torch.equal(drawn[1], noise(range(1, 2), 5, CPU).draw()[0])
+    assert not drawn[0].any()
+    halved = noise(range(1, 2), 5, CPU, std=0.5)
+    assert torch.equal(halved.draw()[0] * 2, drawn[1])
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: drawn(5, "cyclic", 1, batch_size=2), "sampling must be 'poisson' or 'shuffle', got sampling='cyclic'"),
+        (
+            lambda: drawn(5, "cyclic", 1, batch_size=2),
+            "sampling must be one of 'poisson', 'shuffle', got sampling='cyclic'",
+        ),
         (lambda: drawn(5, "poisson", 1), "give either sample_rate or batch_size"),
         (lambda: drawn(5, "poisson", 1, sample_rate=0.1, batch_size=2), "give either sample_rate or batch_size"),
         (lambda: drawn(5, "poisson", 1, sample_rate=1.5), r"sample_rate must be in \(0, 1\], got sample_rate=1.5"),
         (lambda: drawn(5, "poisson", 1, sample_rate=0.0), "sample_rate must be > 0"),
         (lambda: drawn(5, "shuffle", 1, sample_rate=0.5), "sampling='shuffle' needs batch_size"),
         (lambda: drawn(5, "shuffle", 1, batch_size=6), "batch_size must be at most the 5 rows, got batch_size=6"),
-        (lambda: noise_multipliers(-1.0, None), "noise_multiplier must be finite and >= 0, got noise_multiplier=-1.0"),
-        (lambda: noise_multipliers([1.0, np.nan], None), "noise_multiplier must be finite and >= 0, got .*nan"),
-        (lambda: noise_multipliers([], None), "noise_multiplier must be a number or have shape"),
-        (lambda: noise_multipliers([1.0, 2.0], 3), "noise_multiplier has 2 entries for 3 models"),
-        (lambda: clipping(0.0, np.zeros(1)), "clipping_norm must be positive, got clipping_norm=0.0"),
-        (lambda: clipping(np.nan, np.zeros(1)), "clipping_norm must be positive, got clipping_norm=nan"),
-        (lambda: clipping(np.inf, np.ones(1)), "clipping_norm=inf needs noise_multiplier=0, got noise_multiplier=1"),
-        (lambda: learning_rates(0.0, 3), "learning_rate must be positive and finite, got learning_rate=0.0"),
-        (lambda: learning_rates([1.0, 1.0], 3), r"learning_rate must be a number or have shape \[3\]"),
+        (lambda: checked(-1.0), "noise_multiplier must be finite and >= 0, got noise_multiplier=-1.0"),
+        (lambda: checked([1.0, np.nan]), "noise_multiplier must be finite and >= 0, got .*nan"),
+        (lambda: checked([]), "noise_multiplier must be a number or have shape"),
+        (lambda: checked([1.0, 2.0], n_models=3), "noise_multiplier has 2 entries for 3 models"),
+        (lambda: checked(0.0, 0.0), "clipping_norm must be positive, got clipping_norm=0.0"),
+        (lambda: checked(0.0, np.nan), "clipping_norm must be positive, got clipping_norm=nan"),
+        (lambda: checked(1.0, np.inf), "clipping_norm=inf needs noise_multiplier=0, got noise_multiplier=1"),
+        (lambda: checked(learning_rate=0.0), "learning_rate must be finite and > 0 at every step, got 0.0 at step 0"),
+        (lambda: checked(learning_rate=[1.0, 1.0]), "learning_rate must have one entry for each of 3 steps"),
     ],
 )
 def test_bad_settings_are_named(call, message):
@@ -121,6 +127,6 @@ def test_bad_settings_are_named(call, message):
 
 
 def test_one_setting_serves_all_models():
-    np.testing.assert_array_equal(noise_multipliers(1.5, 3), [1.5] * 3)
-    np.testing.assert_array_equal(noise_multipliers([1.0, 2.0], None), [1.0, 2.0])
-    np.testing.assert_array_equal(learning_rates(0.5, 2), [0.5, 0.5])
+    np.testing.assert_array_equal(checked(1.5, n_models=3).noise_multiplier, [1.5] * 3)
+    np.testing.assert_array_equal(checked([1.0, 2.0]).noise_multiplier, [1.0, 2.0])
+    np.testing.assert_array_equal(checked(learning_rate=0.5, steps=2).rates, [0.5, 0.5])

@@ -7,8 +7,7 @@ from opacus.grad_sample import GradSampleModule
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from dpnotes.learners import convolutional_network
-from dpnotes.learners._architectures import multilayer_perceptron, residual_network, vgg16
+from dpnotes.learners import convolutional_network, multilayer_perceptron, residual_network, vgg16
 from dpnotes.learners._dp_sgd_book_keeping import BookKeeping, clip_weights
 from dpnotes.learners._dp_sgd_clipping import PerExample, clipped_sums, micro_batch_size
 

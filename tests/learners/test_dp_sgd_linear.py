@@ -6,7 +6,7 @@ import torch
 from scipy import stats
 from scipy.special import softmax
 
-from dpnotes.learners._dp_sgd_linear import fit_dp_sgd_linear
+from dpnotes.learners import fit_dp_sgd_linear
 
 N, D, C = 60, 6, 3
 SETTINGS = {

@@ -7,9 +7,7 @@ from scipy import stats
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from dpnotes.learners import convolutional_network
-from dpnotes.learners._architectures import multilayer_perceptron
-from dpnotes.learners._dp_sgd_network import fit_dp_sgd_network
+from dpnotes.learners import convolutional_network, fit_dp_sgd_network, multilayer_perceptron
 
 SHAPE, N = (1, 8, 8), 60
 SETTINGS = {
@@ -189,20 +187,23 @@ def with_layer(layer):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"build": with_layer(nn.BatchNorm1d(64))}, "batch normalisation in layer '1'"),
-        ({"build": with_layer(nn.Dropout(0.5))}, "dropout in layer '1'"),
+        (
+            {"build": with_layer(nn.BatchNorm1d(64))},
+            r"batch normalisation \(layer '1', BatchNorm1d\), which mixes the examples",
+        ),
+        ({"build": with_layer(nn.Dropout(0.5))}, r"dropout \(layer '1', Dropout\)"),
         ({"build": with_layer(nn.LayerNorm(64)), "engine": "book-keeping"}, "layer '1' is a LayerNorm"),
         ({"build": with_layer(nn.Identity()), "labels": np.full(N, 3)}, r"class codes in 0\.\.2, the network's, got 3"),
         ({"build": lambda generator: nn.Flatten(), "labels": np.zeros(N, int)}, "nothing to train"),
-        ({"labels": np.zeros(5, int)}, "images and labels must have equal length, got 60 and shape"),
-        ({"labels": np.full(N, -1)}, "labels must hold class codes >= 0"),
+        ({"labels": np.zeros(5, int)}, "images and labels must have equal length, got 60 and 5"),
+        ({"labels": np.full(N, -1)}, r"labels must hold class codes in 0\.\.2, the network's, got -1\.\.-1"),
         ({"images": np.zeros((N, *SHAPE), np.uint8)}, "images must be float32 or float64, got uint8"),
         ({"images": np.full((N, *SHAPE), np.nan)}, "images must be finite, got 3840 bad entries"),
         ({"subsets": np.array([[N]])}, r"row indices in 0\.\.59, got 60\.\.60"),
         ({"subsets": np.array([[0]]), "n_repeats": 1}, "give either subsets or n_repeats"),
         ({"noise_multiplier": [1.0, 2.0], "n_repeats": 3}, "noise_multiplier has 2 entries for 3 models"),
         ({"clipping_norm": np.inf, "noise_multiplier": 1.0}, "clipping_norm=inf needs noise_multiplier=0"),
-        ({"optimizer": "sgdd"}, "optimizer must be 'sgd', 'momentum' or 'adam', got optimizer='sgdd'"),
+        ({"optimizer": "sgdd"}, "optimizer must be one of 'adam', 'momentum', 'sgd', got optimizer='sgdd'"),
         ({"momentum": 1.0}, r"momentum must be in \[0, 1\), got momentum=1.0"),
         ({"engine": "fast"}, "engine must be one of"),
         ({"micro_batch": 0}, "micro_batch must be >= 1"),

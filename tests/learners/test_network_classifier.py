@@ -6,8 +6,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import check_estimator
 
-from dpnotes.learners import NetworkClassifier
-from dpnotes.learners._architectures import multilayer_perceptron
+from dpnotes.learners import NetworkClassifier, multilayer_perceptron
 
 
 def test_it_offers_every_architecture():

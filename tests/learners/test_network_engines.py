@@ -6,9 +6,8 @@ import torch
 from torch import nn
 
 from dpnotes.learners import _network_engines as engines
-from dpnotes.learners import convolutional_network, fit_networks
-from dpnotes.learners._architectures import multilayer_perceptron, residual_network
-from dpnotes.learners._network_slopes import is_chain
+from dpnotes.learners import convolutional_network, fit_networks, multilayer_perceptron, residual_network
+from dpnotes.learners._network_gradients import is_chain
 
 SHAPE = (3, 8, 8)
 SETTINGS = {"epochs": 3, "batch_size": 16, "learning_rate": 1e-2, "seed": 5, "device": "cpu"}

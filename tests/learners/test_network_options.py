@@ -5,10 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from dpnotes.learners import Networks, fit_networks
-from dpnotes.learners._architectures import multilayer_perceptron
-from dpnotes.learners._augmentation import crop_flip
-from dpnotes.learners._schedules import epoch_factors
+from dpnotes.learners import Networks, crop_flip, epoch_factors, fit_networks, multilayer_perceptron
 
 SHAPE = (1, 8, 8)
 SETTINGS = {"epochs": 6, "batch_size": 16, "learning_rate": 0.1, "optimizer": "sgd", "seed": 5, "device": "cpu"}

@@ -105,7 +105,7 @@ def test_read_only_rows_and_progress(problem):
     assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
-def test_initial_weights_have_the_stated_law():
+def test_initial_weights_have_the_stated_distribution():
     """Uniform on +-1/sqrt(fan_in), bias included; a bound ten percent off is noticed."""
     network = convolutional_network((1, 28, 28), 10, generator=torch.Generator().manual_seed(0))
     shapes = [tuple(p.shape) for p in network.parameters()]
@@ -131,7 +131,7 @@ def test_initial_weights_have_the_stated_law():
         ({"epochs": 0}, "epochs must be >= 1"),
         ({"batch_size": 0}, "batch_size must be >= 1"),
         ({"learning_rate": -1.0}, "learning_rate must be > 0"),
-        ({"optimizer": "sgdd"}, "optimizer must be 'adam', 'momentum' or 'sgd', got optimizer='sgdd'"),
+        ({"optimizer": "sgdd"}, "optimizer must be one of 'adam', 'momentum', 'sgd', got optimizer='sgdd'"),
         ({"momentum": 1.0}, r"momentum must be in \[0, 1\), got momentum=1.0"),
         ({"weight_decay": -1e-4}, "weight_decay must be >= 0, got weight_decay=-0.0001"),
         ({"augmentation": "flip"}, "augmentation must be None or 'crop-flip', got augmentation='flip'"),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpnotes.learners._touched import TouchedVotes
+from dpnotes.learners import TouchedVotes
 
 
 def plain(votes, membership, n_classes):
