@@ -2,14 +2,12 @@
 
 from dpnotes.lab._claim import STATUSES, Claim, Evidence, Finding, findings, table
 from dpnotes.lab.bagging import claims as bagging
-from dpnotes.lab.bagging import claims_baselines as _bagging_baselines
 from dpnotes.lab.dpbag import claims as dpbag
 from dpnotes.lab.intrinsic_sgd import claims as intrinsic_sgd
 from dpnotes.lab.private_prediction import claims as private_prediction
 
 LEDGER: tuple[Claim, ...] = (
     *bagging.CLAIMS,
-    *_bagging_baselines.CLAIMS,
     *private_prediction.CLAIMS,
     *dpbag.CLAIMS,
     *intrinsic_sgd.CLAIMS,

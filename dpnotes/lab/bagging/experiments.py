@@ -2,97 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Unpack
 
+import numpy as np
+
+from dpnotes import accounting
 from dpnotes.lab import experiment
-from dpnotes.lab._experiment import Experiment
-from dpnotes.lab.bagging import attack as _bagging_attack
-from dpnotes.lab.bagging import cifar10 as _bagging_cifar10
-from dpnotes.lab.bagging import grids
-from dpnotes.lab.bagging import pate as _bagging_pate
-from dpnotes.lab.bagging import private as _bagging_private
-from dpnotes.lab.bagging import training as _bagging_training
-from dpnotes.lab.bagging.case2 import fixed_draws, replacement, table3a, table3a_view
-from dpnotes.lab.bagging.cifar10 import (
-    cifar10_dp_sgd_grid,
-    cifar10_grid,
-    cifar10_pate_grid,
-    cifar10_settings_grid,
-    reduced_dp_sgd_grid,
-    reduced_dp_sgd_settings_grid,
-    reduced_grid,
-)
-from dpnotes.lab.bagging.cifar10_tables import (
-    candidates,
-    candidates_view,
-    carried_rates,
-    cifar10_table,
-    cifar10_view,
-    reduced_table,
-    reduced_view,
-)
-from dpnotes.lab.bagging.figures import exposures, models_figure, plane
-from dpnotes.lab.bagging.grids import (
-    RECORDS,
-    case2_dp_sgd_grid,
-    case2_grid,
-    dp_sgd_grid,
-    dp_sgd_settings_grid,
-    equal_grid,
-    figure1_grid,
-    figure2_grid,
-    membership_grid,
-    one_rate_grid,
-    pate_grid,
-    private_base_grid,
-    private_base_settings_grid,
-    settings_grid,
-    table2a_grid,
-    table3a_grid,
-)
-from dpnotes.lab.bagging.networks import DP_SGD, NETWORKS
-from dpnotes.lab.bagging.orderings import orderings
-from dpnotes.lab.bagging.rates import rate_candidates, rate_candidates_view, two_rates, two_rates_view
-from dpnotes.lab.bagging.tables import (
-    baselines,
-    baselines_view,
-    many_models,
-    memorising_attack,
-    settings,
-    table2a,
-    table2a_view,
-)
-from dpnotes.lab.bagging.views import (
-    attacks,
-    attacks_view,
-    equal_exposure,
-    equal_exposure_view,
-    private_bases,
-    private_bases_view,
-)
+from dpnotes.lab._experiment import Experiment, Grid
+from dpnotes.lab.bagging import exposure, grids
+from dpnotes.lab.bagging.attack import confidences, moments, standardised
+from dpnotes.lab.bagging.costs import seconds
+from dpnotes.lab.bagging.networks import Network, load, load_public, network
+from dpnotes.lab.bagging.teachers import Trained, votes
+
+if TYPE_CHECKING:
+    from dpnotes.data import Dataset
+
+ATTACKS = ("loss", "likelihood-ratio")
+MODES = ("bare", "bagged", "direct")
+DIGITS_NORM = 8.0  # of grey levels / 16 on 8 x 8 pixels: a bound that sees no data
 
 
 @experiment("bagging.ensemble")
 def ensemble(
     *,
     dataset: str,
-    part: str,
+    split: str,
     subsample: int | None,
     n_models: int,
     replace: bool,
-    width: int,
-    kernel_size: int,
-    padding: int,
     epochs: int,
-    batch_size: int,
-    optimizer: str,
-    learning_rate: float,
     seed: int,
-    public: str | None = None,
-    public_epochs: int = 0,
-    public_rate: float = 0.0,
-    architecture: str = "convolutional",
     device: str = "auto",
+    **start: Unpack[Network],
 ) -> dict[str, Any]:
     """Train networks on random subsamples (or one on all rows) and score their majority vote.
 
@@ -100,27 +45,28 @@ def ensemble(
     ----------
     dataset : str
         An image set of :mod:`dpnotes.data`.
-    part : {"test", "validation", "rest"}
+    split : {"test", "validation", "rest"}
         ``"validation"``: train on all but the last 10,000 training rows and score on those. ``"rest"``: score on the
         test rows that are left when Case II has made the first ones public.
     subsample : int or None
         Records drawn for each model; None: one network on all records, without any guarantee.
     n_models, replace
         See :class:`dpnotes.methods.Bagging`.
+    epochs, batch_size, optimizer, learning_rate, kernel_size, padding
+        See :class:`dpnotes.learners.NetworkClassifier`.
     width : int
         Channels of the first convolution.
-    kernel_size, padding, epochs, batch_size, optimizer, learning_rate
-        See :class:`dpnotes.learners.NetworkClassifier`.
     seed : int
     public : str or None
         Image set on which all but the last layer is trained first; ``"imagenet"``: torchvision's weights of VGG16,
-        without normalisation, for images standardised by ImageNet's means and deviations.
+        without normalisation, for images standardised by ImageNet's means and standard deviations. Default: None.
     public_epochs : int
     public_rate : float
         Learning rate of that training.
     architecture : {"convolutional", "vgg5", "vgg16"}
-        Two convolutions, the second with twice the channels; one for each of the five stages of VGG16, with 1, 2, 4, 8
-        and 8 times ``width`` channels; or VGG16 itself with group normalisation (width 64, kernel size 3, padding 1).
+        Two convolutions, the second with twice the channels (the default); one for each of the five stages of VGG16,
+        with 1, 2, 4, 8 and 8 times ``width`` channels; or VGG16 itself with group normalisation (width 64, kernel size
+        3, padding 1).
     device : str
 
     Returns
@@ -128,14 +74,28 @@ def ensemble(
     dict
         accuracy; n (training records); epsilon, delta, adjacency, status of the release; data; device.
     """
-    return _bagging_training.ensemble(**locals())
+    from dpnotes.methods import Bagging
+
+    arrays, X, y, X_score, y_score = load(dataset, split, start.get("public"))
+    learner = network(arrays, epochs=epochs, device=device, random_state=seed, **start)
+    guarantee: dict[str, Any]
+    if subsample is None:
+        model: Any = learner.fit(X, y)
+        guarantee = {"epsilon": None, "delta": None, "adjacency": None, "status": "none"}
+    else:
+        options: dict[str, Any] = {"classes": range(arrays.n_classes), "random_state": seed}
+        model = Bagging(subsample=subsample, estimator=learner, n_models=n_models, replace=replace, **options)
+        profile = model.fit(X, y).profile_
+        guarantee = {"epsilon": 0.0, "delta": profile.delta(0.0)}
+        guarantee |= {"adjacency": profile.adjacency, "status": profile.status}
+    return {"accuracy": _accuracy(model, X_score, y_score), "n": len(X), **guarantee, **_origin(arrays, device)}
 
 
 @experiment("bagging.dp_sgd")
 def dp_sgd(
     *,
     dataset: str,
-    part: str,
+    split: str,
     noise_multiplier: float | None,
     epsilon: float | None,
     delta: float | None,
@@ -150,7 +110,7 @@ def dp_sgd(
     public: str | None = None,
     public_epochs: int = 0,
     public_rate: float = 0.0,
-    found: float | None = None,
+    tpr_at_fpr_1e3: float | None = None,
     architecture: str = "convolutional",
     device: str = "auto",
 ) -> dict[str, Any]:
@@ -158,15 +118,15 @@ def dp_sgd(
 
     Parameters
     ----------
-    dataset, part, kernel_size, padding, seed, public, public_epochs, public_rate, architecture, device
+    dataset, split, kernel_size, padding, seed, public, public_epochs, public_rate, architecture, device
         As :func:`ensemble`.
     noise_multiplier : float or None
-        None: calibrated to ``epsilon`` and ``delta``, or to ``found``.
+        None: calibrated to ``epsilon`` and ``delta``, or to ``tpr_at_fpr_1e3``.
     epsilon, delta : float or None
     width : int or None
         As :func:`ensemble`; None: softmax regression in the place of the network.
-    found : float or None
-        Largest share of the members that a test with 0.1% false positives may find.
+    tpr_at_fpr_1e3 : float or None
+        Largest true-positive rate that a membership test with 0.1% false positives may reach.
     epochs : int
         Expected passes through the records: there are ``epochs * n // batch_size`` steps.
     batch_size : int
@@ -180,7 +140,33 @@ def dp_sgd(
         accuracy; n (training records); sigma (the noise multiplier used); advantage (the total variation that the
         release of all steps has at most); adjacency, status; data; device.
     """
-    return _bagging_training.dp_sgd(**locals())
+    from dpnotes.methods import DPSGD
+
+    arrays, X, y, X_score, y_score = load(dataset, split, public)
+    rounds: dict[str, Any] = {"sample_rate": batch_size / len(X), "steps": epochs * len(X) // batch_size}
+    if tpr_at_fpr_1e3 is not None:
+        noise_multiplier = exposure.noise_for_tpr(tpr_at_fpr_1e3, **rounds)
+    start: dict[str, Any] = {"public": public, "public_epochs": public_epochs, "public_rate": public_rate}
+    start |= {"kernel_size": kernel_size, "padding": padding, "architecture": architecture, "device": device}
+    model = DPSGD(
+        epsilon,
+        delta,
+        noise_multiplier=noise_multiplier,
+        network=None if width is None else network(arrays, width=width, **start),
+        clipping_norm=clipping_norm,
+        **rounds,
+        learning_rate=learning_rate,
+        classes=range(arrays.n_classes),
+        device=device,
+        random_state=seed,
+    ).fit(X, y)
+    return {
+        "accuracy": _accuracy(model, X_score, y_score),
+        "n": len(X),
+        "sigma": model.noise_multiplier_,
+        **_guarantee(model.profile_),
+        **_origin(arrays, device),
+    }
 
 
 @experiment("bagging.pate")
@@ -193,22 +179,13 @@ def pate(
     sigma_answer: float,
     queries: int,
     answers: int | None,
-    width: int,
-    kernel_size: int,
-    padding: int,
     epochs: int | None,
     student_epochs: int,
-    batch_size: int,
-    optimizer: str,
-    learning_rate: float,
     teachers_seed: int,
     seed: int,
-    public: str | None = None,
-    public_epochs: int = 0,
-    public_rate: float = 0.0,
     l2: float | None = None,
-    architecture: str = "convolutional",
     device: str = "auto",
+    **start: Unpack[Network],
 ) -> dict[str, Any]:
     """Let an ensemble of networks label the public rows by Confident-GNMax, and score the student.
 
@@ -239,12 +216,42 @@ def pate(
     Returns
     -------
     dict
-        accuracy (of the student); answered (labels released); asked (queries up to the last comparison); right (share
-        of the released labels that are true); agreement (mean share of teachers in the plurality, all public rows);
-        plurality (its accuracy there); n (training records); advantage (of the worst case over data sets); adjacency,
-        status; data; device.
+        accuracy (of the student); answered (labels released); asked (queries up to the last comparison);
+        correct_fraction (of the released labels); agreement (mean fraction of teachers in the plurality, all public
+        rows); plurality (its accuracy there); n (training records); advantage (of the worst case over data sets);
+        adjacency, status; data; device.
     """
-    return _bagging_pate.pate(**locals())
+    from dpnotes.methods import PATE
+
+    public = start.get("public")
+    arrays, X, y, X_score, y_score = load(dataset, "rest", public)
+    X_public, y_public = load_public(dataset, public)
+    shards, voted = votes(dataset, n_teachers, epochs, l2, teachers_seed, device=device, **start)
+    model = PATE(
+        Trained(voted, X_public),
+        n_teachers=n_teachers,
+        threshold=threshold,
+        sigma_threshold=sigma_threshold,
+        sigma_answer=sigma_answer,
+        queries=queries,
+        answers=answers,
+        student=network(arrays, epochs=student_epochs, device=device, **start),
+        classes=range(arrays.n_classes),
+        random_state=seed,
+    ).fit(X, y, public=X_public, shards=shards)
+    answered = np.flatnonzero(model.answered_)
+    counts = np.stack([(voted == label).sum(axis=0) for label in range(arrays.n_classes)])  # [n_classes, n_public]
+    return {
+        "accuracy": _accuracy(model, X_score, y_score),
+        "answered": len(answered),
+        "asked": int(answered[-1]) + 1 if len(answered) == answers else queries,
+        "correct_fraction": float(np.mean(model.labels_ == y_public[answered])) if len(answered) else None,
+        "agreement": float(counts.max(axis=0).mean() / n_teachers),
+        "plurality": float(np.mean(counts.argmax(axis=0) == y_public)),
+        "n": len(X),
+        **_guarantee(model.profile_),
+        **_origin(arrays, device),
+    }
 
 
 @experiment("bagging.membership")
@@ -258,15 +265,10 @@ def membership(
     n_networks: int,
     flipped: float,
     others: int,
-    width: int,
-    kernel_size: int,
-    padding: int,
     epochs: int,
-    batch_size: int,
-    optimizer: str,
-    learning_rate: float,
     seed: int,
     device: str = "auto",
+    **start: Unpack[Network],
 ) -> dict[str, Any]:
     """Attack bagged networks (N = 1 each): call the records members of which a network is too sure.
 
@@ -287,7 +289,7 @@ def membership(
     n_networks : int
         Even, >= 6.
     flipped : float
-        Share of the records that get a wrong label.
+        Fraction of the records that get a wrong label.
     others : int
         Records attacked besides those that an attacked network drew.
     dataset, width, kernel_size, padding, epochs, batch_size, optimizer, learning_rate, seed, device
@@ -296,23 +298,49 @@ def membership(
     Returns
     -------
     dict
-        hits of members (attacked networks and records together); alarms of nonmembers; deviation (of the true-positive
-        rate, between networks); n (training records); data; device.
+        true_positives of members (attacked networks and records together); false_positives of nonmembers; tpr_std
+        (standard deviation of the true-positive rate between networks); n (training records); data; device.
 
     Source
     ------
     Yeom et al. (2018) for the loss; Carlini et al. (2022) for the likelihood ratio, in its variant without networks
     that drew the record.
     """
-    return _bagging_attack.membership(**locals())
+    from dpnotes.learners import device_name
+
+    if attack not in ATTACKS:
+        raise ValueError(f"attack must be 'loss' or 'likelihood-ratio', got attack={attack!r}")
+    if n_networks < 6 or n_networks % 2:
+        raise ValueError(f"n_networks must be even and >= 6, half of them for reference, got n_networks={n_networks}")
+    found = confidences(dataset, subsample, n_networks, flipped, others, seed, epochs=epochs, device=device, **start)
+    half = n_networks // 2
+    reference, undrawn = found.confidence[:half], ~found.drawn[:half]
+    score, calibration = found.confidence[half:], reference
+    if attack == "likelihood-ratio":
+        calibration = np.stack([standardised(reference, undrawn, index) for index in range(half)])
+        mean, std = moments(reference, undrawn)
+        score = (score - mean) / std
+    member, counted = found.drawn[half:], found.mislabelled == mislabelled
+    called = score > np.quantile(calibration[undrawn], 1 - false_positive_rate)
+    rates = [called[i, counted & member[i]].mean() for i in range(half) if (counted & member[i]).any()]
+    return {
+        "true_positives": int((called & member)[:, counted].sum()),
+        "members": int(member[:, counted].sum()),
+        "false_positives": int((called & ~member)[:, counted].sum()),
+        "nonmembers": int((~member)[:, counted].sum()),
+        "tpr_std": float(np.std(rates, ddof=1)) if len(rates) > 1 else None,
+        "n": found.n,
+        "data": found.digest,
+        "device": device_name(device),
+    }
 
 
 @experiment("bagging.private_base")
 def private_base(
     *,
     dataset: str,
-    part: str,
-    way: str,
+    split: str,
+    mode: str,
     subsample: int,
     epsilon: float,
     delta: float,
@@ -326,9 +354,9 @@ def private_base(
     ----------
     dataset : {"mnist", "digits"}
         MNIST's digits 3 and 5, randomly projected to 50 features of norm 1; or the digits of scikit-learn.
-    part : {"test", "validation"}
+    split : {"test", "validation"}
         What is scored.
-    way : {"bare", "bagged", "direct"}
+    mode : {"bare", "bagged", "direct"}
         Without noise on a subsample; by :class:`dpnotes.methods.ModelSensitivity` on a subsample; or by the same on all
         records, with the guarantee that amplification gives the subsample.
     subsample : int
@@ -343,155 +371,103 @@ def private_base(
     Returns
     -------
     dict
-        accuracy; n (training records); advantage and found (largest true-positive rate at 0.1% false positives) of the
-        release; level (its epsilon at ``delta * subsample / n``); adjacency, status; data; device.
+        accuracy; n (training records); advantage and tpr_at_fpr_1e3 (largest true-positive rate at 0.1% false
+        positives) of the release; release_epsilon (at ``delta * subsample / n``); adjacency, status; data; device.
     """
-    return _bagging_private.private_base(**locals())
+    from sklearn.linear_model import LogisticRegression
 
+    from dpnotes.mechanisms import draw_subsets
+    from dpnotes.methods import ModelSensitivity
+
+    if mode not in MODES:
+        raise ValueError(f"mode must be 'bare', 'bagged' or 'direct', got mode={mode!r}")
+    arrays, X, y, X_score, y_score = _in_the_unit_ball(dataset, split)
+    n, rate = len(X), subsample / len(X)
+    drawn = draw_subsets(n, subsample=subsample, n_models=1, replace=False, seed=seed)[0]
+    options: dict[str, Any] = {"l2": l2, "classes": range(arrays.n_classes), "device": device, "random_state": seed}
+    model: Any
+    if mode == "bare":
+        model = LogisticRegression(C=1 / (l2 * subsample), tol=1e-6, max_iter=2000).fit(X[drawn], y[drawn])
+        profile = accounting.bagging(n=n, subsample=subsample, replace=False, adjacency="replace-one")
+    elif mode == "bagged":
+        model = ModelSensitivity(epsilon, delta, **options).fit(X[drawn], y[drawn])
+        profile = accounting.subsampled(model.profile_, n=n, subsample=subsample)
+    else:
+        model = ModelSensitivity(math.log1p(rate * math.expm1(epsilon)), rate * delta, **options).fit(X, y)
+        profile = model.profile_
+    return {
+        "accuracy": _accuracy(model, X_score, y_score),
+        "n": n,
+        "tpr_at_fpr_1e3": exposure.tpr_at_fpr_1e3(profile),
+        "release_epsilon": profile.epsilon(rate * delta) if mode != "bare" else None,
+        **_guarantee(profile),
+        **_origin(arrays, device),
+    }
+
+
+def _in_the_unit_ball(dataset: str, split: str) -> tuple[Dataset, Any, Any, Any, Any]:
+    from dpnotes import data
+
+    if split not in ("test", "validation"):
+        raise ValueError(f"split must be 'test' or 'validation', got split={split!r}")
+    if dataset == "digits":
+        arrays = data.load("digits")
+        return arrays, arrays.X_train / DIGITS_NORM, arrays.y_train, arrays.X_test / DIGITS_NORM, arrays.y_test
+    arrays = data.load(dataset, split="intrinsic_sgd")
+    scored = (arrays.X_test, arrays.y_test) if split == "test" else (arrays.X_validation, arrays.y_validation)
+    return arrays, arrays.X_train, arrays.y_train, *scored
+
+
+def _accuracy(model: Any, X: Any, y: Any) -> float:
+    return float(np.mean(model.predict(X) == y))
+
+
+def _guarantee(profile: accounting.PrivacyProfile) -> dict[str, Any]:
+    return {"advantage": profile.advantage, "adjacency": profile.adjacency, "status": profile.status}
+
+
+def _origin(arrays: Dataset, device: str) -> dict[str, str]:
+    from dpnotes.learners import device_name
+
+    return {"data": arrays.digest, "device": device_name(device)}
+
+
+def _scales(grid: Callable[..., Grid], **quick: Any) -> dict[str, Callable[[], Grid]]:
+    return {"paper": partial(grid, "paper"), "quick": partial(grid, "quick", **quick)}
+
+
+_BAGGED = {"accuracy": 0.01, "delta": 1e-12}
+_CASE_2 = {"accuracy": 0.02, "delta": 1e-12}
+_CIFAR10 = {"accuracy": 0.03, "delta": 1e-12}
+_NOISY = {"accuracy": 0.03, "sigma": 1e-3, "advantage": 1e-4}
+_CALIBRATED = {"accuracy": 0.02, "sigma": 2e-3, "advantage": 1e-3}
+_VOTED = {"accuracy": 0.05, "answered": 5, "correct_fraction": 0.05, "agreement": 0.02, "plurality": 0.02, "asked": 20}
+_ATTACKED = {"true_positives": 200, "false_positives": 500, "tpr_std": 0.1}
+_BASE = {"accuracy": 0.02, "advantage": 1e-9, "tpr_at_fpr_1e3": 1e-9, "release_epsilon": 1e-6}
 
 EXPERIMENTS = [
-    Experiment(
-        "bagging_table2a",
-        ensemble,
-        {"paper": lambda: table2a_grid("paper"), "quick": lambda: table2a_grid("quick", seeds=3)},
-        tolerance={"accuracy": 0.01, "delta": 1e-12},
-        cost=grids.ensemble_seconds,
-    ),
-    Experiment(
-        "bagging_settings",
-        ensemble,
-        {"paper": settings_grid},
-        tolerance={"accuracy": 0.01, "delta": 1e-12},
-        cost=grids.ensemble_seconds,
-    ),
+    Experiment("bagging_table2a", ensemble, _scales(grids.table2a, seeds=3), _BAGGED, seconds),
+    Experiment("bagging_settings", ensemble, {"paper": grids.settings}, _BAGGED, seconds),
     Experiment(
         "bagging_dp_sgd",
         dp_sgd,
-        {"paper": lambda: [*dp_sgd_grid("paper"), *one_rate_grid()], "quick": lambda: dp_sgd_grid("quick")},
-        tolerance={"accuracy": 0.03, "sigma": 1e-3, "advantage": 1e-4},
-        cost=grids.dp_sgd_seconds,
+        {**_scales(grids.dp_sgd), "paper": lambda: [*grids.dp_sgd("paper"), *grids.one_rate()]},
+        _NOISY,
+        seconds,
     ),
-    Experiment(
-        "bagging_case2",
-        ensemble,
-        {"paper": lambda: case2_grid("paper"), "quick": lambda: case2_grid("quick")},
-        tolerance={"accuracy": 0.02, "delta": 1e-12},
-        cost=grids.ensemble_seconds,
-    ),
-    Experiment(
-        "bagging_pate",
-        pate,
-        {"paper": lambda: pate_grid("paper"), "quick": lambda: pate_grid("quick")},
-        tolerance={"accuracy": 0.05, "answered": 5, "right": 0.05, "agreement": 0.02, "plurality": 0.02, "asked": 20},
-        cost=grids.pate_seconds,
-    ),
-    Experiment(
-        "bagging_membership",
-        membership,
-        {"paper": lambda: membership_grid("paper"), "quick": lambda: membership_grid("quick")},
-        tolerance={"hits": 200, "alarms": 500, "deviation": 0.1},
-        cost=grids.membership_seconds,
-    ),
-    Experiment(
-        "bagging_equal",
-        dp_sgd,
-        {"paper": lambda: equal_grid("paper"), "quick": lambda: equal_grid("quick")},
-        tolerance={"accuracy": 0.02, "sigma": 2e-3, "advantage": 1e-3},
-        cost=grids.dp_sgd_seconds,
-    ),
-    Experiment(
-        "bagging_dp_sgd_settings",
-        dp_sgd,
-        {"paper": dp_sgd_settings_grid},
-        tolerance={"accuracy": 0.02, "sigma": 2e-3, "advantage": 1e-3},
-        cost=grids.dp_sgd_seconds,
-    ),
-    Experiment(
-        "bagging_private_base",
-        private_base,
-        {"paper": lambda: private_base_grid("paper"), "quick": lambda: private_base_grid("quick")},
-        tolerance={"accuracy": 0.02, "advantage": 1e-9, "found": 1e-9, "level": 1e-6},
-        cost=lambda parameters: 0.5,
-    ),
-    Experiment(
-        "bagging_private_base_settings",
-        private_base,
-        {"paper": private_base_settings_grid},
-        tolerance={"accuracy": 0.02, "advantage": 1e-9, "found": 1e-9, "level": 1e-6},
-        cost=lambda parameters: 0.5,
-    ),
-    Experiment(
-        "bagging_case2_dp_sgd",
-        dp_sgd,
-        {"paper": lambda: case2_dp_sgd_grid("paper"), "quick": lambda: case2_dp_sgd_grid("quick")},
-        tolerance={"accuracy": 0.03, "sigma": 1e-3, "advantage": 1e-4},
-        cost=grids.dp_sgd_seconds,
-    ),
-    *_bagging_cifar10.experiments(ensemble, dp_sgd, pate),
-]
-
-__all__ = [
-    "DP_SGD",
-    "EXPERIMENTS",
-    "NETWORKS",
-    "RECORDS",
-    "attacks",
-    "attacks_view",
-    "baselines",
-    "baselines_view",
-    "candidates",
-    "candidates_view",
-    "carried_rates",
-    "case2_dp_sgd_grid",
-    "case2_grid",
-    "cifar10_dp_sgd_grid",
-    "cifar10_grid",
-    "cifar10_pate_grid",
-    "cifar10_settings_grid",
-    "cifar10_table",
-    "cifar10_view",
-    "dp_sgd",
-    "dp_sgd_grid",
-    "dp_sgd_settings_grid",
-    "ensemble",
-    "equal_exposure",
-    "equal_exposure_view",
-    "equal_grid",
-    "exposures",
-    "figure1_grid",
-    "figure2_grid",
-    "fixed_draws",
-    "many_models",
-    "membership",
-    "membership_grid",
-    "memorising_attack",
-    "models_figure",
-    "one_rate_grid",
-    "orderings",
-    "pate",
-    "pate_grid",
-    "plane",
-    "private_base",
-    "private_base_grid",
-    "private_base_settings_grid",
-    "private_bases",
-    "private_bases_view",
-    "rate_candidates",
-    "rate_candidates_view",
-    "reduced_dp_sgd_grid",
-    "reduced_dp_sgd_settings_grid",
-    "reduced_grid",
-    "reduced_table",
-    "reduced_view",
-    "replacement",
-    "settings",
-    "settings_grid",
-    "table2a",
-    "table2a_grid",
-    "table2a_view",
-    "table3a",
-    "table3a_grid",
-    "table3a_view",
-    "two_rates",
-    "two_rates_view",
+    Experiment("bagging_case2", ensemble, _scales(grids.case2), _CASE_2, seconds),
+    Experiment("bagging_pate", pate, _scales(grids.pate), _VOTED, seconds),
+    Experiment("bagging_membership", membership, _scales(grids.membership), _ATTACKED, seconds),
+    Experiment("bagging_equal", dp_sgd, _scales(grids.equal), _CALIBRATED, seconds),
+    Experiment("bagging_dp_sgd_settings", dp_sgd, {"paper": grids.dp_sgd_settings}, _CALIBRATED, seconds),
+    Experiment("bagging_private_base", private_base, _scales(grids.private_base), _BASE, seconds),
+    Experiment("bagging_private_base_settings", private_base, {"paper": grids.private_base_settings}, _BASE, seconds),
+    Experiment("bagging_case2_dp_sgd", dp_sgd, _scales(grids.case2_dp_sgd), _NOISY, seconds),
+    Experiment("bagging_cifar10", ensemble, {"paper": grids.cifar10}, _CIFAR10, seconds),
+    Experiment("bagging_cifar10_dp_sgd", dp_sgd, {"paper": grids.cifar10_dp_sgd}, _NOISY, seconds),
+    Experiment("bagging_cifar10_pate", pate, {"paper": grids.cifar10_pate}, _VOTED, seconds),
+    Experiment("bagging_cifar10_settings", ensemble, {"paper": grids.cifar10_settings}, _CIFAR10, seconds),
+    Experiment("bagging_reduced", ensemble, {"paper": grids.reduced}, _CIFAR10, seconds),
+    Experiment("bagging_reduced_dp_sgd", dp_sgd, {"paper": grids.reduced_dp_sgd}, _NOISY, seconds),
+    Experiment("bagging_reduced_dp_sgd_settings", dp_sgd, {"paper": grids.reduced_dp_sgd_settings}, _NOISY, seconds),
 ]

@@ -1,4 +1,8 @@
-"""Grids of the bagging chapter: which rows each table and figure of the paper needs, and what they cost."""
+"""Grids of the bagging chapter: which rows each table and figure of the paper needs, at four scales.
+
+``"paper"`` is MNIST and ``"quick"`` scikit-learn's digits; ``"cifar10"`` and ``"reduced"`` are CIFAR-10 with VGG16 and
+with five convolutions.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,13 @@ from typing import Any
 
 from dpnotes.accounting import bagging
 from dpnotes.lab._experiment import Grid, paper_table
-from dpnotes.lab.bagging.networks import DP_SGD, FINE_TUNING, NETWORKS, PUBLIC
-from dpnotes.lab.bagging.rates import BATCHES, NOISES, RATES, SHORT, dp_sgd_rate, with_rates
+from dpnotes.lab.bagging.costs import RECORDS as RECORDS_OF
+from dpnotes.lab.bagging.costs import seconds
+from dpnotes.lab.bagging.networks import IMAGENET, VGG16
+from dpnotes.lab.bagging.rates import BATCHES, NOISES, RATES, SHORT, decimal, dp_sgd_rate, with_rates
 
+DATASETS = {"paper": "mnist", "quick": "digits", "cifar10": "cifar10", "reduced": "cifar10"}
+RECORDS = {scale: RECORDS_OF[dataset] for scale, dataset in DATASETS.items()}
 SUBSAMPLES = {"paper": (300, 500, 1000, 5000, 10_000), "quick": (50, 100, 200)}
 CASE_2 = {"paper": (500, 1000, 5000), "quick": (50, 100)}  # Table 3a, Figure 2
 MORE_SEEDS = {500: 10, 1000: 10}  # of Figure 2, where a run takes seconds: fixed before they were run
@@ -17,45 +25,61 @@ MODELS: dict[str, dict[int, tuple[int, ...]]] = {  # Figure 1: N for each N k
     "paper": {500: (1, 2, 5, 10, 25, 50), 1000: (1, 2, 5, 10, 25, 50), 5000: (1, 5, 25)},
     "quick": {100: (1, 2, 5)},
 }
-RECORDS = {"paper": 60_000, "quick": 1442}  # training records of MNIST, and of digits in our split
-DATASETS = {"paper": "mnist", "quick": "digits"}
-SIZES = {DATASETS[scale]: count for scale, count in RECORDS.items()}
-CANDIDATES = [
-    {"width": width, "optimizer": optimizer, "learning_rate": rate}
-    for width in (16, 32)
-    for optimizer, rate in (("adam", 1e-3), ("momentum", 1e-2))
-]
-PATE: dict[str, dict[str, Any]] = {
-    "paper": {
-        "n_teachers": 250,
-        "threshold": 200.0,
-        "sigma_threshold": 150.0,
-        "sigma_answer": 40.0,
-        "epochs": 100,
-        "student_epochs": 1000,
-    },
-    "quick": {
-        "n_teachers": 10,
-        "threshold": 8.0,
-        "sigma_threshold": 4.0,
-        "sigma_answer": 2.0,
-        "epochs": 20,
-        "student_epochs": 100,
-    },
+REDUCED_SIZES = (1000, 5000)
+# The paper names two convolutions with pooling and one linear layer on MNIST, VGG16 on CIFAR-10, and 100 epochs. The
+# rest is chosen on held-out training rows, never on the test set, by the rows of bagging_settings and of
+# bagging_cifar10_settings: see the chapter. No augmentation or weight decay (the paper names none).
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "paper": {"width": 16, "kernel_size": 5, "padding": 0},
+    "quick": {"width": 16, "kernel_size": 3, "padding": 1},
+    "cifar10": {"architecture": "vgg16", **VGG16},
+    "reduced": {"architecture": "vgg5", "width": 16, "kernel_size": 3, "padding": 1},
 }
+OPTIMIZERS: dict[str, dict[str, Any]] = {
+    "paper": {"batch_size": 32, "optimizer": "adam", "learning_rate": 1e-3},
+    "quick": {"batch_size": 32, "optimizer": "adam", "learning_rate": 3e-3},
+    "cifar10": {"batch_size": 32, "optimizer": "adam", "learning_rate": 1e-4},
+    "reduced": {"batch_size": 32, "optimizer": "adam", "learning_rate": 1e-3},
+}
+EPOCHS = {"paper": 100, "quick": 20, "cifar10": 100, "reduced": 30}
+CANDIDATES = [(width, *pair) for width in (16, 32) for pair in (("adam", 1e-3), ("momentum", 1e-2))]
+CIFAR10_CANDIDATES: dict[str, tuple[tuple[str, float], ...]] = {
+    "cifar10": (("adam", 1e-3), ("adam", 1e-4)),
+    "reduced": (("adam", 1e-3), ("adam", 1e-4), ("momentum", 1e-2)),
+}
+CANDIDATE_RUNS = {"cifar10": (500, 5, 1), "reduced": (1000, 30, 2)}  # records, epochs, seeds
+# The public models of Case II, and the tenth of a learning rate with which the paper goes on from one. The quick scale
+# has no public images besides its own.
+PUBLIC: dict[str, tuple[str, ...]] = {"paper": ("fashion_mnist",), "cifar10": (IMAGENET, "cifar100_subset")}
+FINE_TUNING = 0.1
+# Batch and clipping norm of DP-SGD on MNIST are the defaults of the public example of the library that the paper uses
+# (TensorFlow Privacy), and so is the rate, which suits little noise only: dpnotes.lab.bagging.rates chooses it for each
+# noise. On CIFAR-10 the batch is the one that the paper's epsilons imply (claim 7).
+DP_SGD: dict[str, dict[str, Any]] = {
+    "paper": {"epochs": 100, "batch_size": 256, "clipping_norm": 1.0, "learning_rate": 0.15},
+    "quick": {"epochs": 5, "batch_size": 64, "clipping_norm": 1.0, "learning_rate": 0.5},
+    "cifar10": {"epochs": 100, "batch_size": 128, "clipping_norm": 1.0},
+    "reduced": {"epochs": 2, "batch_size": 128, "clipping_norm": 1.0},
+}
+REDUCED_RATES = {"given": 0.05, "least": 1.5}  # with the paper's noise, and with the least
+REDUCED_BUDGET = (0.1, 0.095, 11.5)  # of bagging with k = 5,000, and the paper's noise there
+QUICK_BUDGET = (0.1, 0.1, 8.0)
+PATE: dict[str, dict[str, Any]] = {
+    "paper": {"n_teachers": 250, "threshold": 200.0, "sigma_threshold": 150.0, "sigma_answer": 40.0},
+    "quick": {"n_teachers": 10, "threshold": 8.0, "sigma_threshold": 4.0, "sigma_answer": 2.0},
+}
+STUDENT_EPOCHS = {"paper": 1000, "quick": 100}
 LOGISTIC_TEACHERS = 1 / 240  # scikit-learn's own penalty, C = 1, for the 240 records of a teacher
 MEMBERSHIP: dict[str, dict[str, Any]] = {
     "paper": {"subsample": 300, "n_networks": 32, "flipped": 0.02, "others": 5000},
     "quick": {"subsample": 100, "n_networks": 16, "flipped": 0.05, "others": 0},
 }
-# Short runs of DP-SGD, one tenth of the epochs.
-EQUAL: dict[str, dict[str, Any]] = {
-    "paper": {"epochs": SHORT, "batch_size": BATCHES["network"]},
-    "quick": {"epochs": 5, "batch_size": 256, "learning_rate": 0.5},
-}
-EQUAL_LINEAR: dict[str, dict[str, Any]] = {
-    "paper": {"width": None, "batch_size": BATCHES["linear"]},
-    "quick": {"width": None, "learning_rate": 0.5},
+EQUAL: dict[str, dict[str, dict[str, Any]]] = {  # short runs of DP-SGD, one tenth of the epochs
+    "paper": {
+        "linear": {"epochs": SHORT, "batch_size": BATCHES["linear"], "width": None},
+        "network": {"epochs": SHORT, "batch_size": BATCHES["network"]},
+    },
+    "quick": {"linear": {"epochs": 5, "batch_size": 256, "learning_rate": 0.5, "width": None}},
 }
 PRIVATE_BASE: dict[str, dict[str, Any]] = {
     "paper": {"dataset": "mnist", "subsample": 2000, "delta": 1e-5, "l2": 0.01},
@@ -63,59 +87,55 @@ PRIVATE_BASE: dict[str, dict[str, Any]] = {
 }
 
 
-def table2a_grid(scale: str, *, subsamples: tuple[int, ...] = (), seeds: int = 5) -> Grid:
+def table2a(scale: str, *, subsamples: tuple[int, ...] = (), seeds: int = 5) -> Grid:
     """Rows of Table 2a: one network on one subsample with replacement, for each size, and one on all records.
 
-    ``scale="paper"`` is MNIST with 100 epochs, ``"quick"`` scikit-learn's digits. ``subsamples``: other sizes than the
-    scale's own. The network on all records is trained with at most three seeds (ten minutes each on one core).
+    ``subsamples``: other sizes than the scale's own. The network on all records is trained with at most three seeds
+    (ten minutes each on one core).
     """
-    dataset = _dataset(scale)
-    common = {"dataset": dataset, "part": "test", "n_models": 1, "replace": True, **NETWORKS[dataset]}
+    common = _case_1(scale)
     whole: list[tuple[int | None, int]] = [(None, seed) for seed in range(min(seeds, 3 if scale == "paper" else 1))]
     drawn = [(k, seed) for k in sorted(subsamples or SUBSAMPLES[scale], reverse=True) for seed in range(seeds)]
     return [{**common, "subsample": k, "seed": seed} for k, seed in [*whole, *drawn]]
 
 
-def settings_grid() -> Grid:
+def settings() -> Grid:
     """Candidates for what the paper leaves open, at two of its sizes, scored on held-out training rows."""
-    common = {"dataset": "mnist", "part": "validation", "n_models": 1, "replace": True}
+    common = {**_case_1("paper"), "split": "validation"}
     return [
-        {**common, **NETWORKS["mnist"], **candidate, "subsample": k, "seed": seed}
-        for candidate in CANDIDATES
+        {**common, "width": width, "optimizer": optimizer, "learning_rate": rate, "subsample": k, "seed": seed}
+        for width, optimizer, rate in CANDIDATES
         for k in (300, 1000)
         for seed in range(3)
     ]
 
 
-def dp_sgd_grid(scale: str) -> Grid:
+def dp_sgd(scale: str) -> Grid:
     """DP-SGD rows of Table 2a: the paper's noise, and the least noise at the same (epsilon, delta); one seed.
 
-    Each has the learning rate that short runs on held-out rows choose for its noise. ``scale="quick"`` is
-    scikit-learn's digits at one budget of the same kind.
+    Each has the learning rate that short runs on held-out rows choose for its noise. The quick scale has one budget of
+    the same kind.
     """
-    common = _dp_sgd(scale, part="test")
-    if scale == "quick":
-        return noises(common, [(0.1, 0.1, 8.0)])
-    return with_rates(noises(common, budgets("bagging_table2", "2a")), n=RECORDS[scale])
+    return _two_noises(_private(scale), scale, "2a")
 
 
-def one_rate_grid() -> Grid:
+def one_rate() -> Grid:
     """DP-SGD at the noises of Table 2a, all with the learning rate of the public example of the paper's library."""
-    rows = noises(_dp_sgd("paper", part="test"), budgets("bagging_table2", "2a"))
+    rows = noises(_private("paper"), budgets("2a"))
     return [row for row in rows if row["noise_multiplier"] is not None]
 
 
-def table3a_grid(scale: str, *, seeds: int = 3) -> Grid:
+def table3a(scale: str, *, seeds: int = 3) -> Grid:
     """Bagging rows of Table 3a: the same from a public model, scored on the test rows that stay private; and the whole.
 
-    ``scale="quick"`` has no public images besides its own, and trains from scratch. One network on all records.
+    The quick scale trains from scratch. One network on all records.
     """
     common = _case_2(scale)
     drawn = [{**common, "subsample": k, "seed": seed} for k in CASE_2[scale] for seed in range(seeds)]
     return [*drawn, {**common, "subsample": None, "seed": 0}]
 
 
-def figure1_grid(scale: str, *, seeds: int = 3) -> Grid:
+def figure1(scale: str, *, seeds: int = 3) -> Grid:
     """Accuracy against the number of models when N k is fixed at a size of Table 3a; N = 1 is the table's own row."""
     common = _case_2(scale)
     return [
@@ -126,7 +146,7 @@ def figure1_grid(scale: str, *, seeds: int = 3) -> Grid:
     ]
 
 
-def figure2_grid(scale: str, *, seeds: int = 3) -> Grid:
+def figure2(scale: str, *, seeds: int = 3) -> Grid:
     """Subsamples with and without replacement at the sizes of Table 3a; more seeds where three are asked for."""
     common = _case_2(scale)
     return [
@@ -137,179 +157,231 @@ def figure2_grid(scale: str, *, seeds: int = 3) -> Grid:
     ]
 
 
-def case2_grid(scale: str, *, seeds: int = 3) -> Grid:
+def case2(scale: str, *, seeds: int = 3) -> Grid:
     """All of bagging's rows of Case II, each once, cheap ones first."""
-    grids = [*table3a_grid(scale, seeds=seeds), *figure1_grid(scale, seeds=seeds), *figure2_grid(scale, seeds=seeds)]
-    once = {tuple(sorted(row.items(), key=str)): row for row in grids}
-    return sorted(once.values(), key=lambda row: (ensemble_seconds(row), row["n_models"]))
+    rows = [*table3a(scale, seeds=seeds), *figure1(scale, seeds=seeds), *figure2(scale, seeds=seeds)]
+    once = {tuple(sorted(row.items(), key=str)): row for row in rows}
+    return sorted(once.values(), key=lambda row: (seconds(row), row["n_models"]))
 
 
-def pate_grid(scale: str, *, seeds: int = 3) -> Grid:
+def pate(scale: str, *, seeds: int = 3) -> Grid:
     """PATE rows of Table 3a: one ensemble of teachers, the paper's query counts in both readings, and further noise.
 
     ``answers`` is None where the aggregator is put ``queries`` queries, and otherwise the answers after which it stops.
     The paper's teachers are networks; the rows with ``l2`` have logistic ones, which train in seconds.
     """
-    dataset = _dataset(scale)
-    names = ("width", "kernel_size", "padding", "batch_size", "optimizer")
-    common = {"dataset": dataset, **{name: NETWORKS[dataset][name] for name in names}, **PATE[scale], **_start(dataset)}
-    paper = paper_table("bagging_table3").query("table == '3a' and method == 'PATE'")["n_queries"].astype(int).tolist()
-    counts, n_public = (paper, 1000) if scale == "paper" else ([30], 100)
+    common = _students(scale)
+    counts, n_public = (_query_counts("3a"), 1000) if scale == "paper" else ([30], 100)
     readings: Grid = [{"queries": n_public, "answers": count} for count in counts]
     readings += [{"queries": count, "answers": None} for count in counts]
-    teachers: Grid = [{"epochs": None, "l2": LOGISTIC_TEACHERS}, {"epochs": common.pop("epochs")}]
+    teachers: Grid = [{"epochs": None, "l2": LOGISTIC_TEACHERS}, {"epochs": EPOCHS[scale]}]
     return [
-        {**common, **kind, "teachers_seed": 0, **reading, "seed": seed}
+        {**common, **kind, **reading, "seed": seed}
         for kind in (teachers if scale == "paper" else teachers[1:])
         for reading in readings
         for seed in range(seeds)
     ]
 
 
-def case2_dp_sgd_grid(scale: str) -> Grid:
+def case2_dp_sgd(scale: str) -> Grid:
     """DP-SGD rows of Table 3a, from the public model with a tenth of the rate: the paper's noise, and the least."""
-    common = {**_dp_sgd(scale, part="rest"), **PUBLIC.get(_dataset(scale), {})}
-    if scale == "quick":
-        return noises(common, [(0.1, 0.1, 8.0)])
-    return with_rates(noises(common, budgets("bagging_table3", "3a")), n=RECORDS[scale], factor=FINE_TUNING)
+    return _two_noises({**_private(scale), "split": "rest", **_start(scale)}, scale, "3a")
 
 
-def membership_grid(scale: str) -> Grid:
+def membership(scale: str) -> Grid:
     """Both attacks at three false-positive rates, on records as they are and on mislabelled ones: the same networks."""
-    dataset = _dataset(scale)
-    common = {"dataset": dataset, **NETWORKS[dataset], **MEMBERSHIP[scale], "seed": 0}
+    left_out = ("split", "n_models", "replace")
+    common = {name: value for name, value in _case_1(scale).items() if name not in left_out}
     return [
-        {**common, "attack": attack, "false_positive_rate": rate, "mislabelled": mislabelled}
+        {**common, **MEMBERSHIP[scale], "seed": 0, "attack": attack, "false_positive_rate": rate, "mislabelled": wrong}
         for attack in ("loss", "likelihood-ratio")
-        for mislabelled in (False, True)
+        for wrong in (False, True)
         for rate in (0.001, 0.01, 0.1)
     ]
 
 
-def equal_grid(scale: str, *, seeds: int = 3) -> Grid:
+def equal(scale: str, *, seeds: int = 3) -> Grid:
     """DP-SGD as exposing as bagging of each size of Table 2a: in total variation, and at 0.1% false positives.
 
     Softmax regression and the network of Table 2a; at the quick scale softmax regression at one size.
     """
     rows = []
     for size in SUBSAMPLES[scale][:1] if scale == "quick" else SUBSAMPLES[scale]:
-        share = bagging(n=RECORDS[scale], subsample=size).advantage
-        at_rare = {"noise_multiplier": None, "epsilon": None, "delta": None, "found": share}
-        at_all = {"noise_multiplier": None, "epsilon": 0.0, "delta": share}
-        for model in ("linear", "network") if scale == "paper" else ("linear",):
-            for noise in (at_rare, at_all):
-                row = {**_equal(scale, model), **noise}
+        pi = bagging(n=RECORDS[scale], subsample=size).advantage
+        at_rare = {"epsilon": None, "delta": None, "tpr_at_fpr_1e3": pi}
+        for model in EQUAL[scale]:
+            for noise in (at_rare, {"epsilon": 0.0, "delta": pi}):
+                row = {**_short(scale, model), "noise_multiplier": None, **noise}
                 if scale == "paper":
                     row["learning_rate"] = dp_sgd_rate(model, row, n=RECORDS[scale])
                 rows += [{**row, "seed": seed} for seed in range(seeds)]
-    return sorted(rows, key=lambda row: (dp_sgd_seconds(row), row["epsilon"] == 0.0))
+    return sorted(rows, key=lambda row: (seconds(row), row["epsilon"] == 0.0))
 
 
-def dp_sgd_settings_grid() -> Grid:
+def dp_sgd_settings() -> Grid:
     """Candidates for the learning rate of the short DP-SGD runs at four noises, on held-out training rows."""
+    given = {"split": "validation", "epsilon": None, "delta": None, "seed": 0}
     return [
-        {
-            **_equal("paper", model),
-            "part": "validation",
-            "noise_multiplier": noise,
-            "epsilon": None,
-            "delta": None,
-            "learning_rate": rate,
-            "seed": 0,
-        }
+        {**_short("paper", model), **given, "noise_multiplier": noise, "learning_rate": rate}
         for noise in NOISES
         for model, rates in RATES.items()
         for rate in rates
     ]
 
 
-def private_base_grid(scale: str, *, seeds: int = 10) -> Grid:
+def private_base(scale: str, *, seeds: int = 10) -> Grid:
     """Three base learners of growing epsilon on a subsample, the same without noise, and each on all records."""
     common = PRIVATE_BASE[scale]
     return [
-        {**common, "part": "test", "way": way, "epsilon": epsilon, "seed": seed}
+        {**common, "split": "test", "mode": mode, "epsilon": epsilon, "seed": seed}
         for epsilon in (1.0, 3.0, 10.0)
-        for way in ("bagged", "direct", "bare")
+        for mode in ("bagged", "direct", "bare")
         for seed in range(seeds)
-        if way != "bare" or epsilon == 1.0  # without noise there is no epsilon to vary
+        if mode != "bare" or epsilon == 1.0  # without noise there is no epsilon to vary
     ]
 
 
-def private_base_settings_grid() -> Grid:
+def private_base_settings() -> Grid:
     """Candidates for the penalty, for the private base learner of the middle epsilon, on held-out rows."""
-    common = {**PRIVATE_BASE["paper"], "part": "validation", "way": "bagged", "epsilon": 3.0}
+    common = {**PRIVATE_BASE["paper"], "split": "validation", "mode": "bagged", "epsilon": 3.0}
     return [{**common, "l2": l2, "seed": seed} for l2 in (0.1, 0.03, 0.01, 0.003, 0.001) for seed in range(5)]
 
 
-def ensemble_seconds(parameters: Mapping[str, Any]) -> float:
-    """Measured on one core: 9,000 images a second with width 16, a third of it with width 32."""
-    rows = (parameters["subsample"] or 60_000) * parameters["n_models"] * parameters["epochs"]
-    return float(rows / 9000 * (parameters["width"] / 16) ** 1.6)
+def cifar10(public: str = IMAGENET) -> Grid:
+    """Bagging rows of Tables 2b and 3b, cheap ones first: three seeds, and one where all records are used.
+
+    ``public``: the model that Case II starts from, ``"imagenet"`` or ``"cifar100_subset"``.
+    """
+    rows = []
+    for table, common in (("2b", _case_1("cifar10")), ("3b", _case_2("cifar10", public))):
+        sizes = paper_table(f"bagging_table{table[0]}").query("table == @table and method == 'Bagging'")["k"]
+        drawn = [(int(size), seed) for size in sizes for seed in range(3)]
+        rows += [{**common, "subsample": k, "seed": seed} for k, seed in [*drawn, (None, 0)]]
+    return sorted(rows, key=seconds)
 
 
-def dp_sgd_seconds(parameters: Mapping[str, Any]) -> float:
-    """Measured on one core: 6,700 images a second with width 16, and 200,000 for softmax regression."""
-    rows = SIZES[parameters["dataset"]] * parameters["epochs"]
-    if parameters["width"] is None:
-        return float(rows / 200_000)
-    return float(rows / 6700 * (parameters["width"] / 16) ** 1.6)
+def cifar10_dp_sgd(public: str = IMAGENET) -> Grid:
+    """DP-SGD rows of Tables 2b and 3b: the paper's noise, and the least noise for the same budget; one seed."""
+    tuned = {**_private("cifar10"), "split": "rest", **_start("cifar10", public)}
+    return [*_two_noises(_private("cifar10"), "cifar10", "2b"), *_two_noises(tuned, "cifar10", "3b")]
 
 
-def membership_seconds(parameters: Mapping[str, Any]) -> float:
-    """A twelfth of the networks, which the rows of a process share."""
-    return ensemble_seconds({**parameters, "n_models": parameters["n_networks"]}) / 12
+def cifar10_pate(public: str = IMAGENET) -> Grid:
+    """PATE rows of Table 3b: 250 teachers for 1,000 epochs, stopped after the paper's numbers of answers."""
+    common = {**_students("cifar10", public), "epochs": 1000, "queries": 1000}
+    return [{**common, "answers": count, "seed": seed} for count in _query_counts("3b") for seed in range(3)]
 
 
-def pate_seconds(parameters: Mapping[str, Any]) -> float:
-    """The student of one row, and a ninth of the teachers, whom the rows of a process share."""
-    teachers = SIZES[parameters["dataset"]] * (parameters["epochs"] or 0) / 9
-    student = (parameters["answers"] or parameters["queries"]) * parameters["student_epochs"]
-    return float((teachers + student) / 9000 * (parameters["width"] / 16) ** 1.6)
+def cifar10_settings() -> Grid:
+    """Candidates for optimiser and rate of bagging, scored on held-out training rows; cheap ones first."""
+    rows = [
+        {**_case_1(scale), "split": "validation", "subsample": size, "epochs": epochs, "seed": seed}
+        | {"optimizer": optimizer, "learning_rate": rate}
+        for scale, (size, epochs, seeds) in CANDIDATE_RUNS.items()
+        for optimizer, rate in CIFAR10_CANDIDATES[scale]
+        for seed in range(seeds)
+    ]
+    return sorted(rows, key=seconds)
 
 
-def _dataset(scale: str) -> str:
-    if scale not in DATASETS:
-        raise ValueError(f"scale must be one of {', '.join(map(repr, DATASETS))}, got scale={scale!r}")
-    return DATASETS[scale]
+def reduced() -> Grid:
+    """Bagging at the reduced scale, from scratch and from CIFAR-100, three seeds."""
+    return [
+        {**start, "subsample": size, "seed": seed}
+        for size in REDUCED_SIZES
+        for seed in range(3)
+        for start in (_case_1("reduced"), _case_2("reduced", "cifar100_subset"))
+    ]
 
 
-def _case_2(scale: str) -> dict[str, Any]:
-    dataset = _dataset(scale)
-    common = {"dataset": dataset, "part": "rest", "n_models": 1, "replace": True}
-    return {**common, **NETWORKS[dataset], **_start(dataset)}
+def reduced_dp_sgd() -> Grid:
+    """DP-SGD at the reduced scale, from scratch and from CIFAR-100, three seeds: the paper's noise, and the least."""
+    tuned = {"split": "rest", **_start("reduced", "cifar100_subset")}
+    return [
+        {**row, **start, "learning_rate": decimal(factor * rate), "seed": seed}
+        for start, factor in (({}, 1.0), (tuned, FINE_TUNING))
+        for row, rate in zip(noises(_private("reduced"), [REDUCED_BUDGET]), REDUCED_RATES.values(), strict=True)
+        for seed in range(3)
+    ]
 
 
-def _start(dataset: str) -> dict[str, Any]:
-    """The public model that training starts from, and the rate at which it goes on."""
-    rate = NETWORKS[dataset]["learning_rate"]
-    if dataset not in PUBLIC:
-        return {"learning_rate": rate}
-    return {"learning_rate": FINE_TUNING * rate, **PUBLIC[dataset]}
+def reduced_dp_sgd_settings() -> Grid:
+    """Candidates for the rate of DP-SGD at the reduced scale, from scratch, on held-out training rows."""
+    rows = noises({**_private("reduced"), "split": "validation"}, [REDUCED_BUDGET])
+    return [{**row, "learning_rate": rate} for row in rows for rate in RATES["network"]]
 
 
-def _equal(scale: str, model: str) -> dict[str, Any]:
-    dataset = _dataset(scale)
-    common = {"dataset": dataset, "part": "test", **_shape(dataset), "clipping_norm": 1.0, **EQUAL[scale]}
-    return {**common, **(EQUAL_LINEAR[scale] if model == "linear" else {})}
-
-
-def _dp_sgd(scale: str, *, part: str) -> dict[str, Any]:
-    dataset = _dataset(scale)
-    return {"dataset": dataset, "part": part, **_shape(dataset), **DP_SGD[dataset], "seed": 0}
-
-
-def _shape(dataset: str) -> dict[str, Any]:
-    return {name: NETWORKS[dataset][name] for name in ("width", "kernel_size", "padding")}
-
-
-def budgets(name: str, table: str) -> list[tuple[float, float, float]]:
+def budgets(table: str) -> list[tuple[float, float, float]]:
     """(epsilon, delta, sigma) of DP-SGD in a published table, in its order."""
-    lines = paper_table(name).query("table == @table and method == 'DPSGD'")
+    lines = paper_table(f"bagging_table{table[0]}").query("table == @table and method == 'DPSGD'")
     return list(lines[["epsilon", "delta", "sigma"]].itertuples(index=False, name=None))
 
 
 def noises(common: Mapping[str, Any], budgets: list[tuple[float, float, float]]) -> Grid:
     """DP-SGD at each (epsilon, delta, sigma), the last one first: with sigma, and with the least noise."""
-    given = [{**common, "noise_multiplier": sigma, "epsilon": None, "delta": None} for _, _, sigma in budgets]
-    least = [{**common, "noise_multiplier": None, "epsilon": eps, "delta": delta} for eps, delta, _ in budgets]
-    return [row for pair in zip(reversed(given), reversed(least), strict=True) for row in pair]
+    return [
+        {**common, "noise_multiplier": noise, "epsilon": epsilon, "delta": delta}
+        for *budget, sigma in reversed(budgets)
+        for noise, epsilon, delta in ((sigma, None, None), (None, *budget))
+    ]
+
+
+def _two_noises(common: Mapping[str, Any], scale: str, table: str) -> Grid:
+    """The paper's noise and the least noise at each budget of a table, each with the rate for its noise."""
+    if scale == "quick":
+        return noises(common, [QUICK_BUDGET])
+    factor = FINE_TUNING if "public" in common else 1.0
+    return with_rates(noises(common, budgets(table)), n=RECORDS[scale], factor=factor)
+
+
+def _query_counts(table: str) -> list[int]:
+    counts = paper_table("bagging_table3").query("table == @table and method == 'PATE'")["n_queries"]
+    return [int(count) for count in counts]
+
+
+def _case_1(scale: str) -> dict[str, Any]:
+    return {**_network(scale), "n_models": 1, "replace": True, "epochs": EPOCHS[scale], **OPTIMIZERS[scale]}
+
+
+def _case_2(scale: str, public: str | None = None) -> dict[str, Any]:
+    """The same from the public model, at a tenth of the rate, on the test rows that stay private."""
+    start = _start(scale, public)
+    factor = {"learning_rate": FINE_TUNING * OPTIMIZERS[scale]["learning_rate"]} if start else {}
+    return {**_case_1(scale), "split": "rest", **start, **factor}
+
+
+def _start(scale: str, public: str | None = None) -> dict[str, Any]:
+    """The public model that training starts from; an image set trains it for ten epochs at the rate from scratch."""
+    known = PUBLIC.get("cifar10" if DATASETS[scale] == "cifar10" else scale, ())
+    if not known:
+        return {}
+    public = public or known[0]
+    if public not in known:
+        raise ValueError(f"public must be one of {', '.join(map(repr, known))}, got public={public!r}")
+    if public == IMAGENET:
+        return {"public": public}
+    return {"public": public, "public_epochs": 10, "public_rate": OPTIMIZERS[scale]["learning_rate"]}
+
+
+def _students(scale: str, public: str | None = None) -> dict[str, Any]:
+    """PATE without its teachers and queries: the public rows are test rows, so that there is no other split."""
+    left_out = ("split", "n_models", "replace", "epochs")
+    common = {name: value for name, value in _case_2(scale, public).items() if name not in left_out}
+    own = "quick" if scale == "quick" else "paper"
+    return {**common, **PATE[own], "student_epochs": STUDENT_EPOCHS[own], "teachers_seed": 0}
+
+
+def _short(scale: str, model: str) -> dict[str, Any]:
+    """Short runs of DP-SGD, without their noise and seed."""
+    return {**_network(scale), "clipping_norm": 1.0, **EQUAL[scale][model]}
+
+
+def _private(scale: str) -> dict[str, Any]:
+    """DP-SGD from scratch, without its noise."""
+    return {**_network(scale), **DP_SGD[scale], "seed": 0}
+
+
+def _network(scale: str) -> dict[str, Any]:
+    if scale not in DATASETS:
+        raise ValueError(f"scale must be one of 'paper', 'quick', got scale={scale!r}")
+    return {"dataset": DATASETS[scale], "split": "test", **ARCHITECTURES[scale]}

@@ -2,15 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-COLUMNS = ["claim", "compared", "ours", "holds"]
-LEVEL = 0.95  # of the one-sided limits in claims that nothing changes
+from dpnotes.lab.tables import Column, Table
+
+CONFIDENCE = 0.95  # of the one-sided limits in claims that nothing changes
 MARGIN = 0.01  # "negligible impact" in Figure 2: less than one percentage point, fixed before the ten seeds were run
+STATEMENTS = {
+    "2a_above_dp_sgd": "Table 2a: bagging is above DP-SGD with the paper's noise",
+    "2a_grows": "Table 2a: accuracy grows with k",
+    "3a_above_dp_sgd": "Table 3a: bagging is above DP-SGD with the paper's noise",
+    "3a_above_pate": "Table 3a: bagging is above PATE",
+    "3a_above_logistic": "the same, PATE with logistic teachers",
+    "figure1_falls": "Figure 1: accuracy falls with N at fixed N k",
+    "2b_above_dp_sgd": "Table 2b: bagging is above DP-SGD with the paper's noise",
+    "2b_grows": "Table 2b: accuracy grows with k",
+    "3b_above_dp_sgd": "Table 3b: bagging is above DP-SGD with the paper's noise",
+    "3b_above_pate": "Table 3b: bagging is above PATE",
+    "cifar10_public_helps": "CIFAR-10: the public model helps bagging",
+    "reduced_above_dp_sgd": "CIFAR-10, reduced: bagging is above DP-SGD with the paper's noise",
+    "reduced_above_least": "the same, DP-SGD with the least noise",
+    "reduced_public_helps": "CIFAR-10, reduced: the public model helps bagging",
+    "mnist_public_is_no_gain": "MNIST: the public model does not help bagging",
+    "figure2_equal": "Figure 2: with or without replacement, less than 1 point apart",
+}
+
+
+class Verdict(NamedTuple):
+    """What became of one claim.
+
+    Parameters
+    ----------
+    compared : int
+        Pairs both sides of which were run.
+    ours : float
+        The least gap, in percentage points; in claims that nothing changes from the end of an interval to the margin,
+        or to no gain.
+    holds : {"yes", "no", "undecided", "not run"}
+    """
+
+    compared: int
+    ours: float
+    holds: str
+
+
+NOT_RUN = Verdict(0, np.nan, "not run")
 
 
 def orderings(
@@ -31,104 +71,97 @@ def orderings(
 
     Parameters
     ----------
-    table2a, table3a, fixed_draws, replacement : DataFrame
-        As the functions of these names give them.
-    table2b, table3b : DataFrame
-        As :func:`cifar10_table` gives them.
-    reduced : DataFrame
-        As :func:`reduced_table` gives it.
+    table2a, table3a, fixed_draws, replacement, table2b, table3b, reduced : DataFrame
+        As the functions of :mod:`dpnotes.lab.bagging.tables` give them; ``table2b`` and ``table3b`` as ``cifar10``.
 
     Returns
     -------
     DataFrame
-        Columns claim, compared (how many pairs both sides of which were run), ours (the least gap, in percentage
-        points; in these two claims from the end of an interval to the margin, or to no gain), holds ("yes", "no",
-        "undecided", "not run").
+        Column claim (a key of :data:`STATEMENTS`), and those of :class:`Verdict`.
     """
-    bagged = table2a[table2a["method"] == "Bagging"]
-    private = table2a[table2a["method"] == "DPSGD"]
-    keys = ["published epsilon", "published delta"]
-    pairs = bagged.dropna(subset=keys).merge(private, on=keys, suffixes=("", " private"))
-    grows = bagged.sort_values("subsample")["reproduced"].diff()
-    blocks = _blocks(table3a)
-    first = table3a[table3a["method"].str.startswith("bagging")]
-    sizes = first["method"].str.removeprefix("bagging, k = ").str.replace(",", "").astype(float)
-    helped = first.assign(subsample=sizes).merge(bagged, on="subsample", suffixes=("", " alone"))
-    falls = [
-        earlier - later
-        for _, curve in fixed_draws.groupby("drawn")
-        for earlier, later in zip(curve["accuracy"].iloc[:-1], curve["accuracy"].iloc[1:], strict=True)
-    ]
-    scratch, tuned = _blocks(table2b), _blocks(table3b)
-    larger = [_reduced(reduced, "bagging, k = 5,000") - _reduced(reduced, noise) for noise in ("sigma = 11.5", "least")]
-    starts = reduced[reduced["method"].str.startswith("bagging")] if len(reduced) else reduced
-    lines: list[tuple[str, Any]] = [
-        ("Table 2a: bagging is above DP-SGD with the paper's noise", pairs["reproduced"] - pairs["reproduced private"]),
-        ("Table 2a: accuracy grows with k", grows),
-        ("Table 3a: bagging is above DP-SGD with the paper's noise", blocks["bagging"] - blocks["DP-SGD"]),
-        ("Table 3a: bagging is above PATE", blocks["bagging"] - blocks["PATE"]),
-        ("the same, PATE with logistic teachers", blocks["bagging"] - blocks["logistic"]),
-        ("Figure 1: accuracy falls with N at fixed N k", falls),
-        ("Table 2b: bagging is above DP-SGD with the paper's noise", scratch["bagging"] - scratch["DP-SGD"]),
-        ("Table 2b: accuracy grows with k", scratch["bagging"].diff()),
-        ("Table 3b: bagging is above DP-SGD with the paper's noise", tuned["bagging"] - tuned["DP-SGD"]),
-        ("Table 3b: bagging is above PATE", tuned["bagging"] - tuned["PATE"]),
-        ("CIFAR-10: the public model helps bagging", tuned["bagging"] - scratch["bagging"]),
-        ("CIFAR-10, reduced: bagging is above DP-SGD with the paper's noise", larger[0]),
-        ("the same, DP-SGD with the least noise", larger[1]),
-        ("CIFAR-10, reduced: the public model helps bagging", starts["tuned"] - starts["scratch"]),
-    ]
-    judged = [_judged(claim, gaps) for claim, gaps in lines]
-    return pd.DataFrame([*judged, _no_gain(helped), _equal(replacement)], columns=COLUMNS)
+    bagged = {name: _method(table, "bagging") for name, table in (("2a", table2a), ("2b", table2b), ("3b", table3b))}
+    gaps: dict[str, Any] = {
+        f"{name}_above_dp_sgd": _above(table, "dp_sgd")
+        for name, table in (("2a", table2a), ("3a", table3a), ("2b", table2b), ("3b", table3b))
+    }
+    gaps |= {f"{name}_above_pate": _above(table, "pate") for name, table in (("3a", table3a), ("3b", table3b))}
+    gaps |= {f"{name}_grows": bagged[name].sort_values("subsample")["reproduced"].diff() for name in ("2a", "2b")}
+    gaps["3a_above_logistic"] = _above(table3a, "pate", "logistic_teachers")
+    gaps["figure1_falls"] = -fixed_draws.sort_values("n_models").groupby("drawn")["accuracy"].diff()
+    gaps["cifar10_public_helps"] = _gaps(bagged["3b"], bagged["2b"], on="subsample")
+    gaps |= _reduced(reduced)
+    tuned = _method(table3a, "bagging").merge(bagged["2a"], on="subsample", suffixes=("", "_alone"))
+    verdicts = {claim: _judged(values) for claim, values in gaps.items()}
+    verdicts |= {"mnist_public_is_no_gain": no_gain(tuned), "figure2_equal": equality(replacement)}
+    return pd.DataFrame([{"claim": claim, **verdicts[claim]._asdict()} for claim in STATEMENTS])
 
 
-def _no_gain(helped: pd.DataFrame) -> tuple[str, int, float, str]:
-    """Case II against Case I on MNIST, by a one-sided Welch test at each size that both have more than one seed of."""
-    claim = "MNIST: the public model does not help bagging"
-    if not {"spread", "seeds"} <= set(helped):
-        return claim, 0, np.nan, "not run"
-    both = helped.dropna(subset=["reproduced", "reproduced alone", "spread", "spread alone"]).astype({"seeds": float})
+def no_gain(helped: pd.DataFrame) -> Verdict:
+    """Case II against Case I on MNIST, by a one-sided Welch test at each size that both have more than one seed of.
+
+    ``helped``: columns reproduced, std and seeds of Case II, and with the suffix "_alone" of Case I.
+    """
+    ends = ("", "_alone")
+    needed = [f"{name}{end}" for name in ("reproduced", "std", "seeds") for end in ends]
+    both = helped.reindex(columns=needed).astype(float).dropna()
     if not len(both):
-        return claim, 0, np.nan, "not run"
-    squares = [both[f"spread{end}"] ** 2 / both[f"seeds{end}"] for end in ("", " alone")]
-    terms = [square**2 / (both[f"seeds{end}"] - 1) for square, end in zip(squares, ("", " alone"), strict=True)]
+        return NOT_RUN
+    squares = [both[f"std{end}"] ** 2 / both[f"seeds{end}"] for end in ends]
+    terms = [square**2 / (both[f"seeds{end}"] - 1) for square, end in zip(squares, ends, strict=True)]
     freedom = sum(squares) ** 2 / sum(terms)
-    low = both["reproduced"] - both["reproduced alone"] - stats.t.ppf(LEVEL, freedom) * np.sqrt(sum(squares))
-    return claim, len(both), -100 * float(low.max()), "yes" if low.max() <= 0 else "no"
+    low = both["reproduced"] - both["reproduced_alone"] - stats.t.ppf(CONFIDENCE, freedom) * np.sqrt(sum(squares))
+    return Verdict(len(both), -100 * float(low.max()), "yes" if low.max() <= 0 else "no")
 
 
-def _equal(replacement: pd.DataFrame) -> tuple[str, int, float, str]:
+def equality(replacement: pd.DataFrame) -> Verdict:
     """Figure 2, by two one-sided tests at each size."""
-    claim = "Figure 2: with or without replacement, less than 1 point apart"
     low, high = (replacement[end].dropna().to_numpy(dtype=float) for end in ("low", "high"))
     if not len(low):
-        return claim, 0, np.nan, "not run"
+        return NOT_RUN
     least = 100 * (MARGIN - float(np.maximum(-low, high).max()))
     outside = bool(((low >= MARGIN) | (high <= -MARGIN)).any())
-    return claim, len(low), least, "yes" if least > 0 else "no" if outside else "undecided"
+    return Verdict(len(low), least, "yes" if least > 0 else "no" if outside else "undecided")
 
 
-def _reduced(table: pd.DataFrame, name: str) -> pd.Series:
-    """Accuracies from scratch and from the public model of the method whose name has that part."""
-    found = table[table["method"].str.contains(name, regex=False)] if len(table) else table
-    return found[["scratch", "tuned"]].iloc[0].astype(float) if len(found) else pd.Series(dtype=float)
+def _method(table: pd.DataFrame, method: str, variant: str = "") -> pd.DataFrame:
+    return table[(table["method"] == method) & (table["variant"] == variant)]
 
 
-def _blocks(table3a: pd.DataFrame) -> pd.DataFrame:
-    """Our accuracies of each block of Table 3a: columns DP-SGD, PATE, logistic, bagging."""
-    starts = {"DP-SGD": "DP-SGD", "PATE": "PATE", "the same with log": "logistic", "bagging": "bagging"}
-    found: dict[str, list[float]] = {name: [] for name in starts.values()}
-    for method, mean in zip(table3a["method"], table3a["reproduced"], strict=True):
-        for start, name in starts.items():
-            if method.startswith(start):
-                found[name].append(mean)
-    longest = max(map(len, found.values()), default=0)
-    return pd.DataFrame({name: values + [np.nan] * (longest - len(values)) for name, values in found.items()})
+def _above(table: pd.DataFrame, method: str, variant: str = "") -> pd.Series:
+    """By how much bagging is above a method in each block of a table."""
+    return _gaps(_method(table, "bagging").dropna(subset=["block"]), _method(table, method, variant), on="block")
 
 
-def _judged(claim: str, gaps: Any) -> tuple[str, int, float, str]:
-    known = np.asarray(gaps, dtype=float)
+def _gaps(upper: pd.DataFrame, lower: pd.DataFrame, *, on: str) -> pd.Series:
+    pairs = upper.merge(lower, on=on, suffixes=("", "_lower"))
+    return pairs["reproduced"] - pairs["reproduced_lower"]
+
+
+def _reduced(table: pd.DataFrame) -> dict[str, Any]:
+    """Bagging with k = 5,000 above DP-SGD at the same budget, and what the public model adds to bagging."""
+    sides = ["reproduced_scratch", "reproduced_tuned"]
+    large = _method(table, "bagging").query("subsample == 5000")[sides].to_numpy(dtype=float)
+    noisy = {name: _method(table, "dp_sgd", name)[sides].to_numpy(dtype=float) for name in ("", "least_noise")}
+    bagged = _method(table, "bagging")
+    return {
+        "reduced_above_dp_sgd": large - noisy[""],
+        "reduced_above_least": large - noisy["least_noise"],
+        "reduced_public_helps": bagged["reproduced_tuned"] - bagged["reproduced_scratch"],
+    }
+
+
+def _judged(gaps: Any) -> Verdict:
+    known = np.asarray(gaps, dtype=float).ravel()
     known = known[~np.isnan(known)]
-    if not len(known):
-        return claim, 0, np.nan, "not run"
-    return claim, len(known), 100 * float(known.min()), "yes" if known.min() > 0 else "no"
+    return Verdict(len(known), 100 * float(known.min()), "yes" if known.min() > 0 else "no") if len(known) else NOT_RUN
+
+
+ORDERINGS = Table(
+    "Ordering claims of the paper against our rows.",
+    (
+        Column("claim", labels=STATEMENTS),
+        Column("compared", "pairs"),
+        Column("ours", "least gap", format="{:+.2f}"),
+        "holds",
+    ),
+)

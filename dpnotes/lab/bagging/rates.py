@@ -9,17 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
-
-import pandas as pd
+from typing import Any
 
 from dpnotes.accounting import gaussian_sigma
-from dpnotes.lab import tables
-from dpnotes.lab._experiment import Grid, paper_table
-from dpnotes.lab.bagging.private import limiting_noise, mu_for_found
-
-if TYPE_CHECKING:
-    from pandas.io.formats.style import Styler
+from dpnotes.lab._experiment import Grid
+from dpnotes.lab.bagging.exposure import limiting_noise, mu_for_tpr
 
 SHORT = 10  # epochs of the runs on which the rates are chosen, counted for 60,000 records
 BATCHES = {"network": 256, "linear": 1000}  # of these runs
@@ -60,67 +54,10 @@ def decimal(rate: float) -> float:
 
 
 def about_sigma(parameters: Mapping[str, Any], *, n: int) -> float:
-    """Noise multiplier of a row of DP-SGD: the given one, or nearly what its calibration finds, in no time."""
+    """Noise multiplier of a row of DP-SGD: the given one, or nearly the calibrated one, without a calibration."""
     if parameters["noise_multiplier"] is not None:
         return float(parameters["noise_multiplier"])
-    share = parameters.get("found")
-    mu = 1 / gaussian_sigma(parameters["epsilon"], parameters["delta"]) if share is None else mu_for_found(share)
+    tpr = parameters.get("tpr_at_fpr_1e3")
+    mu = 1 / gaussian_sigma(parameters["epsilon"], parameters["delta"]) if tpr is None else mu_for_tpr(tpr)
     batch, steps = parameters["batch_size"], parameters["epochs"] * n // parameters["batch_size"]
     return limiting_noise(mu, sample_rate=batch / n, steps=steps)
-
-
-def rate_candidates(rows: pd.DataFrame, model: str) -> pd.DataFrame:
-    """Accuracy on held-out rows of the short runs of a model: one row for each noise, one column for each rate.
-
-    Column chosen: the best rate where all were run.
-    """
-    done = rows[rows["width"].isna() == (model == "linear")]
-    table = done.pivot_table("accuracy", "noise_multiplier", "learning_rate", dropna=False)
-    whole = table.notna().all(axis=1)
-    return table.assign(chosen=table.idxmax(axis=1).where(whole)).reset_index().rename_axis(columns=None)
-
-
-def rate_candidates_view(table: pd.DataFrame, model: str) -> Styler:
-    """The candidates of a model as the chapter shows them."""
-    rates = [column for column in table if isinstance(column, float)]
-    named = table.rename(columns={rate: f"rate {rate:g}" for rate in rates})
-    what = "the network, batches of 256" if model == "network" else "softmax regression, batches of 1,000"
-    return tables.show(
-        named,
-        caption=f"DP-SGD for ten epochs, {what}: accuracy on the last 10,000 MNIST training images at four noises; "
-        "trained on the first 50,000, one seed.",
-        formats={**{f"rate {rate:g}": "{:.1%}" for rate in rates}, "noise_multiplier": "{:g}", "chosen": "{:g}"},
-        names={"noise_multiplier": "sigma"},
-        gaps=dict.fromkeys([*(f"rate {rate:g}" for rate in rates), "chosen"], tables.GAP),
-    )
-
-
-def two_rates(one_rate: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
-    """DP-SGD with the noise of Table 2a, all with one learning rate, beside the rates chosen for each noise.
-
-    Columns: sigma, published, one rate (accuracy), rate (the chosen), accuracy; NaN where a row was not run.
-    """
-    paper = paper_table("bagging_table2").query("table == '2a' and method == 'DPSGD'")
-    table = paper[["sigma", "value"]].rename(columns={"value": "published"}).astype(float)
-    one, own = (
-        frame.dropna(subset=["noise_multiplier"])
-        .reindex(columns=["noise_multiplier", "learning_rate", "accuracy"])
-        .astype(float)
-        .rename(columns={"noise_multiplier": "sigma"})
-        for frame in (one_rate, chosen)
-    )
-    table = table.merge(one[["sigma", "accuracy"]].rename(columns={"accuracy": "one rate"}), on="sigma", how="left")
-    return table.merge(own.rename(columns={"learning_rate": "rate"}), on="sigma", how="left")
-
-
-def two_rates_view(table: pd.DataFrame) -> Styler:
-    """Both rates as the chapter shows them, gaps named."""
-    accuracies = ["published", "one rate", "accuracy"]
-    return tables.show(
-        table,
-        caption="DP-SGD with the noise of Table 2a for 100 epochs, one run each: test accuracy at the rate 0.15 of the "
-        "library's public example, and at the rate chosen for each noise on held-out rows.",
-        formats={**dict.fromkeys(accuracies, "{:.2%}"), "sigma": "{:g}", "rate": "{:g}"},
-        names={"one rate": "rate 0.15", "rate": "chosen rate", "accuracy": "at the chosen rate"},
-        gaps=dict.fromkeys(["one rate", "accuracy"], tables.GAP),
-    )

@@ -1,207 +1,328 @@
-"""Tables of the bagging chapter, and its small live experiments."""
+"""Accuracies in the bagging paper's tables, published and reproduced: tidy rows, and how the chapter shows them.
+
+A line of a table is a setting, given by the columns :data:`SETTING`: ``method`` is "bagging", "dp_sgd", "pate" or
+"none"; ``variant`` is empty for what the paper runs, else "least_noise" (DP-SGD with the least noise for its budget) or
+"logistic_teachers" (of PATE). ``block`` is the delta by which a published table groups its methods.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from dpnotes import accounting
-from dpnotes.lab import tables
 from dpnotes.lab._experiment import paper_table
-from dpnotes.lab.bagging.cells import budget_text, drawn, mean_text, setting_text
-from dpnotes.lab.bagging.grids import RECORDS
+from dpnotes.lab.bagging import costs, grids
+from dpnotes.lab.tables import GAP, NO_BREAK, Column, Table, mean_and_std, mean_text
 
-if TYPE_CHECKING:
-    from pandas.io.formats.style import Styler
-
-
-def settings(rows: pd.DataFrame) -> pd.DataFrame:
-    """Mean validation accuracy of each candidate, and the one that the rule chooses.
-
-    The rule: the smallest network whose mean accuracy, over sizes and seeds, lies within one standard error of the best
-    candidate's, with the optimiser that is better for it. The standard error is that of the best candidate's mean over
-    seeds at each size, the two sizes taken as independent.
-    """
-    keys = ["width", "optimizer", "learning_rate"]
-    means = rows.pivot_table("accuracy", keys, "subsample", aggfunc="mean")
-    errors = rows.pivot_table("accuracy", keys, "subsample", aggfunc="sem")
-    table = means.set_axis([f"k = {k:,}" for k in means.columns], axis="columns")
-    table = table.assign(**{"mean": means.mean(axis=1), "standard error": np.sqrt((errors**2).sum(axis=1)) / 2})
-    table = table.reset_index()
-    best = table.sort_values("mean").iloc[-1]
-    good = table[table["mean"] >= best["mean"] - best["standard error"]]
-    chosen = good.sort_values(["width", "mean"], ascending=[True, False]).index[0]
-    return table.assign(chosen=["yes" if i == chosen else "" for i in table.index])
+SETTING = ["method", "variant", "subsample", "sigma", "target_epsilon", "target_delta", "answers", "queries"]
+METHODS = {"Bagging": "bagging", "PATE": "pate", "DPSGD": "dp_sgd", "No Privacy": "none"}
+SPLITS = {"2b": "test", "3b": "rest"}
+STARTS = {
+    "imagenet": "ImageNet weights of VGG16",
+    "cifar100_subset": "a model of CIFAR-100, not of ImageNet as in the paper",
+}
+CONFIDENCE = 0.90  # of the intervals of Figure 2: two one-sided tests at 5 %
 
 
 def table2a(rows: pd.DataFrame, scale: str, dp_sgd: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Table 2a, published and reproduced: one row for each of its settings, and for further sizes that were run.
+    """Table 2a, published and reproduced: its settings, further sizes that were run, and DP-SGD with the least noise.
 
-    Columns: method, subsample, sigma (the DP-SGD rows' noise), published epsilon and delta, delta (exact), published,
-    reproduced, spread, low, high, seeds, difference. Nothing is published for the quick scale. ``dp_sgd``: rows of
-    DP-SGD, of which those with a given noise multiplier are shown.
+    See :func:`accuracies` for the columns; ``exact_delta`` is that of bagging. Nothing is published for the quick
+    scale.
     """
-    ours = rows.assign(method=rows["subsample"].isna().map({True: "No Privacy", False: "Bagging"}), sigma=np.nan)
+    table = accuracies("2a", rows, dp_sgd, variants=("least_noise",) if dp_sgd is not None else (), scale=scale)
+    rank = table["method"].map([*METHODS.values()].index)
+    order = table.assign(exact_delta=table["advantage"].where(table["method"] == "bagging"), rank=rank)
+    return order.sort_values(["rank", "subsample", "sigma"], ascending=[True, True, False], ignore_index=True)
+
+
+def table3a(rows: pd.DataFrame, pate: pd.DataFrame, dp_sgd: pd.DataFrame, scale: str) -> pd.DataFrame:
+    """Table 3a, and below its cells the same with the least noise and with logistic teachers: see :func:`accuracies`.
+
+    Nothing is published for the quick scale.
+    """
+    single = rows.query("n_models == 1 and replace")
+    return accuracies("3a", single, dp_sgd, pate, variants=("least_noise", "logistic_teachers"), scale=scale)
+
+
+def cifar10(table: str, rows: pd.DataFrame, dp_sgd: pd.DataFrame, pate: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Table 2b or 3b, and below DP-SGD's cells the same with the least noise: see :func:`accuracies`."""
+    rows, dp_sgd = (frame[frame["split"] == SPLITS[table]] for frame in (rows, dp_sgd))
+    return accuracies(table, rows, dp_sgd, pate, variants=("least_noise",), scale="cifar10")
+
+
+def reduced(rows: pd.DataFrame, dp_sgd: pd.DataFrame) -> pd.DataFrame:
+    """The reduced scale: bagging and DP-SGD, each from scratch and from CIFAR-100.
+
+    Columns: those of :data:`SETTING`, and with the suffixes "_scratch" and "_tuned" those of :func:`reproduced`.
+    """
+    scratch, tuned = (
+        reproduced(runs(*(frame[frame["split"] == split] for frame in (rows, dp_sgd)), scale="reduced"))
+        for split in SPLITS.values()
+    )
+    return scratch.merge(tuned, on=SETTING, suffixes=("_scratch", "_tuned"))
+
+
+def accuracies(
+    table: str,
+    rows: pd.DataFrame,
+    dp_sgd: pd.DataFrame | None,
+    pate: pd.DataFrame | None = None,
+    *,
+    variants: tuple[str, ...],
+    scale: str,
+) -> pd.DataFrame:
+    """Lines of one of the paper's tables in its order, each variant below its cell; then what was run besides.
+
+    Columns: those of :data:`SETTING` and :func:`reproduced`, block, epsilon and delta (published), published
+    (accuracy), difference (reproduced minus published).
+    """
+    lines = published(table, variants)
+    ours = reproduced(runs(rows, dp_sgd, pate, scale=scale))
+    if scale == "quick":
+        merged = lines.head(0).merge(ours, on=SETTING, how="right")
+        merged = merged.sort_values("method", key=lambda names: names.map([*METHODS.values()].index), kind="stable")
+    else:
+        merged = lines.merge(ours, on=SETTING, how="outer" if table == "2a" else "left")
+    merged["seeds"] = merged["seeds"].fillna(0).astype(int)
+    return merged.assign(difference=merged["reproduced"] - merged["published"])
+
+
+def published(table: str, variants: Iterable[str] = ()) -> pd.DataFrame:
+    """Lines of a published table; below each of them its variants, for which nothing is published."""
+    paper = paper_table(f"bagging_table{table[0]}").query("table == @table")
+    lines = paper.rename(columns={"k": "subsample", "value": "published", "n_queries": "answers"})
+    lines = lines.assign(method=paper["method"].map(METHODS), variant="", block=paper["delta"])
+    lines = lines.reindex(columns=[*SETTING, "block", "epsilon", "delta", "published"])
+    unpublished = dict.fromkeys(("epsilon", "delta", "published"), np.nan)
+    least = lines.query("method == 'dp_sgd'")
+    least = least.assign(target_epsilon=least["epsilon"], target_delta=least["delta"], sigma=np.nan, **unpublished)
+    further = {"least_noise": least, "logistic_teachers": lines.query("method == 'pate'").assign(**unpublished)}
+    both = pd.concat([lines, *(further[name].assign(variant=name) for name in variants)]).sort_index(kind="stable")
+    return both.astype({name: float for name in both if name not in ("method", "variant")})
+
+
+def runs(
+    rows: pd.DataFrame, dp_sgd: pd.DataFrame | None = None, pate: pd.DataFrame | None = None, *, scale: str
+) -> pd.DataFrame:
+    """Rows of the three experiments under the same columns.
+
+    Columns: those of :data:`SETTING`; accuracy; noise (the noise multiplier used); advantage (total variation that the
+    release guarantees; where the noise is yet to be calibrated, that its budget guarantees); cpu_seconds and gpu_hours
+    (what a row that was not run needs).
+    """
+    frames = [rows.assign(method=np.where(rows["subsample"].isna(), "none", "bagging"), variant="")]
     if dp_sgd is not None:
-        given = dp_sgd.dropna(subset=["noise_multiplier"])
-        given = given.assign(method="DPSGD", subsample=np.nan, sigma=given["noise_multiplier"].astype(float))
-        given = given.reindex(columns=[*given.columns, *({"accuracy"} - set(given.columns))])  # nothing was run
-        ours = pd.concat([ours, given[["method", "subsample", "sigma", "seed", "accuracy"]]], ignore_index=True)
-    paper = paper_table("bagging_table2").query("table == '2a'") if scale == "paper" else None
-    keys = ["method", "subsample", "sigma"]
-    if paper is None:
-        paper = pd.DataFrame(columns=[*keys, "epsilon", "delta", "accuracy"], dtype=float).astype({"method": str})
-    paper = paper.rename(columns={"k": "subsample", "value": "accuracy"})
-    merged = tables.compare(paper, ours.astype({"subsample": float}), on=keys).rename(columns={"std": "spread"})
-    budgets = paper.rename(columns={"epsilon": "published epsilon", "delta": "published delta"})
-    merged = merged.merge(budgets[[*keys, "published epsilon", "published delta"]], on=keys, how="left")
-    n = RECORDS[scale]
-    merged["delta"] = [
-        np.nan if np.isnan(k) else accounting.bagging(n=n, subsample=int(k)).advantage for k in merged["subsample"]
-    ]
-    rank = merged["method"].map({"No Privacy": 2, "Bagging": 0, "DPSGD": 1})
-    order = merged.assign(rank=rank).sort_values(["rank", "subsample", "sigma"], ascending=[True, True, False])
-    columns = ["published epsilon", "published delta", "delta", "published", "reproduced", "spread", "low", "high"]
-    return order[[*keys, *columns, "seeds", "difference"]].reset_index(drop=True)
+        noise = dp_sgd["noise_multiplier"]
+        targets = {"target_epsilon": dp_sgd["epsilon"], "target_delta": dp_sgd["delta"], "sigma": noise}
+        used = dp_sgd.get("sigma", noise)
+        least = np.where(noise.isna(), "least_noise", "")
+        frames.append(dp_sgd.assign(method="dp_sgd", variant=least, noise=used, **targets))
+    if pate is not None:
+        logistic = np.where(pate["epochs"].isna(), "logistic_teachers", "")
+        queries = pate["queries"].where(pate["answers"].isna())
+        frames.append(pate.assign(method="pate", variant=logistic, asked=pate["queries"], queries=queries))
+    names = [*SETTING[2:], "accuracy", "noise", "advantage", "cpu_seconds", "gpu_hours"]
+    measured = [frame.assign(**_costs(frame, scale)).reindex(columns=[*SETTING[:2], *names]) for frame in frames]
+    return pd.concat([frame.astype(dict.fromkeys(names, float)) for frame in measured], ignore_index=True)
 
 
-def table2a_view(table: pd.DataFrame) -> Styler:
-    """Table 2a as the chapter shows it: published, reproduced and their difference, gaps named."""
+def reproduced(runs: pd.DataFrame) -> pd.DataFrame:
+    """One line for each setting of :func:`runs`.
 
-    def setting(subsample: float, sigma: float) -> str:
-        return setting_text(f"DP-SGD, sigma = {sigma:g}" if sigma > 0 else drawn(subsample))
-
-    means = zip(table["reproduced"], table["spread"], strict=True)
-    shown = pd.DataFrame(
-        {
-            "method": [*map(setting, table["subsample"], table["sigma"])],
-            "budget": [*map(budget_text, table["published epsilon"], table["published delta"])],
-            "delta": table["delta"],
-            "published": table["published"],
-            "reproduced": [mean_text(*pair, tables.GAP) for pair in means],
-            "seeds": table["seeds"],
-            "difference": 100 * table["difference"],
-        }
-    )
-    return tables.show(
-        shown,
-        caption="Test accuracy, published and reproduced (mean and standard deviation over seeds). Published budget: "
-        "(epsilon, delta). Difference: reproduced minus published, in percentage points.",
-        formats={"published": "{:.2%}", "delta": "{:.5f}", "difference": "{:+.2f}"},
-        names={"budget": "published budget", "delta": "exact delta"},
-    )
-
-
-def baselines(rows: pd.DataFrame, dp_sgd: pd.DataFrame, scale: str) -> pd.DataFrame:
-    """DP-SGD at each budget of Table 2a, with the paper's noise and with the least noise that the budget allows.
-
-    Columns: epsilon, delta, sigma (the paper's), advantage (total variation at that noise), published and accuracy at
-    that noise, tight sigma, tight advantage, tight accuracy, bagging (mean accuracy at the same budget), subsample.
-    Nothing is published for the quick scale, which has no such table: it is empty then.
+    Columns: those of :data:`SETTING`, reproduced (mean), std, low, high (over seeds), seeds, and the others of
+    :func:`runs`.
     """
-    columns = ["epsilon", "delta", "sigma", "advantage", "published", "accuracy"]
-    columns += ["tight sigma", "tight advantage", "tight accuracy", "bagging", "subsample"]
-    if scale != "paper":
-        return pd.DataFrame(columns=columns)
-    paper = paper_table("bagging_table2").query("table == '2a'")
-    theirs = paper.query("method == 'DPSGD'")[["epsilon", "delta", "sigma", "value"]]
-    bagged = paper.query("method == 'Bagging'")[["epsilon", "delta", "k"]].rename(columns={"k": "subsample"})
-    table = theirs.rename(columns={"value": "published"}).merge(bagged, on=["epsilon", "delta"])
-    results = dp_sgd.reindex(columns=[*dp_sgd.columns, *{"sigma", "advantage", "accuracy"} - set(dp_sgd.columns)])
-    given = results.dropna(subset=["noise_multiplier"])[["noise_multiplier", "advantage", "accuracy"]].astype(float)
-    least = results[results["noise_multiplier"].isna()][["epsilon", "delta", "sigma", "advantage", "accuracy"]]
-    least = least.astype(float).rename(columns=lambda name: name if name in ("epsilon", "delta") else f"tight {name}")
-    table = table.merge(given.rename(columns={"noise_multiplier": "sigma"}), on="sigma", how="left")
-    table = table.merge(least, on=["epsilon", "delta"], how="left")
-    means = rows.dropna(subset=["subsample"]).groupby("subsample")["accuracy"].mean().astype(float)
-    return table.assign(bagging=table["subsample"].map(means))[columns]
+    over_seeds = {"reproduced": "mean", "std": "std", "low": "min", "high": "max", "seeds": "count"}
+    others = {"noise": "max", "advantage": "max", "cpu_seconds": "sum", "gpu_hours": "sum"}
+    columns: Any = {name: ("accuracy", function) for name, function in over_seeds.items()}
+    columns |= {name: (name, function) for name, function in others.items()}
+    table: pd.DataFrame = runs.groupby(SETTING, dropna=False, sort=False).agg(**columns).reset_index()
+    return table
 
 
-def baselines_view(table: pd.DataFrame) -> Styler:
-    """DP-SGD's two noises as the chapter shows them, gaps named."""
-    shown = table.assign(budget=[*map(budget_text, table["epsilon"], table["delta"])])
-    names = {
-        "sigma": "published sigma",
-        "advantage": "its total variation",
-        "accuracy": "accuracy, published sigma",
-        "tight sigma": "tight sigma",
-        "tight advantage": "its total variation ",
-        "tight accuracy": "accuracy, tight sigma",
-        "bagging": "accuracy, bagging",
+def parameters(rows: pd.DataFrame) -> list[Mapping[str, Any]]:
+    """Rows as the dicts that they were asked by, None for what a row lacks."""
+    found: list[Mapping[str, Any]] = rows.astype(object).where(rows.notna(), None).to_dict("records")  # type: ignore[assignment]
+    return found
+
+
+def replacement(rows: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy with and without replacement at each size: means, their difference, its interval, seeds.
+
+    Columns: subsample, with_replacement, without_replacement, difference, low, high (Welch's 90 % interval of the
+    difference, empty where a side has one seed), seeds (of the side that has fewer).
+    """
+    single = _run(rows).query("n_models == 1")
+    lines = []
+    for size, group in single.groupby("subsample"):
+        with_, without = (group[group["replace"] == replace]["accuracy"] for replace in (True, False))
+        seeds = min(len(with_), len(without))
+        if seeds == 0:
+            continue
+        low = high = np.nan
+        if seeds > 1:
+            low, high = stats.ttest_ind(with_, without, equal_var=False).confidence_interval(CONFIDENCE)
+        lines.append((size, with_.mean(), without.mean(), with_.mean() - without.mean(), low, high, seeds))
+    columns = ["subsample", "with_replacement", "without_replacement", "difference", "low", "high", "seeds"]
+    return pd.DataFrame(lines, columns=columns).astype({"subsample": int})
+
+
+def fixed_draws(rows: pd.DataFrame, scale: str) -> pd.DataFrame:
+    """Figure 1: columns drawn (N k), n_models, accuracy (mean), low, high, seeds, for each point that has rows."""
+    asked = [(total, count, total // count) for total, counts in grids.MODELS[scale].items() for count in counts]
+    points = pd.DataFrame(asked, columns=["drawn", "n_models", "subsample"])
+    done = _run(rows).query("replace").merge(points, on=["n_models", "subsample"])
+    statistics = {"accuracy": "mean", "low": "min", "high": "max", "seeds": "count"}
+    columns: Any = {name: ("accuracy", function) for name, function in statistics.items()}
+    table: pd.DataFrame = done.groupby(["drawn", "n_models"]).agg(**columns).reset_index()
+    return table
+
+
+def _run(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows on subsamples that were run."""
+    if "accuracy" not in rows:
+        rows = rows.assign(accuracy=np.nan)
+    return rows.astype({"subsample": float, "accuracy": float}).dropna(subset=["subsample", "accuracy"])
+
+
+def _costs(rows: pd.DataFrame, scale: str) -> dict[str, list[float]]:
+    """The advantage of each row, the stored one or from its parameters, and what a row that was not run needs."""
+    asked = parameters(rows)
+    waiting = [row.get("accuracy") is None for row in asked]
+    return {
+        "advantage": [_guaranteed(row, grids.RECORDS[scale]) for row in asked],
+        "cpu_seconds": [costs.seconds(row) if wait else 0.0 for row, wait in zip(asked, waiting, strict=True)],
+        "gpu_hours": [costs.gpu_hours(row) if wait else 0.0 for row, wait in zip(asked, waiting, strict=True)],
     }
-    accuracies = ["accuracy", "tight accuracy", "bagging"]
-    return tables.show(
-        shown[["budget", *names]],
-        caption="DP-SGD at the budgets of Table 2a: with the noise of the paper and with the least noise that tight "
-        "accounting allows, one run each, beside bagging (mean over seeds). Accuracies on the test set.",
-        formats={**dict.fromkeys(accuracies, "{:.2%}"), "sigma": "{:g}", "tight sigma": "{:.3g}"},
-        names=names,
-        gaps=dict.fromkeys([*accuracies, "advantage", "tight sigma", "tight advantage"], tables.GAP),
-    )
 
 
-def memorising_attack(*, n: int, subsample: int, n_models: int, trials: int) -> pd.DataFrame:
-    """Test for membership by asking bagged nearest-neighbour classifiers for the label that one record alone has.
-
-    Parameters
-    ----------
-    n : int
-        Records, the last of which has a label of its own.
-    subsample, n_models
-        See :class:`dpnotes.methods.Bagging`.
-    trials : int
-        Trainings with the record, and as many without it.
-
-    Returns
-    -------
-    DataFrame
-        Columns rate, exact, simulated, low, high (Clopper-Pearson limits at 95 %), one row for each error rate.
-    """
-    from scipy.stats import binomtest
-    from sklearn.neighbors import KNeighborsClassifier
-
-    from dpnotes.methods import Bagging
-
-    X, y = np.arange(float(n))[:, None], (np.arange(n) == n - 1).astype(int)
-
-    def alarms(rows: int) -> int:
-        model = Bagging(
-            subsample=subsample, n_models=n_models, estimator=KNeighborsClassifier(1), classes=[0, 1]
-        )  # fmt: skip
-        fits = (model.set_params(random_state=seed).fit(X[:rows], y[:rows]) for seed in range(trials))
-        return sum(bool(fit.predict_proba(X[-1:])[0, 1] > 0) for fit in fits)
-
-    profile = accounting.bagging(n=n, subsample=subsample, n_models=n_models)
-    cases = [("true positives", profile.advantage, alarms(n)), ("false positives", 0.0, alarms(n - 1))]
-    limits = [binomtest(hits, trials).proportion_ci(0.95, method="exact") for _, _, hits in cases]
-    return pd.DataFrame(
-        {
-            "rate": [name for name, _, _ in cases],
-            "exact": [exact for _, exact, _ in cases],
-            "simulated": [hits / trials for _, _, hits in cases],
-            "low": [limit.low for limit in limits],
-            "high": [limit.high for limit in limits],
+def _guaranteed(row: Mapping[str, Any], n: int) -> float:
+    if row.get("advantage") is not None:
+        return float(row["advantage"])
+    if "n_teachers" in row:
+        noise: dict[str, Any] = {
+            "sigma_threshold": float(row["sigma_threshold"]),
+            "sigma_answer": float(row["sigma_answer"]),
         }
-    )
+        answers = int(row["answers"] or row["asked"])
+        return accounting.confident_gnmax(**noise, queries=int(row["asked"]), answers=answers).advantage
+    if "clipping_norm" in row:
+        if row["noise_multiplier"] is None:
+            return accounting.approximate(float(row["epsilon"]), float(row["delta"])).advantage
+        return _noisy(float(row["noise_multiplier"]), int(row["batch_size"]), int(row["epochs"]), n)
+    if row["subsample"] is None:
+        return np.nan
+    return accounting.bagging(n=n, subsample=int(row["subsample"])).advantage
 
 
-def many_models(*, n: int, drawn: int, n_models: tuple[int, ...]) -> pd.DataFrame:
-    """Exact delta of N models on ``drawn / N`` records each, for the three ways of drawing."""
-    return pd.DataFrame(
-        [
-            {
-                "N": count,
-                "k": drawn // count,
-                "with replacement": accounting.bagging(n=n, subsample=drawn // count, n_models=count).advantage,
-                "independent": accounting.bagging(
-                    n=n, subsample=drawn // count, n_models=count, replace=False
-                ).advantage,
-                "dealt out": accounting.bagging(
-                    n=n, subsample=drawn // count, n_models=count, replace=False, scheme="split"
-                ).advantage,
-            }
-            for count in n_models
-        ]
-    )
+@functools.cache
+def _noisy(sigma: float, batch: int, epochs: int, n: int) -> float:
+    return accounting.dp_sgd(noise_multiplier=sigma, sample_rate=batch / n, steps=epochs * n // batch).advantage
+
+
+def equals(name: str, value: str) -> str:
+    """A setting such as k = 300, on one line."""
+    return f"{name}{NO_BREAK}={NO_BREAK}{value}"
+
+
+def _method(row: Any) -> str:
+    if row.variant:
+        least = row.variant == "least_noise"
+        return "the same with the least sigma" if least else "the same with logistic teachers"
+    if row.method == "pate":
+        asked = f"{row.answers:.0f} answers" if row.answers > 0 else f"{row.queries:.0f} queries"
+        return f"PATE, {asked}"
+    if row.method == "dp_sgd":
+        return f"DP-SGD, {equals('sigma', f'{row.sigma:g}')}"
+    return f"bagging, {equals('k', f'{row.subsample:,.0f}')}" if row.method == "bagging" else "no privacy"
+
+
+def _reduced_method(row: Any) -> str:
+    return "DP-SGD, the least sigma" if row.variant else _method(row)
+
+
+def _budget(row: Any) -> str:
+    return "" if np.isnan(row.epsilon) else f"({row.epsilon:g},{NO_BREAK}{row.delta:g})"
+
+
+def _minutes(row: Any) -> str:
+    return f"not run: {max(1, round(row.cpu_seconds / 60))} min of CPU" if row.cpu_seconds > 0 else GAP
+
+
+def _hours(row: Any) -> str:
+    return f"not run: {max(row.gpu_hours, 0.01):.2f} h on a GPU" if row.gpu_hours > 0 else GAP
+
+
+def _reproduced(gap: Callable[[Any], str]) -> Column:
+    return Column("reproduced", text=lambda row: mean_text(row.reproduced, row.std, gap=gap(row)))
+
+
+METHOD = Column("method", text=_method)
+BUDGET = Column("budget", "published budget", text=_budget)
+ADVANTAGE = Column("advantage", format="{:.4f}")
+PUBLISHED = Column("published", format="{:.2%}")
+DIFFERENCE = Column("difference", format="{:+.2f}", scale=100)
+
+TABLE_2A = Table(
+    "Test accuracy, published and reproduced (mean and standard deviation over seeds). Published budget: (epsilon, "
+    "delta). Difference: reproduced minus published, in percentage points.",
+    (
+        METHOD,
+        BUDGET,
+        Column("exact_delta", "exact delta", format="{:.5f}"),
+        PUBLISHED,
+        mean_and_std("reproduced"),
+        "seeds",
+        DIFFERENCE,
+    ),
+)
+TABLE_3A = Table(
+    "Accuracy on 9,000 test images from a public model, published and reproduced (mean and standard deviation over "
+    "seeds). Advantage: what our run guarantees against any membership test, at all error rates.",
+    (METHOD, BUDGET, ADVANTAGE, PUBLISHED, _reproduced(_minutes), "seeds", DIFFERENCE),
+)
+_CIFAR10 = Table(
+    "{which}: accuracy on CIFAR-10. Advantage: what the run guarantees against any membership test, at all error rates "
+    "(where the least sigma is yet to be found: what the budget guarantees). Hours: at {plain:,.0f} images a second, "
+    "{private:,.0f} by DP-SGD (estimates).",
+    (METHOD, BUDGET, ADVANTAGE, PUBLISHED, _reproduced(_hours), "seeds", DIFFERENCE),
+)
+REDUCED = Table(
+    "CIFAR-10 at a reduced scale, not the paper's: five convolutions, 30 epochs for bagging and 2 for DP-SGD. Accuracy "
+    "from scratch (10,000 test images) and from CIFAR-100 (9,000), mean and standard deviation.",
+    (
+        Column("method", text=_reduced_method),
+        Column("advantage_scratch", "advantage", format="{:.4f}"),
+        mean_and_std("reproduced_scratch", "from scratch", std="std_scratch"),
+        Column("seeds_scratch", "seeds"),
+        mean_and_std("reproduced_tuned", "from CIFAR-100", std="std_tuned"),
+        Column("seeds_tuned", f"seeds{NO_BREAK}"),  # no two columns have the same heading
+    ),
+)
+REPLACEMENT = Table(
+    "Figure 2 of the paper: one model on k records drawn with and without replacement, with the 90 % interval of the "
+    "difference (Welch).",
+    (
+        Column("subsample", "k", format="{:,}"),
+        Column("with_replacement", "with replacement", format="{:.2%}"),
+        Column("without_replacement", "without replacement", format="{:.2%}"),
+        Column("difference", format="{:.2%}"),
+        Column("low", "90 % from", format="{:.2%}"),
+        Column("high", "to", format="{:.2%}"),
+        "seeds",
+    ),
+)
+
+
+def show_cifar10(table: pd.DataFrame, *, public: str | None = None) -> Any:
+    """Table 2b, or, with the public model that Case II started from, Table 3b as the chapter shows it."""
+    which = "Table 2b of the paper, from scratch" if public is None else f"Table 3b of the paper, from {STARTS[public]}"
+    plain, private = costs.GPU
+    return _CIFAR10(table, which=which, plain=plain, private=private)

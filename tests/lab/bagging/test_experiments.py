@@ -5,51 +5,50 @@ import pandas as pd
 import pytest
 
 from dpnotes.accounting import bagging as profile_of
-from dpnotes.lab import experiments
-from dpnotes.lab.bagging import experiments as bagging
-from dpnotes.lab.bagging.networks import network, parts, public_rows, public_weights
+from dpnotes.lab import bagging, experiments
+from dpnotes.lab.bagging.networks import load, load_public, network, public_weights
 
 
 def quick(**change):
-    row = next(r for r in bagging.table2a_grid("quick", seeds=1) if r["subsample"] == 100)
+    row = next(r for r in bagging.grids.table2a("quick", seeds=1) if r["subsample"] == 100)
     return {**row, "epochs": 3, "device": "cpu", **change}
 
 
 def test_a_row_can_be_recomputed_and_carries_its_guarantee():
-    row = bagging.ensemble(**quick())
-    assert row == bagging.ensemble(**quick())
-    assert row["accuracy"] != bagging.ensemble(**quick(seed=1))["accuracy"]
+    row = bagging.experiments.ensemble(**quick())
+    assert row == bagging.experiments.ensemble(**quick())
+    assert row["accuracy"] != bagging.experiments.ensemble(**quick(seed=1))["accuracy"]
     assert row["delta"] == profile_of(n=row["n"], subsample=100).delta(0.0)
     assert (row["epsilon"], row["adjacency"], row["status"]) == (0.0, "add-remove", "proved")
-    assert row["n"] == bagging.RECORDS["quick"]
+    assert row["n"] == bagging.grids.RECORDS["quick"]
     assert row["data"].startswith("digits:original:")
 
 
 def test_all_records_means_no_guarantee():
-    row = bagging.ensemble(**quick(subsample=None))
+    row = bagging.experiments.ensemble(**quick(subsample=None))
     assert row["status"] == "none"
     assert row["delta"] is None
 
 
 def test_case_2_scores_what_is_not_public_and_starts_from_public_weights():
     """A rate next to zero shows where training starts: all layers but the last are those of the public model."""
-    arrays, X, _, X_score, _ = parts("digits", "rest")
-    public, labels = public_rows("digits")
+    arrays, X, _, X_score, _ = load("digits", "rest")
+    public, labels = load_public("digits")
     assert len(X) + len(public) + len(X_score) == 1797
     np.testing.assert_array_equal(np.concatenate([public, X_score]), arrays.X_test)
     assert len(labels) == len(public) == 100
     start = {"width": 4, "kernel_size": 3, "padding": 1, "device": "cpu"}
-    how = {"public": "digits", "public_epochs": 2, "public_rate": 3e-3, "learning_rate": 1e-12, "epochs": 1}
-    tuned = network(arrays, **start, **how, random_state=0).fit(X, arrays.y_train).networks_.state_dict(0)
+    training = {"public": "digits", "public_epochs": 2, "public_rate": 3e-3, "learning_rate": 1e-12, "epochs": 1}
+    tuned = network(arrays, **start, **training, random_state=0).fit(X, arrays.y_train).networks_.state_dict(0)
     given = public_weights("digits", 2, 3e-3, **start).state_dict(0)
     moved = {name: bool((abs(tuned[name] - given[name]) > 1e-6).any()) for name in given}
     assert moved == {name: name.startswith("7.") for name in given}  # the linear layer
 
 
 def test_pate_shares_its_teachers_and_counts_what_it_asks():
-    rows = bagging.pate_grid("quick", seeds=2)
+    rows = bagging.grids.pate("quick", seeds=2)
     short = {"epochs": 8, "student_epochs": 40, "device": "cpu"}
-    done = pd.DataFrame([{**row, **bagging.pate(**{**row, **short})} for row in rows])
+    done = pd.DataFrame([{**row, **bagging.experiments.pate(**{**row, **short})} for row in rows])
     assert done["plurality"].nunique() == done["agreement"].nunique() == 1  # one ensemble
     stops = done["answers"].notna()
     assert (done[stops]["answered"] <= done[stops]["answers"]).all()
@@ -57,35 +56,35 @@ def test_pate_shares_its_teachers_and_counts_what_it_asks():
     assert (done[~stops]["asked"] == done[~stops]["queries"]).all()
     assert (done[~stops]["answered"] < done[~stops]["queries"]).all()
     assert done["accuracy"].between(0.3, 1).all()
-    once = bagging.pate(**{**rows[0], **short})
+    once = bagging.experiments.pate(**{**rows[0], **short})
     assert once["accuracy"] == done["accuracy"][0]
-    other = bagging.pate(**{**rows[0], **short, "teachers_seed": 1})
+    other = bagging.experiments.pate(**{**rows[0], **short, "teachers_seed": 1})
     assert other["agreement"] != once["agreement"]
-    logistic = bagging.pate(**{**rows[0], **short, "epochs": None, "l2": 0.01})
+    logistic = bagging.experiments.pate(**{**rows[0], **short, "epochs": None, "l2": 0.01})
     assert logistic["plurality"] > 0.8
     with pytest.raises(ValueError, match="give epochs for networks or l2 for logistic teachers"):
-        bagging.pate(**{**rows[0], **short, "l2": 0.1})
+        bagging.experiments.pate(**{**rows[0], **short, "l2": 0.1})
 
 
 def test_bad_parameters_are_named():
-    with pytest.raises(ValueError, match="part must be 'test', 'validation' or 'rest', got part='train'"):
-        bagging.ensemble(**quick(part="train"))
+    with pytest.raises(ValueError, match="split must be 'test', 'validation' or 'rest', got split='train'"):
+        bagging.experiments.ensemble(**quick(split="train"))
     with pytest.raises(ValueError, match="unknown data set 'digit'"):
-        bagging.ensemble(**quick(dataset="digit"))
+        bagging.experiments.ensemble(**quick(dataset="digit"))
     with pytest.raises(ValueError, match="dataset must hold images, got dataset='breast_cancer'"):
-        bagging.ensemble(**quick(dataset="breast_cancer"))
+        bagging.experiments.ensemble(**quick(dataset="breast_cancer"))
     with pytest.raises(ValueError, match="scale must be one of 'paper', 'quick', got scale='papr'"):
-        bagging.table2a_grid("papr")
+        bagging.grids.table2a("papr")
     with pytest.raises(ValueError, match="unknown experiment 'bagging_table9'; known: bagging_table2a"):
         experiments.rows("bagging_table9")
 
 
 def test_grids_are_those_of_the_paper():
-    grid = bagging.table2a_grid("paper")
+    grid = bagging.grids.table2a("paper")
     sizes = pd.Series([r["subsample"] for r in grid if r["subsample"] is not None]).value_counts()
     assert sizes.to_dict() == dict.fromkeys((300, 500, 1000, 5000, 10_000), 5)
     assert all(r["epochs"] == 100 and r["replace"] and r["n_models"] == 1 and r["dataset"] == "mnist" for r in grid)
-    other = bagging.table2a_grid("paper", subsamples=(200, 800), seeds=2)
+    other = bagging.grids.table2a("paper", subsamples=(200, 800), seeds=2)
     assert [(r["subsample"], r["seed"]) for r in other] == [
         (None, 0),
         (None, 1),
@@ -94,7 +93,7 @@ def test_grids_are_those_of_the_paper():
         (200, 0),
         (200, 1),
     ]
-    for experiment in bagging.EXPERIMENTS:
+    for experiment in bagging.experiments.EXPERIMENTS:
         for scale in experiment.grids:
             rows = experiment.grids[scale]()
             assert len({tuple(sorted(r.items(), key=str)) for r in rows}) == len(rows)
@@ -115,31 +114,29 @@ def test_rule_for_settings_prefers_the_small_network_within_one_standard_error()
 
     # three seeds in steps of 0.01: standard error 0.01 / sqrt(3) at a size, divided by sqrt(2) for their mean: 0.0041
     for gain, width in ((0.004, 16), (0.0045, 32)):
-        chosen = bagging.settings(rows(gain)).query("chosen == 'yes'")
+        chosen = bagging.candidates.networks(rows(gain)).query("chosen")
         assert chosen[["width", "optimizer"]].to_numpy().tolist() == [[width, "adam"]]
 
 
 def test_settings_in_use_are_those_that_the_stored_rows_choose():
-    chosen = bagging.settings(experiments.rows("bagging_settings")).query("chosen == 'yes'").iloc[0]
-    used = bagging.NETWORKS["mnist"]
-    assert [chosen[key] for key in ("width", "optimizer", "learning_rate")] == [
-        used[key] for key in ("width", "optimizer", "learning_rate")
-    ]
+    (chosen,) = bagging.candidates.networks(experiments.rows("bagging_settings")).query("chosen").to_dict("records")
+    used = {**bagging.grids.ARCHITECTURES["paper"], **bagging.grids.OPTIMIZERS["paper"]}
+    assert {key: chosen[key] for key in bagging.candidates.NETWORK}.items() <= used.items()
 
 
 def test_table2a_puts_published_and_reproduced_side_by_side():
     rows = experiments.rows("bagging_table2a")
-    table = bagging.table2a(rows, "paper").set_index(["method", "subsample"])
+    table = bagging.tables.table2a(rows, "paper").set_index(["method", "subsample"])
     assert len(table) == 11
-    row = table.loc[("Bagging", 1000.0)]
+    row = table.loc[("bagging", 1000.0)]
     ours = rows.query("subsample == 1000")["accuracy"]
     assert row["published"] == 0.9460
     assert row["reproduced"] == pytest.approx(ours.mean())
-    assert row["spread"] == pytest.approx(ours.std())
+    assert row["std"] == pytest.approx(ours.std())
     assert row["seeds"] == len(ours) >= 5
     assert row["difference"] == pytest.approx(ours.mean() - 0.9460)
-    assert row["delta"] == pytest.approx(row["published delta"], abs=5e-4)  # the paper rounds to three digits
-    gaps = table.loc["DPSGD"]
+    assert row["exact_delta"] == pytest.approx(row["delta"], abs=5e-4)  # the paper rounds to three digits
+    gaps = table.loc["dp_sgd"]
     assert gaps["reproduced"].isna().all()
     assert (gaps["seeds"] == 0).all()
     assert gaps["published"].notna().all()
@@ -147,27 +144,27 @@ def test_table2a_puts_published_and_reproduced_side_by_side():
 
 def test_reproduced_accuracies_are_those_of_the_paper():
     """The chapter says so: within 1.5 percentage points of Table 2a, at every size."""
-    table = bagging.table2a(experiments.rows("bagging_table2a"), "paper").query("method != 'DPSGD'")
+    table = bagging.tables.table2a(experiments.rows("bagging_table2a"), "paper").query("method != 'dp_sgd'")
     assert table["difference"].abs().max() < 0.015
 
 
 def test_nothing_is_published_for_other_data():
     rows = pd.DataFrame({"subsample": [50.0, 50.0, np.nan], "seed": [0, 1, 0], "accuracy": [0.7, 0.8, 0.9]})
-    table = bagging.table2a(rows, "quick")
+    table = bagging.tables.table2a(rows, "quick")
     assert table["published"].isna().all()
-    assert table.query("method == 'Bagging'")["reproduced"].tolist() == [0.75]
+    assert table.query("method == 'bagging'")["reproduced"].tolist() == [0.75]
 
 
 def test_attack_sees_what_the_theorem_says():
-    table = bagging.memorising_attack(n=40, subsample=6, n_models=2, trials=300).set_index("rate")
+    table = bagging.live.memorising_attack(n=40, subsample=6, n_models=2, trials=300).set_index("rate")
     assert table.loc["false positives", "simulated"] == 0
     row = table.loc["true positives"]
     assert row["low"] < row["exact"] < row["high"]
 
 
 def test_many_models_cost_no_more_than_drawing_at_once():
-    table = bagging.many_models(n=1000, drawn=100, n_models=(1, 4, 100))
-    assert table["k"].tolist() == [100, 25, 1]
-    assert table["dealt out"].tolist() == [0.1, 0.1, 0.1]
+    table = bagging.live.many_models(n=1000, drawn=100, n_models=(1, 4, 100))
+    assert table["subsample"].tolist() == [100, 25, 1]
+    assert table["dealt_out"].tolist() == [0.1, 0.1, 0.1]
     assert table["independent"].is_monotonic_decreasing
-    np.testing.assert_allclose(table["independent"].iloc[-1], table["with replacement"].iloc[-1])
+    np.testing.assert_allclose(table["independent"].iloc[-1], table["with_replacement"].iloc[-1])

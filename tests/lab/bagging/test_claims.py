@@ -1,15 +1,15 @@
-"""The evidence on what bagging was compared with bears the statuses out, and a wrong accountant makes it object."""
+"""The evidence on what bagging was compared with supports the statuses, and a wrong accountant makes it object."""
 
 import pytest
 
 from dpnotes import accounting
-from dpnotes.lab.bagging import claims_baselines as baselines
+from dpnotes.lab.bagging import claims
 
-CLAIMS = {claim.number: claim for claim in baselines.CLAIMS}
+CLAIMS = {claim.number: claim for claim in claims.CLAIMS}
 
 
 @pytest.mark.parametrize("number", [7, 8])
-def test_evidence_bears_the_status_out(number):
+def test_evidence_supports_the_status(number):
     claim = CLAIMS[number]
     evidence = claim.evidence()
     assert evidence.findings
@@ -44,30 +44,26 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 def test_evidence_notices_a_wrong_accountant(case, monkeypatch):
     number, name, factors = WRONG[case]
-    monkeypatch.setattr(baselines, name, changed(name, **factors))
+    monkeypatch.setattr(claims, name, changed(name, **factors))
     assert not CLAIMS[number].evidence().supports
 
 
 @pytest.mark.parametrize("number", [7, 8])
 def test_evidence_notices_another_run(number, monkeypatch):
     """The published numbers are tied to the runs: with other noise or queries they do not fit."""
-    monkeypatch.setattr(baselines, "SGD_RUNS", tuple((e, d, 2 * sigma, k) for e, d, sigma, k in baselines.SGD_RUNS))
-    monkeypatch.setattr(
-        baselines, "PATE_RUNS", tuple((e, d, p, 4 * queries) for e, d, p, queries in baselines.PATE_RUNS)
-    )
+    monkeypatch.setattr(claims, "SGD_RUNS", tuple((e, d, 2 * sigma, k) for e, d, sigma, k in claims.SGD_RUNS))
+    monkeypatch.setattr(claims, "PATE_RUNS", tuple((e, d, p, 4 * queries) for e, d, p, queries in claims.PATE_RUNS))
     assert not CLAIMS[number].evidence().supports
 
 
 def test_moments_by_summation_agree_with_the_curve():
     """At a small delta, where an integer order is near the best, the conversion exceeds the tighter one a little."""
     sigma, delta = 1.4, 1e-5
-    tight = baselines._sgd(sigma).epsilon(delta)
-    assert tight < baselines._classical_epsilon(sigma, delta, baselines.BATCH) < 1.4 * tight
+    tight = claims._sgd(sigma).epsilon(delta)
+    assert tight < claims._classical_epsilon(sigma, delta, claims.BATCH) < 1.4 * tight
 
 
 def test_numbers_of_queries_are_the_largest():
     epsilon, delta = 0.1, 0.095
-    number = baselines._queries_within(epsilon, delta)
-    assert (
-        baselines._pate(number, number).delta(epsilon) <= delta < baselines._pate(number + 1, number + 1).delta(epsilon)
-    )
+    number = claims._queries_within(epsilon, delta)
+    assert claims._pate(number, number).delta(epsilon) <= delta < claims._pate(number + 1, number + 1).delta(epsilon)

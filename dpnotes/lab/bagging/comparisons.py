@@ -1,0 +1,220 @@
+"""Bagging beside DP-SGD, PATE and private base learners: at the same budget, at the same exposure, under attack."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpnotes import accounting
+from dpnotes.lab import tables
+from dpnotes.lab.bagging.exposure import tpr_at_fpr_1e3
+from dpnotes.lab.bagging.grids import RECORDS
+from dpnotes.lab.bagging.tables import BUDGET
+from dpnotes.lab.tables import GAP, Column, Table, columns, mean_and_std
+
+POINT = ["method", "variant", "setting", "advantage", "tpr_at_fpr_1e3", "accuracy", "seeds"]
+
+
+def baselines(table2a: pd.DataFrame) -> pd.DataFrame:
+    """DP-SGD at each budget of Table 2a, with the paper's noise and with the least noise that the budget allows.
+
+    Columns: those of the paper's DP-SGD in :func:`dpnotes.lab.bagging.tables.table2a`, and with the suffixes "_least"
+    and "_bagging" those of DP-SGD with the least noise and of bagging at the same budget. Nothing is published for the
+    quick scale: the table is empty then.
+    """
+    lines = table2a.dropna(subset=["block"])
+    given, least, bagged = (
+        lines.query("method == @method and variant == @variant")
+        for method, variant in (("dp_sgd", ""), ("dp_sgd", "least_noise"), ("bagging", ""))
+    )
+    table = given.merge(least, on="block", suffixes=("", "_least")).merge(bagged, on="block", suffixes=("", "_bagging"))
+    return table.sort_values("sigma", ascending=False, ignore_index=True)
+
+
+def equal_exposure(bagging: pd.DataFrame, equal: pd.DataFrame, scale: str) -> pd.DataFrame:
+    """Bagging at each size beside DP-SGD that exposes as much: in advantage, or at 0.1% false positives.
+
+    Columns: subsample, advantage, bagging (mean accuracy), and softmax_advantage, softmax_tpr, network_advantage,
+    network_tpr: the mean accuracy of softmax regression and of the network by DP-SGD at equal advantage and at equal
+    true-positive rate; for each of them its standard deviation ("..._std"); NaN where not run.
+    """
+    bagging, equal = (frame.assign(accuracy=_accuracy(frame)) for frame in (bagging, equal))
+    lines = []
+    sizes: Any = bagging.dropna(subset=["subsample"]).groupby("subsample")
+    for size, drawn in sizes:
+        pi = accounting.bagging(n=RECORDS[scale], subsample=int(size)).advantage
+        groups = {"bagging": drawn}
+        for model, linear in (("softmax", True), ("network", False)):
+            for sense, column in (("advantage", "delta"), ("tpr", "tpr_at_fpr_1e3")):
+                at = (equal["width"].isna() == linear) & np.isclose(equal[column].astype(float), pi)
+                groups[f"{model}_{sense}"] = equal[at]
+        means = {name: group["accuracy"].mean() for name, group in groups.items()}
+        stds = {f"{name}_std": group["accuracy"].std() for name, group in groups.items()}
+        lines.append({"subsample": int(size), "advantage": pi, **means, **stds})
+    return pd.DataFrame(lines)
+
+
+def exposures(
+    bagging: pd.DataFrame, dp_sgd: pd.DataFrame, equal: pd.DataFrame, pate: pd.DataFrame, scale: str
+) -> pd.DataFrame:
+    """What each run exposes, and its accuracy: the points of :func:`dpnotes.lab.bagging.figures.plane`.
+
+    Columns: method, variant ("softmax", "long" and "short" of DP-SGD, "networks" and "logistic" of PATE's teachers),
+    setting (records for each model, noise multiplier, or answers), advantage, tpr_at_fpr_1e3, accuracy (mean), seeds.
+    Profiles are exact for bagging, of tight accounting for DP-SGD and PATE, whatever the data.
+    """
+    n, lines = RECORDS[scale], []
+    for (size,), group in _runs(bagging.dropna(subset=["subsample"]), ["subsample"]):
+        profile = accounting.bagging(n=n, subsample=int(size))
+        lines.append(_point("bagging", "", size, profile, group))
+    for frame, length in ((dp_sgd, "long"), (equal, "short")):
+        for (width, sigma, batch, epochs), group in _runs(frame, ["width", "sigma", "batch_size", "epochs"]):
+            profile = _dp_sgd(float(sigma), batch / n, int(epochs * n // batch))
+            lines.append(_point("dp_sgd", "softmax" if pd.isna(width) else length, sigma, profile, group))
+    keys = ["sigma_threshold", "sigma_answer", "queries", "answers", "epochs"]
+    for (threshold, answer, queries, answers, epochs), group in _runs(pate, keys):
+        answers = queries if pd.isna(answers) else answers
+        noise: dict[str, Any] = {"sigma_threshold": float(threshold), "sigma_answer": float(answer)}
+        profile = accounting.confident_gnmax(**noise, queries=int(queries), answers=int(answers))
+        lines.append(_point("pate", "logistic" if pd.isna(epochs) else "networks", answers, profile, group))
+    return pd.DataFrame(lines, columns=POINT).sort_values(["method", "variant", "advantage"], ignore_index=True)
+
+
+def private_bases(rows: pd.DataFrame) -> pd.DataFrame:
+    """The modes of using a subsample, bare, private or not at all: guarantee and accuracy.
+
+    Columns: base_epsilon, mode, release_epsilon (at the common delta), advantage, tpr_at_fpr_1e3, accuracy (mean),
+    standard_error, seeds.
+    """
+    numbers = ["base_epsilon", "release_epsilon", "advantage", "tpr_at_fpr_1e3", "accuracy"]
+    rows = rows.assign(base_epsilon=rows["epsilon"].where(rows["mode"] != "bare"))
+    done = rows.reindex(columns=["mode", *numbers]).dropna(subset=["accuracy"]).astype(dict.fromkeys(numbers, float))
+    aggregated: Any = {name: (name, "first") for name in numbers[1:-1]}
+    aggregated |= {"accuracy": ("accuracy", "mean"), "standard_error": ("accuracy", "sem")}
+    groups: Any = done.groupby(["base_epsilon", "mode"], dropna=False)
+    table: pd.DataFrame = groups.agg(**aggregated, seeds=("accuracy", "count")).reset_index()
+    return table
+
+
+def attacks(rows: pd.DataFrame) -> pd.DataFrame:
+    """Error rates of the membership attacks with 95% Clopper-Pearson limits, as if records were independent.
+
+    Columns: attack, records, allowed (false-positive rate that was set), true, low, high, false (measured), dispersion
+    (standard deviation of the true-positive rate between networks, in units of what independent records would have).
+    Rows that were not run are left out.
+    """
+    if "true_positives" not in rows:
+        rows = rows.assign(true_positives=np.nan)
+    lines = []
+    done: Any = rows.dropna(subset=["true_positives"]).itertuples()
+    for row in done:
+        hits, members = int(row.true_positives), int(row.members)
+        limits = accounting.clopper_pearson(hits, members)
+        true, networks = hits / members, int(row.n_networks) // 2
+        binomial = np.sqrt(max(true * (1 - true), 1e-12) * networks / members)
+        lines.append(
+            {
+                "attack": row.attack,
+                "records": "mislabelled" if row.mislabelled else "as they are",
+                "allowed": row.false_positive_rate,
+                "true": true,
+                "low": limits.low,
+                "high": limits.high,
+                "false": row.false_positives / row.nonmembers,
+                "dispersion": float(row.tpr_std) / binomial,
+            }
+        )
+    columns = ["attack", "records", "allowed", "true", "low", "high", "false", "dispersion"]
+    return pd.DataFrame(lines, columns=columns)
+
+
+def attacks_view(table: pd.DataFrame) -> Any:
+    """The attacks as the chapter shows them."""
+    percent = dict.fromkeys(("allowed", "true", "low", "high", "false"), "{:.2%}")
+    return tables.show(
+        table,
+        caption="Membership attacks on single networks of bagging: share of the drawn records that are called members "
+        "(true positives, 95 % Clopper-Pearson) and of the others (false positives).",
+        formats={**percent, "dispersion": "{:.2f}"},
+        names={
+            "allowed": "allowed false",
+            "true": "drawn, found",
+            "low": "95 % from",
+            "high": "to",
+            "false": "not drawn",
+        },
+    )
+
+
+def _accuracy(rows: pd.DataFrame) -> pd.Series:
+    return rows["accuracy"].astype(float) if "accuracy" in rows else pd.Series(np.nan, index=rows.index)
+
+
+def _runs(rows: pd.DataFrame, keys: list[str]) -> Any:
+    """Groups of the rows that were run."""
+    done = rows.dropna(subset=["accuracy"]) if "accuracy" in rows else rows.head(0)
+    return done.groupby(keys, dropna=False) if len(done) else ()
+
+
+@functools.lru_cache(maxsize=64)
+def _dp_sgd(sigma: float, rate: float, steps: int) -> accounting.PrivacyProfile:
+    return accounting.dp_sgd(noise_multiplier=sigma, sample_rate=rate, steps=steps)
+
+
+def _point(
+    method: str, variant: str, setting: float, profile: accounting.PrivacyProfile, rows: pd.DataFrame
+) -> dict[str, Any]:
+    exposed = (profile.advantage, tpr_at_fpr_1e3(profile))
+    return dict(zip(POINT, (method, variant, setting, *exposed, _accuracy(rows).mean(), len(rows)), strict=True))
+
+
+BASELINES = Table(
+    "DP-SGD at the budgets of Table 2a: with the noise of the paper and with the least noise that tight accounting "
+    "allows, one run each, beside bagging (mean over seeds). Accuracies on the test set.",
+    (
+        BUDGET,
+        Column("sigma", "published sigma", format="{:g}"),
+        Column("advantage", "its total variation", gap=GAP),
+        Column("reproduced", "accuracy, published sigma", format="{:.2%}", gap=GAP),
+        Column("noise_least", "tight sigma", format="{:.3g}", gap=GAP),
+        Column("advantage_least", "its total variation ", gap=GAP),
+        Column("reproduced_least", "accuracy, tight sigma", format="{:.2%}", gap=GAP),
+        Column("reproduced_bagging", "accuracy, bagging", format="{:.2%}", gap=GAP),
+    ),
+)
+EQUAL_EXPOSURE = Table(
+    "Test accuracy (mean and standard deviation over seeds) of bagging (a network on k records) and of DP-SGD (all "
+    "records, ten epochs): at equal advantage, and at equal true-positive rate when 0.1 % of the others are called "
+    "members.",
+    (
+        Column("subsample", "k", format="{:,}"),
+        Column("advantage", "pi", format="{:.4f}"),
+        mean_and_std("bagging", std="bagging_std"),
+        mean_and_std("softmax_advantage", "softmax, equal advantage", std="softmax_advantage_std"),
+        mean_and_std("softmax_tpr", "softmax, equal true-positive rate", std="softmax_tpr_std"),
+        mean_and_std("network_advantage", "network, equal advantage", std="network_advantage_std"),
+        mean_and_std("network_tpr", "network, equal true-positive rate", std="network_tpr_std"),
+    ),
+)
+PRIVATE_BASES = Table(
+    "A private base learner on a subsample without replacement, and what the same epsilon gives on all records. "
+    "Epsilon of the release at delta = 1e-5 k/n; true positives at 0.1 % false positives.",
+    (
+        Column(
+            "mode",
+            labels={
+                "bare": "subsample, no noise",
+                "bagged": "subsample, private base",
+                "direct": "all records, same epsilon",
+            },
+        ),
+        Column("base_epsilon", "base epsilon", format="{:g}"),
+        Column("release_epsilon", "epsilon of the release", format="{:.3g}"),
+        Column("advantage", format="{:.3f}"),
+        *columns("{:.2%}", tpr_at_fpr_1e3="true positives", accuracy="", standard_error="standard error"),
+        "seeds",
+    ),
+)

@@ -1,0 +1,59 @@
+"""How much a release exposes at rare false positives, and the noise of DP-SGD that exposes as much as bagging does."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from dpnotes import accounting
+
+FALSE_POSITIVE_RATE = 0.001
+STEP = 0.1  # of log sigma
+
+
+def tpr_at_fpr_1e3(profile: accounting.PrivacyProfile) -> float:
+    """Largest true-positive rate of a membership test with 0.1% false positives."""
+    return 1 - float(profile.tradeoff(FALSE_POSITIVE_RATE))
+
+
+@functools.lru_cache(maxsize=32)  # seeds of a row have their noise in common
+def noise_for_tpr(tpr: float, *, sample_rate: float, steps: int) -> float:
+    """Noise multiplier of DP-SGD at which the best test with 0.1% false positives has that true-positive rate.
+
+    Up to a relative 1e-3 on the private side.
+    """
+    if not FALSE_POSITIVE_RATE < tpr < 1:
+        raise ValueError(
+            f"tpr_at_fpr_1e3 must be in ({FALSE_POSITIVE_RATE}, 1), got tpr_at_fpr_1e3={tpr}; guessing reaches "
+            f"{FALSE_POSITIVE_RATE}"
+        )
+
+    @functools.cache
+    def excess(log_sigma: float) -> float:
+        sigma = math.exp(log_sigma)
+        return tpr_at_fpr_1e3(accounting.dp_sgd(noise_multiplier=sigma, sample_rate=sample_rate, steps=steps)) - tpr
+
+    limit = math.log(limiting_noise(mu_for_tpr(tpr), sample_rate=sample_rate, steps=steps))
+    low = high = limit
+    while excess(high) > 0:
+        high += STEP
+    while excess(low) < 0:  # no further down than needed: the losses of very small noise are too far apart for the grid
+        low -= STEP
+    root = brentq(excess, low, high, xtol=5e-4) if low < high else limit
+    return math.exp(root + 5e-4)
+
+
+def mu_for_tpr(tpr: float) -> float:
+    """Mu of the Gaussian mechanism at which a test with 0.1% false positives has at best that true-positive rate."""
+    return float(norm.ppf(tpr) - norm.ppf(FALSE_POSITIVE_RATE))
+
+
+def limiting_noise(mu: float, *, sample_rate: float, steps: int) -> float:
+    """Noise multiplier at which the central limit of DP-SGD's steps is the Gaussian mechanism of that mu.
+
+    From mu = q sqrt(T (exp(1 / sigma^2) - 1)), Bu, Dong, Long and Su (2020): near to the least noise, not a guarantee.
+    """
+    return 1 / math.sqrt(math.log1p((mu / sample_rate) ** 2 / steps))
