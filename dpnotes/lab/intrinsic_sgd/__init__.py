@@ -2,3 +2,11 @@
 
 Hyland and Tople: On the Intrinsic Privacy of Stochastic Gradient Descent.
 """
+
+from dpnotes.lab.intrinsic_sgd import claims as claims
+from dpnotes.lab.intrinsic_sgd import data as data
+from dpnotes.lab.intrinsic_sgd import experiments as experiments
+from dpnotes.lab.intrinsic_sgd import figures as figures
+from dpnotes.lab.intrinsic_sgd import grids as grids
+from dpnotes.lab.intrinsic_sgd import literal_sgd as literal_sgd
+from dpnotes.lab.intrinsic_sgd import tables as tables

@@ -3,64 +3,54 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from fractions import Fraction
-from itertools import permutations
+from itertools import permutations, product
+from typing import Any
 
 import numpy as np
 
+from dpnotes._validation import Floats
 from dpnotes.accounting import gaussian, gaussian_sigma, hockey_stick
 from dpnotes.accounting.papers import intrinsic_epsilon, sgd_sensitivity
 from dpnotes.lab._claim import Evidence, Finding
-from dpnotes.lab.intrinsic_sgd.claims_runs import (
-    Floats,
-    Slope,
+from dpnotes.lab.intrinsic_sgd.literal_sgd import (
+    Gradient,
     all_orders,
+    distribution,
     end_weight,
-    law,
     linear,
     logistic_sgd,
     quadratic,
     shuffled_batches,
 )
-from dpnotes.lab.intrinsic_sgd.claims_tables import ADULT, FOREST, HALF_DIGIT, LIPSCHITZ, MNIST, SMOOTHNESS, TASKS, Task
+from dpnotes.lab.intrinsic_sgd.printed import ADULT, FOREST, HALF_DIGIT, LIPSCHITZ, MNIST, SMOOTHNESS, TASKS, Task
 
 UNSCALED = 9.0  # an ordinary norm of a row of MNIST-binary after projection, without scaling
+Point = tuple[float, ...]
 
 
 def sensitivity() -> Evidence:
     """Literal SGD never passes 2 ceil(k) L eta / B, and passes the printed values at the paper's own settings."""
-    reached = max(
-        _largest_share_of_bound(learning_rate, steps) for learning_rate in (0.1, 1.0, 4.0) for steps in (3, 5, 8)
-    )
+    reached = max(_largest_fraction_of_bound(rate, steps) for rate in (0.1, 1.0, 4.0) for steps in (3, 5, 8))
     tasks = []
     for task in TASKS:
         distance = _farthest(task, norm=1.0)
-        tasks.append(
-            Finding(
-                f"distance that one record makes, {task.name}",
-                task.sensitivity,
-                distance,
-                task.sensitivity + HALF_DIGIT < distance <= task.bound() < distance * 1.01,
-            )
-        )
+        beyond = task.sensitivity + HALF_DIGIT < distance <= task.bound() < distance * 1.01
+        tasks.append(Finding(f"distance that one record makes, {task.name}", task.sensitivity, distance, beyond))
     unscaled = _farthest(MNIST, norm=UNSCALED)
-    tasks.append(
-        Finding(
-            f"the same if rows have norm {UNSCALED:g}, {MNIST.name}",
-            MNIST.sensitivity,
-            unscaled,
-            unscaled > 0.99 * MNIST.bound() * math.hypot(UNSCALED, 1) / LIPSCHITZ,
-        )
-    )
+    longer = unscaled > 0.99 * MNIST.bound() * math.hypot(UNSCALED, 1) / LIPSCHITZ
     # n = 4, B = 2, L = eta = 1, three steps: k = 3/2
     distances = _exchanged(4, batch_size=2, passes=2, steps=3)
-    mean = sum(distances, Fraction(0)) / len(distances)
-    fraction, whole = (
-        sgd_sensitivity(
-            lipschitz=1.0, smoothness=1e-9, learning_rate=1.0, batch_size=2, epochs=3 * 2 / 4, analysis=analysis
-        )
-        for analysis in ("published", "tight")
-    )
+    largest, mean = max(distances), sum(distances, Fraction(0)) / len(distances)
+    unit: dict[str, Any] = {
+        "lipschitz": 1.0,
+        "smoothness": 1e-9,
+        "learning_rate": 1.0,
+        "batch_size": 2,
+        "epochs": 3 * 2 / 4,
+    }
+    fraction, whole = (sgd_sensitivity(**unit, analysis=analysis) for analysis in ("published", "tight"))
     short = max(_exchanged(3, batch_size=2))
     return Evidence(
         "Logistic regressions trained on neighbours in shared batches: 18,000 random tiny pairs, and one pair with the "
@@ -68,9 +58,8 @@ def sensitivity() -> Evidence:
         (
             Finding("largest distance / (2 ceil(k) L eta / B), random pairs", 1.0, reached, 0.9 < reached <= 1),
             *tasks,
-            Finding(
-                "largest distance over all orders, k = 3/2", fraction, float(max(distances)), max(distances) == whole
-            ),
+            Finding(f"the same if rows have norm {UNSCALED:g}, {MNIST.name}", MNIST.sensitivity, unscaled, longer),
+            Finding("largest distance over all orders, k = 3/2", fraction, float(largest), largest == whole),
             Finding("distance between the mean weights, k = 3/2", fraction, float(mean), mean == fraction),
             Finding("largest distance if n = 3, B = 2 leaves a batch of one, k = 1", 1.0, float(short), short == 2),
         ),
@@ -81,38 +70,30 @@ def variability() -> Evidence:
     """The bounds are ordered as claimed; the distances need not be, and where they are, SGD can hide nothing."""
     n, passes = 6, 2
     order = tuple(range(n))
-    fixed = law([Fraction(sum(map(int.__eq__, order, other))) for other in permutations(order)])
-    mismatches: dict[Fraction, Fraction] = {}  # 2 L eta (n - fixed points), summed over two passes; L = eta = 1
-    for one, mass in fixed.items():
-        for two, other in fixed.items():
-            value = 2 * (2 * n - one - two)
-            mismatches[value] = mismatches.get(value, Fraction(0)) + mass * other
-    mean = sum((value * mass for value, mass in mismatches.items()), Fraction(0))
-    variance = sum(((value - mean) ** 2 * mass for value, mass in mismatches.items()), Fraction(0))
-    tail = sum((mass for value, mass in mismatches.items() if abs(value - mean) >= passes * (n - 2)), Fraction(0))
+    fixed = [sum(map(int.__eq__, order, other)) for other in permutations(order)]  # points that stay, by shuffle
+    # 2 L eta (n - fixed points), summed over two passes; L = eta = 1
+    sums = product(Counter(fixed).items(), repeat=passes)
+    masses = [(2 * (2 * n - one - two), Fraction(a * b, len(fixed) ** 2)) for (one, a), (two, b) in sums]
+    mean = sum((bound * mass for bound, mass in masses), Fraction(0))
+    variance = sum(((bound - mean) ** 2 * mass for bound, mass in masses), Fraction(0))
+    tail = sum((mass for bound, mass in masses if abs(bound - mean) >= passes * (n - 2)), Fraction(0))
     chebyshev = 4 / (passes * (n - 2) ** 2)
 
     half = Fraction(1, 2)
-    still, moved, apart = _seed_against_record(linear, [-1, half, 1], [-1, half, -1], Fraction(1, 4))
-    varied, shifted, revealed = _seed_against_record(
-        quadratic, [-1, half, 1], [-1, half, Fraction(9, 10)], Fraction(1, 4)
-    )
+    still, moved, apart = _seed_against_record(linear, [-1, half, 1], [-1, half, -1])
+    varied, shifted, revealed = _seed_against_record(quadratic, [-1, half, 1], [-1, half, Fraction(9, 10)])
+    ratios = float(still / moved), float(varied / shifted)
+    expected = 2 * passes * (n - 1)
     return Evidence(
-        f"The law of fixed points of {passes} shuffles of {n} records; SGD on three records over all pairs of orders "
-        "of two passes with a fixed initial weight; both in fractions.",
+        f"The distribution of fixed points of {passes} shuffles of {n} records; SGD on three records over all pairs of "
+        "orders of two passes with a fixed initial weight; both in fractions.",
         (
-            Finding(
-                "mean of the bound on variability", 2.0 * passes * (n - 1), float(mean), mean == 2 * passes * (n - 1)
-            ),
+            Finding("mean of the bound on variability", float(expected), float(mean), mean == expected),
             Finding("its variance", 4.0 * passes, float(variance), variance == 4 * passes),
             Finding("chance to be that far from the mean", chebyshev, float(tail), 0 < tail <= chebyshev),
-            Finding(
-                "linear losses: distance over seeds / over records", "> 1", float(still / moved), still == 0 < moved
-            ),
+            Finding("linear losses: distance over seeds / over records", "> 1", ratios[0], still == 0 < moved),
             Finding("linear losses: total variation between neighbours", "–", float(apart), apart == 1),
-            Finding(
-                "quadratic: distance over seeds / over records", "> 1", float(varied / shifted), varied > shifted > 0
-            ),
+            Finding("quadratic: distance over seeds / over records", "> 1", ratios[1], varied > shifted > 0),
             Finding("quadratic: total variation between neighbours", "–", float(revealed), revealed == 1),
         ),
     )
@@ -120,7 +101,6 @@ def variability() -> Evidence:
 
 def observed_sensitivity() -> Evidence:
     """Pairs of data sets, at the paper's own settings, farther apart than any pair that the paper looked at."""
-    found = [finding for task in (FOREST, ADULT) for finding in _beyond_the_observed(task)]
     one, two = ([0 if record == left_out else record for record in range(1, 6)] for left_out in (1, 2))
     places = sum(first != second for first, second in zip(one, two, strict=True))
     return Evidence(
@@ -128,29 +108,28 @@ def observed_sensitivity() -> Evidence:
         "in an order that takes the record first in each pass; the exact epsilon of the noise that is sufficient for "
         "(1, 1/n) with the largest distance observed. How that maximum grows with the number of pairs on real data is "
         "for training runs to say.",
-        (*found, Finding("places in which two of the paper's data sets differ", 1.0, float(places), places == 2)),
+        (
+            *(finding for task in (FOREST, ADULT) for finding in _beyond_the_observed(task)),
+            Finding("places in which two of the paper's data sets differ", 1.0, float(places), places == 2),
+        ),
     )
 
 
 def _beyond_the_observed(task: Task) -> tuple[Finding, ...]:
     # a feature that the exchanged record alone has, under either label; the other records only move the bias
     distance = _exchange(task, (1.0, 1.0), (1.0, 1.0), others=(0.0, 1.0), mirrored=(0.0, 1.0), initial=(0.0, 0.0))
-    published = intrinsic_epsilon(sigma=task.sigma, sensitivity=distance, delta=task.delta, analysis="published")
+    epsilon = intrinsic_epsilon(sigma=task.sigma, sensitivity=distance, delta=task.delta, analysis="published")
     noise = float(gaussian_sigma(1.0, task.delta, sensitivity=task.observed, analysis="classical"))
     spent = gaussian(sigma=noise, sensitivity=distance, adjacency="replace-one").epsilon(task.delta)
+    claimed, larger = task.epsilon_observed, epsilon > 1.9 * task.epsilon_observed
     return (
         Finding(f"distance of one pair, {task.name}", task.observed, distance, 1.9 * task.observed < distance),
-        Finding(
-            f"epsilon_i* with this pair among those looked at, {task.name}",
-            task.epsilon_observed,
-            published,
-            published > 1.9 * task.epsilon_observed,
-        ),
+        Finding(f"epsilon_i* with this pair among those looked at, {task.name}", claimed, epsilon, larger),
         Finding(f"epsilon of the noise added for epsilon = 1, {task.name}", 1.0, spent, spent > 1.4),
     )
 
 
-def _largest_share_of_bound(learning_rate: float, steps: int, *, pairs: int = 2000) -> float:
+def _largest_fraction_of_bound(learning_rate: float, steps: int, *, pairs: int = 2000) -> float:
     """Random neighbours of six records on the unit sphere, weights that start near zero or far away, B = 2."""
     n, batch_size, d = 6, 2, 2
     generator = np.random.default_rng([steps, round(10 * learning_rate)])
@@ -164,35 +143,23 @@ def _largest_share_of_bound(learning_rate: float, steps: int, *, pairs: int = 20
         logistic_sgd(features[:, kept], labels[:, kept], batches, learning_rate=learning_rate, initial=initial)
         for kept in (list(range(n)), [n, *range(1, n)])
     )
-    bound = sgd_sensitivity(
-        lipschitz=LIPSCHITZ,
-        smoothness=SMOOTHNESS,
-        learning_rate=learning_rate,
-        batch_size=batch_size,
-        epochs=steps * batch_size / n,
-    )
+    constants: dict[str, Any] = {"lipschitz": LIPSCHITZ, "smoothness": SMOOTHNESS, "batch_size": batch_size}
+    epochs = steps * batch_size / n
+    bound = sgd_sensitivity(**constants, learning_rate=learning_rate, epochs=epochs)
     return float(np.linalg.norm(one - two, axis=-1).max()) / bound
 
 
 def _farthest(task: Task, *, norm: float) -> float:
     """Distance when a record of that norm is exchanged for nearly itself with the other label, both on the wrong side.
 
-    The two gradients point the same way, and the weights start where both are as long as can be.
+    The two gradients have the same direction, and the weights start where both are as long as can be.
     """
     far, side = (0.1 * norm, math.sqrt(0.99) * norm, 1.0), (norm, 0.0, 1.0)
     mirrored = (-norm, 0.0, 1.0)
     return _exchange(task, far, (-far[0], *far[1:]), others=side, mirrored=mirrored, initial=(400.0, 0.0, 0.0))
 
 
-def _exchange(
-    task: Task,
-    record: tuple[float, ...],
-    other: tuple[float, ...],
-    *,
-    others: tuple[float, ...],
-    mirrored: tuple[float, ...],
-    initial: tuple[float, ...],
-) -> float:
+def _exchange(task: Task, record: Point, other: Point, *, others: Point, mirrored: Point, initial: Point) -> float:
     """Distance of the weights when ``record`` of label 0 is exchanged for ``other`` of label 1, first in every pass.
 
     Of the other records half are ``others`` of label 1, half ``mirrored`` of label 0; a last coordinate 1 is the bias.
@@ -202,35 +169,35 @@ def _exchange(
     features[:, ::2], features[:, 1::2] = others, mirrored
     labels[:, ::2], labels[:, 1::2] = 1.0, 0.0
     features[:, 0], labels[:, 0] = (record, other), (0.0, 1.0)
-    batches = shuffled_batches(
-        task.n, batch_size=task.batch_size, steps=task.steps, generator=np.random.default_rng(0), place=0
-    )
     one, two = logistic_sgd(
-        features, labels, batches, learning_rate=task.learning_rate, initial=np.array(initial, dtype=np.float64)
+        features, labels, task.batches(place=0), learning_rate=task.learning_rate, initial=np.array(initial)
     )
     return float(np.linalg.norm(one - two))
 
 
-def _exchanged(n: int, **how: int) -> list[Fraction]:
-    """Distance for every order when one of n linear losses turns from slope 1 to -1, at learning rate 1."""
+def _exchanged(n: int, **batches: int) -> list[Fraction]:
+    """Distance for every order when one of n linear losses turns from gradient 1 to -1, at learning rate 1."""
     rest, one = [Fraction(0)] * (n - 1), Fraction(1)
     return [
         abs(
-            end_weight([one, *rest], batches, learning_rate=one, slope=linear)
-            - end_weight([-one, *rest], batches, learning_rate=one, slope=linear)
+            end_weight([one, *rest], order, learning_rate=one, gradient=linear)
+            - end_weight([-one, *rest], order, learning_rate=one, gradient=linear)
         )
-        for batches in all_orders(n, **how)
+        for order in all_orders(n, **batches)
     ]
 
 
 def _seed_against_record(
-    slope: Slope, records: list[int | Fraction], neighbour: list[int | Fraction], rate: Fraction
+    gradient: Gradient, records: list[int | Fraction], neighbour: list[int | Fraction]
 ) -> tuple[Fraction, Fraction, Fraction]:
-    """Largest distance over two seeds, largest over the two data sets for one seed, total variation between them."""
-    orders = list(all_orders(len(records), passes=2))
+    """Largest distance over two seeds, largest over the two data sets for one seed, total variation between them.
+
+    Of two passes in batches of one at learning rate 1/4.
+    """
+    orders, rate = list(all_orders(len(records), passes=2)), Fraction(1, 4)
     ends, others = (
-        [end_weight([Fraction(x) for x in data], order, learning_rate=rate, slope=slope) for order in orders]
+        [end_weight([Fraction(x) for x in data], order, learning_rate=rate, gradient=gradient) for order in orders]
         for data in (records, neighbour)
     )
     shift = max(abs(one - two) for one, two in zip(ends, others, strict=True))
-    return max(ends) - min(ends), shift, hockey_stick(law(ends), law(others), 1)
+    return max(ends) - min(ends), shift, hockey_stick(distribution(ends), distribution(others), 1)

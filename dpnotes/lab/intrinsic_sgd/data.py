@@ -6,7 +6,7 @@ import errno
 import functools
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpnotes import data
+from dpnotes._validation import one_of
 from dpnotes.data import to_unit_sphere
 from dpnotes.methods import longest_row
 
-SPLITS = {"mnist": "intrinsic_sgd", "covertype": "intrinsic_sgd", "adult": "intrinsic_sgd", "breast_cancer": "original"}
 UNSCALED = "mnist-unscaled"
+SPLITS = {"mnist": "intrinsic_sgd", "covertype": "intrinsic_sgd", "adult": "intrinsic_sgd", "breast_cancer": "original"}
+PAPER_NAMES = {"mnist": "MNIST-binary", UNSCALED: "MNIST-binary", "covertype": "Forest", "adult": "Adult"}
+SCALINGS = ("none", "rows", "rows before projection", "largest row", "features")
 ROUNDING = 1e-6  # relative, of a row that was scaled to norm 1 in float32
 FILES = (".csv", ".npz")
-TASKS = {"mnist": "MNIST-binary", UNSCALED: "MNIST-binary", "covertype": "Forest", "adult": "Adult"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +76,13 @@ def records(dataset: str, scale_rows: bool = False) -> Records:
         If there is no such file.
     """
     if dataset == UNSCALED:
-        return _unscaled()
+        found, split = digits("none", 0), _pixels()[2]
+        if not all(
+            np.allclose(to_unit_sphere(rows), unit, atol=1e-5)
+            for rows, unit in ((found.X, split.X_train), (found.X_test, split.X_test))
+        ):
+            raise ValueError("the projection of data set 'mnist' is not that of its split 'intrinsic_sgd'")
+        return replace(found, name=UNSCALED, digest=f"{found.digest}:unscaled")
     if dataset in SPLITS:
         arrays = data.load(dataset, split=SPLITS[dataset])
         X, X_test = arrays.X_train, arrays.X_test
@@ -108,17 +116,40 @@ def located(dataset: str) -> str:
     raise FileNotFoundError(errno.ENOENT, f"dataset: there is no such file in {starts[0]} or {starts[1]}", dataset)
 
 
-def _unscaled() -> Records:
-    """The projection of ``data.load("mnist", split="intrinsic_sgd")``, rows as they come out of it."""
-    images, scaled = data.load("mnist"), data.load("mnist", split=SPLITS["mnist"])
-    projection = np.random.default_rng(0).normal(0.0, 50**-0.5, size=(images.d, 50))
-    chosen = np.isin(images.y_train, (3, 5))
-    train = (images.X_train[chosen] @ projection)[-len(scaled.X_train) :]
-    test = images.X_test[np.isin(images.y_test, (3, 5))] @ projection
-    for rows, unit in ((train, scaled.X_train), (test, scaled.X_test)):
-        if not np.allclose(rows / np.linalg.norm(rows, axis=1, keepdims=True), unit, atol=1e-5):
-            raise ValueError("the projection of data set 'mnist' is not that of its split 'intrinsic_sgd'")
-    return Records(UNSCALED, train, scaled.y_train, test, scaled.y_test, f"{scaled.digest}:unscaled")
+def digits(scaling: str, projection: int) -> Records:
+    """The digits 3 and 5 of MNIST, projected to 50 features, in several readings of how their rows are scaled.
+
+    Parameters
+    ----------
+    scaling : {"none", "rows", "rows before projection", "largest row", "features"}
+        Projected pixels as they are; each row divided by its norm, after or before the projection; all by the largest
+        norm; each feature brought to mean 0 and standard deviation 1.
+    projection : int
+        Seed of the random projection.
+    """
+    one_of("scaling", scaling, SCALINGS)
+    train, test, split = _pixels()
+    matrix = np.random.default_rng(projection).normal(0.0, 50**-0.5, size=(train.shape[1], 50))
+    if scaling == "rows before projection":
+        train, test = to_unit_sphere(train), to_unit_sphere(test)
+    X: NDArray[np.floating] = train @ matrix
+    X_test: NDArray[np.floating] = test @ matrix
+    if scaling == "rows":
+        X, X_test = to_unit_sphere(X), to_unit_sphere(X_test)
+    if scaling == "largest row":
+        X, X_test = X / longest_row(X), X_test / longest_row(X)
+    if scaling == "features":
+        X, X_test = ((rows - X.mean(axis=0)) / X.std(axis=0) for rows in (X, X_test))
+    X, X_test = X.astype(np.float64), X_test.astype(np.float64)
+    return Records("mnist", X, split.y_train, X_test, split.y_test, split.digest)
+
+
+@functools.lru_cache(maxsize=1)
+def _pixels() -> tuple[NDArray[np.floating], NDArray[np.floating], data.Dataset]:
+    """Pixels in [0, 1] of the digits 3 and 5, without the tenth that validates, and the split that has their labels."""
+    images, split = data.load("mnist"), data.load("mnist", split=SPLITS["mnist"])
+    train = images.X_train[np.isin(images.y_train, (3, 5))][-len(split.X_train) :]
+    return train, images.X_test[np.isin(images.y_test, (3, 5))], split
 
 
 def _file(path: Path, *, scale_rows: bool) -> Records:
@@ -153,8 +184,7 @@ def _arrays(path: Path) -> tuple[NDArray[np.float64], NDArray[Any]]:
                 raise ValueError(f"{path} must hold arrays X and y, got {', '.join(arrays.files)}: no {min(missing)}")
             return np.asarray(arrays["X"], dtype=np.float64), np.asarray(arrays["y"])
     table = pd.read_csv(path)
-    features = table.iloc[:, :-1]
-    words = [str(column) for column in features if not pd.api.types.is_numeric_dtype(features[column].dtype)]
-    if words:
+    *features, label = table
+    if words := [column for column in features if not pd.api.types.is_numeric_dtype(table[column].dtype)]:
         raise ValueError(f"{path} must hold numeric features, got text in column {words[0]!r}; encode it as numbers")
-    return features.to_numpy(np.float64), table.iloc[:, -1].to_numpy()
+    return table[features].to_numpy(np.float64), table[label].to_numpy()

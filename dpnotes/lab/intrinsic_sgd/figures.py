@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dpnotes.lab.figures import blank, line_styles
-from dpnotes.lab.intrinsic_sgd.tables import task_name
+from dpnotes.lab.intrinsic_sgd.tables import TASKS, matching, value
 from dpnotes.lab.tables import GAP
 
 if TYPE_CHECKING:
@@ -24,8 +24,30 @@ KINDS = {  # of distances, in words
     ("seed", "varied"): "order and initial weights",
     ("both", "varied"): "order, initial weights and one record",
 }
+CURVES = {  # of utility, by the columns noise and counted, in words
+    ("published", False): "theoretical sensitivity",
+    ("published", True): "the same, SGD's own noise counted",
+    ("observed", False): "observed sensitivity",
+    ("observed", True): "the same, SGD's own noise counted",
+    ("proved", False): "proved sensitivity, exact calibration",
+}
 
 
+def _or_gap(figure: Callable[..., Figure]) -> Callable[..., Figure]:
+    """Decorator of a figure of rows: where there are none, the word for a gap stands in its place."""
+
+    @functools.wraps(figure)
+    def drawn(rows: pd.DataFrame, *args: Any, **kwargs: Any) -> Figure:
+        if len(rows):
+            return figure(rows, *args, **kwargs)
+        gap = blank(6.6, 1.2)
+        gap.text(0.5, 0.5, GAP, ha="center", va="center")
+        return gap
+
+    return drawn
+
+
+@_or_gap
 def paths(rows: pd.DataFrame) -> Figure:
     """Two weights of several runs while they are trained, from one start.
 
@@ -38,8 +60,6 @@ def paths(rows: pd.DataFrame) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    if rows.empty:
-        return _gap()
     figure = blank()
     axes = figure.subplots()
     runs = list(rows.sort_values("step").groupby("run"))
@@ -54,6 +74,7 @@ def paths(rows: pd.DataFrame) -> Figure:
     return figure
 
 
+@_or_gap
 def distances(rows: pd.DataFrame, bounds: Mapping[str, float | None]) -> Figure:
     """Densities of distances between last weights, one panel a task; a line at each bound on what a record can do.
 
@@ -67,28 +88,25 @@ def distances(rows: pd.DataFrame, bounds: Mapping[str, float | None]) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    if rows.empty:
-        return _gap()
-    datasets = list(rows["dataset"].unique())
-    figure = blank(6.6, 2.1 * len(datasets) + 0.8)
-    panels: NDArray[Any] = np.atleast_1d(figure.subplots(len(datasets), 1, sharex=True))
+    figure, panels = _panels(rows, 2.1)
     styles = dict(zip(KINDS, line_styles(len(KINDS)), strict=True))
-    for axes, dataset in zip(panels, datasets, strict=True):
+    for dataset, axes in panels.items():
         own = rows[rows["dataset"] == dataset].set_index(["quantity", "initial"])
         for kind, style in styles.items():
             if kind in own.index:
                 _density(axes, own.loc[kind, QUANTILES], **style)
-        if bounds.get(dataset):
-            axes.axvline(bounds[dataset], color="0.25", linestyle=(0, (4, 3)), linewidth=1.5)
-        axes.set(xscale="log", yticks=[], ylabel="density", title=task_name(dataset))
-    panels[-1].set_xlabel("distance of the last weights (log)")
+        if bound := bounds.get(dataset):
+            axes.axvline(bound, color="0.25", linestyle=(0, (4, 3)), linewidth=1.5)
+        axes.set(xscale="log", yticks=[], ylabel="density")
+    axes.set_xlabel("distance of the last weights (log)")
     for kind, style in styles.items():
-        panels[0].plot([], [], label=KINDS[kind], **style)
-    panels[0].plot([], [], color="0.25", linestyle=(0, (4, 3)), linewidth=1.5, label="bound, one record")
+        axes.plot([], [], label=KINDS[kind], **style)
+    axes.plot([], [], color="0.25", linestyle=(0, (4, 3)), linewidth=1.5, label="bound, one record")
     figure.legend(loc="outside upper center", ncols=2)
     return figure
 
 
+@_or_gap
 def pairwise_epsilons(rows: pd.DataFrame, scales: Mapping[tuple[str, str], float], *, published: Any = None) -> Figure:
     """Densities of the epsilon of single pairs of data sets: their distance times log(1.25/delta)'s constant / sigma.
 
@@ -105,23 +123,27 @@ def pairwise_epsilons(rows: pd.DataFrame, scales: Mapping[tuple[str, str], float
     -------
     matplotlib.figure.Figure
     """
-    if rows.empty:
-        return _gap()
     figure = blank(6.6, 3.4 + 0.15 * len(rows))
     axes = figure.subplots()
     shown = [row for row in rows.to_dict("records") if (row["dataset"], row["initial"]) in scales]
     for row, style in zip(shown, line_styles(len(shown)), strict=True):
         values = np.array([row[name] for name in QUANTILES], dtype=float) * scales[row["dataset"], row["initial"]]
-        _density(axes, values, label=f"{task_name(row['dataset'])}, {row['initial']} initial weights", **style)
-        for value, marker in zip((published or {}).get(row["dataset"], ()), ("s", "D"), strict=False):
-            axes.plot(value, 0, marker, color=style["color"], markerfacecolor="none", markersize=9, clip_on=False)
+        _density(
+            axes,
+            values,
+            label=f"{TASKS.get(row['dataset'], row['dataset'])}, {row['initial']} initial weights",
+            **style,
+        )
+        for epsilon, marker in zip((published or {}).get(row["dataset"], ()), ("s", "D"), strict=False):
+            axes.plot(epsilon, 0, marker, color=style["color"], markerfacecolor="none", markersize=9, clip_on=False)
     axes.set(xscale="log", yticks=[], ylabel="density", xlabel="epsilon of a pair of data sets (log)", ylim=(0, None))
     figure.legend(loc="outside upper center", ncols=1 if len(shown) < 3 else 2)
     return figure
 
 
+@_or_gap
 def p_values(rows: pd.DataFrame, n_weights: Mapping[str, int]) -> Figure:
-    """Cumulated shares of the p-values of the tests of normality, one line a task, with the two thresholds.
+    """Cumulative fractions of the p-values of the tests of normality, one line a task, with the two thresholds.
 
     Parameters
     ----------
@@ -133,23 +155,22 @@ def p_values(rows: pd.DataFrame, n_weights: Mapping[str, int]) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    if rows.empty:
-        return _gap()
     figure = blank()
     axes = figure.subplots()
     shown = rows.to_dict("records")
     for row, style in zip(shown, line_styles(len(shown)), strict=True):
         values = np.maximum([row[name] for name in QUANTILES], 1e-12)
-        axes.plot(values, np.arange(101) / 100, label=task_name(row["dataset"]), **style)
+        axes.plot(values, np.arange(101) / 100, label=TASKS.get(row["dataset"], row["dataset"]), **style)
         axes.axvline(0.05 / n_weights[row["dataset"]], color=style["color"], linewidth=1, linestyle=":")
     uniform = np.geomspace(1e-12, 1, 200)
     axes.plot(uniform, uniform, color="0.5", linewidth=1, label="if normal")
     axes.axvline(0.05, color="0.25", linewidth=1)
-    axes.set(xscale="log", xlim=(1e-12, 1), ylim=(0, 1), xlabel="p-value (log)", ylabel="share of the weights below")
+    axes.set(xscale="log", xlim=(1e-12, 1), ylim=(0, 1), xlabel="p-value (log)", ylabel="fraction of the weights below")
     axes.legend()
     return figure
 
 
+@_or_gap
 def utility(rows: pd.DataFrame, last_iterate: pd.DataFrame | None = None) -> Figure:
     """Accuracy against epsilon, one panel a task: noise in full, less SGD's own, and no noise.
 
@@ -164,78 +185,68 @@ def utility(rows: pd.DataFrame, last_iterate: pd.DataFrame | None = None) -> Fig
     -------
     matplotlib.figure.Figure
     """
-    if rows.empty:
-        return _gap()
-    if last_iterate is not None and last_iterate.empty:
-        last_iterate = None
-    datasets = list(rows["dataset"].unique())
-    figure = blank(6.6, 2.3 * len(datasets) + 0.9)
-    panels: NDArray[Any] = np.atleast_1d(figure.subplots(len(datasets), 1, sharex=True))
-    curves = [
-        ("published", False, "theoretical sensitivity"),
-        ("published", True, "the same, SGD's own noise counted"),
-        ("observed", False, "observed sensitivity"),
-        ("observed", True, "the same, SGD's own noise counted"),
-        ("proved", False, "proved sensitivity, exact calibration"),
-    ]
-    styles = line_styles(len(curves) + 1)
-    for axes, dataset in zip(panels, datasets, strict=True):
+    figure, panels = _panels(rows, 2.3)
+    styles = line_styles(len(CURVES) + 1)
+    for dataset, axes in panels.items():
         own = rows[rows["dataset"] == dataset]
-        for (noise, counted, _), style in zip(curves, styles, strict=False):
-            curve = own[(own["noise"] == noise) & (own["counted"].astype(bool) == counted) & own["epsilon"].notna()]
-            curve = curve[curve["analysis"] == curve["analysis"].mode().iloc[0]] if len(curve) else curve
-            axes.plot(curve["epsilon"].astype(float), curve["accuracy"], marker="o", markersize=3, **style)
-        quiet = own[own["noise"] == "none"]["accuracy"]
-        axes.axhline(float(quiet.iloc[0]), color="0.5", linewidth=1)
-        if last_iterate is not None:
+        for (noise, counted), style in zip(CURVES, styles, strict=False):
+            if (rows["noise"] == noise).any():
+                curve = matching(own, noise=noise, counted=counted).dropna(subset=["epsilon"])
+                curve = curve[curve["analysis"].isin(curve["analysis"].mode()[:1])]
+                _accuracies(axes, curve, label=CURVES[noise, counted], **style)
+        if last_iterate is not None and len(last_iterate):
             sound = last_iterate[last_iterate["dataset"] == dataset].dropna(subset=["accuracy"])
-            axes.plot(sound["epsilon"].astype(float), sound["accuracy"], marker="o", markersize=3, **styles[-1])
-        axes.set(xscale="log", ylabel="test accuracy", title=task_name(dataset))
-    levels = sorted(rows["epsilon"].dropna().astype(float).unique())
-    panels[-1].set_xticks(levels, labels=[f"{level:g}" for level in levels])
-    panels[-1].set_xticks([], minor=True)
-    panels[-1].set_xlabel("epsilon (log), at delta = 1/n")
-    for (_, _, words), style in zip(curves, styles, strict=False):
-        if words != curves[-1][2] or (rows["noise"] == "proved").any():
-            panels[0].plot([], [], label=words, **style)
-    if last_iterate is not None:
-        panels[0].plot([], [], label="noise in each step, proved", **styles[-1])
-    panels[0].plot([], [], color="0.5", linewidth=1, label="no noise")
-    figure.legend(loc="outside upper center", ncols=2)
+            _accuracies(axes, sound, label="noise in each step, proved", **styles[-1])
+        axes.axhline(value(own, "accuracy", noise="none"), color="0.5", linewidth=1, label="no noise")
+        axes.set(xscale="log", ylabel="test accuracy")
+    epsilons = sorted(rows["epsilon"].dropna().astype(float).unique())
+    axes.set_xticks(epsilons, labels=[f"{epsilon:g}" for epsilon in epsilons])
+    axes.set_xticks([], minor=True)
+    axes.set_xlabel("epsilon (log), at delta = 1/n")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure
 
 
+@_or_gap
 def batch_sizes(table: pd.DataFrame) -> Figure:
     """Sigma against the batch size at the same number of passes, both initialisations, one colour a task.
 
     Parameters
     ----------
     table : DataFrame
-        Columns task, batch_size, sigma varied, sigma fixed, at one rate, constant.
+        Columns dataset, batch_size, sigma_varied, sigma_fixed, at one rate, constant.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    if table.empty:
-        return _gap()
     figure = blank()
     axes = figure.subplots()
-    tasks = list(table["task"].unique())
-    for task, style in zip(tasks, line_styles(len(tasks)), strict=True):
-        own = table[table["task"] == task].sort_values("batch_size")
-        axes.plot(own["batch_size"], own["sigma varied"], "-o", color=style["color"], label=f"{task}, varied")
-        axes.plot(own["batch_size"], own["sigma fixed"], "--o", color=style["color"], label=f"{task}, fixed")
+    tasks = list(table.groupby("dataset", sort=False))
+    for (dataset, rows), style in zip(tasks, line_styles(len(tasks)), strict=True):
+        own = rows.sort_values("batch_size")
+        for initial, dash in (("varied", "-o"), ("fixed", "--o")):
+            label = f"{TASKS.get(str(dataset), dataset)}, {initial}"
+            axes.plot(own["batch_size"], own[f"sigma_{initial}"], dash, color=style["color"], label=label)
     axes.set(xscale="log", yscale="log", xlabel="batch size (log)", ylabel="standard deviation of a weight (log)")
     figure.legend(loc="outside upper center", ncols=2)
     return figure
 
 
-def _gap() -> Figure:
-    """What stands in the place of a figure whose rows are not there."""
-    figure = blank(6.6, 1.2)
-    figure.text(0.5, 0.5, GAP, ha="center", va="center")
-    return figure
+def _panels(rows: pd.DataFrame, height: float) -> tuple[Figure, dict[str, Axes]]:
+    """A figure with one panel for each task, so many inches high, and the panels by data set."""
+    datasets = list(rows["dataset"].unique())
+    figure = blank(6.6, height * len(datasets) + 0.9)
+    panels: dict[str, Axes] = dict(
+        zip(datasets, figure.subplots(len(datasets), 1, sharex=True, squeeze=False).flat, strict=True)
+    )
+    for dataset, axes in panels.items():
+        axes.set_title(TASKS.get(dataset, dataset))
+    return figure, panels
+
+
+def _accuracies(axes: Axes, curve: pd.DataFrame, **style: Any) -> None:
+    axes.plot(curve["epsilon"].astype(float), curve["accuracy"], marker="o", markersize=3, **style)
 
 
 def _density(axes: Axes, quantiles: Any, **style: Any) -> None:

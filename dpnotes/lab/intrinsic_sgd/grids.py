@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from dpnotes._validation import one_of
 from dpnotes.lab._experiment import Grid, paper_table
-from dpnotes.lab.intrinsic_sgd.data import TASKS, UNSCALED, located, records
+from dpnotes.lab.intrinsic_sgd.data import PAPER_NAMES, SCALINGS, UNSCALED, located, records
 from dpnotes.lab.intrinsic_sgd.runs import INITIALS, QUANTITIES
-from dpnotes.lab.intrinsic_sgd.scalings import SCALINGS
 from dpnotes.methods import logistic_loss
 
 SCALES = ("paper", "quick")
@@ -19,14 +19,11 @@ LARGEST_RATE = 2 / logistic_loss(1.0).smoothness  # for rows of norm 1
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 6.0)  # the classical formula is not sufficient from 8 on
 
 
-def _sgd(batch_size: int, learning_rate: float, steps: int, n_seeds: int, n_neighbours: int) -> dict[str, Any]:
-    return {
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "steps": steps,
-        "n_seeds": n_seeds,
-        "n_neighbours": n_neighbours,
-    }
+SGD_FIELDS = ("batch_size", "learning_rate", "steps", "n_seeds", "n_neighbours")
+
+
+def _sgd(*values: float) -> dict[str, Any]:
+    return dict(zip(SGD_FIELDS, values, strict=True))
 
 
 # Batch size, rate and steps are those of Table II. The paper's number of runs is 2 R |S|, R near its root; ours is the
@@ -54,7 +51,7 @@ AUDITS = {
     "adult": (600, 2000),
     "breast_cancer": (200, 400),
 }
-OWN_FEATURE = {"covertype": (240, 600), "adult": (600, 2000)}  # that nobody else has; a test that is not fitted
+OWN_FEATURE = {"covertype": (240, 600), "adult": (600, 2000)}  # that no other record has; a test that is not fitted
 LAST_ITERATE = {"steps": 100, "learning_rate": LARGEST_RATE, "n_runs": 10, "seed": 0}
 
 
@@ -92,8 +89,7 @@ def settings(
     FileNotFoundError
         If there is no such file.
     """
-    if scale not in SCALES:
-        raise ValueError(f"scale must be one of {', '.join(map(repr, SCALES))}, got scale={scale!r}")
+    one_of("scale", scale, SCALES)
     given = _sgd(batch_size, learning_rate, steps, n_seeds, n_neighbours)
     for name, value in given.items():
         least = {"n_seeds": ">= 2", "learning_rate": "> 0 and finite"}.get(name, ">= 1")
@@ -111,19 +107,26 @@ def settings(
     rows = []
     for name in names:
         own = {**SGD.get(name, _sgd(32, 0.5, 1000, 50, 20)), **changed}
-        rest = {"scale_rows": scale_rows} if name not in SGD else {}
+        scaled = {} if name in SGD else {"scale_rows": scale_rows}
         common = {"dataset": name, "hidden": None, "output": "sigmoid", "schedule": "constant", **own, "seed": 0}
-        rows += [{**common, "initial": initial, **rest} for initial in INITIALS]
+        rows += [{**common, "initial": initial, **scaled} for initial in INITIALS]
     return rows
 
 
-def networks(chosen: Grid) -> Grid:
-    """The same tasks with one hidden layer; those without a network are left out."""
-    return [
-        {**row, **NETWORKS[row["dataset"]], "n_seeds": min(row["n_seeds"], NETWORKS[row["dataset"]]["n_seeds"])}
-        for row in chosen
-        if row["dataset"] in NETWORKS
-    ]
+def by_scale(make: Callable[[Grid], Grid]) -> dict[str, Callable[[], Grid]]:
+    """The grid that ``make`` makes of the settings of each scale, made when it is asked for."""
+    return {scale: lambda scale=scale: make(settings(scale)) for scale in SCALES}  # type: ignore[misc]
+
+
+def checkpoints(steps: int) -> tuple[int, ...]:
+    """Steps after which a trajectory is recorded."""
+    return tuple(range(0, steps + 1, max(1, steps // CHECKPOINTS)))
+
+
+def with_networks(chosen: Grid) -> Grid:
+    """These settings, and the same tasks with one hidden layer where there is a network for them."""
+    deep = [(row, NETWORKS[row["dataset"]]) for row in chosen if row["dataset"] in NETWORKS]
+    return [*chosen, *({**row, **own, "n_seeds": min(row["n_seeds"], own["n_seeds"])} for row, own in deep)]
 
 
 def quantities(chosen: Grid) -> Grid:
@@ -131,58 +134,60 @@ def quantities(chosen: Grid) -> Grid:
     return [{**row, "quantity": quantity} for row in chosen for quantity in QUANTITIES]
 
 
+def distances(chosen: Grid) -> Grid:
+    """A row for each distribution of each setting, networks included."""
+    return quantities(with_networks(chosen))
+
+
 def utilities(chosen: Grid) -> Grid:
     """No noise, and noise by each rule at each epsilon, with and without SGD's own counted."""
     rows = []
     for row in chosen:
-        rows.append({**row, "noise": "none", "analysis": None, "counted": False, "epsilon": None})
-        analysis = (
-            "published" if row["dataset"] in DATASETS["paper"] else "tight"
-        )  # n of other tasks is too small for it
+        # the number of records of other tasks is too small for the classical formula
+        analysis = "published" if row["dataset"] in DATASETS["paper"] else "tight"
         bounded = row["learning_rate"] <= LARGEST_RATE
-        rules = [("published", analysis)] if bounded else []
-        rules += [("observed", analysis)]
         proved = row["initial"] == "varied" and row["dataset"] != UNSCALED and bounded
-        rules += [("proved", "tight")] if proved else []
-        rows += [
-            {**row, "noise": noise, "analysis": how, "counted": counted, "epsilon": epsilon}
-            for noise, how in rules
+        rules = [("published", analysis)] * bounded + [("observed", analysis)] + [("proved", "tight")] * proved
+        added: Grid = [
+            {"noise": noise, "analysis": calibration, "counted": counted, "epsilon": epsilon}
+            for noise, calibration in rules
             for epsilon in EPSILONS
             for counted in (False, True)
         ]
+        added.insert(0, {"noise": "none", "analysis": None, "counted": False, "epsilon": None})
         if proved and analysis == "published":  # what exact calibration alone does, at the paper's sensitivity
-            rows.append({**row, "noise": "published", "analysis": "tight", "counted": False, "epsilon": 1.0})
+            added.append({"noise": "published", "analysis": "tight", "counted": False, "epsilon": 1.0})
+        rows += [{**row, **noise} for noise in added]
     return rows
 
 
 def draws(chosen: Grid) -> Grid:
     """Table IV at epsilon = 1 with the numbers of Table III: one draw of noise for all models, and a draw for each."""
-    printed = paper_table("intrinsic_sgd_table3").set_index(["dataset", "quantity"])["value"]
-    rows = []
-    for row in chosen:
-        task = TASKS.get(row["dataset"])
-        if task is None or row["initial"] == "fixed":
-            continue
-        setting = {name: value for name, value in row.items() if name != "n_neighbours"}
-        own = {"intrinsic_sigma": float(printed[task, "sigma_intrinsic"]), "epsilon": 1.0}
-        rows += [
-            {**setting, "sensitivity": float(printed[task, f"sensitivity_{kind}"]), **own, "draw": draw}
-            for kind in ("theoretical", "empirical")
-            for draw in ("shared", "own")
-        ]
-    return rows
+    printed = paper_table("intrinsic_sgd_table3").set_index(["dataset", "quantity"])["value"].astype(float).to_dict()
+    return [
+        {
+            **_without(row, "n_neighbours"),
+            "sensitivity": printed[task, f"sensitivity_{kind}"],
+            "intrinsic_sigma": printed[task, "sigma_intrinsic"],
+            "epsilon": 1.0,
+            "draw": draw,
+        }
+        for row in chosen
+        if (task := PAPER_NAMES.get(row["dataset"])) and row["initial"] == "varied"
+        for kind in ("theoretical", "empirical")
+        for draw in ("shared", "own")
+    ]
 
 
 def scalings(chosen: Grid) -> Grid:
     """The digits without scaling in several projections, and scaled in other ways."""
-    names = ("batch_size", "learning_rate", "steps", "n_seeds", "n_neighbours", "seed")
-    ways = [("none", projection) for projection in range(PROJECTIONS)]
-    ways += [(scaling, 0) for scaling in SCALINGS if scaling != "none"]
+    projected = [("none", projection) for projection in range(PROJECTIONS)]
+    projected += [(scaling, 0) for scaling in SCALINGS if scaling != "none"]
     return [
-        {"scaling": scaling, "projection": projection, **{name: row[name] for name in names}}
+        {"scaling": scaling, "projection": projection, **{name: row[name] for name in (*SGD_FIELDS, "seed")}}
         for row in chosen
         if row["dataset"] == UNSCALED and row["initial"] == "varied"
-        for scaling, projection in ways
+        for scaling, projection in projected
     ]
 
 
@@ -190,8 +195,7 @@ def trajectories(chosen: Grid) -> Grid:
     """Steps of eight runs from one initial weight, on Forest if it is among the tasks, else on the first."""
     fixed = [row for row in chosen if row["initial"] == "fixed"]
     row = {**next((r for r in fixed if r["dataset"] == "covertype"), fixed[0]), "n_seeds": 8, "n_neighbours": 1}
-    steps = range(0, row["steps"] + 1, max(1, row["steps"] // CHECKPOINTS))
-    return [{**row, "run": run, "step": step} for run in range(8) for step in steps]
+    return [{**row, "run": run, "step": step} for run in range(8) for step in checkpoints(row["steps"])]
 
 
 def hyperparameters(chosen: Grid) -> Grid:
@@ -211,25 +215,26 @@ def audits(chosen: Grid) -> Grid:
     """Records to tell from the last weights: typical, in a quiet direction, with a feature of its own."""
     rows = []
     for row in chosen:
-        setting = {name: value for name, value in row.items() if name not in ("n_seeds", "n_neighbours")}
-        dataset = row["dataset"]
-        runs = AUDITS.get(dataset, (400, 1000))
-        if dataset in OWN_FEATURE:
-            fit_runs, test_runs = OWN_FEATURE[dataset]
-            rows.append({**setting, "record": "own feature", "fit_runs": fit_runs, "test_runs": test_runs})
-        for record in ("typical", "quiet direction"):
-            rows.append({**setting, "record": record, "fit_runs": runs[0], "test_runs": runs[1]})
+        runs = dict.fromkeys(("typical", "quiet direction"), AUDITS.get(row["dataset"], (400, 1000)))
+        if row["dataset"] in OWN_FEATURE:
+            runs = {"own feature": OWN_FEATURE[row["dataset"]], **runs}
+        setting = _without(row, "n_seeds", "n_neighbours")
+        rows += [{**setting, "record": kind, "fit_runs": fit, "test_runs": test} for kind, (fit, test) in runs.items()]
     return rows
 
 
 def last_iterates(chosen: Grid) -> Grid:
     """Noisy descent at each epsilon, for tasks whose rows have norm at most 1."""
-    tasks: Grid = [
-        {name: row[name] for name in ("dataset", "scale_rows") if name in row}
+    return [
+        {**{name: row[name] for name in ("dataset", "scale_rows") if name in row}, "epsilon": epsilon, **LAST_ITERATE}
         for row in chosen
         if row["initial"] == "varied" and row["dataset"] != UNSCALED
+        for epsilon in EPSILONS
     ]
-    return [{**task, "epsilon": epsilon, **LAST_ITERATE} for task in tasks for epsilon in EPSILONS]
+
+
+def _without(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in names}
 
 
 def seconds(row: Mapping[str, Any]) -> float:

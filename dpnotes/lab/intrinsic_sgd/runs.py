@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
+from scipy.spatial.distance import pdist
 
+from dpnotes._validation import Features, one_of
 from dpnotes.accounting.papers import sgd_sensitivity
 from dpnotes.lab.intrinsic_sgd.data import ROUNDING, Records, records
-from dpnotes.learners import SGDRuns, fit_sgd
+from dpnotes.learners import SGDRuns, fit_sgd, one_thread
 from dpnotes.methods import logistic_loss, neighbour_runs
 
-Floats = NDArray[np.floating]
+if TYPE_CHECKING:
+    from dpnotes.learners import Architecture
+
 INITIALS = ("varied", "fixed")
 SCHEDULES = ("constant", "inverse", "inverse-root", "linear")
 QUANTITIES = ("data", "seed", "both", "p-value")
@@ -28,7 +29,27 @@ PAIRS = 200_000  # of runs that differ in seed and data set, drawn of tens of mi
 
 @dataclass(frozen=True)
 class Setting:
-    """How the runs of one row are made: data, model, SGD, seeds and neighbours."""
+    """How the runs of one row are made: data, model, SGD, seeds and neighbours.
+
+    Parameters
+    ----------
+    dataset : str
+        See :func:`dpnotes.lab.intrinsic_sgd.data.records`.
+    hidden : int or None
+        Units of a hidden layer; None is logistic regression.
+    output : {"sigmoid", "softmax"}
+    initial : {"varied", "fixed"}
+        Whether a seed draws the initial weights as well as the order of the records.
+    batch_size, learning_rate, steps
+        Of SGD; the last batch of a pass is left out when it is smaller.
+    schedule : {"constant", "inverse", "inverse-root", "linear"}
+        Of the learning rate.
+    n_seeds, n_neighbours : int
+        There are ``n_seeds * (n_neighbours + 1)`` runs.
+    seed : int
+    scale_rows : bool
+        Of a file: whether each row is divided by its norm.
+    """
 
     dataset: str
     hidden: int | None
@@ -44,11 +65,10 @@ class Setting:
     scale_rows: bool = False
 
     def __post_init__(self) -> None:
-        for name, known in (("initial", INITIALS), ("schedule", SCHEDULES)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {getattr(self, name)!r}")
+        one_of("initial", self.initial, INITIALS)
+        one_of("schedule", self.schedule, SCHEDULES)
         if self.n_seeds < 2:
-            raise ValueError(f"n_seeds must be >= 2, got n_seeds={self.n_seeds}; one run has no spread")
+            raise ValueError(f"n_seeds must be >= 2, got n_seeds={self.n_seeds}; one run has no standard deviation")
 
     @property
     def records(self) -> Records:
@@ -57,13 +77,14 @@ class Setting:
 
     @property
     def steps_per_pass(self) -> int:
-        """Batches of a pass through the records but the first one; the rest of a pass is left out."""
+        """Batches of a pass through all records except the first one; the remainder of a pass is left out."""
         n = len(self.records.X) - 1
         if self.batch_size > n:
             raise ValueError(f"batch_size must be <= {n} records, got batch_size={self.batch_size}")
         return n // self.batch_size
 
-    def rates(self) -> Floats:
+    @property
+    def rates(self) -> Features:
         """Step lengths [steps]: constant, or falling as 1/(1 + passes), its root, or in a line towards 0."""
         passes = np.arange(self.steps) / self.steps_per_pass
         shape = {
@@ -74,6 +95,16 @@ class Setting:
         }
         return self.learning_rate * shape[self.schedule]
 
+    @property
+    def sgd(self) -> dict[str, Any]:
+        """Keyword arguments of every function that trains."""
+        return {"batch_size": self.batch_size, "learning_rate": self.rates, "steps": self.steps}
+
+    @property
+    def init_seeds(self) -> int | None:
+        """One seed for the initial weights of all runs, or None: each run draws its own."""
+        return 0 if self.initial == "fixed" else None
+
     def bound(self, analysis: str) -> float | None:
         """Sensitivity for rows of norm 1, the paper's (a fraction of a pass counts as such) or the proved one.
 
@@ -82,90 +113,73 @@ class Setting:
         its first, largest step.
         """
         loss = logistic_loss(1.0)
-        how: dict[str, Any] = {**loss._asdict(), "batch_size": self.batch_size, "analysis": analysis}
+        bounded = functools.partial(sgd_sensitivity, **loss._asdict(), batch_size=self.batch_size, analysis=analysis)
         if self.hidden is not None or self.learning_rate > 2 / loss.smoothness:
             return None
         if analysis == "published":
             passes = self.steps * self.batch_size / len(self.records.X)
-            constant = self.schedule == "constant"
-            return sgd_sensitivity(**how, learning_rate=self.learning_rate, epochs=passes) if constant else None
+            return bounded(learning_rate=self.learning_rate, epochs=passes) if self.schedule == "constant" else None
         if self.records.longest > 1 + ROUNDING:
             return None
-        first = self.rates()[:: self.steps_per_pass]
-        return float(sum(sgd_sensitivity(**how, learning_rate=float(rate), epochs=1) for rate in first))
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Steps of microseconds are not worth sharing between threads."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+        return float(sum(bounded(learning_rate=float(rate), epochs=1) for rate in self.rates[:: self.steps_per_pass]))
 
 
 @functools.lru_cache(maxsize=2)
 @one_thread()
 def trained(setting: Setting, device: str, dtype: str = "float64") -> SGDRuns:
     """Weights [n_seeds, n_neighbours + 1, p]; column 0 is the data set without its first record."""
-    given = setting.records
     runs: SGDRuns = neighbour_runs(
-        given.X,
-        given.y,
+        setting.records.X,
+        setting.records.y,
         n_seeds=setting.n_seeds,
         n_neighbours=setting.n_neighbours,
         fixed_initial=setting.initial == "fixed",
         random_state=setting.seed,
-        batch_size=setting.batch_size,
-        learning_rate=setting.rates(),
-        steps=setting.steps,
         hidden=setting.hidden,
         output=setting.output,
         dtype=dtype,
         device=device,
+        **setting.sgd,
     )
     return runs
 
 
 @functools.lru_cache(maxsize=1)
 @one_thread()
-def trajectories(setting: Setting, steps: tuple[int, ...], device: str) -> Floats:
-    """Weights [n_seeds, len(steps), p] after so many steps, on the data set without its first record."""
-    given = setting.records
-    runs = fit_sgd(
-        np.ascontiguousarray(given.X[1:]),
-        given.y[1:],
+def trajectories(setting: Setting, steps: tuple[int, ...], device: str) -> Features:
+    """Weights [n_seeds, len(steps), p] after so many steps, on the data set without its first record.
+
+    The last weights are column 0 of :func:`trained`.
+    """
+    return fit_sgd(
+        np.ascontiguousarray(setting.records.X[1:]),
+        setting.records.y[1:],
         n_runs=setting.n_seeds,
         random_state=setting.seed,
-        init_seeds=0 if setting.initial == "fixed" else None,
-        batch_size=setting.batch_size,
-        learning_rate=setting.rates(),
-        steps=setting.steps,
+        init_seeds=setting.init_seeds,
         last_batch="drop",
         checkpoints=steps,
         dtype=np.float64,
         device=device,
-    )
-    return runs.trajectory
+        **setting.sgd,
+    ).trajectory
 
 
-def ends(setting: Setting, device: str) -> Floats:
-    """Last weights [n_seeds, p] on the data set without its first record: column 0 of :func:`trained`."""
-    return trajectories(setting, (setting.steps,), device)[:, 0]
+@functools.lru_cache(maxsize=2)
+def statistics(setting: Setting, device: str) -> dict[str, float]:
+    """:func:`weight_stds` and :func:`sensitivities` of the runs of a setting."""
+    weights = trained(setting, device).all_weights
+    return {**weight_stds(weights), **sensitivities(weights)}
 
 
-def spread(weights: Floats) -> dict[str, float]:
+def weight_stds(weights: Features) -> dict[str, float]:
     """Standard deviation of a weight over seeds, from weights [R, S + 1, p].
 
     ``sigma`` pools all weights of a data set, and is the median over data sets, as in the paper.
     """
-    deviations = weights - weights.mean(axis=0)
-    sigmas, each = deviations.std(axis=(0, 2)), deviations[:, 0].std(axis=0)
-    directions = np.linalg.svd(deviations[:, 0], compute_uv=False) / math.sqrt(len(weights) - 1)
+    centred = weights - weights.mean(axis=0)
+    sigmas, each = centred.std(axis=(0, 2)), centred[:, 0].std(axis=0)
+    directions = np.linalg.svd(centred[:, 0], compute_uv=False) / math.sqrt(len(weights) - 1)
     p = weights.shape[2]
     return {
         "sigma": float(np.median(sigmas)),
@@ -178,80 +192,66 @@ def spread(weights: Floats) -> dict[str, float]:
     }
 
 
-def sensitivities(weights: Floats) -> dict[str, float]:
+def sensitivities(weights: Features) -> dict[str, float]:
     """Largest distances between data sets under one seed, from weights [R, S + 1, p].
 
     ``observed`` is over all pairs, which differ in two records but for those with column 0; ``neighbours`` over these
-    alone; ``means`` between the means over seeds, of the same pairs with column 0.
+    alone; ``means`` between the means over seeds, of the same pairs with column 0. Differences are taken first, so that
+    no digits are lost between near points.
     """
     apart = (weights[:, 1:] - weights[:, :1]).astype(np.float64)
     return {
-        "observed": max(float(pairwise(run).max()) for run in weights),
+        "observed": max(float(pdist(run).max()) for run in weights),
         "neighbours": float(np.linalg.norm(apart, axis=2).max()),
         "means": float(np.linalg.norm(apart.mean(axis=0), axis=1).max()),
     }
 
 
-def normality(weights: Floats) -> Floats:
+def normality(weights: Features) -> Features:
     """p-values [data sets, p] of Shapiro and Wilk's test of each weight over seeds, for the first data sets."""
-    return np.array(
-        [
-            [stats.shapiro(values).pvalue for values in column.T]
-            for column in weights[:, :TESTED_DATASETS].swapaxes(0, 1)
-        ]
-    )
+    tested = weights[:, :TESTED_DATASETS].swapaxes(0, 1)
+    return np.array([[stats.shapiro(values).pvalue for values in column.T] for column in tested])
 
 
-def sample(quantity: str, weights: Floats, *, seed: int) -> Floats:
+def sample(quantity: str, weights: Features, *, seed: int) -> Features:
     """All values of a quantity whose distribution the paper shows, from weights [R, S + 1, p].
 
     ``"data"``: distances of two data sets under one seed; ``"seed"``: of two seeds on one data set; ``"both"``: of runs
     that differ in both, a random sample of the pairs; ``"p-value"``: of the tests of normality.
     """
+    one_of("quantity", quantity, QUANTITIES)
     if quantity == "p-value":
         return normality(weights).ravel()
-    if quantity == "data":
-        return np.concatenate([pairwise(run) for run in weights])
-    if quantity == "seed":
-        return np.concatenate([pairwise(column) for column in weights.swapaxes(0, 1)])
     if quantity != "both":
-        raise ValueError(f"quantity must be one of {', '.join(map(repr, QUANTITIES))}, got quantity={quantity!r}")
+        groups = weights if quantity == "data" else weights.swapaxes(0, 1)
+        return np.concatenate([pdist(group) for group in groups])
     R, S, _ = weights.shape
     generator = np.random.default_rng(seed)
     first, second = generator.integers(R, size=(2, PAIRS)), generator.integers(S, size=(2, PAIRS))
     differ = (first[0] != first[1]) & (second[0] != second[1])
-    one, two = zip(first[:, differ], second[:, differ], strict=True)
-    return np.concatenate(
-        [
-            np.linalg.norm(weights[a, s] - weights[b, t], axis=1)
-            for a, s, b, t in zip(*(np.array_split(x, 50) for x in (*one, *two)), strict=True)
-        ]
-    )
+    parts = zip(*(np.array_split(x[differ], 50) for x in (first[0], second[0], first[1], second[1])), strict=True)
+    return np.concatenate([np.linalg.norm(weights[a, s] - weights[b, t], axis=1) for a, s, b, t in parts])
 
 
-def pairwise(points: Floats) -> Floats:
-    """Euclidean distances of all pairs of rows, differences taken first: no digits are lost between near points."""
-    from scipy.spatial.distance import pdist
-
-    return np.asarray(pdist(points))
-
-
-def percentiles(values: Floats) -> dict[str, float]:
+def percentiles(values: Features) -> dict[str, float]:
     """The 101 percentiles q0 (the least) to q100 (the largest)."""
-    levels = np.arange(101)
-    return {f"q{level}": float(q) for level, q in zip(levels, np.percentile(values, levels), strict=True)}
+    return {f"q{level}": float(q) for level, q in enumerate(np.percentile(values, np.arange(101)))}
 
 
-def accuracies(setting: Setting, weights: Floats) -> Floats:
-    """Share of test records that each of weights [..., p] of a logistic regression gets right."""
-    given = setting.records
-    odds = given.X_test.astype(np.float64) @ weights[..., :-1].reshape(-1, weights.shape[-1] - 1).T
-    right = (odds + weights[..., -1].ravel() > 0) == given.y_test[:, None]  # [m, runs]
-    return np.asarray(right.mean(axis=0)).reshape(weights.shape[:-1])
+def accuracies(given: Records, weights: Features, *, network: Architecture | None = None) -> Features:
+    """Fraction of test records that each of weights [..., p] classifies correctly.
+
+    The weights are those of logistic regressions, the intercept last, or of networks of that architecture.
+    """
+    flat = weights.reshape(-1, weights.shape[-1])
+    logits: Features  # [m, runs]
+    if network is None:
+        logits = given.X_test.astype(np.float64) @ flat[:, :-1].T + flat[:, -1]
+    else:
+        logits = network.logits(flat, given.X_test).T
+    return np.asarray(((logits > 0) == given.y_test[:, None]).mean(axis=0)).reshape(weights.shape[:-1])
 
 
-def network_accuracies(setting: Setting, device: str) -> Floats:
-    """Share of test records that each seed's network gets right, [n_seeds]."""
-    given, runs = setting.records, trained(setting, device)
-    odds = runs.architecture.logits(runs.weights, given.X_test)  # [n_seeds, m]
-    return np.asarray(((odds > 0) == given.y_test).mean(axis=1))
+def mean_and_std(scores: Features, name: str = "accuracy") -> dict[str, float]:
+    """Mean ``<name>`` and standard deviation ``<name>_std`` of accuracies over models."""
+    return {name: float(scores.mean()), f"{name}_std": float(scores.std(ddof=1))}

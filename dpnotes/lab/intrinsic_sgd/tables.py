@@ -1,8 +1,12 @@
-"""Tables of the chapter on intrinsic privacy, from the rows of its experiments and the numbers in the paper."""
+"""Tables of the chapter on intrinsic privacy: tidy ones, from the rows of its experiments and the numbers in the paper.
+
+What a page shows of them is declared below.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +15,12 @@ import pandas as pd
 from dpnotes.accounting import gaussian_sigma
 from dpnotes.accounting.papers import intrinsic_epsilon
 from dpnotes.lab._experiment import paper_table
-from dpnotes.lab.intrinsic_sgd.data import TASKS, UNSCALED
-from dpnotes.lab.tables import GAP
+from dpnotes.lab.intrinsic_sgd.data import PAPER_NAMES, UNSCALED
+from dpnotes.lab.intrinsic_sgd.runs import INITIALS
+from dpnotes.lab.tables import GAP, Column, Table, columns
 
-QUANTITIES = {  # of Table III: in the published file, here, in words
+TASKS = {**PAPER_NAMES, UNSCALED: "MNIST-binary, rows unscaled", "": "all"}  # others are shown by their own name
+QUANTITIES = {  # of Table III, by their name in the published file: here, in words
     "sensitivity_theoretical": ("published", "sensitivity, theoretical"),
     "sensitivity_empirical": ("observed", "sensitivity, observed"),
     "delta": ("delta", "delta = 1/n"),
@@ -22,76 +28,40 @@ QUANTITIES = {  # of Table III: in the published file, here, in words
     "epsilon_intrinsic": ("epsilon", "epsilon, theoretical"),
     "epsilon_intrinsic_empirical": ("epsilon_observed", "epsilon, observed"),
 }
+ENTRIES = {  # of Table IV, by treatment and metric in the published file
+    ("noiseless", "accuracy"): "noiseless",
+    ("SGD as deterministic", "accuracy"): "noisy",
+    ("SGD as random", "accuracy_gain"): "gain",
+    ("SGD as random", "gap_closed"): "gap_closed",
+}
+RULES: dict[str, dict[str, Any]] = {  # of noise at epsilon = 1, by the rows of the experiment utility
+    "none": {"noise": "none"},
+    "classical": {"noise": "published", "analysis": "published", "counted": False},
+    "counted": {"noise": "published", "analysis": "published", "counted": True},
+    "exact": {"noise": "published", "analysis": "tight", "counted": False},
+    "proved": {"noise": "proved", "analysis": "tight", "counted": False},
+}
 METRICS = ("sigma", "observed", "published", "proved", "n", "n_test", "d", "accuracy")  # of a summary
-AUDIT = [
-    "task",
-    "initial",
-    "record",
-    "true positives",
-    "false positives",
-    "epsilon at least",
-    "claimed",
-    "claimed, observed",
-    "mu at least",
-    "mu claimed, observed",
-    "delta at least",
-]
-
-
-def task_name(dataset: str) -> str:
-    """Name of a task as the chapter shows it."""
-    return TASKS.get(dataset, dataset) + (", rows unscaled" if dataset == UNSCALED else "")
 
 
 def sizes(summary: pd.DataFrame) -> pd.DataFrame:
     """Tables I and II: sizes, settings and numbers of runs, published and used; one row for each task and quantity."""
-    ours = (
-        _logistic(summary)
-        .groupby("dataset", sort=False)
-        .agg(
-            n_train=("n", "first"),
-            n_test=("n_test", "first"),
-            dimension=("d", "first"),
-            batch_size=("batch_size", "first"),
-            learning_rate=("learning_rate", "first"),
-            convergence_batches=("steps", "first"),
-            runs=("n_seeds", "size"),
-            n_seeds=("n_seeds", "first"),
-            n_neighbours=("n_neighbours", "first"),
-        )
-    )
-    ours["n_experiments"] = ours["runs"] * ours["n_seeds"] * (ours["n_neighbours"] + 1)
     published = pd.concat([paper_table(f"intrinsic_sgd_table{number}") for number in (1, 2)])
-    names = [*published["quantity"].unique()]
-    rows = []
-    for dataset, row in ours.iterrows():
-        printed = published[published["dataset"] == TASKS.get(str(dataset), "")].set_index("quantity")["value"]
-        for name in names:
-            if name in row:
-                rows.append({"task": task_name(str(dataset)), "quantity": name.replace("_", " ").replace("n ", "")}
-                            | {"published": printed.get(name, np.nan), "used": float(row[name])})  # fmt: skip
-    return pd.DataFrame(rows, columns=["task", "quantity", "published", "used"])
+    ours = logistic(summary).rename(columns={"n": "n_train", "d": "dimension", "steps": "convergence_batches"})
+    ours["n_experiments"] = ours["n_seeds"] * (ours["n_neighbours"] + 1)
+    names = [name for name in published["quantity"].unique() if name in ours]
+    tasks = ours.groupby("dataset", sort=False).agg({**dict.fromkeys(names, "first"), "n_experiments": "sum"})
+    return _with_published(_long(tasks[names], "quantity", "used"), published)
 
 
 def table3(summary: pd.DataFrame) -> pd.DataFrame:
     """Table III, published, reproduced and their difference: one row for each task and quantity."""
-    printed = paper_table("intrinsic_sgd_table3").set_index(["dataset", "quantity"])["value"].to_dict()
-    rows = []
-    for row in with_epsilons(summary).query("initial == 'varied'").to_dict("records"):
-        for name, (column, words) in QUANTITIES.items():
-            published = printed.get((TASKS.get(row["dataset"], ""), name), np.nan)
-            reproduced = row[column]
-            rows.append(
-                {
-                    "task": task_name(row["dataset"]),
-                    "quantity": words,
-                    "published": published,
-                    "reproduced": reproduced,
-                    "difference": reproduced - published,
-                    "relative": reproduced / published - 1,
-                }
-            )
-    return pd.DataFrame(rows, columns=["task", "quantity", "published", "reproduced", "difference", "relative"])
+    rows = with_epsilons(summary).query("initial == 'varied'").set_index("dataset")
+    ours = pd.DataFrame({name: rows[column] for name, (column, _) in QUANTITIES.items()}, index=rows.index)
+    table = _with_published(_long(ours, "quantity", "reproduced"), paper_table("intrinsic_sgd_table3"))
+    return table.assign(
+        difference=table["reproduced"] - table["published"], relative=table["reproduced"] / table["published"] - 1
+    )
 
 
 def with_epsilons(summary: pd.DataFrame) -> pd.DataFrame:
@@ -101,7 +71,7 @@ def with_epsilons(summary: pd.DataFrame) -> pd.DataFrame:
     exactly, with the sensitivity that counts a broken-off pass as a visit.
     """
     bounds = ("published", "proved", "observed")
-    rows = _logistic(summary).astype(dict.fromkeys(bounds, float))  # a bound that no row has is None in all of them
+    rows = logistic(summary).astype(dict.fromkeys(bounds, float))  # a bound that no row has is None in all of them
     rows["delta"] = 1 / rows["n"].astype(float)
     for name, column, analysis in (
         ("epsilon", "published", "published"),
@@ -116,7 +86,7 @@ def with_epsilons(summary: pd.DataFrame) -> pd.DataFrame:
             else np.nan
             for row in rows.to_dict("records")
         ]
-    return rows
+    return rows.reset_index(drop=True)
 
 
 def unit_epsilons(summary: pd.DataFrame) -> dict[tuple[str, str], float]:
@@ -130,139 +100,57 @@ def unit_epsilons(summary: pd.DataFrame) -> dict[tuple[str, str], float]:
     }
 
 
-def readings(summary: pd.DataFrame) -> pd.DataFrame:
-    """Epsilon of each task and initialisation, by each reading."""
-    rows = with_epsilons(summary)
-    columns = ["sigma", "epsilon", "epsilon_exact", "epsilon_proved", "epsilon_observed", "epsilon_observed_exact"]
-    return rows.assign(task=rows["dataset"].map(task_name))[["task", "initial", *columns]].reset_index(drop=True)
-
-
 def noise_sources(summary: pd.DataFrame) -> pd.DataFrame:
     """How much of sigma is the initialisation, and how far the weights are from one isotropic Gaussian."""
-    rows = _logistic(summary).set_index(["dataset", "initial"])
-    found = []
-    for dataset in rows.index.get_level_values(0).unique():
-        if not {"varied", "fixed"} <= set(rows.loc[dataset].index):
-            continue
-        varied, fixed = (rows.loc[(dataset, initial)] for initial in ("varied", "fixed"))
-        found.append(
-            {
-                "task": task_name(dataset),
-                "sigma varied": varied["sigma"],
-                "sigma fixed": fixed["sigma"],
-                "initialisation": 1 - (fixed["sigma"] / varied["sigma"]) ** 2,
-                "quietest": varied["direction_sigma_low"],
-                "quietest fixed": fixed["direction_sigma_low"],
-                "weights": varied["n_parameters"],
-                "rejected": varied["rejected_corrected"],
-                "rejected fixed": fixed["rejected_corrected"],
-            }
-        )
-    columns = ["task", "sigma varied", "sigma fixed", "initialisation", "quietest", "quietest fixed", "weights"]
-    return pd.DataFrame(found, columns=[*columns, "rejected", "rejected fixed"])
+    values = ["sigma", "direction_sigma_low", "n_parameters", "rejected_corrected"]
+    table = _by_initial(logistic(summary), ["dataset"], values).dropna(subset=["sigma_fixed"])
+    return table.assign(initialisation=1 - (table["sigma_fixed"] / table["sigma_varied"]) ** 2)
 
 
 def table4(utility: pd.DataFrame) -> pd.DataFrame:
     """Table IV, published, reproduced and their difference, at epsilon = 1: one row for each task and entry."""
-    keys = ["dataset", "sensitivity", "treatment", "metric"]
-    printed = paper_table("intrinsic_sgd_table4").fillna({"sensitivity": "none"}).set_index(keys)["value"].to_dict()
-    ours = utility.query("initial == 'varied'")
-    rows = []
-    for dataset in ours["dataset"].unique():
-        own = ours[ours["dataset"] == dataset]
-        quiet = _value(own, "accuracy", noise="none")
-        entries = [("none", "noiseless", "accuracy", quiet, _value(own, "accuracy_spread", noise="none"), np.nan)]
-        for sensitivity, noise in (("theoretical", "published"), ("empirical", "observed")):
-            same = own[own["analysis"] == _analysis(own, noise)]
-            plain, counted = ({"noise": noise, "epsilon": 1.0, "counted": flag} for flag in (False, True))
-            noisy, gain, t = (
-                _value(same, "accuracy", **plain),
-                *(_value(same, n, **counted) for n in ("gain", "gain_t")),
-            )
-            gap = quiet - noisy
-            entries += [
-                (
-                    sensitivity,
-                    "SGD as deterministic",
-                    "accuracy",
-                    noisy,
-                    _value(same, "accuracy_spread", **plain),
-                    np.nan,
-                ),
-                (sensitivity, "SGD as random", "accuracy_gain", gain, np.nan, t),
-                (sensitivity, "SGD as random", "gap_closed", gain / gap if gap > 1e-4 else np.nan, np.nan, np.nan),
+    rows: list[dict[str, Any]] = []
+    for dataset, own in utility.query("initial == 'varied'").groupby("dataset", sort=False):
+        quiet = value(own, "accuracy", noise="none")
+        added = [("none", "noiseless", quiet, value(own, "accuracy_std", noise="none"), math.nan)]
+        for sensitivity, noise in (("theoretical", "published"), ("observed", "observed")):
+            counted = matching(own, noise=noise, counted=True, epsilon=1.0)
+            plain = matching(own, noise=noise, counted=False, epsilon=1.0)
+            plain = plain[plain["analysis"].isin(counted["analysis"])]
+            noisy, gain = value(plain, "accuracy"), value(counted, "gain")
+            closed = gain / (quiet - noisy) if quiet - noisy > 1e-4 else math.nan
+            added += [
+                (sensitivity, "noisy", noisy, value(plain, "accuracy_std"), math.nan),
+                (sensitivity, "gain", gain, math.nan, value(counted, "gain_t")),
+                (sensitivity, "gap_closed", closed, math.nan, math.nan),
             ]
-        for sensitivity, treatment, metric, value, spread, t in entries:
-            published = printed.get((TASKS.get(dataset, ""), sensitivity, treatment, metric), np.nan)
-            rows.append(
-                {
-                    "task": task_name(dataset),
-                    "sensitivity": {"none": "", "theoretical": "theoretical", "empirical": "observed"}[sensitivity],
-                    "entry": {"accuracy": treatment, "accuracy_gain": "gain", "gap_closed": "of the gap"}[metric],
-                    "published": published,
-                    "reproduced": value,
-                    "spread": spread,
-                    "difference": value - published,
-                    "t": t,
-                }
-            )
-    return pd.DataFrame(rows)
+        names = ("sensitivity", "entry", "reproduced", "std", "t")
+        rows += [{"dataset": dataset, **dict(zip(names, entry, strict=True))} for entry in added]
+    table = _with_published(pd.DataFrame(rows), _printed_table4(), on=("sensitivity", "entry"))
+    return table.assign(difference=table["reproduced"] - table["published"])
 
 
 def calibrations(utility: pd.DataFrame, last_iterate: pd.DataFrame) -> pd.DataFrame:
     """Noise and accuracy at epsilon = 1 by each rule: what is counting on SGD's noise, what is calibration."""
-    rules: dict[str, dict[str, Any]] = {
-        "no noise: no guarantee": {"noise": "none"},
-        "classical formula, a fraction of a pass": {"noise": "published", "analysis": "published", "counted": False},
-        "the same, counting SGD's own noise": {"noise": "published", "analysis": "published", "counted": True},
-        "exact calibration, a fraction of a pass": {"noise": "published", "analysis": "tight", "counted": False},
-        "exact calibration, proved sensitivity": {"noise": "proved", "analysis": "tight", "counted": False},
-    }
     ours = utility.query("initial == 'varied'")
     ours = ours[ours["epsilon"].isna() | (ours["epsilon"] == 1.0)]
-    rows = []
-    for dataset in ours["dataset"].unique():
-        own = ours[ours["dataset"] == dataset]
-        sound = _where(last_iterate, dataset=dataset, epsilon=1.0)
-        kinds = [(words, own, where) for words, where in rules.items() if len(_where(own, **where))]
-        kinds += [("noise in each step, last weights released", sound, {})] if len(sound) else []
-        rows += [
-            {
-                "task": task_name(dataset),
-                "rule": words,
-                "noise": _value(found, "noise_sigma", **where),
-                "accuracy": _value(found, "accuracy", **where),
-            }
-            for words, found, where in kinds
-        ]
-    return pd.DataFrame(rows, columns=["task", "rule", "noise", "accuracy"])
+    kinds = {rule: matching(ours, **criteria) for rule, criteria in RULES.items()}
+    kinds["last_iterate"] = matching(last_iterate, epsilon=1.0)
+    table = pd.concat([rows.assign(rule=rule) for rule, rows in kinds.items()])
+    table = table.reindex(columns=["dataset", "rule", "noise_sigma", "accuracy"])
+    order = {dataset: place for place, dataset in enumerate(ours["dataset"].unique())}
+    return table[table["dataset"].isin(order)].sort_values("dataset", key=lambda names: names.map(order), kind="stable")
 
 
 def audits(rows: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
     """What the membership tests prove, beside what is claimed: one row for each task, initialisation and record."""
-    claims = with_epsilons(summary).set_index(["dataset", "initial"])
-    found = []
-    for row in rows.to_dict("records"):
-        key = (row["dataset"], row["initial"])
-        if key not in claims.index or np.isnan(float(row["epsilon_low"])):
-            continue
-        claim = claims.loc[key]
-        found.append(
-            {
-                "task": task_name(row["dataset"]),
-                "initial": row["initial"],
-                "record": row["record"],
-                "true positives": row["true_positives"] / row["positives"],
-                "false positives": row["false_positives"] / row["negatives"],
-                "epsilon at least": row["epsilon_low"],
-                "claimed": claim["epsilon_exact"],
-                "claimed, observed": claim["epsilon_observed_exact"],
-                "mu at least": row["mu_low"],
-                "mu claimed, observed": claim["observed"] / claim["sigma"],
-                "delta at least": row["delta_low"],
-            }
-        )
-    return pd.DataFrame(found, columns=AUDIT)
+    claims = with_epsilons(summary)[["dataset", "initial", "epsilon_observed_exact", "observed", "sigma"]]
+    table = rows.dropna(subset=["epsilon_low"]).merge(claims, on=["dataset", "initial"])
+    return table.assign(
+        tpr=table["true_positives"] / table["positives"],
+        fpr=table["false_positives"] / table["negatives"],
+        mu_claimed=table["observed"] / table["sigma"],
+    ).rename(columns={"epsilon_observed_exact": "epsilon_claimed"})
 
 
 def hyperparameters(rows: pd.DataFrame) -> pd.DataFrame:
@@ -270,55 +158,293 @@ def hyperparameters(rows: pd.DataFrame) -> pd.DataFrame:
 
     Epsilon is exact, for the proved sensitivity, under the paper's assumption; without a bound it is a gap.
     """
-    given = with_epsilons(rows)
     keys = ["dataset", "batch_size", "learning_rate", "schedule"]
-    both = {
-        initial: given[given["initial"] == initial].set_index(keys)[["sigma", "epsilon_proved", "accuracy"]]
-        for initial in ("varied", "fixed")
+    return _by_initial(with_epsilons(rows), keys, ["sigma", "epsilon_proved", "accuracy"])
+
+
+def draws(rows: pd.DataFrame) -> pd.DataFrame:
+    """Table IV with noise, as printed, with one draw for all models, and with a draw for each.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of :func:`dpnotes.lab.intrinsic_sgd.experiments.draws`.
+
+    Returns
+    -------
+    DataFrame
+        dataset, sensitivity ("theoretical", "observed"), entry ("noisy", "std", "gain", a tenth of what is printed,
+        "gap_closed"), published, shared, own.
+    """
+    names = ["dataset", "sensitivity", "entry", "published", "shared", "own"]
+    if rows.empty:
+        return pd.DataFrame(columns=names)
+    metrics = {"accuracy": "noisy", "accuracy_std": "std", "gain": "gain", "gap_closed": "gap_closed"}
+    theory = paper_table("intrinsic_sgd_table3").query("quantity == 'sensitivity_theoretical'")
+    printed = rows["dataset"].map(PAPER_NAMES).map(theory.set_index("dataset")["value"])
+    kinds = np.where(rows["sensitivity"] == printed, "theoretical", "observed")
+    there = rows.assign(sensitivity=kinds).rename(columns=metrics).dropna(subset=["noisy"])
+    shared, own = (
+        _long(matching(there, draw=draw).set_index(names[:2])[[*metrics.values()]], "entry", draw)
+        for draw in ("shared", "own")
+    )
+    paper = _printed_table4()
+    stds = paper[paper["entry"] == "noisy"].assign(entry="std", value=paper["sd"])
+    tenths = paper["value"].where(paper["entry"] != "gain", paper["value"] / 10)
+    published = pd.concat([paper.assign(value=tenths), stds])
+    return _with_published(shared.merge(own, how="left"), published, on=names[1:3])[names]
+
+
+def scaled_digits(rows: pd.DataFrame) -> pd.DataFrame:
+    """What is printed of MNIST-binary, and what each scaling of its rows and each random projection gives.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of :func:`dpnotes.lab.intrinsic_sgd.experiments.scaling`.
+
+    Returns
+    -------
+    DataFrame
+        scaling, projection (its seed), sigma, observed, accuracy, accuracy_std (over seeds); the first row, of scaling
+        "published", is the paper's.
+    """
+    three, four = (paper_table(f"intrinsic_sgd_table{n}").query("dataset == 'MNIST-binary'") for n in (3, 4))
+    values, quiet = three.set_index("quantity")["value"], four.set_index("treatment").loc["noiseless"]
+    published = {
+        "scaling": "published",
+        "projection": np.nan,
+        "sigma": values["sigma_intrinsic"],
+        "observed": values["sensitivity_empirical"],
+        "accuracy": quiet["value"],
+        "accuracy_std": quiet["sd"],
     }
-    wide = both["varied"].add_suffix(" varied").join(both["fixed"].add_suffix(" fixed")).reset_index()
-    wide = wide.assign(task=wide["dataset"].map(task_name))
-    columns = ["task", *keys[1:], *(f"sigma {i}" for i in both), *(f"epsilon_proved {i}" for i in both)]
-    wide = wide[["dataset", *columns, "accuracy varied"]]
-    names = {f"epsilon_proved {i}": f"epsilon {i}" for i in both} | {"accuracy varied": "accuracy"}
-    return wide.rename(columns=names)
+    table = pd.DataFrame([published])
+    if "sigma" not in rows:
+        return table
+    return pd.concat([table, rows.dropna(subset=["sigma"])[[*published]]], ignore_index=True)
+
+
+def costs(rows: pd.DataFrame) -> pd.DataFrame:
+    """Runs and processor seconds of each task, both initialisations together, and of all.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of :func:`dpnotes.lab.intrinsic_sgd.experiments.cost`.
+
+    Returns
+    -------
+    DataFrame
+        dataset ("" for all together), model ("logistic regression", "network"), runs, training_seconds,
+        statistics_seconds, minutes (both together).
+    """
+    names = ["runs", "training_seconds", "statistics_seconds"]
+    there = rows.dropna(subset=["runs"]) if "runs" in rows else pd.DataFrame(columns=["dataset", "hidden", *names])
+    model = np.where(there["hidden"].isna(), "logistic regression", "network")
+    table = there.assign(model=model).groupby(["model", "dataset"], sort=False)[names].sum().reset_index()
+    if len(table):
+        table.loc[len(table)] = ["", "", *table[names].sum()]
+    return table.assign(minutes=(table["training_seconds"] + table["statistics_seconds"]) / 60)
 
 
 def exact_saving(epsilon: float, delta: float) -> float:
-    """Share of the noise that exact calibration saves against the classical formula."""
+    """Fraction of the noise that exact calibration saves against the classical formula."""
     return 1 - float(gaussian_sigma(epsilon, delta)) / float(gaussian_sigma(epsilon, delta, analysis="classical"))
 
 
-def _logistic(summary: pd.DataFrame) -> pd.DataFrame:
+def logistic(summary: pd.DataFrame) -> pd.DataFrame:
     """Rows of logistic regression that are there; a store that does not exist yet has no columns of metrics."""
     rows = summary.reindex(columns=[*summary.columns, *(name for name in METRICS if name not in summary)])
     return rows[rows["hidden"].isna() & rows["sigma"].notna()]
 
 
-def _analysis(own: pd.DataFrame, noise: str) -> str:
-    """The calibration of the rows with SGD's noise counted: the classical one on the paper's tasks."""
-    found = _where(own, noise=noise, counted=True)["analysis"]
-    return str(found.iloc[0]) if len(found) else ""
-
-
-def _where(rows: pd.DataFrame, **where: Any) -> pd.DataFrame:
+def matching(rows: pd.DataFrame, **criteria: Any) -> pd.DataFrame:
     """Rows in which each column has the value; none where there is not even the column."""
-    if not set(where) <= set(rows):
+    if not set(criteria) <= set(rows):
         return rows.iloc[:0]
-    for name, value in where.items():
-        rows = rows[rows[name] == value]
+    for name, wanted in criteria.items():
+        rows = rows[rows[name] == wanted]
     return rows
 
 
-def _value(rows: pd.DataFrame, column: str, **where: Any) -> float:
+def value(rows: pd.DataFrame, column: str, **criteria: Any) -> float:
     """A number of the first row that fits; not a number where there is a gap."""
-    if column not in rows:
-        return math.nan
-    values = _where(rows, **where)[column].dropna()
-    return float(values.iloc[0]) if len(values) else math.nan
+    values = matching(rows, **criteria)[column].dropna() if column in rows else ()
+    return float(next(iter(values), math.nan))
 
 
-def shown(table: pd.DataFrame, column: str, pattern: str, **where: Any) -> str:
+def shown(rows: pd.DataFrame, column: str, pattern: str, **criteria: Any) -> str:
     """One value of a table as text, of the first row that fits; the word for a gap where there is none."""
-    value = _value(table, column, **where)
-    return GAP if math.isnan(value) else pattern.format(value)
+    number = value(rows, column, **criteria)
+    return GAP if math.isnan(number) else pattern.format(number)
+
+
+def _long(wide: pd.DataFrame, name: str, values: str) -> pd.DataFrame:
+    """A row for each cell: the index as columns, ``name`` for the cell's column, ``values`` for what it holds."""
+    cells: pd.Series[float] = wide.astype(float).rename_axis(columns=name).stack(future_stack=True)  # type: ignore[assignment]  # noqa: PD013
+    return cells.rename(values).reset_index()
+
+
+def _with_published(rows: pd.DataFrame, paper: pd.DataFrame, *, on: Sequence[str] = ("quantity",)) -> pd.DataFrame:
+    """Rows with the column ``published``: what the paper prints of the task, by the columns ``on``."""
+    printed = paper.set_index(["dataset", *on])["value"].to_dict()
+    keys = zip(rows["dataset"].map(lambda name: PAPER_NAMES.get(name, "")), *(rows[name] for name in on), strict=True)
+    return rows.assign(published=[float(printed.get(key, math.nan)) for key in keys])
+
+
+def _printed_table4() -> pd.DataFrame:
+    """Table IV as printed, by the names that are used here."""
+    paper = paper_table("intrinsic_sgd_table4")
+    entries = [ENTRIES[kind] for kind in zip(paper["treatment"], paper["metric"], strict=True)]
+    return paper.assign(entry=entries, sensitivity=paper["sensitivity"].fillna("none").replace("empirical", "observed"))
+
+
+def _by_initial(rows: pd.DataFrame, keys: list[str], values: list[str]) -> pd.DataFrame:
+    """Both initialisations side by side: a row for each of ``keys``, columns ``<value>_varied``, ``<value>_fixed``."""
+    varied, fixed = (
+        rows[rows["initial"] == initial].set_index(keys)[values].add_suffix(f"_{initial}") for initial in INITIALS
+    )
+    return varied.join(fixed).reset_index()
+
+
+TASK = Column("dataset", "task", labels=TASKS)
+QUANTITY_WORDS = {name: words for name, (_, words) in QUANTITIES.items()}
+SIZES = Table(
+    "Tables I and II: sizes, settings and number of runs.",
+    (
+        TASK,
+        Column("quantity", text=lambda row: row.quantity.removeprefix("n_").replace("_", " ")),
+        *columns("{:,.6g}", "published", "used"),
+    ),
+)
+NOISE_SOURCES = Table(
+    "What the noise is: standard deviation of a weight over seeds with varied and with fixed initial weights; fraction "
+    "of the variance that the initialisation makes; smallest standard deviation in any direction; weights whose "
+    "normality is rejected at 0.05 / number of weights.",
+    (
+        TASK,
+        *columns("{:.4f}", sigma_varied="sigma varied", sigma_fixed="sigma fixed"),
+        Column("initialisation", format="{:.1%}"),
+        *columns("{:.4f}", direction_sigma_low_varied="quietest", direction_sigma_low_fixed="quietest fixed"),
+        Column("n_parameters_varied", "weights", "{:.0f}"),
+        *columns("{:.1f}", rejected_corrected_varied="rejected", rejected_corrected_fixed="rejected fixed"),
+    ),
+)
+TABLE3 = Table(
+    "Table III: published, reproduced and their difference. Epsilon by the paper's formula. MNIST-binary stands twice: "
+    "rows of norm 1, as the paper states, and the projection without scaling.",
+    (
+        TASK,
+        Column("quantity", labels=QUANTITY_WORDS),
+        Column("published", format="{:.3g}"),
+        "reproduced",
+        "difference",
+        Column("relative", format="{:+.1%}"),
+    ),
+)
+SCALED_DIGITS = Table(
+    "MNIST-binary by the scaling of its rows and the seed of the random projection, at the paper's batch size, rate "
+    "and number of steps: sigma, observed sensitivity, accuracy and its standard deviation over seeds.",
+    (
+        Column(
+            "scaling",
+            labels={
+                "rows": "rows to norm 1",
+                "rows before projection": "rows to norm 1, then projected",
+                "largest row": "all by the largest norm",
+                "features": "features standardised",
+            },
+        ),
+        Column("projection", format="{:.0f}"),
+        *columns("{:.4f}", "sigma", "observed", "accuracy", accuracy_std="std"),
+    ),
+)
+SENSITIVITY = Column("sensitivity", labels={"none": ""})
+TABLE4 = Table(
+    "Table IV, epsilon = 1: accuracy without noise, with noise for each sensitivity, and what counting on SGD's own "
+    "noise adds; std is the standard deviation of the accuracy over models, t the paired statistic.",
+    (
+        TASK,
+        SENSITIVITY,
+        Column("entry", labels={"noisy": "SGD as deterministic", "gap_closed": "of the gap"}),
+        *columns("{:.4f}", "published", "reproduced", "std", "difference"),
+        Column("t", format="{:.1f}"),
+    ),
+)
+DRAWS = Table(
+    "Table IV at full noise, epsilon = 1: as printed (gains divided by ten), with the first draw of NumPy's seed 0 for "
+    "all models, and with a draw for each; std is the standard deviation of the accuracy over models.",
+    (
+        TASK,
+        SENSITIVITY,
+        Column("entry", labels={"noisy": "accuracy", "gap_closed": "of the gap"}),
+        *columns("{:.4f}", "published", shared="shared draw", own="own draw"),
+    ),
+)
+COSTS = Table(
+    "What the study costs: runs, seconds of processor time for training and for all statistics and accuracies, and "
+    "minutes of one core in all, both initialisations together.",
+    (
+        TASK,
+        "model",
+        Column("runs", format="{:,.0f}"),
+        *columns("{:.1f}", training_seconds="training", statistics_seconds="statistics", minutes="minutes"),
+    ),
+)
+READINGS = Table(
+    "Epsilon at delta = 1/n of each reading, all under the assumption of one isotropic Gaussian: the paper's formula; "
+    "exact; exact with the proved sensitivity (each pass begun counts); with the observed sensitivity, which is no "
+    "bound.",
+    (
+        TASK,
+        "initial",
+        Column("sigma", format="{:.4f}"),
+        *columns("{:.2f}", "epsilon", epsilon_exact="exact", epsilon_proved="proved sensitivity"),
+        *columns("{:.2f}", epsilon_observed="observed", epsilon_observed_exact="observed, exact"),
+    ),
+)
+CALIBRATIONS = Table(
+    "Noise on each weight (for the last rule: in each step) and accuracy at epsilon = 1, delta = 1/n, replace-one. "
+    "Counting SGD's own noise is an assumption, the fraction of a pass no bound; the last two rules are proved.",
+    (
+        TASK,
+        Column(
+            "rule",
+            labels={
+                "none": "no noise: no guarantee",
+                "classical": "classical formula, a fraction of a pass",
+                "counted": "the same, counting SGD's own noise",
+                "exact": "exact calibration, a fraction of a pass",
+                "proved": "exact calibration, proved sensitivity",
+                "last_iterate": "noise in each step, last weights released",
+            },
+        ),
+        *columns("{:.4f}", noise_sigma="noise", accuracy="accuracy"),
+    ),
+)
+AUDITS = Table(
+    "Membership tests on fresh runs: rates of true and false positives; the epsilon at delta = 1/n, the mu and the "
+    "delta at epsilon = 0 that they prove; epsilon (exactly) and mu as claimed from the observed sensitivity. inf: no "
+    "epsilon is enough, since a false positive is impossible and the fraction of true positives is above 1/n.",
+    (
+        TASK,
+        "initial",
+        "record",
+        *columns("{:.4f}", tpr="TPR", fpr="FPR"),
+        *columns("{:.2f}", epsilon_low="epsilon >=", epsilon_claimed="claimed"),
+        *columns("{:.2f}", mu_low="mu >=", mu_claimed="mu claimed"),
+        Column("delta_low", "delta >=", "{:.4f}"),
+    ),
+)
+HYPERPARAMETERS = Table(
+    "The noise of SGD by batch size, rate and schedule, at the same number of passes; epsilon exact, from the proved "
+    "sensitivity, under the assumption.",
+    (
+        TASK,
+        *(Column("batch_size", "batch"), Column("learning_rate", "rate"), "schedule"),
+        *columns("{:.4f}", sigma_varied="sigma varied", sigma_fixed="sigma fixed"),
+        *columns("{:.1f}", epsilon_proved_varied="epsilon varied", epsilon_proved_fixed="epsilon fixed"),
+        Column("accuracy_varied", "accuracy", "{:.4f}"),
+    ),
+)

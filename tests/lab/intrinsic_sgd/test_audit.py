@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpnotes.lab.intrinsic_sgd import audit, runs
-from dpnotes.lab.intrinsic_sgd import experiments as experiment
+from dpnotes.lab.intrinsic_sgd import audit, experiments, grids, runs
 from dpnotes.learners import fit_sgd
 
 TINY = {"n_seeds": 6, "n_neighbours": 4, "steps": 40}
 
 
 def setting(initial="varied", **change):
-    rows = experiment.settings("quick", **TINY)
+    rows = grids.settings("quick", **TINY)
     return {**next(row for row in rows if row["initial"] == initial), **change}
 
 
@@ -31,7 +30,7 @@ def rare_feature(tmp_path):
 
 def test_audit_of_a_feature_of_its_own_has_no_false_positives(tmp_path):
     path = rare_feature(tmp_path)
-    rows = experiment.settings(
+    rows = grids.settings(
         "quick",
         dataset=str(path),
         scale_rows=True,
@@ -43,14 +42,16 @@ def test_audit_of_a_feature_of_its_own_has_no_false_positives(tmp_path):
     )
     found = {}
     for row in rows:
-        how = {name: value for name, value in row.items() if name not in ("n_seeds", "n_neighbours")}
-        found[row["initial"]] = experiment.audit(record="own feature", fit_runs=5, test_runs=150, device="cpu", **how)
+        kwargs = {name: value for name, value in row.items() if name not in ("n_seeds", "n_neighbours")}
+        found[row["initial"]] = experiments.audit(
+            record="own feature", fit_runs=5, test_runs=150, device="cpu", **kwargs
+        )
     assert found["fixed"]["true_positives"] == 150
     assert 0 < found["varied"]["true_positives"] < 150
     for row in found.values():
         assert row["false_positives"] == 0
-        assert row["epsilon_low"] == math.inf  # a share of runs is given away for certain: no epsilon is enough
-        # one-sided limit of the share: the most that would be seen so often in 5 of 100 experiments
+        assert row["epsilon_low"] == math.inf  # a fraction of runs is given away for certain: no epsilon is enough
+        # one-sided limit of the fraction: the most that would be seen so often in 5 of 100 experiments
         seen = stats.binom.sf(row["true_positives"] - 1, 150, row["delta_low"])
         assert seen == pytest.approx(0.05, rel=1e-6)
 
@@ -59,20 +60,20 @@ def test_what_audits_prove_counts_a_certain_test_only_where_it_is_above_delta():
     from dpnotes.accounting import audit_epsilon
 
     counts = {"true_positives": 3, "positives": 100, "false_positives": 0, "negatives": 100}
-    assert audit._proved(counts, delta=0.001, certain=True)["epsilon_low"] == math.inf
-    for how in ({"delta": 0.02, "certain": True}, {"delta": 0.001, "certain": False}):  # 3 of 100: at least 0.008
-        assert audit._proved(counts, **how)["epsilon_low"] == audit_epsilon(**counts, delta=how["delta"])
+    assert audit.proved(counts, delta=0.001, certain=True)["epsilon_low"] == math.inf
+    for kwargs in ({"delta": 0.02, "certain": True}, {"delta": 0.001, "certain": False}):  # 3 of 100: at least 0.008
+        assert audit.proved(counts, **kwargs)["epsilon_low"] == audit_epsilon(**counts, delta=kwargs["delta"])
 
 
 def test_audits_train_both_data_sets_under_the_same_seeds():
     """Pairs against two trainings one by one, and the record against the place that it takes."""
     row = {k: v for k, v in setting("varied").items() if k not in ("n_seeds", "n_neighbours")}
     chosen = runs.Setting(**row, n_seeds=2, n_neighbours=1)
-    pair = audit._pair(chosen, "quiet direction", "cpu")
+    pair = audit.pair(chosen, "quiet direction", "cpu")
     assert np.linalg.norm(pair.record) == pytest.approx(1.0)
     present, codes = pair.X.copy(), pair.y.copy()
     present[pair.place], codes[pair.place] = pair.record, pair.label
-    ends = audit._ends(pair, setting=chosen, runs=3, seed=7, device="cpu")
+    ends = pair.ends(chosen, runs=3, seed=7, device="cpu")
     for column, (X, y) in enumerate(((pair.X, pair.y), (present, codes))):
         alone = fit_sgd(
             X, y, n_runs=3, random_state=7, steps=40, batch_size=16, learning_rate=1.0, last_batch="drop",
@@ -82,34 +83,34 @@ def test_audits_train_both_data_sets_under_the_same_seeds():
 
 
 def test_likelihood_ratio_is_that_of_the_gaussians_it_is_given():
-    """Ends of known law: the best direction is recovered, and the test errs as often as the best one would."""
+    """Ends of known distribution: the best direction is recovered, and the test errs as often as the best one would."""
     generator = np.random.default_rng(0)
-    deviations, shift = np.array([3.0, 1.0, 0.2]), np.array([1.5, 1.0, 0.2])  # mu = 1.5
-    ends = generator.normal(size=(4000, 1, 3)) * deviations + np.array([[0.0], [1.0]]) * shift
-    direction, threshold, mu = audit._likelihood_ratio(ends, test_runs=200)
-    found, best = direction * deviations, shift / deviations  # where the noise has one size in all directions
+    stds, shift = np.array([3.0, 1.0, 0.2]), np.array([1.5, 1.0, 0.2])  # mu = 1.5
+    ends = generator.normal(size=(4000, 1, 3)) * stds + np.array([[0.0], [1.0]]) * shift
+    direction, threshold, mu = audit.likelihood_ratio(ends, test_runs=200)
+    found, best = direction * stds, shift / stds  # where the noise has one size in all directions
     assert found @ best / np.linalg.norm(found) / np.linalg.norm(best) == pytest.approx(1.0, abs=0.01)
     assert mu == pytest.approx(np.linalg.norm(best), abs=0.1)  # 1,000 held-out runs
-    fresh = generator.normal(size=(20_000, 1, 3)) * deviations + np.array([[0.0], [1.0]]) * shift
+    fresh = generator.normal(size=(20_000, 1, 3)) * stds + np.array([[0.0], [1.0]]) * shift
     false, true = (fresh @ direction > threshold).mean(axis=0)
     assert true == pytest.approx(stats.norm.sf(stats.norm.isf(false) - np.linalg.norm(best)), abs=0.02)
     assert 0 < false < 0.2
     still = np.repeat(generator.normal(size=(400, 1, 3)), 2, axis=1)
     still[:, 1, 0] += 0.01
-    _, middle, mu = audit._likelihood_ratio(still, test_runs=200)  # nothing to be proved: half of the shift
+    _, middle, mu = audit.likelihood_ratio(still, test_runs=200)  # nothing to be proved: half of the shift
     assert mu < 0.05
     assert abs(middle) < 0.5
 
 
 def test_audit_by_likelihood_ratio_finds_a_fixed_start_and_keeps_its_level():
     row = {k: v for k, v in setting("fixed").items() if k not in ("n_seeds", "n_neighbours")}
-    far = experiment.audit(record="quiet direction", fit_runs=150, test_runs=200, device="cpu", **row)
+    far = experiments.audit(record="quiet direction", fit_runs=150, test_runs=200, device="cpu", **row)
     assert far["true_positives"] > far["false_positives"] + 100
     assert far["mu_low"] > 1
     varied = {**row, "initial": "varied"}
-    near = experiment.audit(record="typical", fit_runs=150, test_runs=200, device="cpu", **varied)
+    near = experiments.audit(record="typical", fit_runs=150, test_runs=200, device="cpu", **varied)
     assert near["epsilon_low"] < far["epsilon_low"]
     with pytest.raises(ValueError, match="record must be one of 'typical', 'quiet direction', 'own feature'"):
-        experiment.audit(record="mine", fit_runs=9, test_runs=9, device="cpu", **row)
+        experiments.audit(record="mine", fit_runs=9, test_runs=9, device="cpu", **row)
     with pytest.raises(ValueError, match="dataset must have a rare feature, got dataset='breast_cancer'"):
-        experiment.audit(record="own feature", fit_runs=9, test_runs=9, device="cpu", **row)
+        experiments.audit(record="own feature", fit_runs=9, test_runs=9, device="cpu", **row)

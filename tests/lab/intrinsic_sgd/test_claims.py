@@ -1,4 +1,4 @@
-"""The evidence on the intrinsic privacy of SGD: it bears its statuses out, and notices wrong parts."""
+"""The evidence on the intrinsic privacy of SGD: it supports the statuses, and notices wrong parts."""
 
 import math
 from fractions import Fraction
@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 
 from dpnotes import accounting
-from dpnotes.lab.intrinsic_sgd import claims as intrinsic_sgd
+from dpnotes.lab.intrinsic_sgd import claims, literal_sgd, printed
 from dpnotes.lab.intrinsic_sgd import claims_distances as distances
 from dpnotes.lab.intrinsic_sgd import claims_noise as noise
-from dpnotes.lab.intrinsic_sgd import claims_runs as runs
-from dpnotes.lab.intrinsic_sgd import claims_tables as tables
 
-CLAIMS = {claim.number: claim for claim in intrinsic_sgd.CLAIMS}
+CLAIMS = {claim.number: claim for claim in claims.CLAIMS}
 
 
 def failing(number):
@@ -21,27 +19,27 @@ def failing(number):
 
 
 @pytest.mark.parametrize("number", range(30, 37))
-def test_evidence_bears_the_status_out(number):
+def test_evidence_supports_the_status(number):
     claim = CLAIMS[number]
     assert claim.evidence().findings
     assert failing(number) == []
     assert claim.evidence().supports is True
-    assert claim.paper == intrinsic_sgd.PAPER
+    assert claim.paper == claims.PAPER
     assert claim.statement.endswith(".")
     assert claim.reason.endswith(".")
 
 
-def as_published(**how):
+def as_published(**kwargs):
     """A wrong accountant: it counts a broken-off pass as a fraction of a visit."""
-    return accounting.papers.sgd_sensitivity(**{**how, "analysis": "published"})
+    return accounting.papers.sgd_sensitivity(**{**kwargs, "analysis": "published"})
 
 
-def as_proved(**how):
-    return accounting.papers.sgd_sensitivity(**{**how, "analysis": "tight"})
+def as_proved(**kwargs):
+    return accounting.papers.sgd_sensitivity(**{**kwargs, "analysis": "tight"})
 
 
 def test_a_bound_with_fractional_visits_is_exceeded(monkeypatch):
-    for module in (distances, tables):
+    for module in (distances, printed):
         monkeypatch.setattr(module, "sgd_sensitivity", as_published)
     assert failing(30) == [
         "largest distance / (2 ceil(k) L eta / B), random pairs",
@@ -54,7 +52,7 @@ def test_a_bound_with_fractional_visits_is_exceeded(monkeypatch):
 
 def test_runs_that_take_half_steps_are_noticed(monkeypatch):
     def lazy(*data, learning_rate, initial):
-        return runs.logistic_sgd(*data, learning_rate=learning_rate / 2, initial=initial)
+        return literal_sgd.logistic_sgd(*data, learning_rate=learning_rate / 2, initial=initial)
 
     monkeypatch.setattr(distances, "logistic_sgd", lazy)
     assert len(failing(30)) == 5
@@ -65,21 +63,21 @@ def test_runs_that_take_half_steps_are_noticed(monkeypatch):
     ("module", "name", "wrong", "number"),
     [
         # one order instead of all: the seed makes no difference
-        (distances, "all_orders", lambda n, **how: [next(runs.all_orders(n, **how))], 31),
+        (distances, "all_orders", lambda n, **kwargs: [next(literal_sgd.all_orders(n, **kwargs))], 31),
         (distances, "hockey_stick", lambda p, q, factor: accounting.hockey_stick(p, p, factor), 31),
         (distances, "permutations", lambda order: [tuple(order)], 31),
         # the bound with whole visits is not the one that the mean obeys
-        (tables, "sgd_sensitivity", as_proved, 32),
+        (printed, "sgd_sensitivity", as_proved, 32),
         (
             noise,
             "intrinsic_epsilon",
-            lambda **how: accounting.papers.intrinsic_epsilon(**{**how, "analysis": "published"}),
+            lambda **kwargs: accounting.papers.intrinsic_epsilon(**{**kwargs, "analysis": "published"}),
             32,
         ),
         (
             noise,
             "intrinsic_epsilon",
-            lambda **how: accounting.papers.intrinsic_epsilon(**{**how, "analysis": "tight"}),
+            lambda **kwargs: accounting.papers.intrinsic_epsilon(**{**kwargs, "analysis": "tight"}),
             32,
         ),
         # training that leaves the weights where they start
@@ -87,32 +85,32 @@ def test_runs_that_take_half_steps_are_noticed(monkeypatch):
         (
             distances,
             "gaussian",
-            lambda **how: accounting.gaussian(**{**how, "sensitivity": how["sensitivity"] / 2}),
+            lambda **kwargs: accounting.gaussian(**{**kwargs, "sensitivity": kwargs["sensitivity"] / 2}),
             33,
         ),
         (
             distances,
             "gaussian_sigma",
-            lambda epsilon, delta, **how: 2 * accounting.gaussian_sigma(epsilon, delta, **how),
+            lambda epsilon, delta, **kwargs: 2 * accounting.gaussian_sigma(epsilon, delta, **kwargs),
             33,
         ),
         (
             distances,
             "intrinsic_epsilon",
-            lambda **how: accounting.papers.intrinsic_epsilon(**{**how, "sigma": 1.2 * how["sigma"]}),
+            lambda **kwargs: accounting.papers.intrinsic_epsilon(**{**kwargs, "sigma": 1.2 * kwargs["sigma"]}),
             33,
         ),
         # noise that forgets what is there already, and noise that is one part in a thousand too small
         (
             noise,
             "augmenting_sigma",
-            lambda *target, **how: accounting.papers.augmenting_sigma(*target, **{**how, "intrinsic_sigma": 0.0}),
+            lambda *target, **kwargs: accounting.papers.augmenting_sigma(*target, **{**kwargs, "intrinsic_sigma": 0.0}),
             34,
         ),
         (
             noise,
             "augmenting_sigma",
-            lambda *target, **how: 0.999 * accounting.papers.augmenting_sigma(*target, **how),
+            lambda *target, **kwargs: 0.999 * accounting.papers.augmenting_sigma(*target, **kwargs),
             34,
         ),
         # an audit that believes every third run only
@@ -126,7 +124,7 @@ def test_runs_that_take_half_steps_are_noticed(monkeypatch):
         ),
         (noise, "hockey_stick", lambda p, q, factor: accounting.hockey_stick(p, p, factor), 34),
         (
-            intrinsic_sgd,
+            noise,
             "intrinsic_epsilon",
             lambda *, sigma, sensitivity, delta, analysis="tight": (
                 math.sqrt(2 * math.log(1.25) / delta) * (sensitivity / sigma)
@@ -134,21 +132,21 @@ def test_runs_that_take_half_steps_are_noticed(monkeypatch):
             35,
         ),
         (
-            intrinsic_sgd,
+            noise,
             "gaussian_sigma",
-            lambda epsilon, delta, **how: accounting.gaussian_sigma(epsilon, delta, **how, analysis="classical"),
+            lambda epsilon, delta, **kwargs: accounting.gaussian_sigma(epsilon, delta, **kwargs, analysis="classical"),
             36,
         ),
         (
-            intrinsic_sgd,
+            noise,
             "augmenting_sigma",
-            lambda *target, **how: accounting.papers.augmenting_sigma(*target, **{**how, "analysis": "tight"}),
+            lambda *target, **kwargs: accounting.papers.augmenting_sigma(*target, **{**kwargs, "analysis": "tight"}),
             36,
         ),
         (
-            intrinsic_sgd,
+            noise,
             "augmenting_sigma",
-            lambda *target, **how: accounting.papers.augmenting_sigma(*target, **{**how, "intrinsic_sigma": 0.0}),
+            lambda *target, **kwargs: accounting.papers.augmenting_sigma(*target, **{**kwargs, "intrinsic_sigma": 0.0}),
             36,
         ),
     ],
@@ -159,7 +157,7 @@ def test_evidence_notices_a_wrong_part(module, name, wrong, number, monkeypatch)
 
 
 def test_printed_digits_follow_from_the_settings():
-    for task in tables.TASKS:
+    for task in printed.TASKS:
         assert round(task.bound("published"), 3) == task.sensitivity
         assert task.delta == pytest.approx(1 / task.n, rel=1e-3)
         assert task.n % task.batch_size  # every pass has a short batch
@@ -171,8 +169,8 @@ def test_literal_training_is_the_textbook_loop():
     n, d = 7, 3
     features, labels = generator.normal(size=(2, n, d)), generator.integers(2, size=(2, n)).astype(np.float64)
     initial = generator.normal(size=(2, d))
-    batches = runs.shuffled_batches(n, batch_size=2, steps=8, generator=generator)
-    together = runs.logistic_sgd(features, labels, batches, learning_rate=0.3, initial=initial)
+    batches = literal_sgd.shuffled_batches(n, batch_size=2, steps=8, generator=generator)
+    together = literal_sgd.logistic_sgd(features, labels, batches, learning_rate=0.3, initial=initial)
     for run in range(2):
         weights = initial[run].copy()
         for batch in batches:
@@ -185,12 +183,12 @@ def test_literal_training_is_the_textbook_loop():
 
 
 def test_batches_visit_each_record_once_in_a_pass():
-    batches = runs.shuffled_batches(10, batch_size=3, steps=7, generator=np.random.default_rng(4), place=0)
+    batches = literal_sgd.shuffled_batches(10, batch_size=3, steps=7, generator=np.random.default_rng(4), place=0)
     assert batches.shape == (7, 3)
     for start in (0, 3):
         assert len(np.unique(batches[start : start + 3])) == 9
     assert batches[[0, 3, 6], 0].tolist() == [0, 0, 0]
-    at_the_end = runs.shuffled_batches(10, batch_size=3, steps=7, generator=np.random.default_rng(4), place=8)
+    at_the_end = literal_sgd.shuffled_batches(10, batch_size=3, steps=7, generator=np.random.default_rng(4), place=8)
     assert (at_the_end == 0).sum(axis=1).tolist() == [0, 0, 1, 0, 0, 1, 0]
 
 
@@ -200,7 +198,9 @@ def test_whole_numbers_are_the_exact_weights():
     orders = np.random.default_rng(0).permuted(np.tile(thirds.astype(object), (5, 1)), axis=1)
     for numerator, order in zip(numerators, orders, strict=True):
         records = [Fraction(int(third), 3) for third in order]
-        exact = runs.end_weight(records, [(0,), (1,), (2,), (3,)], learning_rate=Fraction(1, 32), slope=runs.quadratic)
+        exact = literal_sgd.end_weight(
+            records, [(0,), (1,), (2,), (3,)], learning_rate=Fraction(1, 32), gradient=literal_sgd.quadratic
+        )
         assert Fraction(int(numerator), 3 * 32**4) == exact
 
 

@@ -9,15 +9,15 @@ from scipy import stats
 
 from dpnotes import data
 from dpnotes.accounting.papers import sgd_sensitivity
-from dpnotes.lab.intrinsic_sgd import experiments as experiment
-from dpnotes.lab.intrinsic_sgd import runs
+from dpnotes.lab.intrinsic_sgd import experiments, grids, runs, tables
+from dpnotes.lab.intrinsic_sgd.data import records
 from dpnotes.learners import fit_sgd
 
 TINY = {"n_seeds": 6, "n_neighbours": 4, "steps": 40}
 
 
 def setting(initial="varied", **change):
-    rows = experiment.settings("quick", **TINY)
+    rows = grids.settings("quick", **TINY)
     return {**next(row for row in rows if row["initial"] == initial), **change}
 
 
@@ -27,11 +27,11 @@ def weights():
 
 
 def test_a_row_can_be_recomputed():
-    row = experiment.summary(**setting(), device="cpu")
+    row = experiments.summary(**setting(), device="cpu")
     runs.trained.cache_clear()
-    assert row == experiment.summary(**setting(), device="cpu")
+    assert row == experiments.summary(**setting(), device="cpu")
     runs.trained.cache_clear()
-    assert row["sigma"] != experiment.summary(**setting(seed=1), device="cpu")["sigma"]
+    assert row["sigma"] != experiments.summary(**setting(seed=1), device="cpu")["sigma"]
     assert (row["n"], row["n_test"], row["d"], row["n_parameters"]) == (456, 113, 30, 31)
     assert row["data"].startswith("breast_cancer:original:")
 
@@ -39,12 +39,12 @@ def test_a_row_can_be_recomputed():
 def test_statistics_are_those_of_plain_loops(weights):
     R, S, p = weights.shape
     assert (R, S, p) == (6, 5, 31)
-    found = runs.spread(weights)
+    found = runs.weight_stds(weights)
     sigmas = [np.std(weights[:, s] - weights[:, s].mean(axis=0)) for s in range(S)]
     assert found["sigma"] == pytest.approx(np.median(sigmas))
     assert (found["sigma_low"], found["sigma_high"]) == pytest.approx((min(sigmas), max(sigmas)))
     assert found["direction_sigma_low"] == 0  # six runs do not span 31 directions
-    wide = runs.spread(np.random.default_rng(0).normal(size=(400, 2, 3)) * [1.0, 2.0, 5.0])
+    wide = runs.weight_stds(np.random.default_rng(0).normal(size=(400, 2, 3)) * [1.0, 2.0, 5.0])
     assert wide["direction_sigma_low"] == pytest.approx(1.0, rel=0.1)
     assert wide["direction_sigma_high"] == pytest.approx(5.0, rel=0.1)
 
@@ -73,7 +73,7 @@ def test_statistics_are_those_of_plain_loops(weights):
 
 
 def test_percentiles_are_stored():
-    row = experiment.distances(quantity="data", **setting(), device="cpu")
+    row = experiments.distances(quantity="data", **setting(), device="cpu")
     values = runs.sample("data", runs.trained(runs.Setting(**setting()), "cpu").all_weights, seed=0)
     assert row["count"] == len(values) == 6 * 10
     assert (row["q0"], row["q50"], row["q100"]) == pytest.approx((values.min(), np.median(values), values.max()))
@@ -81,18 +81,20 @@ def test_percentiles_are_stored():
 
 
 def test_results_depend_neither_on_chunks_nor_on_the_order_of_seeds():
-    given = experiment.records("breast_cancer")
-    how = {"neighbours": [3, 90, 200], "replacement": 0, "steps": 60, "batch_size": 16, "learning_rate": 1.0}
-    how |= {"last_batch": "drop", "device": "cpu", "dtype": np.float64}
-    whole = fit_sgd(given.X, given.y, n_runs=5, **how)
-    parts = fit_sgd(given.X, given.y, n_runs=5, chunk=2, **how)
+    given = records("breast_cancer")
+    kwargs = {"neighbours": [3, 90, 200], "replacement": 0, "steps": 60, "batch_size": 16, "learning_rate": 1.0}
+    kwargs |= {"last_batch": "drop", "device": "cpu", "dtype": np.float64}
+    whole = fit_sgd(given.X, given.y, n_runs=5, **kwargs)
+    parts = fit_sgd(given.X, given.y, n_runs=5, chunk=2, **kwargs)
     turned = fit_sgd(
-        given.X, given.y, n_runs=5, order_seeds=whole.order_seeds[::-1], init_seeds=whole.init_seeds[::-1], **how
+        given.X, given.y, n_runs=5, order_seeds=whole.order_seeds[::-1], init_seeds=whole.init_seeds[::-1], **kwargs
     )
     # rounding of 60 steps on weights near 1
     np.testing.assert_allclose(parts.distances, whole.distances, atol=1e-13)
     np.testing.assert_allclose(turned.distances[::-1], whole.distances, atol=1e-13)
-    assert runs.spread(parts.all_weights)["sigma"] == pytest.approx(runs.spread(whole.all_weights)["sigma"], rel=1e-12)
+    assert runs.weight_stds(parts.all_weights)["sigma"] == pytest.approx(
+        runs.weight_stds(whole.all_weights)["sigma"], rel=1e-12
+    )
 
 
 def test_single_precision_is_wrong_where_a_record_is_nearly_forgotten():
@@ -101,10 +103,10 @@ def test_single_precision_is_wrong_where_a_record_is_nearly_forgotten():
     X = generator.normal(size=(6000, 2))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     y = (generator.uniform(size=6000) < 0.5).astype(np.int64)
-    how = {"neighbours": np.arange(1, 41), "replacement": 0, "n_runs": 2, "steps": 120, "batch_size": 50}
-    how |= {"learning_rate": 1.0, "last_batch": "drop", "device": "cpu"}
+    kwargs = {"neighbours": np.arange(1, 41), "replacement": 0, "n_runs": 2, "steps": 120, "batch_size": 50}
+    kwargs |= {"learning_rate": 1.0, "last_batch": "drop", "device": "cpu"}
     double, parts, single = (
-        fit_sgd(X, y, **how, **change).distances for change in ({}, {"chunk": 1}, {"dtype": np.float32})
+        fit_sgd(X, y, **kwargs, **change).distances for change in ({}, {"chunk": 1}, {"dtype": np.float32})
     )
     assert (np.abs(parts - double) / double).max() < 1e-9
     assert (np.abs(single - double) / double).max() > 0.5
@@ -114,13 +116,13 @@ def test_single_precision_is_wrong_where_a_record_is_nearly_forgotten():
 def test_single_precision_is_wrong_on_forest():
     """At the paper's setting: one seed, 16 neighbours, 8,400 steps. Errors of 1e-5 on distances down to 1e-4."""
     try:
-        given = experiment.records("covertype")
+        given = records("covertype")
     except data.DataMissing as error:
         pytest.skip(f"data not here: {error.path}")
-    how = {"neighbours": np.arange(16), "replacement": (given.X[0], int(given.y[0])), "n_runs": 1, "steps": 8400}
-    how |= {"batch_size": 50, "learning_rate": 1.0, "last_batch": "drop", "device": "cpu"}
+    kwargs = {"neighbours": np.arange(16), "replacement": (given.X[0], int(given.y[0])), "n_runs": 1, "steps": 8400}
+    kwargs |= {"batch_size": 50, "learning_rate": 1.0, "last_batch": "drop", "device": "cpu"}
     X, y = np.ascontiguousarray(given.X[1:]), given.y[1:]
-    double, single = (fit_sgd(X, y, **how, dtype=d).distances for d in (np.float64, np.float32))
+    double, single = (fit_sgd(X, y, **kwargs, dtype=d).distances for d in (np.float64, np.float32))
     assert (np.abs(single - double) / double).max() > 1e-3  # and the observed sensitivity is printed to two digits
     assert np.abs(single - double).max() > 1e-7
 
@@ -138,28 +140,28 @@ def test_bounds_are_those_of_the_library():
     assert runs.Setting(**setting(hidden=3)).bound("tight") is None
     assert runs.Setting(**setting(learning_rate=4.5)).bound("tight") is None
     for schedule in runs.SCHEDULES:
-        rates = runs.Setting(**setting(schedule=schedule)).rates()
+        rates = runs.Setting(**setting(schedule=schedule)).rates
         assert rates[0] == 1.0
         assert (np.diff(rates) <= 0).all()
         assert rates[-1] > 0
-        row = experiment.summary(**setting(schedule=schedule), device="cpu")
+        row = experiments.summary(**setting(schedule=schedule), device="cpu")
         assert row["neighbours"] <= row["proved"]
 
 
 def test_noise_for_utility_is_paired_and_what_it_should_be():
-    how = {**setting(), "device": "cpu", "epsilon": 1.0, "analysis": "tight"}
-    plain = experiment.utility(noise="proved", counted=False, **how)
-    counted = experiment.utility(noise="proved", counted=True, **how)
-    sigma = experiment.summary(**setting(), device="cpu")["sigma"]
+    kwargs = {**setting(), "device": "cpu", "epsilon": 1.0, "analysis": "tight"}
+    plain = experiments.utility(noise="proved", counted=False, **kwargs)
+    counted = experiments.utility(noise="proved", counted=True, **kwargs)
+    sigma = experiments.summary(**setting(), device="cpu")["sigma"]
     assert math.hypot(counted["noise_sigma"], sigma) == pytest.approx(plain["noise_sigma"])
     assert counted["gain"] == pytest.approx(counted["accuracy"] - plain["accuracy"])
     assert plain["gain"] is None
-    quiet = experiment.utility(
+    quiet = experiments.utility(
         noise="none", counted=False, **{**setting(), "device": "cpu", "epsilon": None, "analysis": None}
     )
-    assert quiet["accuracy"] == pytest.approx(experiment.summary(**setting(), device="cpu")["accuracy"])
+    assert quiet["accuracy"] == pytest.approx(experiments.summary(**setting(), device="cpu")["accuracy"])
     assert quiet["noise_sigma"] == 0
-    small = experiment.utility(noise="proved", counted=False, **{**how, "epsilon": 1e6})
+    small = experiments.utility(noise="proved", counted=False, **{**kwargs, "epsilon": 1e6})
     assert small["accuracy"] == pytest.approx(quiet["accuracy"], abs=0.01)
 
 
@@ -167,17 +169,17 @@ def test_a_shared_draw_is_the_first_one_at_seed_0_and_own_draws_are_those_of_uti
     """As the authors' code draws: the seed set to 0, then p normal numbers; and against the rows of utility."""
     row = {name: value for name, value in setting().items() if name != "n_neighbours"}
     chosen = runs.Setting(**setting())
-    found = experiment.summary(**setting(), device="cpu")
-    how = {"sensitivity": found["published"], "intrinsic_sigma": found["sigma"], "epsilon": 0.5, "device": "cpu"}
-    shared, own = (experiment.draws(draw=draw, **how, **row) for draw in ("shared", "own"))
+    found = experiments.summary(**setting(), device="cpu")
+    kwargs = {"sensitivity": found["published"], "intrinsic_sigma": found["sigma"], "epsilon": 0.5, "device": "cpu"}
+    shared, own = (experiments.draws(draw=draw, **kwargs, **row) for draw in ("shared", "own"))
     noise = np.random.RandomState(0).normal(size=31, loc=0, scale=1)
     given, ends = chosen.records, runs.trained(chosen, "cpu").weights
     noisy = ends + shared["noise_sigma"] * noise
     scores = [np.mean((given.X_test @ w[:-1] + w[-1] > 0) == given.y_test) for w in noisy]
     assert shared["accuracy"] == pytest.approx(np.mean(scores))
-    assert shared["accuracy_spread"] == pytest.approx(np.std(scores, ddof=1))
+    assert shared["accuracy_std"] == pytest.approx(np.std(scores, ddof=1))
     plain, counted = (
-        experiment.utility(
+        experiments.utility(
             noise="published", analysis="published", counted=flag, epsilon=0.5, device="cpu", **setting()
         )
         for flag in (False, True)
@@ -186,30 +188,30 @@ def test_a_shared_draw_is_the_first_one_at_seed_0_and_own_draws_are_those_of_uti
     assert own["gain"] == pytest.approx(counted["gain"])
     assert own["gap_closed"] == pytest.approx(counted["gain"] / (found["accuracy"] - plain["accuracy"]))
     assert own["noise_sigma"] == shared["noise_sigma"] == plain["noise_sigma"]
-    with pytest.raises(ValueError, match="draw must be 'shared' or 'own', got draw='one'"):
-        experiment.draws(draw="one", **how, **row)
+    with pytest.raises(ValueError, match="draw must be one of 'shared', 'own', got draw='one'"):
+        experiments.draws(draw="one", **kwargs, **row)
 
 
 @pytest.mark.data
 def test_scalings_are_those_of_the_data_sets():
     try:
-        given = {name: experiment.records(name) for name in ("mnist", "mnist-unscaled")}
+        given = {name: records(name) for name in ("mnist", "mnist-unscaled")}
     except data.DataMissing as error:
         pytest.skip(f"data not here: {error.path}")
-    how = {"batch_size": 32, "learning_rate": 0.1, "steps": 40, "n_seeds": 3, "n_neighbours": 2, "seed": 0}
+    kwargs = {"batch_size": 32, "learning_rate": 0.1, "steps": 40, "n_seeds": 3, "n_neighbours": 2, "seed": 0}
     for scaling, name in (("rows", "mnist"), ("none", "mnist-unscaled")):
-        row = experiment.scaling(scaling=scaling, projection=0, device="cpu", **how)
+        row = experiments.scaling(scaling=scaling, projection=0, device="cpu", **kwargs)
         same = {"dataset": name, "hidden": None, "output": "sigmoid", "schedule": "constant", "initial": "varied"}
-        other = experiment.summary(**how, **same, device="cpu")
+        other = experiments.summary(**kwargs, **same, device="cpu")
         assert row["sigma"] == pytest.approx(other["sigma"], rel=1e-5)  # the data set's rows are in single precision
         assert row["longest_row"] == pytest.approx(given[name].longest, rel=1e-5)
         assert row["accuracy"] == pytest.approx(other["accuracy"], abs=1e-3)
     with pytest.raises(ValueError, match="scaling must be one of 'none', 'rows'"):
-        experiment.scaling(scaling="columns", projection=0, device="cpu", **how)
+        experiments.scaling(scaling="columns", projection=0, device="cpu", **kwargs)
 
 
 def test_cost_counts_training_once_and_statistics_after_it():
-    row = experiment.cost(**setting(), device="cpu")
+    row = experiments.cost(**setting(), device="cpu")
     assert row["runs"] == 6 * 5
     assert row["training_seconds"] > 0
     assert row["statistics_seconds"] > 0
@@ -217,24 +219,24 @@ def test_cost_counts_training_once_and_statistics_after_it():
 
 def test_trajectories_end_where_runs_end():
     row = {**setting("fixed"), "n_seeds": 3, "n_neighbours": 1, "steps": 40}
-    found = [experiment.trajectory(run=run, step=40, **row, device="cpu") for run in range(3)]
-    given = experiment.records("breast_cancer")
+    found = [experiments.trajectory(run=run, step=40, **row, device="cpu") for run in range(3)]
+    given = records("breast_cancer")
     ends = fit_sgd(
         given.X[1:], given.y[1:], n_runs=3, init_seeds=0, steps=40, batch_size=16, learning_rate=1.0,
         last_batch="drop", dtype=np.float64, device="cpu",
     ).weights  # fmt: skip
     np.testing.assert_allclose([(f["first"], f["second"]) for f in found], ends[:, :2])
-    starts = {experiment.trajectory(run=run, step=0, **row, device="cpu")["first"] for run in range(3)}
+    starts = {experiments.trajectory(run=run, step=0, **row, device="cpu")["first"] for run in range(3)}
     assert len(starts) == 1
     with pytest.raises(ValueError, match="step in"):
-        experiment.trajectory(run=0, step=41, **row, device="cpu")
+        experiments.trajectory(run=0, step=41, **row, device="cpu")
 
 
 def test_last_iterate_rows_are_those_of_the_method():
     from dpnotes import NoisySGD
 
-    row = experiment.last_iterate(dataset="breast_cancer", epsilon=1.0, steps=20, learning_rate=4.0, n_runs=5, seed=0)
-    given = experiment.records("breast_cancer")
+    row = experiments.last_iterate(dataset="breast_cancer", epsilon=1.0, steps=20, learning_rate=4.0, n_runs=5, seed=0)
+    given = records("breast_cancer")
     model = NoisySGD(1.0, 1 / 456, steps=20, learning_rate=4.0, random_state=0).fit(given.X, given.y)
     assert row["noise_sigma"] == model.noise_sigma_
 
@@ -246,12 +248,12 @@ def test_a_file_of_ones_own(tmp_path):
     table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(label=names)
     table.to_csv(tmp_path / "mine.csv", index=False)
     np.savez(tmp_path / "mine.npz", X=X, y=names)
-    by_csv, by_npz = (experiment.records(str(tmp_path / f"mine.{e}"), True) for e in ("csv", "npz"))
+    by_csv, by_npz = (records(str(tmp_path / f"mine.{e}"), True) for e in ("csv", "npz"))
     np.testing.assert_allclose(by_csv.X, by_npz.X)
     assert (len(by_csv.X), len(by_csv.X_test), by_csv.longest <= 1) == (80, 20, True)
-    rows = experiment.settings("paper", dataset=str(tmp_path / "mine.csv"), scale_rows=True, n_seeds=4, steps=30)
+    rows = grids.settings("paper", dataset=str(tmp_path / "mine.csv"), scale_rows=True, n_seeds=4, steps=30)
     assert [row["n_seeds"] for row in rows] == [4, 4]
-    summary = experiment.summary(**rows[0], device="cpu")
+    summary = experiments.summary(**rows[0], device="cpu")
     assert summary["n"] == 80
     assert summary["accuracy"] > 0.6
 
@@ -261,23 +263,23 @@ def test_a_file_of_ones_own(tmp_path):
         ({"label": "yes"}, "must hold labels of 2 classes, got 1"),
     ):
         table.assign(**change).to_csv(tmp_path / "bad.csv", index=False)
-        experiment.records.cache_clear()
+        records.cache_clear()
         with pytest.raises(ValueError, match=message):
-            experiment.records(str(tmp_path / "bad.csv"), True)
+            records(str(tmp_path / "bad.csv"), True)
     with pytest.raises(ValueError, match=r"must hold rows of norm at most 1, got a row of norm .*scale_rows=True"):
-        experiment.records(str(tmp_path / "mine.csv"))
+        records(str(tmp_path / "mine.csv"))
     np.savez(tmp_path / "half.npz", X=X)
     with pytest.raises(ValueError, match="must hold arrays X and y, got X: no y"):
-        experiment.records(str(tmp_path / "half.npz"))
+        records(str(tmp_path / "half.npz"))
     with pytest.raises(FileNotFoundError):
-        experiment.records(str(tmp_path / "none.csv"))
+        records(str(tmp_path / "none.csv"))
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"dataset": "adlt"}, "dataset must be one of 'mnist', .* got dataset='adlt'"),
-        ({"initial": "random"}, "initial must be one of 'varied', 'fixed', got 'random'"),
+        ({"initial": "random"}, "initial must be one of 'varied', 'fixed', got initial='random'"),
         ({"schedule": "cosine"}, "schedule must be one of 'constant'"),
         ({"n_seeds": 1}, "n_seeds must be >= 2, got n_seeds=1"),
         ({"batch_size": 500}, "batch_size must be <= 455 records, got batch_size=500"),
@@ -286,15 +288,15 @@ def test_a_file_of_ones_own(tmp_path):
 )
 def test_bad_parameters_are_named(change, message):
     with pytest.raises(ValueError, match=message):
-        experiment.summary(**{**setting(), **change}, device="cpu")
+        experiments.summary(**{**setting(), **change}, device="cpu")
     with pytest.raises(ValueError, match="scale must be one of 'paper', 'quick', got scale='papr'"):
-        experiment.settings("papr")
+        grids.settings("papr")
     with pytest.raises(ValueError, match="quantity must be one of"):
-        experiment.distances(quantity="sum", **setting(), device="cpu")
+        experiments.distances(quantity="sum", **setting(), device="cpu")
     with pytest.raises(ValueError, match="noise must be one of"):
-        experiment.utility(noise="all", analysis=None, counted=False, epsilon=None, **setting(), device="cpu")
+        experiments.utility(noise="all", analysis=None, counted=False, epsilon=None, **setting(), device="cpu")
     with pytest.raises(ValueError, match="noise='proved' needs epsilon"):
-        experiment.utility(noise="proved", analysis="tight", counted=False, epsilon=None, **setting(), device="cpu")
+        experiments.utility(noise="proved", analysis="tight", counted=False, epsilon=None, **setting(), device="cpu")
 
 
 @pytest.mark.parametrize(
@@ -311,7 +313,7 @@ def test_bad_parameters_are_named(change, message):
 )
 def test_bad_settings_are_refused_before_anything_runs(change, message):
     with pytest.raises(ValueError, match=message):
-        experiment.settings("quick", **change)
+        grids.settings("quick", **change)
 
 
 def test_a_file_is_found_from_where_the_command_is_given(tmp_path, monkeypatch):
@@ -321,39 +323,39 @@ def test_a_file_is_found_from_where_the_command_is_given(tmp_path, monkeypatch):
     table.to_csv(tmp_path / "here" / "mine.csv", index=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PWD", str(tmp_path / "here"))
-    assert experiment.settings("quick", dataset="mine.csv")[0]["dataset"] == str(tmp_path / "here" / "mine.csv")
+    assert grids.settings("quick", dataset="mine.csv")[0]["dataset"] == str(tmp_path / "here" / "mine.csv")
     monkeypatch.delenv("PWD")
     with pytest.raises(FileNotFoundError, match=r"dataset: there is no such file .*mine.csv"):
-        experiment.settings("quick", dataset="mine.csv")
-    assert experiment.settings("quick", dataset="here/mine.csv")[0]["dataset"].endswith("here/mine.csv")
+        grids.settings("quick", dataset="mine.csv")
+    assert grids.settings("quick", dataset="here/mine.csv")[0]["dataset"].endswith("here/mine.csv")
     table.assign(a=2.0).to_csv(tmp_path / "long.csv", index=False)
     with pytest.raises(ValueError, match=r"must hold rows of norm at most 1, got a row of norm 2;"):
-        experiment.settings("quick", dataset="long.csv")
+        grids.settings("quick", dataset="long.csv")
 
 
 def test_beyond_the_largest_rate_there_is_no_bound_and_no_epsilon_from_one():
-    rows = experiment.settings("quick", learning_rate=4.5, require_bound=False, **TINY)
-    assert {row["noise"] for row in experiment.utilities(rows)} == {"none", "observed"}
-    summary = pd.DataFrame([{**row, **experiment.summary(**row, device="cpu")} for row in rows])
+    rows = grids.settings("quick", learning_rate=4.5, require_bound=False, **TINY)
+    assert {row["noise"] for row in grids.utilities(rows)} == {"none", "observed"}
+    summary = pd.DataFrame([{**row, **experiments.summary(**row, device="cpu")} for row in rows])
     assert summary[["published", "proved"]].isna().all(axis=None)
-    epsilons = experiment.with_epsilons(summary)
+    epsilons = tables.with_epsilons(summary)
     assert epsilons[["epsilon", "epsilon_exact", "epsilon_proved"]].isna().all(axis=None)
     assert (epsilons["epsilon_observed"] > 0).all()
     utility = pd.DataFrame([
-        {**row, **experiment.utility(**row, device="cpu")} for row in experiment.utilities(rows)[:4]
+        {**row, **experiments.utility(**row, device="cpu")} for row in grids.utilities(rows)[:4]
     ])  # fmt: skip
-    table = experiment.table4(utility).set_index(["sensitivity", "entry"])["reproduced"]
-    assert math.isnan(table["theoretical", "SGD as deterministic"])
-    assert len(experiment.hyperparameters(summary)) == 1
+    table = tables.table4(utility).set_index(["sensitivity", "entry"])["reproduced"]
+    assert math.isnan(table["theoretical", "noisy"])
+    assert len(tables.hyperparameters(summary)) == 1
 
 
 def test_grids_have_as_many_runs_as_the_paper():
     printed = {"mnist": 9799, "covertype": 16_116, "adult": 25_702}
-    rows = experiment.settings("paper")
+    rows = grids.settings("paper")
     for dataset, count in printed.items():
         ours = sum(row["n_seeds"] * (row["n_neighbours"] + 1) for row in rows if row["dataset"] == dataset)
         assert count <= ours < 1.02 * count
-    changed = experiment.settings("paper", dataset="adult", n_seeds=50, n_neighbours=7, batch_size=64)
+    changed = grids.settings("paper", dataset="adult", n_seeds=50, n_neighbours=7, batch_size=64)
     assert {(row["n_seeds"], row["n_neighbours"], row["batch_size"], row["steps"]) for row in changed} == {
         (50, 7, 64, 3400)
     }

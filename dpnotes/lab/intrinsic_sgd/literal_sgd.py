@@ -3,57 +3,55 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import permutations, product
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-Floats = NDArray[np.float64]
+from dpnotes._validation import Floats, Integers
+
 Batches = list[tuple[int, ...]]
-Slope = Callable[[Fraction, Fraction], Fraction]
+Gradient = Callable[[Fraction, Fraction], Fraction]
 
 
 def linear(weight: Fraction, record: Fraction) -> Fraction:
-    """Slope of the loss ``weight * record``."""
+    """Gradient of the loss ``weight * record``."""
     return record
 
 
 def quadratic(weight: Fraction, record: Fraction) -> Fraction:
-    """Slope of the loss ``(weight - record)^2 / 2``."""
+    """Gradient of the loss ``(weight - record)^2 / 2``."""
     return weight - record
 
 
 def end_weight(
-    records: Sequence[Fraction], batches: Batches, *, learning_rate: Fraction, slope: Slope, start: int = 0
+    records: Sequence[Fraction], batches: Batches, *, learning_rate: Fraction, gradient: Gradient, start: int = 0
 ) -> Fraction:
     """Weight after one step on the mean loss of each batch."""
     weight = Fraction(start)
     for batch in batches:
-        mean = sum((slope(weight, records[index]) for index in batch), Fraction(0)) / len(batch)
+        mean = sum((gradient(weight, records[index]) for index in batch), Fraction(0)) / len(batch)
         weight -= learning_rate * mean
     return weight
 
 
 def all_orders(n: int, *, batch_size: int = 1, passes: int = 1, steps: int | None = None) -> Iterator[Batches]:
-    """Batches of every way to shuffle n records afresh for each pass, cut off after ``steps``; all equally likely."""
+    """Batches of all equally likely orders: n records shuffled afresh for each pass, cut off after ``steps``."""
     for orders in product(permutations(range(n)), repeat=passes):
         yield [order[at : at + batch_size] for order in orders for at in range(0, n, batch_size)][:steps]
 
 
-def law(ends: Sequence[Fraction]) -> dict[Fraction, Fraction]:
+def distribution(ends: Sequence[Fraction]) -> dict[Fraction, Fraction]:
     """Probability of each end weight, from the ends of equally likely orders."""
-    masses: dict[Fraction, Fraction] = {}
-    for end in ends:
-        masses[end] = masses.get(end, Fraction(0)) + Fraction(1, len(ends))
-    return masses
+    return {end: Fraction(count, len(ends)) for end, count in Counter(ends).items()}
 
 
 def shuffled_batches(
     n: int, *, batch_size: int, steps: int, generator: np.random.Generator, place: int | None = None
-) -> NDArray[np.int64]:
+) -> Integers:
     """Records of each step, [steps, batch_size]: a fresh order for each pass, a short last batch left out.
 
     ``place`` is where record 0 stands in every pass, if that is to be fixed.
@@ -67,7 +65,7 @@ def shuffled_batches(
 
 
 def logistic_sgd(
-    features: Floats, labels: Floats, batches: NDArray[np.int64], *, learning_rate: float, initial: Floats
+    features: Floats, labels: Floats, batches: Integers, *, learning_rate: float, initial: Floats
 ) -> Floats:
     """End weights [runs, d] of logistic regressions trained side by side.
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from dpnotes._validation import Integers
 from dpnotes.accounting.papers import sgd_sensitivity
+from dpnotes.lab.intrinsic_sgd.literal_sgd import shuffled_batches
 
 LIPSCHITZ = 2**0.5  # of the logistic loss where the norm of x is at most 1 and a bias is learnt
 SMOOTHNESS = 0.5  # the same: a quarter of the squared norm of (x, 1)
@@ -31,9 +35,9 @@ class Task:
         1 / n.
     epsilon, epsilon_observed : float
         The intrinsic epsilon with either sensitivity.
-    noiseless, noisy, gain, share : float
+    noiseless, noisy, gain, closed : float
         At epsilon = 1 with the theoretical sensitivity: accuracy without noise and with it, what counting on SGD's own
-        noise adds to the latter, and the share of the gap that this is said to close.
+        noise adds to the latter, and the fraction of the gap that this is said to close.
     """
 
     name: str
@@ -51,7 +55,7 @@ class Task:
     noiseless: float
     noisy: float
     gain: float
-    share: float
+    closed: float
 
     def bound(self, analysis: str = "tight") -> float:
         """Sensitivity for one fixed seed; ``"published"`` counts a broken-off pass as a fraction."""
@@ -64,12 +68,15 @@ class Task:
             analysis=analysis,
         )
 
+    def batches(self, *, place: int) -> Integers:
+        """Batches of the task's training, with record 0 at that place of every pass."""
+        generator = np.random.default_rng(0)
+        return shuffled_batches(self.n, batch_size=self.batch_size, steps=self.steps, generator=generator, place=place)
+
     def ratio_range(self) -> tuple[float, float]:
         """Least and largest sensitivity / sigma that the printed digits allow."""
-        return (
-            (self.sensitivity - HALF_DIGIT) / (self.sigma + HALF_DIGIT),
-            (self.sensitivity + HALF_DIGIT) / (self.sigma - HALF_DIGIT),
-        )
+        low, high = ((self.sensitivity + off) / (self.sigma - off) for off in (-HALF_DIGIT, HALF_DIGIT))
+        return low, high
 
 
 MNIST = Task(
