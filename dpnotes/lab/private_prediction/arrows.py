@@ -150,7 +150,7 @@ def _direction(quantity: str, name: str, rows: pd.DataFrame, times: pd.DataFrame
         return None, GAP
     directions = [direction for _, direction, _ in found]
     most = max(dict.fromkeys(directions), key=directions.count)
-    return most, ", ".join(f"{NAMES[method]} {ARROWS[way]} ({strength})" for method, way, strength in found)
+    return most, ", ".join(f"{NAMES[method]} {ARROWS[direction]} ({strength})" for method, direction, strength in found)
 
 
 def _accuracies(name: str, rows: pd.DataFrame) -> Iterator[tuple[str, str, str]]:

@@ -16,6 +16,7 @@ Integers = NDArray[np.int64]
 PAPER = "vandermaaten2020tradeoffs"
 SECTION = "private-prediction-verdict"
 EPSILON, DELTA = 1.0, 1e-5
+ANALYSES = ("published", "tight")
 N, LAMBDA = 60_000, 1e-4  # MNIST's size; a value of the paper's grid at which the worst case is nearly attained
 K = math.sqrt(2)
 

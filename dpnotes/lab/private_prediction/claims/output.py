@@ -7,13 +7,7 @@ import math
 import numpy as np
 from scipy import optimize, special, stats
 
-from dpnotes.accounting import (
-    gaussian,
-    gaussian_sigma,
-    minimiser_sensitivity,
-    norm_noise_rate,
-    prediction_sensitivity_sigma,
-)
+from dpnotes import accounting
 from dpnotes.lab._claim import Evidence, Finding
 from dpnotes.lab.private_prediction.claims.base import DELTA, EPSILON, LAMBDA, Floats, K, N, claim, evidence
 from dpnotes.lab.private_prediction.claims.minimiser import worst_fits
@@ -55,7 +49,7 @@ def gaussian_model_noise() -> Evidence:
     """Algorithm 2 with its missing line against the calibration and the integrated divergence."""
     off, least, above = [], [], []
     for epsilon, delta in ((0.1, DELTA), (EPSILON, DELTA), (5.0, DELTA), (EPSILON, 0.3)):
-        sigma = gaussian_sigma(epsilon, delta)
+        sigma = accounting.gaussian_sigma(epsilon, delta)
         off.append(abs(_algorithm_two(epsilon, delta) / math.sqrt(2 * epsilon) / sigma - 1))
         above.append(_gaussian_divergence(epsilon, sigma) / delta)
         least.append(_gaussian_divergence(epsilon, 0.999 * sigma) / delta)
@@ -78,16 +72,17 @@ def gaussian_model_noise() -> Evidence:
     "Section 3.2",
     "Gaussian prediction sensitivity takes sigma = 2 K alpha*/(n lambda epsilon*).",
     "wrong",
-    "Algorithm 7 in the appendix has sqrt(2 epsilon*) in the denominator, and it is right. The formula of the main "
+    "Algorithm 7 in the appendix has sqrt(2 epsilon*) in the denominator, and it is correct. The formula of the main "
     "text adds more noise than is needed for epsilon* below 2, and too little above.",
 )
 def main_text_sigma() -> Evidence:
     """Section 3.2's formula against the one of the appendix, in units of the sensitivity, one prediction."""
     high = 8.0
     narrow, appendix = (_algorithm_two(high, DELTA) / scale for scale in (high, math.sqrt(2 * high)))
-    at_one = gaussian_sigma(EPSILON, DELTA) / (_algorithm_two(EPSILON, DELTA) / EPSILON)
-    at_high = gaussian_sigma(high, DELTA) / narrow
-    leaked, kept = (float(gaussian(sigma=s, adjacency="replace-one").delta(high)) for s in (narrow, appendix))
+    at_one = accounting.gaussian_sigma(EPSILON, DELTA) / (_algorithm_two(EPSILON, DELTA) / EPSILON)
+    at_high = accounting.gaussian_sigma(high, DELTA) / narrow
+    noises = [accounting.gaussian(sigma=sigma, adjacency="replace-one") for sigma in (narrow, appendix)]
+    leaked, kept = (float(noise.delta(high)) for noise in noises)
     exceeded = leaked > 100 * DELTA and math.isclose(leaked, _gaussian_divergence(high, narrow), rel_tol=1e-6)
     needed = "noise needed at epsilon* = {}, as a fraction of the formula's"
     return evidence(
@@ -144,16 +139,16 @@ def pure_prediction_noise() -> Evidence:
 def gaussian_prediction_noise() -> Evidence:
     """The paper's inequality, its repair, and the exact noise for B = 100."""
     answers = 100
-    published = prediction_sensitivity_sigma(EPSILON, DELTA, answers=answers, analysis="published")
-    exact = prediction_sensitivity_sigma(EPSILON, DELTA, answers=answers)
-    spent = float(gaussian(sigma=published, adjacency="replace-one").compose(answers).delta(EPSILON))
+    published = accounting.prediction_sensitivity_sigma(EPSILON, DELTA, answers=answers, analysis="published")
+    exact = accounting.prediction_sensitivity_sigma(EPSILON, DELTA, answers=answers)
+    spent = float(accounting.gaussian(sigma=published, adjacency="replace-one").compose(answers).delta(EPSILON))
     tight = _gaussian_divergence(EPSILON, exact / math.sqrt(answers))  # the sum of B answers, divided by B
     slack = math.log(1 / (0.4 * DELTA))
     each = math.sqrt(2 / answers) * (math.sqrt(slack + EPSILON) - math.sqrt(slack))
     advanced = math.sqrt(2 * answers * slack) * each
     cited = advanced + answers * each * math.expm1(each) / 2
     repaired = advanced + answers * each * math.tanh(each / 2)
-    grown = exact / float(gaussian_sigma(EPSILON, DELTA))
+    grown = exact / float(accounting.gaussian_sigma(EPSILON, DELTA))
     root = math.isclose(grown, math.sqrt(answers), rel_tol=1e-9)
     return evidence(
         f"B = {answers} answers at epsilon = 1, delta = 1e-5, sigma in units of 2 K / (n lambda); composition with "
@@ -169,8 +164,8 @@ def gaussian_prediction_noise() -> Evidence:
 
 def _rate(answers: int = 1) -> float:
     """Rate of the noise for epsilon on weights or answers, by the bound of Lemma 1."""
-    bound = minimiser_sensitivity(lipschitz=K, n=N, regulariser=LAMBDA)
-    return norm_noise_rate(EPSILON, sensitivity=bound, answers=answers)
+    bound = accounting.minimiser_sensitivity(lipschitz=K, n=N, regulariser=LAMBDA)
+    return accounting.norm_noise_rate(EPSILON, sensitivity=bound, answers=answers)
 
 
 def _drawn_losses(shift: Floats, rate: float, shape: tuple[int, ...], *, seed: int) -> Floats:

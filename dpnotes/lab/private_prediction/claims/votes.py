@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from itertools import combinations, permutations
 
 import numpy as np
 from scipy import special, stats
 
-from dpnotes.accounting import (
-    bounded_range_delta,
-    soft_vote,
-    soft_vote_beta,
-    soft_vote_exact_delta,
-    soft_vote_pure_level,
-)
+from dpnotes import accounting
 from dpnotes.lab._claim import Evidence, Finding
 from dpnotes.lab.private_prediction.claims.base import DELTA, EPSILON, Floats, claim, divergence, evidence
 
@@ -30,17 +25,17 @@ BETA = 0.5  # of the vote that is counted through
     "wrong",
     "The proof drops the normaliser: a moved vote lowers one count and raises another, and an answer is 2 beta-DP. "
     "The true epsilon is up to twice the claimed one: 2 at B = 1, and 1.54 at B = 100 with 256 models and 10 "
-    "classes. beta = epsilon/(2 B) is right.",
+    "classes. beta = epsilon/(2 B) is correct.",
 )
 def pure_vote() -> Evidence:
     """The largest log-likelihood ratio over all votes of 8 models, and the exact one of the paper's 256."""
     ratios = [np.log(one / other) for one, other in _moved_votes(8, 3)]
     counted, width = max(float(ratio.max()) for ratio in ratios), max(float(np.ptp(ratio)) for ratio in ratios)
-    level = soft_vote_pure_level(beta=BETA, n_models=8, n_classes=3)
+    level = accounting.soft_vote_pure_level(beta=BETA, n_models=8, n_classes=3)
 
     def total(answers: int, analysis: str) -> float:
-        beta = soft_vote_beta(EPSILON, 0.0, answers=answers, analysis=analysis)
-        return answers * soft_vote_pure_level(beta=beta, n_models=MODELS, n_classes=CLASSES)
+        beta = accounting.soft_vote_beta(EPSILON, 0.0, answers=answers, analysis=analysis)
+        return answers * accounting.soft_vote_pure_level(beta=beta, n_models=MODELS, n_classes=CLASSES)
 
     one, hundred = total(1, "published"), total(100, "published")
     direct = 100 * _unanimous_ratio(EPSILON / 100)
@@ -73,9 +68,10 @@ def pure_vote() -> Evidence:
 def approximate_vote() -> Evidence:
     """Exact delta at (1, 1e-5) for every budget from 1 to 30, and what the two errors of the proof do."""
     budgets, later = range(1, 31), range(14, 31)
-    beta = {b: soft_vote_beta(EPSILON, DELTA, answers=b, analysis="published") for b in (*budgets, 100)}
-    shown = {b: float(soft_vote_exact_delta(EPSILON, beta=beta[b], n_models=MODELS, answers=b)) for b in budgets}
-    most = {b: float(bounded_range_delta(EPSILON, width=2 * beta[b], answers=b)) for b in budgets}
+    beta = {b: accounting.soft_vote_beta(EPSILON, DELTA, answers=b, analysis="published") for b in (*budgets, 100)}
+    exact = partial(accounting.soft_vote_exact_delta, EPSILON, n_models=MODELS)
+    shown = {b: float(exact(beta=beta[b], answers=b)) for b in budgets}
+    most = {b: float(accounting.bounded_range_delta(EPSILON, width=2 * beta[b], answers=b)) for b in budgets}
     bounded = all(shown[b] <= most[b] * (1 + 1e-9) for b in budgets) and all(most[b] <= DELTA for b in later)
     broken = [b for b in budgets if shown[b] > DELTA]
     basic = [b for b in budgets if math.isclose(beta[b], EPSILON / b)]
@@ -89,7 +85,7 @@ def approximate_vote() -> Evidence:
     ranged = rho + 2 * math.sqrt(rho * slack)
     pure = 2 * beta[100]  # of an answer; the theorem that the proof cites, at the level that is true
     cited = math.sqrt(2 * 100 * slack) * pure + 100 * pure * math.expm1(pure) / 2
-    kept = float(soft_vote(beta=beta[100], answers=100).delta(EPSILON)) <= DELTA
+    kept = float(accounting.soft_vote(beta=beta[100], answers=100).delta(EPSILON)) <= DELTA
     spent = kept and math.isclose(ranged, EPSILON, rel_tol=1e-9)
     return evidence(
         f"Exact delta(1) of {MODELS} models voting between 2 classes, counted through for B = 1 and 10, and its "
