@@ -21,6 +21,8 @@ _HOMES = {
     for imported in statement.names
 }  # public name -> module that it is imported from on first use; the stub lists the names, for type checkers too
 
+__all__ = [name for name, home in _HOMES.items() if home != "dpnotes"]
+
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:

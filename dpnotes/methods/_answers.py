@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import secrets
-import threading
-from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_random_state
 
-from dpnotes.methods._budget import InferenceBudget
+from dpnotes.methods._budget import InferenceBudget, Shared
 
 
 def secret_seed(random_state: int | np.random.RandomState | None) -> int:
@@ -31,7 +29,12 @@ def stream(seed: int, index: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
 
 
-class AnswerStreams:
+def derived_seed(seed: int, index: int) -> int:
+    """Seed of 128 bits from generator number ``index`` of a seed, for draws that take a seed of their own."""
+    return int.from_bytes(stream(seed, index).bytes(16), "little")
+
+
+class AnswerStreams(Shared):
     """Spends a budget, and gives the noise for what was spent a generator of its own.
 
     The generator is decided by the seed and the number of answers released before. Copies share the budget, and a
@@ -53,9 +56,9 @@ class AnswerStreams:
     """
 
     def __init__(self, budget: InferenceBudget, seed: int) -> None:
+        super().__init__()
         self.budget = budget
         self._seed = seed
-        self._lock = threading.Lock()
 
     def take(self, count: int) -> np.random.Generator:
         """Spend ``count`` answers, all or none; the generator of their noise.
@@ -69,15 +72,3 @@ class AnswerStreams:
             self.budget.spend(count)
             first = self.budget.released - count
         return stream(self._seed, first)
-
-    def __copy__(self) -> AnswerStreams:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> AnswerStreams:
-        return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"budget": self.budget, "_seed": self._seed}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.Lock())

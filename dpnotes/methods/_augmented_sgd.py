@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
 
-from dpnotes import _validation as _checks
 from dpnotes import accounting
+from dpnotes._validation import at_least_one, one_of, positive
 from dpnotes.accounting import PrivacyProfile
 from dpnotes.learners import fit_sgd
 from dpnotes.mechanisms import gaussian_noise
@@ -21,6 +21,7 @@ FRACTION = "a record may be visited ceil(passes) times, which the sensitivity wi
 OBSERVED = "no two neighbouring data sets end farther apart than the given sensitivity, which is below the proved bound"
 
 
+@dataclass(eq=False, repr=False)
 class AugmentedSGD(BinaryRelease):
     """Logistic regression by plain SGD, its last weights released with Gaussian noise.
 
@@ -86,36 +87,14 @@ class AugmentedSGD(BinaryRelease):
     ('proved', 2.0, 0.1697)
     """
 
-    def __init__(
-        self,
-        epsilon: float,
-        delta: float,
-        *,
-        batch_size: int,
-        steps: int,
-        learning_rate: float,
-        sensitivity: str | float = "proved",
-        intrinsic_sigma: float = 0.0,
-        analysis: str = "tight",
-        require_bound: bool = True,
-        norm: float = 1.0,
-        classes: Sequence[Any] | None = None,
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.batch_size = batch_size
-        self.steps = steps
-        self.learning_rate = learning_rate
-        self.sensitivity = sensitivity
-        self.intrinsic_sigma = intrinsic_sigma
-        self.analysis = analysis
-        self.require_bound = require_bound
-        self.norm = norm
-        self.classes = classes
-        self.device = device
-        self.random_state = random_state
+    _: KW_ONLY
+    batch_size: int
+    sensitivity: str | float = "proved"
+    intrinsic_sigma: float = 0.0
+    analysis: str = "tight"
+    require_bound: bool = True
+    device: str = "auto"
+    sensitivity_: float = field(init=False)
 
     def fit(self, X: Any, y: Any) -> AugmentedSGD:
         """Calibrate, train, add noise.
@@ -136,12 +115,12 @@ class AugmentedSGD(BinaryRelease):
             If a row of X is too long, there are not two classes, the batch is larger than the data, the learning rate
             is beyond 2 / smoothness, or a parameter is outside its range.
         """
-        X, codes, classes = self._records(X, y)
-        if _checks.at_least_one("batch_size", self.batch_size) > len(X):
+        X, codes, classes = self._bounded_records(X, y)
+        if at_least_one("batch_size", self.batch_size) > len(X):
             raise ValueError(f"batch_size must be <= n={len(X)} records, got batch_size={self.batch_size}")
         proved, distance = self._distances(len(X))
         noise = accounting.papers.augmenting_sigma(
-            _checks.real("epsilon", self.epsilon, low=0.0, open_low=True),
+            positive("epsilon", self.epsilon),
             self.delta,
             sensitivity=distance,
             intrinsic_sigma=self.intrinsic_sigma,
@@ -162,15 +141,15 @@ class AugmentedSGD(BinaryRelease):
         ).weights[0]
         if noise > 0:
             weights = weights + gaussian_noise(weights.shape, sigma=noise, seed=stream(seed, 1))
-        self._release(weights, classes)
-        self.sensitivity_, self.noise_sigma_ = distance, noise
+        self._release(weights, classes, noise)
+        self.sensitivity_ = distance
         self.profile_ = self._guarantee(proved, distance, noise)
         return self
 
     def _distances(self, n: int) -> tuple[float, float]:
         """Proved bound on the sensitivity (infinite where there is none), and the one to calibrate with."""
-        steps, loss = _checks.at_least_one("steps", self.steps), logistic_loss(self.norm)
-        rate = _checks.real("learning_rate", self.learning_rate, low=0.0, open_low=True)
+        steps, loss = at_least_one("steps", self.steps), logistic_loss(self.norm)
+        rate = positive("learning_rate", self.learning_rate)
         holds = rate <= 2 / loss.smoothness
         if not (holds or self.require_bound):
             loss = loss._replace(smoothness=1 / rate)  # the formula is evaluated where nothing proves it
@@ -182,10 +161,10 @@ class AugmentedSGD(BinaryRelease):
 
         proved = bound(steps / (n // self.batch_size), "tight")  # the last pass may be broken off: ceil
         if isinstance(self.sensitivity, str):
-            kind = _checks.one_of("sensitivity", self.sensitivity, SENSITIVITIES)
+            kind = one_of("sensitivity", self.sensitivity, SENSITIVITIES)
             used = proved if kind == "proved" else bound(steps * self.batch_size / n, "published")
         else:
-            used = _checks.real("sensitivity", self.sensitivity, low=0.0, open_low=True)
+            used = positive("sensitivity", self.sensitivity)
         return (proved if holds else math.inf), used
 
     def _guarantee(self, proved: float, distance: float, noise: float) -> PrivacyProfile:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+from sklearn.utils.validation import check_random_state
 
 from dpnotes import accounting
 from dpnotes.mechanisms import draw_subsets, vote_counts
 from dpnotes.methods._answers import secret_seed
-from dpnotes.methods._labels import encode
+from dpnotes.methods._classifier import PrivateClassifier
 from dpnotes.methods._one_by_one import OneByOne
 
 
-class Bagging(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False, kw_only=True)
+class Bagging(PrivateClassifier):
     """Majority vote of models that are each trained on a random subsample, with the exact guarantee of releasing them.
 
     The guarantee holds for any base learner and says little: a record that is drawn may be published whole. See the
@@ -28,8 +27,8 @@ class Bagging(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     subsample : int, >= 1
-        Records drawn for each model. It decides the guarantee, so it has no default; a share of the data set would let
-        the size of the data set into the release, and is not offered.
+        Records drawn for each model. It decides the guarantee, so it has no default; a fraction of the data set would
+        let the size of the data set into the release, and is not offered.
     estimator : object, optional
         The base learner: a scikit-learn classifier, or one that fits many models in one call (it has ``fit_many``, as
         :class:`dpnotes.learners.NetworkClassifier`). Default: a decision tree.
@@ -63,26 +62,12 @@ class Bagging(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     0.2429
     """
 
-    def __init__(
-        self,
-        *,
-        subsample: int,
-        estimator: Any = None,
-        n_models: int = 1,
-        replace: bool = True,
-        scheme: str = "independent",
-        classes: Sequence[Any] | None = None,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.subsample = subsample
-        self.estimator = estimator
-        self.n_models = n_models
-        self.replace = replace
-        self.scheme = scheme
-        self.classes = classes
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    subsample: int
+    estimator: Any = None
+    n_models: int = 1
+    replace: bool = True
+    scheme: str = "independent"
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any) -> Bagging:
         """Draw the subsamples and train one model on each.
@@ -103,26 +88,16 @@ class Bagging(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             If X and y differ in length, X is not finite, a label is not among ``classes``, or the subsamples are
             impossible (see :func:`dpnotes.accounting.bagging`).
         """
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        check_classification_targets(y)
-        profile = accounting.bagging(
-            n=len(X), subsample=self.subsample, n_models=self.n_models, replace=self.replace, scheme=self.scheme
-        )
-        self.classes_, codes = encode(y, self.classes)
+        X, codes, classes = self._records(X, y, at_least=1)
+        drawn = {name: getattr(self, name) for name in ("subsample", "n_models", "replace", "scheme")}
+        profile = accounting.bagging(n=len(X), **drawn)
         draw_seed, learn_seed = self._seeds()
-        subsets = draw_subsets(
-            len(X),
-            subsample=self.subsample,
-            n_models=self.n_models,
-            replace=self.replace,
-            scheme=self.scheme,
-            seed=draw_seed,
-        )
+        subsets = draw_subsets(len(X), **drawn, seed=draw_seed)
         learner = DecisionTreeClassifier() if self.estimator is None else self.estimator
         if not hasattr(learner, "fit_many"):
             learner = OneByOne(learner, self.n_jobs)
-        self._models = learner.fit_many(X, codes, subsets, n_classes=len(self.classes_), seed=learn_seed)
-        self.profile_ = profile
+        self._models = learner.fit_many(X, codes, subsets, n_classes=len(classes), seed=learn_seed)
+        self.classes_, self.profile_ = classes, profile
         return self
 
     def _seeds(self) -> tuple[int, int]:
@@ -133,12 +108,11 @@ class Bagging(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return int(draw), int(learn)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Share of the models that vote for each class, shape [n, n_classes]."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        """Fraction of the models that vote for each class, shape [n, n_classes]."""
+        X = self._queries(X)
         return vote_counts(self._models.votes(X), len(self.classes_)) / self.n_models
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label with the most votes, shape [n]; among equals the first in ``classes_``."""
-        shares = self.predict_proba(X)
-        return np.asarray(self.classes_[shares.argmax(axis=1)])
+        codes = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[codes])

@@ -4,17 +4,45 @@ from __future__ import annotations
 
 import os
 import threading
-from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
-from dpnotes import _validation as _checks
+from dpnotes._validation import at_least
 
 
 class BudgetExhausted(RuntimeError):
     """More answers were asked of a private method than its guarantee pays for; none was released."""
 
 
-class InferenceBudget:
+class Shared:
+    """Something that all copies of a fitted method share, so that none starts anew.
+
+    ``copy`` and ``deepcopy``, also of the estimator that holds it, give the object itself; threads take its lock. A
+    pickled copy carries the state, and :meth:`_is_whole` tells that it, or a forked process, cannot know what the
+    original did since.
+    """
+
+    def __init__(self) -> None:
+        self._process: int | None = os.getpid()  # the only one whose count is known to be whole
+        self._lock = threading.Lock()
+
+    def _is_whole(self) -> bool:
+        return self._process == os.getpid()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _: dict[int, Any]) -> Self:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {name: value for name, value in vars(self).items() if name not in ("_lock", "_process")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _process=None, _lock=threading.Lock())
+
+
+class InferenceBudget(Shared):
     """Counts the answers that a fitted method has released, and refuses those that its guarantee does not cover.
 
     A call is all or nothing: if fewer answers are left than it asks for, nothing is spent and nothing must be released.
@@ -62,11 +90,10 @@ class InferenceBudget:
     """
 
     def __init__(self, answers: int, *, guarantee: str = "the stated guarantee") -> None:
-        self.answers = _checks.at_least_one("answers", answers)
+        super().__init__()
+        self.answers = at_least("answers", answers, 1)
         self.guarantee = guarantee
         self._released = 0
-        self._process: int | None = os.getpid()  # the only one whose count is known to be whole
-        self._lock = threading.Lock()
 
     @property
     def released(self) -> int:
@@ -76,7 +103,7 @@ class InferenceBudget:
     @property
     def left(self) -> int:
         """Answers that can still be released; 0 for a copy that was not resumed."""
-        return self.answers - self._released if self._process == os.getpid() else 0
+        return self.answers - self._released if self._is_whole() else 0
 
     def spend(self, count: int) -> None:
         """Take ``count`` answers out of the budget, or none of them.
@@ -95,10 +122,10 @@ class InferenceBudget:
         TypeError
             If count is not an integer.
         """
-        count = _natural("count", count)
+        count = at_least("count", count, 0)
         if count == 0:
             return
-        if self._process != os.getpid():
+        if not self._is_whole():
             raise BudgetExhausted(
                 f"this is a copy of a budget of {self.answers} answers at {self.guarantee}, {self._released} of them "
                 "released when it was made; what the original answered since is unknown here: see resume(released=...)"
@@ -123,7 +150,7 @@ class InferenceBudget:
         TypeError
             If released is not an integer.
         """
-        released = _natural("released", released)
+        released = at_least("released", released, 0)
         with self._lock:
             if not self._released <= released <= self.answers:
                 raise ValueError(f"released must be in {self._released}..{self.answers}, got released={released}")
@@ -142,26 +169,5 @@ class InferenceBudget:
             f"{left}, or refit with a larger answers="
         )
 
-    def __copy__(self) -> InferenceBudget:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> InferenceBudget:
-        return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
-            return {"answers": self.answers, "guarantee": self.guarantee, "_released": self._released}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _process=None, _lock=threading.Lock())
-
     def __repr__(self) -> str:
         return f"InferenceBudget({self.answers}, guarantee={self.guarantee!r}): {self._released} released"
-
-
-def _natural(name: str, value: int) -> int:
-    if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(f"{name} must be an integer >= 0, got {name}={value!r}")
-    if value < 0:
-        raise ValueError(f"{name} must be >= 0, got {name}={value}")
-    return int(value)

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+from scipy.special import softmax
+from sklearn.utils.validation import check_random_state
 
 from dpnotes import accounting
+from dpnotes._validation import Features, Integers
 from dpnotes.learners import NetworkClassifier, fit_dp_sgd_linear, fit_dp_sgd_network
 from dpnotes.methods._answers import secret_seed
-from dpnotes.methods._labels import encode
+from dpnotes.methods._classifier import PrivateClassifier
 
 ASSUMPTION = "the number of records, which sets the scale of a step, is public"
 
 
-class DPSGD(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class DPSGD(PrivateClassifier):
     """Softmax regression or a network by stochastic gradient descent with clipped gradients and Gaussian noise.
 
     Batches are Poisson samples, as the accounting needs. Either ``noise_multiplier`` is given, or ``epsilon`` and
@@ -80,38 +82,19 @@ class DPSGD(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    def __init__(
-        self,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        *,
-        noise_multiplier: float | None = None,
-        network: NetworkClassifier | None = None,
-        clipping_norm: float = 1.0,
-        sample_rate: float = 0.1,
-        steps: int = 100,
-        learning_rate: float | Sequence[float] = 0.5,
-        optimizer: str = "sgd",
-        momentum: float = 0.9,
-        accountant: str = "pld",
-        classes: Sequence[Any] | None = None,
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.noise_multiplier = noise_multiplier
-        self.network = network
-        self.clipping_norm = clipping_norm
-        self.sample_rate = sample_rate
-        self.steps = steps
-        self.learning_rate = learning_rate
-        self.optimizer = optimizer
-        self.momentum = momentum
-        self.accountant = accountant
-        self.classes = classes
-        self.device = device
-        self.random_state = random_state
+    epsilon: float | None = None
+    delta: float | None = None
+    _: KW_ONLY
+    noise_multiplier: float | None = None
+    network: NetworkClassifier | None = None
+    clipping_norm: float = 1.0
+    sample_rate: float = 0.1
+    steps: int = 100
+    learning_rate: float | Sequence[float] = 0.5
+    optimizer: str = "sgd"
+    momentum: float = 0.9
+    accountant: str = "pld"
+    device: str = "auto"
 
     def fit(self, X: Any, y: Any) -> DPSGD:
         """Calibrate, then train.
@@ -132,45 +115,31 @@ class DPSGD(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             If X and y differ in length, X is not finite, a label is not among ``classes``, the budget is given twice or
             not at all, no noise meets it, or training diverges.
         """
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        check_classification_targets(y)
+        X, codes, classes = self._records(X, y)
         noise = self._noise()
         profile = accounting.dp_sgd(
             noise_multiplier=noise, sample_rate=self.sample_rate, steps=self.steps, accountant=self.accountant
         )
         profile.assumption = ASSUMPTION
-        self.classes_, codes = encode(y, self.classes)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y must hold two classes, got one class, {self.classes_[0]}; or name all in classes")
         secret = self.random_state is None
         seed = secret_seed(None) if secret else int(check_random_state(self.random_state).randint(2**31))
-        how: dict[str, Any] = {
-            "noise_multiplier": noise,
-            "clipping_norm": self.clipping_norm,
-            "sample_rate": self.sample_rate,
-            "steps": self.steps,
-            "learning_rate": self.learning_rate,
-            "seed": seed,
-            "device": self.device,
-        }
-        self._models = self._linear(X, codes, how) if self.network is None else self._deep(X, codes, how)
-        self.noise_multiplier_ = noise
-        self.profile_ = profile
+        names = ("clipping_norm", "sample_rate", "steps", "learning_rate", "device")
+        settings = {name: getattr(self, name) for name in names} | {"noise_multiplier": noise, "seed": seed}
+        train = self._train_linear if self.network is None else self._train_network
+        self._models = train(X, codes, len(classes), settings)
+        self.classes_, self.noise_multiplier_, self.profile_ = classes, noise, profile
         return self
 
-    def predict_proba(self, X: Any) -> NDArray[np.floating]:
+    def predict_proba(self, X: Any) -> Features:
         """Softmax of the logits, shape [n, n_classes]."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = self._queries(X)
         images = X if self.network is None else self.network.as_images(X)
-        logits = self._models.logits(images, device=self.device)[0]
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        return np.asarray(softmax(self._models.logits(images, device=self.device)[0], axis=1))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable label, shape [n]."""
-        shares = self.predict_proba(X)
-        return np.asarray(self.classes_[shares.argmax(axis=1)])
+        codes = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[codes])
 
     def _noise(self) -> float:
         budget = (self.epsilon, self.delta)
@@ -189,19 +158,19 @@ class DPSGD(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             f"epsilon={self.epsilon!r}, delta={self.delta!r}, noise_multiplier={self.noise_multiplier!r}"
         )
 
-    def _linear(self, X: NDArray[np.floating], codes: NDArray[np.int64], how: dict[str, Any]) -> Any:
+    def _train_linear(self, X: Features, codes: Integers, n_classes: int, settings: dict[str, Any]) -> Any:
         if self.optimizer not in ("sgd", "momentum"):
             raise ValueError(
                 f"optimizer must be 'sgd' or 'momentum' for softmax regression, got optimizer={self.optimizer!r}"
             )
         momentum = self.momentum if self.optimizer == "momentum" else 0.0
-        return fit_dp_sgd_linear(X, codes, n_classes=len(self.classes_), momentum=momentum, **how)
+        return fit_dp_sgd_linear(X, codes, n_classes=n_classes, momentum=momentum, **settings)
 
-    def _deep(self, X: NDArray[np.floating], codes: NDArray[np.int64], how: dict[str, Any]) -> Any:
+    def _train_network(self, X: Features, codes: Integers, n_classes: int, settings: dict[str, Any]) -> Any:
         network: NetworkClassifier = self.network  # type: ignore[assignment]
         images = network.as_images(X)
 
         def build(generator: torch.Generator) -> torch.nn.Module:
-            return network.untrained(images.shape[1:], len(self.classes_), generator)
+            return network.untrained(images.shape[1:], n_classes, generator)
 
-        return fit_dp_sgd_network(build, images, codes, optimizer=self.optimizer, momentum=self.momentum, **how)
+        return fit_dp_sgd_network(build, images, codes, optimizer=self.optimizer, momentum=self.momentum, **settings)

@@ -3,44 +3,38 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpnotes import _validation as _checks
 from dpnotes import accounting
+from dpnotes._validation import at_least_one, one_of, positive
 from dpnotes.accounting.papers import personalised_vote
-from dpnotes.mechanisms import PARTITION_SCHEMES, Partitions, draw_partitions, laplace_vote
-from dpnotes.methods._answers import secret_seed, stream
-from dpnotes.methods._labels import encode
+from dpnotes.learners import TouchedVotes
+from dpnotes.mechanisms import Partitions, draw_partitions, laplace_vote
+from dpnotes.methods._answers import derived_seed, secret_seed, stream
 from dpnotes.methods._personal_accountant import personalised_epsilon, squares_of_budget
-from dpnotes.methods._student import fit_student, gives_probabilities, public_rows, student_learner
-from dpnotes.methods._teachers import (
-    FLOATS,
-    LogisticTeachers,
-    check_classes,
-    check_enough_records,
-    checked_chunks,
-    fit_teachers,
-)
+from dpnotes.methods._student import StudentVote, fit_student
+from dpnotes.methods._teachers import LogisticTeachers, given_partitions
 
 ACCOUNTANTS = ("personalised", "naive", "tight")
 QUERIES = 1024  # voted on at a time
-SEVERED = (
-    "the chunks of a record are chosen independently of the other records in each partition, and the number of labels "
-    "does not depend on the data"
-)
-FIXED = (
-    "the number of records is public, the partitions do not depend on the records, and neither does the number of "
-    "labels"
-)
+SCHEMES = {  # of the partitions: adjacency, and what the guarantee assumes
+    "independent": (
+        "add-remove",
+        "the chunks of a record are chosen independently of the other records in each partition, and the number of "
+        "labels does not depend on the data",
+    ),
+    "balanced": (
+        "replace-one",
+        "the number of records is public, the partitions do not depend on the records, and neither does the number of "
+        "labels",
+    ),
+}
 LOCAL = (
     "bounds the release for these records against the same with one less or one more that joins the stated chunks, if "
     "the number of labels were fixed at this one; it was not: the accountant stopped on the private votes, so that the "
@@ -49,7 +43,8 @@ LOCAL = (
 )
 
 
-class DPBag(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class DPBag(StudentVote):
     """Bagging over many partitions of the records: the teachers' noisy vote labels public rows, a student learns them.
 
     Each of ``n_partitions`` partitions cuts the private records into ``n_teachers`` chunks, one teacher each. Votes are
@@ -107,7 +102,7 @@ class DPBag(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Only for ``"personalised"``: epsilon of each private record. With ``joining_epsilon_``, that of a record yet to
         come, and ``agreement_`` a diagnosis for who holds the data, not to be published; they travel with a pickle.
     agreement_ : ndarray of float, shape [n_labels_]
-        Share of the teachers that vote for the class of most votes.
+        Fraction of the teachers that vote for the class of most votes.
     student_ : object
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
@@ -130,36 +125,14 @@ class DPBag(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     76
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        n_teachers: int = 250,
-        n_partitions: int = 100,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        noise: float | None = None,
-        accountant: str = "personalised",
-        partitions: str = "independent",
-        student: Any = None,
-        classes: Sequence[Any] | None = None,
-        n_jobs: int | None = None,
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.n_teachers = n_teachers
-        self.n_partitions = n_partitions
-        self.epsilon = epsilon
-        self.delta = delta
-        self.noise = noise
-        self.accountant = accountant
-        self.partitions = partitions
-        self.student = student
-        self.classes = classes
-        self.n_jobs = n_jobs
-        self.device = device
-        self.random_state = random_state
+    _: KW_ONLY
+    n_partitions: int = 100
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    noise: float | None = None
+    accountant: str = "personalised"
+    partitions: str = "independent"
+    device: str = "auto"
 
     def fit(self, X: Any, y: Any, *, public: Any = None, chunks: ArrayLike | None = None) -> DPBag:
         """Train the teachers on the private records, label public rows by their private vote, train the student.
@@ -195,22 +168,16 @@ class DPBag(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         UserWarning
             If the budget pays for more labels than there are public rows; the result is valid.
         """
-        X, y = validate_data(self, X, y, dtype=FLOATS)
-        check_classification_targets(y)
-        public = public_rows(self, public)
-        classes, codes = encode(y, self.classes)
-        check_classes(classes)
+        X, codes, classes = self._records(X, y, at_most=255)
+        public = self._public_rows(public)
         noise, labels = self._settings(len(classes), len(public))
-        check_enough_records(len(X), n_teachers=self.n_teachers)
+        self._check_enough(len(X))
         seed = secret_seed(self.random_state)
         learn_seed, student_seed = (int(s) for s in stream(seed, 0).integers(2**31, size=2))
         generator = stream(seed, 1)  # of the noise
-        cut = self._cut(len(X), chunks, int.from_bytes(stream(seed, 2).bytes(16), "little"))
-        student = student_learner(self, LogisticRegression(max_iter=1000))
-        learner = LogisticTeachers(device=self.device) if self.estimator is None else self.estimator
-        teachers = fit_teachers(
-            learner, X, codes, cut.subsets(), n_classes=len(classes), seed=learn_seed, n_jobs=self.n_jobs
-        )
+        cut = self._cut(len(X), chunks, derived_seed(seed, 2))
+        student = self._student_learner(LogisticRegression(max_iter=1000))
+        teachers = self._teach(X, codes, cut, n_classes=len(classes), seed=learn_seed)
         voted = (teachers.votes(public[rows]) for rows in _blocks(len(public) if labels is None else labels))
         self.classes_ = classes
         if labels is None:
@@ -227,20 +194,8 @@ class DPBag(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.student_ = fit_student(student, labelled, self.labels_, classes=classes, seed=student_seed)
         return self
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Label that the student gives, shape [n]."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=FLOATS, reset=False)
-        return np.asarray(self.student_.predict(X))
-
-    @available_if(gives_probabilities)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities that the student gives, shape [n, n_classes]; 0 for a class that no answer named."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=FLOATS, reset=False)
-        found = np.zeros((len(X), len(self.classes_)))
-        found[:, np.searchsorted(self.classes_, self.student_.classes_)] = self.student_.predict_proba(X)
-        return found
+    def _default_learner(self) -> LogisticTeachers:
+        return LogisticTeachers(device=self.device)
 
     def _another(self, noise: float) -> bool:
         """Whether the budget pays for one label more."""
@@ -256,11 +211,11 @@ class DPBag(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _settings(self, n_classes: int, n_public: int) -> tuple[float, int | None]:
         """Noise, and the number of labels unless the votes decide on it."""
-        n_teachers = _checks.at_least_one("n_teachers", self.n_teachers)
-        _checks.at_least_one("n_partitions", self.n_partitions)
-        _checks.one_of("accountant", self.accountant, ACCOUNTANTS)
-        _checks.one_of("partitions", self.partitions, PARTITION_SCHEMES)
-        noise = 2 / n_teachers if self.noise is None else _checks.real("noise", self.noise, low=0.0, open_low=True)
+        n_teachers = at_least_one("n_teachers", self.n_teachers)
+        at_least_one("n_partitions", self.n_partitions)
+        one_of("accountant", self.accountant, ACCOUNTANTS)
+        one_of("partitions", self.partitions, tuple(SCHEMES))
+        noise = 2 / n_teachers if self.noise is None else positive("noise", self.noise)
         squares_of_budget(self.epsilon, self.delta, n_partitions=1, noise=noise)  # checks the pair
         if self.accountant == "personalised":
             return noise, None
@@ -276,17 +231,16 @@ class DPBag(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         if self.partitions != "independent":
             raise ValueError(f"chunks must be None for partitions={self.partitions!r}, which are drawn")
-        given = checked_chunks(chunks, (n + 1, self.n_partitions), self.n_teachers)
-        return Partitions(given[:n], given[n], self.n_teachers)
+        return given_partitions("chunks", chunks, (n + 1, self.n_partitions), n=n, n_teachers=self.n_teachers)
 
     def _answer(
         self, voted: Iterator[NDArray[np.uint8]], noise: float, labels: int, generator: np.random.Generator
     ) -> None:
         """Answer a number of queries that no data entered."""
         self._release([(votes, votes.shape[1]) for votes in voted], noise, generator)
-        adjacency = "add-remove" if self.partitions == "independent" else "replace-one"
+        adjacency, assumption = SCHEMES[self.partitions]
         if labels == 0:
-            self.profile_: accounting.PrivacyProfile = accounting.approximate(0.0, 0.0)
+            self.profile_ = accounting.approximate(0.0, 0.0)
         else:
             self.profile_ = accounting.noisy_vote(
                 noise=noise,
@@ -295,15 +249,13 @@ class DPBag(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 adjacency=adjacency,
                 analysis=self._analysis(),
             )
-            self.profile_.assumption = SEVERED if self.partitions == "independent" else FIXED
+            self.profile_.assumption = assumption
         self.epsilon_spent_ = float(self.profile_.epsilon(self.delta))
 
     def _answer_personalised(
         self, voted: Iterator[NDArray[np.uint8]], cut: Partitions, noise: float, generator: np.random.Generator
     ) -> None:
         """Answer until the sum of squares of a record, or of one yet to come, reaches what the budget allows."""
-        from dpnotes.learners import TouchedVotes
-
         k = self.n_partitions
         limit = squares_of_budget(self.epsilon, self.delta, n_partitions=k, noise=noise)
         touched = TouchedVotes(

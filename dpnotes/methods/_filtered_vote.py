@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpnotes import _validation as _checks
 from dpnotes import accounting
-from dpnotes.mechanisms import Partitions, draw_partitions, gaussian_vote
-from dpnotes.methods._answers import secret_seed, stream
-from dpnotes.methods._budget import BudgetExhausted
-from dpnotes.methods._labels import encode
-from dpnotes.methods._teachers import (
-    FLOATS,
-    LogisticTeachers,
-    check_classes,
-    check_enough_records,
-    checked_chunks,
-    fit_teachers,
-)
+from dpnotes._validation import Integers, at_least_one, real
+from dpnotes.mechanisms import draw_partitions, gaussian_vote
+from dpnotes.methods._answers import derived_seed, secret_seed, stream
+from dpnotes.methods._budget import BudgetExhausted, Shared
+from dpnotes.methods._teachers import LogisticTeachers, TeacherVote, given_partitions
 
 QUERIES = 1024  # voted on at a time
 
 
-class FilteredVote(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class FilteredVote(TeacherVote):
     """Noisy vote of teachers that each vote up to a budget: any number of answers under one guarantee.
 
     Each private record goes to one of ``n_teachers`` chunks, chosen independently of the other records. A teacher votes
@@ -92,30 +81,12 @@ class FilteredVote(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     4.3772
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        n_teachers: int = 250,
-        n_partitions: int = 1,
-        budget: int = 100,
-        sigma: float = 40.0,
-        confidence: float = 0.0,
-        classes: Sequence[Any] | None = None,
-        n_jobs: int | None = None,
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.n_teachers = n_teachers
-        self.n_partitions = n_partitions
-        self.budget = budget
-        self.sigma = sigma
-        self.confidence = confidence
-        self.classes = classes
-        self.n_jobs = n_jobs
-        self.device = device
-        self.random_state = random_state
+    _: KW_ONLY
+    n_partitions: int = 1
+    budget: int = 100
+    sigma: float = 40.0
+    confidence: float = 0.0
+    device: str = "auto"
 
     def fit(self, X: Any, y: Any, *, chunks: ArrayLike | None = None) -> FilteredVote:
         """Train the teachers, and give each its budget; on the same records the guarantees of several fits compose.
@@ -141,29 +112,22 @@ class FilteredVote(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         TypeError
             If a number is of the wrong kind.
         """
-        X, y = validate_data(self, X, y, dtype=FLOATS)
-        check_classification_targets(y)
-        classes, codes = encode(y, self.classes)
-        check_classes(classes)
-        n_teachers = _checks.at_least_one("n_teachers", self.n_teachers)
-        check_enough_records(len(X), n_teachers=n_teachers)
-        k = _checks.at_least_one("n_partitions", self.n_partitions)
-        budget = _checks.at_least_one("budget", self.budget)
-        _checks.real("confidence", self.confidence, low=0.0, high=1.0)
+        X, codes, classes = self._records(X, y, at_most=255)
+        n_teachers = at_least_one("n_teachers", self.n_teachers)
+        self._check_enough(len(X))
+        k = at_least_one("n_partitions", self.n_partitions)
+        budget = at_least_one("budget", self.budget)
+        real("confidence", self.confidence, high=1.0)
         profile = accounting.chunk_filter(budget=budget, sigma=self.sigma)
         profile.parameters["n_partitions"] = k
         profile.assumption = "the chunks of a record are chosen independently of the other records in each partition"
         seed = secret_seed(self.random_state)
         learn_seed = int(stream(seed, 0).integers(2**31))
-        split_seed = int.from_bytes(stream(seed, 2).bytes(16), "little")
         if chunks is None:
-            cut = draw_partitions(len(X), n_chunks=n_teachers, n_partitions=k, seed=split_seed)
-        else:  # nobody is to join
-            cut = Partitions(checked_chunks(chunks, (len(X), k), n_teachers), np.zeros(k, np.int64), n_teachers)
-        learner = LogisticTeachers(device=self.device) if self.estimator is None else self.estimator
-        teachers = fit_teachers(
-            learner, X, codes, cut.subsets(), n_classes=len(classes), seed=learn_seed, n_jobs=self.n_jobs
-        )
+            cut = draw_partitions(len(X), n_chunks=n_teachers, n_partitions=k, seed=derived_seed(seed, 2))
+        else:
+            cut = given_partitions("chunks", chunks, (len(X), k), n=len(X), n_teachers=n_teachers)
+        teachers = self._teach(X, codes, cut, n_classes=len(classes), seed=learn_seed)
         if self.confidence > 0:
             teachers.confident(X[:1], self.confidence)  # a learner that gives no probabilities fails here
         self.classes_ = classes
@@ -180,8 +144,7 @@ class FilteredVote(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         BudgetExhausted
             If this is a pickled or forked copy that was not resumed: see :meth:`VoteLedger.resume`.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=FLOATS, reset=False)
+        X = self._queries(X)
         n_classes, answers = len(self.classes_), []
         for start in range(0, len(X), QUERIES):
             rows = X[start : start + QUERIES]
@@ -191,8 +154,11 @@ class FilteredVote(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             answers.append(self.ledger_.answer(votes, n_classes, sigma=self.sigma, weight=1 / self.n_partitions))
         return np.asarray(self.classes_[np.concatenate(answers)])
 
+    def _default_learner(self) -> LogisticTeachers:
+        return LogisticTeachers(device=self.device)
 
-class VoteLedger:
+
+class VoteLedger(Shared):
     """Votes cast by each teacher, and the noise of the answers, kept so that no copy votes from the same budget twice.
 
     ``copy`` and ``deepcopy``, also of the estimator that holds it, share it; so do threads. A pickled copy, and one in
@@ -208,15 +174,14 @@ class VoteLedger:
     """
 
     def __init__(self, n_teachers: int, budget: int, generator: np.random.Generator) -> None:
+        super().__init__()
         self.budget = budget
         self._spent = np.zeros(n_teachers, np.int64)
         self._answered = 0
-        self._generator: np.random.Generator = generator
-        self._process: int | None = os.getpid()
-        self._lock = threading.Lock()
+        self._generator = generator
 
     @property
-    def spent(self) -> NDArray[np.int64]:
+    def spent(self) -> Integers:
         """Votes cast by each teacher, shape [n_teachers]; not to be published."""
         return self._spent.copy()
 
@@ -230,7 +195,7 @@ class VoteLedger:
         """Queries answered so far, as far as this copy knows."""
         return self._answered
 
-    def answer(self, votes: NDArray[np.uint8], n_classes: int, *, sigma: float, weight: float) -> NDArray[np.int64]:
+    def answer(self, votes: NDArray[np.uint8], n_classes: int, *, sigma: float, weight: float) -> Integers:
         """Class codes of a noisy vote, shape [queries]; teachers whose budget is spent abstain.
 
         Parameters
@@ -249,14 +214,14 @@ class VoteLedger:
             If this is a pickled or forked copy that was not resumed.
         """
         with self._lock:
-            if self._process != os.getpid():
+            if not self._is_whole():
                 raise BudgetExhausted(
                     f"this is a copy made after {self._answered} answers; what the original answered since is unknown "
                     "here: see ledger_.resume(released=...)"
                 )
             wanted = votes < n_classes
             cast = wanted & (self._spent[:, None] + wanted.cumsum(axis=1) <= self.budget)
-            self._spent += cast.sum(axis=1)
+            self._spent = self._spent + cast.sum(axis=1)  # a new array: states that were pickled keep theirs
             self._answered += votes.shape[1]
             counts = np.stack([np.count_nonzero(cast & (votes == code), axis=0) for code in range(n_classes)], axis=1)
             return gaussian_vote(weight * counts, sigma=sigma, seed=self._generator)
@@ -278,19 +243,12 @@ class VoteLedger:
         with self._lock:
             if released != self._answered:
                 raise ValueError(f"released must be {self._answered}, as counted by this copy, got released={released}")
-            if self._process != os.getpid():
+            if not self._is_whole():
                 self._generator = np.random.default_rng()
                 self._process = os.getpid()
 
-    def __copy__(self) -> VoteLedger:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> VoteLedger:
-        return self
-
     def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
-            return {"budget": self.budget, "_spent": self._spent.copy(), "_answered": self._answered}
+        return {name: value for name, value in super().__getstate__().items() if name != "_generator"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _process=None, _lock=threading.Lock(), _generator=np.random.default_rng())
+        super().__setstate__(state | {"_generator": np.random.default_rng()})

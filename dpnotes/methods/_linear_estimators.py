@@ -11,19 +11,14 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from dpnotes._validation import Features, Integers, positive, real
 from dpnotes.accounting import PrivacyProfile
 from dpnotes.learners import DecisionClassifier, LinearClassifier, LogisticModels
 from dpnotes.methods._answers import secret_seed
-from dpnotes.methods._labels import encode
+from dpnotes.methods._classifier import labelled_records
 from dpnotes.methods._linear import MAX_ITERATIONS, Minimiser, fit_minimiser
-
-FLOATS = [np.float64, np.float32]
 
 
 class Releases(NamedTuple):
@@ -149,20 +144,6 @@ class WeightRelease(LinearEstimator, LinearClassifier):
     def _fit(self, X: Features, codes: Integers, n_classes: int) -> None:
         models, self.profile_ = self.fit_many(X, codes, n_classes=n_classes, seed=secret_seed(self.random_state))
         self.coef_, self.intercept_ = models.weights[0], models.intercept[0]
-
-
-def labelled_records(
-    estimator: BaseEstimator, X: Any, y: Any, classes: Sequence[Any] | None
-) -> tuple[Features, Integers, NDArray[Any]]:
-    """Checked features, class codes, and the sorted classes, read off y unless they are given."""
-    X, y = validate_data(estimator, X, y, dtype=FLOATS)
-    check_classification_targets(y)
-    known, codes = encode(y, classes)
-    if len(known) < 2:
-        raise ValueError(
-            f"y must hold at least 2 classes, got 1 class: {known[0]!r}; name all that can occur in classes="
-        )
-    return X, codes, known
 
 
 def checked_epsilon_delta(epsilon: float, delta: float) -> tuple[float, float]:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from dpnotes import _validation as _checks
 from dpnotes import accounting
+from dpnotes._validation import Features, Floats, at_least_one, positive, real
 from dpnotes.mechanisms import gaussian_noise
 from dpnotes.methods._answers import secret_seed, stream
 from dpnotes.methods._sgd_release import BinaryRelease, logistic_loss
 
 
+@dataclass(eq=False, repr=False)
 class NoisySGD(BinaryRelease):
     """Logistic regression by full-batch gradient descent with noise in every step; only the last weights are released.
 
@@ -61,28 +62,9 @@ class NoisySGD(BinaryRelease):
     ('proved', 2.0, 0.1437)
     """
 
-    def __init__(
-        self,
-        epsilon: float,
-        delta: float,
-        *,
-        steps: int,
-        learning_rate: float,
-        l2: float = 0.0,
-        radius: float = math.inf,
-        norm: float = 1.0,
-        classes: Sequence[Any] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.steps = steps
-        self.learning_rate = learning_rate
-        self.l2 = l2
-        self.radius = radius
-        self.norm = norm
-        self.classes = classes
-        self.random_state = random_state
+    _: KW_ONLY
+    l2: float = 0.0
+    radius: float = math.inf
 
     def fit(self, X: Any, y: Any) -> NoisySGD:
         """Calibrate and descend.
@@ -103,7 +85,7 @@ class NoisySGD(BinaryRelease):
             If a row of X is too long, there are not two classes, the learning rate is beyond 2 / (smoothness + l2), or
             a parameter is outside its range.
         """
-        X, codes, classes = self._records(X, y)
+        X, codes, classes = self._bounded_records(X, y)
         setting = self._setting(len(X))
         sigma = self.calibrate(len(X))
         seed = secret_seed(self.random_state)
@@ -118,8 +100,7 @@ class NoisySGD(BinaryRelease):
             sigma=sigma,
             generator=stream(seed, 0),
         )
-        self._release(weights[0], classes)
-        self.noise_sigma_ = sigma
+        self._release(weights[0], classes, sigma)
         self.profile_ = accounting.last_iterate(sigma=sigma, adjacency="replace-one", **setting)
         return self
 
@@ -128,14 +109,14 @@ class NoisySGD(BinaryRelease):
 
         Every bound on mu is inversely proportional to it.
         """
-        epsilon = _checks.real("epsilon", self.epsilon, low=0.0, open_low=True)
+        epsilon = positive("epsilon", self.epsilon)
         once = accounting.last_iterate_mu(sigma=1.0, **self._setting(n))
         return once * float(accounting.gaussian_sigma(epsilon, self.delta))
 
     def _setting(self, n: int) -> dict[str, Any]:
         """What the bounds on the last iterate ask for."""
-        loss, l2 = logistic_loss(self.norm), _checks.real("l2", self.l2, low=0.0)
-        rate = _checks.real("learning_rate", self.learning_rate, low=0.0, open_low=True)
+        loss, l2 = logistic_loss(self.norm), real("l2", self.l2)
+        rate = positive("learning_rate", self.learning_rate)
         limit = 2 / (loss.smoothness + l2)
         if rate > limit:
             raise ValueError(
@@ -143,19 +124,17 @@ class NoisySGD(BinaryRelease):
                 "beyond, a step can push the weights apart"
             )
         contraction = accounting.step_contraction(learning_rate=rate, smoothness=loss.smoothness + l2, convexity=l2)
-        radius = self.radius
-        if radius != math.inf:
-            radius = _checks.real("radius", radius, low=0.0, open_low=True)
+        radius = math.inf if self.radius == math.inf else positive("radius", self.radius)
         return {
             "shift": 2 * rate * loss.lipschitz / n,
-            "steps": _checks.at_least_one("steps", self.steps),
+            "steps": at_least_one("steps", self.steps),
             "contraction": min(contraction, 1.0),  # 1 up to rounding at the largest rate
             "diameter": 2 * radius,
         }
 
 
 def noisy_descents(
-    X: NDArray[np.floating],
+    X: Features,
     codes: NDArray[np.int64],
     *,
     n_runs: int,
@@ -165,7 +144,7 @@ def noisy_descents(
     generator: np.random.Generator,
     l2: float = 0.0,
     radius: float = math.inf,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Last weights of many runs of noisy projected descent from zero: what :class:`NoisySGD` releases, run by run.
 
     Parameters

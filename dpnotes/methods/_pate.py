@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from numpy.typing import ArrayLike
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from dpnotes import _validation as _checks
 from dpnotes import accounting
-from dpnotes.mechanisms import confident_vote, draw_partitions, gaussian_vote, laplace_vote, vote_counts
+from dpnotes._validation import Booleans, Features, Integers, at_least_one, one_of, positive, real
+from dpnotes.mechanisms import Partitions, confident_vote, draw_partitions, gaussian_vote, laplace_vote
 from dpnotes.methods._answers import secret_seed, stream
-from dpnotes.methods._labels import encode
-from dpnotes.methods._student import fit_student, gives_probabilities, public_rows, student_learner
-from dpnotes.methods._teachers import FLOATS, check_enough_records, fit_teachers
+from dpnotes.methods._student import StudentVote, fit_student
+from dpnotes.methods._teachers import given_partitions
 
 AGGREGATORS = ("confident", "gnmax", "laplace")
 
 
-class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class PATE(StudentVote):
     """Private aggregation of teacher ensembles, with the guarantee of releasing the student and all that it learned.
 
     Each private record goes to one of ``n_teachers`` shards, chosen uniformly and independently of the other records,
@@ -80,7 +77,7 @@ class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     student_ : object
         The fitted student.
     agreement_ : ndarray of float, shape [queries]
-        Share of the teachers that vote for the class of most votes. Not covered by the guarantee: it stays with who
+        Fraction of the teachers that vote for the class of most votes. Not covered by the guarantee: it stays with who
         holds the data, as does ``per_instance_profile_``, and both travel with a pickled estimator.
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
@@ -100,38 +97,15 @@ class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ((50,), 4.3772)
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        n_teachers: int = 250,
-        queries: int | None = None,
-        answers: int | None = None,
-        aggregator: str = "confident",
-        threshold: float = 200.0,
-        sigma_threshold: float = 150.0,
-        sigma_answer: float = 40.0,
-        scale: float = 20.0,
-        student: Any = None,
-        allow_overlap: bool = False,
-        classes: Sequence[Any] | None = None,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.n_teachers = n_teachers
-        self.queries = queries
-        self.answers = answers
-        self.aggregator = aggregator
-        self.threshold = threshold
-        self.sigma_threshold = sigma_threshold
-        self.sigma_answer = sigma_answer
-        self.scale = scale
-        self.student = student
-        self.allow_overlap = allow_overlap
-        self.classes = classes
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    _: KW_ONLY
+    queries: int | None = None
+    answers: int | None = None
+    aggregator: str = "confident"
+    threshold: float = 200.0
+    sigma_threshold: float = 150.0
+    sigma_answer: float = 40.0
+    scale: float = 20.0
+    allow_overlap: bool = False
 
     def fit(self, X: Any, y: Any, *, public: Any = None, shards: ArrayLike | None = None) -> PATE:
         """Train the teachers on the private records, label public rows by their private vote, train the student.
@@ -163,28 +137,24 @@ class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         TypeError
             If a number is of the wrong kind, or the student's learner is no classifier.
         """
-        X, y = validate_data(self, X, y, dtype=FLOATS)
-        check_classification_targets(y)
-        public = public_rows(self, public)
-        classes, codes = encode(y, self.classes)
-        if len(classes) < 2:
-            (only,) = classes.tolist()
-            raise ValueError(f"y must hold at least 2 classes, got 1 class: {only!r}; one class needs no vote")
+        X, codes, classes = self._records(X, y)
+        public = self._public_rows(public)
         queries, answers = self._sizes(len(public))
         profile = self._guarantee(queries, answers, n_classes=len(classes))
-        check_enough_records(len(X), n_teachers=self.n_teachers)
+        self._check_enough(len(X))
         if not self.allow_overlap and (shared := _shared_rows(X, public)):
             raise ValueError(
                 f"public must hold no private record, got {shared} of {len(public)} rows that equal a row of X; leave "
                 "them out, or set allow_overlap=True where records of different people can be equal"
             )
         seed = secret_seed(self.random_state)
-        shards = self._shards(shards, len(X), seed)
-        student = student_learner(self, DecisionTreeClassifier())
+        partition = self._partition(shards, len(X), seed)
+        student = self._student_learner(DecisionTreeClassifier())
         learn_seed, student_seed = (int(s) for s in stream(seed, 1).integers(2**31, size=2))
 
         public = public[:queries]
-        counts = self._counts_of_votes(X, codes, shards, public, n_classes=len(classes), seed=learn_seed)
+        teachers = self._teach(X, codes, partition, n_classes=len(classes), seed=learn_seed)
+        counts = teachers.vote_counts(public)
         released, answered = self._release(counts, answers, stream(seed, 2))
         self.classes_ = classes
         self.answered_ = answered
@@ -219,26 +189,14 @@ class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             counts=self._counts[self.answered_],
         )
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Label that the student gives, shape [n]."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=FLOATS, reset=False)
-        return np.asarray(self.student_.predict(X))
-
-    @available_if(gives_probabilities)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities that the student gives, shape [n, n_classes]; 0 for a class that no answer named."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=FLOATS, reset=False)
-        found = np.zeros((len(X), len(self.classes_)))
-        found[:, np.searchsorted(self.classes_, self.student_.classes_)] = self.student_.predict_proba(X)
-        return found
+    def _default_learner(self) -> DecisionTreeClassifier:
+        return DecisionTreeClassifier()
 
     def _sizes(self, n_public: int) -> tuple[int, int]:
         """Queries put to the aggregator, and answers that it gives at most; other sizes are checked, too."""
-        _checks.at_least_one("n_teachers", self.n_teachers)
-        _checks.one_of("aggregator", self.aggregator, AGGREGATORS)
-        queries = n_public if self.queries is None else _checks.at_least_one("queries", self.queries)
+        at_least_one("n_teachers", self.n_teachers)
+        one_of("aggregator", self.aggregator, AGGREGATORS)
+        queries = n_public if self.queries is None else at_least_one("queries", self.queries)
         if queries > n_public:
             raise ValueError(f"queries must be at most the {n_public} rows of public, got queries={queries}")
         if self.answers is None:
@@ -248,54 +206,29 @@ class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"answers must be None for aggregator={self.aggregator!r}, which answers every query, "
                 f"got answers={self.answers}; set queries"
             )
-        answers = _checks.at_least_one("answers", self.answers)
+        answers = at_least_one("answers", self.answers)
         if answers > queries:
             raise ValueError(f"answers must be at most queries={queries}, got answers={answers}")
         return queries, answers
 
     def _guarantee(self, queries: int, answers: int, *, n_classes: int) -> accounting.PrivacyProfile:
         if self.aggregator == "laplace":
-            scale = _checks.real("scale", self.scale, low=0.0, open_low=True)
+            scale = positive("scale", self.scale)
             return accounting.noisy_vote(noise=1 / scale, answers=queries, n_classes=n_classes)
-        sigma = _checks.real("sigma_answer", self.sigma_answer, low=0.0, open_low=True)
+        sigma = positive("sigma_answer", self.sigma_answer)
         if self.aggregator == "gnmax":
             return accounting.gnmax(sigma=sigma, answers=queries)
-        _checks.real("threshold", self.threshold, low=0.0)
+        real("threshold", self.threshold)
         return accounting.confident_gnmax(
             sigma_threshold=self.sigma_threshold, sigma_answer=sigma, queries=queries, answers=answers
         )
 
-    def _shards(self, shards: ArrayLike | None, n: int, seed: int) -> NDArray[np.int64]:
+    def _partition(self, shards: ArrayLike | None, n: int, seed: int) -> Partitions:
         if shards is None:
-            return draw_partitions(n, n_chunks=self.n_teachers, n_partitions=1, seed=seed).chunk[:, 0]
-        given = np.asarray(shards)
-        if given.shape != (n,) or given.dtype.kind not in "iu":
-            raise ValueError(f"shards must be integers of shape [{n}], got {given.dtype} of shape {given.shape}")
-        if given.min() < 0 or given.max() >= self.n_teachers:
-            raise ValueError(f"shards must be in 0..{self.n_teachers - 1}, got {given.min()}..{given.max()}")
-        return given.astype(np.int64)
+            return draw_partitions(n, n_chunks=self.n_teachers, n_partitions=1, seed=seed)
+        return given_partitions("shards", shards, (n,), n=n, n_teachers=self.n_teachers)
 
-    def _counts_of_votes(
-        self,
-        X: NDArray[np.floating],
-        codes: NDArray[np.int64],
-        shards: NDArray[np.int64],
-        public: NDArray[np.floating],
-        *,
-        n_classes: int,
-        seed: int,
-    ) -> NDArray[np.int64]:
-        """Train a teacher on each shard; votes for each class, shape [queries, n_classes]."""
-        order = np.argsort(shards, kind="stable")
-        sizes = np.bincount(shards, minlength=self.n_teachers)
-        learner = DecisionTreeClassifier() if self.estimator is None else self.estimator
-        subsets = np.split(order, np.cumsum(sizes)[:-1])
-        teachers = fit_teachers(learner, X, codes, subsets, n_classes=n_classes, seed=seed, n_jobs=self.n_jobs)
-        return vote_counts(teachers.models.votes(public)[teachers.present], n_classes)
-
-    def _release(
-        self, counts: NDArray[np.int64], answers: int, generator: np.random.Generator
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def _release(self, counts: Integers, answers: int, generator: np.random.Generator) -> tuple[Integers, Booleans]:
         """Class code of each query, and which of them are answered."""
         if self.aggregator == "confident":
             return confident_vote(
@@ -312,7 +245,7 @@ class PATE(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return laplace_vote(counts, scale=self.scale, seed=generator), everything
 
 
-def _shared_rows(X: NDArray[np.floating], public: NDArray[np.floating]) -> int:
+def _shared_rows(X: Features, public: Features) -> int:
     """How many public rows equal a private one."""
     private, others = ([row.tobytes() for row in part.astype(np.float64) + 0.0] for part in (X, public))  # -0 is 0
     return sum(map(set(private).__contains__, others))

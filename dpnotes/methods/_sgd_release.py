@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.multiclass import type_of_target
 
-from dpnotes import _validation as _checks
-from dpnotes.methods._labels import encode
+from dpnotes._validation import Features, Floats, Integers, positive
+from dpnotes.methods._classifier import PrivateClassifier
 
-FLOATS = [np.float64, np.float32]
 ROUNDING = 1e-6  # relative, of a row that was scaled to the bound in float32
 
 
@@ -37,67 +34,78 @@ def logistic_loss(norm: float) -> Constants:
     >>> round(lipschitz, 4), smoothness
     (1.4142, 0.5)
     """
-    norm = _checks.real("norm", norm, low=0.0, open_low=True)
+    norm = positive("norm", norm)
     return Constants(math.hypot(norm, 1.0), (norm**2 + 1) / 4)
 
 
-def longest_row(X: NDArray[np.floating]) -> float:
+def longest_row(X: Features) -> float:
     """Largest Euclidean norm of a row, in float64."""
     return math.sqrt(float(np.einsum("ij,ij->i", X, X, dtype=np.float64).max()))
 
 
-class BinaryRelease(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Classifier of two classes whose weights ``coef_`` and ``intercept_`` are released: its answers follow from them.
+@dataclass(eq=False, repr=False)
+class BinaryRelease(PrivateClassifier):
+    """Classifier of two classes by SGD whose weights are released: its answers follow from them.
 
-    Subclasses have the parameters ``norm`` and ``classes``.
+    Parameters
+    ----------
+    epsilon : float, > 0
+    delta : float, in (0, 1)
+    steps : int, >= 1
+    learning_rate : float, > 0
+    norm : float, > 0
+        Public bound on the Euclidean norm of each row of X; longer rows are refused, not shortened.
+
+    Attributes
+    ----------
+    noise_sigma_ : float
+        Standard deviation of the noise, in the units of the weights.
+    coef_ : ndarray of float64, shape [1, d]
+    intercept_ : ndarray of float64, shape [1]
     """
 
-    norm: float
-    classes: Sequence[Any] | None
-    classes_: NDArray[Any]
-    coef_: NDArray[np.float64]
-    intercept_: NDArray[np.float64]
+    epsilon: float
+    delta: float
+    _: KW_ONLY
+    steps: int
+    learning_rate: float
+    norm: float = 1.0
+    noise_sigma_: float = field(init=False)
+    coef_: Floats = field(init=False)
+    intercept_: Floats = field(init=False)
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Floats:
         """Log odds of the second class, shape [n]."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=FLOATS, reset=False)
-        return np.asarray(X @ self.coef_[0] + self.intercept_[0], dtype=np.float64)
+        return np.asarray(self._queries(X) @ self.coef_[0] + self.intercept_[0], dtype=np.float64)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the two classes, shape [n, 2]."""
         odds = self.decision_function(X)
         return np.stack([expit(-odds), expit(odds)], axis=1)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label whose probability is above 1/2, shape [n]."""
-        second = self.decision_function(X) > 0
-        return np.asarray(self.classes_[second.astype(np.int64)])
+        codes = (self.decision_function(X) > 0).astype(np.int64)
+        return np.asarray(self.classes_[codes])
 
-    def _records(self, X: Any, y: Any) -> tuple[NDArray[np.floating], NDArray[np.int64], NDArray[Any]]:
-        """Features, class codes and the two classes, all checked."""
-        X, y = validate_data(self, X, y, dtype=FLOATS)
-        check_classification_targets(y)
-        known, codes = encode(y, self.classes)
-        if len(known) < 2:
-            raise ValueError(
-                f"y must hold 2 classes, got 1 class: {known.tolist()[0]!r}; name both in classes= if one may be absent"
-            )
-        if len(known) > 2:
+    def _bounded_records(self, X: Any, y: Any) -> tuple[Features, Integers, NDArray[Any]]:
+        """Features in the ball of radius ``norm``, class codes and the two classes, all checked."""
+        X, codes, classes = self._records(X, y)
+        if len(classes) > 2:
             raise ValueError(
                 f"Only binary classification is supported. The type of the target is {type_of_target(y)}: "
-                f"y must hold 2 classes, got {len(known)}"
+                f"y must hold 2 classes, got {len(classes)}"
             )
-        longest, norm = longest_row(X), _checks.real("norm", self.norm, low=0.0, open_low=True)
+        longest, norm = longest_row(X), positive("norm", self.norm)
         if longest > norm * (1 + ROUNDING):
             raise ValueError(
                 f"X must have rows of norm at most norm={norm:g}, got a row of norm {longest:.6g}; scale by a public "
                 "constant (dpnotes.data.to_unit_ball does), or give a larger norm, which costs more noise"
             )
-        return X, codes, known
+        return X, codes, classes
 
-    def _release(self, weights: NDArray[np.float64], classes: NDArray[Any]) -> None:
-        self.classes_ = classes
+    def _release(self, weights: Floats, classes: NDArray[Any], noise_sigma: float) -> None:
+        self.classes_, self.noise_sigma_ = classes, noise_sigma
         self.coef_, self.intercept_ = weights[None, :-1], weights[-1:]
 
     def __sklearn_tags__(self) -> Tags:

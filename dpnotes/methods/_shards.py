@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpnotes import _validation as _checks
+from dpnotes._validation import Features, Integers, at_least_one, codes, one_of
 from dpnotes.accounting import ADJACENCIES
-from dpnotes.learners._logistic_classifier import LogisticClassifier
-from dpnotes.mechanisms import vote_counts
+from dpnotes.learners import LogisticClassifier
+from dpnotes.mechanisms import Partitions
 from dpnotes.methods._answers import stream
 from dpnotes.methods._teachers import Teachers, fit_teachers
 
@@ -20,26 +19,8 @@ TOLERANCE = 1e-4  # on its gradient; no guarantee rests on it
 SHARDS, LEARNERS = 0, 1  # streams of the seed
 
 
-@dataclass(frozen=True, eq=False)
-class ShardModels:
-    """Models on disjoint shards: **not private**, nor are the votes.
-
-    Attributes
-    ----------
-    teachers : Teachers
-    n_classes : int
-    """
-
-    teachers: Teachers
-    n_classes: int
-
-    def vote_counts(self, X: NDArray[np.floating]) -> NDArray[np.int64]:
-        """Votes for each class, shape [n, n_classes]; a model without records has none."""
-        return vote_counts(self.teachers.votes(X), self.n_classes + 1)[:, :-1]  # the last counts those without records
-
-
 def fit_shards(
-    X: NDArray[np.floating],
+    X: Features,
     y: NDArray[np.integer],
     *,
     n_classes: int,
@@ -51,7 +32,7 @@ def fit_shards(
     n_jobs: int | None = None,
     device: str = "auto",
     seed: int,
-) -> ShardModels:
+) -> Teachers:
     """Train one model on each shard.
 
     For experiments: the counts of votes do not depend on epsilon, and
@@ -71,7 +52,8 @@ def fit_shards(
 
     Returns
     -------
-    ShardModels
+    Teachers
+        ``vote_counts(X)`` gives the votes for each class, shape [n, n_classes].
 
     Raises
     ------
@@ -86,29 +68,27 @@ def fit_shards(
     >>> models.vote_counts(X[:4] / 16).sum(axis=1)
     array([30, 30, 30, 30])
     """
-    n_models = _checks.at_least_one("n_models", n_models)
+    n_models = at_least_one("n_models", n_models)
     if not 2 <= n_classes <= 255:
         raise ValueError(f"n_classes must be in 2..255, got n_classes={n_classes}")
-    adjacency = _checks.one_of("adjacency", adjacency, ADJACENCIES)
+    adjacency = one_of("adjacency", adjacency, ADJACENCIES)
     if shards is None:
         own = draw_shards(len(X), n_models=n_models, adjacency=adjacency, seed=seed)
     else:
-        own = _checked_shards(shards, n=len(X), n_models=n_models)
+        own = codes("shards", shards, shape=(len(X),), n=n_models)
     learner = LogisticClassifier(l2=l2, tolerance=TOLERANCE, device=device) if estimator is None else estimator
-    sizes = np.bincount(own, minlength=n_models)
-    teachers = fit_teachers(
+    return fit_teachers(
         learner,
         X,
         np.asarray(y, dtype=np.int64),
-        np.split(np.argsort(own, kind="stable"), np.cumsum(sizes)[:-1]),
+        Partitions(own[:, None], np.zeros(1, np.int64), n_models).subsets(),
         n_classes=n_classes,
         seed=int(stream(seed, LEARNERS).integers(2**31)),
         n_jobs=n_jobs,
     )
-    return ShardModels(teachers, n_classes)
 
 
-def draw_shards(n: int, *, n_models: int, adjacency: str = "add-remove", seed: int) -> NDArray[np.int64]:
+def draw_shards(n: int, *, n_models: int, adjacency: str = "add-remove", seed: int) -> Integers:
     """Model of each record, so that one record more, less or other changes the records of one model only.
 
     Parameters
@@ -135,8 +115,8 @@ def draw_shards(n: int, *, n_models: int, adjacency: str = "add-remove", seed: i
     >>> np.bincount(draw_shards(10, n_models=4, adjacency="replace-one", seed=0)).tolist()
     [3, 3, 2, 2]
     """
-    n, n_models = _checks.at_least_one("n", n), _checks.at_least_one("n_models", n_models)
-    adjacency = _checks.one_of("adjacency", adjacency, ADJACENCIES)
+    n, n_models = at_least_one("n", n), at_least_one("n_models", n_models)
+    adjacency = one_of("adjacency", adjacency, ADJACENCIES)
     generator = stream(seed, SHARDS)
     if adjacency == "add-remove":
         return generator.integers(n_models, size=n)
@@ -145,12 +125,3 @@ def draw_shards(n: int, *, n_models: int, adjacency: str = "add-remove", seed: i
     shards = np.empty(n, dtype=np.int64)
     shards[generator.permutation(n)] = np.arange(n) % n_models
     return shards
-
-
-def _checked_shards(shards: ArrayLike, *, n: int, n_models: int) -> NDArray[np.int64]:
-    given = np.asarray(shards)
-    if given.shape != (n,) or given.dtype.kind not in "iu":
-        raise ValueError(f"shards must be integers of shape [{n}], got {given.dtype} of shape {given.shape}")
-    if given.min() < 0 or given.max() >= n_models:
-        raise ValueError(f"shards must be in 0..{n_models - 1}, got {given.min()}..{given.max()}")
-    return given.astype(np.int64)

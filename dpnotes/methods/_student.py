@@ -2,57 +2,90 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
+from dpnotes._validation import Features, Floats
+from dpnotes.methods._classifier import FLOATS
 from dpnotes.methods._one_by_one import OneByOne
-from dpnotes.methods._teachers import FLOATS
+from dpnotes.methods._teachers import TeacherVote
 
 
-def gives_probabilities(model: Any) -> bool:
-    """Whether the student of an estimator will have ``predict_proba``, from its parameters alone; the defaults have."""
+def _gives_probabilities(model: StudentVote) -> bool:
+    """Whether the student will have ``predict_proba``, from the parameters alone; the defaults have."""
     learner = model.student if model.student is not None else model.estimator
     return learner is None or hasattr(learner, "predict_proba")
 
 
-def public_rows(model: Any, public: Any) -> NDArray[np.floating]:
-    """Give the public rows as an array [n_public, d] with the features that the model has seen, or raise ValueError."""
-    if public is None:
-        raise ValueError(
-            "public must hold the unlabelled rows that teachers label and the student learns, got public=None; "
-            "call fit(X, y, public=X_public)"
-        )
-    try:
-        return np.asarray(validate_data(model, public, dtype=FLOATS, reset=False))
-    except ValueError as error:
-        raise ValueError(f"public must be finite rows with the features of X: {error}") from error
+@dataclass(eq=False, repr=False)
+class StudentVote(TeacherVote):
+    """Teachers label public rows by a private vote, and predictions are those of a student that learns the labels.
 
+    Parameters
+    ----------
+    student : object, optional
+        A scikit-learn classifier.
 
-def student_learner(model: Any, default: Any) -> Any:
-    """Learner of the student by an estimator's parameters: ``student``, else ``estimator``, else the default.
-
-    Raises
-    ------
-    TypeError
-        If it cannot fit and predict, as a learner that only fits many models in one call.
+    Attributes
+    ----------
+    student_ : object
+        The fitted student.
     """
-    name = "estimator" if model.student is None else "student"
-    learner = getattr(model, name)
-    if learner is None:
-        return default
-    if not (hasattr(learner, "fit") and hasattr(learner, "predict")):
-        hint = "; it trains the teachers only: pass a scikit-learn classifier as student" * (name == "estimator")
-        raise TypeError(f"{name} must have fit and predict to be the student, got {name}={learner!r}{hint}")
-    return learner
+
+    _: KW_ONLY
+    student: Any = None
+    student_: Any = field(init=False)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Label that the student gives, shape [n]."""
+        X = self._queries(X)
+        return np.asarray(self.student_.predict(X))
+
+    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities that the student gives, shape [n, n_classes]; 0 for a class that no answer named."""
+        X = self._queries(X)
+        result = np.zeros((len(X), len(self.classes_)))
+        result[:, np.searchsorted(self.classes_, self.student_.classes_)] = self.student_.predict_proba(X)
+        return result
+
+    def _public_rows(self, public: Any) -> Features:
+        """Give the public rows as an array [n_public, d] with the features that were seen, or raise ValueError."""
+        if public is None:
+            raise ValueError(
+                "public must hold the unlabelled rows that teachers label and the student learns, got public=None; "
+                "call fit(X, y, public=X_public)"
+            )
+        try:
+            return np.asarray(validate_data(self, public, dtype=FLOATS, reset=False))
+        except ValueError as error:
+            raise ValueError(f"public must be finite rows with the features of X: {error}") from error
+
+    def _student_learner(self, default: Any) -> Any:
+        """Learner of the student by the parameters: ``student``, else ``estimator``, else the default.
+
+        Raises
+        ------
+        TypeError
+            If it cannot fit and predict, as a learner that only fits many models in one call.
+        """
+        name = "estimator" if self.student is None else "student"
+        learner = getattr(self, name)
+        if learner is None:
+            return default
+        if not (hasattr(learner, "fit") and hasattr(learner, "predict")):
+            hint = "; it trains the teachers only: pass a scikit-learn classifier as student" * (name == "estimator")
+            raise TypeError(f"{name} must have fit and predict to be the student, got {name}={learner!r}{hint}")
+        return learner
 
 
-def fit_student(
-    learner: Any, X: NDArray[np.floating], labels: NDArray[Any], *, classes: NDArray[Any], seed: int
-) -> Any:
+def fit_student(learner: Any, X: Features, labels: NDArray[Any], *, classes: NDArray[Any], seed: int) -> Any:
     """Fit a clone of ``learner`` to labelled rows; a constant where all labels agree, and the first class without any.
 
     Parameters

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpnotes import accounting
 from dpnotes.accounting import soft_vote_beta
 from dpnotes.mechanisms import soft_vote
-from dpnotes.methods._answers import AnswerStreams, secret_seed, stream
+from dpnotes.methods._answers import AnswerStreams, derived_seed, secret_seed
 from dpnotes.methods._budget import InferenceBudget
-from dpnotes.methods._linear_estimators import FLOATS, checked_epsilon_delta, guarantee_text, labelled_records
+from dpnotes.methods._classifier import PrivateClassifier
+from dpnotes.methods._linear_estimators import checked_epsilon_delta, guarantee_text
 from dpnotes.methods._shards import L2, fit_shards
 
 ANSWERS = 2  # stream of the seed that the answers' own seed comes from
 
 
-class SubsampleAggregate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class SubsampleAggregate(PrivateClassifier):
     """Soft majority vote of models that are trained on disjoint shards, for a budget of queries.
 
     Class c is answered with probability proportional to ``exp(beta n_c)``, n_c the models that vote for it. One record
@@ -89,34 +89,17 @@ class SubsampleAggregate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ((7,), 3, 0.0782)
     """
 
-    def __init__(
-        self,
-        epsilon: float,
-        delta: float = 0.0,
-        *,
-        answers: int,
-        n_models: int = 256,
-        estimator: Any = None,
-        l2: float = L2,
-        adjacency: str = "add-remove",
-        analysis: str = "tight",
-        classes: Sequence[Any] | None = None,
-        n_jobs: int | None = None,
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.answers = answers
-        self.n_models = n_models
-        self.estimator = estimator
-        self.l2 = l2
-        self.adjacency = adjacency
-        self.analysis = analysis
-        self.classes = classes
-        self.n_jobs = n_jobs
-        self.device = device
-        self.random_state = random_state
+    epsilon: float
+    delta: float = 0.0
+    _: KW_ONLY
+    answers: int
+    n_models: int = 256
+    estimator: Any = None
+    l2: float = L2
+    adjacency: str = "add-remove"
+    analysis: str = "tight"
+    n_jobs: int | None = None
+    device: str = "auto"
 
     def fit(self, X: Any, y: Any, *, shards: ArrayLike | None = None) -> SubsampleAggregate:
         """Train one model on each shard and start a budget.
@@ -149,25 +132,14 @@ class SubsampleAggregate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         profile = accounting.soft_vote(
             beta=beta, answers=budget.answers, adjacency=self.adjacency, analysis=self.analysis
         )
-        X, codes, classes = labelled_records(self, X, y, self.classes)
+        X, codes, classes = self._records(X, y)
         seed = secret_seed(self.random_state)
-        self._models = fit_shards(
-            X,
-            codes,
-            n_classes=len(classes),
-            n_models=self.n_models,
-            estimator=self.estimator,
-            l2=self.l2,
-            adjacency=self.adjacency,
-            shards=shards,
-            n_jobs=self.n_jobs,
-            device=self.device,
-            seed=seed,
-        )
+        own = {name: getattr(self, name) for name in ("n_models", "estimator", "l2", "adjacency", "n_jobs", "device")}
+        self._models = fit_shards(X, codes, n_classes=len(classes), shards=shards, seed=seed, **own)
         self.classes_ = classes
         self.beta_ = beta
         self.budget_ = budget
-        self._streams = AnswerStreams(budget, int.from_bytes(stream(seed, ANSWERS).bytes(16), "little"))
+        self._streams = AnswerStreams(budget, derived_seed(seed, ANSWERS))
         self.profile_ = profile
         return self
 
@@ -179,8 +151,7 @@ class SubsampleAggregate(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         BudgetExhausted
             If fewer are left; then none is spent.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=FLOATS, reset=False)
+        X = self._queries(X)
         generator = self._streams.take(len(X))
         return np.asarray(self.classes_[soft_vote(self._models.vote_counts(X), beta=self.beta_, seed=generator)])
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpnotes._validation import Booleans, Features, Floats, Integers, codes
+from dpnotes.learners import fit_binary_logistic, fit_multinomial_logistic
+from dpnotes.mechanisms import Partitions, vote_counts
+from dpnotes.methods._classifier import PrivateClassifier
 from dpnotes.methods._one_by_one import OneByOne, Voters
-
-FLOATS = [np.float64, np.float32]  # of records and queries; others are converted to the first
 
 
 class LogisticTeachers:
@@ -31,17 +34,14 @@ class LogisticTeachers:
 
     def fit_many(
         self,
-        X: NDArray[np.floating],
-        codes: NDArray[np.int64],
-        subsets: list[NDArray[np.int64]],
+        X: Features,
+        y: Integers,
+        subsets: list[Integers],
         *,
         n_classes: int,
         seed: int | None = None,
     ) -> LogisticGroups:
         """One model for each subset; ``seed`` is not needed."""
-        from dpnotes.learners._logistic_binary import fit_binary_logistic
-        from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
-
         sizes = np.array([len(rows) for rows in subsets])
         X = X.astype(np.float64, copy=False)  # float32 changes votes
         groups = []
@@ -50,10 +50,10 @@ class LogisticTeachers:
             rows = np.stack([subsets[model] for model in models])
             l2 = 1 / (self.C * int(size))
             if n_classes == 2:
-                fitted = fit_binary_logistic(X, codes, rows, l2=l2, device=self.device)
+                fitted = fit_binary_logistic(X, y, rows, l2=l2, device=self.device)
             else:
                 fitted = fit_multinomial_logistic(
-                    X, codes, rows, n_classes=n_classes, l2=l2, intercept=True, device=self.device
+                    X, y, rows, n_classes=n_classes, l2=l2, intercept=True, device=self.device
                 )
             groups.append((models, fitted))
         return LogisticGroups(groups, len(subsets), self.device)
@@ -65,14 +65,14 @@ class LogisticGroups:
     def __init__(self, groups: list[tuple[NDArray[np.intp], Any]], n_models: int, device: str) -> None:
         self._groups, self._n_models, self._device = groups, n_models, device
 
-    def votes(self, X: NDArray[np.floating]) -> NDArray[np.uint8]:
+    def votes(self, X: Features) -> NDArray[np.uint8]:
         """Class code of each model for each row of X, shape [n_models, n]."""
         found = np.empty((self._n_models, len(X)), np.uint8)
         for models, fitted in self._groups:
             found[models] = fitted.votes(X, device=self._device, dtype=np.uint8)
         return found
 
-    def confidence(self, X: NDArray[np.floating]) -> NDArray[np.float64]:
+    def confidence(self, X: Features) -> Floats:
         """Probability that each model gives the class it votes for, shape [n_models, n]."""
         found = np.empty((self._n_models, len(X)))
         for models, fitted in self._groups:
@@ -87,7 +87,7 @@ class LogisticGroups:
 
 @dataclass(frozen=True, eq=False)
 class Teachers:
-    """Fitted teachers, one for each chunk; those of chunks without records do not vote.
+    """Fitted teachers, one for each chunk: **not private**, nor are the votes. Chunks without records have none.
 
     Parameters
     ----------
@@ -100,15 +100,19 @@ class Teachers:
     """
 
     models: Any
-    present: NDArray[np.bool_]
+    present: Booleans
     n_classes: int
 
-    def votes(self, X: NDArray[np.floating]) -> NDArray[np.uint8]:
+    def votes(self, X: Features) -> NDArray[np.uint8]:
         """Class code of each teacher for each row of X, ``n_classes`` where it has no records, [n_teachers, n]."""
         votes = np.asarray(self.models.votes(X)).astype(np.uint8, copy=False)
         return votes if self.present.all() else np.where(self.present[:, None], votes, np.uint8(self.n_classes))
 
-    def confident(self, X: NDArray[np.floating], least: float) -> NDArray[np.bool_]:
+    def vote_counts(self, X: Features) -> Integers:
+        """Votes for each class, shape [n, n_classes]."""
+        return vote_counts(np.asarray(self.models.votes(X))[self.present], self.n_classes)
+
+    def confident(self, X: Features, least: float) -> Booleans:
         """Whether each teacher gives the class it votes for at least that probability, [n_teachers, n]."""
         if isinstance(self.models, Voters):
             return np.stack([model.predict_proba(X).max(axis=1) >= least for model in self.models.models])
@@ -117,9 +121,9 @@ class Teachers:
 
 def fit_teachers(
     learner: Any,
-    X: NDArray[np.floating],
-    codes: NDArray[np.int64],
-    subsets: list[NDArray[np.int64]],
+    X: Features,
+    y: Integers,
+    subsets: list[Integers],
     *,
     n_classes: int,
     seed: int,
@@ -131,29 +135,47 @@ def fit_teachers(
     present = np.array([len(rows) > 0 for rows in subsets])
     # a teacher without records holds its place, and with it the other teachers' random streams; it has no vote
     own = [rows if len(rows) else np.zeros(1, np.int64) for rows in subsets]
-    return Teachers(learner.fit_many(X, codes, own, n_classes=n_classes, seed=seed), present, n_classes)
+    return Teachers(learner.fit_many(X, y, own, n_classes=n_classes, seed=seed), present, n_classes)
 
 
-def check_classes(classes: NDArray[Any]) -> None:
-    """Raise ValueError unless there are 2 to 255 classes."""
-    if len(classes) < 2:
-        (only,) = classes.tolist()
-        raise ValueError(f"y must hold at least 2 classes, got 1 class: {only!r}; one class needs no vote")
-    if len(classes) > 255:
-        raise ValueError(f"y must hold at most 255 classes, got {len(classes)}")
+def given_partitions(name: str, given: ArrayLike, shape: tuple[int, ...], *, n: int, n_teachers: int) -> Partitions:
+    """Partitions of ``n`` records by a table of that shape; a row beyond these is that of one more record."""
+    chunks = codes(name, given, shape=shape, n=n_teachers).reshape(shape[0], -1)
+    joining = chunks[n] if len(chunks) > n else np.zeros(chunks.shape[1], np.int64)
+    return Partitions(chunks[:n], joining, n_teachers)
 
 
-def check_enough_records(n_records: int, *, n_teachers: int) -> None:
-    """Raise ValueError if there are more teachers than records."""
-    if n_teachers > n_records:
-        raise ValueError(f"n_teachers must be at most the {n_records} records of X, got n_teachers={n_teachers}")
+@dataclass(eq=False, repr=False)
+class TeacherVote(PrivateClassifier):
+    """Classifier whose answers come from a private vote of teachers on disjoint chunks of the records.
 
+    Parameters
+    ----------
+    estimator : object, optional
+        The teachers' learner: a scikit-learn classifier, or one that fits many models in one call (it has ``fit_many``
+        and takes a list of index arrays of unequal length).
+    n_teachers : int, in 1 .. n
+    n_jobs : int or None
+        joblib workers for scikit-learn teachers.
+    """
 
-def checked_chunks(chunks: ArrayLike, shape: tuple[int, int], n_teachers: int) -> NDArray[np.int64]:
-    """Give chunks as int64; they must be integers of that shape in 0 .. n_teachers - 1."""
-    given = np.asarray(chunks)
-    if given.shape != shape or given.dtype.kind not in "iu":
-        raise ValueError(f"chunks must be integers of shape {list(shape)}, got {given.dtype} of shape {given.shape}")
-    if given.min() < 0 or given.max() >= n_teachers:
-        raise ValueError(f"chunks must be in 0..{n_teachers - 1}, got {given.min()}..{given.max()}")
-    return given.astype(np.int64)
+    estimator: Any = None
+    _: KW_ONLY
+    n_teachers: int = 250
+    n_jobs: int | None = None
+
+    @abstractmethod
+    def _default_learner(self) -> Any:
+        """Learner of the teachers where ``estimator`` is None."""
+
+    def _check_enough(self, n_records: int) -> None:
+        """Raise ValueError if there are more teachers than records."""
+        if self.n_teachers > n_records:
+            raise ValueError(
+                f"n_teachers must be at most the {n_records} records of X, got n_teachers={self.n_teachers}"
+            )
+
+    def _teach(self, X: Features, y: Integers, partitions: Partitions, *, n_classes: int, seed: int) -> Teachers:
+        """Train a teacher on each chunk."""
+        learner = self._default_learner() if self.estimator is None else self.estimator
+        return fit_teachers(learner, X, y, partitions.subsets(), n_classes=n_classes, seed=seed, n_jobs=self.n_jobs)

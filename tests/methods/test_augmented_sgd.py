@@ -173,7 +173,7 @@ def test_bad_parameters_are_named(cancer, change, message):
 def test_bad_data_is_named(cancer):
     X, y = cancer
     model = AugmentedSGD(1.0, 1e-3, **SETTING)
-    with pytest.raises(ValueError, match="y must hold 2 classes, got 1 class"):
+    with pytest.raises(ValueError, match="y must hold at least 2 classes, got 1 class"):
         model.fit(X, np.zeros(len(X), dtype=int))
     with pytest.raises(ValueError, match="y must hold 2 classes, got 3"):
         model.fit(X, np.arange(len(X)) % 3)

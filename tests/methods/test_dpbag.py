@@ -315,7 +315,7 @@ def test_bad_data_are_named():
     model = DPBag(n_teachers=2, n_partitions=2, device="cpu")
     with pytest.raises(ValueError, match="public must hold the unlabelled rows"):
         model.fit(X, y)
-    with pytest.raises(ValueError, match=r"y must hold at least 2 classes, got 1 class: 0\.0; one"):
+    with pytest.raises(ValueError, match=r"y must hold at least 2 classes, got 1 class: 0\.0; name"):
         model.fit(X, np.zeros(20), public=X)
     for public in (np.zeros((3, 2)), np.zeros((0, 1)), np.full((2, 1), np.nan)):
         with pytest.raises(ValueError, match="public must be finite rows with the features of X"):

@@ -126,15 +126,16 @@ def test_default_shards_are_uniform_and_independent():
     model = PATE(Nearest(), n_teachers=5, aggregator="gnmax", student=DummyClassifier())
     together, sizes, fits = 0, [], 1500
     for seed in range(fits):
-        drawn = model._shards(None, 20, seed)
+        drawn = model._partition(None, 20, seed).chunk[:, 0]
         together += drawn[0] == drawn[19]
         sizes.append(np.bincount(drawn, minlength=5))
     assert stats.binomtest(int(together), fits, 1 / 5).pvalue > 1e-3
     assert stats.binomtest(int(together), fits, 3 / 19).pvalue < 1e-3
     observed = np.bincount(np.array(sizes)[:, 0], minlength=21)
-    law = stats.binom(20, 1 / 5).pmf(np.arange(21))
+    expected = fits * stats.binom(20, 1 / 5).pmf(np.arange(21))
     cells = [0, *range(2, 8), 20]  # joined at the ends, where few are expected
-    assert stats.chisquare(np.add.reduceat(observed, cells[:-1]), fits * np.add.reduceat(law, cells[:-1])).pvalue > 1e-3
+    observed, expected = (np.add.reduceat(counts, cells[:-1]) for counts in (observed, expected))
+    assert stats.chisquare(observed, expected).pvalue > 1e-3
     model.set_params(random_state=0).fit(X, y, public=X + 0.25)
     again = model.set_params(random_state=0).fit(X, y, public=X + 0.25)
     assert again.estimator.calls[0] == again.estimator.calls[1]
