@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from dpnotes.learners._boosted_trees_models import BoostedTrees
 from dpnotes.learners._decisions import DecisionClassifier
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BoostedTreesClassifier(DecisionClassifier):
     """Gradient-boosted trees of two classes, as scikit-learn's ``GradientBoostingClassifier``, for many small subsets.
 
@@ -40,11 +42,10 @@ class BoostedTreesClassifier(DecisionClassifier):
     True
     """
 
-    def __init__(self, *, n_trees: int = 100, depth: int = 3, learning_rate: float = 0.1, device: str = "auto") -> None:
-        self.n_trees = n_trees
-        self.depth = depth
-        self.learning_rate = learning_rate
-        self.device = device
+    n_trees: int = 100
+    depth: int = 3
+    learning_rate: float = 0.1
+    device: str = "auto"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -73,34 +74,10 @@ class BoostedTreesClassifier(DecisionClassifier):
         n_classes: int,
         seed: int | None = None,
     ) -> BoostedTrees:
-        """Fit one model to each subset; this estimator itself stays as it is.
-
-        Parameters
-        ----------
-        X : ndarray of float32 or float64, shape [n, d]
-        codes : ndarray of int, shape [n]
-            Class codes 0 and 1; a subset need not hold both.
-        subsets : ndarray of int, shape [n_models, m], or a sequence of arrays of row indices
-        n_classes : int
-            2.
-        seed : int, optional
-            Taken for the sake of learners that draw at random; this one does not.
-
-        Returns
-        -------
-        BoostedTrees
-        """
+        """Fit one model to each subset, of two classes; see :meth:`LogisticClassifier.fit_many`."""
         if n_classes != 2:
             raise ValueError(f"Only binary classification is supported: y must hold 2 classes, got {n_classes}")
-        return fit_boosted_trees(
-            X,
-            codes,
-            subsets,
-            n_trees=self.n_trees,
-            depth=self.depth,
-            learning_rate=self.learning_rate,
-            device=self.device,
-        )
+        return fit_boosted_trees(X, codes, subsets, **self.get_params())
 
     def decision_function(self, X: Any) -> Features:
         """Log-odds of the second class, shape [n]."""

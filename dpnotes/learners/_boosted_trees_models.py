@@ -47,18 +47,7 @@ class BoostedTrees:
         return len(self.prior)
 
     def logits(self, X: Features, *, device: str = "auto") -> Features:
-        """Log-odds of class 1 of all models.
-
-        Parameters
-        ----------
-        X : ndarray of float32 or float64, shape [n, d]
-            Taken in the dtype of the thresholds.
-        device : str
-
-        Returns
-        -------
-        ndarray of float, shape [M, n]
-        """
+        """Log-odds of class 1 of all models for each row of X [n, d], which is taken in their dtype, shape [M, n]."""
         X = features(X, d=self.n_features)
         result = np.empty((len(self), len(X)), self.value.dtype)
         for models, queries, logits in self._blocks(X, device):
@@ -100,14 +89,10 @@ class BoostedTrees:
 
 def _questions(feature: NDArray[np.int32], threshold: Features) -> tuple[Integers, Integers, Features]:
     """The different pairs of feature and threshold, which nodes of many models share: each node's number, the pairs."""
-    of, at = feature.ravel(), threshold.ravel()
-    order = np.lexsort((at, of))
-    of, at = of[order], at[order]
-    new = np.ones(len(order), bool)
-    new[1:] = (of[1:] != of[:-1]) | (at[1:] != at[:-1])
-    number = np.empty(len(order), np.int64)
-    number[order] = np.cumsum(new) - 1
-    return number.reshape(feature.shape), of[new].astype(np.int64), at[new]
+    pairs = np.empty(feature.shape, np.complex128)  # complex numbers are in order of real part, then imaginary part
+    pairs.real, pairs.imag = feature, threshold
+    different, number = np.unique(pairs, return_inverse=True)
+    return number.reshape(feature.shape), different.real.astype(np.int64), different.imag.astype(threshold.dtype)
 
 
 def _leaves(right: torch.Tensor) -> torch.Tensor:

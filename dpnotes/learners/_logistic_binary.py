@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from dpnotes._validation import Features, Integers, positive
 from dpnotes.learners._chunks import Group
-from dpnotes.learners._logistic_fits import Fits
+from dpnotes.learners._logistic_fits import Fits, Solver
 from dpnotes.learners._logistic_models import LogisticModels
 from dpnotes.learners._logistic_newton import DualNewton, PrimalNewton, minimise
 
@@ -51,12 +51,8 @@ def fit_binary_logistic(
         5 are usual at l2 = 1/m, 13 at l2 = 1e-4/m.
     dtype : float32 or float64, optional
         To compute in and to give; None: that of X. float32 changes votes at weak regularisation (l2 m <= 1e-2).
-    device : str
-        A PyTorch device, or ``"auto"``: the GPU where there is one.
-    chunk : int, >= 1, optional
-        Models fitted at once. Default: from the cache or the GPU memory at hand.
-    progress : callable, optional
-        ``progress(done, M)`` after each chunk.
+    device, chunk, progress
+        See :func:`fit_multinomial_logistic`.
 
     Returns
     -------
@@ -66,15 +62,8 @@ def fit_binary_logistic(
 
     Raises
     ------
-    ValueError
-        If shapes disagree, an index or label is out of range, an entry is not finite, or a setting is out of its range.
-    MemoryError
-        If the chunk does not fit; it names one that would.
-
-    Warns
-    -----
-    sklearn.exceptions.ConvergenceWarning
-        If models have not converged, with their number.
+    ValueError, MemoryError
+        As :func:`fit_multinomial_logistic`, which says when it warns, too.
 
     Source
     ------
@@ -90,18 +79,8 @@ def fit_binary_logistic(
     >>> models.weights.shape, bool(models.converged.all())
     ((28, 30), True)
     """
-    fits = Fits(
-        X,
-        y,
-        subsets,
-        n_classes=2,
-        tolerance=tolerance,
-        max_iterations=max_iterations,
-        dtype=dtype,
-        device=device,
-        chunk=chunk,
-        progress=progress,
-    )
+    solver = Solver(tolerance, max_iterations, dtype, device, chunk, progress)
+    fits = Fits(X, y, subsets, 2, solver)
     l2, rows, d = positive("l2", l2), fits.subsets, fits.X.shape[1]
     sizes, order = rows.sizes, rows.by_size()
     second = np.add.reduceat(fits.y[rows.indices], np.cumsum(sizes) - sizes)  # records of class 1

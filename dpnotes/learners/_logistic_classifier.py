@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from dpnotes.learners._logistic_models import LogisticModels
 from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LogisticClassifier(LinearClassifier):
     """Multinomial logistic regression with an L2 term, fitted in the dtype of X.
 
@@ -29,9 +31,8 @@ class LogisticClassifier(LinearClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray, shape [n_classes]
-    coef_ : ndarray of float, shape [n_classes, d]
-    intercept_ : ndarray of float, shape [n_classes]
+    coef_, intercept_, classes_
+        See :class:`LinearClassifier`.
     n_iter_ : int
         Iterations taken; a multiple of those between two tests of convergence.
     n_features_in_ : int
@@ -44,20 +45,11 @@ class LogisticClassifier(LinearClassifier):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        l2: float = 1e-3,
-        intercept: bool = True,
-        tolerance: float = 1e-5,
-        max_iterations: int = 1000,
-        device: str = "auto",
-    ) -> None:
-        self.l2 = l2
-        self.intercept = intercept
-        self.tolerance = tolerance
-        self.max_iterations = max_iterations
-        self.device = device
+    l2: float = 1e-3
+    intercept: bool = True
+    tolerance: float = 1e-5
+    max_iterations: int = 1000
+    device: str = "auto"
 
     def fit(self, X: Any, y: Any) -> LogisticClassifier:
         """Fit one model to all rows of X [n, d], y [n].
@@ -99,14 +91,4 @@ class LogisticClassifier(LinearClassifier):
         -------
         LogisticModels
         """
-        return fit_multinomial_logistic(
-            X,
-            codes,
-            subsets,
-            n_classes=n_classes,
-            l2=self.l2,
-            intercept=self.intercept,
-            tolerance=self.tolerance,
-            max_iterations=self.max_iterations,
-            device=self.device,
-        )
+        return fit_multinomial_logistic(X, codes, subsets, n_classes=n_classes, **self.get_params())

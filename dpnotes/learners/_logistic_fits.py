@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,17 +19,30 @@ from dpnotes.learners._logistic_models import LogisticModels, joined
 from dpnotes.learners._subsets import row_subsets
 
 
+class Solver(NamedTuple):
+    """How many models are fitted, whatever their objective; see :func:`dpnotes.learners.fit_multinomial_logistic`."""
+
+    tolerance: float
+    max_iterations: int
+    dtype: DTypeLike | None
+    device: str
+    chunk: int | None
+    progress: Callable[[int, int], None] | None
+
+
 class Fits:
     """One call that fits many logistic regressions to subsets of the rows of one data set.
 
     Parameters
     ----------
-    X, y, subsets, n_classes, tolerance, max_iterations, dtype, device, chunk, progress
+    X, y, subsets, n_classes
         As the caller gave them; see :func:`dpnotes.learners.fit_multinomial_logistic`.
+    solver : Solver
+        As the caller gave it.
 
     Attributes
     ----------
-    X, y, n_classes, tolerance, max_iterations, chunk
+    X, y, n_classes, tolerance, max_iterations, dtype, chunk
         The same, checked.
     subsets : Subsets
     source : Source
@@ -40,25 +53,19 @@ class Fits:
         X: Features,
         y: NDArray[np.integer],
         subsets: NDArray[np.integer] | Sequence[ArrayLike],
-        *,
         n_classes: int,
-        tolerance: float,
-        max_iterations: int,
-        dtype: DTypeLike | None,
-        device: str,
-        chunk: int | None,
-        progress: Callable[[int, int], None] | None,
+        solver: Solver,
     ) -> None:
         self.n_classes = at_least("n_classes", n_classes, 2)
         self.X = features(X)
         self.y = class_codes(y, n=len(self.X), n_classes=n_classes)
         self.subsets = row_subsets(subsets, n=len(self.X))
-        self.tolerance = positive("tolerance", tolerance)
-        self.max_iterations = at_least("max_iterations", max_iterations, 0)
-        self.chunk = None if chunk is None else at_least("chunk", chunk, 1)
-        self.dtype = float_dtype(dtype, self.X)
-        self.source = Source(self.X, self.y, kind=self.dtype, device=choose_device(device))
-        self._progress = progress
+        self.tolerance = positive("tolerance", solver.tolerance)
+        self.max_iterations = at_least("max_iterations", solver.max_iterations, 0)
+        self.chunk = None if solver.chunk is None else at_least("chunk", solver.chunk, 1)
+        self.dtype = float_dtype(solver.dtype, self.X)
+        self.source = Source(self.X, self.y, kind=self.dtype, device=choose_device(solver.device))
+        self._progress = solver.progress
 
     def run(self, groups: Sequence[Group], shape: tuple[int, ...]) -> LogisticModels:
         """Fit all groups; their functions give weights, intercepts, gradient norms and iterations.

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from dpnotes._validation import Features, Integers, real
 from dpnotes.learners._chunks import Group
-from dpnotes.learners._logistic_fits import Fits, targets_of
+from dpnotes.learners._logistic_fits import Fits, Solver, targets_of
 from dpnotes.learners._logistic_hessian import inverse_blocks, pays
 from dpnotes.learners._logistic_lbfgs import minimise
 from dpnotes.learners._logistic_models import LogisticModels
@@ -103,18 +103,8 @@ def fit_multinomial_logistic(
     >>> models.weights.shape, bool(models.converged.all())
     ((30, 10, 64), True)
     """
-    fits = Fits(
-        X,
-        y,
-        subsets,
-        n_classes=n_classes,
-        tolerance=tolerance,
-        max_iterations=max_iterations,
-        dtype=dtype,
-        device=device,
-        chunk=chunk,
-        progress=progress,
-    )
+    solver = Solver(tolerance, max_iterations, dtype, device, chunk, progress)
+    fits = Fits(X, y, subsets, n_classes, solver)
     l2, sizes, d = real("l2", l2), fits.subsets.sizes, fits.X.shape[1]
     order = fits.subsets.by_size()
     modes = np.array([_mode(int(size), d, n_classes, max_iterations) for size in sizes[order]])

@@ -171,10 +171,8 @@ def minimise(
     Parameters
     ----------
     problems : Newton
-        Used up: finished models are dropped from it.
-    tolerance : torch.Tensor, shape [k]
-        On the max-norm of the gradient.
-    max_iterations : int, >= 0
+    tolerance, max_iterations
+        As for L-BFGS.
 
     Returns
     -------

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from dpnotes._validation import Features, Integers
 from dpnotes.learners._chunks import Group
-from dpnotes.learners._logistic_fits import Fits, targets_of
+from dpnotes.learners._logistic_fits import Fits, Solver, targets_of
 from dpnotes.learners._logistic_hessian import inverse_blocks, pays
 from dpnotes.learners._logistic_lbfgs import minimise
 from dpnotes.learners._logistic_models import LogisticModels
@@ -57,12 +57,8 @@ def fit_perturbed_logistic(
         The terms B_r; zero gives the unperturbed fit.
     start : ndarray of float, shape [n_classes, d], optional
         First iterate of all models.
-    tolerance : float, > 0
-    max_iterations : int, >= 0
-    dtype : float32 or float64, optional
-        To compute in and to give. Default: that of X.
-    device : str
-        A PyTorch device, or ``"auto"``: the GPU where there is one.
+    tolerance, max_iterations, dtype, device
+        See :func:`fit_multinomial_logistic`.
     chunk : int, >= 1, optional
         Models fitted at once; each holds 6 n_classes n numbers.
     progress : callable, optional
@@ -75,15 +71,8 @@ def fit_perturbed_logistic(
 
     Raises
     ------
-    ValueError
-        If shapes disagree, a label is out of range, an entry is not finite, or a setting is out of its range.
-    MemoryError
-        If the chunk does not fit; it names one that would.
-
-    Warns
-    -----
-    sklearn.exceptions.ConvergenceWarning
-        If models have not converged, with their number.
+    ValueError, MemoryError
+        As :func:`fit_multinomial_logistic`, which says when it warns, too.
 
     Source
     ------
@@ -98,18 +87,8 @@ def fit_perturbed_logistic(
     >>> models.weights.shape, bool(models.converged.all())
     ((5, 10, 64), True)
     """
-    fits = Fits(
-        X,
-        y,
-        np.arange(len(X))[None],
-        n_classes=n_classes,
-        tolerance=tolerance,
-        max_iterations=max_iterations,
-        dtype=dtype,
-        device=device,
-        chunk=chunk,
-        progress=progress,
-    )
+    solver = Solver(tolerance, max_iterations, dtype, device, chunk, progress)
+    fits = Fits(X, y, np.arange(len(X))[None], n_classes, solver)
     shape = (n_classes, fits.X.shape[1])
     linear = _finite("linear", linear)
     if linear.ndim != 3 or linear.shape[1:] != shape or not len(linear):

@@ -83,17 +83,7 @@ def gaussian_vote(counts: ArrayLike, *, sigma: float, seed: Seed, n_repeats: int
     sigma : float, > 0
         Standard deviation of the noise on each count, in votes.
     seed, n_repeats
-        See :func:`laplace_vote`.
-
-    Returns
-    -------
-    ndarray of int64, shape [n_queries], or [n_repeats, n_queries]
-        Class codes.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As :func:`laplace_vote`.
+        See :func:`laplace_vote`, which also says what is given and what is refused.
 
     Source
     ------
@@ -120,17 +110,7 @@ def soft_vote(counts: ArrayLike, *, beta: float, seed: Seed, n_repeats: int | No
     beta : float, > 0
         Inverse temperature, per vote.
     seed, n_repeats
-        See :func:`laplace_vote`.
-
-    Returns
-    -------
-    ndarray of int64, shape [n_queries], or [n_repeats, n_queries]
-        Class codes.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As :func:`laplace_vote`.
+        See :func:`laplace_vote`, which also says what is given and what is refused.
 
     Source
     ------

@@ -21,6 +21,7 @@ from dpnotes.methods._linear import Minimiser as Minimiser
 from dpnotes.methods._linear import fit_minimiser as fit_minimiser
 from dpnotes.methods._linear_estimators import LinearEstimator as LinearEstimator
 from dpnotes.methods._linear_estimators import Releases as Releases
+from dpnotes.methods._linear_estimators import WeightRelease as WeightRelease
 from dpnotes.methods._loss_perturbation import LossPerturbation as LossPerturbation
 from dpnotes.methods._model_sensitivity import ModelSensitivity as ModelSensitivity
 from dpnotes.methods._model_sensitivity import noisy_minimisers as noisy_minimisers

@@ -133,7 +133,17 @@ class LinearEstimator(DecisionClassifier):
 
 
 class WeightRelease(LinearEstimator, LinearClassifier):
-    """Linear estimator whose noisy weights are released: nothing else is kept, and all answers follow from them."""
+    """Linear estimator whose noisy weights are released: nothing else is kept, and all answers follow from them.
+
+    Attributes
+    ----------
+    profile_ : dpnotes.accounting.PrivacyProfile
+        Guarantee of releasing the weights.
+    coef_ : ndarray of float64, shape [n_classes, d]
+    intercept_ : ndarray of float64, shape [n_classes]
+    classes_ : ndarray, shape [n_classes]
+    n_features_in_ : int
+    """
 
     @abstractmethod
     def fit_many(

@@ -49,12 +49,8 @@ class LossPerturbation(WeightRelease):
 
     Attributes
     ----------
-    profile_ : dpnotes.accounting.PrivacyProfile
-        Guarantee of releasing the weights.
-    coef_ : ndarray of float64, shape [n_classes, d]
-    intercept_ : ndarray of float64, shape [n_classes]
-    classes_ : ndarray, shape [n_classes]
-    n_features_in_ : int
+    profile_, coef_, intercept_, classes_, n_features_in_
+        See :class:`WeightRelease`.
 
     Source
     ------

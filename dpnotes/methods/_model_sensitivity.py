@@ -36,12 +36,8 @@ class ModelSensitivity(WeightRelease):
 
     Attributes
     ----------
-    profile_ : dpnotes.accounting.PrivacyProfile
-        Guarantee of releasing the weights.
-    coef_ : ndarray of float64, shape [n_classes, d]
-    intercept_ : ndarray of float64, shape [n_classes]
-    classes_ : ndarray, shape [n_classes]
-    n_features_in_ : int
+    profile_, coef_, intercept_, classes_, n_features_in_
+        See :class:`WeightRelease`.
 
     Source
     ------
@@ -113,13 +109,11 @@ def noisy_minimisers(
 
     Examples
     --------
-    >>> from sklearn.datasets import load_digits
     >>> from dpnotes.methods import fit_minimiser
-    >>> X, y = load_digits(return_X_y=True)
-    >>> minimiser = fit_minimiser(X / 128, y, n_classes=10, l2=0.1, device="cpu")
+    >>> minimiser = fit_minimiser(np.eye(3), np.arange(3), n_classes=3, l2=0.1, device="cpu")
     >>> models, profile = noisy_minimisers(minimiser, 100.0, n_repeats=20, seed=0)
-    >>> models.votes(X / 128, device="cpu").shape, profile.epsilon(0.0)
-    ((20, 1797), 100.0)
+    >>> models.votes(np.eye(3), device="cpu").shape, profile.epsilon(0.0)
+    ((20, 3), 100.0)
     """
     epsilon, delta = checked_epsilon_delta(epsilon, delta)
     repeats = range(at_least_one("n_repeats", n_repeats))

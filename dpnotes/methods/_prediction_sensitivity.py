@@ -205,13 +205,11 @@ def noisy_predictions(
 
     Examples
     --------
-    >>> from sklearn.datasets import load_digits
     >>> from dpnotes.methods import fit_minimiser
-    >>> X, y = load_digits(return_X_y=True)
-    >>> minimiser = fit_minimiser(X / 128, y, n_classes=10, l2=0.1, device="cpu")
-    >>> labels, profile = noisy_predictions(minimiser, X / 128, 1.0, 1e-5, answers=10, n_repeats=20, seed=0)
+    >>> minimiser = fit_minimiser(np.eye(3), np.arange(3), n_classes=3, l2=0.1, device="cpu")
+    >>> labels, profile = noisy_predictions(minimiser, np.eye(3), 1.0, 1e-5, answers=10, n_repeats=20, seed=0)
     >>> labels.shape, round(profile.epsilon(1e-5), 6)
-    ((20, 1797), 1.0)
+    ((20, 3), 1.0)
     """
     epsilon, delta = checked_epsilon_delta(epsilon, delta)
     answers, n_repeats = at_least_one("answers", answers), at_least_one("n_repeats", n_repeats)
