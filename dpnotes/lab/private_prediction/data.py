@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpnotes import data
+from dpnotes._validation import one_of
 
 # Public bounds on the norm of a row of pixels in [0, 1]: constants, not read off the data. No row of MNIST or digits is
 # longer, so that none is shortened; the paper divides by the largest norm of MNIST's training rows, 17.18.
@@ -68,9 +69,7 @@ def task(dataset: str, *, n: int | None = None, d: int | None = None, n_classes:
     n_classes : int, optional
         The classes 0 to n_classes - 1.
     """
-    if dataset not in BOUNDS:
-        raise ValueError(f"dataset must be one of {', '.join(map(repr, BOUNDS))}, got dataset={dataset!r}")
-    arrays = data.load(dataset)
+    arrays = data.load(one_of("dataset", dataset, tuple(BOUNDS)))
     classes = n_classes or arrays.n_classes
     kept, scored = arrays.y_train < classes, arrays.y_test < classes
     X, y, X_score, y_score = arrays.X_train[kept], arrays.y_train[kept], arrays.X_test[scored], arrays.y_test[scored]

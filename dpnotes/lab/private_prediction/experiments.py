@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dpnotes._validation import one_of
 from dpnotes.lab import experiment
 from dpnotes.lab._experiment import Experiment
 from dpnotes.lab.private_prediction import grids
@@ -69,8 +70,7 @@ def trade_off(
     from dpnotes.lab.private_prediction.data import task
     from dpnotes.learners import device_name, one_thread
 
-    if method not in runs.METHODS:
-        raise ValueError(f"method must be one of {', '.join(map(repr, runs.METHODS))}, got method={method!r}")
+    one_of("method", method, grids.METHODS)
     own = task(dataset, n=n, d=d, n_classes=n_classes)
     release = runs.Release(
         epsilon, delta, analysis=analysis, answers=answers, n_models=n_models, repeats=repeats, seed=seed, device=device
@@ -161,8 +161,7 @@ def network(
     from dpnotes.lab.private_prediction import networks
     from dpnotes.learners import device_name
 
-    if method not in networks.METHODS:
-        raise ValueError(f"method must be one of {', '.join(map(repr, networks.METHODS))}, got method={method!r}")
+    one_of("method", method, networks.METHODS)
     arrays = data.load(dataset)
     labels, noise = networks.labels(method, arrays, epsilon=epsilon, answers=answers, seed=seed, device=device)
     return {

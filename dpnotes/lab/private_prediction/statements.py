@@ -42,7 +42,7 @@ class Statement(NamedTuple):
     check : callable
         ``check(look, *of) -> (holds, evidence)``; ``look(method, x, delta)`` gives a series or raises LookupError.
     of : tuple of str
-        Methods that the check is about, where it serves several sentences.
+        What the check is about, a method before all, if it serves several sentences.
     analyses : tuple of str
         Analyses by which there are rows for it.
     """
@@ -176,20 +176,11 @@ def _sgd_first(look: Look) -> Checked:
     return first == len(grid), f"first at {first} of {len(grid)} epsilons"
 
 
-def _mean_places(look: Look, method: str) -> tuple[float, float, str]:
+def _stands(look: Look, method: str, change: str) -> Checked:
     shared = sorted(set(look(method, "epsilon").x) & set(look(method, "epsilon", 1e-5).x))
     pure, loose = (float(np.mean([look.ranked(x, d).index(method) + 1 for x in shared])) for d in (0.0, 1e-5))
-    return pure, loose, f"mean place {pure:.1f} at delta 0, {loose:.1f} at 1e-5 (DP-SGD left out)"
-
-
-def _stands_worse(look: Look, method: str) -> Checked:
-    pure, loose, words = _mean_places(look, method)
-    return loose > pure, words
-
-
-def _stands_better(look: Look, method: str) -> Checked:
-    pure, loose, words = _mean_places(look, method)
-    return loose < pure, words
+    holds = loose > pure if change == "worse" else loose < pure
+    return holds, f"mean place {pure:.1f} at delta 0, {loose:.1f} at 1e-5 (DP-SGD left out)"
 
 
 def _prediction_poor(look: Look) -> Checked:
@@ -292,8 +283,8 @@ STATEMENTS = (
     ),
     Statement("pp035", "1a", "Model sensitivity stays below these two.", _model_last),
     Statement("pp036", "1b", "With delta = 1e-5 DP-SGD is the most accurate.", _sgd_first),
-    Statement("pp037", "1b", "Subsample-and-aggregate stands worse than at delta = 0.", _stands_worse, (SAA,)),
-    Statement("pp038", "1b", "Model sensitivity stands better than at delta = 0.", _stands_better, (MS,)),
+    Statement("pp037", "1b", "Subsample-and-aggregate stands worse than at delta = 0.", _stands, (SAA, "worse")),
+    Statement("pp038", "1b", "Model sensitivity stands better than at delta = 0.", _stands, (MS, "better")),
     Statement("pp039", "1", "Prediction sensitivity is poor throughout.", _prediction_poor),
     Statement(
         "pp040", "2a", "Of the methods that answer, votes are the better for few answers.", _votes_best_of_answers

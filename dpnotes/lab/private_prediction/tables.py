@@ -10,33 +10,31 @@ import numpy as np
 import pandas as pd
 
 from dpnotes import accounting
-from dpnotes.lab.tables import GAP, Column, Table
+from dpnotes.lab.tables import GAP, Column, Table, columns
 from dpnotes.mechanisms import soft_vote
 
-VERDICTS = {"holds": "holds", "fails": "does not hold", "gap": GAP, "not asked": ""}  # of a statement of the paper
+VERDICTS = {"holds": "holds", "fails": "does not hold", "gap": GAP, "not asked": ""}  # on a statement of the paper
 
 NOISE = Table(
     "Noise on a logit at (1, {delta:g}), in units of the sensitivity: exact and by the published search.",
-    (Column("answers", "answers B"), *(Column(name, format="{:.2f}") for name in ("exact", "published", "ratio"))),
+    (Column("answers", "answers B"), *columns("{:.2f}", "exact", "published", "ratio")),
 )
 REGULARISERS = Table(
     "Regulariser rho that loss perturbation needs at epsilon = 1, delta = 0.",
     (
         Column("n_classes", "classes C"),
-        Column("published", format="{:.0f}"),
-        Column("tight", "least", format="{:.3f}"),
-        Column("ratio", format="{:.1f}"),
+        *columns("{:.0f}", "published"),
+        *columns("{:.3f}", tight="least"),
+        *columns("{:.1f}", "ratio"),
     ),
 )
 ATTACK = Table(
     "Membership test on one answer of a soft vote of four models, claimed to be (1, 0)-private.",
     (
         "analysis",
-        Column("beta", format="{:g}"),
-        Column("claimed", format="{:g}"),
-        Column("exact", "exact epsilon", format="{:.3f}"),
-        Column("audited", "audited, at least", format="{:.3f}"),
-        Column("caught", "claim refuted", text=lambda row: "yes" if row.caught else "no"),
+        *columns("{:g}", "beta", "claimed"),
+        *columns("{:.3f}", exact="exact epsilon", audited="audited, at least"),
+        Column("caught", "claim refuted", labels={True: "yes", False: "no"}),
     ),
 )
 STATEMENTS = Table(
@@ -44,8 +42,8 @@ STATEMENTS = Table(
     (
         "figure",
         Column("says", "the paper says"),
-        Column("published", "its constants", text=lambda row: VERDICTS[row.published]),
-        Column("tight", "sound constants", text=lambda row: VERDICTS[row.tight]),
+        Column("published", "its constants", labels=VERDICTS),
+        Column("tight", "sound constants", labels=VERDICTS),
         "evidence",
     ),
 )

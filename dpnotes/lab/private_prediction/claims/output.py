@@ -23,16 +23,13 @@ from dpnotes.lab.private_prediction.claims.minimiser import worst_fits
 )
 def pure_model_noise() -> Evidence:
     """The log-likelihood ratio of the released weights, over draws and on the ray where it is largest."""
-    rate, published = _rate(), N * LAMBDA * EPSILON / (2 * K)
-    shift, draws = np.subtract(*worst_fits()).ravel(), 50_000
-    loss = _drawn_losses(shift, rate, (draws,), seed=1)
-    most, ray, ratio = float(loss.max()), _largest_loss(shift, rate), np.exp(-loss)
+    draws = 50_000
+    findings, losses = _pure_noise(np.subtract(*worst_fits()).ravel(), draws=draws, seed=1)
+    ratio = np.exp(-losses)
     mean, error = float(ratio.mean()), float(ratio.std()) / math.sqrt(draws)
     return evidence(
         f"{draws:,} draws of the noise on the worst neighbours fitted: n = {N:,}, lambda = {LAMBDA:g}, epsilon = 1.",
-        Finding("rate beta of the noise", published, rate, math.isclose(rate, published)),
-        Finding("largest log-likelihood ratio drawn", EPSILON, most, most <= EPSILON),
-        Finding("log-likelihood ratio behind the shift", EPSILON, ray, 0.99 < ray <= EPSILON * (1 + 1e-9)),
+        *findings,
         Finding("mean likelihood ratio (1 for the density that is claimed)", 1.0, mean, abs(mean - 1) < 4 * error),
     )
 
@@ -105,23 +102,16 @@ def main_text_sigma() -> Evidence:
 )
 def pure_prediction_noise() -> Evidence:
     """All answers asked where the worst neighbours differ most; the sum of their log-likelihood ratios."""
-    answers = 10
-    rate, published = _rate(answers), N * LAMBDA * EPSILON / (2 * K * answers)
+    answers, features, classes = 10, 784, 10
     shift = np.subtract(*worst_fits())
-    left, _, _ = np.linalg.svd(shift)
-    logits = shift.T @ left[:, 0]  # the question is a unit vector
-    worst = answers * _largest_loss(logits, rate)
-    most = float(_drawn_losses(logits, rate, (5_000, answers), seed=2).sum(-1).max())
-
-    features, classes = 784, 10
+    left, _, _ = np.linalg.svd(shift)  # its first column is the question, a unit vector
+    findings, _ = _pure_noise(shift.T @ left[:, 0], draws=5_000, seed=2, answers=answers)
     model = _coordinate_std(_rate(), features * classes)
     few, many = (_coordinate_std(_rate(b), classes) / model for b in (26, 27))
     return evidence(
         f"{answers} answers on the worst neighbours of Lemma 1, n = {N:,}, lambda = {LAMBDA:g}, epsilon = 1: noise "
         "behind the shift, and 5,000 draws.",
-        Finding("rate beta of the noise", published, rate, math.isclose(rate, published)),
-        Finding("log-likelihood ratio behind the shift", EPSILON, worst, 0.99 < worst <= EPSILON * (1 + 1e-9)),
-        Finding("largest log-likelihood ratio drawn", EPSILON, most, most <= EPSILON),
+        *findings,
         Finding("noise on a logit at B = 26, model sensitivity's = 1", "–", few, few < 1),
         Finding("noise on a logit at B = 27, model sensitivity's = 1", "–", many, many > 1),
     )
@@ -168,18 +158,25 @@ def _rate(answers: int = 1) -> float:
     return accounting.norm_noise_rate(EPSILON, sensitivity=bound, answers=answers)
 
 
-def _drawn_losses(shift: Floats, rate: float, shape: tuple[int, ...], *, seed: int) -> Floats:
-    """Log-likelihood ratios at noise of density proportional to ``exp(-rate ||b||)`` that is drawn."""
+def _pure_noise(shift: Floats, *, draws: int, seed: int, answers: int = 1) -> tuple[list[Finding], Floats]:
+    """Findings on noise of density proportional to ``exp(-rate ||b||)`` on every answer, and the losses drawn.
+
+    A loss is the log-likelihood ratio of all answers together, shape [draws], largest on the ray behind the shift.
+    """
+    rate, published = _rate(answers), N * LAMBDA * EPSILON / (2 * K * answers)
     generator = np.random.default_rng(seed)
-    noise = generator.normal(size=(*shape, shift.size))
-    lengths = generator.gamma(shift.size, 1 / rate, shape)
+    noise = generator.normal(size=(draws, answers, shift.size))
+    lengths = generator.gamma(shift.size, 1 / rate, (draws, answers))
     noise *= (lengths / np.linalg.norm(noise, axis=-1))[..., None]
-    return np.asarray(rate * (np.linalg.norm(noise + shift, axis=-1) - np.linalg.norm(noise, axis=-1)))
-
-
-def _largest_loss(shift: Floats, rate: float) -> float:
-    """Log-likelihood ratio on the ray behind the shift, where it is largest."""
-    return rate * float(np.linalg.norm(2 * shift) - np.linalg.norm(shift))
+    losses = rate * (np.linalg.norm(noise + shift, axis=-1) - np.linalg.norm(noise, axis=-1)).sum(axis=1)
+    ray = answers * rate * float(np.linalg.norm(2 * shift) - np.linalg.norm(shift))
+    most = float(losses.max())
+    findings = [
+        Finding("rate beta of the noise", published, rate, math.isclose(rate, published)),
+        Finding("largest log-likelihood ratio drawn", EPSILON, most, most <= EPSILON),
+        Finding("log-likelihood ratio behind the shift", EPSILON, ray, 0.99 < ray <= EPSILON * (1 + 1e-9)),
+    ]
+    return findings, np.asarray(losses)
 
 
 def _gaussian_divergence(epsilon: float, sigma: float) -> float:
