@@ -19,7 +19,7 @@ from dpnotes.learners import fit_sgd, one_thread
 RECORDS = ("typical", "quiet direction", "own feature")
 CONFIDENCE = 0.95
 RIDGE = 1e-9  # of the mean variance, for directions in which fitted runs hardly differ
-SCOUTS = 4  # runs for each weight, which show in which direction the noise is small
+SCOUTS = 4  # runs for each weight, to find the direction in which the noise is small
 HELD_OUT = 4  # one in so many fitted runs sets the threshold, the others the direction
 
 
@@ -120,12 +120,7 @@ def likelihood_ratio(ends: Features, *, test_runs: int) -> tuple[Features, float
 
 def counts(true_positives: int, false_positives: int, runs: int) -> dict[str, int]:
     """What a test counted on ``runs`` with the record and as many without it, as the bounds take it."""
-    return {
-        "true_positives": true_positives,
-        "positives": runs,
-        "false_positives": false_positives,
-        "negatives": runs,
-    }
+    return {"true_positives": true_positives, "positives": runs, "false_positives": false_positives, "negatives": runs}
 
 
 def proved(counted: dict[str, int], *, delta: float, certain: bool) -> dict[str, float]:

@@ -106,8 +106,8 @@ def observed_sensitivity() -> Evidence:
     return Evidence(
         "One pair of data sets, trained literally with the batch size, learning rate and number of steps of the task, "
         "in an order that takes the record first in each pass; the exact epsilon of the noise that is sufficient for "
-        "(1, 1/n) with the largest distance observed. How that maximum grows with the number of pairs on real data is "
-        "for training runs to say.",
+        "(1, 1/n) with the largest distance observed. How that maximum grows with the number of pairs on real data "
+        "is not shown here.",
         (
             *(finding for task in (FOREST, ADULT) for finding in _beyond_the_observed(task)),
             Finding("places in which two of the paper's data sets differ", 1.0, float(places), places == 2),

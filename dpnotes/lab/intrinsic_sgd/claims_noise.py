@@ -20,8 +20,8 @@ def intrinsic_level() -> Evidence:
     """Under the paper's assumption its epsilons are on the safe side; a one-hot feature breaks the assumption."""
     return Evidence(
         "The exact condition for Gaussian noise at the printed sigmas; and logistic regressions trained literally with "
-        "the settings of each task on a pair of data sets, one of which has a record with a feature to itself. How far "
-        "the weights on real data are from one isotropic Gaussian is for training runs to say.",
+        "the settings of each task on a pair of data sets, one of which has a record with a feature to itself. The "
+        "chapter measures how far the weights on real data are from one isotropic Gaussian.",
         tuple(finding for task in TASKS for finding in (*_if_gaussian(task), _if_one_hot(task))),
     )
 
@@ -124,8 +124,8 @@ def less_noise() -> Evidence:
     """What counting on SGD's noise saves, what exact calibration saves without it, and what Table IV's entries say."""
     return Evidence(
         "Standard deviations of the noise at epsilon = 1 and delta = 1/n by three rules with the paper's sensitivity; "
-        "exact calibration for the proved sensitivity; Table IV recomputed from its own entries. The accuracies are "
-        "for training runs to say.",
+        "exact calibration for the proved sensitivity; Table IV recomputed from its own entries. The chapter "
+        "measures the accuracies.",
         tuple(finding for task in TASKS for finding in _saving(task)),
     )
 

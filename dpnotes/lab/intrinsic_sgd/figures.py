@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpnotes.lab.figures import blank, line_styles
-from dpnotes.lab.intrinsic_sgd.tables import TASKS, matching, value
+from dpnotes.lab.intrinsic_sgd.tables import matching, task_name, value
 from dpnotes.lab.tables import GAP
 
 if TYPE_CHECKING:
@@ -128,12 +128,7 @@ def pairwise_epsilons(rows: pd.DataFrame, scales: Mapping[tuple[str, str], float
     shown = [row for row in rows.to_dict("records") if (row["dataset"], row["initial"]) in scales]
     for row, style in zip(shown, line_styles(len(shown)), strict=True):
         values = np.array([row[name] for name in QUANTILES], dtype=float) * scales[row["dataset"], row["initial"]]
-        _density(
-            axes,
-            values,
-            label=f"{TASKS.get(row['dataset'], row['dataset'])}, {row['initial']} initial weights",
-            **style,
-        )
+        _density(axes, values, label=f"{task_name(row['dataset'])}, {row['initial']} initial weights", **style)
         for epsilon, marker in zip((published or {}).get(row["dataset"], ()), ("s", "D"), strict=False):
             axes.plot(epsilon, 0, marker, color=style["color"], markerfacecolor="none", markersize=9, clip_on=False)
     axes.set(xscale="log", yticks=[], ylabel="density", xlabel="epsilon of a pair of data sets (log)", ylim=(0, None))
@@ -160,7 +155,7 @@ def p_values(rows: pd.DataFrame, n_weights: Mapping[str, int]) -> Figure:
     shown = rows.to_dict("records")
     for row, style in zip(shown, line_styles(len(shown)), strict=True):
         values = np.maximum([row[name] for name in QUANTILES], 1e-12)
-        axes.plot(values, np.arange(101) / 100, label=TASKS.get(row["dataset"], row["dataset"]), **style)
+        axes.plot(values, np.arange(101) / 100, label=task_name(row["dataset"]), **style)
         axes.axvline(0.05 / n_weights[row["dataset"]], color=style["color"], linewidth=1, linestyle=":")
     uniform = np.geomspace(1e-12, 1, 200)
     axes.plot(uniform, uniform, color="0.5", linewidth=1, label="if normal")
@@ -226,7 +221,7 @@ def batch_sizes(table: pd.DataFrame) -> Figure:
     for (dataset, rows), style in zip(tasks, line_styles(len(tasks)), strict=True):
         own = rows.sort_values("batch_size")
         for initial, dash in (("varied", "-o"), ("fixed", "--o")):
-            label = f"{TASKS.get(str(dataset), dataset)}, {initial}"
+            label = f"{task_name(dataset)}, {initial}"
             axes.plot(own["batch_size"], own[f"sigma_{initial}"], dash, color=style["color"], label=label)
     axes.set(xscale="log", yscale="log", xlabel="batch size (log)", ylabel="standard deviation of a weight (log)")
     figure.legend(loc="outside upper center", ncols=2)
@@ -241,7 +236,7 @@ def _panels(rows: pd.DataFrame, height: float) -> tuple[Figure, dict[str, Axes]]
         zip(datasets, figure.subplots(len(datasets), 1, sharex=True, squeeze=False).flat, strict=True)
     )
     for dataset, axes in panels.items():
-        axes.set_title(TASKS.get(dataset, dataset))
+        axes.set_title(task_name(dataset))
     return figure, panels
 
 

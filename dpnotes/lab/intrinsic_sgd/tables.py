@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpnotes.accounting import gaussian_sigma
 from dpnotes.accounting.papers import intrinsic_epsilon
 from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.intrinsic_sgd.data import PAPER_NAMES, UNSCALED
@@ -42,6 +41,11 @@ RULES: dict[str, dict[str, Any]] = {  # of noise at epsilon = 1, by the rows of 
     "proved": {"noise": "proved", "analysis": "tight", "counted": False},
 }
 METRICS = ("sigma", "observed", "published", "proved", "n", "n_test", "d", "accuracy")  # of a summary
+
+
+def task_name(dataset: Any) -> str:
+    """Name of a task as the chapter shows it."""
+    return TASKS.get(dataset, str(dataset))
 
 
 def sizes(summary: pd.DataFrame) -> pd.DataFrame:
@@ -176,23 +180,19 @@ def draws(rows: pd.DataFrame) -> pd.DataFrame:
         dataset, sensitivity ("theoretical", "observed"), entry ("noisy", "std", "gain", a tenth of what is printed,
         "gap_closed"), published, shared, own.
     """
-    names = ["dataset", "sensitivity", "entry", "published", "shared", "own"]
+    keys, metrics = ["dataset", "sensitivity", "entry"], {"accuracy": "noisy", "accuracy_std": "std"}
     if rows.empty:
-        return pd.DataFrame(columns=names)
-    metrics = {"accuracy": "noisy", "accuracy_std": "std", "gain": "gain", "gap_closed": "gap_closed"}
+        return pd.DataFrame(columns=[*keys, "published", "shared", "own"])
     theory = paper_table("intrinsic_sgd_table3").query("quantity == 'sensitivity_theoretical'")
     printed = rows["dataset"].map(PAPER_NAMES).map(theory.set_index("dataset")["value"])
     kinds = np.where(rows["sensitivity"] == printed, "theoretical", "observed")
     there = rows.assign(sensitivity=kinds).rename(columns=metrics).dropna(subset=["noisy"])
-    shared, own = (
-        _long(matching(there, draw=draw).set_index(names[:2])[[*metrics.values()]], "entry", draw)
-        for draw in ("shared", "own")
-    )
+    there = there.set_index(["dataset", "sensitivity", "draw"])[[*metrics.values(), "gain", "gap_closed"]]
+    cells = _long(there, "entry", "value").pivot_table("value", keys, "draw", sort=False).reset_index()
     paper = _printed_table4()
     stds = paper[paper["entry"] == "noisy"].assign(entry="std", value=paper["sd"])
     tenths = paper["value"].where(paper["entry"] != "gain", paper["value"] / 10)
-    published = pd.concat([paper.assign(value=tenths), stds])
-    return _with_published(shared.merge(own, how="left"), published, on=names[1:3])[names]
+    return _with_published(cells, pd.concat([paper.assign(value=tenths), stds]), on=keys[1:])
 
 
 def scaled_digits(rows: pd.DataFrame) -> pd.DataFrame:
@@ -246,11 +246,6 @@ def costs(rows: pd.DataFrame) -> pd.DataFrame:
     if len(table):
         table.loc[len(table)] = ["", "", *table[names].sum()]
     return table.assign(minutes=(table["training_seconds"] + table["statistics_seconds"]) / 60)
-
-
-def exact_saving(epsilon: float, delta: float) -> float:
-    """Fraction of the noise that exact calibration saves against the classical formula."""
-    return 1 - float(gaussian_sigma(epsilon, delta)) / float(gaussian_sigma(epsilon, delta, analysis="classical"))
 
 
 def logistic(summary: pd.DataFrame) -> pd.DataFrame:

@@ -1,0 +1,36 @@
+"""Tables of pages: what is declared of columns is what is shown."""
+
+import pandas as pd
+import pytest
+
+from dpnotes.lab.tables import Column, Table, columns
+
+ROWS = pd.DataFrame({"method": ["bagging", "none"], "sigma": [0.123456, 2.0], "accuracy": [0.5, float("nan")]})
+
+
+def shown(table):
+    return table(ROWS).to_html()
+
+
+def test_labels_are_shown_and_other_values_stay():
+    page = shown(Table("Methods.", (Column("method", "by", labels={"none": "no privacy"}), "sigma")))
+    assert "no privacy" in page
+    assert "bagging" in page
+    assert ">none<" not in page
+    assert "by</th>" in page
+    assert "method" not in page
+
+
+def test_columns_of_one_format_have_their_own_headings():
+    page = shown(Table("Numbers.", (*columns("{:.2f}", "sigma"), *columns("{:.0%}", accuracy="correct"))))
+    assert "0.12</td>" in page
+    assert "2.00</td>" in page
+    assert "50%</td>" in page
+    assert "correct</th>" in page
+    assert "accuracy" not in page
+
+
+@pytest.mark.parametrize("name", ["accuracy", "absent"])
+def test_an_empty_cell_shows_the_gap_of_its_column(name):
+    page = shown(Table("Gaps.", ("method", Column(name, gap="not run yet"))))
+    assert page.count("not run yet") == (1 if name == "accuracy" else 2)
