@@ -76,11 +76,12 @@ def array(
     inside = (result > low if open_low else result >= low) & (result < high if open_high else result <= high)
     wrong = ~(inside & np.isfinite(result) if finite else inside)  # NaN is wrong, too
     if wrong.any():
+        value = float(result[wrong].flat[0])
         if high == math.inf:
-            valid = f"{'finite and ' if finite else ''}{'>' if open_low else '>='} {low:g}"
+            valid = f"{'finite and ' if value == math.inf else ''}{'>' if open_low else '>='} {low:g}"
         else:
             valid = f"in {'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
-        raise ValueError(_message(name, valid, float(result[wrong].flat[0]), why))
+        raise ValueError(_message(name, valid, value, why))
     return result
 
 

@@ -14,6 +14,7 @@ from dpnotes.accounting._audit import one_run_audit as one_run_audit
 from dpnotes.accounting._audit import one_run_p_value as one_run_p_value
 from dpnotes.accounting._bagging import bagging as bagging
 from dpnotes.accounting._calibration import gaussian_sigma as gaussian_sigma
+from dpnotes.accounting._composition import compose as compose
 from dpnotes.accounting._constructors import approximate as approximate
 from dpnotes.accounting._constructors import gaussian as gaussian
 from dpnotes.accounting._constructors import gaussian_of_advantage as gaussian_of_advantage
@@ -30,7 +31,6 @@ from dpnotes.accounting._laplace import zcdp as zcdp
 from dpnotes.accounting._last_iterate import last_iterate as last_iterate
 from dpnotes.accounting._last_iterate import last_iterate_mu as last_iterate_mu
 from dpnotes.accounting._last_iterate import step_contraction as step_contraction
-from dpnotes.accounting._loss_distribution import compose as compose
 from dpnotes.accounting._noisy_vote import noisy_vote as noisy_vote
 from dpnotes.accounting._noisy_vote import noisy_vote_answers as noisy_vote_answers
 from dpnotes.accounting._noisy_vote import noisy_vote_exact_delta as noisy_vote_exact_delta

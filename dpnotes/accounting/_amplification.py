@@ -9,8 +9,9 @@ import numpy as np
 from scipy import stats
 
 from dpnotes import _validation as check
+from dpnotes.accounting._composition import a_profile, joined, part_of
 from dpnotes.accounting._kinds import GaussianRelease, SampleRelease, Statement, power_of_miss
-from dpnotes.accounting._loss_distribution import LARGEST_EXPONENT, CurveRelease, a_profile, either, joined, part_of
+from dpnotes.accounting._loss_distribution import LARGEST_EXPONENT, CurveRelease
 from dpnotes.accounting._profile import ADJACENCIES, Floats, PrivacyProfile
 
 UNLIKELY = 1e-300  # copies of a record beyond this probability count as a failure
@@ -58,7 +59,7 @@ class ExchangeRelease(CurveRelease):
         inner = unamplified(epsilon, self._rate)
         total = np.full_like(epsilon, self._lost)
         for mass, group in zip(self._masses, self._groups, strict=True):
-            total += mass * either(group, inner)
+            total += mass * group._worst(inner)
         return np.minimum(total, self._rate)
 
 

@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from dpnotes import _validation as check
-from dpnotes.accounting._kinds import GaussianRelease
+from dpnotes.accounting._kinds import GaussianRelease, LeastRelease
 from dpnotes.accounting._profile import Floats, PrivacyProfile
 from dpnotes.accounting._renyi import Line, RenyiRelease, Total
-from dpnotes.accounting._votes import ANALYSES, SHARDS, ConvertedRelease, LeastRelease
+from dpnotes.accounting._votes import ANALYSES, SHARDS
+from dpnotes.accounting.papers._converted import ConvertedRelease
 
 Counts = ArrayLike  # votes, [queries, n_classes]; no option of the command line
 

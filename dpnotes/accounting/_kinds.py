@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import special, stats
 
-from dpnotes._validation import at_least_one
 from dpnotes.accounting._calibration import log_delta_of
+from dpnotes.accounting._curves import smallest_epsilon
 from dpnotes.accounting._profile import Floats, PrivacyProfile
 
 UNLIKELY = 1e-300  # a probability that counts, but need not be known
 LINES = 1000  # that support a trade-off curve, at most
-BISECTIONS = 200  # halves any bracket of doubles to neighbouring numbers
 
 
 class SampleRelease(PrivacyProfile):
-    """A sample that holds the record with probability ``inclusion`` and has the same law as without it otherwise.
+    """A sample that holds the record with probability ``inclusion`` and is otherwise distributed as without it.
 
     ``both=False``: H_e(P || Q) = pi and H_e(Q || P) = max(0, 1 - e^epsilon (1 - pi)) (add-remove).
     ``both=True``: pi in either direction (replace-one). Proof in the bagging chapter.
@@ -44,15 +42,15 @@ class SampleRelease(PrivacyProfile):
     def _tradeoff(self, alpha: Floats) -> Floats:
         return np.maximum(0.0, 1 - self._inclusion - alpha)
 
-    def compose(self, times: int) -> SampleRelease:
+    def _composed(self, times: int, about: dict[str, Any]) -> SampleRelease:
         """Independent samples: the record is in one of them with probability 1 - (1 - pi)^times. Exact."""
-        times = at_least_one("times", times)
-        together = power_of_miss(self._inclusion, times)
-        return SampleRelease(together, both=self._both, **self._about(times))
+        return SampleRelease(power_of_miss(self._inclusion, times), both=self._both, **about)
 
 
 class GaussianRelease(PrivacyProfile):
     """Gaussian noise: the test between N(0, 1) and N(mu, 1), mu = sensitivity / sigma."""
+
+    symmetric = never_pure = True
 
     def __init__(self, mu: float, **about: Any) -> None:
         super().__init__(**about)
@@ -68,17 +66,12 @@ class GaussianRelease(PrivacyProfile):
         value = np.where(low > -1, tail, head)
         return np.where(np.isfinite(epsilon), value, 0.0) + 0.0  # no negative zero
 
-    def _epsilon(self, delta: Floats) -> Floats:
-        found = smallest_epsilon(lambda epsilon: self._delta(epsilon, "remove"), delta)
-        return np.where(delta > 0, found, np.inf)  # no finite epsilon is pure; the doubles only underflow to it
-
     def _tradeoff(self, alpha: Floats) -> Floats:
         return np.asarray(stats.norm.cdf(stats.norm.isf(alpha) - self._mu), dtype=np.float64)
 
-    def compose(self, times: int) -> GaussianRelease:
+    def _composed(self, times: int, about: dict[str, Any]) -> GaussianRelease:
         """Variances of the log-likelihood ratio add: mu grows by the square root of ``times``. Exact."""
-        times = at_least_one("times", times)
-        return GaussianRelease(self._mu * float(np.sqrt(times)), **self._about(times))
+        return GaussianRelease(self._mu * float(np.sqrt(times)), **about)
 
 
 class Statement(PrivacyProfile):
@@ -87,6 +80,8 @@ class Statement(PrivacyProfile):
     With probability delta the record is revealed, otherwise randomised response with e^epsilon answers
     (Kairouz, Oh, Viswanath 2015).
     """
+
+    symmetric = True
 
     def __init__(self, epsilon: float, delta: float, times: int, **about: Any) -> None:
         super().__init__(**about)
@@ -107,30 +102,51 @@ class Statement(PrivacyProfile):
         return np.asarray(self._shown + (1 - self._shown) * answered, dtype=np.float64)
 
     def _epsilon(self, delta: Floats) -> Floats:
-        found = smallest_epsilon(lambda epsilon: self._delta(epsilon, "remove"), delta, limit=self._shown)
+        found = smallest_epsilon(self._worst, delta, limit=self._shown)
         return np.where(delta >= self._shown, np.minimum(found, self._times * self._epsilon0), np.inf)
 
-    def _tradeoff(self, alpha: Floats) -> Floats:
+    def _corners(self) -> Floats:
         corners = np.unique(np.maximum(self._loss, 0.0))
-        corners = corners[np.unique(np.linspace(0, len(corners) - 1, LINES).astype(np.int64))]
-        return supported_tradeoff(1 - self._delta(corners, "remove"), corners, alpha)
+        return corners[np.unique(np.linspace(0, len(corners) - 1, LINES).astype(np.int64))]
 
-    def compose(self, times: int) -> Statement:
+    def _composed(self, times: int, about: dict[str, Any]) -> Statement:
         """The optimal composition of so many (epsilon, delta) statements."""
-        times = at_least_one("times", times)
-        return Statement(self._epsilon0, self._delta0, self._times * times, **self._about(times))
+        return Statement(self._epsilon0, self._delta0, self._times * times, **about)
 
 
-def supported_tradeoff(kept: Floats, epsilon: Floats, alpha: Floats) -> Floats:
-    """Trade-off function as the upper envelope of the lines that ``kept = 1 - delta(epsilon)`` allows, both ways round.
+class LeastRelease(PrivacyProfile):
+    """A release of which several guarantees hold: at each epsilon the smallest delta of them."""
 
-    ``kept`` and ``epsilon`` have shape [lines]; fewer lines only lower the result, which is the private side.
-    """
-    alpha = alpha[..., None]
-    with np.errstate(over="ignore", invalid="ignore"):  # e^epsilon alpha may be inf; at alpha = 0 nothing falls
-        fall = np.where(alpha > 0, np.exp(epsilon) * alpha, 0.0)
-    lines = np.maximum(kept - fall, np.exp(-epsilon) * (kept - alpha))
-    return np.asarray(np.maximum(0.0, lines.max(-1)), dtype=np.float64)
+    def __init__(self, parts: tuple[PrivacyProfile, ...], **about: Any) -> None:
+        super().__init__(**about)
+        self._parts = self.supporting = parts  # of which the trade-off curves support the result's
+
+    def _delta(self, epsilon: Floats, direction: str) -> Floats:
+        with np.errstate(over="ignore"):  # a Renyi order that is of no use: the minimum takes another part
+            return np.asarray(np.min([part._delta(epsilon, direction) for part in self._parts], axis=0))
+
+    def _epsilon(self, delta: Floats) -> Floats:
+        return np.asarray(np.min([part._epsilon(delta) for part in self._parts], axis=0))
+
+    def _tradeoff(self, alpha: Floats) -> Floats:
+        with np.errstate(over="ignore"):
+            return np.asarray(np.max([part._tradeoff(alpha) for part in self.supporting], axis=0))
+
+    def _composed(self, times: int, about: dict[str, Any]) -> PrivacyProfile:
+        """Each guarantee composed by itself."""
+        return LeastRelease(tuple(part.compose(times) for part in self._parts), **about)
+
+
+class RepeatedRelease(LeastRelease):
+    """``times`` releases of the mechanism ``once``, by guarantees that hold for all of them together."""
+
+    def __init__(self, once: PrivacyProfile, times: int, parts: tuple[PrivacyProfile, ...], **about: Any) -> None:
+        super().__init__(parts, **about)
+        self._once, self._times = once, times
+
+    def _composed(self, times: int, about: dict[str, Any]) -> PrivacyProfile:
+        """Composed anew from the single release."""
+        return self._once._composed(self._times * times, about)
 
 
 def power_of_miss(probability: float, times: float) -> float:
@@ -138,23 +154,3 @@ def power_of_miss(probability: float, times: float) -> float:
     if probability >= 1:
         return 1.0
     return float(-np.expm1(times * np.log1p(-probability)))
-
-
-def smallest_epsilon(curve: Callable[[Floats], Floats], delta: Floats, *, limit: float = 0.0) -> Floats:
-    """Smallest epsilon >= 0 with ``curve(epsilon) <= delta``, found from the private side; inf where delta < limit.
-
-    ``curve`` falls with epsilon towards ``limit``; a delta equal to a limit that is only approached gives infinity.
-    """
-    low, high = np.zeros_like(delta), np.ones_like(delta)
-    for _ in range(60):  # up to 2^60; beyond, no double epsilon is of use
-        short = curve(high) > delta
-        if not short.any():
-            break
-        high = np.where(short, 2 * high, high)
-    reachable = curve(high) <= delta
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        enough = curve(middle) <= delta
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    found = np.where(curve(np.zeros_like(delta)) <= delta, 0.0, high)
-    return np.where(reachable & (delta >= limit), found, np.inf)

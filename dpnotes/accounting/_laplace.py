@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpnotes import _validation as check
-from dpnotes.accounting._kinds import Statement
+from dpnotes.accounting._kinds import RepeatedRelease, Statement
 from dpnotes.accounting._profile import Floats, PrivacyProfile, _like_input
 from dpnotes.accounting._renyi import Line, RenyiRelease, Total
 
@@ -61,7 +61,6 @@ def laplace(*, scale: float, sensitivity: float = 1.0, adjacency: str = "add-rem
     pure = _ratio(scale, sensitivity)
     return LaplaceRelease(
         pure,
-        1,
         mechanism="laplace",
         parameters={"scale": float(scale), "sensitivity": float(sensitivity)},
         adjacency=adjacency,
@@ -103,9 +102,7 @@ def laplace_rdp(alpha: ArrayLike, *, scale: float, sensitivity: float = 1.0) -> 
     >>> round(laplace_rdp(2.0, scale=1.0), 6)
     0.619124
     """
-    order = check.array("alpha", alpha, low=1.0)
-    if (wrong := ~((order > 1) & np.isfinite(order))).any():
-        raise ValueError(f"alpha must be > 1 and finite, got alpha={float(order[wrong].flat[0])!r}")
+    order = check.array("alpha", alpha, low=1.0, open_low=True, finite=True)
     return _like_input(_divergence(order, _ratio(scale, sensitivity)))
 
 
@@ -147,56 +144,43 @@ def zcdp(rho: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
 
 
 class LaplaceRelease(PrivacyProfile):
-    """Laplace noise of sensitivity / scale = ``pure``: exact once, the better of two bounds when ``times`` > 1."""
+    """Laplace noise of sensitivity / scale = ``pure``, exact."""
 
-    def __init__(self, pure: float, times: int, **about: Any) -> None:
+    symmetric = True
+
+    def __init__(self, pure: float, **about: Any) -> None:
         super().__init__(**about)
-        self._pure, self._times = pure, times
-        self._bounds: tuple[PrivacyProfile, ...] = ()
-        if times > 1:
-            once = times <= MANY
-            self._bounds = (
-                Statement(pure if once else pure * times, 0.0, times if once else 1, **about),
-                RenyiRelease(Total(((times, partial(_divergence, pure=pure)),)), **about),
-            )
+        self._pure = pure
 
     def _delta(self, epsilon: Floats, direction: str) -> Floats:
-        if self._bounds:
-            return np.asarray(np.minimum(*(bound._delta(epsilon, direction) for bound in self._bounds)))
         return np.asarray(np.abs(np.expm1(np.minimum(0.0, (epsilon - self._pure) / 2))), dtype=np.float64)
 
     def _epsilon(self, delta: Floats) -> Floats:
-        if self._bounds:
-            return np.asarray(np.minimum(*(bound._epsilon(delta) for bound in self._bounds)))
         with np.errstate(divide="ignore"):  # delta = 1: epsilon 0
             found = np.maximum(0.0, self._pure + 2 * np.log1p(-delta))
         for step in 2.0 ** np.arange(10):  # rounding may leave delta at the found epsilon above: go on a few doubles
-            short = self._delta(found, "remove") > delta
+            short = self._worst(found) > delta
             found = np.where(short, np.minimum(self._pure, found + step * np.spacing(self._pure)), found)
-        return np.asarray(np.where(self._delta(found, "remove") > delta, self._pure, found), dtype=np.float64)
+        return np.asarray(np.where(self._worst(found) > delta, self._pure, found), dtype=np.float64)
 
     def _tradeoff(self, alpha: Floats) -> Floats:
-        if self._bounds:
-            return np.asarray(np.maximum(*(bound._tradeoff(alpha) for bound in self._bounds)))
         with np.errstate(divide="ignore", over="ignore"):  # alpha = 0 is in the first piece
             middle = np.exp(-self._pure - np.log(4 * alpha))
             first = -np.expm1(np.minimum(0.0, self._pure + np.log(alpha)))
         last = np.exp(-self._pure) * (1 - alpha)
         return np.where(alpha > 0.5, last, np.where(4 * alpha > 2 * np.exp(-self._pure), middle, first))
 
-    def compose(self, times: int) -> LaplaceRelease:
+    def _composed(self, times: int, about: dict[str, Any]) -> RepeatedRelease:
         """An upper bound: the better of Renyi composition and the composition of pure statements."""
-        times = check.at_least_one("times", times)
-        about = self._about(times)
-        if times > 1:
-            about["remark"] = "composed: an upper bound, the better of the Renyi and the pure composition"
-        return LaplaceRelease(self._pure, self._times * times, **about)
+        about["remark"] = "composed: an upper bound, the better of the Renyi and the pure composition"
+        pure, count = (self._pure, times) if times <= MANY else (self._pure * times, 1)
+        renyi = RenyiRelease(Total(((times, partial(_divergence, pure=self._pure)),)), **about)
+        return RepeatedRelease(self, times, (Statement(pure, 0.0, count, **about), renyi), **about)
 
 
 def _ratio(scale: float, sensitivity: float) -> float:
-    scale = check.positive("scale", scale)
-    sensitivity = check.positive("sensitivity", sensitivity)
-    return check.positive("sensitivity / scale", sensitivity / scale)
+    ratio = check.positive("sensitivity", sensitivity) / check.positive("scale", scale)
+    return check.positive("sensitivity / scale", ratio)
 
 
 def _divergence(alpha: Floats, pure: float) -> Floats:

@@ -13,12 +13,12 @@ from dpnotes.accounting._profile import Floats, PrivacyProfile, _like_input
 from dpnotes.accounting._votes import (
     ANALYSES,
     SHARDS,
-    BoundedRangeRelease,
-    ConvertedRelease,
     at_least_two_classes,
+    bounded_range,
     flipped_delta,
     largest_integer,
 )
+from dpnotes.accounting.papers._converted import ConvertedRelease
 from dpnotes.accounting.papers._dpbag import MOMENTS, personalised_answers
 
 
@@ -94,7 +94,7 @@ def noisy_vote(
             remark="valid but not tight: a better conversion and, between two classes, bounded range give more",
         )
     if n_classes == 2:
-        return BoundedRangeRelease(
+        return bounded_range(
             2 * noise,
             answers,
             **about,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpnotes import _validation as check
 from dpnotes._validation import Floats as Floats
+from dpnotes.accounting._curves import EPSILONS, smallest_epsilon, supported_tradeoff
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,6 +65,9 @@ class PrivacyProfile(ABC):
     True
     """
 
+    symmetric: ClassVar[bool] = False  # delta is the same in both directions
+    never_pure: bool = False  # no finite epsilon has delta = 0, though the doubles underflow to it
+
     def __init__(
         self,
         *,
@@ -83,7 +87,7 @@ class PrivacyProfile(ABC):
         self.source = source
         self.remark = remark
 
-    # The three curves. A kind of profile gives the private functions on float64 arrays; inputs are checked here.
+    # The three curves: inputs are checked here, the private functions below work on float64 arrays.
 
     @overload
     def delta(self, epsilon: float, *, direction: str | None = None) -> float: ...
@@ -97,7 +101,7 @@ class PrivacyProfile(ABC):
         epsilon : float or array_like, >= 0
         direction : {None, "remove", "add"}
             None: the maximum of both directions, which is the guarantee. ``"remove"``: the output *with* the record
-            against the output without it, H_e(P || Q); ``"add"``: the other way round, H_e(Q || P).
+            against the output without it, H_e(P || Q); ``"add"``: H_e(Q || P).
 
         Returns
         -------
@@ -106,11 +110,11 @@ class PrivacyProfile(ABC):
         Raises
         ------
         ValueError
-            If an epsilon is negative or NaN, or the direction is unknown.
+            If an epsilon is negative or NaN, or the direction is invalid.
         """
         checked = check.array("epsilon", epsilon)
         if direction is None:
-            return _like_input(np.maximum(self._delta(checked, "remove"), self._delta(checked, "add")))
+            return _like_input(self._worst(checked))
         return _like_input(self._delta(checked, check.one_of("direction", direction, DIRECTIONS)))
 
     @overload
@@ -169,18 +173,51 @@ class PrivacyProfile(ABC):
         """
         return float(self.delta(0.0))
 
-    @abstractmethod
     def compose(self, times: int) -> PrivacyProfile:
-        """Guarantee of ``times`` independent releases of this kind on the same data, chosen adaptively or not."""
+        """Guarantee of ``times`` independent releases of this kind on the same data, chosen adaptively or not.
+
+        Parameters
+        ----------
+        times : int, >= 1
+
+        Returns
+        -------
+        PrivacyProfile
+
+        Raises
+        ------
+        ValueError
+            If times is below 1, or a grid of privacy losses would be too large.
+        TypeError
+            If times is not an integer.
+        """
+        times = check.at_least_one("times", times)
+        return self if times == 1 else self._composed(times, self._about(times))
+
+    # A kind of profile gives the first two; the others have defaults that follow from delta.
 
     @abstractmethod
     def _delta(self, epsilon: Floats, direction: str) -> Floats: ...
 
     @abstractmethod
-    def _epsilon(self, delta: Floats) -> Floats: ...
+    def _composed(self, times: int, about: dict[str, Any]) -> PrivacyProfile: ...
 
-    @abstractmethod
-    def _tradeoff(self, alpha: Floats) -> Floats: ...
+    def _worst(self, epsilon: Floats) -> Floats:
+        """Delta in the direction in which it is larger."""
+        removed = self._delta(epsilon, "remove")
+        return removed if self.symmetric else np.maximum(removed, self._delta(epsilon, "add"))
+
+    def _epsilon(self, delta: Floats) -> Floats:
+        found = smallest_epsilon(self._worst, delta)
+        return np.where(delta > 0, found, np.inf) if self.never_pure else found
+
+    def _tradeoff(self, alpha: Floats) -> Floats:
+        corners = self._corners()
+        return supported_tradeoff(1 - self._worst(corners), corners, alpha)
+
+    def _corners(self) -> Floats:
+        """The epsilons at which the trade-off curve gets a supporting line."""
+        return EPSILONS
 
     def _about(self, times: int) -> dict[str, Any]:
         """Keyword arguments that describe this profile after ``times``-fold composition."""

@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from dpnotes._validation import at_least_one
-from dpnotes.accounting._kinds import supported_tradeoff
 from dpnotes.accounting._profile import Floats, PrivacyProfile
 
 Curve = Callable[[Floats], Floats]
 
 ORDERS = 1 + np.logspace(-4, 6, 401)  # real orders; the best one is then searched between its neighbours
 REFINEMENTS = 60  # golden sections of that bracket, down to the resolution of doubles
-EPSILONS = np.concatenate([[0.0], np.geomspace(1e-4, 1e3, 2000)])  # where the trade-off curve gets a supporting line
 GOLDEN = (np.sqrt(5) - 1) / 2
 
 
@@ -47,6 +44,8 @@ class RenyiRelease(PrivacyProfile):
     each query, so that the search can only err on the private side.
     """
 
+    symmetric = True
+
     def __init__(self, curve: Curve, **about: Any) -> None:
         super().__init__(**about)
         self._curve = curve
@@ -71,19 +70,15 @@ class RenyiRelease(PrivacyProfile):
             found = np.where(positive, np.maximum(0.0, _best(epsilon, delta.shape)), np.inf)
         found = np.where(delta >= 1, 0.0, found)
         for exponent in range(-52, 0, 4):  # rounding left some of them on the wrong side
-            short = np.isfinite(found) & (self._delta(np.where(np.isfinite(found), found, 0.0), "remove") > delta)
+            short = np.isfinite(found) & (self._worst(np.where(np.isfinite(found), found, 0.0)) > delta)
             if not short.any():
                 break
             found = np.where(short, found + 2.0**exponent * np.maximum(found, 1e-3), found)
         return found
 
-    def _tradeoff(self, alpha: Floats) -> Floats:
-        return supported_tradeoff(1 - self._delta(EPSILONS, "remove"), EPSILONS, alpha)
-
-    def compose(self, times: int) -> RenyiRelease:
+    def _composed(self, times: int, about: dict[str, Any]) -> RenyiRelease:
         """Divergences of the same order add."""
-        times = at_least_one("times", times)
-        return RenyiRelease(Total(((times, self._curve),)), **self._about(times))
+        return RenyiRelease(Total(((times, self._curve),)), **about)
 
 
 def _best(objective: Curve, shape: tuple[int, ...]) -> Floats:

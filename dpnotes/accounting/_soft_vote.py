@@ -14,12 +14,12 @@ from dpnotes.accounting._profile import Floats, PrivacyProfile, _like_input
 from dpnotes.accounting._votes import (
     ANALYSES,
     SHARDS,
-    BoundedRangeRelease,
-    ConvertedRelease,
     at_least_two_classes,
+    bounded_range,
     flipped_delta,
     largest_rho,
 )
+from dpnotes.accounting.papers._converted import ConvertedRelease
 
 
 def soft_vote(
@@ -86,7 +86,7 @@ def soft_vote(
             remark="wrong: an answer is 2 beta-DP, not beta-DP, as the proof drops the normaliser; only the branch "
             "beta'' of Theorem 8 is valid, by two errors that cancel",
         )
-    return BoundedRangeRelease(
+    return bounded_range(
         2 * beta,
         answers,
         **about,

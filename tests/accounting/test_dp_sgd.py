@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from dpnotes.accounting import gaussian
-from dpnotes.accounting._dp_sgd import calibrated_rdp, dp_sgd, dp_sgd_noise_multiplier, sampled_gaussian_rdp
-from dpnotes.accounting._loss_distribution import compose
+from dpnotes.accounting import compose, dp_sgd, dp_sgd_noise_multiplier, gaussian
+from dpnotes.accounting._dp_sgd import calibrated_rdp
+from dpnotes.accounting._sampled_gaussian import sampled_gaussian_rdp
 
 MNIST = 256 / 60000
 
@@ -262,11 +262,11 @@ def test_bad_input_is_named(change, error, message):
     [
         ({"epsilon": -1.0}, ValueError, r"epsilon must be >= 0, got epsilon=.*-1\.0"),
         ({"epsilon": math.nan}, ValueError, "epsilon must be >= 0, got epsilon=.*nan"),
-        ({"epsilon": math.inf}, ValueError, "epsilon must be finite, got epsilon=inf"),
+        ({"epsilon": math.inf}, ValueError, "epsilon must be finite and >= 0, got epsilon=inf"),
         ({"delta": 0.0}, ValueError, r"delta must be in \(0, 1\), got delta=0\.0"),
         ({"delta": 1.0}, ValueError, r"delta must be in \(0, 1\), got delta=1\.0"),
         ({"sample_rate": 0.0}, ValueError, r"sample_rate must be in \(0, 1\], got sample_rate=0\.0"),
-        ({"sample_rate": 1.1}, ValueError, r"sample_rate must be in \[0, 1\], got sample_rate="),
+        ({"sample_rate": 1.1}, ValueError, r"sample_rate must be in \(0, 1\], got sample_rate="),
         ({"steps": 0}, ValueError, "steps must be >= 1"),
         ({"steps": 2.5}, TypeError, "steps must be integers >= 1, got steps=2.5"),
         ({"accountant": "clt"}, ValueError, "accountant must be one of"),

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpnotes.accounting import approximate, bagging, gaussian, laplace, pure
+from dpnotes.accounting import approximate, bagging, compose, gaussian, laplace, pure
 from dpnotes.accounting._amplification import subsampled
 from dpnotes.accounting._kinds import GaussianRelease
-from dpnotes.accounting._loss_distribution import LossDistribution, compose, distribution_of, of_sampled_gaussian
+from dpnotes.accounting._loss_distribution import LossDistribution, distribution_of
+from dpnotes.accounting._pld import sampled_gaussian
 from dpnotes.accounting._renyi import RenyiRelease
 
 BAGGING = bagging(n=100, subsample=10)
@@ -67,7 +68,7 @@ def test_a_sampled_step_is_that_of_the_library(sigma, rate):
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     interval = 1e-2 if sigma < 0.1 else 1e-3
-    ours = of_sampled_gaussian(sigma, rate, interval)
+    ours = sampled_gaussian(sigma, rate, interval)
     theirs = pld.from_gaussian_mechanism(sigma, value_discretization_interval=interval, sampling_prob=rate)
     for half in ("_pmf_remove", "_pmf_add"):
         one, other = (getattr(distribution, half).to_dense_pmf() for distribution in (ours, theirs))

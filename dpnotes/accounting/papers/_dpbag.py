@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from dpnotes import _validation as check
 from dpnotes.accounting._profile import Floats, PrivacyProfile, _like_input
-from dpnotes.accounting._votes import ConvertedRelease
+from dpnotes.accounting.papers._converted import ConvertedRelease
 
 MOMENTS = np.arange(1.0, 101.0)  # l, the integer moments that the paper searches
 
