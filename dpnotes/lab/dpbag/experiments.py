@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dpnotes import _validation as check
 from dpnotes import accounting
 from dpnotes.lab import experiment
 from dpnotes.lab._experiment import Experiment
@@ -58,11 +59,7 @@ def student(
         adjacency, status; paid_0 to paid_100 (quantiles over the private records of the epsilon that the personalised
         accountant gives them); data, device.
     """
-    if accountant not in ACCOUNTANTS:
-        raise ValueError(
-            f"accountant must be one of {', '.join(map(repr, ACCOUNTANTS))}, got accountant={accountant!r}"
-        )
-    if accountant == "none":
+    if check.one_of("accountant", accountant, ACCOUNTANTS) == "none":
         records = thirds(dataset, seed)
         return _scored(teachers, records.private, records.private.y, records, seed, device) | {"status": "none"}
     if epsilon is None or delta is None:

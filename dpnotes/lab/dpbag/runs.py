@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpnotes import _validation as check
 from dpnotes import data
 from dpnotes.accounting import noisy_vote_answers
 from dpnotes.mechanisms import draw_partitions, laplace_vote
@@ -65,9 +66,7 @@ class Run:
 
 @lru_cache(maxsize=1)
 def _all_records(dataset: str) -> tuple[Floats, Codes, str]:
-    if dataset not in SPLITS:
-        raise ValueError(f"dataset must be one of {', '.join(map(repr, SPLITS))}, got dataset={dataset!r}")
-    loaded = data.load(dataset, split=SPLITS[dataset])
+    loaded = data.load(dataset, split=SPLITS[check.one_of("dataset", dataset, tuple(SPLITS))])
     public = [] if loaded.X_public is None else [(loaded.X_public, loaded.y_public)]
     rows = [(loaded.X_train, loaded.y_train), *public, (loaded.X_test, loaded.y_test)]
     X, y = (np.concatenate(arrays) for arrays in zip(*rows, strict=True))
@@ -87,19 +86,13 @@ def learner(name: str) -> Any:
 
     The teachers of a run are the same models, fitted many at once.
     """
-    _check_learner(name)
-    if name == "logistic":
+    if check.one_of("teachers", name, LEARNERS) == "logistic":
         from sklearn.linear_model import LogisticRegression
 
         return LogisticRegression(max_iter=1000)
     from sklearn.ensemble import GradientBoostingClassifier
 
     return GradientBoostingClassifier()
-
-
-def _check_learner(name: str) -> None:
-    if name not in LEARNERS:
-        raise ValueError(f"teachers must be one of {', '.join(map(repr, LEARNERS))}, got teachers={name!r}")
 
 
 @lru_cache(maxsize=1)  # rows of a grid that share teachers follow each other
@@ -114,7 +107,7 @@ def run(
     from dpnotes.learners import BoostedTreesClassifier, TouchedVotes
     from dpnotes.methods import LogisticTeachers, personalised_epsilon, secret_seed, squares_of_budget, stream
 
-    _check_learner(teachers)
+    check.one_of("teachers", teachers, LEARNERS)
     records, secret, noise = thirds(dataset, seed), secret_seed(seed), 2 / n_teachers
     learn_seed, student_seed = (int(s) for s in stream(secret, 0).integers(2**31, size=2))
     cut = draw_partitions(
