@@ -14,7 +14,7 @@ from dpnotes.lab import experiment
 from dpnotes.lab._experiment import Experiment
 from dpnotes.lab.dpbag import grids
 from dpnotes.lab.dpbag.costs import seconds_and_memory
-from dpnotes.lab.dpbag.runs import PAID, Codes, Labelled, Thirds, run, scores, thirds
+from dpnotes.lab.dpbag.runs import PAID, Codes, Labelled, Thirds, affordable, run, scores, thirds
 
 ACCOUNTANTS = ("personalised", "naive", "tight", "none")
 
@@ -73,9 +73,11 @@ def student(
         guarantee = {"epsilon_spent": spent, "adjacency": "add-remove", "status": "per-instance"}
         guarantee |= dict(zip(PAID, paid.tolist(), strict=True))
     else:
-        noise, analysis = 2 / n_teachers, "tight" if accountant == "tight" else "published"
-        labels = min(accounting.noisy_vote_answers(epsilon, delta, noise=noise, analysis=analysis), len(public.y))
-        profile = accounting.noisy_vote(noise=noise, answers=labels, adjacency="replace-one", analysis=analysis)
+        analysis = "tight" if accountant == "tight" else "published"
+        labels = min(affordable(epsilon, delta, n_teachers, analysis), len(public.y))
+        profile = accounting.noisy_vote(
+            noise=2 / n_teachers, answers=labels, adjacency="replace-one", analysis=analysis
+        )
         guarantee = {
             "epsilon_spent": profile.epsilon(delta),
             "adjacency": profile.adjacency,
@@ -120,7 +122,7 @@ def filtered(
     from dpnotes.methods import FilteredVote
 
     records = thirds(dataset, seed)
-    labels = min(accounting.noisy_vote_answers(epsilon, delta, noise=2 / n_teachers), len(records.public.y))
+    labels = min(affordable(epsilon, delta, n_teachers), len(records.public.y))
     votes = max(1, round(vote_fraction * labels))
     sigma = accounting.gaussian_sigma(epsilon, delta, sensitivity=math.sqrt(2 * votes))
     vote = FilteredVote(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,6 +73,12 @@ def _all_records(dataset: str) -> tuple[Floats, Codes, str]:
     return X.astype(np.float64), y, loaded.digest
 
 
+@cache
+def affordable(epsilon: float, delta: float, n_teachers: int, analysis: str = "tight") -> int:
+    """Labels that a budget pays for at the paper's noise, lambda = 2 / n, whatever the data; the same for many rows."""
+    return noisy_vote_answers(epsilon, delta, noise=2 / n_teachers, analysis=analysis)
+
+
 def thirds(dataset: str, seed: int) -> Thirds:
     """Private, public and test records: thirds of all records in the order of ``default_rng(seed).permutation``."""
     X, y, digest = _all_records(dataset)
@@ -123,7 +129,7 @@ def run(
     fitted = many(device=device).fit_many(X, records.private.y, cut.subsets(), n_classes=2, seed=learn_seed)
     touched = TouchedVotes(np.vstack([cut.chunk, cut.joining]), n_teachers=n_teachers, device=device)
     limits = sorted((squares_of_budget(e, d, n_partitions=n_partitions, noise=noise), (e, d)) for e, d in budgets)
-    fixed = max(noisy_vote_answers(e, d, noise=noise, analysis=a) for e, d in budgets for a in ("tight", "published"))
+    fixed = max(affordable(*budget, n_teachers, a) for budget in budgets for a in ("tight", "published"))
     stops: dict[Budget, Stop] = {}
     counts: list[Codes] = []
     answered = 0  # public rows that the accountant has seen

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpnotes.accounting import noisy_vote_answers
 from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.dpbag.grids import EPSILONS, PUBLISHED_DELTA, STATED_DELTA
+from dpnotes.lab.dpbag.runs import affordable
 from dpnotes.lab.tables import GAP, Column, Table, compare, mean_text
 
 METHODS = {"dpbag": "DPBag", "dpbag_naive": "DPBag-", "saa": "SAA", "npb": "NPB"}  # and the paper's names
@@ -247,8 +247,7 @@ def counts() -> pd.DataFrame:
         ("tight", STATED_DELTA, "tight"),
     ):
         table[column] = [
-            noisy_vote_answers(float(epsilon), delta, noise=2 / n, analysis=analysis)
-            for n, epsilon in table[keys].itertuples(index=False)
+            affordable(float(epsilon), delta, n, analysis) for n, epsilon in table[keys].itertuples(index=False)
         ]
     return table.assign(gain=table["tight"] / (table["loop_stated"] - 1))
 
