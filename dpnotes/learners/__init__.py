@@ -4,6 +4,7 @@ from dpnotes import _extras
 
 _extras.require("learn", part="dpnotes.learners")
 
+from dpnotes.learners._architectures import convolutional_network as convolutional_network
 from dpnotes.learners._architectures import multilayer_perceptron as multilayer_perceptron
 from dpnotes.learners._architectures import residual_network as residual_network
 from dpnotes.learners._architectures import vgg16 as vgg16
@@ -12,7 +13,6 @@ from dpnotes.learners._boosted_trees import fit_boosted_trees as fit_boosted_tre
 from dpnotes.learners._boosted_trees_classifier import BoostedTreesClassifier as BoostedTreesClassifier
 from dpnotes.learners._boosted_trees_models import BoostedTrees as BoostedTrees
 from dpnotes.learners._classifier import NetworkClassifier as NetworkClassifier
-from dpnotes.learners._convolution import convolutional_network as convolutional_network
 from dpnotes.learners._decisions import DecisionClassifier as DecisionClassifier
 from dpnotes.learners._decisions import LinearClassifier as LinearClassifier
 from dpnotes.learners._decisions import decision_values as decision_values

@@ -1,10 +1,9 @@
-"""Networks with group normalisation, which unlike batch normalisation keeps examples apart: ResNet, VGG, perceptron."""
+"""Networks that keep examples apart, by group normalisation or none: ResNet, VGG, convolutions, perceptron."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import cast
 
 import torch
 from torch import nn
@@ -66,19 +65,18 @@ def residual_network(
     >>> sum(parameter.numel() for parameter in network.parameters())
     269722
     """
-    _need(generator, "residual_network")
     if blocks < 1:
         raise ValueError(f"blocks must be >= 1, got blocks={blocks}")
     _check_groups(groups, width)
-    layers: list[nn.Module] = [_convolution(image_shape[0], width), _group_norm(groups, width), nn.ReLU()]
+    layers: list[nn.Module] = [_convolution(image_shape[0], width), nn.GroupNorm(groups, width), nn.ReLU()]
     depth = width
     for stage in range(3):
         for block in range(blocks):
             stride = 2 if stage > 0 and block == 0 else 1
             layers.append(_ResidualBlock(depth, width * 2**stage, stride=stride, groups=groups))
             depth = width * 2**stage
-    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), _linear(depth, n_classes)]
-    return _initialise(nn.Sequential(*layers), generator)
+    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), _layer(nn.Linear, depth, n_classes)]
+    return _drawn(nn.Sequential(*layers), generator)
 
 
 def vgg16(
@@ -129,7 +127,6 @@ def vgg16(
     >>> sum(parameter.numel() for parameter in network.parameters())
     14719818
     """
-    _need(generator, "vgg16")
     if norm not in ("group", None):
         raise ValueError(f"norm must be 'group' or None, got norm={norm!r}; batch normalisation would mix examples")
     if norm:
@@ -142,11 +139,63 @@ def vgg16(
     for stage in VGG16:
         for width in stage:
             layers.append(_convolution(depth, width, bias=True))
-            layers += [_group_norm(groups, width), nn.ReLU()] if norm else [nn.ReLU()]
+            layers += [nn.GroupNorm(groups, width), nn.ReLU()] if norm else [nn.ReLU()]
             depth = width
         layers.append(nn.MaxPool2d(2))
-    layers += [nn.Flatten(), _linear(depth * math.prod(sides), n_classes)]
-    return _initialise(nn.Sequential(*layers), generator)
+    layers += [nn.Flatten(), _layer(nn.Linear, depth * math.prod(sides), n_classes)]
+    return _drawn(nn.Sequential(*layers), generator)
+
+
+def convolutional_network(
+    image_shape: Sequence[int],
+    n_classes: int,
+    *,
+    channels: Sequence[int] = (16, 32),
+    kernel_size: int = 5,
+    padding: int = 0,
+    generator: torch.Generator | None = None,
+) -> nn.Module:
+    """Convolution, 2x2 max-pooling, ReLU for each entry of ``channels``, then one fully connected layer.
+
+    Weights and biases are uniform on ``+-1/sqrt(fan_in)`` (PyTorch's own rule), drawn from ``generator`` alone.
+
+    Parameters
+    ----------
+    image_shape : (channels, height, width)
+    n_classes : int, >= 1
+    channels : sequence of int
+        Output channels of each convolution.
+    kernel_size : int
+        Side of the square kernels, in pixels.
+    padding : int
+        Zeros added on every side of the input of each convolution, in pixels.
+    generator : torch.Generator
+        Source of the initial weights.
+
+    Returns
+    -------
+    torch.nn.Module
+        Maps images [n, channels, height, width] to logits [n, n_classes]; float32, on the CPU.
+
+    Raises
+    ------
+    TypeError
+        If no generator is given: weights are never drawn from global state.
+    ValueError
+        If the image is too small for the convolutions.
+    """
+    depth, *sides = image_shape
+    layers: list[nn.Module] = []
+    for width in channels:
+        layers += [_layer(nn.Conv2d, depth, width, kernel_size, padding=padding), nn.MaxPool2d(2), nn.ReLU()]
+        depth, sides = width, [(side + 2 * padding - kernel_size + 1) // 2 for side in sides]
+        if min(sides) < 1:
+            raise ValueError(
+                f"image_shape={tuple(image_shape)} is too small for {len(channels)} convolutions with "
+                f"kernel_size={kernel_size} and padding={padding}, each followed by 2x2 pooling"
+            )
+    linear = _layer(nn.Linear, depth * math.prod(sides), n_classes)
+    return _drawn(nn.Sequential(*layers, nn.Flatten(), linear), generator, uniform=True)
 
 
 def multilayer_perceptron(
@@ -186,18 +235,11 @@ def multilayer_perceptron(
     >>> network(torch.ones(3, 50)).shape
     torch.Size([3, 2])
     """
-    _need(generator, "multilayer_perceptron")
     widths = [math.prod(image_shape), *hidden]
     layers: list[nn.Module] = [nn.Flatten()]
     for fan_in, fan_out in zip(widths, hidden, strict=False):
-        layers += [_linear(fan_in, fan_out), nn.ReLU()]
-    network = nn.Sequential(*layers, _linear(widths[-1], n_classes))
-    for layer in network:
-        if isinstance(layer, nn.Linear):
-            bound = 1 / math.sqrt(layer.in_features)
-            for parameter in layer.parameters():
-                nn.init.uniform_(parameter, -bound, bound, generator=generator)
-    return network
+        layers += [_layer(nn.Linear, fan_in, fan_out), nn.ReLU()]
+    return _drawn(nn.Sequential(*layers, _layer(nn.Linear, widths[-1], n_classes)), generator, uniform=True)
 
 
 class _ResidualBlock(nn.Module):
@@ -209,10 +251,10 @@ class _ResidualBlock(nn.Module):
         self.extra = width - depth
         self.branch = nn.Sequential(
             _convolution(depth, width, stride=stride),
-            _group_norm(groups, width),
+            nn.GroupNorm(groups, width),
             nn.ReLU(),
             _convolution(width, width),
-            _group_norm(groups, width),
+            nn.GroupNorm(groups, width),
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -222,36 +264,35 @@ class _ResidualBlock(nn.Module):
         return torch.relu(self.branch(x) + shortcut)
 
 
-def _initialise(network: nn.Module, generator: torch.Generator | None) -> nn.Module:
-    """Draw weights of variance 2 / fan_in before a ReLU, 1 / fan_in in the last layer."""
+def _drawn(network: nn.Module, generator: torch.Generator | None, *, uniform: bool = False) -> nn.Module:
+    """Draw weights of variance 2 / fan_in before a ReLU, 1 / fan_in in the last layer; or uniform ones, biases too."""
+    if generator is None:
+        raise TypeError("a network needs generator=torch.Generator().manual_seed(seed), got None")
     for layer in network.modules():
-        if isinstance(layer, nn.Conv2d | nn.Linear):
-            gain = 2.0 if isinstance(layer, nn.Conv2d) else 1.0
-            nn.init.normal_(layer.weight, std=math.sqrt(gain / layer.weight[0].numel()), generator=generator)
-            if layer.bias is not None:
-                nn.init.zeros_(layer.bias)
+        if not isinstance(layer, nn.Conv2d | nn.Linear):
+            continue
+        fan_in = layer.weight[0].numel()  # the inputs of one output unit
+        if uniform:
+            for parameter in layer.parameters():
+                nn.init.uniform_(parameter, -1 / math.sqrt(fan_in), 1 / math.sqrt(fan_in), generator=generator)
+            continue
+        gain = 2.0 if isinstance(layer, nn.Conv2d) else 1.0
+        nn.init.normal_(layer.weight, std=math.sqrt(gain / fan_in), generator=generator)
+        if layer.bias is not None:
+            nn.init.zeros_(layer.bias)
     return network
 
 
 def _convolution(depth: int, width: int, *, stride: int = 1, bias: bool = False) -> nn.Module:
-    # PyTorch's own initial weights come from global random state: skip them
-    options = {"stride": stride, "padding": 1, "bias": bias}
-    return cast(nn.Module, skip_init(nn.Conv2d, depth, width, 3, **options))  # type: ignore[no-untyped-call]
+    return _layer(nn.Conv2d, depth, width, 3, stride=stride, padding=1, bias=bias)
 
 
-def _linear(fan_in: int, fan_out: int) -> nn.Module:
-    return cast(nn.Module, skip_init(nn.Linear, fan_in, fan_out))  # type: ignore[no-untyped-call]
-
-
-def _group_norm(groups: int, width: int) -> nn.Module:
-    return nn.GroupNorm(groups, width)  # starts as ones and zeros: nothing is drawn
+def _layer(kind: type[nn.Module], *arguments: int, **options: int) -> nn.Module:
+    """A layer without PyTorch's own initial weights, which come from global random state."""
+    layer: nn.Module = skip_init(kind, *arguments, **options)  # type: ignore[no-untyped-call]
+    return layer
 
 
 def _check_groups(groups: int, width: int) -> None:
     if groups < 1 or width % groups:
         raise ValueError(f"groups must be >= 1 and divide the {width} channels of the first stage, got groups={groups}")
-
-
-def _need(generator: torch.Generator | None, name: str) -> None:
-    if generator is None:
-        raise TypeError(f"{name} needs generator=torch.Generator().manual_seed(seed)")

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 from torch import nn
 
-from dpnotes.learners._architectures import multilayer_perceptron, residual_network, vgg16
-from dpnotes.learners._convolution import convolutional_network
+from dpnotes.learners._architectures import convolutional_network, multilayer_perceptron, residual_network, vgg16
 from dpnotes.learners._network_initial import load_weights
 from dpnotes.learners._networks import Networks, fit_networks
 from dpnotes.learners._schedules import Schedule
 
-ARCHITECTURES = ("convolutional", "residual", "vgg16", "mlp")
-
-
-class FittedModels(Protocol):
-    """What ``fit_many`` gives: models that vote."""
-
-    def votes(self, X: NDArray[np.floating]) -> NDArray[np.int64]:
-        """Class codes, shape [n_models, n]."""
-        ...
+ARCHITECTURES: dict[str, tuple[Callable[..., nn.Module], tuple[str, ...]]] = {  # with parameters of their own
+    "convolutional": (convolutional_network, ("channels", "kernel_size", "padding")),
+    "residual": (residual_network, ()),
+    "vgg16": (vgg16, ()),
+    "mlp": (multilayer_perceptron, ("hidden",)),
+}
+TRAINING = (  # parameters of fit_networks
+    "epochs", "batch_size", "learning_rate", "optimizer", "momentum", "weight_decay", "schedule", "augmentation",
+    "initial", "new_last_layer", "fine_tune_factor", "engine", "device",
+)  # fmt: skip
 
 
 class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -153,20 +155,8 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             images,
             codes,
             subsets,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            optimizer=self.optimizer,
-            momentum=self.momentum,
-            weight_decay=self.weight_decay,
-            schedule=self.schedule,
-            augmentation=self.augmentation,
-            initial=self.initial,
-            new_last_layer=self.new_last_layer,
-            fine_tune_factor=self.fine_tune_factor,
-            engine=self.engine,
             seed=seed,
-            device=self.device,
+            **{name: getattr(self, name) for name in TRAINING},
         )
         return FittedNetworks(networks, self.image_shape, self.device)
 
@@ -175,13 +165,11 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float32, np.float64], reset=False)
         logits = self.networks_.logits(_as_images(X, self.image_shape), device=self.device)[0]
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        return np.asarray(softmax(logits, axis=1))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable label, shape [n]."""
-        shares = self.predict_proba(X)
-        return np.asarray(self.classes_[shares.argmax(axis=1)])
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
     def as_images(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
         """Rows [n, d] in the shape that the network takes, ``[n, *image_shape]``."""
@@ -200,7 +188,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If the architecture is unknown or does not suit the shape, or ``initial`` does not fit.
+            If the architecture is not one of the above or does not suit the shape, or ``initial`` does not fit.
         """
         network = self._network(image_shape, n_classes, generator)
         if self.initial is not None:
@@ -215,38 +203,26 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.architecture not in ARCHITECTURES:
             known = ", ".join(map(repr, ARCHITECTURES))
             raise ValueError(f"architecture must be one of {known} or a callable, got {self.architecture!r}")
-        if self.architecture == "mlp":
-            return multilayer_perceptron(image_shape, n_classes, hidden=self.hidden, generator=generator)
-        if len(image_shape) != 3:
+        if self.architecture != "mlp" and len(image_shape) != 3:
             raise ValueError(
                 f"image_shape must be (channels, height, width) for architecture={self.architecture!r}, "
                 f"got image_shape={self.image_shape}"
             )
-        if self.architecture == "residual":
-            return residual_network(image_shape, n_classes, generator=generator)
-        if self.architecture == "vgg16":
-            return vgg16(image_shape, n_classes, generator=generator)
-        return convolutional_network(
-            image_shape,
-            n_classes,
-            channels=self.channels,
-            kernel_size=self.kernel_size,
-            padding=self.padding,
-            generator=generator,
-        )
+        make, names = ARCHITECTURES[self.architecture]
+        return make(image_shape, n_classes, generator=generator, **{name: getattr(self, name) for name in names})
 
 
+@dataclass(frozen=True, eq=False)
 class FittedNetworks:
     """Networks that take rows [n, d] for images."""
 
-    def __init__(self, networks: Networks, image_shape: tuple[int, ...] | None, device: str) -> None:
-        self.networks = networks
-        self._image_shape = image_shape
-        self._device = device
+    networks: Networks
+    image_shape: tuple[int, ...] | None
+    device: str
 
     def votes(self, X: NDArray[np.floating]) -> NDArray[np.int64]:
         """Class codes, shape [n_models, n]."""
-        return self.networks.votes(_as_images(X, self._image_shape), device=self._device)
+        return self.networks.votes(_as_images(X, self.image_shape), device=self.device)
 
 
 def _as_images(X: NDArray[np.floating], image_shape: tuple[int, ...] | None) -> NDArray[np.floating]:
