@@ -7,7 +7,7 @@ index, so that neither the number of models nor any chunk changes a model.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -138,10 +138,10 @@ class Settings:
         """Standard deviation of the noise on each coordinate of the summed gradient, shape [M]."""
         return self.noise_multiplier * self.clipping_norm if self.noise_multiplier.any() else self.noise_multiplier
 
-    def noise(self, models: range, size: int, device: torch.device) -> GaussianNoise | None:
+    def noise(self, models: NDArray[np.int64], size: int, device: torch.device) -> GaussianNoise | None:
         """Noise on ``size`` coordinates for some models; None if they have none."""
-        std = self.noise_std[models.start : models.stop]
-        return GaussianNoise(self.seed, models, std, size, device) if std.any() else None
+        std = self.noise_std[models]
+        return GaussianNoise(self.seed, models.tolist(), std, size, device) if std.any() else None
 
 
 class GaussianNoise:
@@ -153,7 +153,7 @@ class GaussianNoise:
     Parameters
     ----------
     seed : int
-    models : range
+    models : sequence of int
         Indices of the models.
     std : ndarray of float64, shape [len(models)]
         Standard deviation of each model's numbers.
@@ -162,7 +162,9 @@ class GaussianNoise:
     device : torch.device
     """
 
-    def __init__(self, seed: int, models: range, std: NDArray[np.float64], size: int, device: torch.device) -> None:
+    def __init__(
+        self, seed: int, models: Sequence[int], std: NDArray[np.float64], size: int, device: torch.device
+    ) -> None:
         self._device, self._shape = device, (len(models), size)
         self._std = torch.tensor(std, device=device)[:, None]
         self._numpy: list[np.random.Generator] = []

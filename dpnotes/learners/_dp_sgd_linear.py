@@ -16,7 +16,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from dpnotes import _validation as _checks
-from dpnotes.learners._chunks import chunk_size, memory_named, slices
+from dpnotes.learners._chunks import Group, fit_groups
 from dpnotes.learners._devices import choose_device
 from dpnotes.learners._dp_sgd import Sampling, Settings
 from dpnotes.learners._logistic_models import LogisticModels
@@ -151,18 +151,12 @@ def fit_dp_sgd_linear(
     n_models, d, batch = len(settings.noise_multiplier), X.shape[1], int(job.sampling.expected_batch)
     rows = 0 if shared_batches else batch
     bytes_per_model = kind.itemsize * (rows * d + 5 * classes * (d + 1) + 4 * classes * batch) + 1
-    parts = []
-    for models in slices(n_models, chunk_size(n_models, bytes_per_model, where, chunk=chunk)):
-        with memory_named(models.stop - models.start, bytes_per_model, where):
-            parts.append(job.train(range(models.start, models.stop)))
-        if not np.isfinite(parts[-1]).all():
-            raise ValueError(f"training diverged: weights are not finite; lower learning_rate={settings.rates.max():g}")
-        if progress is not None:
-            progress(models.stop, n_models)
-    weights = np.concatenate(parts)
-    constant = weights[..., d].copy() if intercept else np.zeros(weights.shape[:2], kind)
+    weights, constant = np.empty((n_models, classes, d), kind), np.zeros((n_models, classes), kind)
+    results = [weights, constant] if intercept else [weights]
+    group = Group(np.arange(n_models), job.train, bytes_per_model, chunk=chunk)
+    fit_groups([group], results, device=where, progress=progress)
     unknown, iterations = np.full(n_models, np.nan, kind), np.full(n_models, steps)
-    return LogisticModels(weights[..., :d].copy(), constant, unknown, iterations, np.zeros(n_models, np.bool_))
+    return LogisticModels(weights, constant, unknown, iterations, np.zeros(n_models, np.bool_))
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,18 +192,23 @@ class _Job:
     averaged: int | None
     shared_batches: bool
 
-    def train(self, models: range) -> NDArray[np.floating]:
-        """Weights [len(models), C, d (+ 1)] after the last step, or the mean of the last ones."""
+    def train(self, models: NDArray[np.int64]) -> list[torch.Tensor]:
+        """Weights [len(models), C, d] after the last step, or the mean of the last ones, and the intercept."""
         fit, rates = _Fit(self, models), self.settings.rates
-        draws = [self.sampling.batches(self.settings.seed, i) for i in ((0,) if self.shared_batches else models)]
+        draws = [
+            self.sampling.batches(self.settings.seed, i) for i in ([0] if self.shared_batches else models.tolist())
+        ]
         total = torch.zeros_like(fit.weights)
         planned = _planned(draws, len(rates), self.sampling.expected_batch, self.X.device)
         for step, (batch, counts) in enumerate(planned):
             fit.step(batch, counts, float(rates[step]))
             if self.averaged is not None and step >= len(rates) - self.averaged:
                 total += fit.weights
-        weights: NDArray[np.floating] = (fit.weights if self.averaged is None else total / self.averaged).cpu().numpy()
-        return weights
+        weights = fit.weights if self.averaged is None else total / self.averaged
+        if not weights.isfinite().all():
+            raise ValueError(f"training diverged: weights are not finite; lower learning_rate={rates.max():g}")
+        d = self.X.shape[1]
+        return [weights[:, :, :d], weights[:, :, d]] if self.intercept else [weights]
 
 
 def _planned(
@@ -233,7 +232,7 @@ def _planned(
 class _Fit:
     """Weights [R, C, d (+ 1)] of some models, and the step that changes them; the last column is the intercept."""
 
-    def __init__(self, job: _Job, models: range) -> None:
+    def __init__(self, job: _Job, models: NDArray[np.int64]) -> None:
         self._job, self._d = job, job.X.shape[1]
         width = self._d + int(job.intercept)
         self._noise = job.settings.noise(models, job.n_classes * width, job.X.device)

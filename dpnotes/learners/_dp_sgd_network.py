@@ -16,7 +16,7 @@ from dpnotes.learners._chunks import slices
 from dpnotes.learners._devices import choose_device, one_thread
 from dpnotes.learners._dp_sgd import BATCHES, WEIGHTS, Sampling, Settings
 from dpnotes.learners._dp_sgd_clipping import Clipped, clipped_sums, micro_batch_size
-from dpnotes.learners._network_initial import check_data, check_labels, check_layers, load_weights, try_example
+from dpnotes.learners._network_initial import check_data, check_network, load_weights
 from dpnotes.learners._networks import Build, Networks
 from dpnotes.learners._optimizer import Optimizer
 from dpnotes.learners._schedules import Rate
@@ -194,8 +194,7 @@ class _Job:
         network = build(torch_generator(self.settings.seed, index, WEIGHTS))
         network = network.to(self.images.device, self.images.dtype).to(memory_format=torch.channels_last)
         load_weights(network, initial_weights, argument="initial_weights", partial=True)
-        check_layers(network)
-        check_labels(labels, try_example(network, self.images[:1])[0])
+        check_network(network, self.images[:1], labels)
         return network
 
     def train(self, network: nn.Module, index: int, rows: NDArray[np.int64], sampling: Sampling) -> float:
@@ -205,7 +204,7 @@ class _Job:
         clipped = clipped_sums(network, self.engine, self.images[:1])
         most = self.micro_batch or micro_batch_size(network, self.images[:1])
         optimizer = self.optimizer.over(named.values())
-        noise = settings.noise(range(index, index + 1), sum(value.numel() for value in named.values()), device)
+        noise = settings.noise(np.array([index]), sum(value.numel() for value in named.values()), device)
         draws = sampling.batches(settings.seed, index)
         changes = torch_generator(settings.seed, index, BATCHES)
         first = len(settings.rates) - round(1 / sampling.sample_rate)  # step of the last epoch

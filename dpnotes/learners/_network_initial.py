@@ -99,24 +99,6 @@ def check_data(images: NDArray[Any], labels: NDArray[np.integer], *, dtypes: tup
         raise ValueError(f"images must be finite, got {int((~np.isfinite(images)).sum())} bad entries")
 
 
-def check_layers(network: nn.Module) -> None:
-    """Refuse layers that would make a model depend on other models, on its batch mates or on global random state."""
-    for name, layer in network.named_modules():
-        kind = type(layer).__name__
-        if isinstance(layer, _BatchNorm):
-            raise ValueError(
-                f"build gives a network with batch normalisation (layer {name!r}, {kind}), which mixes the examples of "
-                "a batch and keeps running statistics of its own; use GroupNorm"
-            )
-        if isinstance(layer, _DropoutNd) and layer.p > 0:
-            raise ValueError(
-                f"build gives a network with dropout (layer {name!r}, {kind}), which draws from global random state; "
-                "leave it out"
-            )
-    if not any(parameter.requires_grad for parameter in network.parameters()):
-        raise ValueError("build gives a network without any parameter that requires a gradient: nothing to train")
-
-
 def check_buffers(network: nn.Module) -> None:
     """Refuse buffers, which several models of one tensor program would share."""
     for name, _ in network.named_buffers():
@@ -148,12 +130,32 @@ def try_example(network: nn.Module, example: torch.Tensor) -> tuple[int, int]:
     return logits.shape[1], sum(counts)
 
 
-def check_labels(labels: NDArray[np.integer], n_classes: int) -> None:
-    """Refuse class codes that the network has no logit for."""
+def check_network(network: nn.Module, example: torch.Tensor, labels: NDArray[np.integer]) -> tuple[int, int]:
+    """Check the network's layers, its logits of one example [1, ...] and that it has one for each label.
+
+    Layers are refused that make a model depend on other models, on its batch mates or on global random state. The
+    result is that of :func:`try_example`.
+    """
+    for name, layer in network.named_modules():
+        kind = type(layer).__name__
+        if isinstance(layer, _BatchNorm):
+            raise ValueError(
+                f"build gives a network with batch normalisation (layer {name!r}, {kind}), which mixes the examples of "
+                "a batch and keeps running statistics of its own; use GroupNorm"
+            )
+        if isinstance(layer, _DropoutNd) and layer.p > 0:
+            raise ValueError(
+                f"build gives a network with dropout (layer {name!r}, {kind}), which draws from global random state; "
+                "leave it out"
+            )
+    if not any(parameter.requires_grad for parameter in network.parameters()):
+        raise ValueError("build gives a network without any parameter that requires a gradient: nothing to train")
+    n_classes, n_values = try_example(network, example)
     if labels.min() < 0 or labels.max() >= n_classes:
         raise ValueError(
             f"labels must hold class codes in 0..{n_classes - 1}, the network's, got {labels.min()}..{labels.max()}"
         )
+    return n_classes, n_values
 
 
 @torch.no_grad()

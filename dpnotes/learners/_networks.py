@@ -15,14 +15,7 @@ from dpnotes import _validation as _checks
 from dpnotes.learners import _network_engines as engines
 from dpnotes.learners._chunks import memory_named, slices
 from dpnotes.learners._devices import choose_device, one_thread
-from dpnotes.learners._network_initial import (
-    Starts,
-    check_buffers,
-    check_data,
-    check_labels,
-    check_layers,
-    try_example,
-)
+from dpnotes.learners._network_initial import Starts, check_buffers, check_data, check_network
 from dpnotes.learners._optimizer import Optimizer
 from dpnotes.learners._schedules import Schedule, epoch_factors
 from dpnotes.learners._subsets import row_subsets
@@ -220,10 +213,8 @@ def fit_networks(
     )
     first = starts(0)
     network, example = first.network.eval(), engines.as_pixels(torch.tensor(images[:1]), starts.dtype)
-    check_layers(network)
+    n_classes, n_activations = check_network(network, example, labels)
     check_buffers(network)
-    n_classes, n_activations = try_example(network, example)
-    check_labels(labels, n_classes)
     training = engines.Training(
         torch.from_numpy(images[used]).to(where),
         torch.from_numpy(labels[used].astype(np.int64)).to(where),
