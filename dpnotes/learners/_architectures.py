@@ -32,16 +32,14 @@ def residual_network(
 
     Parameters
     ----------
-    image_shape : (channels, height, width)
-    n_classes : int, >= 1
+    image_shape, n_classes, generator
+        See :func:`convolutional_network`.
     blocks : int, >= 1
         Residual blocks of each stage.
     width : int
         Channels of the first stage, a multiple of ``groups``.
     groups : int, >= 1
         Groups of channels that are normalised together.
-    generator : torch.Generator
-        Source of the initial weights.
 
     Returns
     -------
@@ -65,6 +63,7 @@ def residual_network(
     >>> sum(parameter.numel() for parameter in network.parameters())
     269722
     """
+    _check_generator(generator)
     if blocks < 1:
         raise ValueError(f"blocks must be >= 1, got blocks={blocks}")
     _check_groups(groups, width)
@@ -95,15 +94,12 @@ def vgg16(
 
     Parameters
     ----------
-    image_shape : (channels, height, width)
-        Sides of at least 32 pixels.
-    n_classes : int, >= 1
+    image_shape, n_classes, generator
+        See :func:`convolutional_network`; sides of at least 32 pixels.
     norm : {"group", None}
         Group normalisation after each convolution, or none.
     groups : int, >= 1
         Groups of channels that are normalised together; divides 64.
-    generator : torch.Generator
-        Source of the initial weights.
 
     Returns
     -------
@@ -127,6 +123,7 @@ def vgg16(
     >>> sum(parameter.numel() for parameter in network.parameters())
     14719818
     """
+    _check_generator(generator)
     if norm not in ("group", None):
         raise ValueError(f"norm must be 'group' or None, got norm={norm!r}; batch normalisation would mix examples")
     if norm:
@@ -184,6 +181,7 @@ def convolutional_network(
     ValueError
         If the image is too small for the convolutions.
     """
+    _check_generator(generator)
     depth, *sides = image_shape
     layers: list[nn.Module] = []
     for width in channels:
@@ -235,6 +233,7 @@ def multilayer_perceptron(
     >>> network(torch.ones(3, 50)).shape
     torch.Size([3, 2])
     """
+    _check_generator(generator)
     widths = [math.prod(image_shape), *hidden]
     layers: list[nn.Module] = [nn.Flatten()]
     for fan_in, fan_out in zip(widths, hidden, strict=False):
@@ -266,8 +265,6 @@ class _ResidualBlock(nn.Module):
 
 def _drawn(network: nn.Module, generator: torch.Generator | None, *, uniform: bool = False) -> nn.Module:
     """Draw weights of variance 2 / fan_in before a ReLU, 1 / fan_in in the last layer; or uniform ones, biases too."""
-    if generator is None:
-        raise TypeError("a network needs generator=torch.Generator().manual_seed(seed), got None")
     for layer in network.modules():
         if not isinstance(layer, nn.Conv2d | nn.Linear):
             continue
@@ -296,3 +293,8 @@ def _layer(kind: type[nn.Module], *arguments: int, **options: int) -> nn.Module:
 def _check_groups(groups: int, width: int) -> None:
     if groups < 1 or width % groups:
         raise ValueError(f"groups must be >= 1 and divide the {width} channels of the first stage, got groups={groups}")
+
+
+def _check_generator(generator: torch.Generator | None) -> None:
+    if generator is None:
+        raise TypeError("a network needs generator=torch.Generator().manual_seed(seed), got generator=None")

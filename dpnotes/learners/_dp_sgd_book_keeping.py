@@ -18,11 +18,15 @@ from typing import NamedTuple
 
 import torch
 from torch import nn
+from torch.func import functional_call
 from torch.nn.functional import cross_entropy, group_norm, pad
+
+from dpnotes.learners._network_initial import forward_hook
 
 FEW_CHANNELS = 8  # below: one product for all kernel rows, since a product over so few columns wastes the core
 
-Share = tuple[torch.Tensor, Callable[[torch.Tensor], dict[str, torch.Tensor]]]  # squared norms [b]; weights [b] -> sums
+# squared norms [b], and the function from weights [b] to weighted sums by parameter name
+Contribution = tuple[torch.Tensor, Callable[[torch.Tensor], dict[str, torch.Tensor]]]
 
 
 class _Use(NamedTuple):
@@ -70,18 +74,16 @@ class BookKeeping:
         self, x: torch.Tensor, y: torch.Tensor, clipping_norm: float
     ) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
         """Sum over x [b, ...], y [b] of min(1, C / |g|) g by parameter name, and the losses [b]."""
-        with self._kept() as uses, _frozen(self._network):
-            losses = cross_entropy(self._network(x), y, reduction="none")
+        # no parameter asks for a gradient, so that backward goes to the layers' outputs alone
+        frozen = {name: value.detach() for name, value in self._network.named_parameters()}
+        with self._kept() as uses:
+            losses = cross_entropy(functional_call(self._network, frozen, (x,)), y, reduction="none")
         gradients = torch.autograd.grad(losses.sum(), [use.output for use in uses])
-        shares = [
-            _share(use.layer, use.inputs, gradient, self._layers[use.layer])
+        squared, weighted = _joined(
+            _contribution(use.layer, use.inputs, gradient, self._layers[use.layer])
             for use, gradient in zip(uses, gradients, strict=True)
-        ]
-        weights = clip_weights(_total(squared for squared, _ in shares), clipping_norm)
-        sums: dict[str, torch.Tensor] = {}
-        for _, weighted in shares:
-            sums |= weighted(weights)
-        return sums, losses.detach()
+        )
+        return weighted(clip_weights(squared, clipping_norm)), losses.detach()
 
     @torch.no_grad()
     def serves(self, x: torch.Tensor) -> bool:
@@ -101,12 +103,8 @@ class BookKeeping:
             uses.append(_Use(layer, inputs[0].detach(), output, (inputs[0]._version, output._version)))
             return output
 
-        handles = [layer.register_forward_hook(keep) for layer in self._layers]
-        try:
+        with forward_hook(self._layers, keep):
             yield uses
-        finally:
-            for handle in handles:
-                handle.remove()
 
 
 def clip_weights(squared: torch.Tensor, clipping_norm: float) -> torch.Tensor:
@@ -114,50 +112,32 @@ def clip_weights(squared: torch.Tensor, clipping_norm: float) -> torch.Tensor:
     return (clipping_norm / squared.clamp(min=0).sqrt()).clamp(max=1)
 
 
-@contextmanager
-def _frozen(network: nn.Module) -> Iterator[None]:
-    """No parameter asks for a gradient, so that backward goes to the layers' outputs alone."""
-    trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
-    for parameter in trained:
-        parameter.requires_grad_(False)
-    try:
-        yield
-    finally:
-        for parameter in trained:
-            parameter.requires_grad_(True)
-
-
-def _share(layer: nn.Module, x: torch.Tensor, g: torch.Tensor, names: dict[str, str]) -> Share:
-    """Part of one layer in the squared norms, and its weighted sums."""
+def _contribution(layer: nn.Module, x: torch.Tensor, g: torch.Tensor, names: dict[str, str]) -> Contribution:
+    """What one layer adds to the squared norms, and its weighted sums."""
     if isinstance(layer, nn.GroupNorm):
-        return _kept(_group_norm_gradients(layer, x, g, names))
+        entries = {"weight": g * group_norm(x, layer.num_groups, eps=layer.eps), "bias": g}
+        return _kept({names[kind]: entries[kind].flatten(2).sum(2) for kind in names})
     parts = []
     if "weight" in names:
         parts.append(_product(layer, x, g, names["weight"]))
     if "bias" in names:
         positions = tuple(range(1, g.ndim - 1)) if isinstance(layer, nn.Linear) else (2, 3)
         parts.append(_kept({names["bias"]: g.sum(positions) if positions else g}))
-    return _total(part[0] for part in parts), lambda c: {k: v for part in parts for k, v in part[1](c).items()}
+    return _joined(parts)
 
 
-def _kept(gradients: dict[str, torch.Tensor]) -> Share:
+def _joined(parts: Iterable[Contribution]) -> Contribution:
+    squared, weighted = zip(*parts, strict=True)
+    return _total(squared), lambda c: {name: value for one in weighted for name, value in one(c).items()}
+
+
+def _kept(gradients: dict[str, torch.Tensor]) -> Contribution:
     """From the gradients [b, ...] of every example."""
     squared = _total(_squared(gradient) for gradient in gradients.values())
     return squared, lambda c: {k: (c @ v.flatten(1)).view(v.shape[1:]) for k, v in gradients.items()}
 
 
-def _group_norm_gradients(
-    layer: nn.GroupNorm, x: torch.Tensor, g: torch.Tensor, names: dict[str, str]
-) -> dict[str, torch.Tensor]:
-    result = {}
-    if "weight" in names:
-        result[names["weight"]] = (g * group_norm(x, layer.num_groups, eps=layer.eps)).flatten(2).sum(2)
-    if "bias" in names:
-        result[names["bias"]] = g.flatten(2).sum(2)
-    return result
-
-
-def _product(layer: nn.Module, x: torch.Tensor, g: torch.Tensor, name: str) -> Share:
+def _product(layer: nn.Module, x: torch.Tensor, g: torch.Tensor, name: str) -> Contribution:
     if isinstance(layer, nn.Conv2d):
         return _convolution(layer, x, g, name)
     if x.ndim > 2:  # [b, positions, features]
@@ -165,7 +145,7 @@ def _product(layer: nn.Module, x: torch.Tensor, g: torch.Tensor, name: str) -> S
     return x.square().sum(1) * g.square().sum(1), lambda c: {name: (c[:, None] * g).T @ x}
 
 
-def _positions(x: torch.Tensor, g: torch.Tensor, name: str) -> Share:
+def _positions(x: torch.Tensor, g: torch.Tensor, name: str) -> Contribution:
     """Weight [O, K] that sees x [b, T, K] and gave outputs with gradients g [b, T, O]."""
     if not _by_gram(x.shape[1], x.shape[2], g.shape[2]):
         return _kept({name: torch.bmm(g.mT, x)})
@@ -177,7 +157,7 @@ def _by_gram(positions: int, fan_in: int, fan_out: int) -> bool:
     return positions * (fan_in + fan_out) < fan_in * fan_out
 
 
-def _convolution(layer: nn.Conv2d, x: torch.Tensor, g: torch.Tensor, name: str) -> Share:
+def _convolution(layer: nn.Conv2d, x: torch.Tensor, g: torch.Tensor, name: str) -> Contribution:
     """Kernel [O, K, rows, columns]."""
     assert not isinstance(layer.padding, str)
     b, out, high, wide = g.shape

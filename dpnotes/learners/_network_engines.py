@@ -227,24 +227,18 @@ def groups(
         if chunk is not None:
             chunk_size(1, bytes_per_model, device, chunk=chunk)
         return list(np.arange(len(sizes))[:, None])
-    batches = -(-sizes // batch_size)
-    found = []
+    least, n_threads = 1, None
+    if chunk is None and device.type == "cpu":
+        by_memory = free_bytes(device) // (2 * bytes_per_model)
+        least, n_threads = min(CHAIN_MODELS if is_chain(network) else OTHER_MODELS, by_memory), 1
+    batches, found = -(-sizes // batch_size), []
     for count in np.unique(batches):
         models = np.flatnonzero(batches == count)
-        at_once = _models_at_once(len(models), network, bytes_per_model, device, chunk)
+        at_once = chunk_size(len(models), bytes_per_model, device, chunk=chunk, n_threads=n_threads)
+        if at_once < least:
+            at_once = -(-len(models) // -(-len(models) // least))
         found += [models[part] for part in slices(len(models), at_once)]
     return found
-
-
-def _models_at_once(
-    n_models: int, network: nn.Module, bytes_per_model: int, device: torch.device, chunk: int | None
-) -> int:
-    if chunk is None and device.type == "cpu":
-        by_cache = chunk_size(n_models, bytes_per_model, device, n_threads=1)
-        least = CHAIN_MODELS if is_chain(network) else OTHER_MODELS
-        most = max(by_cache, min(least, free_bytes(device) // (2 * bytes_per_model)))
-        return -(-n_models // -(-n_models // most))
-    return chunk_size(n_models, bytes_per_model, device, chunk=chunk)
 
 
 def _set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,6 +109,17 @@ def check_buffers(network: nn.Module) -> None:
         )
 
 
+@contextmanager
+def forward_hook(layers: Iterable[nn.Module], hook: Callable[..., Any]) -> Iterator[None]:
+    """Call ``hook(layer, inputs, output)`` after each of these layers, within the block."""
+    handles = [layer.register_forward_hook(hook) for layer in layers]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
 @torch.no_grad()
 def try_example(network: nn.Module, example: torch.Tensor) -> tuple[int, int]:
     """Check the logits of one example [1, ...]; give the number of classes, and of the values of all layers."""
@@ -116,13 +128,8 @@ def try_example(network: nn.Module, example: torch.Tensor) -> tuple[int, int]:
     def count(_layer: nn.Module, _inputs: object, output: torch.Tensor) -> None:
         counts.append(output.numel())
 
-    leaves = [layer for layer in network.modules() if not any(layer.children())]
-    hooks = [layer.register_forward_hook(count) for layer in leaves]
-    try:
+    with forward_hook((layer for layer in network.modules() if not any(layer.children())), count):
         logits = network(example)
-    finally:
-        for hook in hooks:
-            hook.remove()
     if logits.ndim != 2 or len(logits) != 1:
         raise ValueError(
             f"build must give a network with logits [n, n_classes], got shape {tuple(logits.shape)} for one example"

@@ -178,7 +178,7 @@ class TouchedVotes:
 
     def _fewest(self, packed: list[torch.Tensor], own: torch.Tensor, complete: bool) -> torch.Tensor:
         """Votes of a record's own models for the class that has fewest of them, [2, records, width]."""
-        counts = (self._counts(hits, own) for hits in packed)
+        counts = (self._counts(votes, own) for votes in packed)
         fewest = next(counts)
         others = self._k - fewest if complete else fewest
         for count in counts:
@@ -208,9 +208,9 @@ class TouchedVotes:
         return counts
 
 
-def _packed(hits: torch.Tensor) -> torch.Tensor:
+def _packed(votes: torch.Tensor) -> torch.Tensor:
     """Two queries in a byte, the first ``width`` in the low nibbles: 0 or 1 [k, n, queries] to [k, n, width]."""
-    queries = hits.shape[2]
+    queries = votes.shape[2]
     width = WORD * -(-queries // (2 * WORD))
-    hits = functional.pad(hits, (0, 2 * width - queries)) if queries < 2 * width else hits
-    return hits[:, :, :width] | (hits[:, :, width:] << 4)
+    votes = functional.pad(votes, (0, 2 * width - queries)) if queries < 2 * width else votes
+    return votes[:, :, :width] | (votes[:, :, width:] << 4)
