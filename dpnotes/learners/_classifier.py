@@ -169,7 +169,8 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable label, shape [n]."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        codes = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[codes])
 
     def as_images(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
         """Rows [n, d] in the shape that the network takes, ``[n, *image_shape]``."""
