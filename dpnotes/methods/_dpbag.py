@@ -170,7 +170,7 @@ class DPBag(StudentVote):
         """
         X, codes, classes = self._records(X, y, at_most=255)
         public = self._public_rows(public)
-        noise, labels = self._settings(len(classes), len(public))
+        noise, within = self._settings(len(classes))
         self._check_enough(len(X))
         seed = secret_seed(self.random_state)
         learn_seed, student_seed = (int(s) for s in stream(seed, 0).integers(2**31, size=2))
@@ -178,13 +178,14 @@ class DPBag(StudentVote):
         cut = self._cut(len(X), chunks, derived_seed(seed, 2))
         student = self._student_learner(LogisticRegression(max_iter=1000))
         teachers = self._teach(X, codes, cut, n_classes=len(classes), seed=learn_seed)
-        voted = (teachers.votes(public[rows]) for rows in _blocks(len(public) if labels is None else labels))
+        n_queries = len(public) if within is None else min(within, len(public))
+        voted = (teachers.votes(public[rows]) for rows in _blocks(n_queries))
         self.classes_ = classes
-        if labels is None:
+        if within is None:
             self._answer_personalised(voted, cut, noise, generator)
         else:
-            self._answer(voted, noise, labels, generator)
-        if self.n_labels_ == len(public) and self.epsilon_spent_ < self.epsilon and self._another(noise):
+            self._answer(voted, noise, n_queries, generator)
+        if self.epsilon_spent_ < self.epsilon if within is None else within > len(public):
             warnings.warn(
                 f"the {len(public)} public rows are all labelled at epsilon={self.epsilon_spent_:.4g} of "
                 f"{self.epsilon:g}: the budget pays for more",
@@ -197,20 +198,11 @@ class DPBag(StudentVote):
     def _default_learner(self) -> LogisticTeachers:
         return LogisticTeachers(device=self.device)
 
-    def _another(self, noise: float) -> bool:
-        """Whether the budget pays for one label more."""
-        if self.accountant == "personalised":
-            return True
-        profile = accounting.noisy_vote(
-            noise=noise, answers=self.n_labels_ + 1, n_classes=len(self.classes_), analysis=self._analysis()
-        )
-        return bool(self.accountant == "naive" or profile.epsilon(self.delta) <= self.epsilon)
-
     def _analysis(self) -> str:
         return "tight" if self.accountant == "tight" else "published"
 
-    def _settings(self, n_classes: int, n_public: int) -> tuple[float, int | None]:
-        """Noise, and the number of labels unless the votes decide on it."""
+    def _settings(self, n_classes: int) -> tuple[float, int | None]:
+        """Noise, and the number of labels that the budget pays for unless the votes decide on it."""
         n_teachers = at_least_one("n_teachers", self.n_teachers)
         at_least_one("n_partitions", self.n_partitions)
         one_of("accountant", self.accountant, ACCOUNTANTS)
@@ -219,10 +211,9 @@ class DPBag(StudentVote):
         squares_of_budget(self.epsilon, self.delta, n_partitions=1, noise=noise)  # checks the pair
         if self.accountant == "personalised":
             return noise, None
-        within = accounting.noisy_vote_answers(
+        return noise, accounting.noisy_vote_answers(
             self.epsilon, self.delta, noise=noise, n_classes=n_classes, analysis=self._analysis()
         )
-        return noise, min(within, n_public)
 
     def _cut(self, n: int, chunks: ArrayLike | None, seed: int) -> Partitions:
         if chunks is None:

@@ -14,7 +14,7 @@ from dpnotes.learners import fit_sgd
 
 @dataclass(frozen=True, eq=False)
 class IntrinsicNoise:
-    """Spread of SGD's last weights over seeds, and what one record did to them, in the units of the weights.
+    """Standard deviation of SGD's last weights over seeds, and what one record did to them, in their units.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def estimate_intrinsic_noise(
     True
     """
     if _checks.at_least_one("n_seeds", n_seeds) < 2:
-        raise ValueError(f"n_seeds must be >= 2, got n_seeds={n_seeds}; one run has no spread")
+        raise ValueError(f"n_seeds must be >= 2, got n_seeds={n_seeds}; one run has no standard deviation")
     weights = neighbour_runs(
         X,
         y,
@@ -109,11 +109,11 @@ def estimate_intrinsic_noise(
         random_state=random_state,
         device=device,
     ).all_weights
-    deviations = weights - weights.mean(axis=0)
-    sigmas = deviations.std(axis=(0, 2))
+    centred = weights - weights.mean(axis=0)
+    sigmas = centred.std(axis=(0, 2))
     apart = max(float(np.linalg.norm(run[:, None] - run, axis=-1).max()) for run in weights)
     return IntrinsicNoise(
-        float(np.median(sigmas)), sigmas, deviations[:, 0].std(axis=0), apart, len(weights), weights.shape[1]
+        float(np.median(sigmas)), sigmas, centred[:, 0].std(axis=0), apart, len(weights), weights.shape[1]
     )
 
 

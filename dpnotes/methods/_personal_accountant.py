@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dpnotes import _validation as _checks
+from dpnotes._validation import Floats, array, at_least_one, positive, real
 from dpnotes.accounting.papers import MOMENTS, personalised_moments
 
 
-def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, noise: float, delta: float) -> NDArray[np.float64]:
+def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, noise: float, delta: float) -> Floats:
     """Epsilon that the paper's accountant gives for sums of squares: the least of its integer moments 1 to 100.
 
     Status: *per-instance*; see :func:`dpnotes.accounting.papers.personalised_moments`. The best moment is one of the
@@ -45,17 +45,17 @@ def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, noise: float,
     >>> personalised_epsilon([0, 11], n_partitions=1, noise=2 / 50, delta=1e-3).round(6)
     array([0.      , 1.021411])
     """
-    sums = _checks.array("squares", squares, low=0.0)
-    k = _checks.at_least_one("n_partitions", n_partitions)
-    noise = _checks.real("noise", noise, low=0.0, open_low=True)
-    log_delta = math.log(_inner("delta", delta))
-    shares = np.where(sums > 0, sums, 1.0) / k**2
-    best = np.sqrt(-log_delta / (2 * noise**2 * shares))
-    found = np.full(sums.shape, np.inf)
+    sums = array("squares", squares)
+    k = at_least_one("n_partitions", n_partitions)
+    noise = positive("noise", noise)
+    log_delta = math.log(real("delta", delta, high=1.0, open_low=True, below="nothing would be spent"))
+    totals = np.where(sums > 0, sums, 1.0) / k**2
+    best = np.sqrt(-log_delta / (2 * noise**2 * totals))
+    result = np.full(sums.shape, np.inf)
     for order in _neighbours(best):
-        moments = shares * personalised_moments(order, noise=noise)
-        found = np.minimum(found, (moments - log_delta) / order)
-    return np.where(sums > 0, found, 0.0)
+        moments = totals * personalised_moments(order, noise=noise)
+        result = np.minimum(result, (moments - log_delta) / order)
+    return np.where(sums > 0, result, 0.0)
 
 
 def squares_of_budget(epsilon: float, delta: float, *, n_partitions: int, noise: float) -> int:
@@ -82,10 +82,10 @@ def squares_of_budget(epsilon: float, delta: float, *, n_partitions: int, noise:
     >>> squares_of_budget(1.0, 1e-3, n_partitions=10, noise=2 / 50)  # 11 labels, all models agreed: 1100
     1056
     """
-    epsilon = _checks.real("epsilon", epsilon, low=0.0, open_low=True)
-    k = _checks.at_least_one("n_partitions", n_partitions)
-    noise = _checks.real("noise", noise, low=0.0, open_low=True)
-    lost = -math.log(_inner("delta", delta))
+    epsilon = positive("epsilon", epsilon)
+    k = at_least_one("n_partitions", n_partitions)
+    noise = positive("noise", noise)
+    lost = -math.log(real("delta", delta, high=1.0, open_low=True, below="nothing would be spent"))
     best = np.asarray((lost + math.sqrt(lost**2 + epsilon * lost)) / epsilon)  # of (epsilon l - lost) / (l (l + 1))
     reached = max(
         float((epsilon * order - lost) / personalised_moments(order, noise=noise)) for order in _neighbours(best)
@@ -131,14 +131,7 @@ def personalised_labels(largest: ArrayLike, epsilon: float, delta: float, *, n_p
     return min(len(sums), int(np.searchsorted(sums, limit)) + 1)
 
 
-def _neighbours(best: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _neighbours(best: Floats) -> tuple[Floats, Floats]:
     """Integer moments on both sides of a real optimum; what is optimised has no other."""
     below = np.clip(np.floor(best), MOMENTS[0], MOMENTS[-1])
     return below, np.minimum(below + 1, MOMENTS[-1])
-
-
-def _inner(name: str, value: float) -> float:
-    value = _checks.real(name, value, low=0.0, high=1.0, open_low=True)
-    if value == 1.0:
-        raise ValueError(f"{name} must be in (0, 1), got {name}=1.0; nothing would be spent")
-    return value

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpnotes import _validation as _checks
+from dpnotes._validation import at_least_one, positive
 from dpnotes.accounting import (
     dp_sgd_noise_multiplier,
     gaussian_sigma,
@@ -28,8 +27,7 @@ ADJACENCY = "add-remove"
 CERTAIN = 0.95  # chance of the class of most votes that the needed lead is stated for
 SAMPLE_RATE, STEPS = 0.01, 1000  # DP-SGD's, ten expected passes
 COLUMNS = ("method", "releases", "what", "noise", "verdict")
-TRADE_OFFS = ("n", "d", "n_classes", "epsilon", "delta", "answers")
-MATTERS = {"epsilon": 3.0, "delta": 0.2, "answers": 1.0, "n": 1.0, "d": 0.5, "n_classes": 0.5}  # per factor of e
+MATTERS = {"n": 1.0, "d": 0.5, "n_classes": 0.5, "epsilon": 3.0, "delta": 0.2, "answers": 1.0}  # per factor of e
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,76 +123,91 @@ def recommend(
     """
     import pandas as pd
 
-    n, d = _checks.at_least_one("n", n), _checks.at_least_one("d", d)
-    answers, n_models = _checks.at_least_one("answers", answers), _checks.at_least_one("n_models", n_models)
     epsilon, delta = checked_epsilon_delta(epsilon, delta)
-    l2 = _checks.real("l2", l2, low=0.0, open_low=True)
+    setting = _Setting(
+        n=at_least_one("n", n),
+        d=at_least_one("d", d),
+        n_classes=n_classes,
+        epsilon=epsilon,
+        delta=delta,
+        answers=at_least_one("answers", answers),
+    )
+    l2, n_models = positive("l2", l2), at_least_one("n_models", n_models)
     if n_models > n:
         raise ValueError(f"n_models must be at most n={n}, got n_models={n_models}")
-    lipschitz = logistic_constants(n_classes=n_classes, norm=1.0, bias=False).lipschitz
-    shift = minimiser_sensitivity(lipschitz=lipschitz, n=n, regulariser=l2, adjacency=ADJACENCY, objective="sum")
-    rows = []
-    if linear:
-        rows += _sensitivities(shift, epsilon, delta, size=n_classes * d, n_classes=n_classes, answers=answers)
-        rows.insert(1, _loss_perturbation(epsilon, delta, n=n, d=d, n_classes=n_classes, l2=l2))
+    by_model, by_answers = _sensitivities(setting, l2)
+    rows = [by_model, _loss_perturbation(setting, l2), by_answers] if linear else []
     if delta > 0:
         multiplier = dp_sgd_noise_multiplier(epsilon, delta, sample_rate=SAMPLE_RATE, steps=STEPS)
         what = f"noise multiplier, sample rate {SAMPLE_RATE:g}, {STEPS} steps"
-        rows.insert(2 if linear else 0, ("dp_sgd", "model", what, multiplier, ""))
-    rows.append(_vote(epsilon, delta, n_classes=n_classes, answers=answers, n_models=n_models))
-    setting = {"n": n, "d": d, "n_classes": n_classes, "epsilon": epsilon, "delta": delta, "answers": answers}
+        rows.insert(2, ("dp_sgd", "model", what, multiplier, ""))
+    rows.append(_vote(setting, n_models))
     nearest = None if measured is None else _nearest(measured, setting, [row[0] for row in rows])
-    return Recommendation(
-        pd.DataFrame(rows, columns=list(COLUMNS)), _caveats(setting, n_models, linear=linear), nearest
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    return Recommendation(table, _caveats(setting, n_models, linear=linear), nearest)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Setting:
+    n: int
+    d: int
+    n_classes: int
+    epsilon: float
+    delta: float
+    answers: int
+
+
+Row = tuple[str, str, str, float, str]  # of COLUMNS
+
+
+def _sensitivities(setting: _Setting, l2: float) -> tuple[Row, Row]:
+    """Noise on a logit of a query of norm 1; the smaller of the two rules the other out."""
+    epsilon, delta, answers, n_classes = setting.epsilon, setting.delta, setting.answers, setting.n_classes
+    lipschitz = logistic_constants(n_classes=n_classes, norm=1.0, bias=False).lipschitz
+    shift = minimiser_sensitivity(
+        lipschitz=lipschitz, n=setting.n, regulariser=l2, adjacency=ADJACENCY, objective="sum"
+    )
+    if delta > 0:
+        by_model = shift * float(gaussian_sigma(epsilon, delta))
+        by_answers = shift * prediction_sensitivity_sigma(epsilon, delta, answers=answers)
+    else:
+        by_model = shift / epsilon * math.sqrt(n_classes * setting.d + 1)
+        by_answers = shift / epsilon * answers * math.sqrt(n_classes + 1)
+    model_first = by_model <= by_answers  # of equals model sensitivity, which answers any number of queries
+    what = "standard deviation on a logit of a query of norm 1"
+    return (
+        ("model_sensitivity", "model", what, by_model, "" if model_first else "dominated by prediction_sensitivity"),
+        (
+            "prediction_sensitivity",
+            "answers",
+            what,
+            by_answers,
+            "dominated by model_sensitivity" if model_first else "",
+        ),
     )
 
 
-def _sensitivities(
-    shift: float, epsilon: float, delta: float, *, size: int, n_classes: int, answers: int
-) -> list[tuple[str, str, str, float, str]]:
-    """Noise on a logit of a query of norm 1; the smaller of the two rules the other out."""
-    if delta > 0:
-        noises = {
-            "model_sensitivity": shift * float(gaussian_sigma(epsilon, delta)),
-            "prediction_sensitivity": shift * prediction_sensitivity_sigma(epsilon, delta, answers=answers),
-        }
-    else:
-        noises = {
-            "model_sensitivity": shift / epsilon * math.sqrt(size + 1),
-            "prediction_sensitivity": shift / epsilon * answers * math.sqrt(n_classes + 1),
-        }
-    first = min(noises, key=lambda name: noises[name])  # of equals model sensitivity, which answers without end
-    what = "standard deviation on a logit of a query of norm 1"
-    return [
-        (name, release, what, noises[name], "" if name == first else f"dominated by {first}")
-        for name, release in (("model_sensitivity", "model"), ("prediction_sensitivity", "answers"))
-    ]
-
-
-def _loss_perturbation(
-    epsilon: float, delta: float, *, n: int, d: int, n_classes: int, l2: float
-) -> tuple[str, str, str, float, str]:
-    """Noise on a logit where the regulariser alone bends the loss, which is the most that there can be."""
-    noise = objective_perturbation(epsilon, delta, n_classes=n_classes, bias=False, adjacency=ADJACENCY)
-    scale = noise.sigma if noise.rate is None else math.sqrt(n_classes * d + 1) / noise.rate
+def _loss_perturbation(setting: _Setting, l2: float) -> Row:
+    """Noise on a logit where the Hessian of the loss is that of the regulariser alone: there cannot be more."""
+    noise = objective_perturbation(
+        setting.epsilon, setting.delta, n_classes=setting.n_classes, bias=False, adjacency=ADJACENCY
+    )
+    scale = noise.sigma if noise.rate is None else math.sqrt(setting.n_classes * setting.d + 1) / noise.rate
     assert scale is not None
-    at_most = scale / (n * l2 + noise.regulariser)
     what = "at most this standard deviation on a logit of a query of norm 1"
-    return "loss_perturbation", "model", what, at_most, ""
+    return "loss_perturbation", "model", what, scale / (setting.n * l2 + noise.regulariser), ""
 
 
-def _vote(
-    epsilon: float, delta: float, *, n_classes: int, answers: int, n_models: int
-) -> tuple[str, str, str, float, str]:
-    beta = soft_vote_beta(epsilon, delta, answers=answers)
-    lead = math.log((n_classes - 1) * CERTAIN / (1 - CERTAIN)) / beta
+def _vote(setting: _Setting, n_models: int) -> Row:
+    beta = soft_vote_beta(setting.epsilon, setting.delta, answers=setting.answers)
+    lead = math.log((setting.n_classes - 1) * CERTAIN / (1 - CERTAIN)) / beta
     verdict = "" if lead <= n_models else f"useless: the lead exceeds the {n_models} votes"
-    what = f"lead in votes that is answered right {CERTAIN:.0%} of the time"
+    what = f"lead in votes that is answered correctly {CERTAIN:.0%} of the time"
     return "subsample_aggregate", "answers", what, lead, verdict
 
 
-def _caveats(setting: Mapping[str, Any], n_models: int, *, linear: bool) -> tuple[str, ...]:
-    n, answers, delta = setting["n"], setting["answers"], setting["delta"]
+def _caveats(setting: _Setting, n_models: int, *, linear: bool) -> tuple[str, ...]:
+    n, answers, delta = setting.n, setting.answers, setting.delta
     caveats = [
         "Settings (l2, clipping norm, rate) chosen by looking at the records cost privacy that is not counted.",
         "What releases a model answers any number of queries; what releases answers stops after its budget.",
@@ -203,8 +216,8 @@ def _caveats(setting: Mapping[str, Any], n_models: int, *, linear: bool) -> tupl
         caveats.append("DP-SGD gives no pure guarantee; a delta far below 1/n makes it available.")
     elif delta * n >= 1:
         caveats.append(f"delta={delta:g} is not below 1/n: it would allow a record to be published whole.")
-    if n // n_models < 10 * setting["n_classes"]:
-        caveats.append(f"A shard has {n // n_models} records for {setting['n_classes']} classes: votes will be poor.")
+    if n // n_models < 10 * setting.n_classes:
+        caveats.append(f"A shard has {n // n_models} records for {setting.n_classes} classes: votes will be poor.")
     if linear:
         caveats.append("Loss perturbation assumes that its loss is minimised exactly; a rounding error is not covered.")
         caveats.append("Rows must lie in the unit ball by a rule that does not look at the data.")
@@ -213,18 +226,18 @@ def _caveats(setting: Mapping[str, Any], n_models: int, *, linear: bool) -> tupl
     return tuple(caveats)
 
 
-def _nearest(measured: pd.DataFrame, setting: Mapping[str, float], methods: list[str]) -> pd.DataFrame:
+def _nearest(measured: pd.DataFrame, setting: _Setting, methods: list[str]) -> pd.DataFrame:
     """Accuracies of the methods, each in the measured setting that is nearest to the one asked for."""
-    missing = {*TRADE_OFFS, "method", "accuracy"} - set(measured.columns)
+    missing = {*MATTERS, "method", "accuracy"} - set(measured.columns)
     if missing:
         raise ValueError(f"measured must have the columns {', '.join(sorted(missing))}")
     rows = measured.dropna(subset=["accuracy"])
-    rows = rows[rows["method"].isin(methods) & ((rows["delta"] > 0) == (setting["delta"] > 0))]
+    rows = rows[rows["method"].isin(methods) & ((rows["delta"] > 0) == (setting.delta > 0))]
     away = np.zeros(len(rows))
-    for name in TRADE_OFFS:
-        values = rows[name].astype(float).fillna(setting[name])  # no number of answers: any
-        if setting[name] > 0:
-            away += MATTERS[name] * np.abs(np.log(values / setting[name]))
+    for name, asked in vars(setting).items():
+        values = rows[name].astype(float).fillna(asked)  # no number of answers: any
+        if asked > 0:
+            away += MATTERS[name] * np.abs(np.log(values / asked))
     order = rows.assign(distance=away).sort_values("distance", kind="stable")
     best = order.groupby("method", sort=False).head(1).sort_values("accuracy", ascending=False)
-    return best[["method", "accuracy", *TRADE_OFFS]].reset_index(drop=True)
+    return best[["method", "accuracy", *MATTERS]].reset_index(drop=True)
