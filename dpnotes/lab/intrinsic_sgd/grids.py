@@ -204,6 +204,8 @@ def hyperparameters(chosen: Grid) -> Grid:
     for row in chosen:
         base = {**row, "n_seeds": min(50, row["n_seeds"]), "n_neighbours": min(4, row["n_neighbours"])}
         sizes = [max(1, row["batch_size"] // 4), *(row["batch_size"] * factor for factor in (1, 4, 16))]
+        if row["dataset"] not in SGD:  # a file may be smaller than a large batch
+            sizes = [size for size in sizes if size < len(records(row["dataset"], row["scale_rows"]).X)]
         rows += [{**base, "batch_size": size, "steps": row["steps"] * row["batch_size"] // size} for size in sizes]
         rates = [row["learning_rate"] * factor for factor in (0.25, 4.0)]
         rows += [{**base, "learning_rate": rate} for rate in rates if rate <= LARGEST_RATE]

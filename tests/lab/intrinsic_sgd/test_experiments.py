@@ -255,6 +255,7 @@ def test_a_file_of_ones_own(tmp_path):
     assert [row["n_seeds"] for row in rows] == [4, 4]
     summary = experiments.summary(**rows[0], device="cpu")
     assert summary["n"] == 80
+    assert {row["batch_size"] for row in grids.hyperparameters(rows)} == {8, 32}  # 128 and 512 are more than there are
     assert summary["accuracy"] > 0.6
 
     for change, message in (
