@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import NamedTuple, overload
 
 import numpy as np
@@ -39,7 +38,7 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) ->
     successes : int, >= 0
     trials : int, >= 1
     confidence : float, in (0, 1)
-        Half of the rest is spent on either side.
+        The interval misses on either side with half of the remaining probability.
 
     Returns
     -------
@@ -62,7 +61,7 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) ->
     (0.0, 0.003682)
     """
     trials = check.at_least_one("trials", trials)
-    successes = _count("successes", successes, "trials", trials)
+    successes = check.at_least("successes", successes, 0, most=("trials", trials))
     tail = (1 - _confidence(confidence)) / 2
     low = 0.0 if successes == 0 else float(special.betaincinv(successes, trials - successes + 1, tail))
     high = 1.0 if successes == trials else float(special.betainccinv(successes + 1, trials - successes, tail))
@@ -70,13 +69,7 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) ->
 
 
 def audit_epsilon(
-    *,
-    true_positives: int,
-    positives: int,
-    false_positives: int,
-    negatives: int,
-    delta: float,
-    confidence: float = 0.95,
+    *, true_positives: int, positives: int, false_positives: int, negatives: int, delta: float, confidence: float = 0.95
 ) -> float:
     """Lower confidence bound on epsilon from a membership test run on independent releases.
 
@@ -120,10 +113,7 @@ def audit_epsilon(
     """
     rates = _rates(true_positives, positives, false_positives, negatives, confidence)
     delta = check.real("delta", delta, high=1.0)
-    ratios = (
-        (rates.least_tpr - delta) / rates.most_fpr,
-        (1 - rates.most_fpr - delta) / (1 - rates.least_tpr),
-    )
+    ratios = ((rates.least_tpr - delta) / rates.most_fpr, (1 - rates.most_fpr - delta) / (1 - rates.least_tpr))
     return float(np.log(max(1.0, *ratios)))
 
 
@@ -242,7 +232,7 @@ def one_run_p_value(*, examples: int, guesses: int, correct: int, epsilon: float
     guesses : int, >= 1
         How many of them the attack guessed about; it abstained from the others. The number is fixed in advance.
     correct : int, >= 0
-        How many guesses were right.
+        How many guesses were correct.
     epsilon : float, >= 0
     delta : float, in [0, 1]
 
@@ -329,15 +319,15 @@ def _p_value(examples: int, guesses: int, correct: int, epsilon: float, delta: f
 
 def _one_run(examples: int, guesses: int, correct: int) -> tuple[int, int, int]:
     examples = check.at_least_one("examples", examples)
-    guesses = _count("guesses", check.at_least_one("guesses", guesses), "examples", examples)
-    return examples, guesses, _count("correct", correct, "guesses", guesses)
+    guesses = check.at_least("guesses", guesses, 1, most=("examples", examples))
+    return examples, guesses, check.at_least("correct", correct, 0, most=("guesses", guesses))
 
 
 def _rates(true_positives: int, positives: int, false_positives: int, negatives: int, confidence: float) -> _Rates:
     positives = check.at_least_one("positives", positives)
     negatives = check.at_least_one("negatives", negatives)
-    true_positives = _count("true_positives", true_positives, "positives", positives)
-    false_positives = _count("false_positives", false_positives, "negatives", negatives)
+    true_positives = check.at_least("true_positives", true_positives, 0, most=("positives", positives))
+    false_positives = check.at_least("false_positives", false_positives, 0, most=("negatives", negatives))
     # each interval spends half of what may fail on the side that is used: together, what the caller allows
     return _Rates(
         clopper_pearson(true_positives, positives, confidence=confidence).low,
@@ -345,17 +335,5 @@ def _rates(true_positives: int, positives: int, false_positives: int, negatives:
     )
 
 
-def _count(name: str, value: int, total_name: str, total: int) -> int:
-    """Give ``value`` as an int; it must be an integer in [0, total]."""
-    if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be an integer >= 0, got {name}={value!r}")
-    if not 0 <= value <= total:
-        raise ValueError(f"{name} must be >= 0 and <= {total_name}={total}, got {name}={value}")
-    return int(value)
-
-
 def _confidence(confidence: float) -> float:
-    confidence = check.real("confidence", confidence, high=1.0, open_low=True)
-    if confidence == 1.0:
-        raise ValueError("confidence must be < 1, got confidence=1.0; no finite sample gives certainty")
-    return confidence
+    return check.real("confidence", confidence, high=1.0, open_low=True, below="no finite sample gives certainty")

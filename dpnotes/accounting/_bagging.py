@@ -46,7 +46,7 @@ def bagging(
     scheme : {"independent", "split"}
         ``"independent"``: each subsample is drawn anew (the definition of bagging). ``"split"``: all
         ``n_models * subsample`` records are drawn at once and dealt out (what the paper's Theorem 4 analyses); the
-        same law with replacement, at most ``n`` records in all without.
+        same distribution with replacement, at most ``n`` records in all without.
     adjacency : {"add-remove", "replace-one"}
     analysis : {"tight", "published"}
         ``"published"``: the (epsilon, delta) pair of the paper's Theorems 3 and 4 and nothing more (add-remove only).
@@ -59,7 +59,7 @@ def bagging(
     ------
     ValueError
         If a number is out of its range, the subsamples are described twice or not at all, more records are drawn
-        without replacement than there are, or a word is unknown.
+        without replacement than there are, or an option is invalid.
     TypeError
         If a whole number is not an integer.
 

@@ -11,7 +11,7 @@ from scipy import special
 from dpnotes import _validation as check
 from dpnotes.accounting._profile import Floats, _like_input
 
-LARGEST_DELTA = 0.999  # where delta tends to 1, its slope in sigma falls below rounding
+LARGEST_DELTA = 0.999  # where delta tends to 1, its derivative in sigma falls below rounding
 LARGEST_EPSILON = 1e12  # epsilon / mu - mu / 2 still has nine digits after the point
 NEWTON_STEPS = 60  # a dozen suffice
 PRIVATE_MARGIN = 2e-12  # of sigma: ten times what rounding in log delta can cost
@@ -76,10 +76,7 @@ def gaussian_sigma(
             else f"above {LARGEST_DELTA} next to nothing is guaranteed, and no sigma is given"
         )
         raise ValueError(f"delta must be in (0, 1), got delta={float(delta[outside].flat[0])!r}; {why}")
-    sensitivity = check.array("sensitivity", sensitivity)
-    if (wrong := ~((sensitivity > 0) & np.isfinite(sensitivity))).any():
-        value = float(sensitivity[wrong].flat[0])
-        raise ValueError(f"sensitivity must be > 0 and finite, got sensitivity={value!r}")
+    sensitivity = check.array("sensitivity", sensitivity, open_low=True, finite=True)
     analysis = check.one_of("analysis", analysis, ("tight", "classical"))
 
     epsilon, delta, sensitivity = np.broadcast_arrays(epsilon, delta, sensitivity)
@@ -87,10 +84,10 @@ def gaussian_sigma(
         mu = _classical_mu(epsilon, delta) if analysis == "classical" else largest_mu(epsilon, delta)
         sigma = sensitivity / mu
     if not np.isfinite(sigma).all():
-        where = ~np.isfinite(sigma)
+        index = np.unravel_index(np.argmin(np.isfinite(sigma)), sigma.shape)
         raise ValueError(
             "epsilon and delta must be large enough for a finite sigma, got "
-            f"epsilon={float(epsilon[where].flat[0])!r}, delta={float(delta[where].flat[0])!r}"
+            f"epsilon={float(epsilon[index])!r}, delta={float(delta[index])!r}"
         )
     return _like_input(np.asarray(sigma))
 
@@ -111,8 +108,8 @@ def largest_mu(epsilon: Floats, delta: Floats) -> Floats:
     tolerance = 3e-13 + 1e-15 * np.abs(log_delta)  # the second term: rounding in log delta
     going = np.ones(mu.shape, dtype=bool)  # each pair stops by itself: the result does not depend on its neighbours
     for _ in range(NEWTON_STEPS):
-        reached, slope = log_delta_of(mu, epsilon)
-        step = (log_delta - reached) / slope
+        reached, derivative = log_delta_of(mu, epsilon)
+        step = (log_delta - reached) / derivative
         mu = np.where(going, mu * np.exp(step), mu)
         going &= np.abs(step) >= tolerance
         if not going.any():

@@ -68,13 +68,7 @@ def compose(
             f"adjacency must be the same for all profiles, got {' and '.join(adjacencies)}; "
             "the guarantees speak of different neighbours, so nothing follows for either"
         )
-    about: dict[str, Any] = {
-        "mechanism": "compose",
-        "parameters": {"parts": [part_of(part) for part in parts]},
-        "adjacency": adjacencies[0],
-        "status": max((part.status for part in parts), key=STATUSES.index),
-        **{words: joined([getattr(part, words) for part in parts]) for words in ("assumption", "source", "remark")},
-    }
+    about = _about(parts)
     gaussians = [part for part in parts if isinstance(part, GaussianRelease)]
     samples = [part for part in parts if isinstance(part, SampleRelease)]
     if len(gaussians) == len(parts):
@@ -87,6 +81,17 @@ def compose(
         halves = sum(part._mu**2 for part in gaussians) / 2
         return RenyiRelease(Total(((1, Line(halves)), *((1, curve) for curve in _curves(parts)))), **about)
     return LossDistribution(_convolved(parts, interval), **about)
+
+
+def _about(parts: list[PrivacyProfile]) -> dict[str, Any]:
+    """Keyword arguments that describe the composition of the parts."""
+    return {
+        "mechanism": "compose",
+        "parameters": {"parts": [part_of(part) for part in parts]},
+        "adjacency": parts[0].adjacency,
+        "status": max((part.status for part in parts), key=STATUSES.index),
+        **{words: joined([getattr(part, words) for part in parts]) for words in ("assumption", "source", "remark")},
+    }
 
 
 def _curves(parts: list[PrivacyProfile]) -> list[Any]:

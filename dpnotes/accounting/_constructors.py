@@ -79,9 +79,8 @@ def gaussian_of_advantage(advantage: float, *, adjacency: str = "add-remove") ->
     >>> round(gaussian_of_advantage(0.08).advantage, 12)
     0.08
     """
-    advantage = check.real("advantage", advantage, open_low=True, high=1.0)
-    if advantage == 1.0:
-        raise ValueError("advantage must be < 1, got advantage=1.0; no Gaussian noise reveals a record with certainty")
+    why = "no Gaussian noise reveals a record with certainty"
+    advantage = check.real("advantage", advantage, high=1.0, open_low=True, below=why)
     return gaussian(sigma=0.5 / float(special.ndtri((1 + advantage) / 2)), adjacency=adjacency)
 
 

@@ -38,12 +38,7 @@ LOWEST = -7.0  # log sigma: below 1e-3 nothing is of use
 
 
 def dp_sgd(
-    *,
-    noise_multiplier: float,
-    sample_rate: float,
-    steps: int,
-    accountant: str = "pld",
-    interval: float | None = None,
+    *, noise_multiplier: float, sample_rate: float, steps: int, accountant: str = "pld", interval: float | None = None
 ) -> PrivacyProfile:
     """Guarantee of DP-SGD: all iterates, each step on a fresh Poisson sample of the records.
 

@@ -58,8 +58,8 @@ def gnmax(
     Raises
     ------
     ValueError
-        If sigma is not positive and finite, answers is below 1, counts are negative or not [queries, n_classes], or a
-        word is unknown.
+        If sigma is not positive and finite, answers is below 1, counts are negative or not [queries, n_classes], or an
+        option is invalid.
     TypeError
         If answers is not an integer.
 
@@ -84,7 +84,7 @@ def gnmax(
         "parameters": {"sigma": sigma, "answers": answers, "analysis": analysis, **_shown(votes)},
         "adjacency": adjacency,
     }
-    return _aggregate(answers, 2 / sigma**2, 0.0, votes, sigma, analysis, about)
+    return _aggregate(answers, 0.0, votes, sigma, analysis, about)
 
 
 def confident_gnmax(
@@ -128,7 +128,7 @@ def confident_gnmax(
     Raises
     ------
     ValueError
-        If a number is outside its range, counts are negative or not [answers, n_classes], or a word is unknown.
+        If a number is outside its range, counts are negative or not [answers, n_classes], or an option is invalid.
     TypeError
         If queries or answers is not an integer.
 
@@ -145,10 +145,7 @@ def confident_gnmax(
     sigma_threshold = check.positive("sigma_threshold", sigma_threshold)
     sigma_answer = check.positive("sigma_answer", sigma_answer)
     queries = check.at_least_one("queries", queries)
-    if isinstance(answers, bool) or answers != 0:
-        answers = check.at_least_one("answers", answers)
-    if answers > queries:
-        raise ValueError(f"answers must be at most queries={queries}, got answers={answers}")
+    answers = check.at_least("answers", answers, 0, most=("queries", queries))
     analysis = check.one_of("analysis", analysis, ANALYSES)
     votes = None if counts is None else _votes(counts, analysis)
     if votes is not None and len(votes) != answers:
@@ -159,16 +156,14 @@ def confident_gnmax(
             "sigma_threshold": sigma_threshold,
             "sigma_answer": sigma_answer,
             "queries": queries,
-            "answers": int(answers),
+            "answers": answers,
             "analysis": analysis,
             **_shown(votes),
         },
         "adjacency": adjacency,
     }
-    compared = queries / sigma_threshold**2
-    if votes is not None:
-        return _aggregate(1, 0.0, compared, votes, sigma_answer, analysis, about)
-    return _aggregate(int(answers), 2 / sigma_answer**2, compared, None, sigma_answer, analysis, about)
+    times = answers if votes is None else 1  # the votes are those of all the answers
+    return _aggregate(times, queries / sigma_threshold**2, votes, sigma_answer, analysis, about)
 
 
 def chunk_filter(*, budget: float, sigma: float, one_hot: bool = True, adjacency: str = "add-remove") -> PrivacyProfile:
@@ -221,16 +216,10 @@ def chunk_filter(*, budget: float, sigma: float, one_hot: bool = True, adjacency
 
 
 def _aggregate(
-    answers: int,
-    squared: float,
-    compared: float,
-    votes: Floats | None,
-    sigma: float,
-    analysis: str,
-    about: dict[str, Any],
+    answers: int, compared: float, votes: Floats | None, sigma: float, analysis: str, about: dict[str, Any]
 ) -> PrivacyProfile:
-    """Profile of answers of squared mu ``squared`` each and comparisons of squared mu ``compared`` in all."""
-    total = answers * squared + compared
+    """Profile of answers of squared mu 2 / sigma^2 each (``votes`` so often) and comparisons of ``compared`` in all."""
+    total = answers * (1 if votes is None else len(votes)) * (2 / sigma**2) + compared
     if votes is not None:
         about |= {
             "status": "per-instance",
@@ -239,8 +228,7 @@ def _aggregate(
         }
         curve = _DataDependent(votes, sigma)
         dependent = RenyiRelease(Total(((answers, curve), (1, Line(compared / 2)))), **about)
-        worst = GaussianRelease(math.sqrt(answers * len(votes) * 2 / sigma**2 + compared), **about)
-        return LeastRelease((dependent, worst), **about)
+        return LeastRelease((dependent, GaussianRelease(math.sqrt(total), **about)), **about)
     if analysis == "published":
         return ConvertedRelease(
             total / 2,
@@ -261,18 +249,16 @@ def _aggregate(
 
 
 def _votes(counts: ArrayLike, analysis: str) -> Floats:
-    votes = check.array("counts", counts)
+    votes = check.array("counts", counts, finite=True)
     if votes.ndim != 2 or votes.shape[0] < 1 or votes.shape[1] < 2:
         raise ValueError(f"counts must be [queries, n_classes] with n_classes >= 2, got shape {votes.shape}")
-    if not np.isfinite(votes).all():
-        raise ValueError("counts must be finite, got counts=inf")
     if analysis == "published":
         raise ValueError("analysis must be 'tight' where counts are given, got analysis='published'")
     return votes
 
 
 def _shown(votes: Floats | None) -> dict[str, Any]:
-    """How the votes appear among the parameters: by their shape, as they are private."""
+    """The votes as a parameter: their shape alone, as they are private."""
     return {} if votes is None else {"counts": list(votes.shape)}
 
 

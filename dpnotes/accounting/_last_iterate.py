@@ -48,13 +48,7 @@ def step_contraction(*, learning_rate: float, smoothness: float, convexity: floa
 
 
 def last_iterate_mu(
-    *,
-    sigma: float,
-    shift: float,
-    steps: int,
-    contraction: float = 1.0,
-    diameter: float = math.inf,
-    bound: str = "best",
+    *, sigma: float, shift: float, steps: int, contraction: float = 1.0, diameter: float = math.inf, bound: str = "best"
 ) -> float:
     """Bound mu on the Gaussian guarantee of the last of ``steps`` iterates.
 

@@ -23,20 +23,15 @@ from dpnotes.accounting.papers._dpbag import MOMENTS, personalised_answers
 
 
 def noisy_vote(
-    *,
-    noise: float,
-    answers: int = 1,
-    n_classes: int = 2,
-    adjacency: str = "add-remove",
-    analysis: str = "tight",
+    *, noise: float, answers: int = 1, n_classes: int = 2, adjacency: str = "add-remove", analysis: str = "tight"
 ) -> PrivacyProfile:
     """Guarantee of answering with the class of most votes, after Laplace noise of scale 1 / ``noise`` on each class.
 
     Votes are counted per partition: of k partitions a class with n_c votes counts n_c / k. One record changes one model
     of each partition, so that one count falls by at most 1 and another rises by at most 1. An answer is 2 noise-DP.
-    Between two classes the log-odds of an answer change by at most 2 noise, as the logistic derivative of the law of
-    two Laplace variables' difference is at most noise ((1 + u/2)^2 <= e^u): bounded range, four times less zCDP than
-    from the pure level. Valid for adaptively chosen questions.
+    Between two classes the log-odds of an answer change by at most 2 noise, because the derivative of the log-odds that
+    a difference of two Laplace variables exceeds a margin is at most noise ((1 + u/2)^2 <= e^u): bounded range, four
+    times less zCDP than from the pure level. Valid for adaptively chosen questions.
 
     Parameters
     ----------
@@ -57,7 +52,7 @@ def noisy_vote(
     Raises
     ------
     ValueError
-        If noise is not positive and finite, answers is below 1, n_classes below 2, or a word is unknown.
+        If noise is not positive and finite, answers is below 1, n_classes below 2, or an option is invalid.
     TypeError
         If a number of things is not an integer.
 
@@ -151,9 +146,7 @@ def noisy_vote_answers(
     analysis = check.one_of("analysis", analysis, ANALYSES)
     if analysis == "published":
         return personalised_answers(epsilon, delta, noise=noise, m=1.0)
-    delta = check.real("delta", delta, high=1.0)
-    if delta == 1.0:
-        raise ValueError("delta must be < 1, got delta=1.0; every number of answers is (epsilon, 1)-DP")
+    delta = check.real("delta", delta, high=1.0, below="every number of answers is (epsilon, 1)-DP")
 
     def within(answers: int) -> bool:
         return noisy_vote(noise=noise, answers=answers, n_classes=n_classes).delta(epsilon) <= delta
@@ -183,7 +176,7 @@ def noisy_vote_pure_level(*, noise: float, n_models: int) -> float:
 
     Source
     ------
-    The law of the difference of two Laplace variables, in the chapter on differentially private bagging.
+    The distribution of the difference of two Laplace variables, in the chapter on differentially private bagging.
 
     Examples
     --------
@@ -227,7 +220,7 @@ def noisy_vote_exact_delta(epsilon: ArrayLike, *, noise: float, n_models: int, a
 
     Source
     ------
-    The law of the difference of two Laplace variables, in the chapter on differentially private bagging.
+    The distribution of the difference of two Laplace variables, in the chapter on differentially private bagging.
 
     Examples
     --------

@@ -19,12 +19,12 @@ GOLDEN = (np.sqrt(5) - 1) / 2
 
 @dataclass(frozen=True)
 class Line:
-    """The curve ``slope * alpha``: zCDP, Gaussian noise."""
+    """The curve ``rho * alpha``: zCDP, Gaussian noise."""
 
-    slope: float
+    rho: float
 
     def __call__(self, alpha: Floats) -> Floats:
-        return self.slope * alpha
+        return self.rho * alpha
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class LogisticConstants:
 
 
 def logistic_constants(*, n_classes: int, norm: float = 1.0, bias: bool = False) -> LogisticConstants:
-    """Lipschitz and curvature constants of the cross-entropy of softmax(theta^T x).
+    """Lipschitz and Hessian constants of the cross-entropy of softmax(theta^T x).
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def logistic_constants(*, n_classes: int, norm: float = 1.0, bias: bool = False)
     >>> round(constants.lipschitz, 6), constants.smoothness, constants.rank, constants.trace
     (1.414214, 0.5, 9, 0.9)
     """
-    n_classes, square = _classes(n_classes), _square(norm, bias)
+    n_classes, square = check.at_least("n_classes", n_classes, 2), _square(norm, bias)
     return LogisticConstants(LIMIT * math.sqrt(square), square / 2, n_classes - 1, (1 - 1 / n_classes) * square)
 
 
@@ -111,7 +111,7 @@ def minimiser_sensitivity(
     Raises
     ------
     ValueError
-        If a parameter is outside its range or a word is unknown.
+        If a parameter is outside its range or an option is invalid.
 
     Source
     ------
@@ -219,16 +219,16 @@ def prediction_sensitivity_sigma(
 
 
 def advanced_sigma(epsilon: float, delta: float, answers: int) -> float:
-    """Least sigma / sensitivity that advanced composition allows, over the share delta' of delta spent on it."""
+    """Least sigma / sensitivity that advanced composition allows, over the fraction of delta spent on delta'."""
     low, high, least = 1e-9, 1 - 1e-9, math.inf
     for _ in range(ROUNDS):
-        shares = np.linspace(low, high, GRID)
-        slack = np.log(1 / (shares * delta))
+        fractions = np.linspace(low, high, GRID)
+        slack = np.log(1 / (fractions * delta))
         each = np.sqrt(2 / answers) * epsilon / (np.sqrt(slack + epsilon) + np.sqrt(slack))
-        sigmas = np.asarray(gaussian_sigma(each, (1 - shares) * delta / answers))
+        sigmas = np.asarray(gaussian_sigma(each, (1 - fractions) * delta / answers))
         best = int(sigmas.argmin())
         least = min(least, float(sigmas[best]))
-        low, high = shares[max(best - 1, 0)], shares[min(best + 1, GRID - 1)]
+        low, high = fractions[max(best - 1, 0)], fractions[min(best + 1, GRID - 1)]
     return least
 
 
@@ -307,8 +307,8 @@ def objective_perturbation(
     13.53216
     """
     epsilon = check.positive("epsilon", epsilon)
-    delta = _fraction(delta)
-    n_classes, square = _classes(n_classes), _square(norm, bias)
+    delta = check.real("delta", delta, high=1.0, below="then no noise is needed")
+    n_classes, square = check.at_least("n_classes", n_classes, 2), _square(norm, bias)
     adjacency = check.one_of("adjacency", adjacency, ADJACENCIES)
     analysis = check.one_of("analysis", analysis, ("tight", "published"))
     if analysis == "published" and adjacency != "add-remove":
@@ -359,28 +359,15 @@ def gradient_quantile(delta: float, *, n_classes: int, bound: str = "union") -> 
     >>> [round(gradient_quantile(1e-5, n_classes=10, bound=bound), 4) for bound in ("union", "chi", "published")]
     [4.7321, 6.2722, 4.9409]
     """
-    delta, n_classes = _fraction(delta), _classes(n_classes)
-    if delta == 0:
-        raise ValueError("delta must be in (0, 1), got delta=0.0; Gaussian noise is not bounded")
+    why = "Gaussian noise is not bounded"
+    delta = float(check.array("delta", delta, high=1.0, open_low=True, open_high=True, why=why))
+    n_classes = check.at_least("n_classes", n_classes, 2)
     bound = check.one_of("bound", bound, ("union", "chi", "published"))
     if bound == "union":
         return max(0.0, float(-special.ndtri(min(0.5, delta / (n_classes - 1)))))
     if bound == "chi":
         return math.sqrt(float(stats.chi2.isf(delta, n_classes - 1)))
     return math.sqrt(2 * math.log(2 / delta))
-
-
-def _fraction(delta: float) -> float:
-    delta = check.real("delta", delta, high=1.0)
-    if delta == 1.0:
-        raise ValueError("delta must be < 1, got delta=1.0; then no noise is needed")
-    return delta
-
-
-def _classes(n_classes: int) -> int:
-    if check.at_least_one("n_classes", n_classes) < 2:
-        raise ValueError(f"n_classes must be >= 2, got n_classes={n_classes}")
-    return int(n_classes)
 
 
 def _square(norm: float, bias: bool) -> float:

@@ -11,14 +11,7 @@ from scipy import stats
 
 from dpnotes import _validation as check
 from dpnotes.accounting._profile import Floats, PrivacyProfile, _like_input
-from dpnotes.accounting._votes import (
-    ANALYSES,
-    SHARDS,
-    at_least_two_classes,
-    bounded_range,
-    flipped_delta,
-    largest_rho,
-)
+from dpnotes.accounting._votes import ANALYSES, SHARDS, at_least_two_classes, bounded_range, flipped_delta, largest_rho
 from dpnotes.accounting.papers._converted import ConvertedRelease
 
 
@@ -50,7 +43,7 @@ def soft_vote(
     Raises
     ------
     ValueError
-        If beta is not positive and finite, answers is below 1, or a word is unknown.
+        If beta is not positive and finite, answers is below 1, or an option is invalid.
     TypeError
         If answers is not an integer.
 
@@ -130,11 +123,9 @@ def soft_vote_beta(epsilon: float, delta: float, *, answers: int, analysis: str 
     (0.0247210822, 0.005)
     """
     epsilon = check.positive("epsilon", epsilon)
-    delta = check.real("delta", delta, high=1.0)
+    delta = check.real("delta", delta, high=1.0, below="every beta is (epsilon, 1)-DP")
     answers = check.at_least_one("answers", answers)
     analysis = check.one_of("analysis", analysis, ANALYSES)
-    if delta == 1.0:
-        raise ValueError("delta must be < 1, got delta=1.0; every beta is (epsilon, 1)-DP")
     if analysis == "published":
         basic = epsilon / answers
         if delta == 0.0:

@@ -195,7 +195,11 @@ def test_one_run_is_monotone(guesses, share, delta):
         (lambda: clopper_pearson(1.5, 10), TypeError, "successes must be an integer >= 0, got successes=1.5"),
         (lambda: clopper_pearson(True, 10), TypeError, "successes must be an integer"),
         (lambda: clopper_pearson(0, 0), ValueError, "trials must be >= 1"),
-        (lambda: clopper_pearson(1, 10, confidence=1.0), ValueError, "confidence must be < 1, got confidence=1.0"),
+        (
+            lambda: clopper_pearson(1, 10, confidence=1.0),
+            ValueError,
+            r"confidence must be in \(0, 1\), got confidence=1\.0",
+        ),
         (lambda: clopper_pearson(1, 10, confidence=0.0), ValueError, "confidence must be > 0"),
         (
             lambda: audit_epsilon(**counts(1001, 0), delta=0.0),
@@ -208,7 +212,7 @@ def test_one_run_is_monotone(guesses, share, delta):
         (
             lambda: one_run_audit(examples=10, guesses=11, correct=1, delta=0.0),
             ValueError,
-            "guesses must be >= 0 and <= examples=10, got guesses=11",
+            "guesses must be >= 1 and <= examples=10, got guesses=11",
         ),
         (
             lambda: one_run_audit(examples=10, guesses=5, correct=6, delta=0.0),

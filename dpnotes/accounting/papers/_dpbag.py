@@ -32,8 +32,8 @@ def personalised_moments(order: ArrayLike, *, noise: float, m: ArrayLike = 1.0) 
     noise : float, > 0
         lambda, the inverse scale of the Laplace noise on each class, per vote.
     m : float or array_like, in [0, 1]
-        Largest share of the record's own models that do not vote for some class: 1 if they all agree; for two classes
-        1/2 if they are of two minds. Broadcast against ``order``.
+        Largest fraction of the record's own models that do not vote for some class: 1 if they all agree; for two
+        classes 1/2 if they are of two minds. Broadcast against ``order``.
 
     Returns
     -------
@@ -55,8 +55,8 @@ def personalised_moments(order: ArrayLike, *, noise: float, m: ArrayLike = 1.0) 
     """
     orders = check.array("order", order)
     noise = check.positive("noise", noise)
-    share = check.array("m", m, high=1.0)
-    return _like_input(np.asarray(2 * noise**2 * share**2 * orders * (orders + 1), dtype=np.float64))
+    fraction = check.array("m", m, high=1.0)
+    return _like_input(np.asarray(2 * noise**2 * fraction**2 * orders * (orders + 1), dtype=np.float64))
 
 
 @overload
@@ -204,15 +204,11 @@ def personalised_answers(epsilon: float, delta: float, *, noise: float, m: float
     11
     """
     epsilon = check.positive("epsilon", epsilon)
-    delta = check.real("delta", delta, high=1.0, open_low=True)
-    if delta == 1.0:
-        raise ValueError("delta must be in (0, 1), got delta=1.0; the loop would not spend anything")
+    delta = check.real("delta", delta, high=1.0, open_low=True, below="the loop would not spend anything")
     m = check.real("m", m, high=1.0, open_low=True)
     per_answer = personalised_moments(MOMENTS, noise=noise, m=m)
-    reached = float(
-        ((epsilon * MOMENTS + math.log(delta)) / per_answer).max()
-    )  # epsilon-hat = epsilon after so many labels
-    return max(1, math.ceil(reached))
+    reached = ((epsilon * MOMENTS + math.log(delta)) / per_answer).max()  # labels at which epsilon-hat is epsilon
+    return max(1, math.ceil(float(reached)))
 
 
 def personalised_counterexample(*, noise: float = 0.04, epsilon: float = 1.0, delta: float = 1e-5) -> tuple[int, int]:
@@ -251,12 +247,12 @@ def personalised_counterexample(*, noise: float = 0.04, epsilon: float = 1.0, de
     without = {"ab": 1, "cd": 1, "ac": 0, "bd": 0}  # chunk: vote of its model
     with_record = {"abe": 0, "cd": 1, "ace": 0, "bd": 0}
     first, second = (
-        personalised_answers(epsilon, delta, noise=noise, m=_largest_share(votes)) for votes in (without, with_record)
+        personalised_answers(epsilon, delta, noise=noise, m=_largest_m(votes)) for votes in (without, with_record)
     )
     return first, second
 
 
-def _largest_share(votes: dict[str, int]) -> float:
+def _largest_m(votes: dict[str, int]) -> float:
     """Largest m over the records of the chunks, for votes between two classes."""
     largest = 0.0
     for record in set("".join(votes)):

@@ -158,9 +158,7 @@ def intrinsic_epsilon(*, sigma: float, sensitivity: float, delta: float, analysi
     (7.717, 7.772)
     """
     profile = intrinsic_sgd(sigma=sigma, sensitivity=sensitivity)
-    delta = check.real("delta", delta, high=1.0, open_low=True)
-    if delta == 1.0:
-        raise ValueError("delta must be in (0, 1), got delta=1.0; every mechanism is (0, 1)-DP")
+    delta = check.real("delta", delta, high=1.0, open_low=True, below="every mechanism is (0, 1)-DP")
     if check.one_of("analysis", analysis, ANALYSES) == "published":
         return math.sqrt(2 * math.log(1.25 / delta)) * sensitivity / sigma
     return profile.epsilon(delta)
