@@ -1,8 +1,8 @@
-"""Speed of one step of DP-SGD against the fastest of opacus' three ways.
+"""Speed of one step of DP-SGD against the fastest of opacus' three modes.
 
 Each side is a whole step: gather the batch, clip, add noise, update the weights. Opacus runs its own modules and
-optimizers, in the modes "hooks", "functorch" and "ghost"; the smallest median of the three counts. The batches are the
-same and of fixed size; the check beside it compares the clipped, averaged gradient of one step without noise, float64.
+optimizers, in the modes "hooks", "functorch" and "ghost"; the smallest median of the three counts. Batches have
+the same fixed size; the check beside it compares the weights after one step without noise, in float64.
 
 CPU time of one thread, or wall time on a GPU; sides by turns, medians. ``python benchmarks/dp_sgd.py [--small]``.
 """
@@ -38,7 +38,7 @@ Step = Callable[[torch.Tensor, torch.Tensor], None]
 
 
 def opacus(mode: str, network: nn.Module, batch_size: int, *, noise: float) -> Step:
-    """One step of opacus on a batch, where the network is."""
+    """One step of opacus on a batch, on the device of the network."""
     device = next(network.parameters()).device
     settings = {
         "noise_multiplier": noise,
@@ -201,12 +201,12 @@ def rows(small: bool, device: str = "cpu") -> Iterator[Row]:
     warnings.filterwarnings("ignore", message="Full backward hook is firing")  # opacus' hooks on the first layer
     yield linear(small, device)
     network = convolutional_network((1, 28, 28), 10, generator=seeded())
-    how = {"repeats": 3 if small else 9, "device": device}
-    yield deep("5. DP-SGD, two convolutions", network, (1, 28, 28), size=256, steps=2, bar=1.25, **how)
+    common = {"repeats": 3 if small else 9, "device": device}
+    yield deep("5. DP-SGD, two convolutions", network, (1, 28, 28), size=256, steps=2, bar=1.25, **common)
     size, repeats = (16, 2) if small else (64, 7)
-    how = {"repeats": repeats, "device": device}
+    common = {"repeats": repeats, "device": device}
     yield deep(
-        "5. DP-SGD, ResNet-20", residual_network(generator=seeded()), (3, 32, 32), size=size, steps=3, bar=1.2, **how
+        "5. DP-SGD, ResNet-20", residual_network(generator=seeded()), (3, 32, 32), size=size, steps=3, bar=1.2, **common
     )
 
 

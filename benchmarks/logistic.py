@@ -8,7 +8,7 @@ say. ``python benchmarks/logistic.py [--small]``.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -130,17 +130,14 @@ def repeats_on_mnist(small: bool) -> Iterator[Row]:
     def ours() -> None:
         found["ours"] = fit_perturbed_logistic(X, y, linear=noise, **settings)
 
-    def one(warm: np.ndarray | None = None) -> Callable[[], None]:
-        def run() -> None:
-            found["one"] = fit_perturbed_logistic(X, y, linear=noise[:1], start=start, chunk=1, **settings)
-
-        return run
+    def one() -> None:
+        found["one"] = fit_perturbed_logistic(X, y, linear=noise[:1], start=start, chunk=1, **settings)
 
     def bare() -> None:
         found["bare"] = fit_perturbed_logistic(X, y, linear=noise, start=found["ours"].weights[0], **settings)
 
     ours()
-    fast, slow, products = timed(ours, one(), bare, repeats=1)
+    fast, slow, products = timed(ours, one, bare, repeats=1)
     compared = agreement(
         f"{name} in the unit ball, l2=0.001, sigma 14",
         found["ours"].weights[0],

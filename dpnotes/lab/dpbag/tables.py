@@ -14,7 +14,6 @@ from dpnotes.lab.dpbag.runs import affordable
 from dpnotes.lab.tables import GAP, Column, Table, compare, mean_text
 
 METHODS = {"dpbag": "DPBag", "dpbag_naive": "DPBag-", "saa": "SAA", "npb": "NPB"}  # and the paper's names
-TIGHT = ("saa_tight", "dpbag_tight")  # which the paper does not have
 SETTING = ["method", "n_teachers", "k", "epsilon"]
 METRICS = {"labels": "labels", "accuracy": "accuracy", "auroc": "AUROC", "auprc": "AUPRC"}
 PUBLISHED = {  # data set and learner: file of performances, and the names in the file of counts
@@ -26,7 +25,7 @@ PUBLISHED = {  # data set and learner: file of performances, and the names in th
 
 
 def of_method(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with the name of their method, one of :data:`METHODS` or :data:`TIGHT`, and k, 1 for one partition."""
+    """Rows with k and their method: of :data:`METHODS`, or "saa_tight" or "dpbag_tight", which the paper lacks."""
     one, accountant = rows["n_partitions"] == 1, rows["accountant"].astype(str)
     names = accountant.map({"none": "npb", "personalised": "dpbag", "naive": "dpbag_naive", "tight": "dpbag_tight"})
     names = names.mask(one & (accountant == "naive"), "saa").mask(one & (accountant == "tight"), "saa_tight")
