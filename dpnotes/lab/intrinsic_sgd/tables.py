@@ -277,8 +277,9 @@ def shown(rows: pd.DataFrame, column: str, pattern: str, **criteria: Any) -> str
 
 def _long(wide: pd.DataFrame, name: str, values: str) -> pd.DataFrame:
     """A row for each cell: the index as columns, ``name`` for the cell's column, ``values`` for what it holds."""
-    cells: pd.Series[float] = wide.astype(float).rename_axis(columns=name).stack(future_stack=True)  # type: ignore[assignment]  # noqa: PD013
-    return cells.rename(values).reset_index()
+    # melt, which the linter prefers, would order the cells by column
+    cells: Any = wide.astype(float).rename_axis(columns=name).stack(future_stack=True)  # noqa: PD013
+    return pd.DataFrame(cells.rename(values).reset_index())
 
 
 def _with_published(rows: pd.DataFrame, paper: pd.DataFrame, *, on: Sequence[str] = ("quantity",)) -> pd.DataFrame:
