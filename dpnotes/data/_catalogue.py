@@ -77,7 +77,7 @@ def load(name: str, *, split: str = "original") -> Dataset:
                                            size: first stay of each patient who left alive and not for a hospice; 24,175
                                            of these 69,973 in the order of ``default_rng(0).permutation``, thirds: 8,058
                                            training, 8,058 public, 8,059 test. Code 1: readmitted at any time. Age and 8
-                                           counts as log(1 + count), min-max over all rows; race, gender, ways of
+                                           counts as log(1 + count), min-max over all rows; race, gender, kinds of
                                            admission and discharge, two laboratory results, insulin, change of
                                            medication, any medication, and the chapter of the first diagnosis one-hot, a
                                            missing value ``?`` being a level; d = 99.

@@ -47,7 +47,7 @@ class DPSGD(PrivateClassifier):
     optimizer : {"sgd", "momentum", "adam"}
         Softmax regression has no ``"adam"``.
     momentum : float, in [0, 1)
-        Of ``optimizer="momentum"``.
+        Used by ``optimizer="momentum"`` only.
     accountant : {"pld", "rdp"}
         See :func:`dpnotes.accounting.dp_sgd`. ``"pld"`` is the tight one.
     classes : sequence, optional
@@ -146,13 +146,13 @@ class DPSGD(PrivateClassifier):
         if self.noise_multiplier is not None and budget == (None, None):
             return self.noise_multiplier
         if self.noise_multiplier is None and None not in budget:
-            found = accounting.dp_sgd_noise_multiplier(
+            calibrated = accounting.dp_sgd_noise_multiplier(
                 *budget,  # type: ignore[arg-type]
                 sample_rate=self.sample_rate,
                 steps=self.steps,
                 accountant=self.accountant,
             )
-            return float(found)
+            return float(calibrated)
         raise ValueError(
             "give epsilon and delta, or noise_multiplier, got "
             f"epsilon={self.epsilon!r}, delta={self.delta!r}, noise_multiplier={self.noise_multiplier!r}"

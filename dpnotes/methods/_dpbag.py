@@ -81,7 +81,7 @@ class DPBag(StudentVote):
     n_jobs : int or None
         joblib workers for scikit-learn teachers.
     device : str
-        Of the accountant and of the default teachers.
+        Where the accountant and the default teachers compute: a PyTorch device, or ``"auto"``.
     random_state : int, RandomState instance or None
         Partitions, learners and noise. The guarantee needs it secret: keep None, or a seed that nobody else knows,
         outside of experiments.

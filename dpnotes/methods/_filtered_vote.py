@@ -1,4 +1,4 @@
-"""A vote without end: each teacher has a budget of votes of its own, and falls silent for good when it is spent."""
+"""Noisy votes without a limit on their number: each teacher has a budget of votes, and abstains once it is spent."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class FilteredVote(TeacherVote):
 
     Each private record goes to one of ``n_teachers`` chunks, chosen independently of the other records. A teacher votes
     where it is confident enough, and abstains for good once another vote would overdraw its budget. Gaussian noise is
-    added to the votes for each class and the class of most is the answer. Who abstained and who is silent stays secret,
-    also when nobody is left and answers are noise alone. With many partitions, votes are divided by their number; the
-    guarantee stays the same.
+    added to the votes for each class, and the class of the largest sum is the answer. Which teachers abstained stays
+    secret, also when all of them did and the answers are noise alone. With many partitions, votes are divided by their
+    number; the guarantee stays the same.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class FilteredVote(TeacherVote):
     n_jobs : int or None
         joblib workers for scikit-learn teachers.
     device : str
-        Of the default teachers.
+        Where the default teachers compute: a PyTorch device, or ``"auto"``.
     random_state : int, RandomState instance or None
         Chunks, learners and noise. The guarantee needs it secret: keep None, or a seed that nobody else knows, outside
         of experiments.
@@ -170,7 +170,7 @@ class VoteLedger(Shared):
     budget : int, >= 1
         Votes that each may cast.
     generator : numpy Generator
-        Of the noise; a resumed copy takes fresh entropy from the system.
+        It draws the noise; a resumed copy takes fresh entropy from the system.
     """
 
     def __init__(self, n_teachers: int, budget: int, generator: np.random.Generator) -> None:
@@ -206,7 +206,7 @@ class VoteLedger(Shared):
         sigma : float, > 0
             Standard deviation of the noise on each class.
         weight : float, > 0
-            Of a vote.
+            What one vote adds to the count of its class.
 
         Raises
         ------

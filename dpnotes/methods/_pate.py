@@ -44,13 +44,13 @@ class PATE(StudentVote):
     aggregator : {"confident", "gnmax", "laplace"}
         Answer where the largest noisy count reaches the threshold, or always; with Gaussian or Laplace noise.
     threshold : float, >= 0
-        Of ``"confident"``, in votes.
+        Least noisy count that ``"confident"`` answers at, in votes.
     sigma_threshold : float, > 0
-        Of ``"confident"``: standard deviation of the noise on the largest count, in votes.
+        Standard deviation of the noise that ``"confident"`` adds to the largest count, in votes.
     sigma_answer : float, > 0
-        Of ``"confident"`` and ``"gnmax"``: standard deviation of the noise on each count, in votes.
+        Standard deviation of the noise that ``"confident"`` and ``"gnmax"`` add to each count, in votes.
     scale : float, > 0
-        Of ``"laplace"``: scale of the noise on each count, in votes.
+        Scale of the noise that ``"laplace"`` adds to each count, in votes.
     student : object, optional
         A scikit-learn classifier. Default: a clone of ``estimator``.
     allow_overlap : bool

@@ -94,7 +94,7 @@ def recommend(
     l2 : float, > 0
         Regulariser of the linear models; the noise of the sensitivity methods is inverse to it.
     n_models : int, >= 1
-        Of subsample-and-aggregate.
+        Models that subsample-and-aggregate trains.
     measured : DataFrame, optional
         Measured accuracies: columns method, n, d, n_classes, epsilon, delta, answers (empty: any number), accuracy.
 

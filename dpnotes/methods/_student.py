@@ -96,7 +96,7 @@ def fit_student(learner: Any, X: Features, labels: NDArray[Any], *, classes: NDA
     labels : ndarray, shape [n_labels]
     classes : ndarray, shape [n_classes]
     seed : int
-        Of all random states of the learner.
+        Value of all random states of the learner.
 
     Returns
     -------

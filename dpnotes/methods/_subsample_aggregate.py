@@ -44,7 +44,7 @@ class SubsampleAggregate(PrivateClassifier):
         :class:`dpnotes.learners.NetworkClassifier`, and takes a list of index arrays of unequal length). A model must
         depend on the records of its own shard only. Default: multinomial logistic regression with a bias.
     l2 : float, >= 0
-        Of the default learner: weight of |W|^2/2 against the mean cross-entropy. The paper has none, which leaves the
+        Weight of |W|^2/2 against the mean cross-entropy, in the default learner. The paper has none, which leaves the
         minimum unattained where the classes can be separated; small values keep votes well defined.
     adjacency : {"add-remove", "replace-one"}
         The guarantee is the same for both, the shards are not: for one record more or less each record draws its shard
@@ -59,7 +59,7 @@ class SubsampleAggregate(PrivateClassifier):
     n_jobs : int or None
         joblib workers for scikit-learn base learners.
     device : str
-        Of the default learner: a PyTorch device, or ``"auto"``: the GPU where there is one.
+        Where the default learner computes: a PyTorch device, or ``"auto"``: the GPU where there is one.
     random_state : int, RandomState instance or None
         Shards, learners and votes. The guarantee needs it secret: keep None, which takes fresh entropy from the system,
         or a seed that nobody else knows, outside of experiments.

@@ -67,22 +67,22 @@ class LogisticGroups:
 
     def votes(self, X: Features) -> NDArray[np.uint8]:
         """Class code of each model for each row of X, shape [n_models, n]."""
-        found = np.empty((self._n_models, len(X)), np.uint8)
+        result = np.empty((self._n_models, len(X)), np.uint8)
         for models, fitted in self._groups:
-            found[models] = fitted.votes(X, device=self._device, dtype=np.uint8)
-        return found
+            result[models] = fitted.votes(X, device=self._device, dtype=np.uint8)
+        return result
 
     def confidence(self, X: Features) -> Floats:
         """Probability that each model gives the class it votes for, shape [n_models, n]."""
-        found = np.empty((self._n_models, len(X)))
+        result = np.empty((self._n_models, len(X)))
         for models, fitted in self._groups:
             logits = fitted.logits(X, device=self._device)
             if logits.ndim == 2:
-                found[models] = 1 / (1 + np.exp(-np.abs(logits)))
+                result[models] = 1 / (1 + np.exp(-np.abs(logits)))
             else:
                 best = logits.max(axis=2, keepdims=True)
-                found[models] = 1 / np.exp(logits - best).sum(axis=2)
-        return found
+                result[models] = 1 / np.exp(logits - best).sum(axis=2)
+        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ class Teachers:
     Parameters
     ----------
     models : object
-        With ``votes(X)`` of shape [n_teachers, n].
+        It has ``votes(X)``, of shape [n_teachers, n].
     present : ndarray of bool, shape [n_teachers]
         Chunks that have records.
     n_classes : int
