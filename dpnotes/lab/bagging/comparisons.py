@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from dpnotes import accounting
-from dpnotes.lab import tables
 from dpnotes.lab.bagging.exposure import tpr_at_fpr_1e3
 from dpnotes.lab.bagging.grids import RECORDS
 from dpnotes.lab.bagging.tables import BUDGET
 from dpnotes.lab.tables import GAP, Column, Table, columns, mean_and_std
 
+ATTACK = ["attack", "mislabelled", "false_positive_rate"]
 POINT = ["method", "variant", "setting", "advantage", "tpr_at_fpr_1e3", "accuracy", "seeds"]
 
 
@@ -102,51 +102,19 @@ def private_bases(rows: pd.DataFrame) -> pd.DataFrame:
 def attacks(rows: pd.DataFrame) -> pd.DataFrame:
     """Error rates of the membership attacks with 95% Clopper-Pearson limits, as if records were independent.
 
-    Columns: attack, records, allowed (false-positive rate that was set), true, low, high, false (measured), dispersion
+    Columns: attack, mislabelled, false_positive_rate (that was set), tpr, low, high, fpr (measured), dispersion
     (standard deviation of the true-positive rate between networks, in units of what independent records would have).
     Rows that were not run are left out.
     """
-    if "true_positives" not in rows:
-        rows = rows.assign(true_positives=np.nan)
-    lines = []
-    done: Any = rows.dropna(subset=["true_positives"]).itertuples()
-    for row in done:
-        hits, members = int(row.true_positives), int(row.members)
-        limits = accounting.clopper_pearson(hits, members)
-        true, networks = hits / members, int(row.n_networks) // 2
-        binomial = np.sqrt(max(true * (1 - true), 1e-12) * networks / members)
-        lines.append(
-            {
-                "attack": row.attack,
-                "records": "mislabelled" if row.mislabelled else "as they are",
-                "allowed": row.false_positive_rate,
-                "true": true,
-                "low": limits.low,
-                "high": limits.high,
-                "false": row.false_positives / row.nonmembers,
-                "dispersion": float(row.tpr_std) / binomial,
-            }
-        )
-    columns = ["attack", "records", "allowed", "true", "low", "high", "false", "dispersion"]
-    return pd.DataFrame(lines, columns=columns)
-
-
-def attacks_view(table: pd.DataFrame) -> Any:
-    """The attacks as the chapter shows them."""
-    percent = dict.fromkeys(("allowed", "true", "low", "high", "false"), "{:.2%}")
-    return tables.show(
-        table,
-        caption="Membership attacks on single networks of bagging: share of the drawn records that are called members "
-        "(true positives, 95 % Clopper-Pearson) and of the others (false positives).",
-        formats={**percent, "dispersion": "{:.2f}"},
-        names={
-            "allowed": "allowed false",
-            "true": "drawn, found",
-            "low": "95 % from",
-            "high": "to",
-            "false": "not drawn",
-        },
-    )
+    counts = ["true_positives", "members", "false_positives", "nonmembers", "tpr_std"]
+    done = rows.reindex(columns=[*ATTACK, "n_networks", *counts]).dropna(subset=["true_positives"])
+    done = done.astype(dict.fromkeys(("n_networks", *counts), float))
+    limits = [accounting.clopper_pearson(int(k), int(n)) for k, n in done[counts[:2]].itertuples(index=False)]
+    tpr = done["true_positives"] / done["members"]
+    binomial = np.sqrt((tpr * (1 - tpr)).clip(lower=1e-12) * (done["n_networks"] // 2) / done["members"])
+    table = done[ATTACK].assign(tpr=tpr, low=[limit.low for limit in limits], high=[limit.high for limit in limits])
+    fpr = done["false_positives"] / done["nonmembers"]
+    return table.assign(fpr=fpr, dispersion=done["tpr_std"] / binomial)
 
 
 def _accuracy(rows: pd.DataFrame) -> pd.Series:
@@ -216,5 +184,16 @@ PRIVATE_BASES = Table(
         Column("advantage", format="{:.3f}"),
         *columns("{:.2%}", tpr_at_fpr_1e3="true positives", accuracy="", standard_error="standard error"),
         "seeds",
+    ),
+)
+ATTACKS = Table(
+    "Membership attacks on single networks of bagging: fraction of the drawn records that are called members (true "
+    "positives, 95 % Clopper-Pearson) and of the others (false positives).",
+    (
+        "attack",
+        Column("mislabelled", "records", labels={True: "mislabelled", False: "as they are"}),
+        *columns("{:.2%}", false_positive_rate="allowed false", tpr="drawn, called"),
+        *columns("{:.2%}", low="95 % from", high="to", fpr="not drawn, called"),
+        Column("dispersion", format="{:.2f}"),
     ),
 )

@@ -147,7 +147,7 @@ def test_attack_limits_are_clopper_pearson_and_dispersion_is_relative():
     row |= {"members": 100, "false_positives": 9, "nonmembers": 1000, "tpr_std": np.sqrt(0.3 * 0.7 / 10)}
     (line,) = bagging.comparisons.attacks(pd.DataFrame([row])).to_dict("records")
     limits = accounting.clopper_pearson(30, 100)
-    assert (line["low"], line["high"], line["false"]) == (limits.low, limits.high, 0.009)
+    assert (line["low"], line["high"], line["fpr"]) == (limits.low, limits.high, 0.009)
     assert line["dispersion"] == pytest.approx(1.0)
     assert len(bagging.comparisons.attacks(pd.DataFrame([row]).drop(columns="true_positives"))) == 0
 
