@@ -38,7 +38,7 @@ class Trained:
     def __init__(self, votes: NDArray[np.int64], public: NDArray[np.floating]) -> None:
         self._votes, self._public = votes, public
 
-    def fit_many(self, X: Any, codes: Any, subsets: Any, *, n_classes: int, seed: int) -> Trained:
+    def fit_many(self, X: Any, _codes: Any, subsets: Any, *, n_classes: int, seed: int) -> Trained:
         """Give the trained teachers."""
         return self
 
