@@ -115,7 +115,7 @@ def _tight_with_replacement() -> Evidence:
 
 def _tight_without_replacement() -> Evidence:
     """N = 100, k = 10, N = 5: for independent subsamples the exact delta lies below the one claimed to be tight."""
-    n, k, n_models, runs = 100, 10, 5, 5_000
+    n, k, n_models, runs = 100, 10, 5, 2_000
     claimed = n_models * k / n
     split = bagging(n=n, subsample=k, n_models=n_models, replace=False, scheme="split").advantage
     independent = bagging(n=n, subsample=k, n_models=n_models, replace=False).advantage

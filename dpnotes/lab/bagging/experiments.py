@@ -15,7 +15,7 @@ from dpnotes.lab._experiment import Experiment, Grid
 from dpnotes.lab.bagging import exposure, grids
 from dpnotes.lab.bagging.attack import confidences, moments, standardised
 from dpnotes.lab.bagging.costs import seconds
-from dpnotes.lab.bagging.networks import Network, load, load_public, network
+from dpnotes.lab.bagging.networks import Architecture, Network, load, load_public, network
 from dpnotes.lab.bagging.teachers import Trained, votes
 
 if TYPE_CHECKING:
@@ -100,19 +100,14 @@ def dp_sgd(
     epsilon: float | None,
     delta: float | None,
     width: int | None,
-    kernel_size: int,
-    padding: int,
     epochs: int,
     batch_size: int,
     clipping_norm: float,
     learning_rate: float,
     seed: int,
-    public: str | None = None,
-    public_epochs: int = 0,
-    public_rate: float = 0.0,
     tpr_at_fpr_1e3: float | None = None,
-    architecture: str = "convolutional",
     device: str = "auto",
+    **start: Unpack[Architecture],
 ) -> dict[str, Any]:
     """Train the same network by DP-SGD, with given noise or with the least that tight accounting allows.
 
@@ -142,17 +137,18 @@ def dp_sgd(
     """
     from dpnotes.methods import DPSGD
 
-    arrays, X, y, X_score, y_score = load(dataset, split, public)
+    arrays, X, y, X_score, y_score = load(dataset, split, start.get("public"))
     rounds: dict[str, Any] = {"sample_rate": batch_size / len(X), "steps": epochs * len(X) // batch_size}
     if tpr_at_fpr_1e3 is not None:
         noise_multiplier = exposure.noise_for_tpr(tpr_at_fpr_1e3, **rounds)
-    start: dict[str, Any] = {"public": public, "public_epochs": public_epochs, "public_rate": public_rate}
-    start |= {"kernel_size": kernel_size, "padding": padding, "architecture": architecture, "device": device}
+    learner = network(
+        arrays, width=width or 1, device=device, **start
+    )  # names are checked without it, too
     model = DPSGD(
         epsilon,
         delta,
         noise_multiplier=noise_multiplier,
-        network=None if width is None else network(arrays, width=width, **start),
+        network=None if width is None else learner,
         clipping_norm=clipping_norm,
         **rounds,
         learning_rate=learning_rate,
@@ -445,29 +441,26 @@ _VOTED = {"accuracy": 0.05, "answered": 5, "correct_fraction": 0.05, "agreement"
 _ATTACKED = {"true_positives": 200, "false_positives": 500, "tpr_std": 0.1}
 _BASE = {"accuracy": 0.02, "advantage": 1e-9, "tpr_at_fpr_1e3": 1e-9, "release_epsilon": 1e-6}
 
+_RUNS: tuple[tuple[str, Callable[..., dict[str, Any]], dict[str, Callable[[], Grid]], dict[str, float]], ...] = (
+    ("table2a", ensemble, _scales(grids.table2a, seeds=3), _BAGGED),
+    ("settings", ensemble, {"paper": grids.settings}, _BAGGED),
+    ("dp_sgd", dp_sgd, _scales(grids.dp_sgd) | {"paper": lambda: [*grids.dp_sgd("paper"), *grids.one_rate()]}, _NOISY),
+    ("case2", ensemble, _scales(grids.case2), _CASE_2),
+    ("pate", pate, _scales(grids.pate), _VOTED),
+    ("membership", membership, _scales(grids.membership), _ATTACKED),
+    ("equal", dp_sgd, _scales(grids.equal), _CALIBRATED),
+    ("dp_sgd_settings", dp_sgd, {"paper": grids.dp_sgd_settings}, _CALIBRATED),
+    ("private_base", private_base, _scales(grids.private_base), _BASE),
+    ("private_base_settings", private_base, {"paper": grids.private_base_settings}, _BASE),
+    ("case2_dp_sgd", dp_sgd, _scales(grids.case2_dp_sgd), _NOISY),
+    ("cifar10", ensemble, {"paper": grids.cifar10}, _CIFAR10),
+    ("cifar10_dp_sgd", dp_sgd, {"paper": grids.cifar10_dp_sgd}, _NOISY),
+    ("cifar10_pate", pate, {"paper": grids.cifar10_pate}, _VOTED),
+    ("cifar10_settings", ensemble, {"paper": grids.cifar10_settings}, _CIFAR10),
+    ("reduced", ensemble, {"paper": grids.reduced}, _CIFAR10),
+    ("reduced_dp_sgd", dp_sgd, {"paper": grids.reduced_dp_sgd}, _NOISY),
+    ("reduced_dp_sgd_settings", dp_sgd, {"paper": grids.reduced_dp_sgd_settings}, _NOISY),
+)
 EXPERIMENTS = [
-    Experiment("bagging_table2a", ensemble, _scales(grids.table2a, seeds=3), _BAGGED, seconds),
-    Experiment("bagging_settings", ensemble, {"paper": grids.settings}, _BAGGED, seconds),
-    Experiment(
-        "bagging_dp_sgd",
-        dp_sgd,
-        {**_scales(grids.dp_sgd), "paper": lambda: [*grids.dp_sgd("paper"), *grids.one_rate()]},
-        _NOISY,
-        seconds,
-    ),
-    Experiment("bagging_case2", ensemble, _scales(grids.case2), _CASE_2, seconds),
-    Experiment("bagging_pate", pate, _scales(grids.pate), _VOTED, seconds),
-    Experiment("bagging_membership", membership, _scales(grids.membership), _ATTACKED, seconds),
-    Experiment("bagging_equal", dp_sgd, _scales(grids.equal), _CALIBRATED, seconds),
-    Experiment("bagging_dp_sgd_settings", dp_sgd, {"paper": grids.dp_sgd_settings}, _CALIBRATED, seconds),
-    Experiment("bagging_private_base", private_base, _scales(grids.private_base), _BASE, seconds),
-    Experiment("bagging_private_base_settings", private_base, {"paper": grids.private_base_settings}, _BASE, seconds),
-    Experiment("bagging_case2_dp_sgd", dp_sgd, _scales(grids.case2_dp_sgd), _NOISY, seconds),
-    Experiment("bagging_cifar10", ensemble, {"paper": grids.cifar10}, _CIFAR10, seconds),
-    Experiment("bagging_cifar10_dp_sgd", dp_sgd, {"paper": grids.cifar10_dp_sgd}, _NOISY, seconds),
-    Experiment("bagging_cifar10_pate", pate, {"paper": grids.cifar10_pate}, _VOTED, seconds),
-    Experiment("bagging_cifar10_settings", ensemble, {"paper": grids.cifar10_settings}, _CIFAR10, seconds),
-    Experiment("bagging_reduced", ensemble, {"paper": grids.reduced}, _CIFAR10, seconds),
-    Experiment("bagging_reduced_dp_sgd", dp_sgd, {"paper": grids.reduced_dp_sgd}, _NOISY, seconds),
-    Experiment("bagging_reduced_dp_sgd_settings", dp_sgd, {"paper": grids.reduced_dp_sgd_settings}, _NOISY, seconds),
+    Experiment(f"bagging_{name}", function, scales, tolerance, seconds) for name, function, scales, tolerance in _RUNS
 ]

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pandas as pd
+
 from dpnotes.accounting import bagging
 from dpnotes.lab._experiment import Grid, paper_table
 from dpnotes.lab.bagging.costs import RECORDS as RECORDS_OF
@@ -42,6 +44,7 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
     "reduced": {"batch_size": 32, "optimizer": "adam", "learning_rate": 1e-3},
 }
 EPOCHS = {"paper": 100, "quick": 20, "cifar10": 100, "reduced": 30}
+ALL_RECORDS_EPOCHS = {**EPOCHS, "quick": 10}  # of networks, or of teachers together, that train on all records
 CANDIDATES = [(width, *pair) for width in (16, 32) for pair in (("adam", 1e-3), ("momentum", 1e-2))]
 CIFAR10_CANDIDATES: dict[str, tuple[tuple[str, float], ...]] = {
     "cifar10": (("adam", 1e-3), ("adam", 1e-4)),
@@ -57,7 +60,7 @@ FINE_TUNING = 0.1
 # noise. On CIFAR-10 the batch is the one that the paper's epsilons imply (claim 7).
 DP_SGD: dict[str, dict[str, Any]] = {
     "paper": {"epochs": 100, "batch_size": 256, "clipping_norm": 1.0, "learning_rate": 0.15},
-    "quick": {"epochs": 5, "batch_size": 64, "clipping_norm": 1.0, "learning_rate": 0.5},
+    "quick": {"epochs": 3, "batch_size": 64, "clipping_norm": 1.0, "learning_rate": 0.5},
     "cifar10": {"epochs": 100, "batch_size": 128, "clipping_norm": 1.0},
     "reduced": {"epochs": 2, "batch_size": 128, "clipping_norm": 1.0},
 }
@@ -94,9 +97,11 @@ def table2a(scale: str, *, subsamples: tuple[int, ...] = (), seeds: int = 5) -> 
     (ten minutes each on one core).
     """
     common = _case_1(scale)
-    whole: list[tuple[int | None, int]] = [(None, seed) for seed in range(min(seeds, 3 if scale == "paper" else 1))]
-    drawn = [(k, seed) for k in sorted(subsamples or SUBSAMPLES[scale], reverse=True) for seed in range(seeds)]
-    return [{**common, "subsample": k, "seed": seed} for k, seed in [*whole, *drawn]]
+    sizes = sorted(subsamples or SUBSAMPLES[scale], reverse=True)
+    whole = [
+        {**_on_all_records(common, scale), "seed": seed} for seed in range(min(seeds, 3 if scale == "paper" else 1))
+    ]
+    return [*whole, *({**common, "subsample": k, "seed": seed} for k in sizes for seed in range(seeds))]
 
 
 def settings() -> Grid:
@@ -132,7 +137,7 @@ def table3a(scale: str, *, seeds: int = 3) -> Grid:
     """
     common = _case_2(scale)
     drawn = [{**common, "subsample": k, "seed": seed} for k in CASE_2[scale] for seed in range(seeds)]
-    return [*drawn, {**common, "subsample": None, "seed": 0}]
+    return [*drawn, {**_on_all_records(common, scale), "seed": 0}]
 
 
 def figure1(scale: str, *, seeds: int = 3) -> Grid:
@@ -174,7 +179,7 @@ def pate(scale: str, *, seeds: int = 3) -> Grid:
     counts, n_public = (_query_counts("3a"), 1000) if scale == "paper" else ([30], 100)
     readings: Grid = [{"queries": n_public, "answers": count} for count in counts]
     readings += [{"queries": count, "answers": None} for count in counts]
-    teachers: Grid = [{"epochs": None, "l2": LOGISTIC_TEACHERS}, {"epochs": EPOCHS[scale]}]
+    teachers: Grid = [{"epochs": None, "l2": LOGISTIC_TEACHERS}, {"epochs": ALL_RECORDS_EPOCHS[scale]}]
     return [
         {**common, **kind, **reading, "seed": seed}
         for kind in (teachers if scale == "paper" else teachers[1:])
@@ -254,8 +259,7 @@ def cifar10(public: str = IMAGENET) -> Grid:
     """
     rows = []
     for table, common in (("2b", _case_1("cifar10")), ("3b", _case_2("cifar10", public))):
-        sizes = paper_table(f"bagging_table{table[0]}").query("table == @table and method == 'Bagging'")["k"]
-        drawn = [(int(size), seed) for size in sizes for seed in range(3)]
+        drawn = [(int(size), seed) for size in _published(table, "Bagging")["k"] for seed in range(3)]
         rows += [{**common, "subsample": k, "seed": seed} for k, seed in [*drawn, (None, 0)]]
     return sorted(rows, key=seconds)
 
@@ -313,8 +317,7 @@ def reduced_dp_sgd_settings() -> Grid:
 
 def budgets(table: str) -> list[tuple[float, float, float]]:
     """(epsilon, delta, sigma) of DP-SGD in a published table, in its order."""
-    lines = paper_table(f"bagging_table{table[0]}").query("table == @table and method == 'DPSGD'")
-    return list(lines[["epsilon", "delta", "sigma"]].itertuples(index=False, name=None))
+    return list(_published(table, "DPSGD")[["epsilon", "delta", "sigma"]].itertuples(index=False, name=None))
 
 
 def noises(common: Mapping[str, Any], budgets: list[tuple[float, float, float]]) -> Grid:
@@ -335,12 +338,19 @@ def _two_noises(common: Mapping[str, Any], scale: str, table: str) -> Grid:
 
 
 def _query_counts(table: str) -> list[int]:
-    counts = paper_table("bagging_table3").query("table == @table and method == 'PATE'")["n_queries"]
-    return [int(count) for count in counts]
+    return [int(count) for count in _published(table, "PATE")["n_queries"]]
+
+
+def _published(table: str, method: str) -> pd.DataFrame:
+    return paper_table(f"bagging_table{table[0]}").query("table == @table and method == @method")
 
 
 def _case_1(scale: str) -> dict[str, Any]:
     return {**_network(scale), "n_models": 1, "replace": True, "epochs": EPOCHS[scale], **OPTIMIZERS[scale]}
+
+
+def _on_all_records(common: Mapping[str, Any], scale: str) -> dict[str, Any]:
+    return {**common, "subsample": None, "epochs": ALL_RECORDS_EPOCHS[scale]}
 
 
 def _case_2(scale: str, public: str | None = None) -> dict[str, Any]:

@@ -20,19 +20,24 @@ STAGES = {  # channels of the convolutions, in units of the first one's
 VGG16 = {"width": 64, "kernel_size": 3, "padding": 1}
 
 
-class Network(TypedDict):
-    """Parameters of a row that its networks have in common: architecture, optimiser, and where training starts."""
+class Architecture(TypedDict):
+    """Parameters of a row's networks, but for their width: architecture, and where training starts."""
 
-    width: int
     kernel_size: int
     padding: int
-    batch_size: int
-    optimizer: str
-    learning_rate: float
     architecture: NotRequired[str]
     public: NotRequired[str | None]
     public_epochs: NotRequired[int]
     public_rate: NotRequired[float]
+
+
+class Network(Architecture):
+    """What the networks of a row have in common when they are trained without noise."""
+
+    width: int
+    batch_size: int
+    optimizer: str
+    learning_rate: float
 
 
 def load(dataset: str, split: str, public: str | None = None) -> tuple[Dataset, Any, Any, Any, Any]:
