@@ -141,9 +141,7 @@ def dp_sgd(
     rounds: dict[str, Any] = {"sample_rate": batch_size / len(X), "steps": epochs * len(X) // batch_size}
     if tpr_at_fpr_1e3 is not None:
         noise_multiplier = exposure.noise_for_tpr(tpr_at_fpr_1e3, **rounds)
-    learner = network(
-        arrays, width=width or 1, device=device, **start
-    )  # names are checked without it, too
+    learner = network(arrays, width=width or 1, device=device, **start)  # names are checked without it, too
     model = DPSGD(
         epsilon,
         delta,
