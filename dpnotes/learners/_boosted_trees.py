@@ -242,7 +242,7 @@ def _between(seen: torch.Tensor, child: torch.Tensor, n_children: int) -> torch.
 
 
 def _bytes_per_model(X: Features, chosen: Subsets, depth: int) -> tuple[int, int]:
-    """Of the model of most rows: in all, and its splits, which every level of a tree reads."""
+    """Bytes of the model with most rows, and those of its splits, which every level of a tree reads."""
     values = np.sort(X[chosen.padded(chosen.by_size()[-1:])[0][0]], axis=0)
     m, splits = len(values), int(np.count_nonzero(values[:-1] < values[1:]))
     level = 2 ** (depth + 2) * (splits + 1)

@@ -17,7 +17,7 @@ from dpnotes.learners._chunks import GPU_SHARE, free_bytes, slices
 from dpnotes.learners._devices import choose_device
 
 QUERY_ROWS = 1024  # queries at once
-CPU_BUDGET = 8 * 2**20  # bytes of what the nodes of some models ask of these
+CPU_BUDGET = 8 * 2**20  # bytes of the answers of all nodes of one block of models to one block of queries
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class BoostedTrees:
 
 
 def _questions(feature: NDArray[np.int32], threshold: Features) -> tuple[Integers, Integers, Features]:
-    """The different pairs of feature and threshold, which nodes of many models share: each node's number, the pairs."""
+    """Number of each node's pair of feature and threshold, and the different pairs: many nodes have the same."""
     pairs = np.empty(feature.shape, np.complex128)  # complex numbers are in order of real part, then imaginary part
     pairs.real, pairs.imag = feature, threshold
     different, number = np.unique(pairs, return_inverse=True)

@@ -1,4 +1,4 @@
-"""What all fits of many logistic regressions share: checked data and settings, tensors of rows, chunks, results."""
+"""The common part of all fits of many logistic regressions: checked data and settings, chunks, results."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Fits:
         self.max_iterations = at_least("max_iterations", solver.max_iterations, 0)
         self.chunk = None if solver.chunk is None else at_least("chunk", solver.chunk, 1)
         self.dtype = float_dtype(solver.dtype, self.X)
-        self.source = Source(self.X, self.y, kind=self.dtype, device=choose_device(solver.device))
+        self.source = Source(self.X, self.y, dtype=self.dtype, device=choose_device(solver.device))
         self._progress = solver.progress
 
     def run(self, groups: Sequence[Group], shape: tuple[int, ...]) -> LogisticModels:
@@ -98,9 +98,9 @@ class Source:
     On a CPU all rows in their order are not copied: a large data set is often most of what a fit holds.
     """
 
-    def __init__(self, X: Features, y: Integers, *, kind: np.dtype[Any], device: torch.device) -> None:
+    def __init__(self, X: Features, y: Integers, *, dtype: np.dtype[Any], device: torch.device) -> None:
         self.device = device
-        self.dtype = torch.float32 if kind == np.float32 else torch.float64
+        self.dtype = torch.float32 if dtype == np.float32 else torch.float64
         self._X, self._y = X, y
         self._resident = None if device.type == "cpu" else torch.tensor(X, device=device, dtype=self.dtype)
 

@@ -28,12 +28,12 @@ def inverse_blocks(A: torch.Tensor, penalty: torch.Tensor, *, W: torch.Tensor) -
     torch.Tensor, shape [C, p, p], symmetric, in the dtype of A
     """
     n, p = A.shape
-    some = A[:: max(1, n // (ROWS_PER_FEATURE * p))]
+    sample = A[:: max(1, n // (ROWS_PER_FEATURE * p))]
     if not bool(W.any()):  # at zero all classes are equally probable, and the blocks are equal
         each = 1 / len(W)
-        return _inverse(some, penalty, scale=each * (1 - each) * n / len(some)).expand(len(W), p, p)
-    P = torch.mm(W, some.mT).softmax(0)
-    blocks = [_inverse(some * (q * (1 - q)).sqrt()[:, None], penalty, scale=n / len(some)) for q in P]
+        return _inverse(sample, penalty, scale=each * (1 - each) * n / len(sample)).expand(len(W), p, p)
+    P = torch.mm(W, sample.mT).softmax(0)
+    blocks = [_inverse(sample * (q * (1 - q)).sqrt()[:, None], penalty, scale=n / len(sample)) for q in P]
     return torch.stack(blocks)
 
 

@@ -60,8 +60,8 @@ def minimise(
         D, D_dual = history.direction(g, g_dual)
         dZ = problems.logits(D, D_dual)
         derivative = (D * g_dual).flatten(1).sum(1)
-        bend = problems.penalty_second_derivative(D, D_dual)
-        step = _newton_step(P, dZ, problems.counts, derivative=derivative, penalty_second_derivative=bend)
+        of_penalty = problems.penalty_second_derivative(D, D_dual)
+        step = _newton_step(P, dZ, problems.counts, derivative=derivative, penalty_second_derivative=of_penalty)
         t = step[:, None, None]
         Z.addcmul_(dZ, t)
         torch.softmax(Z, 1, out=P)
@@ -160,10 +160,10 @@ class _History:
             Of the objective along the direction: inner product of the direction with the gradient before the step.
         """
         slot, h = self.count % self.size, self.size
-        for store, kind in ((self.pairs, 0), (self.duals, 1)):
+        for store, D, g, old in zip((self.pairs, self.duals), direction, gradient, before, strict=True):
             if store is not None:
-                torch.mul(direction[kind].flatten(1), step[:, None], out=store[:, slot])
-                torch.sub(gradient[kind].flatten(1), before[kind].flatten(1), out=store[:, h + slot])
+                torch.mul(D.flatten(1), step[:, None], out=store[:, slot])
+                torch.sub(g.flatten(1), old.flatten(1), out=store[:, h + slot])
         self.count += 1
         y = self.pairs[:, h + slot]
         if gradient[1] is gradient[0]:
@@ -190,7 +190,7 @@ class _History:
             self._empty(slot, (~good).nonzero()[:, 0])
 
     def _empty(self, slot: int, models: torch.Tensor) -> None:
-        """Take the newest pair of some models out."""
+        """Remove the newest pair of some models."""
         for store in (self.pairs, self.duals):
             if store is not None:
                 store[models, slot] = 0

@@ -1,4 +1,4 @@
-"""What the private linear estimators share: their parameters, checked records, and releases of weights."""
+"""The common part of the private linear estimators: their parameters, checked records, and releases of weights."""
 
 from __future__ import annotations
 

@@ -133,8 +133,8 @@ def test_one_class_and_rows_that_are_alike():
     votes = fitted.votes(X, device="cpu")
     assert (votes[0] == 1).all()
     assert (votes[2] == y[2]).all()
-    share = y[:4].mean()
-    np.testing.assert_allclose(fitted.logits(X)[1], logit(np.clip(share, 2**-23, 1 - 2**-23)), rtol=1e-3)
+    fraction = y[:4].mean()
+    np.testing.assert_allclose(fitted.logits(X)[1], logit(np.clip(fraction, 2**-23, 1 - 2**-23)), rtol=1e-3)
     assert np.isinf(fitted.threshold[1:]).all()
 
 

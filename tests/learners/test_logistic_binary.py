@@ -42,7 +42,8 @@ def test_equals_scikit_learn(cancer, m, intercept, C):
             C=1 / (len(rows) * l2), tol=1e-12, fit_intercept=intercept, solver="newton-cholesky", max_iter=500
         ).fit(X[rows], y[rows])
         scale = abs(plain.coef_).max()
-        np.testing.assert_allclose(fitted.weights[k], plain.coef_[0], atol=2e-5 * scale)  # weakest bend: l2 = 2e-6
+        # the smallest eigenvalue of the Hessian is l2 = 2e-6
+        np.testing.assert_allclose(fitted.weights[k], plain.coef_[0], atol=2e-5 * scale)
         np.testing.assert_allclose(fitted.intercept[k], plain.intercept_[0] if intercept else 0, atol=2e-5 * scale)
 
 

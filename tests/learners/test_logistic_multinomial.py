@@ -210,7 +210,7 @@ def test_perturbed_models_are_minima_of_their_own_objective(digits, monkeypatch,
 def test_all_rows_in_their_order_are_shared_and_stay_as_they_are(digits):
     X, y = digits
     before = X.copy()
-    source = fits.Source(X, y, kind=X.dtype, device=torch.device("cpu"))
+    source = fits.Source(X, y, dtype=X.dtype, device=torch.device("cpu"))
     everything = np.arange(len(X))
     for indices in (everything, everything[None]):
         rows = source.rows(indices)
@@ -218,7 +218,7 @@ def test_all_rows_in_their_order_are_shared_and_stay_as_they_are(digits):
         assert rows.data_ptr() == X.ctypes.data
     assert source.rows(everything[::-1].copy()).data_ptr() != X.ctypes.data
     for other in (X[:, ::-1], np.asfortranarray(X)):
-        taken = fits.Source(other, y, kind=X.dtype, device=torch.device("cpu")).rows(everything)
+        taken = fits.Source(other, y, dtype=X.dtype, device=torch.device("cpu")).rows(everything)
         np.testing.assert_array_equal(taken.numpy(), other)
     fitted = fit_multinomial_logistic(X, y, everything[None], n_classes=10, l2=1e-2, device="cpu")
     turned = fit_multinomial_logistic(X, y, everything[None, ::-1], n_classes=10, l2=1e-2, device="cpu")

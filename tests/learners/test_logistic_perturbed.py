@@ -1,4 +1,4 @@
-"""Perturbed softmax regressions at once: the exact minimum by other roads, from float32 steps too, in fewer steps."""
+"""Perturbed softmax regressions at once: the exact minimum, from float32 steps too, in fewer steps."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Additive noise: exact laws with power, independence of hidden state, bad input."""
+"""Additive noise: exact distributions with power, independence of hidden state, bad input."""
 
 import numpy as np
 import pytest
@@ -7,11 +7,11 @@ from scipy import stats
 from dpnotes.accounting import norm_noise_rate
 from dpnotes.mechanisms import gaussian_noise, norm_noise
 
-LEVEL = 1e-3  # false alarms of each test; seeds are fixed
+LEVEL = 1e-3  # false positives of each test; seeds are fixed
 
 
-def fits(sample, law):
-    return stats.kstest(sample, law.cdf).pvalue > LEVEL
+def fits(sample, distribution):
+    return stats.kstest(sample, distribution.cdf).pvalue > LEVEL
 
 
 def test_gaussian_noise_has_the_stated_scale():
@@ -46,7 +46,7 @@ def test_norm_noise_is_gamma_in_norm_and_uniform_in_direction(shape):
 
 
 def test_norm_noise_has_the_variance_that_the_accounting_states():
-    """Another road: the (d + 1) / rate^2 of ``norm_noise_rate``, within four standard errors."""
+    """Another computation: the (d + 1) / rate^2 of ``norm_noise_rate``, within four standard errors."""
     rate = norm_noise_rate(2.0, sensitivity=0.5, answers=3)
     squares = norm_noise(7, rate=rate, seed=5, n_repeats=40_000)[:, 2] ** 2
     assert abs(squares.mean() - 8 / rate**2) < 4 * squares.std() / np.sqrt(len(squares))

@@ -1,4 +1,4 @@
-"""Private votes: exact laws with power, the stated guarantee attained, repeats and chunks, bad input."""
+"""Private votes: exact distributions with power, the stated guarantee attained, repeats and chunks, bad input."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from scipy import integrate, special, stats
 from dpnotes import accounting
 from dpnotes.mechanisms import _private_votes, confident_vote, gaussian_vote, laplace_vote, soft_vote
 
-LEVEL = 1e-3  # false alarms of each test; seeds are fixed
+LEVEL = 1e-3  # false positives of each test; seeds are fixed
 TRIALS = 40_000
 COUNTS = [[6.0, 4.0, 2.0, 0.0], [3.0, 3.0, 3.0, 3.0]]
 
@@ -24,7 +24,7 @@ VOTES = {
 
 
 def argmax_law(counts, density, distribution):
-    """Chance of each class to be the noisy maximum, by quadrature: another road than sampling."""
+    """Chance of each class to be the noisy maximum, by quadrature: not by sampling."""
     counts = np.asarray(counts, dtype=float)
 
     def chance(c):
@@ -40,7 +40,7 @@ def soft_law(counts, beta):
     return special.softmax(beta * np.asarray(counts))
 
 
-LAWS = {
+DISTRIBUTIONS = {
     "laplace": lambda counts, off: argmax_law(
         counts, stats.laplace(scale=3.0 * off).pdf, stats.laplace(scale=3.0 * off).cdf
     ),
@@ -51,16 +51,16 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_votes_have_the_exact_law(name):
     """Chi-square at level 1e-3 for each query; a scale 10% off is rejected."""
     labels = VOTES[name](COUNTS, n_repeats=TRIALS)
     for query, counts in enumerate(COUNTS):
         observed = np.bincount(labels[:, query], minlength=4)
-        law = LAWS[name](counts, 1.0)
-        assert law.sum() == pytest.approx(1.0, abs=1e-6)  # quadrature
-        assert stats.chisquare(observed, TRIALS * law / law.sum()).pvalue > LEVEL
-    wrong = LAWS[name](COUNTS[0], 1.1)
+        distribution = DISTRIBUTIONS[name](counts, 1.0)
+        assert distribution.sum() == pytest.approx(1.0, abs=1e-6)  # quadrature
+        assert stats.chisquare(observed, TRIALS * distribution / distribution.sum()).pvalue > LEVEL
+    wrong = DISTRIBUTIONS[name](COUNTS[0], 1.1)
     assert stats.chisquare(np.bincount(labels[:, 0], minlength=4), TRIALS * wrong / wrong.sum()).pvalue < LEVEL
 
 
@@ -109,7 +109,7 @@ def test_confident_vote_has_the_law_of_its_two_noises():
         reached = stats.norm.sf((8.0 - max(first, second)) / 2.0)
         assert stats.binomtest(given_answer, TRIALS, reached).pvalue > LEVEL
         assert stats.binomtest(given_answer, TRIALS, reached * 0.9).pvalue < LEVEL
-        # given that the threshold is reached the answer has GNMax's law: the two noises are independent
+        # given that the threshold is reached the answer has GNMax's distribution: the two noises are independent
         lost = stats.norm.sf((first - second) / (4.0 * np.sqrt(2)))
         wrong = int((labels[answered[:, query], query] == 1).sum())
         assert stats.binomtest(wrong, given_answer, lost).pvalue > LEVEL

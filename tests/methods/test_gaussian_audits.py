@@ -49,13 +49,13 @@ def test_model_sensitivity(neighbours):
     here, there = neighbours
     shift = here.weights - there.weights
     found = []
-    for noise_share in (1.0, 0.5):
+    for noise_fraction in (1.0, 0.5):
         calls = []
         for seed, fit in enumerate(neighbours):
             models, profile = noisy_minimisers(fit, EPSILON, DELTA, n_repeats=TRIALS, seed=seed)
-            released = fit.weights + noise_share * (models.weights - fit.weights)
+            released = fit.weights + noise_fraction * (models.weights - fit.weights)
             along = ((released - there.weights) * shift).sum(axis=(1, 2)) / np.linalg.norm(shift)
-            calls.append(along > 2.9 * noise_share * profile.parameters["sigma"])
+            calls.append(along > 2.9 * noise_fraction * profile.parameters["sigma"])
         found.append(proved(*calls))
     assert 0.7 < found[0] <= EPSILON < found[1]
 
@@ -68,12 +68,12 @@ def test_prediction_sensitivity(neighbours):
     clean = [(X @ fit.weights.T)[0] for fit in neighbours]
     shift = (clean[0] - clean[1]) / np.linalg.norm(clean[0] - clean[1])
     found = []
-    for noise_share in (1.0, 0.5):
+    for noise_fraction in (1.0, 0.5):
         calls = []
         for seed, logits in enumerate(clean):
             drawn = noise.draw(noise.scales(np.repeat(X, answers * TRIALS, axis=0)), np.random.default_rng(seed))
-            released = logits + noise_share * drawn.reshape(TRIALS, answers, 2).mean(axis=1)
-            sigma = noise_share * noise.sigma * noise.sensitivity / math.sqrt(answers)
+            released = logits + noise_fraction * drawn.reshape(TRIALS, answers, 2).mean(axis=1)
+            sigma = noise_fraction * noise.sigma * noise.sensitivity / math.sqrt(answers)
             calls.append((released - clean[1]) @ shift > 2.9 * sigma)
         found.append(proved(*calls))
     assert 0.7 < found[0] <= EPSILON < found[1]
@@ -83,10 +83,10 @@ def test_subsample_aggregate():
     """One record turns one of two votes; the attacker counts the answers among twenty that follow it."""
     answers, beta = 20, soft_vote_beta(EPSILON, DELTA, answers=20)
     found = []
-    for noise_share in (1.0, 0.5):
+    for noise_fraction in (1.0, 0.5):
         calls = []
         for seed, votes in enumerate(([1, 1], [2, 0])):
-            drawn = soft_vote(np.tile(votes, (answers, 1)), beta=beta / noise_share, seed=seed, n_repeats=TRIALS)
+            drawn = soft_vote(np.tile(votes, (answers, 1)), beta=beta / noise_fraction, seed=seed, n_repeats=TRIALS)
             calls.append(drawn.sum(axis=1) > 14)
         found.append(proved(*calls))
     assert 0.7 < found[0] <= EPSILON < found[1]
@@ -97,14 +97,14 @@ def test_dp_sgd():
     sampling = {"sample_rate": 0.5, "steps": 2}
     multiplier = dp_sgd_noise_multiplier(EPSILON, DELTA, accountant="pld", **sampling)
     found = []
-    for noise_share in (1.0, 0.5):
+    for noise_fraction in (1.0, 0.5):
         calls = []
         for seed, X in enumerate((np.array([[0.0], [0.0], [1.0]]), np.array([[0.0], [0.0]]))):
             models = fit_dp_sgd_linear(
                 X,
                 np.array([0, 1, 1])[: len(X)],
                 n_classes=2,
-                noise_multiplier=noise_share * multiplier,
+                noise_multiplier=noise_fraction * multiplier,
                 clipping_norm=1e-3,
                 learning_rate=1.0,
                 intercept=False,
@@ -115,7 +115,7 @@ def test_dp_sgd():
             )
             batch = sampling["sample_rate"] * len(X)  # the learner divides by it; here the attacker knows n
             along = (models.weights[:, 1, 0] - models.weights[:, 0, 0]) / math.sqrt(2) * batch / 1e-3
-            calls.append(along > 2.9 * noise_share * multiplier * math.sqrt(sampling["steps"]))
+            calls.append(along > 2.9 * noise_fraction * multiplier * math.sqrt(sampling["steps"]))
         found.append(proved(*calls))
     assert 0.6 < found[0] <= EPSILON < found[1]
 

@@ -55,15 +55,16 @@ def test_released_weights_minimise_the_loss_with_noise_of_the_stated_distributio
         models, _ = perturbed(X, y, 2.0, delta, **make)
         noise = recovered_noise(models, X, y, n_classes=3, penalty=40 * 0.01 + stated.regulariser)
         if delta == 0:
-            norms, law = np.linalg.norm(noise, axis=(1, 2)), stats.gamma(noise[0].size, scale=1 / stated.rate)
-            assert stats.kstest(norms, law.cdf).pvalue > 1e-3
-            assert stats.kstest(norms / 1.05, law.cdf).pvalue < 1e-3
+            norms, distribution = np.linalg.norm(noise, axis=(1, 2)), stats.gamma(noise[0].size, scale=1 / stated.rate)
+            assert stats.kstest(norms, distribution.cdf).pvalue > 1e-3
+            assert stats.kstest(norms / 1.05, distribution.cdf).pvalue < 1e-3
         else:
             assert stats.kstest(noise.ravel(), stats.norm(scale=stated.sigma).cdf).pvalue > 1e-3
-            squares, law = (noise**2).sum() / stated.sigma**2, stats.chi2(noise.size)  # its deviation is 1% here
-            assert 5e-4 < law.cdf(squares) < 1 - 5e-4
-            assert law.sf(squares * 1.05**2) < 1e-3
-            assert law.cdf(squares / 1.05**2) < 1e-3
+            # the standard deviation of the sum of squares is 1% here
+            squares, distribution = (noise**2).sum() / stated.sigma**2, stats.chi2(noise.size)
+            assert 5e-4 < distribution.cdf(squares) < 1 - 5e-4
+            assert distribution.sf(squares * 1.05**2) < 1e-3
+            assert distribution.cdf(squares / 1.05**2) < 1e-3
 
 
 def test_sum_of_losses_is_divided_by_the_public_n():
@@ -89,10 +90,11 @@ def test_noise_and_regulariser_vanish_at_large_epsilon(digits, intercept, delta)
 
 
 def test_attack_stays_below_epsilon():
-    """One record against a constant pull of the others, many releases each; at half the noise it must exceed epsilon.
+    """One record against a constant gradient of the others, many releases each; half the noise must exceed epsilon.
 
-    The record is of class 1, at the end of the ball; the others pull towards class 0, and, being short, add hardly any
-    curvature. Where the released weights are near zero, noise and volume tell for the record at once.
+    The record is of class 1, at the end of the ball; the gradients of the others point to class 0, and, as the others
+    are short, they hardly add to the Hessian. Where the released weights are near zero, noise and volume tell for the
+    record at once.
     """
     found = {}
     X, y = np.append(np.full(40, 0.07), 1.0)[:, None], np.append(np.zeros(40, dtype=np.int64), 1)

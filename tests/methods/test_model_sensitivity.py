@@ -37,7 +37,7 @@ def minimiser(digits):
 
 
 def test_noise_vanishes_at_large_epsilon(digits):
-    """Another road: scikit-learn's logistic regression, the bias as a penalised weight."""
+    """Another computation: scikit-learn's logistic regression, the bias as a penalised weight."""
     X, y = digits
     model = ModelSensitivity(1e9, l2=1e-4, random_state=0, device="cpu").fit(X, y)
     rows = np.hstack([X, np.ones((len(X), 1))])
@@ -67,10 +67,10 @@ def test_noise_has_the_stated_distribution(minimiser):
     noise = (models.weights - minimiser.weights[:, :-1]).ravel()
     sigma = gaussian_sigma(2.0, 1e-5, sensitivity=minimiser.sensitivity())
     assert stats.kstest(noise, stats.norm(scale=sigma).cdf).pvalue > 1e-3
-    squares, law = (noise**2).sum() / sigma**2, stats.chi2(noise.size)  # its deviation is 1.25%
-    assert 5e-4 < law.cdf(squares) < 1 - 5e-4
-    assert law.sf(squares * 1.05**2) < 1e-3
-    assert law.cdf(squares / 1.05**2) < 1e-3
+    squares, distribution = (noise**2).sum() / sigma**2, stats.chi2(noise.size)  # its standard deviation is 1.25%
+    assert 5e-4 < distribution.cdf(squares) < 1 - 5e-4
+    assert distribution.sf(squares * 1.05**2) < 1e-3
+    assert distribution.cdf(squares / 1.05**2) < 1e-3
 
 
 def test_attack_on_the_worst_neighbours_stays_below_epsilon():
@@ -158,13 +158,13 @@ def test_accuracy_falls_with_noise(digits, minimiser):
     """At epsilon = 100 the noise on a logit is small against the margins; at 0.1 it drowns them."""
     X, y = digits
     exact = float(((X @ minimiser.weights[:, :-1].T + minimiser.weights[:, -1]).argmax(axis=1) == y).mean())
-    shares = [
+    fractions = [
         float((noisy_minimisers(minimiser, e, n_repeats=30, seed=0).models.votes(X, device="cpu") == y).mean())
         for e in (1e5, 100.0, 0.1)
     ]
-    assert abs(shares[0] - exact) < 2e-3
-    assert shares[0] > shares[1] > shares[2]
-    assert shares[2] < 0.2 < 0.8 < exact
+    assert abs(fractions[0] - exact) < 2e-3
+    assert fractions[0] > fractions[1] > fractions[2]
+    assert fractions[2] < 0.2 < 0.8 < exact
 
 
 @pytest.mark.parametrize(

@@ -64,14 +64,14 @@ def test_noise_of_each_query_has_the_stated_distribution(digits, minimiser, delt
     lengths = np.hypot(np.linalg.norm(X, axis=1), 1.0) if analysis == "tight" else np.full(len(X), math.sqrt(2))
     unit = noise / (lengths * minimiser.sensitivity(analysis=analysis))[:, None]
     if delta == 0:
-        norms, law = np.linalg.norm(unit, axis=1), stats.gamma(10, scale=answers / 2.0)
+        norms, distribution = np.linalg.norm(unit, axis=1), stats.gamma(10, scale=answers / 2.0)
     else:
         sigma = prediction_sensitivity_sigma(2.0, 1e-5, answers=repeats, analysis=analysis)
         assert analysis == "published" or math.isclose(sigma, math.sqrt(repeats) * gaussian_sigma(2.0, 1e-5))
-        norms, law = np.linalg.norm(unit, axis=1), stats.chi(10, scale=sigma)
-    assert stats.kstest(norms, law.cdf).pvalue > 1e-3
-    assert stats.kstest(norms / 1.05, law.cdf).pvalue < 1e-3
-    assert stats.kstest(norms * 1.05, law.cdf).pvalue < 1e-3
+        norms, distribution = np.linalg.norm(unit, axis=1), stats.chi(10, scale=sigma)
+    assert stats.kstest(norms, distribution.cdf).pvalue > 1e-3
+    assert stats.kstest(norms / 1.05, distribution.cdf).pvalue < 1e-3
+    assert stats.kstest(norms * 1.05, distribution.cdf).pvalue < 1e-3
 
 
 def test_attack_on_the_worst_neighbours_stays_below_epsilon():
@@ -166,16 +166,18 @@ def test_repeats_and_estimator_agree(digits, minimiser):
     few, many = (noisy_predictions(minimiser, X, 50.0, 1e-5, answers=10, n_repeats=r, seed=3).labels for r in (2, 5))
     assert (many[:2] == few).all()
     assert (many[0] != many[1]).any()
-    shares = [
+    fractions = [
         float((noisy_predictions(minimiser, X, e, 1e-5, answers=10, n_repeats=20, seed=3).labels == y).mean())
         for e in (1e6, 30.0, 0.1)
     ]
     exact = float(((X @ minimiser.weights[:, :-1].T + minimiser.weights[:, -1]).argmax(axis=1) == y).mean())
-    assert abs(shares[0] - exact) < 2e-3
-    assert shares[0] > shares[1] > shares[2]
+    assert abs(fractions[0] - exact) < 2e-3
+    assert fractions[0] > fractions[1] > fractions[2]
     fitted = model(30.0, 1e-5, answers=2000).fit(X, y)
-    share = float((noisy_predictions(minimiser, X, 30.0, 1e-5, answers=2000, n_repeats=20, seed=3).labels == y).mean())
-    assert abs(fitted.score(X, y) - share) < 0.05  # 1,797 answers: four deviations
+    fraction = float(
+        (noisy_predictions(minimiser, X, 30.0, 1e-5, answers=2000, n_repeats=20, seed=3).labels == y).mean()
+    )
+    assert abs(fitted.score(X, y) - fraction) < 0.05  # 1,797 answers: four standard deviations
 
 
 @pytest.mark.parametrize(
