@@ -22,7 +22,7 @@ def residual_network(
     groups: int = 8,
     generator: torch.Generator | None = None,
 ) -> nn.Module:
-    """Residual network of depth ``6 blocks + 2`` for small images: ResNet-20 as it stands, 269,722 parameters.
+    """Residual network of depth ``6 blocks + 2`` for small images: ResNet-20 by default, 269,722 parameters.
 
     One 3x3 convolution, three stages of ``blocks`` residual blocks with ``width``, 2 ``width`` and 4 ``width``
     channels, mean over the positions, one linear layer. The second and third stage halve the sides; their shortcut has

@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 from torch import nn
 
+from dpnotes._validation import Features, Integers
 from dpnotes.learners._architectures import convolutional_network, multilayer_perceptron, residual_network, vgg16
 from dpnotes.learners._network_initial import load_weights
 from dpnotes.learners._networks import Networks, fit_networks
@@ -127,7 +128,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit_many(
         self,
-        X: NDArray[np.floating],
+        X: Features,
         codes: NDArray[np.integer],
         subsets: NDArray[np.integer] | Sequence[ArrayLike],
         *,
@@ -160,7 +161,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         return FittedNetworks(networks, self.image_shape, self.device)
 
-    def predict_proba(self, X: Any) -> NDArray[np.floating]:
+    def predict_proba(self, X: Any) -> Features:
         """Softmax of the logits, shape [n, n_classes]."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float32, np.float64], reset=False)
@@ -172,7 +173,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         codes = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[codes])
 
-    def as_images(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
+    def as_images(self, X: Features) -> Features:
         """Rows [n, d] in the shape that the network takes, ``[n, *image_shape]``."""
         return _as_images(X, self.image_shape)
 
@@ -221,12 +222,12 @@ class FittedNetworks:
     image_shape: tuple[int, ...] | None
     device: str
 
-    def votes(self, X: NDArray[np.floating]) -> NDArray[np.int64]:
+    def votes(self, X: Features) -> Integers:
         """Class codes, shape [n_models, n]."""
         return self.networks.votes(_as_images(X, self.image_shape), device=self.device)
 
 
-def _as_images(X: NDArray[np.floating], image_shape: tuple[int, ...] | None) -> NDArray[np.floating]:
+def _as_images(X: Features, image_shape: tuple[int, ...] | None) -> Features:
     if image_shape is None:
         return X
     if X.shape[1] != np.prod(image_shape):

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpnotes import _validation as _checks
+from dpnotes._validation import Floats, Integers
 from dpnotes.learners._schedules import Rate, step_rates
 from dpnotes.learners._streams import spawned_seed
 
@@ -66,7 +67,7 @@ class Sampling:
             raise ValueError(f"sampling='shuffle' needs batch_size, got sample_rate={sample_rate}")
         return cls(sampling, n, rate, rate * n)
 
-    def batches(self, seed: int, model: int) -> Iterator[NDArray[np.int64]]:
+    def batches(self, seed: int, model: int) -> Iterator[Integers]:
         """Positions 0..n - 1 of each batch of a model, without end."""
         generator = np.random.Generator(np.random.PCG64(stream(seed, model, BATCHES)))
         if self.kind == "poisson":
@@ -95,9 +96,9 @@ class Settings:
     seed : int
     """
 
-    noise_multiplier: NDArray[np.float64]
+    noise_multiplier: Floats
     clipping_norm: float
-    rates: NDArray[np.float64]
+    rates: Floats
     seed: int
 
     @classmethod
@@ -134,11 +135,11 @@ class Settings:
         )
 
     @property
-    def noise_std(self) -> NDArray[np.float64]:
+    def noise_std(self) -> Floats:
         """Standard deviation of the noise on each coordinate of the summed gradient, shape [M]."""
         return self.noise_multiplier * self.clipping_norm if self.noise_multiplier.any() else self.noise_multiplier
 
-    def noise(self, models: NDArray[np.int64], size: int, device: torch.device) -> GaussianNoise | None:
+    def noise(self, models: Integers, size: int, device: torch.device) -> GaussianNoise | None:
         """Noise on ``size`` coordinates for some models; None if they have none."""
         std = self.noise_std[models]
         return GaussianNoise(self.seed, models.tolist(), std, size, device) if std.any() else None
@@ -162,9 +163,7 @@ class GaussianNoise:
     device : torch.device
     """
 
-    def __init__(
-        self, seed: int, models: Sequence[int], std: NDArray[np.float64], size: int, device: torch.device
-    ) -> None:
+    def __init__(self, seed: int, models: Sequence[int], std: Floats, size: int, device: torch.device) -> None:
         self._device, self._shape = device, (len(models), size)
         self._std = torch.tensor(std, device=device)[:, None]
         self._numpy: list[np.random.Generator] = []

@@ -2,8 +2,8 @@
 
 The gradient of example x of the weights [C, d] is the outer product of its residual p - e_y with x (with (x, 1), if
 there is an intercept), so its norm is |p - e_y| sqrt(|x|^2 + 1): the clipped sum is one matrix product with scaled
-residuals, and no per-example gradient is ever formed. Weights stand as [R, C, d] and logits as [R, C, batch], the short
-axis first, which is several times faster than the other way round.
+residuals, and no per-example gradient is ever formed. Weights are [R, C, d] and logits [R, C, batch]: the short axis
+first, which is several times faster than last.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from dpnotes import _validation as _checks
+from dpnotes._validation import Features, Integers
 from dpnotes.learners._chunks import Group, fit_groups
 from dpnotes.learners._devices import choose_device
 from dpnotes.learners._dp_sgd import Sampling, Settings
@@ -27,7 +28,7 @@ PLAN_ROWS = 2**18  # row numbers of batches that are drawn ahead and sent to the
 
 
 def fit_dp_sgd_linear(
-    X: NDArray[np.floating],
+    X: Features,
     y: NDArray[np.integer],
     *,
     n_classes: int,
@@ -192,7 +193,7 @@ class _Job:
     averaged: int | None
     shared_batches: bool
 
-    def train(self, models: NDArray[np.int64]) -> list[torch.Tensor]:
+    def train(self, models: Integers) -> list[torch.Tensor]:
         """Weights [len(models), C, d] after the last step, or the mean of the last ones, and the intercept."""
         fit, rates = _Fit(self, models), self.settings.rates
         draws = [
@@ -212,7 +213,7 @@ class _Job:
 
 
 def _planned(
-    draws: list[Iterator[NDArray[np.int64]]], steps: int, expected: float, device: torch.device
+    draws: list[Iterator[Integers]], steps: int, expected: float, device: torch.device
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor | None]]:
     """Each step's rows [len(draws), largest batch] on the device; which of them count, None if all do."""
     ahead = max(1, int(PLAN_ROWS / (len(draws) * max(expected, 1))))
@@ -232,7 +233,7 @@ def _planned(
 class _Fit:
     """Weights [R, C, d (+ 1)] of some models, and the step that changes them; the last column is the intercept."""
 
-    def __init__(self, job: _Job, models: NDArray[np.int64]) -> None:
+    def __init__(self, job: _Job, models: Integers) -> None:
         self._job, self._d = job, job.X.shape[1]
         width = self._d + int(job.intercept)
         self._noise = job.settings.noise(models, job.n_classes * width, job.X.device)

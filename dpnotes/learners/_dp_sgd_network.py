@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from dpnotes import _validation as _checks
+from dpnotes._validation import Features, Integers
 from dpnotes.learners._chunks import slices
 from dpnotes.learners._devices import choose_device, one_thread
 from dpnotes.learners._dp_sgd import BATCHES, WEIGHTS, Sampling, Settings
@@ -28,7 +29,7 @@ Augmentation = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 
 def fit_dp_sgd_network(
     build: Build,
-    images: NDArray[np.floating],
+    images: Features,
     labels: NDArray[np.integer],
     *,
     noise_multiplier: ArrayLike,
@@ -197,7 +198,7 @@ class _Job:
         check_network(network, self.images[:1], labels)
         return network
 
-    def train(self, network: nn.Module, index: int, rows: NDArray[np.int64], sampling: Sampling) -> float:
+    def train(self, network: nn.Module, index: int, rows: Integers, sampling: Sampling) -> float:
         """Train in place; give the mean loss over the examples of the last epoch."""
         settings, device = self.settings, self.images.device
         named = {name: value for name, value in network.named_parameters() if value.requires_grad}
@@ -229,7 +230,7 @@ class _Job:
         network.eval()
         return float(total) / count if count else float("nan")
 
-    def _batch(self, rows: NDArray[np.int64], changes: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    def _batch(self, rows: Integers, changes: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
         """Images, augmented, and labels of some rows."""
         batch = torch.from_numpy(rows).to(self.images.device)
         x, y = self.images[batch], self.labels[batch]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 from torch.nn.functional import cross_entropy
 
 from dpnotes import _validation as _checks
+from dpnotes._validation import Floats, Integers
 from dpnotes.learners._augmentation import apply_crop_flips
 from dpnotes.learners._chunks import chunk_size, free_bytes, slices
 from dpnotes.learners._network_gradients import is_chain, stacked_gradients
@@ -49,7 +49,7 @@ class Training:
     n_classes: int
     dtype: torch.dtype
     batch_size: int
-    rates: NDArray[np.float64]
+    rates: Floats
     optimizer: Optimizer
     augmentation: str | None
     slow: frozenset[str]
@@ -85,9 +85,7 @@ class Training:
         return self.optimizer.over([{"params": group, "factor": key} for key, group in groups.items() if group])
 
 
-def train(
-    starts: Sequence[Start], training: Training, engine: str
-) -> tuple[dict[str, torch.Tensor], NDArray[np.float64]]:
+def train(starts: Sequence[Start], training: Training, engine: str) -> tuple[dict[str, torch.Tensor], Floats]:
     """Train some models; give parameters [M, ...] on the CPU and mean losses over the last epoch [M]."""
     parameters, losses = train_one(starts[0], training) if engine == "loop" else train_together(starts, training)
     return parameters, losses.numpy()
@@ -207,13 +205,13 @@ def batches_queries(network: nn.Module, device: torch.device) -> bool:
 
 
 def model_bytes(network: nn.Module, example: torch.Tensor, n_activations: int, *, batch_size: int) -> int:
-    """What one model holds while it is trained: weights, gradients, moments, and a batch on its way there and back."""
+    """What one model holds while it is trained: weights, gradients, moments, and a batch, forward and backward."""
     parameters = sum(parameter.numel() for parameter in network.parameters())
     return example.itemsize * (5 * parameters + batch_size * (2 * example.numel() + 3 * n_activations))
 
 
 def groups(
-    sizes: NDArray[np.int64],
+    sizes: Integers,
     engine: str,
     network: nn.Module,
     bytes_per_model: int,
@@ -221,7 +219,7 @@ def groups(
     *,
     batch_size: int,
     chunk: int | None,
-) -> list[NDArray[np.int64]]:
+) -> list[Integers]:
     """Models that are trained at once: one with the loop, else some with equally many batches an epoch."""
     if engine == "loop":
         if chunk is not None:

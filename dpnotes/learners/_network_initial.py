@@ -140,7 +140,7 @@ def try_example(network: nn.Module, example: torch.Tensor) -> tuple[int, int]:
 def check_network(network: nn.Module, example: torch.Tensor, labels: NDArray[np.integer]) -> tuple[int, int]:
     """Check the network's layers, its logits of one example [1, ...] and that it has one for each label.
 
-    Layers are refused that make a model depend on other models, on its batch mates or on global random state. The
+    Layers are refused that make a model depend on other models, on other examples or on global random state. The
     result is that of :func:`try_example`.
     """
     for name, layer in network.named_modules():

@@ -12,6 +12,7 @@ from torch import nn
 from torch.func import functional_call, vmap
 
 from dpnotes import _validation as _checks
+from dpnotes._validation import Features, Floats, Integers
 from dpnotes.learners import _network_engines as engines
 from dpnotes.learners._chunks import memory_named, slices
 from dpnotes.learners._devices import choose_device, one_thread
@@ -39,7 +40,7 @@ class Networks:
         Mean training loss over the last epoch, in nats.
     """
 
-    def __init__(self, template: nn.Module, parameters: dict[str, torch.Tensor], loss: NDArray[np.float64]) -> None:
+    def __init__(self, template: nn.Module, parameters: dict[str, torch.Tensor], loss: Floats) -> None:
         self._template = template
         self.parameters = parameters
         self.loss = loss
@@ -58,17 +59,17 @@ class Networks:
         """Weights of one model by name, without the models' axis, as a module of the architecture loads them."""
         return {name: value[index] for name, value in self.parameters.items()}
 
-    def logits(self, images: NDArray[Any], *, device: str = "auto") -> NDArray[np.floating]:
+    def logits(self, images: NDArray[Any], *, device: str = "auto") -> Features:
         """Logits of all models: images [n, ...] in, [n_models, n, n_classes] out, in the parameters' dtype."""
         parts = self._forward(images, device)
         return torch.cat([torch.cat([z.cpu() for z in part], dim=1) for part in parts]).numpy()
 
-    def votes(self, images: NDArray[Any], *, device: str = "auto") -> NDArray[np.int64]:
+    def votes(self, images: NDArray[Any], *, device: str = "auto") -> Integers:
         """Class code with the largest logit, for all models: images [n, ...] in, [n_models, n] out."""
         parts = self._forward(images, device)
         return torch.cat([torch.cat([z.argmax(2).cpu() for z in part], dim=1) for part in parts]).numpy()
 
-    def vote_counts(self, images: NDArray[Any], *, device: str = "auto") -> NDArray[np.int64]:
+    def vote_counts(self, images: NDArray[Any], *, device: str = "auto") -> Integers:
         """Models that vote for each class: images [n, ...] in, [n, n_classes] out; the votes are not kept."""
         counts = torch.zeros((), dtype=torch.int64)
         for part in self._forward(images, device):
@@ -96,7 +97,7 @@ class Networks:
 
 def fit_networks(
     build: Build,
-    images: NDArray[np.floating] | NDArray[np.uint8],
+    images: Features | NDArray[np.uint8],
     labels: NDArray[np.integer],
     subsets: NDArray[np.integer] | Sequence[ArrayLike],
     *,

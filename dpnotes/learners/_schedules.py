@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping
 from numbers import Integral
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from dpnotes._validation import Floats
 
 Rate = float | Callable[[int], float] | ArrayLike
 Schedule = str | Mapping[int, float] | Callable[[int], float] | None
 
 
-def step_rates(learning_rate: Rate, steps: int) -> NDArray[np.float64]:
+def step_rates(learning_rate: Rate, steps: int) -> Floats:
     """Rates [steps], finite and > 0, from a number, a function of the step 0, 1, ..., or one entry for each step."""
     rates = np.asarray([learning_rate(i) for i in range(steps)] if callable(learning_rate) else learning_rate)
     if rates.dtype.kind not in "fiu":
@@ -28,7 +30,7 @@ def step_rates(learning_rate: Rate, steps: int) -> NDArray[np.float64]:
     return np.broadcast_to(rates, (steps,))
 
 
-def epoch_factors(schedule: Schedule, epochs: int) -> NDArray[np.float64]:
+def epoch_factors(schedule: Schedule, epochs: int) -> Floats:
     """Multiples of the learning rate, one for each epoch 0 to ``epochs - 1``.
 
     Parameters

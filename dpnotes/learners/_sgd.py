@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 
 from dpnotes import _validation as _checks
+from dpnotes._validation import Features, Floats, Integers
 from dpnotes.learners import _sgd_batches as plan
 from dpnotes.learners._devices import choose_device
 from dpnotes.learners._schedules import Rate, step_rates
@@ -46,28 +47,28 @@ class SGDRuns:
     """
 
     architecture: Architecture
-    order_seeds: NDArray[np.int64]
-    init_seeds: NDArray[np.int64]
+    order_seeds: Integers
+    init_seeds: Integers
     checkpoints: tuple[int, ...]
-    neighbours: NDArray[np.int64]
-    all_weights: NDArray[np.floating]
-    trajectory: NDArray[np.floating]
-    distances: NDArray[np.float64]
-    distance_trajectory: NDArray[np.float64]
-    visits: NDArray[np.int64]
+    neighbours: Integers
+    all_weights: Features
+    trajectory: Features
+    distances: Floats
+    distance_trajectory: Floats
+    visits: Integers
 
     @property
-    def weights(self) -> NDArray[np.floating]:
+    def weights(self) -> Features:
         """Weights [R, p] on the unmodified data set, after the last step."""
         return self.all_weights[:, 0]
 
-    def logits(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
+    def logits(self, X: Features) -> Features:
         """Log odds of class 1 by :attr:`weights`: X [n, d] in, [R, n] out, in nats and the weights' dtype."""
         return self.architecture.logits(self.weights, X)
 
 
 def fit_sgd(
-    X: NDArray[np.floating],
+    X: Features,
     y: ArrayLike,
     *,
     neighbours: ArrayLike | None = None,
@@ -84,7 +85,7 @@ def fit_sgd(
     hidden: int | None = None,
     output: str = "sigmoid",
     intercept: bool = True,
-    initial: str | NDArray[np.floating] = "glorot",
+    initial: str | Features = "glorot",
     initial_scale: float = 1.0,
     l2: float = 0.0,
     checkpoints: Sequence[int] = (),
@@ -92,7 +93,7 @@ def fit_sgd(
     device: str = "auto",
     chunk: int | None = None,
     keep: str = "all",
-    consume: Callable[[slice, NDArray[np.floating]], None] | None = None,
+    consume: Callable[[slice, Features], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> SGDRuns:
     """Train one binary classifier from each of many seeds by plain mini-batch SGD on the cross-entropy.
@@ -217,7 +218,7 @@ def fit_sgd(
     return SGDRuns(model, order, init, job.checkpoints, records, *merged)
 
 
-def _neighbours(neighbours: ArrayLike | None, *, n: int) -> NDArray[np.int64]:
+def _neighbours(neighbours: ArrayLike | None, *, n: int) -> Integers:
     if neighbours is None:
         return np.zeros(0, dtype=np.int64)
     records = np.asarray(neighbours)
@@ -231,11 +232,8 @@ def _neighbours(neighbours: ArrayLike | None, *, n: int) -> NDArray[np.int64]:
 
 
 def _replacement(
-    replacement: int | tuple[ArrayLike, int] | None,
-    X: NDArray[np.floating],
-    y: NDArray[np.int64],
-    records: NDArray[np.int64],
-) -> tuple[NDArray[np.floating], int]:
+    replacement: int | tuple[ArrayLike, int] | None, X: Features, y: Integers, records: Integers
+) -> tuple[Features, int]:
     """Features and class code of the record that replaces others; those of the first one if none is replaced."""
     if not len(records):
         if replacement is not None:

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpnotes import _validation as _checks
+from dpnotes._validation import Features, Floats, Integers
 
 OUTPUTS = ("sigmoid", "softmax")
 INITIALS = ("glorot", "normal", "zeros")
@@ -64,21 +64,21 @@ class Architecture:
         """Length p of the parameter vector."""
         return sum(units * inputs for units, inputs in self.shapes)
 
-    def layers(self, weights: NDArray[np.floating]) -> list[NDArray[np.floating]]:
+    def layers(self, weights: Features) -> list[Features]:
         """Views of weights [..., p] as layers [..., units, inputs], an intercept as the last input."""
         ends = np.cumsum([units * inputs for units, inputs in self.shapes])
         parts = np.split(weights, ends[:-1], axis=-1)
         return [part.reshape(*part.shape[:-1], *shape) for part, shape in zip(parts, self.shapes, strict=True)]
 
-    def logits(self, weights: NDArray[np.floating], X: NDArray[np.floating]) -> NDArray[np.floating]:
+    def logits(self, weights: Features, X: Features) -> Features:
         """Log odds of class 1, in nats: weights [..., p] and X [n, d] in, [..., n] out, in the weights' dtype."""
-        values: NDArray[np.floating] = _checks.features(X, d=self.d).astype(weights.dtype, copy=False).T  # [d, n]
+        values: Features = _checks.features(X, d=self.d).astype(weights.dtype, copy=False).T  # [d, n]
         for depth, layer in enumerate(self.layers(weights)):
             values = np.maximum(values, 0) if depth else values
             values = layer[..., :-1] @ values + layer[..., -1:] if self.intercept else layer @ values  # [..., units, n]
         return np.asarray(values[..., 1, :] - values[..., 0, :] if self.output == "softmax" else values[..., 0, :])
 
-    def initial(self, kind: str, seed: int, *, scale: float) -> NDArray[np.float64]:
+    def initial(self, kind: str, seed: int, *, scale: float) -> Floats:
         """Initial weights [p] from the stream of that seed; :func:`fit_sgd` says what the kinds are."""
         if kind == "zeros":
             return np.zeros(self.n_parameters)
@@ -95,9 +95,7 @@ class Architecture:
         return np.concatenate(drawn)
 
 
-def initial_weights(
-    model: Architecture, initial: str | NDArray[np.floating], seeds: NDArray[np.int64], *, scale: float
-) -> NDArray[np.float64]:
+def initial_weights(model: Architecture, initial: str | Features, seeds: Integers, *, scale: float) -> Floats:
     """Initial weights of all runs [R, p]: of a kind, each from its seed, or given as [p] or [R, p]."""
     shape = (len(seeds), model.n_parameters)
     if isinstance(initial, str):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpnotes import _validation as _checks
+from dpnotes._validation import Booleans, Integers
 from dpnotes.learners._streams import spawned_seed
 
 LAST_BATCH = ("keep", "drop")
@@ -62,7 +63,7 @@ class Orders:
     would be the same run in one case of a hundred.
     """
 
-    def __init__(self, seeds: NDArray[np.int64], n: int) -> None:
+    def __init__(self, seeds: Integers, n: int) -> None:
         self._n = n
         distinct = {seed: index for index, seed in enumerate(dict.fromkeys(seeds.tolist()))}  # in order of the runs
         self._of_run = [distinct[seed] for seed in seeds.tolist()] if len(distinct) < len(seeds) else None
@@ -94,13 +95,13 @@ class Visits:
         Which neighbours are visited at all.
     """
 
-    step: NDArray[np.int64]
-    run: NDArray[np.int64]
-    place: NDArray[np.int64]
-    column: NDArray[np.int64]
-    first: NDArray[np.bool_]
-    width: NDArray[np.int64]
-    any: NDArray[np.bool_]
+    step: Integers
+    run: Integers
+    place: Integers
+    column: Integers
+    first: Booleans
+    width: Integers
+    any: Booleans
 
 
 class Neighbours:
@@ -116,7 +117,7 @@ class Neighbours:
         Step, counted from the start, of the first visit; NEVER before it is known.
     """
 
-    def __init__(self, records: NDArray[np.int64], n_runs: int, batches: Batches) -> None:
+    def __init__(self, records: Integers, n_runs: int, batches: Batches) -> None:
         self._records, self._batches = records, batches
         self.column = np.zeros((n_runs, len(records)), dtype=np.int64)
         self.since = np.full((n_runs, len(records)), NEVER)
@@ -145,7 +146,7 @@ class Neighbours:
         width = (used + np.cumsum(started, axis=0)).max(axis=1)
         return Visits(step, run, place, self.column[run, neighbour], first, width, visited)
 
-    def columns(self, done: int) -> NDArray[np.int64]:
+    def columns(self, done: int) -> Integers:
         """Columns [R, S + 1] of the unmodified data set and of all neighbours after ``done`` steps."""
         return np.pad(np.where(self.since < done, self.column, 0), ((0, 0), (1, 0)))
 
@@ -173,7 +174,7 @@ def recorded_steps(checkpoints: Sequence[int], steps: int) -> tuple[int, ...]:
     return chosen
 
 
-def run_seeds(name: str, given: ArrayLike | None, n_runs: int, random_state: int) -> NDArray[np.int64]:
+def run_seeds(name: str, given: ArrayLike | None, n_runs: int, random_state: int) -> Integers:
     """Seeds [R], as given or spawned from ``random_state`` and the index of each run."""
     _checks.at_least("n_runs", n_runs, 1)
     _checks.at_least("random_state", random_state, 0)

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from dpnotes import _validation as _checks
+from dpnotes._validation import Features, Floats, Integers
 from dpnotes.learners import _chunks
 from dpnotes.learners._sgd_architecture import Architecture
 from dpnotes.learners._sgd_batches import Batches, Neighbours, Orders
@@ -42,10 +43,10 @@ class Job:
     model: Architecture
     arrays: Arrays
     batches: Batches
-    rates: NDArray[np.float64]
+    rates: Floats
     l2: float
     checkpoints: tuple[int, ...]
-    neighbours: NDArray[np.int64]
+    neighbours: Integers
 
 
 class Trained(NamedTuple):
@@ -55,17 +56,17 @@ class Trained(NamedTuple):
     ``distance_trajectory`` [r, C, S] float64; ``visits`` [r, S] int64.
     """
 
-    weights: NDArray[np.floating]
-    trajectory: NDArray[np.floating]
-    distances: NDArray[np.float64]
-    distance_trajectory: NDArray[np.float64]
-    visits: NDArray[np.int64]
+    weights: Features
+    trajectory: Features
+    distances: Floats
+    distance_trajectory: Floats
+    visits: Integers
 
 
 def train(
     job: Job,
-    initial: NDArray[np.floating],
-    order_seeds: NDArray[np.int64],
+    initial: Features,
+    order_seeds: Integers,
     *,
     chunk: int | None,
     progress: Callable[[int, int], None] | None,
@@ -109,9 +110,7 @@ def _full_float32() -> Iterator[None]:
 class _Chunk:
     """Runs that are trained together."""
 
-    def __init__(
-        self, job: Job, family: type[Models], initial: NDArray[np.floating], order_seeds: NDArray[np.int64]
-    ) -> None:
+    def __init__(self, job: Job, family: type[Models], initial: Features, order_seeds: Integers) -> None:
         self._job, self._family, self._n_runs = job, family, len(initial)
         self._n_models = len(job.neighbours) + 1
         self._device = job.arrays.X.device
@@ -124,52 +123,52 @@ class _Chunk:
         job, done, recorded = self._job, 0, []
         visits = np.zeros((self._n_runs, len(job.neighbours)), dtype=np.int64)
         for epoch in range(job.batches.n_epochs):
-            for rows, width, met in self._epoch(epoch, visits):
+            for rows, width, found in self._epoch(epoch, visits):
                 if done in job.checkpoints:
                     recorded.append(self._record(self._weights(done)))
                 rate = job.rates[done]
-                self._models.step(rows, width, met, rate=rate * self._n_runs / rows.shape[0], decay=1 - rate * job.l2)
+                self._models.step(rows, width, found, rate=rate * self._n_runs / rows.shape[0], decay=1 - rate * job.l2)
                 done += 1
         final = self._weights(done)
         recorded += [self._record(final)] * (1 + (done in job.checkpoints))
         trajectory, distances = (np.stack(each, axis=1) for each in zip(*recorded, strict=True))
         return Trained(final.cpu().numpy(), trajectory[:, :-1], distances[:, -1], distances[:, :-1], visits)
 
-    def _epoch(self, epoch: int, visits: NDArray[np.int64]) -> Iterator[tuple[torch.Tensor, int, StepVisits | None]]:
+    def _epoch(self, epoch: int, visits: Integers) -> Iterator[tuple[torch.Tensor, int, StepVisits | None]]:
         """Rows [R * batch], models in use and visits of each step."""
         batches, orders = self._job.batches, self._orders.draw()
         count, used = batches.in_epoch(epoch), batches.rows_used(epoch)
         widths: list[int] = [1] * count
-        met: list[StepVisits | None] = [None] * count
+        found: list[StepVisits | None] = [None] * count
         if len(self._job.neighbours):
-            widths, met = self._visits(orders, epoch, visits)
+            widths, found = self._visits(orders, epoch, visits)
         full = used // batches.size
         whole = orders[:, : full * batches.size].reshape(self._n_runs, full, batches.size).swapaxes(0, 1)
         rows = list(torch.from_numpy(np.ascontiguousarray(whole)).view(full, -1).to(self._device))
         if full < count:
             rest = np.ascontiguousarray(orders[:, full * batches.size : used])
             rows.append(torch.from_numpy(rest).view(-1).to(self._device))
-        return zip(rows, widths, met, strict=True)
+        return zip(rows, widths, found, strict=True)
 
     def _visits(
-        self, orders: NDArray[np.int32], epoch: int, visits: NDArray[np.int64]
+        self, orders: NDArray[np.int32], epoch: int, visits: Integers
     ) -> tuple[list[int], list[StepVisits | None]]:
         """Models in use and visits of each step of an epoch, which are added to ``visits`` [R, S]."""
         batches, count, K = self._job.batches, self._job.batches.in_epoch(epoch), self._n_models
-        met = self._neighbours.visit(orders, epoch)
-        visits += met.any
-        size = np.minimum(batches.size, batches.n - met.step * batches.size)
-        first = np.bincount(met.step[met.first], minlength=count).tolist()
-        every = np.bincount(met.step, minlength=count).tolist()
-        models, base = met.run * K + met.column, met.run * K
+        found = self._neighbours.visit(orders, epoch)
+        visits += found.any
+        size = np.minimum(batches.size, batches.n - found.step * batches.size)
+        first = np.bincount(found.step[found.first], minlength=count).tolist()
+        every = np.bincount(found.step, minlength=count).tolist()
+        models, base = found.run * K + found.column, found.run * K
         parts = [
             torch.split(torch.from_numpy(values).to(self._device), counts)
             for values, counts in (
-                (models, every), (self._family.cells(met, size), every),
-                (models[met.first], first), (base[met.first], first),
+                (models, every), (self._family.cells(found, size), every),
+                (models[found.first], first), (base[found.first], first),
             )
         ]  # fmt: skip
-        return met.width.tolist(), [StepVisits(*part) if n else None for n, *part in zip(every, *parts, strict=True)]
+        return found.width.tolist(), [StepVisits(*part) if n else None for n, *part in zip(every, *parts, strict=True)]
 
     def _weights(self, done: int) -> torch.Tensor:
         """Parameters [R, S + 1, p] after ``done`` steps."""
@@ -178,7 +177,7 @@ class _Chunk:
         chosen = self._models.weights(torch.from_numpy(models.ravel()).to(self._device))
         return chosen.view(*columns.shape, -1)
 
-    def _record(self, weights: torch.Tensor) -> tuple[NDArray[np.floating], NDArray[np.float64]]:
+    def _record(self, weights: torch.Tensor) -> tuple[Features, Floats]:
         """Weights [R, p] on the unmodified data, and how far those of the neighbours are from them [R, S]."""
         apart = torch.linalg.vector_norm((weights[:, 1:] - weights[:, :1]).double(), dim=2)
         return weights[:, 0].clone().cpu().numpy(), apart.cpu().numpy()

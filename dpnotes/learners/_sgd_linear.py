@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from dpnotes._validation import Integers
 from dpnotes.learners._sgd_architecture import Architecture
 from dpnotes.learners._sgd_batches import Visits
 from dpnotes.learners._sgd_models import Models, StepVisits
@@ -25,7 +24,7 @@ class LogisticModels(Models):
         return n_models * width + batch_size * width + n_models * batch_size
 
     @staticmethod
-    def cells(visits: Visits, size: NDArray[np.int64]) -> NDArray[np.int64]:
+    def cells(visits: Visits, size: Integers) -> Integers:
         """Logits are [R, batch, K]."""
         return (visits.run * size + visits.place) * visits.width[visits.step] + visits.column
 

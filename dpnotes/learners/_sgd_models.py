@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from dpnotes._validation import Features, Integers
 from dpnotes.learners._sgd_architecture import Architecture
 from dpnotes.learners._sgd_batches import Visits
 
@@ -59,7 +59,7 @@ class Models(ABC):
     ``_weights`` holds, layer by layer, weights [R, K, units, inputs], and ``_flat`` views [R * K, units, inputs].
     """
 
-    def __init__(self, model: Architecture, arrays: Arrays, initial: NDArray[np.floating], n_models: int) -> None:
+    def __init__(self, model: Architecture, arrays: Arrays, initial: Features, n_models: int) -> None:
         self._n_runs, self._model, self._arrays = len(initial), model, arrays
         self._buffers = Buffers(arrays.X, arrays.y)
         self._weights = []
@@ -78,7 +78,7 @@ class Models(ABC):
 
     @staticmethod
     @abstractmethod
-    def cells(visits: Visits, size: NDArray[np.int64]) -> NDArray[np.int64]:
+    def cells(visits: Visits, size: Integers) -> Integers:
         """Index of each visit's logit among all logits of its step, whose batch has ``size`` records."""
 
     @abstractmethod
@@ -131,9 +131,9 @@ class Buffers:
 
 
 def arrays(
-    X: NDArray[np.floating],
-    y: NDArray[np.int64],
-    replacement: tuple[NDArray[np.floating], int],
+    X: Features,
+    y: Integers,
+    replacement: tuple[Features, int],
     model: Architecture,
     *,
     dtype: np.dtype[Any],

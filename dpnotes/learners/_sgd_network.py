@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from dpnotes._validation import Integers
 from dpnotes.learners._sgd_architecture import Architecture
 from dpnotes.learners._sgd_batches import Visits
 from dpnotes.learners._sgd_models import Models, StepVisits
@@ -27,7 +26,7 @@ class NetworkModels(Models):
         return weights + batch_size * width + 3 * n_models * h * batch_size
 
     @staticmethod
-    def cells(visits: Visits, size: NDArray[np.int64]) -> NDArray[np.int64]:
+    def cells(visits: Visits, size: Integers) -> Integers:
         """Logits are [R, K, batch]."""
         return (visits.run * visits.width[visits.step] + visits.column) * size + visits.place
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from dpnotes import _validation as _checks
+from dpnotes._validation import Integers
 from dpnotes.learners._chunks import GPU_SHARE, free_bytes, slices
 from dpnotes.learners._devices import choose_device
 
@@ -95,12 +96,12 @@ class TouchedVotes:
         self._queries = _checks.at_least("blocks", queries, 1)
 
     @property
-    def totals(self) -> NDArray[np.int64]:
+    def totals(self) -> Integers:
         """Sum of each record over all queries so far, int64, shape [D]."""
         return np.asarray(self._totals.cpu().numpy().copy())
 
     @torch.no_grad()
-    def add(self, votes: NDArray[np.integer], *, limit: int | None = None) -> NDArray[np.int64]:
+    def add(self, votes: NDArray[np.integer], *, limit: int | None = None) -> Integers:
         """Add queries, and give the largest sum of a record after each of them.
 
         Parameters

@@ -1,4 +1,4 @@
-"""Random crops and mirror images: their shape, their law, and that each image is changed by itself alone."""
+"""Random crops and mirror images: their shape, their distribution, and that each image is changed by itself alone."""
 
 import numpy as np
 import pytest
@@ -43,18 +43,18 @@ def test_law():
     # read back from pictures: a single bright pixel tells place and mirroring
     images = torch.zeros(n, 1, 9, 9)
     images[:, 0, 4, 4] = 1.0
-    images[:, 0, 4, 3] = 0.5  # stands left of the bright one, right of it in a mirror image
+    images[:, 0, 4, 3] = 0.5  # left of the bright one, right of it in a mirror image
     changed = crop_flip(images, torch.Generator().manual_seed(2))
     place = changed.flatten(1).argmax(1).numpy()
     rows, columns = place // 9, place % 9
     assert stats.chisquare(np.bincount(rows, minlength=9)).pvalue > 1e-3
     assert stats.chisquare(np.bincount(columns, minlength=9)).pvalue > 1e-3
     padded = np.pad(changed[:, 0].numpy(), ((0, 0), (0, 0), (1, 1)))
-    share = np.mean(padded[np.arange(n), rows, columns + 2] == 0.5)
+    fraction = np.mean(padded[np.arange(n), rows, columns + 2] == 0.5)
     # at the left border the half-bright pixel of an image that is not mirrored is cut off, at the right of one that is
-    mirrored = stats.binomtest(round(share * n), n, 4 / 9)
+    mirrored = stats.binomtest(round(fraction * n), n, 4 / 9)
     assert mirrored.pvalue > 1e-3
-    assert stats.binomtest(round(share * n), n, 0.45 * 8 / 9).pvalue < 1e-3
+    assert stats.binomtest(round(fraction * n), n, 0.45 * 8 / 9).pvalue < 1e-3
 
 
 def test_bad_images_are_named():

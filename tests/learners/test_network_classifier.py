@@ -1,4 +1,4 @@
-"""The classifier's architectures and manners, and its way to fine-tune a network of other classes."""
+"""The classifier's architectures, scikit-learn's conventions, and fine-tuning a network of other classes."""
 
 import numpy as np
 import pytest

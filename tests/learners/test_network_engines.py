@@ -27,7 +27,7 @@ OPTIONS = {
 
 
 class _Gated(nn.Module):
-    """Uses one layer twice and has no sequence: for the general way."""
+    """Uses one layer twice and is no sequence: for the general engine."""
 
     def __init__(self):
         super().__init__()

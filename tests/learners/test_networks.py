@@ -177,17 +177,17 @@ def test_gpu_equals_cpu(problem):
         np.testing.assert_allclose(on_gpu.parameters[name], value, atol=1e-8)
 
 
-def test_classifier_has_the_scikit_learn_manners(problem):
+def test_classifier_follows_scikit_learn(problem):
     images, labels, _ = problem
     names = np.array(["cat", "dog", "emu"])[labels]
     rows = images.reshape(90, -1)
     make = NetworkClassifier(SHAPE, channels=(4, 8), kernel_size=3, padding=1, epochs=15, learning_rate=1e-2)
     model = make.set_params(random_state=0).fit(rows, names)
     assert model.score(rows, names) > 0.9
-    shares = model.predict_proba(rows)
-    np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-6)
-    assert (model.classes_[shares.argmax(axis=1)] == model.predict(rows)).all()
+    probabilities = model.predict_proba(rows)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-6)
+    assert (model.classes_[probabilities.argmax(axis=1)] == model.predict(rows)).all()
     again = make.fit(rows, names).predict_proba(rows)
-    np.testing.assert_array_equal(again, shares)
+    np.testing.assert_array_equal(again, probabilities)
     with pytest.raises(ValueError, match="holds 784 pixels, X has 64"):
         NetworkClassifier((1, 28, 28)).fit(rows, names)

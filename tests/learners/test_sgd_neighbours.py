@@ -39,7 +39,7 @@ def plain_logistic(X, y, w, seed, *, steps, batch_size, learning_rate):
 @pytest.mark.parametrize("label", [0, 1])
 @pytest.mark.parametrize("chunk", [1, 2, 3, None])
 def test_equals_a_plain_loop_on_the_modified_data(chunk, label):
-    """Catches a hit at the wrong place, a gradient taken after the update, a neighbour that starts too late."""
+    """Catches a visit at the wrong place, a gradient taken after the update, a neighbour that starts too late."""
     X, y = problem()
     neighbours, features = [4, 17, 42, 4], np.full(6, 0.4)
     path = {"steps": 17, "batch_size": 8, "learning_rate": 0.7}
