@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 from dpnotes.lab._experiment import Grid
@@ -77,10 +78,7 @@ def budget() -> Grid:
     """Figure 2: the number of answers varied at epsilon = 1; the methods of private training are in Figure 1."""
     return [
         point(method, epsilon=1.0, delta=delta, answers=answers, analysis=analysis)
-        for delta in EPSILONS
-        for analysis in ANALYSES
-        for method in ANSWERING
-        for answers in BUDGETS
+        for delta, analysis, method, answers in product(EPSILONS, ANALYSES, ANSWERING, BUDGETS)
     ]
 
 
@@ -88,9 +86,7 @@ def failure() -> Grid:
     """Figure 3: delta varied at epsilon = 1 and 100 answers; what takes a fit a release by tight analysis alone."""
     return [
         point(method, epsilon=1.0, delta=delta, analysis=analysis)
-        for analysis in ANALYSES
-        for method in METHODS
-        for delta in DELTAS
+        for analysis, method, delta in product(ANALYSES, METHODS, DELTAS)
         if analysis == "tight" or method not in REPEATS
     ]
 
@@ -100,17 +96,16 @@ def size() -> Grid:
     return [
         point(method, epsilon=1.0, delta=0.0, **{name: value}, **PARTITIONED.get(method, {}))
         for name, values in (("n_classes", CLASSES), ("d", DIMENSIONS), ("n", RECORDS))
-        for method in methods_at(0.0)
-        for value in values
+        for method, value in product(methods_at(0.0), values)
     ]
 
 
 def setting() -> Grid:
     """Figure 6: lambda of loss perturbation and the number of models of subsample-and-aggregate, delta = 0."""
-    vote, loss = "subsample_aggregate", "loss_perturbation"
+    vote, loss, few = "subsample_aggregate", "loss_perturbation", PARTITIONED["subsample_aggregate"]
     return [
-        *(point(vote, epsilon=e, delta=0.0, n_models=m, **PARTITIONED[vote]) for m in MODELS for e in SETTING_EPSILONS),
-        *(point(loss, epsilon=epsilon, delta=0.0, l2=l2) for epsilon in SETTING_EPSILONS for l2 in PENALTIES),
+        *(point(vote, epsilon=e, delta=0.0, n_models=m, **few) for m, e in product(MODELS, SETTING_EPSILONS)),
+        *(point(loss, epsilon=e, delta=0.0, l2=l2) for e, l2 in product(SETTING_EPSILONS, PENALTIES)),
     ]
 
 
@@ -147,9 +142,7 @@ def times() -> Grid:
     return [
         {"method": method, "varied": name, **base, name: value, "seed": seed}
         for name, values, methods in varied
-        for method in methods
-        for value in values
-        for seed in range(5)
+        for method, value, seed in product(methods, values, range(5))
     ]
 
 
