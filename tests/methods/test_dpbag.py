@@ -12,8 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpnotes.accounting import noisy_vote
 from dpnotes.accounting.papers import personalised_counterexample
-from dpnotes.learners import BoostedTreesClassifier
-from dpnotes.learners._logistic_classifier import LogisticClassifier
+from dpnotes.learners import BoostedTreesClassifier, LogisticClassifier
 from dpnotes.mechanisms import draw_partitions, hash_chunks
 from dpnotes.methods import _dpbag
 from dpnotes.methods._answers import secret_seed, stream
