@@ -4,8 +4,8 @@ from dpnotes import _extras
 
 _extras.require("learn", part="dpnotes.methods")
 
+from dpnotes.mechanisms import stream as stream
 from dpnotes.methods._answers import secret_seed as secret_seed
-from dpnotes.methods._answers import stream as stream
 from dpnotes.methods._augmented_sgd import AugmentedSGD as AugmentedSGD
 from dpnotes.methods._bagging import Bagging as Bagging
 from dpnotes.methods._budget import BudgetExhausted as BudgetExhausted

@@ -7,6 +7,7 @@ import secrets
 import numpy as np
 from sklearn.utils.validation import check_random_state
 
+from dpnotes.mechanisms import stream as stream
 from dpnotes.methods._budget import InferenceBudget, Shared
 
 
@@ -22,11 +23,6 @@ def secret_seed(random_state: int | np.random.RandomState | None) -> int:
         return secrets.randbits(128)
     words = check_random_state(random_state).randint(2**32, size=4, dtype=np.uint32)
     return int.from_bytes(words.tobytes(), "little")
-
-
-def stream(seed: int, index: int) -> np.random.Generator:
-    """Generator number ``index`` of a seed, independent of the others."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
 
 
 def derived_seed(seed: int, index: int) -> int:

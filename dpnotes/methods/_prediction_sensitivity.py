@@ -190,18 +190,13 @@ def noisy_predictions(
     X : ndarray of float, shape [n_queries, d]
     epsilon, delta, answers, adjacency, analysis
         See :class:`PredictionSensitivity`.
-    n_repeats : int, >= 1
-    seed : int, >= 0
+    n_repeats, seed
+        See :func:`noisy_minimisers`, which refuses the same as this function.
 
     Returns
     -------
     NoisyPredictions
         ``labels`` and the ``profile`` of ``answers`` of them.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is outside its range.
 
     Examples
     --------

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import special, stats
 from sklearn.base import clone
-from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpnotes.accounting import audit_epsilon, objective_perturbation
@@ -21,12 +20,6 @@ PUBLIC = {"norm": 1e4, "l2": 1e-2, "device": "cpu", "random_state": 0}  # the ch
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    return X / 128, y
 
 
 def perturbed(X, y, epsilon, delta=0.0, *, n_classes, n_repeats=1, seed, **parameters):

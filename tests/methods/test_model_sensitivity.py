@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.base import clone
-from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -23,12 +22,6 @@ PUBLIC = {"norm": 1e4, "l2": 1e-2, "device": "cpu", "random_state": 0}  # the ch
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    return X / 128, y
 
 
 @pytest.fixture(scope="module")
