@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from dpnotes.methods._answers import AnswerStreams, secret_seed, stream
-from dpnotes.methods._budget import BudgetExhausted, InferenceBudget
+from dpnotes.methods import BudgetExhausted, InferenceBudget, secret_seed, stream
+from dpnotes.methods._answers import AnswerStreams
 
 
 def test_seed_takes_fresh_entropy_unless_told():

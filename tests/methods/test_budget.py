@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from dpnotes.methods._budget import BudgetExhausted, InferenceBudget
+from dpnotes.methods import BudgetExhausted, InferenceBudget
 
 
 class Answering(ClassifierMixin, BaseEstimator):

@@ -14,9 +14,7 @@ from dpnotes.accounting import noisy_vote
 from dpnotes.accounting.papers import personalised_counterexample
 from dpnotes.learners import BoostedTreesClassifier, LogisticClassifier
 from dpnotes.mechanisms import draw_partitions, hash_chunks
-from dpnotes.methods import _dpbag
-from dpnotes.methods._answers import secret_seed, stream
-from dpnotes.methods._dpbag import DPBag
+from dpnotes.methods import DPBag, _dpbag, secret_seed, stream
 
 PUBLISHED = {50: (11, 85, 211), 100: (43, 338, 843), 150: (95, 759, 1897), 250: (264, 2108, 5269)}  # n: labels
 

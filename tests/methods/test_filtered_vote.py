@@ -13,10 +13,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from dpnotes.accounting import chunk_filter
 from dpnotes.learners import BoostedTreesClassifier
 from dpnotes.mechanisms import draw_partitions, hash_chunks
-from dpnotes.methods import _filtered_vote
-from dpnotes.methods._answers import secret_seed, stream
-from dpnotes.methods._budget import BudgetExhausted
-from dpnotes.methods._filtered_vote import FilteredVote
+from dpnotes.methods import BudgetExhausted, FilteredVote, _filtered_vote, secret_seed, stream
 
 
 class Votes:

@@ -9,8 +9,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpnotes.accounting import audit_epsilon, objective_perturbation
-from dpnotes.methods import LossPerturbation, fit_minimiser
-from dpnotes.methods._answers import secret_seed
+from dpnotes.methods import LossPerturbation, fit_minimiser, secret_seed
 
 PUBLIC = {"norm": 1e4, "l2": 1e-2, "device": "cpu", "random_state": 0}  # the checks' features are up to 1e3 long
 

@@ -11,8 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpnotes.accounting import audit_epsilon, gaussian_sigma
-from dpnotes.methods import ModelSensitivity, fit_minimiser, noisy_minimisers
-from dpnotes.methods._answers import secret_seed
+from dpnotes.methods import ModelSensitivity, fit_minimiser, noisy_minimisers, secret_seed
 
 PUBLIC = {"norm": 1e4, "l2": 1e-2, "device": "cpu", "random_state": 0}  # the checks' features are up to 1e3 long
 

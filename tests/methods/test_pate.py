@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from dpnotes import accounting
 from dpnotes.learners import NetworkClassifier
 from dpnotes.mechanisms import confident_vote, hash_chunks
-from dpnotes.methods._pate import PATE
+from dpnotes.methods import PATE
 
 
 class SelfPublic(PATE):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dpnotes.accounting import noisy_vote
 from dpnotes.accounting.papers import personalised_answers, personalised_moments
-from dpnotes.methods._personal_accountant import personalised_epsilon, personalised_labels, squares_of_budget
+from dpnotes.methods import personalised_epsilon, personalised_labels, squares_of_budget
 
 PUBLISHED = {50: (11, 85, 211), 100: (43, 338, 843), 150: (95, 759, 1897), 250: (264, 2108, 5269)}  # n: labels
 

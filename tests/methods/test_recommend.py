@@ -9,7 +9,7 @@ import pytest
 import dpnotes
 from dpnotes.accounting import dp_sgd_noise_multiplier, gaussian_sigma, objective_perturbation, soft_vote_beta
 from dpnotes.mechanisms import norm_noise
-from dpnotes.methods._recommend import recommend
+from dpnotes.methods import recommend
 
 MNIST = {"n": 60_000, "d": 784, "n_classes": 10, "epsilon": 1.0, "delta": 1e-5, "answers": 100}
 

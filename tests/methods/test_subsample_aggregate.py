@@ -16,9 +16,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpnotes.accounting import audit_epsilon, soft_vote_beta
 from dpnotes.mechanisms import soft_vote
-from dpnotes.methods._budget import BudgetExhausted
-from dpnotes.methods._shards import draw_shards, fit_shards
-from dpnotes.methods._subsample_aggregate import SubsampleAggregate
+from dpnotes.methods import BudgetExhausted, SubsampleAggregate, fit_shards
+from dpnotes.methods._shards import draw_shards
 
 # Exemptions from scikit-learn's checks, and why.
 EXEMPT = {
