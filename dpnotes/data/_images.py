@@ -69,8 +69,8 @@ class Archive:
     image : tuple of int
         Shape of an image, (height, width) or (height, width, 3).
     class_names : tuple of str
-    n_train : int
-        Training rows, the first ones.
+    n_test : int
+        Test rows, the last ones.
     labels : str or None
         SHA-256 sum of all labels; None where they are not checked apart from the images.
     sums : mapping of str to (str, str)
@@ -83,7 +83,7 @@ class Archive:
     parts: Mapping[str, int]
     image: tuple[int, ...]
     class_names: tuple[str, ...]
-    n_train: int
+    n_test: int = 10_000
     labels: str | None = None
     sums: Mapping[str, tuple[str, str]]
     other: Callable[[Arrays], tuple[str, str]] | None = None
@@ -125,7 +125,7 @@ class Archive:
             class_names=self.class_names,
             x=np.concatenate(x),
             y=np.concatenate(y),
-            n_train=self.n_train,
+            n_train=sum(map(len, y)) - self.n_test,
         )
 
 
@@ -178,7 +178,6 @@ KNOWN = {
             parts=MNIST_PARTS,
             image=(28, 28),
             class_names=tuple("0123456789"),
-            n_train=60_000,
             labels="671ff9d70b4811116d55c3dd479efa7a981e2e62753ef7a6d5c15fea81e63d27",
             sums={"06b0d1f124c4e5fa796686ade41a9b778edacc8622f2195a352ef479ad44fc16": ("", "")},
         ),
@@ -187,7 +186,6 @@ KNOWN = {
             parts=MNIST_PARTS,
             image=(28, 28),
             class_names=_CLOTHES,
-            n_train=60_000,
             labels="8ab940a680640f36c0bf1d2549cb2f3b3d4068c12547116cc7b1161b1d26663d",
             sums={"ca3ab2a37f845e1b8ae23cab1b51749a3011ba3bf1d9016176d75cbaabac376f": ("", "")},
         ),
@@ -196,7 +194,6 @@ KNOWN = {
             parts={"_train": 50_000, "_test": 10_000},
             image=(32, 32, 3),
             class_names=_THINGS,
-            n_train=50_000,
             labels="3edb456524d5918aefded81f5aef7c32efab2a788211df998a4eb0c8957baa1f",
             sums={_CIFAR10_INEXACT: _cifar10_inexact()},
             other=_cifar10_other,
@@ -206,7 +203,7 @@ KNOWN = {
             parts={"": _cifar100.RECORDS},
             image=(32, 32, 3),
             class_names=_cifar100.CLASSES,
-            n_train=18_000,
+            n_test=2_000,
             sums={"041c75b0418d65e6aa40b7900a5a45890406db5433fc8ebc414ddc3f72fd196d": ("", "")},
             other=_cifar100_other,
         ),

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_random_state
 from dpnotes import accounting
 from dpnotes.mechanisms import draw_subsets, vote_counts
 from dpnotes.methods._answers import secret_seed
-from dpnotes.methods._classifier import PrivateClassifier
+from dpnotes.methods._classifier import PrivateClassifier, labelled_records
 from dpnotes.methods._one_by_one import OneByOne
 
 
@@ -88,7 +88,7 @@ class Bagging(PrivateClassifier):
             If X and y differ in length, X is not finite, a label is not among ``classes``, or the subsamples are
             impossible (see :func:`dpnotes.accounting.bagging`).
         """
-        X, codes, classes = self._records(X, y, at_least=1)
+        X, codes, classes = labelled_records(self, X, y, at_least=1)
         drawn = {name: getattr(self, name) for name in ("subsample", "n_models", "replace", "scheme")}
         profile = accounting.bagging(n=len(X), **drawn)
         draw_seed, learn_seed = self._seeds()

@@ -40,12 +40,6 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_: NDArray[Any] = field(init=False)
     profile_: PrivacyProfile = field(init=False)
 
-    def _records(
-        self, X: Any, y: Any, *, at_least: int = 2, at_most: int | None = None
-    ) -> tuple[Features, Integers, NDArray[Any]]:
-        """Checked features, class codes, and the sorted classes, so many of them."""
-        return labelled_records(self, X, y, self.classes, at_least=at_least, at_most=at_most)
-
     def _queries(self, X: Any) -> Features:
         """Checked features of what the fitted classifier is asked."""
         check_is_fitted(self)
@@ -53,15 +47,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def labelled_records(
-    estimator: BaseEstimator,
-    X: Any,
-    y: Any,
-    classes: Sequence[Any] | None,
-    *,
-    at_least: int = 2,
-    at_most: int | None = None,
+    estimator: Any, X: Any, y: Any, *, at_least: int = 2, at_most: int | None = None
 ) -> tuple[Features, Integers, NDArray[Any]]:
-    """Checked features, class codes, and the sorted classes, read off y unless they are given.
+    """Checked features, class codes, and the sorted classes, read off y unless ``estimator.classes`` has them.
 
     Raises
     ------
@@ -70,7 +58,7 @@ def labelled_records(
     """
     X, y = validate_data(estimator, X, y, dtype=FLOATS)
     check_classification_targets(y)
-    known, codes = encode(y, classes)
+    known, codes = encode(y, estimator.classes)
     if len(known) < at_least:
         raise ValueError(
             f"y must hold at least {at_least} classes, got 1 class: {known.tolist()[0]!r}; "

@@ -16,7 +16,7 @@ from dpnotes import accounting
 from dpnotes._validation import Features, Integers
 from dpnotes.learners import NetworkClassifier, fit_dp_sgd_linear, fit_dp_sgd_network
 from dpnotes.methods._answers import secret_seed
-from dpnotes.methods._classifier import PrivateClassifier
+from dpnotes.methods._classifier import PrivateClassifier, labelled_records
 
 ASSUMPTION = "the number of records, which sets the scale of a step, is public"
 
@@ -115,7 +115,7 @@ class DPSGD(PrivateClassifier):
             If X and y differ in length, X is not finite, a label is not among ``classes``, the budget is given twice or
             not at all, no noise meets it, or training diverges.
         """
-        X, codes, classes = self._records(X, y)
+        X, codes, classes = labelled_records(self, X, y)
         noise = self._noise()
         profile = accounting.dp_sgd(
             noise_multiplier=noise, sample_rate=self.sample_rate, steps=self.steps, accountant=self.accountant

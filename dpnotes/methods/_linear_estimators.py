@@ -112,7 +112,7 @@ class LinearEstimator(DecisionClassifier):
             If the minimiser was not reached.
         """
         checked_epsilon_delta(self.epsilon, self.delta)
-        X, codes, classes = labelled_records(self, X, y, self.classes)
+        X, codes, classes = labelled_records(self, X, y)
         self._fit(X, codes, len(classes))
         self.classes_ = classes
         return self

@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import type_of_target
 
 from dpnotes._validation import Features, Floats, Integers, positive
-from dpnotes.methods._classifier import PrivateClassifier
+from dpnotes.methods._classifier import PrivateClassifier, labelled_records
 
 ROUNDING = 1e-6  # relative, of a row that was scaled to the bound in float32
 
@@ -90,7 +90,7 @@ class BinaryRelease(PrivateClassifier):
 
     def _bounded_records(self, X: Any, y: Any) -> tuple[Features, Integers, NDArray[Any]]:
         """Features in the ball of radius ``norm``, class codes and the two classes, all checked."""
-        X, codes, classes = self._records(X, y)
+        X, codes, classes = labelled_records(self, X, y)
         if len(classes) > 2:
             raise ValueError(
                 f"Only binary classification is supported. The type of the target is {type_of_target(y)}: "

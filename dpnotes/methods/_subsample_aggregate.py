@@ -14,7 +14,7 @@ from dpnotes.accounting import soft_vote_beta
 from dpnotes.mechanisms import soft_vote
 from dpnotes.methods._answers import AnswerStreams, derived_seed, secret_seed
 from dpnotes.methods._budget import InferenceBudget
-from dpnotes.methods._classifier import PrivateClassifier
+from dpnotes.methods._classifier import PrivateClassifier, labelled_records
 from dpnotes.methods._linear_estimators import checked_epsilon_delta, guarantee_text
 from dpnotes.methods._shards import L2, fit_shards
 
@@ -132,7 +132,7 @@ class SubsampleAggregate(PrivateClassifier):
         profile = accounting.soft_vote(
             beta=beta, answers=budget.answers, adjacency=self.adjacency, analysis=self.analysis
         )
-        X, codes, classes = self._records(X, y)
+        X, codes, classes = labelled_records(self, X, y)
         seed = secret_seed(self.random_state)
         own = {name: getattr(self, name) for name in ("n_models", "estimator", "l2", "adjacency", "n_jobs", "device")}
         self._models = fit_shards(X, codes, n_classes=len(classes), shards=shards, seed=seed, **own)

@@ -68,7 +68,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, np.ndarra
         known = replace(
             known,
             parts={"_train": 20, "_test": 10},
-            n_train=20,
+            n_test=10,
             labels=sha256(arrays["y_train"], arrays["y_test"]),
             sums={sha256(*arrays.values()): ("", "")},
             other=None,

@@ -15,7 +15,7 @@ N = 230  # images of either published part here; 400 are chosen
 @pytest.fixture
 def small(monkeypatch):
     monkeypatch.setattr(_cifar100, "RECORDS", 400)
-    known = replace(_images.KNOWN["cifar100_subset"], parts={"": 400}, n_train=250)
+    known = replace(_images.KNOWN["cifar100_subset"], parts={"": 400}, n_test=150)
     monkeypatch.setitem(_images.KNOWN, "cifar100_subset", known)
 
 
