@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.bagging.costs import RECORDS
 from dpnotes.lab.bagging.networks import VALIDATION_ROWS
 from dpnotes.lab.bagging.rates import RATES, dp_sgd_rate
-from dpnotes.lab.bagging.tables import equals, parameters
+from dpnotes.lab.bagging.tables import equals, parameters, published
 from dpnotes.lab.tables import GAP, Column, Table, columns, mean_and_std
 
 NETWORK = ["width", "optimizer", "learning_rate"]
@@ -54,8 +53,7 @@ def two_rates(one_rate: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
 
     Columns: sigma, published, one_rate (accuracy), rate (the chosen), accuracy; NaN where a row was not run.
     """
-    paper = paper_table("bagging_table2").query("table == '2a' and method == 'DPSGD'")
-    table = paper[["sigma", "value"]].rename(columns={"value": "published"}).astype(float)
+    table = published("2a").query("method == 'dp_sgd'")[["sigma", "published"]]
     one, own = (
         frame.dropna(subset=["noise_multiplier"])
         .reindex(columns=["noise_multiplier", "learning_rate", "accuracy"])

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dpnotes import accounting
-from dpnotes.lab.bagging.exposure import tpr_at_fpr_1e3
+from dpnotes.lab.bagging.exposure import profile, tpr_at_fpr_1e3
 from dpnotes.lab.bagging.grids import RECORDS
-from dpnotes.lab.bagging.tables import BUDGET
+from dpnotes.lab.bagging.tables import BUDGET, parameters
 from dpnotes.lab.tables import GAP, Column, Table, columns, mean_and_std
 
+KEYS = ["subsample", "width", "sigma", "batch_size", "epochs", "queries", "answers"]  # of runs that differ in seeds
 ATTACK = ["attack", "mislabelled", "false_positive_rate"]
 POINT = ["method", "variant", "setting", "advantage", "tpr_at_fpr_1e3", "accuracy", "seeds"]
 
@@ -66,20 +66,23 @@ def exposures(
     setting (records for each model, noise multiplier, or answers), advantage, tpr_at_fpr_1e3, accuracy (mean), seeds.
     Profiles are exact for bagging, of tight accounting for DP-SGD and PATE, whatever the data.
     """
-    n, lines = RECORDS[scale], []
-    for (size,), group in _runs(bagging.dropna(subset=["subsample"]), ["subsample"]):
-        profile = accounting.bagging(n=n, subsample=int(size))
-        lines.append(_point("bagging", "", size, profile, group))
-    for frame, length in ((dp_sgd, "long"), (equal, "short")):
-        for (width, sigma, batch, epochs), group in _runs(frame, ["width", "sigma", "batch_size", "epochs"]):
-            profile = _dp_sgd(float(sigma), batch / n, int(epochs * n // batch))
-            lines.append(_point("dp_sgd", "softmax" if pd.isna(width) else length, sigma, profile, group))
-    keys = ["sigma_threshold", "sigma_answer", "queries", "answers", "epochs"]
-    for (threshold, answer, queries, answers, epochs), group in _runs(pate, keys):
-        answers = queries if pd.isna(answers) else answers
-        noise: dict[str, Any] = {"sigma_threshold": float(threshold), "sigma_answer": float(answer)}
-        profile = accounting.confident_gnmax(**noise, queries=int(queries), answers=int(answers))
-        lines.append(_point("pate", "logistic" if pd.isna(epochs) else "networks", answers, profile, group))
+    lines = []
+    for method, setting, frame, length in (
+        ("bagging", "subsample", bagging.dropna(subset=["subsample"]), ""),
+        ("dp_sgd", "sigma", dp_sgd, "long"),
+        ("dp_sgd", "sigma", equal, "short"),
+        ("pate", "answers", pate, ""),
+    ):
+        done = frame.assign(accuracy=_accuracy(frame)).dropna(subset=["accuracy"])
+        keys = [name for name in KEYS if name in done]
+        for _, group in done.groupby(keys, dropna=False) if len(done) else ():
+            row = next(iter(parameters(group)))
+            guarantee = profile(row, RECORDS[scale])
+            if guarantee is not None:
+                variant = {"bagging": "", "pate": "networks" if row["epochs"] else "logistic"}.get(method, length)
+                variant = "softmax" if method == "dp_sgd" and row["width"] is None else variant
+                exposed = (guarantee.advantage, tpr_at_fpr_1e3(guarantee), group["accuracy"].mean(), len(group))
+                lines.append((method, variant, row[setting] or row["queries"], *exposed))
     return pd.DataFrame(lines, columns=POINT).sort_values(["method", "variant", "advantage"], ignore_index=True)
 
 
@@ -119,24 +122,6 @@ def attacks(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _accuracy(rows: pd.DataFrame) -> pd.Series:
     return rows["accuracy"].astype(float) if "accuracy" in rows else pd.Series(np.nan, index=rows.index)
-
-
-def _runs(rows: pd.DataFrame, keys: list[str]) -> Any:
-    """Groups of the rows that were run."""
-    done = rows.dropna(subset=["accuracy"]) if "accuracy" in rows else rows.head(0)
-    return done.groupby(keys, dropna=False) if len(done) else ()
-
-
-@functools.lru_cache(maxsize=64)
-def _dp_sgd(sigma: float, rate: float, steps: int) -> accounting.PrivacyProfile:
-    return accounting.dp_sgd(noise_multiplier=sigma, sample_rate=rate, steps=steps)
-
-
-def _point(
-    method: str, variant: str, setting: float, profile: accounting.PrivacyProfile, rows: pd.DataFrame
-) -> dict[str, Any]:
-    exposed = (profile.advantage, tpr_at_fpr_1e3(profile))
-    return dict(zip(POINT, (method, variant, setting, *exposed, _accuracy(rows).mean(), len(rows)), strict=True))
 
 
 BASELINES = Table(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from scipy.optimize import brentq
 from scipy.stats import norm
@@ -12,6 +14,29 @@ from dpnotes import accounting
 
 FALSE_POSITIVE_RATE = 0.001
 STEP = 0.1  # of log sigma
+
+
+def profile(row: Mapping[str, Any], n: int) -> accounting.PrivacyProfile | None:
+    """Guarantee of a row's release from n records, by its parameters; None for a network on all records.
+
+    Exact for bagging, of tight accounting for DP-SGD and PATE, whatever the data. For DP-SGD whose noise is yet to be
+    calibrated it is all that the budget implies.
+    """
+    if "n_teachers" in row:
+        noise: dict[str, Any] = {name: float(row[name]) for name in ("sigma_threshold", "sigma_answer")}
+        queries = int(row["queries"])
+        return accounting.confident_gnmax(**noise, queries=queries, answers=int(row["answers"] or queries))
+    if "clipping_norm" in row:
+        sigma = row.get("sigma") or row["noise_multiplier"]
+        if sigma is None:
+            return accounting.approximate(float(row["epsilon"]), float(row["delta"]))
+        return _dp_sgd(float(sigma), row["batch_size"] / n, int(row["epochs"] * n // row["batch_size"]))
+    return None if row["subsample"] is None else accounting.bagging(n=n, subsample=int(row["subsample"]))
+
+
+@functools.lru_cache(maxsize=64)
+def _dp_sgd(sigma: float, rate: float, steps: int) -> accounting.PrivacyProfile:
+    return accounting.dp_sgd(noise_multiplier=sigma, sample_rate=rate, steps=steps)
 
 
 def tpr_at_fpr_1e3(profile: accounting.PrivacyProfile) -> float:

@@ -7,7 +7,6 @@ A line of a table is a setting, given by the columns :data:`SETTING`: ``method``
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -15,9 +14,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from dpnotes import accounting
 from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.bagging import costs, grids
+from dpnotes.lab.bagging.exposure import profile
 from dpnotes.lab.tables import GAP, NO_BREAK, Column, Table, mean_and_std, mean_text
 
 SETTING = ["method", "variant", "subsample", "sigma", "target_epsilon", "target_delta", "answers", "queries"]
@@ -117,20 +116,21 @@ def runs(
     release guarantees; where the noise is yet to be calibrated, that its budget guarantees); cpu_seconds and gpu_hours
     (what a row that was not run needs).
     """
-    frames = [rows.assign(method=np.where(rows["subsample"].isna(), "none", "bagging"), variant="")]
+    none = rows["subsample"].isna()
+    frames = [_measured(rows, scale).assign(method=np.where(none, "none", "bagging"), variant="")]
     if dp_sgd is not None:
         noise = dp_sgd["noise_multiplier"]
         targets = {"target_epsilon": dp_sgd["epsilon"], "target_delta": dp_sgd["delta"], "sigma": noise}
-        used = dp_sgd.get("sigma", noise)
         least = np.where(noise.isna(), "least_noise", "")
-        frames.append(dp_sgd.assign(method="dp_sgd", variant=least, noise=used, **targets))
+        used = dp_sgd.get("sigma", noise)
+        frames.append(_measured(dp_sgd, scale).assign(method="dp_sgd", variant=least, noise=used, **targets))
     if pate is not None:
         logistic = np.where(pate["epochs"].isna(), "logistic_teachers", "")
         queries = pate["queries"].where(pate["answers"].isna())
-        frames.append(pate.assign(method="pate", variant=logistic, asked=pate["queries"], queries=queries))
+        frames.append(_measured(pate, scale).assign(method="pate", variant=logistic, queries=queries))
     names = [*SETTING[2:], "accuracy", "noise", "advantage", "cpu_seconds", "gpu_hours"]
-    measured = [frame.assign(**_costs(frame, scale)).reindex(columns=[*SETTING[:2], *names]) for frame in frames]
-    return pd.concat([frame.astype(dict.fromkeys(names, float)) for frame in measured], ignore_index=True)
+    full = [frame.reindex(columns=[*SETTING[:2], *names]).astype(dict.fromkeys(names, float)) for frame in frames]
+    return pd.concat(full, ignore_index=True)
 
 
 def reproduced(runs: pd.DataFrame) -> pd.DataFrame:
@@ -192,39 +192,22 @@ def _run(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.astype({"subsample": float, "accuracy": float}).dropna(subset=["subsample", "accuracy"])
 
 
-def _costs(rows: pd.DataFrame, scale: str) -> dict[str, list[float]]:
-    """The advantage of each row, the stored one or from its parameters, and what a row that was not run needs."""
+def _measured(rows: pd.DataFrame, scale: str) -> pd.DataFrame:
+    """Rows with the advantage of each, the stored one or from its parameters, and what one that was not run needs."""
     asked = parameters(rows)
-    waiting = [row.get("accuracy") is None for row in asked]
-    return {
-        "advantage": [_guaranteed(row, grids.RECORDS[scale]) for row in asked],
-        "cpu_seconds": [costs.seconds(row) if wait else 0.0 for row, wait in zip(asked, waiting, strict=True)],
-        "gpu_hours": [costs.gpu_hours(row) if wait else 0.0 for row, wait in zip(asked, waiting, strict=True)],
-    }
+    waiting = [row if row.get("accuracy") is None else None for row in asked]
+    return rows.assign(
+        advantage=[_guaranteed(row, grids.RECORDS[scale]) for row in asked],
+        cpu_seconds=[costs.seconds(row) if row else 0.0 for row in waiting],
+        gpu_hours=[costs.gpu_hours(row) if row else 0.0 for row in waiting],
+    )
 
 
 def _guaranteed(row: Mapping[str, Any], n: int) -> float:
     if row.get("advantage") is not None:
         return float(row["advantage"])
-    if "n_teachers" in row:
-        noise: dict[str, Any] = {
-            "sigma_threshold": float(row["sigma_threshold"]),
-            "sigma_answer": float(row["sigma_answer"]),
-        }
-        answers = int(row["answers"] or row["asked"])
-        return accounting.confident_gnmax(**noise, queries=int(row["asked"]), answers=answers).advantage
-    if "clipping_norm" in row:
-        if row["noise_multiplier"] is None:
-            return accounting.approximate(float(row["epsilon"]), float(row["delta"])).advantage
-        return _noisy(float(row["noise_multiplier"]), int(row["batch_size"]), int(row["epochs"]), n)
-    if row["subsample"] is None:
-        return np.nan
-    return accounting.bagging(n=n, subsample=int(row["subsample"])).advantage
-
-
-@functools.cache
-def _noisy(sigma: float, batch: int, epochs: int, n: int) -> float:
-    return accounting.dp_sgd(noise_multiplier=sigma, sample_rate=batch / n, steps=epochs * n // batch).advantage
+    guarantee = profile(row, n)
+    return np.nan if guarantee is None else guarantee.advantage
 
 
 def equals(name: str, value: str) -> str:
@@ -260,39 +243,34 @@ def _hours(row: Any) -> str:
     return f"not run: {max(row.gpu_hours, 0.01):.2f} h on a GPU" if row.gpu_hours > 0 else GAP
 
 
-def _reproduced(gap: Callable[[Any], str]) -> Column:
-    return Column("reproduced", text=lambda row: mean_text(row.reproduced, row.std, gap=gap(row)))
+def _accuracies(caption: str, exposed: Column, gap: Callable[[Any], str]) -> Table:
+    means = Column("reproduced", text=lambda row: mean_text(row.reproduced, row.std, gap=gap(row)))
+    difference = Column("difference", format="{:+.2f}", scale=100)
+    published = Column("published", format="{:.2%}")
+    return Table(caption, (Column("method", text=_method), BUDGET, exposed, published, means, "seeds", difference))
 
 
-METHOD = Column("method", text=_method)
 BUDGET = Column("budget", "published budget", text=_budget)
 ADVANTAGE = Column("advantage", format="{:.4f}")
-PUBLISHED = Column("published", format="{:.2%}")
-DIFFERENCE = Column("difference", format="{:+.2f}", scale=100)
 
-TABLE_2A = Table(
+TABLE_2A = _accuracies(
     "Test accuracy, published and reproduced (mean and standard deviation over seeds). Published budget: (epsilon, "
     "delta). Difference: reproduced minus published, in percentage points.",
-    (
-        METHOD,
-        BUDGET,
-        Column("exact_delta", "exact delta", format="{:.5f}"),
-        PUBLISHED,
-        mean_and_std("reproduced"),
-        "seeds",
-        DIFFERENCE,
-    ),
+    Column("exact_delta", "exact delta", format="{:.5f}"),
+    _minutes,
 )
-TABLE_3A = Table(
+TABLE_3A = _accuracies(
     "Accuracy on 9,000 test images from a public model, published and reproduced (mean and standard deviation over "
     "seeds). Advantage: what our run guarantees against any membership test, at all error rates.",
-    (METHOD, BUDGET, ADVANTAGE, PUBLISHED, _reproduced(_minutes), "seeds", DIFFERENCE),
+    ADVANTAGE,
+    _minutes,
 )
-_CIFAR10 = Table(
+_CIFAR10 = _accuracies(
     "{which}: accuracy on CIFAR-10. Advantage: what the run guarantees against any membership test, at all error rates "
     "(where the least sigma is yet to be found: what the budget guarantees). Hours: at {plain:,.0f} images a second, "
     "{private:,.0f} by DP-SGD (estimates).",
-    (METHOD, BUDGET, ADVANTAGE, PUBLISHED, _reproduced(_hours), "seeds", DIFFERENCE),
+    ADVANTAGE,
+    _hours,
 )
 REDUCED = Table(
     "CIFAR-10 at a reduced scale, not the paper's: five convolutions, 30 epochs for bagging and 2 for DP-SGD. Accuracy "
