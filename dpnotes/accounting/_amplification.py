@@ -10,8 +10,9 @@ from scipy import stats
 
 from dpnotes import _validation as check
 from dpnotes.accounting._composition import a_profile, joined, part_of
+from dpnotes.accounting._curves import LARGEST_EXPONENT
 from dpnotes.accounting._kinds import GaussianRelease, SampleRelease, Statement, power_of_miss
-from dpnotes.accounting._loss_distribution import LARGEST_EXPONENT, CurveRelease
+from dpnotes.accounting._loss_distribution import CurveRelease
 from dpnotes.accounting._profile import ADJACENCIES, Floats, PrivacyProfile
 
 UNLIKELY = 1e-300  # copies of a record beyond this probability count as a failure
@@ -153,12 +154,13 @@ def unamplified(epsilon: Floats, rate: float) -> Floats:
     return np.asarray(epsilon + np.log1p(-np.expm1(-epsilon) * ((1 - rate) / rate)), dtype=np.float64)
 
 
+def _needs(adjacency: str, profile: PrivacyProfile, why: str) -> None:
+    if profile.adjacency != adjacency:
+        raise ValueError(f"profile must be for {adjacency=}, got adjacency={profile.adjacency!r}; {why}")
+
+
 def _poisson(profile: PrivacyProfile, rate: float, adjacency: str | None) -> PrivacyProfile:
-    if profile.adjacency != "add-remove":
-        raise ValueError(
-            f"profile must be for adjacency='add-remove', got adjacency={profile.adjacency!r}; "
-            "a Poisson sample of neighbours that exchange a record differs in two draws"
-        )
+    _needs("add-remove", profile, "a Poisson sample of neighbours that exchange a record differs in two draws")
     if adjacency == "replace-one":
         raise ValueError("adjacency must be 'add-remove' for a Poisson sample, got adjacency='replace-one'")
     about = _about(profile, "Theorem 8", sample_rate=rate)
@@ -170,14 +172,10 @@ def _poisson(profile: PrivacyProfile, rate: float, adjacency: str | None) -> Pri
 def _of_fixed_size(
     profile: PrivacyProfile, n: int, subsample: int, replace: bool, adjacency: str | None
 ) -> PrivacyProfile:
-    if profile.adjacency != "replace-one":
-        raise ValueError(
-            f"profile must be for adjacency='replace-one', got adjacency={profile.adjacency!r}; "
-            "samples of one size cannot differ in one record more or less"
-        )
-    how = {"n": n, "subsample": subsample, "replace": replace}
+    _needs("replace-one", profile, "samples of one size cannot differ in one record more or less")
+    sample = {"n": n, "subsample": subsample, "replace": replace}
     if not replace:
-        about = _about(profile, "Theorem 9", **how)
+        about = _about(profile, "Theorem 9", **sample)
         rate = subsample / n
         if adjacency == "add-remove":
             about["adjacency"] = adjacency
@@ -196,7 +194,7 @@ def _of_fixed_size(
     masses = np.asarray(copies.pmf(np.arange(1, most + 1)), dtype=np.float64)
     if n > 1:
         masses *= power_of_miss(1 / n, subsample) / masses.sum()  # as exact as pi itself
-    return ExchangeRelease(groups, masses, float(copies.sf(most)), **_about(profile, "Theorem 10", **how))
+    return ExchangeRelease(groups, masses, float(copies.sf(most)), **_about(profile, "Theorem 10", **sample))
 
 
 def _group(profile: PrivacyProfile, size: int) -> PrivacyProfile:
@@ -216,10 +214,10 @@ def _group(profile: PrivacyProfile, size: int) -> PrivacyProfile:
     )
 
 
-def _about(profile: PrivacyProfile, theorem: str, **how: object) -> dict[str, Any]:
+def _about(profile: PrivacyProfile, theorem: str, **sample: object) -> dict[str, Any]:
     return {
         "mechanism": "subsampled",
-        "parameters": {"base": part_of(profile), **how},
+        "parameters": {"base": part_of(profile), **sample},
         "adjacency": profile.adjacency,
         "status": profile.status,
         "assumption": profile.assumption,

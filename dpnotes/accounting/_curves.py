@@ -9,6 +9,7 @@ import numpy as np
 from dpnotes._validation import Floats
 
 EPSILONS = np.concatenate([[0.0], np.geomspace(1e-4, 1e3, 2000)])  # where a trade-off curve gets a supporting line
+LARGEST_EXPONENT = 700.0  # e^700 is a double
 BISECTIONS = 200  # halves any bracket of doubles to neighbouring numbers
 
 

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from dpnotes.accounting._curves import sorted_tradeoff
+from dpnotes.accounting._curves import LARGEST_EXPONENT, sorted_tradeoff
 from dpnotes.accounting._kinds import GaussianRelease, RepeatedRelease, SampleRelease, Statement
 from dpnotes.accounting._laplace import LaplaceRelease
 from dpnotes.accounting._profile import DIRECTIONS, Floats, PrivacyProfile
 
 INTERVAL = 1e-4  # of the grid of privacy losses
-LARGEST_EXPONENT = 700.0  # e^700 is a double
 GRID = np.concatenate([[0.0], np.geomspace(1e-4, LARGEST_EXPONENT, 3000)])  # epsilons that support a trade-off curve
 
 

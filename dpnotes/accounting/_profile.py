@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 ADJACENCIES = ("add-remove", "replace-one")
 STATUSES = ("proved", "assumption", "per-instance", "conjecture", "refuted")
 DIRECTIONS = ("remove", "add")
+DESCRIPTION = ("mechanism", "parameters", "adjacency", "status", "assumption", "source", "remark")
 
 
 class PrivacyProfile(ABC):
@@ -221,16 +222,9 @@ class PrivacyProfile(ABC):
 
     def _about(self, times: int) -> dict[str, Any]:
         """Keyword arguments that describe this profile after ``times``-fold composition."""
-        parameters = {**self.parameters, "times": self.parameters.get("times", 1) * times}
-        return {
-            "mechanism": self.mechanism,
-            "parameters": parameters if parameters["times"] > 1 else self.parameters,
-            "adjacency": self.adjacency,
-            "status": self.status,
-            "assumption": self.assumption,
-            "source": self.source,
-            "remark": self.remark,
-        }
+        together = self.parameters.get("times", 1) * times
+        parameters = {**self.parameters, "times": together} if together > 1 else self.parameters
+        return {**{name: getattr(self, name) for name in DESCRIPTION}, "parameters": parameters}
 
     def plot(self, axes: Sequence[Axes] | None = None) -> Sequence[Axes]:
         """Draw the guarantee: delta against epsilon, and the trade-off of the two error rates.

@@ -10,12 +10,12 @@ import numpy as np
 from scipy import special, stats
 
 from dpnotes import _validation as check
+from dpnotes.accounting._curves import LARGEST_EXPONENT
 from dpnotes.accounting._kinds import RepeatedRelease, Statement
 from dpnotes.accounting._profile import Floats, PrivacyProfile
 from dpnotes.accounting._renyi import Line, RenyiRelease, _best
 
 ANALYSES = ("tight", "published")
-LARGEST_EXPONENT = 700.0  # of a double
 SHARDS = "the shard of each record is chosen independently of the other records, for example by a public hash"
 
 

@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from dpnotes.accounting import bagging, gaussian
-from dpnotes.accounting._audit import (
+from dpnotes.accounting import (
     audit_delta,
     audit_epsilon,
     audit_mu,
+    bagging,
     clopper_pearson,
+    gaussian,
     one_run_audit,
     one_run_p_value,
 )

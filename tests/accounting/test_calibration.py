@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpnotes.accounting import _calibration, gaussian
-from dpnotes.accounting._calibration import gaussian_sigma, log_delta_of, mills
+from dpnotes.accounting import _calibration, gaussian, gaussian_sigma
+from dpnotes.accounting._calibration import log_delta_of, mills
 
 EPSILONS = [0.1, 0.5, 1, 2, 3, 5, 8]
 KNOWN = {  # sigma / sensitivity, 30-digit arithmetic

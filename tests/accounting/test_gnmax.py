@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from dpnotes.accounting import gaussian
-from dpnotes.accounting._gnmax import _DataDependent, chunk_filter, confident_gnmax, gnmax
+from dpnotes.accounting import chunk_filter, confident_gnmax, gaussian, gnmax
+from dpnotes.accounting._gnmax import _DataDependent
 from dpnotes.accounting._renyi import RenyiRelease
 from dpnotes.accounting._votes import largest_integer
 

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpnotes.accounting import gaussian
-from dpnotes.accounting._calibration import gaussian_sigma
-from dpnotes.accounting.papers._intrinsic_sgd import augmenting_sigma, intrinsic_epsilon, intrinsic_sgd, sgd_sensitivity
+from dpnotes.accounting import gaussian, gaussian_sigma
+from dpnotes.accounting.papers import augmenting_sigma, intrinsic_epsilon, intrinsic_sgd, sgd_sensitivity
 
 SENSITIVITY = {"mnist": 0.050, "forest": 0.063, "adult": 0.164}
 EMPIRICAL = {"mnist": 0.041, "forest": 0.020, "adult": 0.032}

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from dpnotes.accounting import gaussian, pure
-from dpnotes.accounting._laplace import laplace, laplace_rdp, zcdp
+from dpnotes.accounting import gaussian, laplace, laplace_rdp, pure, zcdp
 
 
 @pytest.mark.parametrize("ratio", [0.01, 0.5, 1.0, 4.0])

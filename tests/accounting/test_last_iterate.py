@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpnotes.accounting import gaussian
-from dpnotes.accounting._last_iterate import BOUNDS, last_iterate, last_iterate_mu, step_contraction
+from dpnotes.accounting import gaussian, last_iterate, last_iterate_mu, step_contraction
+from dpnotes.accounting._last_iterate import BOUNDS
 
 
 def test_known_values():

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpnotes.accounting import approximate, bagging, compose, gaussian, laplace, pure
-from dpnotes.accounting._amplification import subsampled
+from dpnotes.accounting import approximate, bagging, compose, gaussian, laplace, pure, subsampled
 from dpnotes.accounting._kinds import GaussianRelease
 from dpnotes.accounting._loss_distribution import LossDistribution, distribution_of
 from dpnotes.accounting._pld import sampled_gaussian

@@ -9,15 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from dpnotes.accounting import pure
-from dpnotes.accounting._noisy_vote import (
-    noisy_vote,
-    noisy_vote_answers,
-    noisy_vote_exact_delta,
-    noisy_vote_pure_level,
-)
+from dpnotes.accounting import noisy_vote, noisy_vote_answers, noisy_vote_exact_delta, noisy_vote_pure_level, pure
 from dpnotes.accounting._votes import largest_integer
-from dpnotes.accounting.papers._dpbag import (
+from dpnotes.accounting.papers import (
     personalised_answers,
     personalised_counterexample,
     personalised_moments,

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, special
 
-from dpnotes.accounting import gaussian
-from dpnotes.accounting._calibration import gaussian_sigma
-from dpnotes.accounting._sensitivity import (
-    advanced_sigma,
+from dpnotes.accounting import (
+    gaussian,
+    gaussian_sigma,
     gradient_quantile,
     logistic_constants,
     minimiser_sensitivity,
@@ -19,6 +18,7 @@ from dpnotes.accounting._sensitivity import (
     objective_perturbation,
     prediction_sensitivity_sigma,
 )
+from dpnotes.accounting._sensitivity import advanced_sigma
 
 K = math.sqrt(2)
 

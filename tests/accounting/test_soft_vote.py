@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, special
 
-from dpnotes.accounting import pure
-from dpnotes.accounting._soft_vote import (
+from dpnotes.accounting import (
     bounded_range_delta,
+    pure,
     soft_vote,
     soft_vote_beta,
     soft_vote_exact_delta,

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from dpnotes.accounting._curves import LARGEST_EXPONENT
 from dpnotes.accounting._kinds import Statement
 from dpnotes.accounting._profile import Floats, PrivacyProfile
-
-LARGEST_EXPONENT = 700.0  # of a double
 
 
 class ConvertedRelease(PrivacyProfile):
