@@ -44,7 +44,7 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
     "reduced": {"batch_size": 32, "optimizer": "adam", "learning_rate": 1e-3},
 }
 EPOCHS = {"paper": 100, "quick": 20, "cifar10": 100, "reduced": 30}
-ALL_RECORDS_EPOCHS = {**EPOCHS, "quick": 10}  # of networks, or of teachers together, that train on all records
+ALL_RECORDS_EPOCHS = {**EPOCHS, "quick": 8}  # of networks, or of teachers together, that train on all records
 CANDIDATES = [(width, *pair) for width in (16, 32) for pair in (("adam", 1e-3), ("momentum", 1e-2))]
 CIFAR10_CANDIDATES: dict[str, tuple[tuple[str, float], ...]] = {
     "cifar10": (("adam", 1e-3), ("adam", 1e-4)),
