@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from dpnotes import _validation as _checks
+from dpnotes import _validation as check
 from dpnotes._validation import Floats, Integers
 from dpnotes.learners._schedules import Rate, step_rates
 from dpnotes.learners._streams import spawned_seed
@@ -49,18 +49,18 @@ class Sampling:
     @classmethod
     def checked(cls, n: int, *, sampling: str, sample_rate: float | None, batch_size: int | None) -> Sampling:
         """Check what the caller gave: either a sample rate or a batch size."""
-        _checks.one_of("sampling", sampling, SAMPLINGS)
+        check.one_of("sampling", sampling, SAMPLINGS)
         if (sample_rate is None) == (batch_size is None):
             raise ValueError(
                 f"give either sample_rate or batch_size, got sample_rate={sample_rate} and batch_size={batch_size}"
             )
         if batch_size is not None:
-            size = _checks.at_least("batch_size", batch_size, 1)
+            size = check.at_least("batch_size", batch_size, 1)
             if size > n:
                 raise ValueError(f"batch_size must be at most the {n} rows, got batch_size={batch_size}")
             return cls(sampling, n, size / n, size)
         assert sample_rate is not None
-        rate = _checks.positive("sample_rate", sample_rate)
+        rate = check.positive("sample_rate", sample_rate)
         if rate > 1:
             raise ValueError(f"sample_rate must be in (0, 1], got sample_rate={sample_rate}")
         if sampling == "shuffle":
@@ -113,7 +113,7 @@ class Settings:
         n_models: int | None,
     ) -> Settings:
         """Check what the caller gave; a single noise multiplier is that of ``n_models`` models, or of one."""
-        noise = _checks.array("noise_multiplier", noise_multiplier, finite=True)
+        noise = check.array("noise_multiplier", noise_multiplier, finite=True)
         if noise.ndim > 1 or noise.size == 0:
             raise ValueError(f"noise_multiplier must be a number or have shape [n_models], got shape {noise.shape}")
         if noise.ndim == 1 and n_models not in (None, len(noise)):
@@ -130,8 +130,8 @@ class Settings:
         return cls(
             np.broadcast_to(noise, (len(noise) if noise.ndim else n_models or 1,)),
             float(clipping_norm),
-            step_rates(learning_rate, _checks.at_least("steps", steps, 1)),
-            _checks.at_least("seed", seed, 0),
+            step_rates(learning_rate, check.at_least("steps", steps, 1)),
+            check.at_least("seed", seed, 0),
         )
 
     @property

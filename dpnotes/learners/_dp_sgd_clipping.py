@@ -14,7 +14,7 @@ from torch import nn
 from torch.func import functional_call, grad_and_value, vmap
 from torch.nn.functional import cross_entropy
 
-from dpnotes import _validation as _checks
+from dpnotes import _validation as check
 from dpnotes.learners._chunks import GPU_SHARE, free_bytes
 from dpnotes.learners._dp_sgd_book_keeping import BookKeeping, can_keep_book, clip_weights
 from dpnotes.learners._network_initial import try_example
@@ -31,7 +31,7 @@ def clipped_sums(network: nn.Module, engine: str, example: torch.Tensor) -> Clip
     The result is a function of x [b, ...], y [b] and the clipping norm C. It gives the sums over the examples of
     min(1, C / |g|) g by parameter name, with |g| the L2 norm over all trained parameters, and the losses [b].
     """
-    if _checks.one_of("engine", engine, ENGINES) == "vmap" or (engine == "auto" and can_keep_book(network) is not None):
+    if check.one_of("engine", engine, ENGINES) == "vmap" or (engine == "auto" and can_keep_book(network) is not None):
         return PerExample(network)
     keeper = BookKeeping(network)
     if keeper.serves(example):

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from dpnotes import _validation as _checks
+from dpnotes import _validation as check
 from dpnotes._validation import Features, Integers
 from dpnotes.learners._chunks import Group, fit_groups
 from dpnotes.learners._devices import choose_device
@@ -124,17 +124,17 @@ def fit_dp_sgd_linear(
     >>> (models.votes(X / 64) == y).mean(axis=1) > 0.8
     array([ True,  True])
     """
-    X = _checks.features(X)
-    classes = _checks.at_least("n_classes", n_classes, 2)
-    y = _checks.class_codes(y, n=len(X), n_classes=classes)
-    repeats = None if n_repeats is None else _checks.at_least("n_repeats", n_repeats, 1)
+    X = check.features(X)
+    classes = check.at_least("n_classes", n_classes, 2)
+    y = check.class_codes(y, n=len(X), n_classes=classes)
+    repeats = None if n_repeats is None else check.at_least("n_repeats", n_repeats, 1)
     settings = Settings.checked(
         noise_multiplier, clipping_norm, learning_rate, steps=steps, seed=seed, n_models=repeats
     )
     check_momentum(momentum)
     if average is not None and not 0 < average <= 1:
         raise ValueError(f"average must be None or in (0, 1], got average={average}")
-    kind, where = _checks.float_dtype(dtype, X), choose_device(device)
+    kind, where = check.float_dtype(dtype, X), choose_device(device)
     data = torch.tensor(X, dtype=getattr(torch, kind.name), device=where)
     job = _Job(
         data,
@@ -144,7 +144,7 @@ def fit_dp_sgd_linear(
         settings,
         Sampling.checked(len(X), sampling=sampling, sample_rate=sample_rate, batch_size=batch_size),
         intercept,
-        _checks.real("l2", l2),
+        check.real("l2", l2),
         momentum,
         None if average is None else int(np.ceil(average * steps)),
         shared_batches,

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
-from dpnotes import _validation as _checks
+from dpnotes import _validation as check
 from dpnotes._validation import Features, Integers
 from dpnotes.learners._chunks import slices
 from dpnotes.learners._devices import choose_device, one_thread
@@ -140,7 +140,7 @@ def fit_dp_sgd_network(
     if chosen is not None and n_repeats is not None:
         raise ValueError(f"give either subsets or n_repeats, got {len(chosen)} subsets and n_repeats={n_repeats}")
     if n_repeats is not None:
-        _checks.at_least("n_repeats", n_repeats, 1)
+        check.at_least("n_repeats", n_repeats, 1)
     n_models = n_repeats if chosen is None else len(chosen)
     settings = Settings.checked(
         noise_multiplier, clipping_norm, learning_rate, steps=steps, seed=seed, n_models=n_models
@@ -159,7 +159,7 @@ def fit_dp_sgd_network(
         Optimizer(optimizer, momentum),
         augmentation,
         engine,
-        None if micro_batch is None else _checks.at_least("micro_batch", micro_batch, 1),
+        None if micro_batch is None else check.at_least("micro_batch", micro_batch, 1),
     )
     fitted: list[dict[str, torch.Tensor]] = []
     losses: list[float] = []

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from dpnotes import _validation as _checks
+from dpnotes import _validation as check
 from dpnotes._validation import Floats, Integers
 from dpnotes.learners._augmentation import apply_crop_flips
 from dpnotes.learners._chunks import chunk_size, free_bytes, slices
@@ -187,7 +187,7 @@ def choose_engine(engine: str, network: nn.Module, device: torch.device, *, n_mo
     -------
     str
     """
-    if _checks.one_of("engine", engine, ENGINES) != "auto":
+    if check.one_of("engine", engine, ENGINES) != "auto":
         return engine
     if n_models == 1 or batch_size >= GPU_BATCH:
         return "loop"

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 from torch.func import functional_call, vmap
 
-from dpnotes import _validation as _checks
+from dpnotes import _validation as check
 from dpnotes._validation import Features, Floats, Integers
 from dpnotes.learners import _network_engines as engines
 from dpnotes.learners._chunks import memory_named, slices
@@ -199,8 +199,8 @@ def fit_networks(
     """
     check_data(images, labels, dtypes=("float32", "float64", "uint8"))
     chosen = row_subsets(subsets, n=len(images))
-    rates = _checks.positive("learning_rate", learning_rate) * epoch_factors(
-        schedule, _checks.at_least("epochs", epochs, 1)
+    rates = check.positive("learning_rate", learning_rate) * epoch_factors(
+        schedule, check.at_least("epochs", epochs, 1)
     )
     where = choose_device(device)
     used, rows = np.unique(chosen.indices, return_inverse=True)
@@ -210,7 +210,7 @@ def fit_networks(
         _given_weights(initial, len(chosen), new_last_layer=new_last_layer),
         new_last_layer,
         torch.float64 if images.dtype == np.float64 else torch.float32,
-        _checks.at_least("seed", seed, 0),
+        check.at_least("seed", seed, 0),
     )
     first = starts(0)
     network, example = first.network.eval(), engines.as_pixels(torch.tensor(images[:1]), starts.dtype)
@@ -221,12 +221,12 @@ def fit_networks(
         torch.from_numpy(labels[used].astype(np.int64)).to(where),
         n_classes,
         starts.dtype,
-        _checks.at_least("batch_size", batch_size, 1),
+        check.at_least("batch_size", batch_size, 1),
         rates,
         Optimizer(optimizer, momentum, weight_decay),
         augmentation,
         first.copied if new_last_layer else frozenset(),
-        _checks.real("fine_tune_factor", fine_tune_factor),
+        check.real("fine_tune_factor", fine_tune_factor),
     )
     engine = engines.choose_engine(engine, network, where, n_models=len(starts), batch_size=batch_size)
     size = engines.model_bytes(network, example, n_activations, batch_size=batch_size)

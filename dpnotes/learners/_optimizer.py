@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from dpnotes import _validation as _checks
+from dpnotes import _validation as check
 
 OPTIMIZERS = ("adam", "momentum", "sgd")
 
@@ -31,9 +31,9 @@ class Optimizer:
     weight_decay: float = 0.0
 
     def __post_init__(self) -> None:
-        _checks.one_of("optimizer", self.kind, OPTIMIZERS)
+        check.one_of("optimizer", self.kind, OPTIMIZERS)
         check_momentum(self.momentum)
-        _checks.real("weight_decay", self.weight_decay)
+        check.real("weight_decay", self.weight_decay)
 
     def over(self, parameters: Iterable[Any]) -> torch.optim.Optimizer:
         """Optimizer of parameters, or of groups of them; the caller sets the learning rate of each step.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from dpnotes import _validation as _checks
+from dpnotes import _validation as check
 from dpnotes._validation import Features, Floats, Integers
 from dpnotes.learners import _sgd_batches as plan
 from dpnotes.learners._devices import choose_device
@@ -189,23 +189,23 @@ def fit_sgd(
     >>> ((runs.distances > 0) == (runs.visits > 0)).all()
     np.True_
     """
-    X = _checks.features(X)
-    codes = _checks.class_codes(y, n=len(X), n_classes=2)
+    X = check.features(X)
+    codes = check.class_codes(y, n=len(X), n_classes=2)
     records = _neighbours(neighbours, n=len(X))
     record = _replacement(replacement, X, codes, records)
-    kind = _checks.float_dtype(np.float64 if dtype is None and len(records) else dtype, X)
-    _checks.one_of("keep", keep, KEEP)
+    kind = check.float_dtype(np.float64 if dtype is None and len(records) else dtype, X)
+    check.one_of("keep", keep, KEEP)
     model = Architecture(X.shape[1], hidden, output, intercept)
     order = plan.run_seeds("order_seeds", order_seeds, n_runs, random_state)
     init = plan.run_seeds("init_seeds", init_seeds, n_runs, random_state)
-    start = initial_weights(model, initial, init, scale=_checks.real("initial_scale", initial_scale, open_low=True))
+    start = initial_weights(model, initial, init, scale=check.real("initial_scale", initial_scale, open_low=True))
     batches = plan.batches(len(X), batch_size=batch_size, epochs=epochs, steps=steps, last_batch=last_batch)
     job = Job(
         model,
         arrays(X, codes, record, model, dtype=kind, device=choose_device(device)),
         batches,
         step_rates(learning_rate, batches.steps),
-        _checks.real("l2", l2),
+        check.real("l2", l2),
         plan.recorded_steps(checkpoints, batches.steps),
         records,
     )
@@ -244,12 +244,12 @@ def _replacement(
             raise TypeError(
                 f"replacement must be a row index or (features, class code), got a tuple of {len(replacement)}"
             )
-        features = _checks.features(np.asarray(replacement[0])[None], "replacement", d=X.shape[1])
-        label = _checks.at_least("replacement's class code", replacement[1], 0)
+        features = check.features(np.asarray(replacement[0])[None], "replacement", d=X.shape[1])
+        label = check.at_least("replacement's class code", replacement[1], 0)
         if label > 1:
             raise ValueError(f"replacement must hold class code 0 or 1, got {label}")
         return features[0], label
-    row = _checks.at_least("replacement", replacement, 0)  # type: ignore[arg-type]
+    row = check.at_least("replacement", replacement, 0)  # type: ignore[arg-type]
     if row >= len(X):
         raise ValueError(f"replacement must be a row index in 0..{len(X) - 1}, got replacement={row}")
     if (records == row).any():

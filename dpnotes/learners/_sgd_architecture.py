@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpnotes import _validation as _checks
+from dpnotes import _validation as check
 from dpnotes._validation import Features, Floats, Integers
 
 OUTPUTS = ("sigmoid", "softmax")
@@ -44,8 +44,8 @@ class Architecture:
 
     def __post_init__(self) -> None:
         if self.hidden is not None:
-            _checks.at_least("hidden", self.hidden, 1)
-        _checks.one_of("output", self.output, OUTPUTS)
+            check.at_least("hidden", self.hidden, 1)
+        check.one_of("output", self.output, OUTPUTS)
         if self.hidden is None and self.output != "sigmoid":
             raise ValueError(f"output must be 'sigmoid' without a hidden layer, got output={self.output!r}")
         if not isinstance(self.intercept, bool):
@@ -72,7 +72,7 @@ class Architecture:
 
     def logits(self, weights: Features, X: Features) -> Features:
         """Log odds of class 1, in nats: weights [..., p] and X [n, d] in, [..., n] out, in the weights' dtype."""
-        values: Features = _checks.features(X, d=self.d).astype(weights.dtype, copy=False).T  # [d, n]
+        values: Features = check.features(X, d=self.d).astype(weights.dtype, copy=False).T  # [d, n]
         for depth, layer in enumerate(self.layers(weights)):
             values = np.maximum(values, 0) if depth else values
             values = layer[..., :-1] @ values + layer[..., -1:] if self.intercept else layer @ values  # [..., units, n]

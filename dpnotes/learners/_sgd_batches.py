@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpnotes import _validation as _checks
+from dpnotes import _validation as check
 from dpnotes._validation import Booleans, Integers
 from dpnotes.learners._streams import spawned_seed
 
@@ -153,22 +153,22 @@ class Neighbours:
 
 def batches(n: int, *, batch_size: int, epochs: int | None, steps: int | None, last_batch: str) -> Batches:
     """Check the settings of :class:`Batches`."""
-    _checks.at_least("batch_size", batch_size, 1)
+    check.at_least("batch_size", batch_size, 1)
     if batch_size > n:
         raise ValueError(f"batch_size must be <= n={n} records, got batch_size={batch_size}")
-    _checks.one_of("last_batch", last_batch, LAST_BATCH)
+    check.one_of("last_batch", last_batch, LAST_BATCH)
     if (epochs is None) == (steps is None):
         raise ValueError(f"exactly one of epochs and steps must be given, got epochs={epochs} and steps={steps}")
     once = Batches(n, batch_size, 1, last_batch == "keep")
     if steps is None:
         assert epochs is not None  # one of the two is given
-        steps = _checks.at_least("epochs", epochs, 1) * once.per_epoch
-    return Batches(n, batch_size, _checks.at_least("steps", steps, 1), last_batch == "keep")
+        steps = check.at_least("epochs", epochs, 1) * once.per_epoch
+    return Batches(n, batch_size, check.at_least("steps", steps, 1), last_batch == "keep")
 
 
 def recorded_steps(checkpoints: Sequence[int], steps: int) -> tuple[int, ...]:
     """Check the numbers of steps after which weights are recorded."""
-    chosen = tuple(_checks.at_least("checkpoints", step, 0) for step in checkpoints)
+    chosen = tuple(check.at_least("checkpoints", step, 0) for step in checkpoints)
     if list(chosen) != sorted(set(chosen)) or (chosen and chosen[-1] > steps):
         raise ValueError(f"checkpoints must increase within 0..{steps}, got checkpoints={list(checkpoints)}")
     return chosen
@@ -176,8 +176,8 @@ def recorded_steps(checkpoints: Sequence[int], steps: int) -> tuple[int, ...]:
 
 def run_seeds(name: str, given: ArrayLike | None, n_runs: int, random_state: int) -> Integers:
     """Seeds [R], as given or spawned from ``random_state`` and the index of each run."""
-    _checks.at_least("n_runs", n_runs, 1)
-    _checks.at_least("random_state", random_state, 0)
+    check.at_least("n_runs", n_runs, 1)
+    check.at_least("random_state", random_state, 0)
     seeds = np.asarray([spawned_seed(random_state, i) for i in range(n_runs)] if given is None else given)
     if seeds.dtype.kind not in "iu" or seeds.shape not in ((), (n_runs,)) or seeds.min() < 0:
         raise ValueError(f"{name} must be one integer >= 0 or {n_runs} of them, got {name}={given!r}")

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dpnotes import _validation as _checks
+from dpnotes import _validation as check
 from dpnotes._validation import Features, Floats, Integers
 from dpnotes.learners import _chunks
 from dpnotes.learners._sgd_architecture import Architecture
@@ -73,7 +73,7 @@ def train(
 ) -> Iterator[tuple[slice, Trained]]:
     """Train all runs, a chunk at a time; ValueError if a run ends with weights that are not finite."""
     if chunk is not None:
-        _checks.at_least("chunk", chunk, 1)
+        check.at_least("chunk", chunk, 1)
     family: type[Models] = LogisticModels if job.model.hidden is None else NetworkModels
     n_runs, device = len(initial), job.arrays.X.device
     numbers = family.numbers_per_run(

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from dpnotes import _validation as _checks
+from dpnotes import _validation as check
 from dpnotes._validation import Integers
 from dpnotes.learners._chunks import GPU_SHARE, free_bytes, slices
 from dpnotes.learners._devices import choose_device
@@ -76,8 +76,8 @@ class TouchedVotes:
         device: str = "auto",
         blocks: tuple[int, int] | None = None,
     ) -> None:
-        self._n_teachers = _checks.at_least("n_teachers", n_teachers, 1)
-        self._n_classes = _checks.at_least("n_classes", n_classes, 2)
+        self._n_teachers = check.at_least("n_teachers", n_teachers, 1)
+        self._n_classes = check.at_least("n_classes", n_classes, 2)
         if n_classes > 255:
             raise ValueError(f"n_classes must be at most 255, got n_classes={n_classes}")
         rows = np.asarray(membership)
@@ -92,8 +92,8 @@ class TouchedVotes:
         self._own = torch.from_numpy(rows.T.astype(np.int64)).to(self._device).contiguous()  # [k, D]
         self._totals = torch.zeros(len(rows), dtype=torch.int64, device=self._device)
         records, queries = self._blocks() if blocks is None else blocks
-        self._records = _checks.at_least("blocks", records, 1)
-        self._queries = _checks.at_least("blocks", queries, 1)
+        self._records = check.at_least("blocks", records, 1)
+        self._queries = check.at_least("blocks", queries, 1)
 
     @property
     def totals(self) -> Integers:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpnotes import _validation as _checks
+from dpnotes import _validation as check
 from dpnotes.learners import fit_sgd
 
 
@@ -95,7 +95,7 @@ def estimate_intrinsic_noise(
     >>> noise.sigma > 5 * fixed.sigma
     True
     """
-    if _checks.at_least_one("n_seeds", n_seeds) < 2:
+    if check.at_least_one("n_seeds", n_seeds) < 2:
         raise ValueError(f"n_seeds must be >= 2, got n_seeds={n_seeds}; one run has no standard deviation")
     weights = neighbour_runs(
         X,
@@ -144,7 +144,7 @@ def neighbour_runs(
     y = np.asarray(y)
     if len(np.unique(y)) < 2:
         raise ValueError(f"y must hold 2 classes, got {len(np.unique(y))}")
-    if _checks.at_least_one("n_neighbours", n_neighbours) >= len(X):
+    if check.at_least_one("n_neighbours", n_neighbours) >= len(X):
         raise ValueError(f"n_neighbours must be < n={len(X)} records, got n_neighbours={n_neighbours}")
     chosen = np.random.default_rng(random_state).choice(len(X) - 1, n_neighbours, replace=False)
     return fit_sgd(
