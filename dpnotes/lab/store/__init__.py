@@ -9,21 +9,11 @@ from dpnotes.lab.store._folders import runs_store as runs_store
 from dpnotes.lab.store._format import StoreError as StoreError
 from dpnotes.lab.store._grid import experiment_name as experiment_name
 from dpnotes.lab.store._provenance import provenance as provenance
-from dpnotes.lab.store._results import (
-    adopt as adopt,
-)
-from dpnotes.lab.store._results import (
-    missing as missing,
-)
-from dpnotes.lab.store._results import (
-    read_store as read_store,
-)
-from dpnotes.lab.store._results import (
-    rename_columns as rename_columns,
-)
-from dpnotes.lab.store._results import (
-    verify as verify,
-)
+from dpnotes.lab.store._results import adopt as adopt
+from dpnotes.lab.store._results import missing as missing
+from dpnotes.lab.store._results import read_store as read_store
+from dpnotes.lab.store._results import rename_columns as rename_columns
+from dpnotes.lab.store._results import verify as verify
 from dpnotes.lab.store._sweep import Compute as Compute
 from dpnotes.lab.store._sweep import collect as collect
 from dpnotes.lab.store._sweep import sweep as sweep

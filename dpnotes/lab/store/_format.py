@@ -8,24 +8,13 @@ parameters stand before ``seconds``, metrics after it. A row is one line. ``row`
 import csv
 import io
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from dpnotes.lab.store._values import Scalar, digest, from_text, is_missing, row_key, to_text
 
-PROVENANCE = (
-    "data",
-    "device",
-    "version",
-    "commit",
-    "python",
-    "torch",
-    "numpy",
-    "scikit_learn",
-    "machine",
-    "date",
-)
+PROVENANCE = ("data", "device", "version", "commit", "python", "torch", "numpy", "scikit_learn", "machine", "date")
 RESERVED = frozenset(("row", "experiment", "seconds", *PROVENANCE, "check"))
 
 
@@ -35,12 +24,12 @@ class StoreError(ValueError):
 
 @dataclass(frozen=True)
 class Row:
-    """One finished row: what was asked, what was found, and where the answer comes from."""
+    """One row: what is asked and, once it is finished, what was found and where the answer comes from."""
 
     experiment: str
     parameters: Mapping[str, Scalar]
-    metrics: Mapping[str, Scalar]
-    provenance: Mapping[str, Scalar]  # seconds, and those of PROVENANCE that are known
+    metrics: Mapping[str, Scalar] = field(default_factory=dict)
+    provenance: Mapping[str, Scalar] = field(default_factory=dict)  # seconds, and those of PROVENANCE that are known
 
     @cached_property
     def key(self) -> str:
@@ -57,59 +46,69 @@ class Row:
         return cells | {"check": digest(cells, 8)}
 
     @property
+    def values(self) -> dict[str, Scalar]:
+        """Every value by its column; a row that is not finished has no ``check``."""
+        check = {"check": self.cells["check"]} if self.provenance else {}
+        known = {**self.parameters, **self.metrics, **self.provenance}
+        return {"row": self.key, "experiment": self.experiment, **known, **check}
+
+    @property
     def results(self) -> dict[str, str]:
         """Text of the metrics that are not empty: what a second computation of the row should give again."""
         return {name: self.cells[name] for name in self.metrics if name in self.cells}
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Which columns of a store are parameters and which are metrics, in the order of the file."""
+class Contents:
+    """What a store holds: rows, and which columns are parameters and which are metrics, in the order of the file."""
 
+    rows: Mapping[str, Row] = field(default_factory=dict)  # by key
     parameters: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
 
-    @property
-    def names(self) -> tuple[str, ...]:
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
         """All columns of the file, in order."""
         return ("row", "experiment", *self.parameters, "seconds", *self.metrics, *PROVENANCE, "check")
-
-    def extended(self, parameters: Iterable[str], metrics: Iterable[str] = ()) -> "Columns":
-        """These columns and, after them, the new ones among ``parameters`` and ``metrics``.
-
-        Raises
-        ------
-        ValueError
-            If a name would be both a parameter and a metric.
-        """
-        columns = Columns(
-            tuple(dict.fromkeys((*self.parameters, *parameters))), tuple(dict.fromkeys((*self.metrics, *metrics)))
-        )
-        if both := set(columns.parameters).intersection(columns.metrics):
-            raise ValueError(f"{sorted(both)[0]!r} cannot be both a parameter and a metric of one experiment")
-        return columns
-
-
-@dataclass(frozen=True)
-class Contents:
-    """What a store holds."""
-
-    rows: Mapping[str, Row] = field(default_factory=dict)  # by key, in the order of the file
-    columns: Columns = Columns()
 
     @property
     def experiment(self) -> str | None:
         """Name of the experiment, None for an empty store."""
         return next((row.experiment for row in self.rows.values()), None)
 
+    def extended(self, parameters: Iterable[str], metrics: Iterable[str] = ()) -> "Contents":
+        """The same rows with further columns after those of each kind, where ``parameters`` and ``metrics`` are new.
+
+        Raises
+        ------
+        ValueError
+            If a name would be both a parameter and a metric.
+        """
+        columns = Contents(
+            self.rows,
+            tuple(dict.fromkeys((*self.parameters, *parameters))),
+            tuple(dict.fromkeys((*self.metrics, *metrics))),
+        )
+        if both := set(columns.parameters).intersection(columns.metrics):
+            raise ValueError(f"{min(both)!r} cannot be both a parameter and a metric of one experiment")
+        return columns
+
+    def covering(self, rows: Iterable[Row]) -> "Contents":
+        """The same rows with columns for further ones."""
+        rows = list(rows)
+        return self.extended((n for row in rows for n in row.parameters), (n for row in rows for n in row.metrics))
+
+    def updated(self, rows: Mapping[str, Row]) -> "Contents":
+        """These contents with further rows; one whose key is there replaces that row, in its place."""
+        return replace(self.covering(rows.values()), rows={**self.rows, **rows})
+
 
 def render(contents: Contents) -> bytes:
     """Write contents as the bytes of a CSV file; the inverse of `parse`."""
-    names = contents.columns.names
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([row.cells.get(name, "") for name in names] for row in contents.rows.values())
+    writer.writerow(contents.columns)
+    writer.writerows([row.cells.get(name, "") for name in contents.columns] for row in contents.rows.values())
     return text.getvalue().encode()
 
 
@@ -121,66 +120,60 @@ def parse(data: bytes, path: Path) -> Contents:
     StoreError
         With ``path`` and the line number, if anything is not as `render` writes it.
     """
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise _damaged(path, data.count(b"\n", 0, error.start) + 1, "not UTF-8 text") from error
-    if not text:
-        raise _damaged(path, 1, "empty file, not even a header")
-    lines = text.replace("\r\n", "\n").split("\n")
-    if lines.pop():
-        raise _damaged(path, len(lines) + 1, "cut off, the line does not end")
-    columns = _parse_header(_fields(lines[0], path, 1), path)
+    *lines, rest = data.split(b"\n")
+    number = 1
     rows: dict[str, Row] = {}
-    for number, line in enumerate(lines[1:], start=2):
-        fields = _fields(line, path, number)
-        if len(fields) != len(columns.names):
-            raise _damaged(path, number, f"{len(fields)} fields under {len(columns.names)} columns")
-        row = _parse_row(dict(zip(columns.names, fields, strict=True)), columns, path, number)
-        if row.key in rows:
-            raise _damaged(path, number, f"row {row.key} is there twice")
-        if rows and row.experiment != next(iter(rows.values())).experiment:
-            raise _damaged(path, number, f"a row of {row.experiment!r} among those of another experiment")
-        rows[row.key] = row
-    return Contents(rows, columns)
-
-
-def _parse_header(names: list[str], path: Path) -> Columns:
-    middle = names.index("seconds") if "seconds" in names else 0
-    columns = Columns(tuple(names[2:middle]), tuple(names[middle + 1 : -len(PROVENANCE) - 1]))
-    if tuple(names) != columns.names:
-        expected = ",".join(Columns(("<parameters>",), ("<metrics>",)).names)
-        raise _damaged(path, 1, f"not the header of a store, which is {expected}")
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise _damaged(path, 1, f"column {twice!r} is there twice")
-    return columns
-
-
-def _parse_row(cells: dict[str, str], columns: Columns, path: Path, number: int) -> Row:
-    full = {name: text for name, text in cells.items() if text}
-    if full.pop("check", None) != digest(full, 8):
-        raise _damaged(path, number, f"row {cells['row']} was changed after it was written (its check does not fit)")
     try:
-        row = Row(
-            cells["experiment"],
-            {name: from_text(full[name]) for name in columns.parameters if name in full},
-            {name: from_text(full[name]) for name in columns.metrics if name in full},
-            {name: from_text(full[name]) for name in ("seconds", *PROVENANCE) if name in full},
-        )
+        if not data:
+            raise ValueError("empty file, not even a header")
+        if rest:
+            number = len(lines) + 1
+            raise ValueError("cut off, the line does not end")
+        empty = _header(_fields(lines[0]))
+        for line in lines[1:]:
+            number += 1
+            row = _row(_fields(line), empty)
+            if row.key in rows:
+                raise ValueError(f"row {row.key} is there twice")
+            if rows and row.experiment != next(iter(rows.values())).experiment:
+                raise ValueError(f"a row of {row.experiment!r} among those of another experiment")
+            rows[row.key] = row
     except ValueError as error:
-        raise _damaged(path, number, str(error)) from error
-    if row.cells != full | {"check": cells["check"]}:
-        raise _damaged(path, number, f"row {cells['row']} is not the row of its parameters, {row.key}")
+        what = "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else error
+        place = f"{path}, line {number}"
+        raise StoreError(f"{place}: {what}; the file was left as it was, repair it or move it away") from error
+    return replace(empty, rows=rows)
+
+
+def _header(names: list[str]) -> Contents:
+    """Contents without rows, whose columns are those of a file."""
+    middle = names.index("seconds") if "seconds" in names else 0
+    empty = Contents({}, tuple(names[2:middle]), tuple(names[middle + 1 : -len(PROVENANCE) - 1]))
+    if tuple(names) != empty.columns:
+        expected = ",".join(Contents({}, ("<parameters>",), ("<metrics>",)).columns)
+        raise ValueError(f"not the header of a store, which is {expected}")
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"column {twice[0]!r} is there twice")
+    return empty
+
+
+def _row(fields: list[str], empty: Contents) -> Row:
+    """Row of a line's fields under the columns of a file."""
+    if len(fields) != len(empty.columns):
+        raise ValueError(f"{len(fields)} fields under {len(empty.columns)} columns")
+    cells = {name: text for name, text in zip(empty.columns, fields, strict=True) if text}
+    if cells.get("check") != digest({name: text for name, text in cells.items() if name != "check"}, 8):
+        raise ValueError(f"row {fields[0]} was changed after it was written (its check does not fit)")
+    groups = (empty.parameters, empty.metrics, ("seconds", *PROVENANCE))
+    values = ({name: from_text(cells[name]) for name in group if name in cells} for group in groups)
+    row = Row(cells.get("experiment", ""), *values)
+    if row.cells != cells:
+        raise ValueError(f"row {fields[0]} is not the row of its parameters, {row.key}")
     return row
 
 
-def _fields(line: str, path: Path, number: int) -> list[str]:
+def _fields(line: bytes) -> list[str]:
     try:
-        return next(csv.reader([line], strict=True), [])
+        return next(csv.reader([line.decode().removesuffix("\r")], strict=True), [])
     except csv.Error as error:
-        raise _damaged(path, number, f"not a line of CSV: {error}") from error
-
-
-def _damaged(path: Path, line: int, what: str) -> StoreError:
-    return StoreError(f"{path}, line {line}: {what}; the file was left as it is, repair it or move it away")
+        raise ValueError(f"not a line of CSV: {error}") from error

@@ -1,28 +1,13 @@
 """What is asked: the rows of a grid, checked before anything is run."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeAlias
 
-from dpnotes.lab.store._format import RESERVED
-from dpnotes.lab.store._values import Scalar, plain, row_key
+from dpnotes.lab.store._format import RESERVED, Row
+from dpnotes.lab.store._values import Scalar, plain
 
 Experiment: TypeAlias = Callable[..., Mapping[str, Any]]
 Parameters: TypeAlias = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Request:
-    """One row to be: an experiment's name and its parameters."""
-
-    experiment: str
-    parameters: Mapping[str, Scalar]
-
-    @cached_property
-    def key(self) -> str:
-        """The row's name in the store."""
-        return row_key(self.experiment, self.parameters)
 
 
 def experiment_name(experiment: Experiment) -> str:
@@ -41,7 +26,7 @@ def experiment_name(experiment: Experiment) -> str:
     return f"{experiment.__module__.rpartition('.')[2]}.{name}"
 
 
-def requests(experiment: str, grid: Sequence[Parameters], options: Mapping[str, Any] | None = None) -> list[Request]:
+def requests(experiment: str, grid: Sequence[Parameters], options: Mapping[str, Any] | None = None) -> list[Row]:
     """Turn a grid into the rows to be, in the order of the grid.
 
     Rows may differ in their parameters (a method with a clipping norm beside one without).
@@ -57,20 +42,18 @@ def requests(experiment: str, grid: Sequence[Parameters], options: Mapping[str, 
         raise TypeError(f"grid must be a list of parameter dicts, got {grid!r}")
     if not grid:
         raise ValueError("grid must have at least one row, got an empty list")
-    rows: list[Request] = []
-    first: dict[str, int] = {}
+    rows: dict[str, Row] = {}
     for index, parameters in enumerate(grid):
         label = f"grid[{index}]"
         if not isinstance(parameters, Mapping):
             raise TypeError(f"{label} must be a dict of parameters, got {parameters!r}")
-        row = Request(experiment, {name: _parameter(label, name, value) for name, value in parameters.items()})
+        row = Row(experiment, {name: _parameter(label, name, value) for name, value in parameters.items()})
         if taken := sorted(set(row.parameters).intersection(options or {})):
             raise ValueError(f"{label}: {taken[0]!r} is a parameter and an option as well; give it once")
-        if row.key in first:
-            raise ValueError(f"{label} is the same row as grid[{first[row.key]}]: {dict(row.parameters)}")
-        first[row.key] = index
-        rows.append(row)
-    return rows
+        if row.key in rows:
+            raise ValueError(f"{label} is the same row as grid[{[*rows].index(row.key)}]: {dict(row.parameters)}")
+        rows[row.key] = row
+    return list(rows.values())
 
 
 def _parameter(label: str, name: object, value: object) -> Scalar:

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpnotes.lab.store._format import RESERVED, Columns, Contents, Row, StoreError
-from dpnotes.lab.store._frame import frame, typed, values
-from dpnotes.lab.store._grid import Experiment, Parameters, Request, experiment_name, requests
+from dpnotes.lab.store._format import RESERVED, Contents, Row, StoreError
+from dpnotes.lab.store._frame import frame
+from dpnotes.lab.store._grid import Experiment, Parameters, experiment_name, requests
 from dpnotes.lab.store._run import compute, result
 from dpnotes.lab.store._store import PathLike, Store
 from dpnotes.lab.store._values import Scalar, is_missing
+
+_REPORT = ("row", "metric", "stored", "recomputed", "difference", "tolerance", "agrees")  # columns of `verify`
 
 
 def read_store(path: PathLike) -> pd.DataFrame:
@@ -38,7 +40,7 @@ def read_store(path: PathLike) -> pd.DataFrame:
         If a line is not as it was written; the message has file and line number.
     """
     contents = _existing(path)
-    return frame(map(values, contents.rows.values()), contents.columns)
+    return frame((row.values for row in contents.rows.values()), contents.columns)
 
 
 def missing(grid: Sequence[Parameters], store: PathLike) -> list[dict[str, Any]]:
@@ -60,9 +62,7 @@ def missing(grid: Sequence[Parameters], store: PathLike) -> list[dict[str, Any]]
     """
     contents = Store(store).read()
     asked = requests(contents.experiment or "", grid)
-    return [
-        dict(parameters) for parameters, request in zip(grid, asked, strict=True) if request.key not in contents.rows
-    ]
+    return [dict(given) for given, row in zip(grid, asked, strict=True) if row.key not in contents.rows]
 
 
 def adopt(
@@ -102,7 +102,7 @@ def adopt(
     found = _existing(source)
     new = found.rows
     if grid is not None:
-        asked = {request.key for request in requests(found.experiment or "", grid)}
+        asked = {row.key for row in requests(found.experiment or "", grid)}
         new = {key: row for key, row in new.items() if key in asked}
     target = Store(destination)
     old = target.read().rows
@@ -144,7 +144,7 @@ def rename_columns(store: PathLike, columns: Mapping[str, str]) -> int:
     ValueError
         If there is no column of an old name, or a new name is taken.
     """
-    before = _existing(store).columns
+    before = _existing(store)
     known = (*before.parameters, *before.metrics)
     if unknown := sorted(set(columns) - set(known)):
         raise ValueError(f"columns must name parameters or metrics ({', '.join(known)}), got {unknown[0]!r}")
@@ -155,14 +155,12 @@ def rename_columns(store: PathLike, columns: Mapping[str, str]) -> int:
     def renamed(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
         return {columns.get(name, name): value for name, value in values.items()}
 
-    def change(contents: Contents) -> Contents:
+    def change(old: Contents) -> Contents:
         rows = [
-            replace(r, parameters=renamed(r.parameters), metrics=renamed(r.metrics)) for r in contents.rows.values()
+            replace(row, parameters=renamed(row.parameters), metrics=renamed(row.metrics)) for row in old.rows.values()
         ]
-        names = (contents.columns.parameters, contents.columns.metrics)
-        return Contents(
-            {row.key: row for row in rows}, Columns(*(tuple(columns.get(n, n) for n in group) for group in names))
-        )
+        names = (renamed(dict.fromkeys(group)) for group in (old.parameters, old.metrics))
+        return Contents({row.key: row for row in rows}).extended(*names)
 
     return len(Store(store).change(change).rows)
 
@@ -221,21 +219,17 @@ def verify(
     if bad := [value for value in (default, *allowed.values()) if not value >= 0]:
         raise ValueError(f"tolerance must be >= 0, got {bad[0]!r}")
     drawn = np.random.default_rng(random_state).permutation(len(rows))[:sample]
-    columns: dict[str, list[Scalar]] = {
-        name: [] for name in ("row", "metric", "stored", "recomputed", "difference", "tolerance", "agrees")
-    }
-    for index in sorted(drawn):
-        old = rows[index]
-        new = result(compute(experiment, Request(name, old.parameters), options or {}))
-        for metric in sorted(_compared(old).keys() | _compared(new).keys()):
-            pair = _compared(old).get(metric), _compared(new).get(metric)
-            limit = allowed.get(metric, default)
-            difference = _difference(*pair)
+    report: list[dict[str, Scalar]] = []
+    for old in (rows[index] for index in sorted(drawn)):
+        new = result(compute(experiment, Row(name, old.parameters), options))
+        stored, recomputed = _compared(old), _compared(new)
+        for metric in sorted(stored.keys() | recomputed.keys()):
+            pair = stored.get(metric), recomputed.get(metric)
+            limit, difference = allowed.get(metric, default), _difference(*pair)
             agrees = pair[0] == pair[1] if difference is None else abs(difference) <= limit
             line = (old.key, metric, *pair, difference, limit, agrees)
-            for column, value in zip(columns.values(), line, strict=True):
-                column.append(value)
-    return pd.DataFrame({name: typed(column) for name, column in columns.items()})
+            report.append(dict(zip(_REPORT, line, strict=True)))
+    return frame(report, _REPORT)
 
 
 def _existing(path: PathLike, experiment: str | None = None) -> Contents:

@@ -5,7 +5,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
@@ -14,7 +14,7 @@ from joblib.parallel import get_active_backend
 from tqdm import tqdm
 
 from dpnotes.lab.store._format import RESERVED, Row
-from dpnotes.lab.store._grid import Experiment, Request
+from dpnotes.lab.store._grid import Experiment
 from dpnotes.lab.store._provenance import provenance
 from dpnotes.lab.store._values import Scalar, plain
 
@@ -22,10 +22,20 @@ _ASIDE = ("data", "device")  # what an experiment may return that is provenance,
 
 
 @dataclass(frozen=True)
+class Job:
+    """An experiment, and how its rows are computed."""
+
+    experiment: Experiment
+    options: Mapping[str, Any] | None
+    n_jobs: int | None
+    progress: bool
+
+
+@dataclass(frozen=True)
 class Failure:
     """An experiment's own exception."""
 
-    request: Request
+    request: Row
     error: Exception
     trace: str
 
@@ -34,15 +44,7 @@ class Failure:
         return {"request": self.request, "error": _picklable(self.error), "trace": self.trace}
 
 
-def run(
-    experiment: Experiment,
-    todo: Sequence[Request],
-    *,
-    finished: Callable[[Row], object],
-    options: Mapping[str, Any],
-    n_jobs: int | None,
-    progress: bool,
-) -> None:
+def run(job: Job, todo: Sequence[Row], *, finished: Callable[[Row], object]) -> None:
     """Compute the rows of ``todo``; ``finished`` is called in this process with each row as soon as it is there.
 
     Raises
@@ -58,14 +60,14 @@ def run(
     failure: Failure | None = None
     backend, _ = get_active_backend()
     if type(backend).__name__ == "DaskDistributedBackend":
-        outcomes = _on_cluster(experiment, todo, options, backend)
+        outcomes = _on_cluster(job, todo, backend)
     else:
         # One row a task, and none handed out before a worker is free, so that none waits for its neighbours and few
         # are still to finish after a failure. joblib divides the cores among the workers.
-        parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")
+        parallel = Parallel(n_jobs=job.n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")
         unfailed = takewhile(lambda _: failure is None, todo)
-        outcomes = parallel(delayed(compute)(experiment, request, options) for request in unfailed)
-    bar = tqdm(total=len(todo), desc=todo[0].experiment, unit="row", disable=not progress)
+        outcomes = parallel(delayed(compute)(job.experiment, request, job.options) for request in unfailed)
+    bar = tqdm(total=len(todo), desc=todo[0].experiment, unit="row", disable=not job.progress)
     try:
         for outcome in outcomes:
             if isinstance(outcome, Row):
@@ -83,17 +85,17 @@ def run(
         result(failure)
 
 
-def compute(experiment: Experiment, request: Request, options: Mapping[str, Any]) -> Row | Failure:
+def compute(experiment: Experiment, request: Row, options: Mapping[str, Any] | None) -> Row | Failure:
     """Compute one row in this process."""
     start = time.perf_counter()
     try:
-        returned = experiment(**request.parameters, **options)
+        returned = experiment(**request.parameters, **(options or {}))
     except Exception as error:
         return Failure(request, error, traceback.format_exc())
     seconds = round(time.perf_counter() - start, 3)
     found = _checked(returned, request)
     aside = {name: found.pop(name) for name in _ASIDE if name in found}
-    return Row(request.experiment, request.parameters, found, {"seconds": seconds, **aside, **provenance()})
+    return replace(request, metrics=found, provenance={"seconds": seconds, **aside, **provenance()})
 
 
 def result(outcome: Row | Failure) -> Row:
@@ -107,9 +109,7 @@ def result(outcome: Row | Failure) -> Row:
     raise RuntimeError(what) from error
 
 
-def _on_cluster(
-    experiment: Experiment, todo: Sequence[Request], options: Mapping[str, Any], backend: Any
-) -> Generator[Row | Failure, None, None]:
+def _on_cluster(job: Job, todo: Sequence[Row], backend: Any) -> Generator[Row | Failure, None, None]:
     """Give the rows as the Dask cluster of joblib's ``backend`` finishes them.
 
     joblib itself waits for ever when a task fails outside the function (its worker killed again and again, or unable
@@ -117,9 +117,9 @@ def _on_cluster(
     """
     from distributed import as_completed
 
+    settings = {"pure": False, **backend.submit_kwargs}
     tasks = {
-        backend.client.submit(compute, experiment, request, options, pure=False, **backend.submit_kwargs): request
-        for request in todo
+        backend.client.submit(compute, job.experiment, request, job.options, **settings): request for request in todo
     }
     try:
         for future in as_completed(tasks):
@@ -136,7 +136,7 @@ def _on_cluster(
         backend.client.cancel(list(tasks))
 
 
-def _checked(returned: object, request: Request) -> dict[str, Scalar]:
+def _checked(returned: object, request: Row) -> dict[str, Scalar]:
     """Give what an experiment returned as a dict of plain scalars, or say what is wrong with it."""
     label = f"{request.experiment} with {dict(request.parameters)}"
     if not isinstance(returned, Mapping):

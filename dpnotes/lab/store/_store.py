@@ -42,22 +42,16 @@ class Store:
         StoreError
             If anything in the file is not as this module writes it, or it holds rows of another than ``experiment``.
         """
-        contents = self._read()
-        if experiment is not None and contents.experiment not in (None, experiment):
-            raise StoreError(f"{self.path} holds rows of {contents.experiment!r}, not of {experiment!r}")
-        return contents
-
-    def _read(self) -> Contents:
         try:
-            file = self.path.open("rb")
+            with self.path.open("rb") as file:
+                stamp = _stamp(file.fileno())
+                if stamp != self._stamp:
+                    self._contents, self._stamp = parse(file.read(), self.path), stamp
         except FileNotFoundError:
             self._contents, self._stamp = Contents(), None
-            return self._contents
-        with file:
-            stamp = _stamp(file.fileno())
-            if stamp != self._stamp:
-                self._contents = parse(file.read(), self.path)
-                self._stamp = stamp
+        found = self._contents.experiment
+        if experiment is not None and found not in (None, experiment):
+            raise StoreError(f"{self.path} holds rows of {found!r}, not of {experiment!r}")
         return self._contents
 
     def prepare(self, experiment: str) -> Contents:
@@ -77,21 +71,15 @@ class Store:
         """
         offered = {row.key: row for row in rows}
         experiment = next((row.experiment for row in offered.values()), None)
-        with self._locked():
-            before = self.read(experiment)
-            new = {key: row for key, row in offered.items() if replace or key not in before.rows}
-            if not new:
-                return before
-            columns = before.columns
-            for row in new.values():
-                columns = columns.extended(row.parameters, row.metrics)
-            after = Contents({**before.rows, **new}, columns)
-            self._stamp = self._write(render(after))
-            self._contents = after
-            return after
 
-    def change(self, change: Callable[[Contents], Contents]) -> Contents:
-        """Replace what the store holds by ``change`` of it, in one atomic step.
+        def add(before: Contents) -> Contents:
+            new = {key: row for key, row in offered.items() if replace or key not in before.rows}
+            return before.updated(new) if new else before
+
+        return self.change(add, experiment)
+
+    def change(self, change: Callable[[Contents], Contents], experiment: str | None = None) -> Contents:
+        """Replace what the store holds by ``change`` of it, in one atomic step; what comes back itself is not written.
 
         Raises
         ------
@@ -99,9 +87,11 @@ class Store:
             As :meth:`put`; also what ``change`` raises. The file is then what it was before.
         """
         with self._locked():
-            after = change(self.read())
-            self._stamp = self._write(render(after))
-            self._contents = after
+            before = self.read(experiment)
+            after = change(before)
+            if after is not before:
+                self._stamp = self._write(render(after))
+                self._contents = after
             return after
 
     @contextlib.contextmanager

@@ -1,14 +1,15 @@
 """Rows of a grid: from stores, and computed where the stores lack them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import pandas as pd
 
-from dpnotes.lab.store._format import Columns, Contents
-from dpnotes.lab.store._frame import frame, values
-from dpnotes.lab.store._grid import Experiment, Parameters, Request, experiment_name, requests
-from dpnotes.lab.store._run import run
+from dpnotes.lab.store._format import Contents, Row
+from dpnotes.lab.store._frame import frame
+from dpnotes.lab.store._grid import Experiment, Parameters, experiment_name, requests
+from dpnotes.lab.store._run import Job, run
 from dpnotes.lab.store._store import PathLike, Store
 
 Compute: TypeAlias = Literal["stored", "missing", "all"]
@@ -75,10 +76,8 @@ def sweep(
     >>> table[["x", "y"]].to_dict("list")
     {'x': [3, 2], 'y': [9, 4]}
     """
-    name = experiment_name(experiment)
-    asked = requests(name, grid, options)
-    contents = _run_into(Store(store), experiment, asked, options=options, n_jobs=n_jobs, progress=progress)
-    return _table(asked, contents)
+    asked = requests(experiment_name(experiment), grid, options)
+    return _table(asked, _run_into(Store(store), asked, Job(experiment, options, n_jobs, progress)))
 
 
 def collect(
@@ -118,57 +117,28 @@ def collect(
     """
     if compute not in get_args(Compute):
         raise ValueError(f"compute must be one of {', '.join(map(repr, get_args(Compute)))}, got {compute!r}")
-    name = experiment_name(experiment)
-    asked = requests(name, grid, options)
+    asked, job = requests(experiment_name(experiment), grid, options), Job(experiment, options, n_jobs, progress)
     if compute == "all":
-        fresh = _run_into(
-            Store(runs), experiment, asked, options=options, n_jobs=n_jobs, progress=progress, replace=True
-        )
-        return _table(asked, fresh)
-    stored = Store(published).read(name)
-    gaps = [request for request in asked if request.key not in stored.rows]
-    if compute == "stored" or not gaps:
-        return _table(asked, stored)
-    added = _run_into(Store(runs), experiment, gaps, options=options, n_jobs=n_jobs, progress=progress)
-    return _table(asked, stored, added)
+        return _table(asked, _run_into(Store(runs), asked, job, replace=True))
+    stored = Store(published).read(asked[0].experiment)
+    gaps = [row for row in asked if row.key not in stored.rows]
+    if compute == "missing" and gaps:
+        added = _run_into(Store(runs), gaps, job)
+        stored = stored.extended(added.parameters, added.metrics)
+        return _table(asked, replace(stored, rows={**added.rows, **stored.rows}))
+    return _table(asked, stored)
 
 
-def _run_into(
-    store: Store,
-    experiment: Experiment,
-    asked: Sequence[Request],
-    *,
-    options: Mapping[str, Any] | None,
-    n_jobs: int | None,
-    progress: bool,
-    replace: bool = False,
-) -> Contents:
+def _run_into(store: Store, asked: Sequence[Row], job: Job, *, replace: bool = False) -> Contents:
     """Run the rows that the store lacks (all of them if ``replace``) into it; give what it then holds."""
     contents = store.prepare(asked[0].experiment)
-    _columns(asked, contents)  # a parameter that is a metric there is noticed before a run, not after
-    run(
-        experiment,
-        [request for request in asked if replace or request.key not in contents.rows],
-        finished=lambda row: store.put([row], replace=replace),
-        options=options or {},
-        n_jobs=n_jobs,
-        progress=progress,
-    )
+    contents.covering(asked)  # a parameter that is a metric there is noticed before a run, not after
+    todo = [row for row in asked if replace or row.key not in contents.rows]
+    run(job, todo, finished=lambda row: store.put([row], replace=replace))
     return store.read()
 
 
-def _table(asked: Sequence[Request], *sources: Contents) -> pd.DataFrame:
-    """Table of the rows asked for, each from the first source that has it, or else a gap."""
-    found = {key: values(row) for source in reversed(sources) for key, row in source.rows.items()}
-    rows = [
-        found.get(request.key, {"row": request.key, "experiment": request.experiment, **request.parameters})
-        for request in asked
-    ]
-    return frame(rows, _columns(asked, *sources))
-
-
-def _columns(asked: Sequence[Request], *sources: Contents) -> Columns:
-    columns = Columns()
-    for source in sources:
-        columns = columns.extended(source.columns.parameters, source.columns.metrics)
-    return columns.extended(name for request in asked for name in request.parameters)
+def _table(asked: Sequence[Row], contents: Contents) -> pd.DataFrame:
+    """Table of the rows asked for; one that the contents lack is a gap."""
+    found = [contents.rows.get(row.key, row).values for row in asked]
+    return frame(found, contents.covering(asked).columns)

@@ -31,20 +31,14 @@ def plain(value: object, label: str) -> Scalar:
         value = value.item()
     if value is None or isinstance(value, bool):
         return value
-    scalar: Scalar
-    if isinstance(value, str):
-        scalar = str.__str__(value)  # of a subclass (an enumeration, say) the plain text
-    elif isinstance(value, int):
-        scalar = int(value)
-    elif isinstance(value, float):
-        scalar = float(value)
-    else:
+    if not isinstance(value, str | int | float):
         raise TypeError(f"{label} must be a plain scalar (str, int, float, bool or None), got {value!r}")
-    if len(str(scalar)) > LONGEST:
-        raise ValueError(f"{label} must be at most {LONGEST} characters long, got {len(str(scalar))}")
-    if isinstance(scalar, str) and not _is_utf8(scalar):
-        raise ValueError(f"{label} must be text that UTF-8 can hold, got {scalar!r}")
-    return scalar
+    text = str.__str__(value) if isinstance(value, str) else str(value)  # a subclass (an enumeration) is made plain
+    if len(text) > LONGEST:
+        raise ValueError(f"{label} must be at most {LONGEST} characters long, got {len(text)}")
+    if text.encode(errors="ignore").decode() != text:
+        raise ValueError(f"{label} must be text that UTF-8 can hold, got {text!r}")
+    return text if isinstance(value, str) else int(value) if isinstance(value, int) else float(value)
 
 
 def to_text(value: Scalar) -> str:
@@ -104,11 +98,3 @@ def digest(content: object, length: int) -> str:
 def is_missing(value: Scalar) -> bool:
     """Tell whether a metric is None or not a number: both are an empty cell."""
     return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpnotes.lab.store._format import Columns, Contents, Row, parse, render
+from dpnotes.lab.store._format import Contents, Row, parse, render
 from dpnotes.lab.store._frame import typed
 from dpnotes.lab.store._values import from_text, plain, row_key, to_text
 
@@ -60,12 +60,10 @@ def test_a_cell_says_its_value_and_its_kind(value):
     )
 )
 def test_rows_of_any_scalars_come_back_from_a_file(tmp_path_factory, content):
-    rows, columns = {}, Columns()
-    for parameters, metrics in content:
-        row = Row("toy.f", parameters, metrics, {"seconds": 0.5, "date": "2025-01-01T00:00:00Z"})
-        rows[row.key] = row
-        columns = columns.extended(parameters, metrics)
-    data = render(Contents(rows, columns))
+    provenance = {"seconds": 0.5, "date": "2025-01-01T00:00:00Z"}
+    made = [Row("toy.f", parameters, metrics, provenance) for parameters, metrics in content]
+    rows = {row.key: row for row in made}
+    data = render(Contents().updated(rows))
     back = parse(data, tmp_path_factory.getbasetemp() / "x.csv")
     assert list(back.rows) == list(rows)
     for key, row in rows.items():
