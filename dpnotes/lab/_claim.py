@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from types import ModuleType
 
 import pandas as pd
 
@@ -15,6 +20,9 @@ STATUSES = {
     "vacuous": "true or false, it gives no protection",
     "unproved": "neither proof nor counter-example is known",
 }
+
+
+_TEXTS = re.compile(r".+?\n\nStatement: (.+?)\n\nReason: (.+)", re.DOTALL)  # the docstring of a claim's evidence
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,32 @@ class Finding:
     claimed: float | str
     found: float | str
     supports: bool
+
+
+def shown(quantity: str, found: float | Fraction, supports: bool) -> Finding:
+    """Finding on a quantity of which the claim says nothing."""
+    return Finding(quantity, "–", float(found), supports)
+
+
+def equal(
+    quantity: str, claimed: float | Fraction, found: float | Fraction, *, rel_tol: float = 0.0, also: bool = True
+) -> Finding:
+    """Finding that supports the status if what is found is what is claimed, to ``rel_tol``, and ``also`` holds.
+
+    Fractions are compared exactly.
+    """
+    same = math.isclose(claimed, found, rel_tol=rel_tol) if rel_tol else claimed == found
+    return Finding(quantity, float(claimed), float(found), same and also)
+
+
+def at_most(quantity: str, claimed: float, found: float, *, rel_tol: float = 0.0, also: bool = True) -> Finding:
+    """Finding that supports the status if what is claimed is not exceeded, up to rounding, and ``also`` holds."""
+    return Finding(quantity, claimed, found, found <= claimed * (1 + rel_tol) and also)
+
+
+def exceeds(quantity: str, claimed: float, found: float, *, factor: float = 1.0, also: bool = True) -> Finding:
+    """Finding that supports the status if more than ``factor`` times what is claimed is found, and ``also`` holds."""
+    return Finding(quantity, claimed, found, found > factor * claimed and also)
 
 
 @dataclass(frozen=True)
@@ -95,6 +129,44 @@ class Claim:
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
             raise ValueError(f"status must be one of {', '.join(map(repr, STATUSES))}, got status={self.status!r}")
+
+
+def evidence(method: str, *findings: Finding) -> Evidence:
+    """Evidence of these findings."""
+    return Evidence(method, findings)
+
+
+def claim(
+    number: int, place: str, status: str, *, paper: str, section: str
+) -> Callable[[Callable[[], Evidence]], Claim]:
+    """Decorator that makes a claim of the function that computes its evidence.
+
+    The docstring of the function says in three paragraphs what is computed, what the paper says (``Statement: ...``)
+    and why the status is what it is (``Reason: ...``); the last two are shown in the ledger.
+
+    Raises
+    ------
+    ValueError
+        If the docstring has not this form, or the status is not one of :data:`STATUSES`.
+    """
+
+    def made(computed: Callable[[], Evidence]) -> Claim:
+        found = _TEXTS.fullmatch(inspect.getdoc(computed) or "")
+        if found is None:
+            raise ValueError(
+                "the docstring of a claim's evidence must have the paragraphs 'What is computed.', 'Statement: ...' "
+                f"and 'Reason: ...', got claim {number} with {computed.__doc__!r}"
+            )
+        statement, reason = (" ".join(text.split()) for text in found.groups())
+        return Claim(number, paper, place, statement, status, reason, section, computed)
+
+    return made
+
+
+def claims_of(*modules: ModuleType) -> tuple[Claim, ...]:
+    """Claims that are defined in the modules, by their number."""
+    found = {value.number: value for module in modules for value in vars(module).values() if isinstance(value, Claim)}
+    return tuple(found[number] for number in sorted(found))
 
 
 def table(evidence: Mapping[Claim, Evidence]) -> pd.DataFrame:

@@ -1,17 +1,18 @@
 """The ledger: every privacy claim of the four papers, its true status, and evidence that is computed when asked for."""
 
-from dpnotes.lab._claim import STATUSES, Claim, Evidence, Finding, findings, table
+from dpnotes.lab._claim import STATUSES as STATUSES
+from dpnotes.lab._claim import Claim as Claim
+from dpnotes.lab._claim import Evidence as Evidence
+from dpnotes.lab._claim import Finding as Finding
+from dpnotes.lab._claim import claims_of
+from dpnotes.lab._claim import findings as findings
+from dpnotes.lab._claim import table as table
 from dpnotes.lab.bagging import claims as bagging
 from dpnotes.lab.dpbag import claims as dpbag
-from dpnotes.lab.intrinsic_sgd import claims as intrinsic_sgd
-from dpnotes.lab.private_prediction import claims as private_prediction
+from dpnotes.lab.intrinsic_sgd.claims import distances, noise
+from dpnotes.lab.private_prediction.claims import minimiser, output, training, votes
 
-LEDGER: tuple[Claim, ...] = (
-    *bagging.CLAIMS,
-    *private_prediction.CLAIMS,
-    *dpbag.CLAIMS,
-    *intrinsic_sgd.CLAIMS,
-)
+LEDGER = claims_of(bagging, minimiser, output, training, votes, dpbag, distances, noise)
 
 
 def of_paper(paper: str) -> tuple[Claim, ...]:
@@ -27,6 +28,3 @@ def of_paper(paper: str) -> tuple[Claim, ...]:
         known = ", ".join(sorted({repr(claim.paper) for claim in LEDGER}))
         raise ValueError(f"paper must be one of {known}, got paper={paper!r}")
     return claims
-
-
-__all__ = ["LEDGER", "STATUSES", "Claim", "Evidence", "Finding", "findings", "of_paper", "table"]

@@ -1,23 +1,25 @@
-"""Every claim of the ledger has evidence that bears its status out, and evidence that could fail."""
+"""Every claim of the ledger has evidence that supports its status, and evidence that could fail."""
 
 import json
 import re
+from fractions import Fraction
 
 import pytest
 
 from dpnotes import accounting
-from dpnotes.lab import ledger
+from dpnotes.lab import _claim, ledger
+from dpnotes.lab._claim import at_most, claims_of, equal, evidence, exceeds, shown
 from dpnotes.lab.bagging import claims as bagging_claims
-from dpnotes.lab.ledger import LEDGER, Claim, Evidence, Finding
+from dpnotes.lab.ledger import LEDGER, STATUSES, Claim, Evidence, Finding
 
 
 @pytest.mark.parametrize("claim", LEDGER, ids=lambda claim: f"claim-{claim.number}")
-def test_evidence_bears_the_status_out(claim):
+def test_evidence_supports_the_status(claim):
     evidence = claim.evidence()
     assert evidence.findings
     for finding in evidence.findings:
-        assert finding.supports, finding
-    assert evidence.supports
+        assert finding.supports is True, finding
+    assert evidence.supports is True
 
 
 def test_ledger_is_complete_and_leads_somewhere(repository):
@@ -29,6 +31,7 @@ def test_ledger_is_complete_and_leads_somewhere(repository):
     )
     bibliography = (repository / "book" / "references.bib").read_text(encoding="utf-8")
     for claim in LEDGER:
+        assert claim.status in STATUSES
         assert f"({claim.section})=" in text, f"claim {claim.number}: no section {claim.section!r} in the book"
         assert re.search(rf"{{{claim.paper},", bibliography)
         assert claim.statement.endswith(".")
@@ -74,7 +77,65 @@ def test_tables():
     assert findings.loc[0, "found"] == "0.683594"
 
 
+PAPERS = {
+    "liu2021intrinsic": range(1, 9),
+    "vandermaaten2020tradeoffs": range(9, 22),
+    "jordon2019bagging": range(22, 30),
+    "hyland2019intrinsic": range(30, 37),
+}
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_claims_are_those_of_their_paper(paper):
+    assert [claim.number for claim in ledger.of_paper(paper)] == list(PAPERS[paper])
+
+
+def test_a_claim_is_what_stands_in_the_docstring():
+    """The paragraphs may be wrapped; the ledger shows each in one line."""
+
+    @_claim.claim(3, "Theorem 1", "proved", paper="p", section="s")
+    def first():
+        """Count.
+
+        Statement: Two and two
+        are four.
+
+        Reason: They are
+        counted.
+        """
+        return evidence("By counting.", equal("2 + 2", 4, 2 + 2))
+
+    assert (first.number, first.paper, first.place, first.status, first.section) == (3, "p", "Theorem 1", "proved", "s")
+    assert (first.statement, first.reason) == ("Two and two are four.", "They are counted.")
+    assert first.evidence() == Evidence("By counting.", (Finding("2 + 2", 4.0, 4.0, True),))
+
+
+def test_claims_of_modules_are_ordered_by_number():
+    assert [claim.number for claim in claims_of(bagging_claims)] == list(range(1, 9))
+
+
+def test_what_a_finding_supports():
+    third = Fraction(1, 3)
+    assert equal("q", third, third) == Finding("q", 1 / 3, 1 / 3, True)
+    assert not equal("q", third, 0.3333).supports
+    assert equal("q", 0.3333, third, rel_tol=1e-3).supports
+    assert not equal("q", 1, 1, also=False).supports
+    assert at_most("q", 1.0, 1.0).supports
+    assert not at_most("q", 1.0, 1.0 + 1e-9).supports
+    assert at_most("q", 1.0, 1.0 + 1e-9, rel_tol=1e-8).supports
+    assert not at_most("q", 1.0, 0.5, also=False).supports
+    assert not exceeds("q", 1.0, 1.0).supports
+    assert exceeds("q", 1.0, 2.5, factor=2).supports
+    assert not exceeds("q", 1.0, 1.5, factor=2).supports
+    assert shown("q", third, True) == Finding("q", "–", 1 / 3, True)
+
+
 def test_bad_input_is_named():
+    for text in (None, "Count.", "Count.\n\nReason: r.\n\nStatement: s."):
+        computed = lambda: Evidence("", ())  # noqa: E731 - a function of which the docstring can be set
+        computed.__doc__ = text
+        with pytest.raises(ValueError, match=r"paragraphs .* 'Statement: \.\.\.' .*, got claim 3 with"):
+            _claim.claim(3, "w", "proved", paper="p", section="section")(computed)
     with pytest.raises(ValueError, match=r"paper must be one of .*'liu2021intrinsic'.*, got paper='liu'"):
         ledger.of_paper("liu")
     with pytest.raises(ValueError, match=r"status must be one of .*'vacuous'.*, got status='true'"):

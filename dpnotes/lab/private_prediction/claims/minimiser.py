@@ -8,21 +8,21 @@ import numpy as np
 from scipy import optimize, special
 
 from dpnotes import accounting
-from dpnotes.lab._claim import Evidence, Finding
-from dpnotes.lab.private_prediction.claims.base import LAMBDA, Floats, Integers, K, N, claim, evidence
+from dpnotes._validation import Floats, Integers
+from dpnotes.lab._claim import Evidence, Finding, evidence
+from dpnotes.lab.private_prediction.claims.base import LAMBDA, K, N, claim
 
 
-@claim(
-    9,
-    "Lemma 1 (Appendix A)",
-    "Exchanging one of n records moves the minimiser of the regularised mean loss by at most 2 K/(n lambda).",
-    "proved",
-    "The proof holds for the exact minimiser and features in the unit ball, as stated, and the bound is nearly "
-    "attained. Points whose gradients have norm tau may lie 2 tau/lambda further apart, and a bias leads out of "
-    "the unit ball: K is then 2 instead of sqrt(2).",
-)
+@claim(9, "Lemma 1 (Appendix A)", "proved")
 def sensitivity_of_the_minimiser() -> Evidence:
-    """Neighbours fitted to rounding, two that nearly attain the bound and many drawn at random."""
+    """Neighbours fitted to rounding, two that nearly attain the bound and many drawn at random.
+
+    Statement: Exchanging one of n records moves the minimiser of the regularised mean loss by at most 2 K/(n lambda).
+
+    Reason: The proof holds for the exact minimiser and features in the unit ball, as stated, and the bound is nearly
+    attained. Points whose gradients have norm tau may lie 2 tau/lambda further apart, and a bias leads out of the unit
+    ball: K is then 2 instead of sqrt(2).
+    """
     bound = accounting.minimiser_sensitivity(lipschitz=K, n=N, regulariser=LAMBDA)
     first, second = worst_fits()
     worst = float(np.linalg.norm(first - second)) / bound
@@ -51,16 +51,16 @@ def sensitivity_of_the_minimiser() -> Evidence:
     )
 
 
-@claim(
-    21,
-    "Theorems 9 and 10 (Appendix D)",
-    "The multi-class logistic loss has Lipschitz constant sqrt(2) and a Hessian with eigenvalues of at most 1/2.",
-    "proved",
-    "Both are attained, the first in the limit; Equation 62 lacks a minus sign, which changes neither. The Hessian "
-    "has rank at most C - 1 and trace at most 1 - 1/C, which the paper does not use.",
-)
+@claim(21, "Theorems 9 and 10 (Appendix D)", "proved")
 def logistic_loss() -> Evidence:
-    """Differences of the loss itself at random logits and at the worst ones."""
+    """Differences of the loss itself at random logits and at the worst ones.
+
+    Statement: The multi-class logistic loss has Lipschitz constant sqrt(2) and a Hessian with eigenvalues of at most
+    1/2.
+
+    Reason: Both are attained, the first in the limit; Equation 62 lacks a minus sign, which changes neither. The
+    Hessian has rank at most C - 1 and trace at most 1 - 1/C, which the paper does not use.
+    """
     classes, rounding = 4, 1e-6  # of second differences at steps of 1e-3
     constants = accounting.logistic_constants(n_classes=classes)
     logits = np.random.default_rng(3).normal(size=(300, classes)) * np.geomspace(0.1, 20, 300)[:, None]

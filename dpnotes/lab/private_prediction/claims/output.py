@@ -8,21 +8,21 @@ import numpy as np
 from scipy import optimize, special, stats
 
 from dpnotes import accounting
-from dpnotes.lab._claim import Evidence, Finding
-from dpnotes.lab.private_prediction.claims.base import DELTA, EPSILON, LAMBDA, Floats, K, N, claim, evidence
+from dpnotes._validation import Floats
+from dpnotes.lab._claim import Evidence, Finding, evidence
+from dpnotes.lab.private_prediction.claims.base import DELTA, EPSILON, LAMBDA, K, N, claim
 from dpnotes.lab.private_prediction.claims.minimiser import worst_fits
 
 
-@claim(
-    10,
-    "Theorem 1",
-    "The minimiser plus noise of density proportional to exp(-beta ||B||), beta = n lambda epsilon/(2 K), is "
-    "(epsilon, 0)-DP.",
-    "proved",
-    "The triangle inequality and Lemma 1, one record exchanged; weights beyond the shift attain it.",
-)
+@claim(10, "Theorem 1", "proved")
 def pure_model_noise() -> Evidence:
-    """The log-likelihood ratio of the released weights, over draws and on the ray where it is largest."""
+    """The log-likelihood ratio of the released weights, over draws and on the ray where it is largest.
+
+    Statement: The minimiser plus noise of density proportional to exp(-beta ||B||), beta = n lambda epsilon/(2 K), is
+    (epsilon, 0)-DP.
+
+    Reason: The triangle inequality and Lemma 1, one record exchanged; weights beyond the shift attain it.
+    """
     draws = 50_000
     findings, losses = _pure_noise(np.subtract(*worst_fits()).ravel(), draws=draws, seed=1)
     ratio = np.exp(-losses)
@@ -34,16 +34,15 @@ def pure_model_noise() -> Evidence:
     )
 
 
-@claim(
-    11,
-    "Theorem 2, Algorithms 2 and 3",
-    "The minimiser plus Gaussian noise of sigma = 2 K alpha/(n lambda sqrt(2 epsilon)) is (epsilon, delta)-DP.",
-    "proved",
-    "With alpha = sqrt(1 + u/2) + sqrt(u/2), as in the source that the paper names, it is the least noise. The "
-    "printed Algorithm 2 leaves alpha undefined in that branch, the one that every small delta takes.",
-)
+@claim(11, "Theorem 2, Algorithms 2 and 3", "proved")
 def gaussian_model_noise() -> Evidence:
-    """Algorithm 2 with its missing line against the calibration and the integrated divergence."""
+    """Algorithm 2 with its missing line against the calibration and the integrated divergence.
+
+    Statement: The minimiser plus Gaussian noise of sigma = 2 K alpha/(n lambda sqrt(2 epsilon)) is (epsilon, delta)-DP.
+
+    Reason: With alpha = sqrt(1 + u/2) + sqrt(u/2), as in the source that the paper names, it is the least noise. The
+    printed Algorithm 2 leaves alpha undefined in that branch, the one that every small delta takes.
+    """
     off, least, above = [], [], []
     for epsilon, delta in ((0.1, DELTA), (EPSILON, DELTA), (5.0, DELTA), (EPSILON, 0.3)):
         sigma = accounting.gaussian_sigma(epsilon, delta)
@@ -64,16 +63,15 @@ def gaussian_model_noise() -> Evidence:
     )
 
 
-@claim(
-    12,
-    "Section 3.2",
-    "Gaussian prediction sensitivity takes sigma = 2 K alpha*/(n lambda epsilon*).",
-    "wrong",
-    "Algorithm 7 in the appendix has sqrt(2 epsilon*) in the denominator, and it is correct. The formula of the main "
-    "text adds more noise than is needed for epsilon* below 2, and too little above.",
-)
+@claim(12, "Section 3.2", "wrong")
 def main_text_sigma() -> Evidence:
-    """Section 3.2's formula against the one of the appendix, in units of the sensitivity, one prediction."""
+    """Section 3.2's formula against the one of the appendix, in units of the sensitivity, one prediction.
+
+    Statement: Gaussian prediction sensitivity takes sigma = 2 K alpha*/(n lambda epsilon*).
+
+    Reason: Algorithm 7 in the appendix has sqrt(2 epsilon*) in the denominator, and it is correct. The formula of the
+    main text adds more noise than is needed for epsilon* below 2, and too little above.
+    """
     high = 8.0
     narrow, appendix = (_algorithm_two(high, DELTA) / scale for scale in (high, math.sqrt(2 * high)))
     at_one = accounting.gaussian_sigma(EPSILON, DELTA) / (_algorithm_two(EPSILON, DELTA) / EPSILON)
@@ -91,17 +89,16 @@ def main_text_sigma() -> Evidence:
     )
 
 
-@claim(
-    17,
-    "Theorem 5",
-    "B predictions, each with noise of density proportional to exp(-beta ||b||), beta = n lambda epsilon/(2 K B), "
-    "are (epsilon, 0)-DP.",
-    "proved",
-    "Each logit vector moves by at most the shift of Lemma 1, and pure levels add up; one question asked B times "
-    "attains the sum. With 784 features and 10 classes the noise is below that of Theorem 1 up to B = 26.",
-)
+@claim(17, "Theorem 5", "proved")
 def pure_prediction_noise() -> Evidence:
-    """All answers asked where the worst neighbours differ most; the sum of their log-likelihood ratios."""
+    """All answers asked where the worst neighbours differ most; the sum of their log-likelihood ratios.
+
+    Statement: B predictions, each with noise of density proportional to exp(-beta ||b||), beta = n lambda epsilon/(2 K
+    B), are (epsilon, 0)-DP.
+
+    Reason: Each logit vector moves by at most the shift of Lemma 1, and pure levels add up; one question asked B times
+    attains the sum. With 784 features and 10 classes the noise is below that of Theorem 1 up to B = 26.
+    """
     answers, features, classes = 10, 784, 10
     shift = np.subtract(*worst_fits())
     left, _, _ = np.linalg.svd(shift)  # its first column is the question, a unit vector
@@ -117,17 +114,16 @@ def pure_prediction_noise() -> Evidence:
     )
 
 
-@claim(
-    18,
-    "Theorem 6, Algorithm 7",
-    "B predictions with Gaussian noise of the sigma found by a search over delta' are (epsilon, delta)-DP.",
-    "weaker than it looks",
-    "True: Inequality 50 points the wrong way, but the composition theorem of Kairouz, Oh and Viswanath mends it. "
-    "B Gaussian releases compose to one, so that the exact sigma, sqrt(B) times that of one, is 5.3 times smaller "
-    "at B = 100, epsilon = 1, delta = 1e-5; and Theorem 2 answers any number of questions with the noise of one.",
-)
+@claim(18, "Theorem 6, Algorithm 7", "weaker than it looks")
 def gaussian_prediction_noise() -> Evidence:
-    """The paper's inequality, its repair, and the exact noise for B = 100."""
+    """The paper's inequality, its repair, and the exact noise for B = 100.
+
+    Statement: B predictions with Gaussian noise of the sigma found by a search over delta' are (epsilon, delta)-DP.
+
+    Reason: True: Inequality 50 points the wrong way, but the composition theorem of Kairouz, Oh and Viswanath mends it.
+    B Gaussian releases compose to one, so that the exact sigma, sqrt(B) times that of one, is 5.3 times smaller at B =
+    100, epsilon = 1, delta = 1e-5; and Theorem 2 answers any number of questions with the noise of one.
+    """
     answers = 100
     published = accounting.prediction_sensitivity_sigma(EPSILON, DELTA, answers=answers, analysis="published")
     exact = accounting.prediction_sensitivity_sigma(EPSILON, DELTA, answers=answers)

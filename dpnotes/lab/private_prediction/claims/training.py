@@ -10,37 +10,34 @@ import numpy as np
 from scipy import optimize, special, stats
 
 from dpnotes import accounting
-from dpnotes.lab._claim import Evidence, Finding
+from dpnotes._validation import Floats, Integers
+from dpnotes.lab._claim import Evidence, Finding, evidence
 from dpnotes.lab.private_prediction.claims.base import (
     ANALYSES,
     DELTA,
     EPSILON,
     LAMBDA,
-    Floats,
-    Integers,
     K,
     N,
     claim,
     divergence,
-    evidence,
 )
 from dpnotes.lab.private_prediction.claims.minimiser import gradient, hessian, minimiser, worst_fits, worst_neighbours
 
 CLASSES = 10
 
 
-@claim(
-    13,
-    "Theorem 3, Equation 3",
-    "Loss perturbation with beta = epsilon/(2 K) and rho >= 2 L C/epsilon is (epsilon, 0)-DP.",
-    "under a condition",
-    "True for the exact minimiser and one record more or less, which the proof assumes. For one record exchanged "
-    "only (3/2) epsilon follows, and more than epsilon is attained. The regulariser must be rho/(2 n), as in "
-    "Algorithm 4, not rho/2, as in Equation 3. The Hessian's rank C - 1 and trace 1 - 1/C allow a rho 5.7 times "
-    "smaller (10 classes, epsilon = 1).",
-)
+@claim(13, "Theorem 3, Equation 3", "under a condition")
 def loss_perturbation() -> Evidence:
-    """The density of the released weights on constructed and random neighbours, and the main text's term."""
+    """The density of the released weights on constructed and random neighbours, and the main text's term.
+
+    Statement: Loss perturbation with beta = epsilon/(2 K) and rho >= 2 L C/epsilon is (epsilon, 0)-DP.
+
+    Reason: True for the exact minimiser and one record more or less, which the proof assumes. For one record exchanged
+    only (3/2) epsilon follows, and more than epsilon is attained. The regulariser must be rho/(2 n), as in Algorithm 4,
+    not rho/2, as in Equation 3. The Hessian's rank C - 1 and trace 1 - 1/C allow a rho 5.7 times smaller (10 classes,
+    epsilon = 1).
+    """
     noise = accounting.objective_perturbation(EPSILON, n_classes=2, analysis="published")
     rate, regulariser = _given(noise.rate), noise.regulariser
     constructed = max(map(abs, _constructed(rate, regulariser)))
@@ -81,19 +78,18 @@ def loss_perturbation() -> Evidence:
     )
 
 
-@claim(
-    14,
-    "Theorem 4, Equation 38",
-    "Loss perturbation with Gaussian noise of sigma = (K/epsilon) sqrt(8 log(2/delta) + 4 epsilon) is "
-    "(epsilon, delta)-DP.",
-    "under a condition",
-    "The proof treats the gradient of the record as fixed, but with more than two classes its direction depends on "
-    "the noise. For cross-entropy with one label, one record more or less and delta = 1e-5, a union bound over "
-    "the labels proves the same sigma for up to 26 classes, the paper's 10 among them. Beyond, neither a proof nor "
-    "a counter-example is known.",
-)
+@claim(14, "Theorem 4, Equation 38", "under a condition")
 def gaussian_loss_perturbation() -> Evidence:
-    """The probability that the proof's bound on the noise fails, for any loss and for cross-entropy."""
+    """The probability that the proof's bound on the noise fails, for any loss and for cross-entropy.
+
+    Statement: Loss perturbation with Gaussian noise of sigma = (K/epsilon) sqrt(8 log(2/delta) + 4 epsilon) is
+    (epsilon, delta)-DP.
+
+    Reason: The proof treats the gradient of the record as fixed, but with more than two classes its direction depends
+    on the noise. For cross-entropy with one label, one record more or less and delta = 1e-5, a union bound over the
+    labels proves the same sigma for up to 26 classes, the paper's 10 among them. Beyond, neither a proof nor a
+    counter-example is known.
+    """
     t = accounting.gradient_quantile(DELTA, n_classes=CLASSES, bound="published")
     adaptive = float(stats.chi2.sf(t * t, CLASSES - 1))
     draws = np.random.default_rng(4).normal(size=(400_000, CLASSES))
@@ -125,17 +121,17 @@ def gaussian_loss_perturbation() -> Evidence:
     )
 
 
-@claim(
-    15,
-    "Section 4.2, Figures 1 to 6",
-    "Model sensitivity, prediction sensitivity and loss perturbation are compared at the same (epsilon, delta).",
-    "weaker than it looks",
-    "Each guarantee is correct by itself, but Lemma 1 exchanges a record where Theorem 3 adds one. Under one "
-    "relation either the loss perturbation needs noise of twice the scale, or the two sensitivity methods, with n "
-    "public, half of theirs.",
-)
+@claim(15, "Section 4.2, Figures 1 to 6", "weaker than it looks")
 def equal_epsilon() -> Evidence:
-    """What the noise of each method protects against, on the same worst record."""
+    """What the noise of each method protects against, on the same worst record.
+
+    Statement: Model sensitivity, prediction sensitivity and loss perturbation are compared at the same (epsilon,
+    delta).
+
+    Reason: Each guarantee is correct by itself, but Lemma 1 exchanges a record where Theorem 3 adds one. Under one
+    relation either the loss perturbation needs noise of twice the scale, or the two sensitivity methods, with n public,
+    half of theirs.
+    """
     bound = partial(accounting.minimiser_sensitivity, lipschitz=K, n=N, regulariser=LAMBDA)
     halved = math.isclose(bound() / bound(adjacency="add-remove", objective="sum"), 2)
     first, second = worst_fits()
@@ -165,18 +161,18 @@ def equal_epsilon() -> Evidence:
     )
 
 
-@claim(
-    16,
-    "Section 3.1, DP-SGD",
-    "A gradient that is (epsilon, delta)-DP for its batch is (q epsilon, q delta)-DP for the data, q = batch/n.",
-    "wrong",
-    "Exact is log(1 + q (e^epsilon - 1)), which is larger than q epsilon for every epsilon and q below 1; the "
-    "Gaussian step described exceeds q delta, too, at epsilon = 1. No experiment rests on it: the noise is that of "
-    "the Renyi accountant, which assumes Poisson sampling and one record more or less; a batch of fixed size and "
-    "one record exchanged, as in Equation 1, reveal more.",
-)
+@claim(16, "Section 3.1, DP-SGD", "wrong")
 def sampled_step() -> Evidence:
-    """One step of DP-SGD at the noise the paper gives: exact divergences at (q epsilon, q delta)."""
+    """One step of DP-SGD at the noise the paper gives: exact divergences at (q epsilon, q delta).
+
+    Statement: A gradient that is (epsilon, delta)-DP for its batch is (q epsilon, q delta)-DP for the data, q =
+    batch/n.
+
+    Reason: Exact is log(1 + q (e^epsilon - 1)), which is larger than q epsilon for every epsilon and q below 1; the
+    Gaussian step described exceeds q delta, too, at epsilon = 1. No experiment rests on it: the noise is that of the
+    Renyi accountant, which assumes Poisson sampling and one record more or less; a batch of fixed size and one record
+    exchanged, as in Equation 1, reveal more.
+    """
     batch = 600
     q = batch / N
     odds, rate = 3, Fraction(1, 10)  # randomised response with e^epsilon = 3, one record of ten

@@ -11,24 +11,24 @@ import numpy as np
 from scipy import special, stats
 
 from dpnotes import accounting
-from dpnotes.lab._claim import Evidence, Finding
-from dpnotes.lab.private_prediction.claims.base import DELTA, EPSILON, Floats, claim, divergence, evidence
+from dpnotes._validation import Floats
+from dpnotes.lab._claim import Evidence, Finding, evidence
+from dpnotes.lab.private_prediction.claims.base import DELTA, EPSILON, claim, divergence
 
 MODELS, CLASSES = 256, 10  # T and C of the paper's experiments on MNIST
 BETA = 0.5  # of the vote that is counted through
 
 
-@claim(
-    19,
-    "Theorem 7",
-    "B answers by a soft majority vote with beta = epsilon/B are (epsilon, 0)-DP.",
-    "wrong",
-    "The proof drops the normaliser: a moved vote lowers one count and raises another, and an answer is 2 beta-DP. "
-    "The true epsilon is up to twice the claimed one: 2 at B = 1, and 1.54 at B = 100 with 256 models and 10 "
-    "classes. beta = epsilon/(2 B) is correct.",
-)
+@claim(19, "Theorem 7", "wrong")
 def pure_vote() -> Evidence:
-    """The largest log-likelihood ratio over all votes of 8 models, and the exact one of the paper's 256."""
+    """The largest log-likelihood ratio over all votes of 8 models, and the exact one of the paper's 256.
+
+    Statement: B answers by a soft majority vote with beta = epsilon/B are (epsilon, 0)-DP.
+
+    Reason: The proof drops the normaliser: a moved vote lowers one count and raises another, and an answer is 2
+    beta-DP. The true epsilon is up to twice the claimed one: 2 at B = 1, and 1.54 at B = 100 with 256 models and 10
+    classes. beta = epsilon/(2 B) is correct.
+    """
     ratios = [np.log(one / other) for one, other in _moved_votes(8, 3)]
     counted, width = max(float(ratio.max()) for ratio in ratios), max(float(np.ptp(ratio)) for ratio in ratios)
     level = accounting.soft_vote_pure_level(beta=BETA, n_models=8, n_classes=3)
@@ -54,19 +54,17 @@ def pure_vote() -> Evidence:
     )
 
 
-@claim(
-    20,
-    "Theorem 8, Algorithm 8",
-    "B answers by a soft majority vote with beta = max(epsilon/B, beta''), "
-    "beta'' = sqrt(2/B) (sqrt(log(1/delta) + epsilon) - sqrt(log(1/delta))), are (epsilon, delta)-DP.",
-    "under a condition",
-    "True where beta'' is the larger, B >= 25 at epsilon = 1, delta = 1e-5. Two errors of the proof cancel there: "
-    "an answer is 2 beta-DP, not beta-DP, but its log-ratios have range 2 beta, which is beta^2/2 zCDP. Where "
-    "epsilon/B is taken it fails for B <= 13, budgets of Figures 2b and 7, and holds from B = 14 for questions "
-    "fixed beforehand.",
-)
+@claim(20, "Theorem 8, Algorithm 8", "under a condition")
 def approximate_vote() -> Evidence:
-    """Exact delta at (1, 1e-5) for every budget from 1 to 30, and what the two errors of the proof do."""
+    """Exact delta at (1, 1e-5) for every budget from 1 to 30, and what the two errors of the proof do.
+
+    Statement: B answers by a soft majority vote with beta = max(epsilon/B, beta''), beta'' = sqrt(2/B)
+    (sqrt(log(1/delta) + epsilon) - sqrt(log(1/delta))), are (epsilon, delta)-DP.
+
+    Reason: True where beta'' is the larger, B >= 25 at epsilon = 1, delta = 1e-5. Two errors of the proof cancel there:
+    an answer is 2 beta-DP, not beta-DP, but its log-ratios have range 2 beta, which is beta^2/2 zCDP. Where epsilon/B
+    is taken it fails for B <= 13, budgets of Figures 2b and 7, and holds from B = 14 for questions fixed beforehand.
+    """
     budgets, later = range(1, 31), range(14, 31)
     beta = {b: accounting.soft_vote_beta(EPSILON, DELTA, answers=b, analysis="published") for b in (*budgets, 100)}
     exact = partial(accounting.soft_vote_exact_delta, EPSILON, n_models=MODELS)
