@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+from sklearn.utils import check_random_state
 from torch import nn
 
 from dpnotes._validation import Features, Integers
 from dpnotes.learners._architectures import convolutional_network, multilayer_perceptron, residual_network, vgg16
+from dpnotes.learners._decisions import LogitClassifier, decision_values
 from dpnotes.learners._network_initial import load_weights
 from dpnotes.learners._networks import Networks, fit_networks
 from dpnotes.learners._schedules import Schedule
@@ -33,7 +31,8 @@ TRAINING = (  # parameters of fit_networks
 )  # fmt: skip
 
 
-class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class NetworkClassifier(LogitClassifier):
     """A network trained from scratch, or from given weights; by default that of the bagging chapter.
 
     Parameters
@@ -71,59 +70,36 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    def __init__(
-        self,
-        image_shape: tuple[int, ...] | None = (1, 28, 28),
-        *,
-        architecture: str | Callable[..., nn.Module] = "convolutional",
-        channels: tuple[int, ...] = (16, 32),
-        kernel_size: int = 5,
-        padding: int = 0,
-        hidden: tuple[int, ...] = (64,),
-        epochs: int = 100,
-        batch_size: int = 32,
-        learning_rate: float = 1e-3,
-        optimizer: str = "adam",
-        momentum: float = 0.9,
-        weight_decay: float = 0.0,
-        schedule: Schedule = None,
-        augmentation: str | None = None,
-        initial: Mapping[str, torch.Tensor] | Networks | None = None,
-        new_last_layer: bool = False,
-        fine_tune_factor: float = 0.1,
-        engine: str = "auto",
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.image_shape = image_shape
-        self.architecture = architecture
-        self.channels = channels
-        self.kernel_size = kernel_size
-        self.padding = padding
-        self.hidden = hidden
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.optimizer = optimizer
-        self.momentum = momentum
-        self.weight_decay = weight_decay
-        self.schedule = schedule
-        self.augmentation = augmentation
-        self.initial = initial
-        self.new_last_layer = new_last_layer
-        self.fine_tune_factor = fine_tune_factor
-        self.engine = engine
-        self.device = device
-        self.random_state = random_state
+    image_shape: tuple[int, ...] | None = (1, 28, 28)
+    _: KW_ONLY
+    architecture: str | Callable[..., nn.Module] = "convolutional"
+    channels: tuple[int, ...] = (16, 32)
+    kernel_size: int = 5
+    padding: int = 0
+    hidden: tuple[int, ...] = (64,)
+    epochs: int = 100
+    batch_size: int = 32
+    learning_rate: float = 1e-3
+    optimizer: str = "adam"
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+    schedule: Schedule = None
+    augmentation: str | None = None
+    initial: Mapping[str, torch.Tensor] | Networks | None = None
+    new_last_layer: bool = False
+    fine_tune_factor: float = 0.1
+    engine: str = "auto"
+    device: str = "auto"
+    random_state: int | np.random.RandomState | None = None
+
+    _dtypes: ClassVar = [np.float32, np.float64]
 
     def fit(self, X: Any, y: Any) -> NetworkClassifier:
         """Fit one network to all rows of X [n, d], y [n]."""
-        X, y = validate_data(self, X, y, dtype=[np.float32, np.float64])
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        X, codes, classes = self._records(X, y, least=1)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        fitted = self.fit_many(X, codes, np.arange(len(X))[None], n_classes=len(self.classes_), seed=seed)
-        self.networks_ = fitted.networks
+        fitted = self.fit_many(X, codes, np.arange(len(X))[None], n_classes=len(classes), seed=seed)
+        self.networks_, self.classes_ = fitted.networks, classes
         return self
 
     def fit_many(
@@ -161,17 +137,10 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         return FittedNetworks(networks, self.image_shape, self.device)
 
-    def predict_proba(self, X: Any) -> Features:
-        """Softmax of the logits, shape [n, n_classes]."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float32, np.float64], reset=False)
-        logits = self.networks_.logits(_as_images(X, self.image_shape), device=self.device)[0]
-        return np.asarray(softmax(logits, axis=1))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Most probable label, shape [n]."""
-        codes = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[codes])
+    def decision_function(self, X: Any) -> Features:
+        """Logits, shape [n, n_classes]; for two classes their difference, shape [n]."""
+        images = self.as_images(self._queries(X))
+        return decision_values(self.networks_.logits(images, device=self.device)[0])
 
     def as_images(self, X: Features) -> Features:
         """Rows [n, d] in the shape that the network takes, ``[n, *image_shape]``."""

@@ -1,9 +1,9 @@
-"""Classifiers that follow their decision function, and linear ones: what their predictions have in common."""
+"""Classifiers that follow their decision function, logits or linear ones: what their fits and predictions share."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpnotes._validation import Features, Integers
-
-FLOATS = [np.float64, np.float32]  # dtypes of features; others are converted to the first
 
 
 class DecisionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -30,6 +28,8 @@ class DecisionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     classes_: NDArray[Any]
 
+    _dtypes: ClassVar = [np.float64, np.float32]  # of features; others are converted to the first
+
     @abstractmethod
     def decision_function(self, X: Any) -> Features:
         """Decision values, shape [n, n_classes], or [n] for two classes."""
@@ -40,22 +40,33 @@ class DecisionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         codes = (values > 0).astype(np.int64) if values.ndim == 1 else values.argmax(axis=1)
         return np.asarray(self.classes_[codes])
 
-    def _records(self, X: Any, y: Any) -> tuple[Features, Integers, NDArray[Any]]:
-        """Checked features, class codes, and the sorted classes, at least two."""
-        X, y = validate_data(self, X, y, dtype=FLOATS)
+    def _records(self, X: Any, y: Any, *, least: int = 2) -> tuple[Features, Integers, NDArray[Any]]:
+        """Checked features, class codes, and the sorted classes, at least ``least``."""
+        X, y = validate_data(self, X, y, dtype=self._dtypes)
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
+        if len(classes) < least:
             raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes[0]!r}")
         return X, codes, classes
 
     def _queries(self, X: Any) -> Features:
         """Checked features of what the fitted classifier is asked."""
         check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=FLOATS, reset=False))
+        return np.asarray(validate_data(self, X, dtype=self._dtypes, reset=False))
 
 
-class LinearClassifier(DecisionClassifier):
+class LogitClassifier(DecisionClassifier):
+    """Classifier whose decision values are logits, or for two classes their difference."""
+
+    def predict_proba(self, X: Any) -> Features:
+        """Softmax of the logits, shape [n, n_classes]."""
+        values = self.decision_function(X)
+        if values.ndim == 1:
+            values = np.stack([np.zeros_like(values), values], axis=1)
+        return np.asarray(softmax(values, axis=1))
+
+
+class LinearClassifier(LogitClassifier):
     """Classifier whose answers follow from its weights.
 
     Attributes
@@ -71,13 +82,6 @@ class LinearClassifier(DecisionClassifier):
     def decision_function(self, X: Any) -> Features:
         """Logits, shape [n, n_classes]; for two classes their difference, shape [n]."""
         return decision_values(self._queries(X) @ self.coef_.T + self.intercept_)
-
-    def predict_proba(self, X: Any) -> Features:
-        """Softmax of the logits, shape [n, n_classes]."""
-        values = self.decision_function(X)
-        if values.ndim == 1:
-            values = np.stack([np.zeros_like(values), values], axis=1)
-        return np.asarray(softmax(values, axis=1))
 
 
 def decision_values(logits: Features) -> Features:
