@@ -59,17 +59,17 @@ def equal(
     Fractions are compared exactly.
     """
     same = math.isclose(claimed, found, rel_tol=rel_tol) if rel_tol else claimed == found
-    return Finding(quantity, float(claimed), float(found), same and also)
+    return Finding(quantity, float(claimed), float(found), bool(same and also))
 
 
 def at_most(quantity: str, claimed: float, found: float, *, rel_tol: float = 0.0, also: bool = True) -> Finding:
     """Finding that supports the status if what is claimed is not exceeded, up to rounding, and ``also`` holds."""
-    return Finding(quantity, claimed, found, found <= claimed * (1 + rel_tol) and also)
+    return Finding(quantity, claimed, found, bool(found <= claimed * (1 + rel_tol) and also))
 
 
 def exceeds(quantity: str, claimed: float, found: float, *, factor: float = 1.0, also: bool = True) -> Finding:
     """Finding that supports the status if more than ``factor`` times what is claimed is found, and ``also`` holds."""
-    return Finding(quantity, claimed, found, found > factor * claimed and also)
+    return Finding(quantity, claimed, found, bool(found > factor * claimed and also))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from scipy import special
 from dpnotes.accounting import PrivacyProfile, bagging, confident_gnmax, dp_sgd, hockey_stick
 from dpnotes.accounting.papers import Outcome, sample_distribution
 from dpnotes.lab import _claim
-from dpnotes.lab._claim import Evidence, Finding, evidence
+from dpnotes.lab._claim import Evidence, Finding, equal, evidence, exceeds, shown
 from dpnotes.mechanisms import draw_subsets
 
 claim = partial(_claim.claim, paper="liu2021intrinsic", section="bagging-verdict")
@@ -61,8 +61,8 @@ def with_replacement() -> Evidence:
     end = n_models * k * math.log((n + 1) / n)
     return evidence(
         f"All {len(present)} outcomes of drawing N = {n_models} subsamples of k = {k} of {n} records, in fractions.",
-        Finding("least delta at epsilon = 0", float(delta), float(at_zero), at_zero == delta),
-        Finding("least delta at epsilon = log 10", float(delta), float(at_log_ten), at_log_ten == delta),
+        equal("least delta at epsilon = 0", delta, at_zero),
+        equal("least delta at epsilon = log 10", delta, at_log_ten),
         Finding("epsilon at which the harmless direction ends", end, math.log(ratio), ends),
     )
 
@@ -82,11 +82,11 @@ def without_replacement() -> Evidence:
         hockey_stick(*_distributions(n, k, n_models, replace=False, scheme=scheme), 1)
         for scheme in ("split", "independent")
     )
-    supports = independent == 1 - (1 - Fraction(k, n)) ** n_models < claimed
+    smaller = independent == 1 - (1 - Fraction(k, n)) ** n_models < claimed
     return evidence(
         f"All outcomes of drawing N = {n_models} subsamples of k = {k} of {n} records without replacement.",
-        Finding("delta, N k records drawn at once", float(claimed), float(split), split == claimed),
-        Finding("delta, N independent subsamples", float(claimed), float(independent), supports),
+        equal("delta, N k records drawn at once", claimed, split),
+        Finding("delta, N independent subsamples", float(claimed), float(independent), smaller),
     )
 
 
@@ -127,8 +127,8 @@ def tight_with_replacement() -> Evidence:
     )
     return evidence(
         "The learner that publishes its subsample, the test that looks for the record in it; all outcomes counted.",
-        Finding("true-positive rate of the test", float(delta), float(true), true == delta),
-        Finding("false-positive rate of the test", "–", float(false), false == 0),
+        equal("true-positive rate of the test", delta, true),
+        shown("false-positive rate of the test", false, false == 0),
     )
 
 
@@ -150,7 +150,7 @@ def tight_without_replacement() -> Evidence:
     supports = abs(fraction - independent) < limit < abs(fraction - claimed)
     return evidence(
         f"Exact profiles at n = {n}, k = {k}, N = {n_models}, and {runs:,} draws of the sampler that bagging uses.",
-        Finding("delta, N k records drawn at once", claimed, split, split == claimed),
+        equal("delta, N k records drawn at once", claimed, split),
         Finding("delta, N independent subsamples", claimed, independent, independent < claimed - 0.09),
         Finding("fraction of draws that hold the record", claimed, fraction, supports),
     )
@@ -171,12 +171,11 @@ def name_and_shame() -> Evidence:
     distinct = [len(np.unique(draw)) for draw in draws]
     expected, mean, exact = n * profile.advantage, float(np.mean(distinct)), 1 - profile.tradeoff(0.0)
     near = abs(mean - expected) < 4 * float(np.std(distinct) / math.sqrt(len(distinct)))
-    at_zero = math.isclose(exact, profile.advantage)
     return evidence(
         f"The exact profile at n = {n:,}, k = {k}, and 2,000 draws of the sampler.",
-        Finding("delta times n (below 1 in a guarantee that protects all)", "–", expected, expected >= 1),
-        Finding("records published by the learner that publishes its subsample, mean", "–", mean, near),
-        Finding("true-positive rate at false-positive rate 0", "–", exact, at_zero),
+        shown("delta times n (below 1 in a guarantee that protects all)", expected, expected >= 1),
+        shown("records published by the learner that publishes its subsample, mean", mean, near),
+        shown("true-positive rate at false-positive rate 0", exact, math.isclose(exact, profile.advantage)),
     )
 
 
@@ -204,21 +203,20 @@ def same_budget() -> Evidence:
     epsilon, delta, sigma, k = SGD_RUNS[2]
     run, drawn = _sgd(sigma), bagging(n=RECORDS, subsample=k)
     own, quarter = run.delta(epsilon), _sgd(sigma / 4).delta(epsilon)
-    near = _near(run.advantage, _limiting_advantage(sigma)) < 0.01
-    spent = _near(drawn.advantage, delta) < 0.01
+    near = math.isclose(run.advantage, _limiting_advantage(sigma), rel_tol=0.01)
     exposed, hidden = (1 - profile.tradeoff(FALSE_POSITIVE_RATE) for profile in (drawn, run))
     rare = "true-positive rate at 0.1% false positives, bagging over DP-SGD"
     return evidence(
         f"The five runs on CIFAR10, {EPOCHS} epochs, batch {BATCH} inferred from their epsilons by moments of integer "
         "order; total variation by the limit of many small steps, and by the loss distribution for the run at 0.2.",
         Finding(f"batch {BATCH}: worst relative gap of epsilon by moments", 0.0, off[BATCH], inferred),
-        Finding("delta over total variation of the run, least of five", 1.0, least, least > 2.5),
+        exceeds("delta over total variation of the run, least of five", 1.0, least, factor=2.5),
         Finding("delta over total variation of the run, largest of five", 1.0, largest, largest < 7.5),
         Finding("sigma = 4.9: total variation", delta, run.advantage, near),
         Finding("sigma = 4.9: delta at epsilon = 0.2", delta, own, 0 < own < delta / 50),
         Finding("a quarter of that sigma: delta at epsilon = 0.2", delta, quarter, 0.1 < quarter < delta),
-        Finding("bagging, k = 10,000: total variation", delta, drawn.advantage, spent),
-        Finding(rare, 1.0, exposed / hidden, exposed / hidden > 100),
+        equal("bagging, k = 10,000: total variation", delta, drawn.advantage, rel_tol=0.01),
+        exceeds(rare, 1.0, exposed / hidden, factor=100),
     )
 
 
@@ -246,11 +244,11 @@ def small_epsilon() -> Evidence:
         "250 teachers, sigma_1 = 150, sigma_2 = 40, the worst case over data sets: every query answered, or only those "
         f"that were, out of all {PUBLIC:,} public examples.",
         Finding("epsilon at delta = 0.18, 170 queries", claimed, best, 0 < best < target),
-        Finding("delta at that epsilon, by the loss distribution", delta, direct, _near(direct, delta) < 1e-6),
+        equal("delta at that epsilon, by the loss distribution", delta, direct, rel_tol=1e-6),
         Finding("epsilon at delta = 0.18, 170 of 1,000 queries answered", claimed, worst, best < worst < target),
-        Finding(bound, "–", 1 / max(loose), max(loose) < 1),
+        shown(bound, 1 / max(loose), max(loose) < 1),
         *(
-            Finding(f"queries that fit bagging's ({e:g}, {d:g})", "–", count, count < 5 if d < 0.05 else count > 50)
+            shown(f"queries that fit bagging's ({e:g}, {d:g})", count, count < 5 if d < 0.05 else count > 50)
             for e, d, count in fitting
         ),
     )
@@ -308,7 +306,3 @@ def _delta_by_loss(mu: float, epsilon: float) -> float:
     loss = np.linspace(epsilon, mu**2 / 2 + 12 * mu, INTERVALS)
     density = np.exp(-((loss - mu**2 / 2) ** 2) / (2 * mu**2)) / (mu * math.sqrt(2 * math.pi))
     return float(np.trapezoid(-np.expm1(epsilon - loss) * density, loss))
-
-
-def _near(computed: float, expected: float) -> float:
-    return abs(computed / expected - 1)

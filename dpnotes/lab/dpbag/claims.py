@@ -25,7 +25,7 @@ from dpnotes.accounting.papers import (
     personalised_pate_moments,
 )
 from dpnotes.lab import _claim
-from dpnotes.lab._claim import Evidence, Finding, evidence
+from dpnotes.lab._claim import Evidence, Finding, at_most, equal, evidence, exceeds, shown
 from dpnotes.lab.dpbag import partitions, votes
 from dpnotes.lab.dpbag.partitions import EXAMPLE, WITH_RECORD
 
@@ -66,8 +66,8 @@ def one_answer() -> Evidence:
             Finding(f"largest epsilon of one answer, {c} classes", guaranteed, e, tight and noise < e <= guaranteed)
             for c, e in largest.items()
         ),
-        Finding("epsilon between two classes, one partition of 2,000", 2 * noise, many, 1.99 < many <= 2 * noise),
-        Finding("the accountant's epsilon for 8 models, against the search", search, few, _equal(few, search)),
+        at_most("epsilon between two classes, one partition of 2,000", 2 * noise, many, also=many > 1.99),
+        equal("the accountant's epsilon for 8 models, against the search", search, few, rel_tol=ROUNDING),
         Finding("L1 change of the counts, in units of k", 1.0, change / k, change == 2 * k),
     )
 
@@ -97,10 +97,10 @@ def personalised_bound() -> Evidence:
         "All votes of 4 partitions into 3 chunks (2 partitions for three classes) and all changes of one record's "
         "models, moments of orders 1, 2, 5 and 14 in both directions by quadrature; lambda = 0.04 unless said.",
         *(
-            Finding(f"largest moment, in units of the bound, {case}", 1.0, found, 0 < found <= 1 + ROUNDING)
+            at_most(f"largest moment, in units of the bound, {case}", 1.0, found, rel_tol=ROUNDING, also=found > 0)
             for case, found in fractions.items()
         ),
-        Finding("two classes: in units of lambda^2 m^2 l (l + 1) / 2", "–", binary, 0.99 < binary <= 1 + ROUNDING),
+        shown("two classes: in units of lambda^2 m^2 l (l + 1) / 2", binary, 0.99 < binary <= 1 + ROUNDING),
         Finding("largest m over the records, before and after one joins", before, after, before < after == 1),
     )
 
@@ -127,10 +127,10 @@ def stopped_loop() -> Evidence:
     return evidence(
         "The loop of Algorithm 1 on four records in two partitions of two chunks, and with a fifth record; "
         f"lambda = {noise:g}, epsilon = {epsilon:g}, delta = {DELTA:g}.",
-        Finding("labels without the record", "–", without, without == profile[0]),
+        shown("labels without the record", without, without == profile[0]),
         Finding("labels with the record", without, with_record, with_record == profile[1] < without),
         Finding("least delta at epsilon = 1 for the number of labels alone", DELTA, distance, distance == 1),
-        Finding("labels if their number is fixed beforehand, 50 chunks", "–", fixed, fixed > 0 and spent <= DELTA),
+        shown("labels if their number is fixed beforehand, 50 chunks", fixed, fixed > 0 and spent <= DELTA),
     )
 
 
@@ -160,13 +160,13 @@ def stated_delta() -> Evidence:
         "The loop of the supplement with lambda = 2 / n and integer moments up to 100, for 4 numbers of teachers and "
         "3 budgets; the delta that reproduces all counts by bisection.",
         Finding("counts of 12 that the loop gives at delta = 1e-5", 12, matches[DELTA], matches[DELTA] == 0),
-        Finding("counts of 12 that the loop gives at delta = 1e-3", "–", matches[1e-3], matches[1e-3] == 12),
+        shown("counts of 12 that the loop gives at delta = 1e-3", matches[1e-3], matches[1e-3] == 12),
         Finding("least delta that gives all 12", DELTA, low, DELTA < 0.999e-3 < low <= 1e-3),
         Finding("delta from which one is exceeded", DELTA, high, 1e-3 < high < 1.001e-3),
-        Finding("epsilon spent at delta = 1e-5, least fraction of the budget", 1.0, min(spent), min(spent) > 1.2),
+        exceeds("epsilon spent at delta = 1e-5, least fraction of the budget", 1.0, min(spent), factor=1.2),
         Finding("epsilon spent at delta = 1e-5, largest fraction", 1.0, max(spent), max(spent) < 1.32),
         Finding("epsilon spent at delta = 1e-3, n = 50, budget 1", 1.0, overshoot, 1 < overshoot < 1.03),
-        Finding("epsilon spent at delta = 1e-5, tight, largest fraction", 1.0, max(tight), 0 < max(tight) <= 1),
+        at_most("epsilon spent at delta = 1e-5, tight, largest fraction", 1.0, max(tight), also=max(tight) > 0),
     )
 
 
@@ -197,11 +197,11 @@ def labels_answered() -> Evidence:
         "The 12 published numbers of teachers and budgets at lambda = 2 / n, delta = 1e-5: the largest published count "
         "against the data-independent count of one partition; exact delta of 4 of them at a margin that stays.",
         Finding("largest published gain of many partitions", 2.0, published, 1.5 < published <= 2),
-        Finding("gain of one partition by accounting, least", "–", min(gains), min(gains) > max(4.85, published)),
-        Finding("gain of one partition by accounting, largest", "–", max(gains), max(gains) < 6.4),
-        Finding("one partition, tight, in units of the published count of many, least", 1.0, beyond, beyond > 1.5),
-        Finding("exact delta of those counts, largest", DELTA, max(exact), max(exact) <= DELTA),
-        Finding("exact delta of 1.3 times as many, least", DELTA, min(more), min(more) > DELTA),
+        shown("gain of one partition by accounting, least", min(gains), min(gains) > max(4.85, published)),
+        shown("gain of one partition by accounting, largest", max(gains), max(gains) < 6.4),
+        exceeds("one partition, tight, in units of the published count of many, least", 1.0, beyond, factor=1.5),
+        at_most("exact delta of those counts, largest", DELTA, max(exact)),
+        exceeds("exact delta of 1.3 times as many, least", DELTA, min(more)),
     )
 
 
@@ -227,14 +227,14 @@ def moved_chunks() -> Evidence:
     paper = 2 / chunks  # lambda
     large = partitions.balanced_epsilon(n=chunks, size=size, noise=paper)
     guaranteed = noisy_vote(noise=noise).epsilon(0.0)
-    bounded = _equal(independent, single) and independent <= guaranteed
+    same = math.isclose(independent, single, rel_tol=ROUNDING)
     return evidence(
         "All votes of all chunks of three records and a fourth, two classes, distributions by quadrature, lambda = 2; "
         f"one learner on {chunks} chunks of {size} records at the paper's lambda = 2 / {chunks}.",
-        Finding("largest epsilon, 3 chunks, each record's drawn independently", guaranteed, independent, bounded),
-        Finding("largest epsilon, 3 chunks, balanced at random", guaranteed, balanced, balanced > guaranteed),
-        Finding("one learner: votes for the record's chunk and the larger", balanced, own, _equal(own, balanced)),
-        Finding(f"the same, {chunks} chunks of {size} records", 2 * paper, large, large > 2 * paper),
+        at_most("largest epsilon, 3 chunks, each record's drawn independently", guaranteed, independent, also=same),
+        exceeds("largest epsilon, 3 chunks, balanced at random", guaranteed, balanced),
+        equal("one learner: votes for the record's chunk and the larger", balanced, own, rel_tol=ROUNDING),
+        exceeds(f"the same, {chunks} chunks of {size} records", 2 * paper, large),
     )
 
 
@@ -279,9 +279,9 @@ def conjectured_bound() -> Evidence:
         "on q, by quadrature, and one case for each thing that the printed bound omits.",
         Finding("largest excess of the moment over the bound", 0.0, worst, worst <= ROUNDING),
         Finding("the same for the reverse moment", 0.0, reverse, reverse > 0.01),
-        Finding("moment where q counts raw votes, as printed", raw, true, true > raw),
-        Finding("moment where q counts votes divided by k", normalised, true, true <= normalised),
-        Finding("moment of a 2-DP pair at q = 1/2, above the limit", printed, valid, valid > printed),
+        exceeds("moment where q counts raw votes, as printed", raw, true),
+        at_most("moment where q counts votes divided by k", normalised, true),
+        exceeds("moment of a 2-DP pair at q = 1/2, above the limit", printed, valid),
     )
 
 
@@ -312,15 +312,11 @@ def personalised_accounts() -> Evidence:
     return evidence(
         "The example to Theorem 6 at lambda = 0.04, and 45 strategies by which a teacher under a filter (100 votes, "
         "sigma = 40) may spend what is left after it has seen the first answers, by quadrature.",
-        Finding("labels that record a pays for at (1, 1e-5)", "–", labels[0], labels[0] > 0),
+        shown("labels that record a pays for at (1, 1e-5)", labels[0], labels[0] > 0),
         Finding("the same where a record e has joined", labels[0], labels[1], 0 < labels[1] < labels[0]),
         Finding("k = 1: largest excess of an attack over the filter's delta", 0.0, excess, excess <= 1e-9),
-        Finding("k = 1: delta of the best attack, in units of the filter's", "–", nearest, nearest > 1 - 1e-6),
+        shown("k = 1: delta of the best attack, in units of the filter's", nearest, nearest > 1 - 1e-6),
     )
-
-
-def _equal(first: float, second: float) -> bool:
-    return math.isclose(first, second, rel_tol=ROUNDING)
 
 
 def _fraction_of_bound(pairs: votes.NeighbouringVotes, noise: float) -> float:

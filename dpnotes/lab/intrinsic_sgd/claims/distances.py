@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from fractions import Fraction
+from functools import partial
 from itertools import permutations, product
-from typing import Any
 
 import numpy as np
 
 from dpnotes._validation import Floats
 from dpnotes.accounting import gaussian, gaussian_sigma, hockey_stick
 from dpnotes.accounting.papers import intrinsic_epsilon, sgd_sensitivity
-from dpnotes.lab._claim import Evidence, Finding, evidence
+from dpnotes.lab._claim import Evidence, Finding, at_most, equal, evidence, exceeds, shown
 from dpnotes.lab.intrinsic_sgd.claims import claim
 from dpnotes.lab.intrinsic_sgd.literal_sgd import (
     Gradient,
@@ -56,23 +56,17 @@ def sensitivity() -> Evidence:
     # n = 4, B = 2, L = eta = 1, three steps: k = 3/2
     distances = _exchanged(4, batch_size=2, passes=2, steps=3)
     largest, mean = max(distances), sum(distances, Fraction(0)) / len(distances)
-    unit: dict[str, Any] = {
-        "lipschitz": 1.0,
-        "smoothness": 1e-9,
-        "learning_rate": 1.0,
-        "batch_size": 2,
-        "epochs": 3 * 2 / 4,
-    }
-    fraction, whole = (sgd_sensitivity(**unit, analysis=analysis) for analysis in ("published", "tight"))
+    unit = partial(sgd_sensitivity, lipschitz=1.0, smoothness=1e-9, learning_rate=1.0, batch_size=2, epochs=3 * 2 / 4)
+    fraction, whole = (unit(analysis=analysis) for analysis in ("published", "tight"))
     short = max(_exchanged(3, batch_size=2))
     return evidence(
         "Logistic regressions trained on neighbours in shared batches: 18,000 random tiny pairs, and one pair with the "
         "batch size, learning rate and number of steps of each task; all orders of linear losses, in fractions.",
-        Finding("largest distance / (2 ceil(k) L eta / B), random pairs", 1.0, reached, 0.9 < reached <= 1),
+        at_most("largest distance / (2 ceil(k) L eta / B), random pairs", 1.0, reached, also=reached > 0.9),
         *tasks,
         Finding(f"the same if rows have norm {UNSCALED:g}, {MNIST.name}", MNIST.sensitivity, unscaled, longer),
         Finding("largest distance over all orders, k = 3/2", fraction, float(largest), largest == whole),
-        Finding("distance between the mean weights, k = 3/2", fraction, float(mean), mean == fraction),
+        equal("distance between the mean weights, k = 3/2", fraction, mean),
         Finding("largest distance if n = 3, B = 2 leaves a batch of one, k = 1", 1.0, float(short), short == 2),
     )
 
@@ -107,13 +101,13 @@ def variability() -> Evidence:
     return evidence(
         f"The distribution of fixed points of {passes} shuffles of {n} records; SGD on three records over all pairs of "
         "orders of two passes with a fixed initial weight; both in fractions.",
-        Finding("mean of the bound on variability", float(expected), float(mean), mean == expected),
-        Finding("its variance", 4.0 * passes, float(variance), variance == 4 * passes),
+        equal("mean of the bound on variability", expected, mean),
+        equal("its variance", 4 * passes, variance),
         Finding("chance to be that far from the mean", chebyshev, float(tail), 0 < tail <= chebyshev),
         Finding("linear losses: distance over seeds / over records", "> 1", ratios[0], still == 0 < moved),
-        Finding("linear losses: total variation between neighbours", "–", float(apart), apart == 1),
+        shown("linear losses: total variation between neighbours", apart, apart == 1),
         Finding("quadratic: distance over seeds / over records", "> 1", ratios[1], varied > shifted > 0),
-        Finding("quadratic: total variation between neighbours", "–", float(revealed), revealed == 1),
+        shown("quadratic: total variation between neighbours", revealed, revealed == 1),
     )
 
 
@@ -149,11 +143,11 @@ def _beyond_the_observed(task: Task) -> tuple[Finding, ...]:
     epsilon = intrinsic_epsilon(sigma=task.sigma, sensitivity=distance, delta=task.delta, analysis="published")
     noise = float(gaussian_sigma(1.0, task.delta, sensitivity=task.observed, analysis="classical"))
     spent = gaussian(sigma=noise, sensitivity=distance, adjacency="replace-one").epsilon(task.delta)
-    claimed, larger = task.epsilon_observed, epsilon > 1.9 * task.epsilon_observed
+    looked_at = f"epsilon_i* with this pair among those looked at, {task.name}"
     return (
-        Finding(f"distance of one pair, {task.name}", task.observed, distance, 1.9 * task.observed < distance),
-        Finding(f"epsilon_i* with this pair among those looked at, {task.name}", claimed, epsilon, larger),
-        Finding(f"epsilon of the noise added for epsilon = 1, {task.name}", 1.0, spent, spent > 1.4),
+        exceeds(f"distance of one pair, {task.name}", task.observed, distance, factor=1.9),
+        exceeds(looked_at, task.epsilon_observed, epsilon, factor=1.9),
+        exceeds(f"epsilon of the noise added for epsilon = 1, {task.name}", 1.0, spent, factor=1.4),
     )
 
 
@@ -171,9 +165,10 @@ def _largest_fraction_of_bound(learning_rate: float, steps: int, *, pairs: int =
         logistic_sgd(features[:, kept], labels[:, kept], batches, learning_rate=learning_rate, initial=initial)
         for kept in (list(range(n)), [n, *range(1, n)])
     )
-    constants: dict[str, Any] = {"lipschitz": LIPSCHITZ, "smoothness": SMOOTHNESS, "batch_size": batch_size}
     epochs = steps * batch_size / n
-    bound = sgd_sensitivity(**constants, learning_rate=learning_rate, epochs=epochs)
+    bound = sgd_sensitivity(
+        lipschitz=LIPSCHITZ, smoothness=SMOOTHNESS, learning_rate=learning_rate, batch_size=batch_size, epochs=epochs
+    )
     return float(np.linalg.norm(one - two, axis=-1).max()) / bound
 
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 from dpnotes.accounting import audit_epsilon, gaussian_sigma, hockey_stick
 from dpnotes.accounting.papers import augmenting_sigma, intrinsic_epsilon, sgd_sensitivity
-from dpnotes.lab._claim import Evidence, Finding, evidence
+from dpnotes.lab._claim import Evidence, Finding, evidence, exceeds, shown
 from dpnotes.lab.intrinsic_sgd.claims import claim
 from dpnotes.lab.intrinsic_sgd.literal_sgd import all_orders, distribution, end_weight, logistic_sgd, quadratic
 from dpnotes.lab.intrinsic_sgd.printed import FOREST, TASKS, Task
@@ -108,8 +108,8 @@ def augmented() -> Evidence:
         "beforehand (is the weight a multiple of a power of 1/2?); all orders of six records at learning rate 1/2 from "
         "an initial weight uniform on [-1, 1], in fractions.",
         Finding("delta reached / delta allowed, assumption granted, largest", 1.0, worst, abs(worst - 1) < 1e-9),
-        Finding("noise that Algorithm 2 adds for epsilon = 5", "–", added, added == 0),
-        Finding("epsilon that the runs prove at least, 95% confidence", target, proved, proved > target),
+        shown("noise that Algorithm 2 adds for epsilon = 5", added, added == 0),
+        exceeds("epsilon that the runs prove at least, 95% confidence", target, proved),
         Finding("total variation between neighbours, uniform initial weight", "< 1", float(apart), apart == 1),
     )
 
@@ -178,10 +178,10 @@ def _saving(task: Task) -> tuple[Finding, ...]:
     gap = task.gain / (task.noiseless - task.noisy)
     closed = f"fraction of the gap closed, Table IV's gain over its gap, {task.name}"
     return (
-        Finding(f"noise saved by counting on SGD's own, {task.name}", "–", own, little),
-        Finding(f"noise saved by exact calibration, nothing assumed, {task.name}", "–", exactly, more),
+        shown(f"noise saved by counting on SGD's own, {task.name}", own, little),
+        shown(f"noise saved by exact calibration, nothing assumed, {task.name}", exactly, more),
         Finding(suffices, counted, proved, (proved < counted) == (task is not FOREST)),
-        Finding(closed, task.closed, gap, gap > 9 * task.closed),
+        exceeds(closed, task.closed, gap, factor=9),
     )
 
 

@@ -9,7 +9,7 @@ from scipy import optimize, special
 
 from dpnotes import accounting
 from dpnotes._validation import Floats, Integers
-from dpnotes.lab._claim import Evidence, Finding, evidence
+from dpnotes.lab._claim import Evidence, Finding, at_most, evidence, exceeds, shown
 from dpnotes.lab.private_prediction.claims.base import LAMBDA, K, N, claim
 
 
@@ -44,10 +44,10 @@ def sensitivity_of_the_minimiser() -> Evidence:
     return evidence(
         f"Minimisers of neighbouring data sets by Newton's method, n = {N:,} and lambda = {LAMBDA:g}, and 40 random "
         "pairs of n = 4 records in 3 classes; shifts in units of 2 K / (n lambda).",
-        Finding("shift of the worst neighbours constructed", 1.0, worst, 0.99 < worst <= 1 + 1e-9),
-        Finding("largest shift of random neighbours", 1.0, drawn, drawn <= 1 + 1e-9),
+        at_most("shift of the worst neighbours constructed", 1.0, worst, rel_tol=1e-9, also=worst > 0.99),
+        at_most("largest shift of random neighbours", 1.0, drawn, rel_tol=1e-9),
         Finding(f"the worst neighbours stopped at gradients of norm {tau:g}", 1.0, apart, attained),
-        Finding("K with a bias: norm of a gradient", K, norm, norm > K and math.isclose(norm, biased)),
+        exceeds("K with a bias: norm of a gradient", K, norm, also=math.isclose(norm, biased)),
     )
 
 
@@ -78,8 +78,8 @@ def logistic_loss() -> Evidence:
         "answer, a tie of two and a tie of all.",
         Finding("largest norm of the gradient", K, norm, lipschitz),
         Finding("largest eigenvalue of the Hessian", 0.5, largest, smooth),
-        Finding("largest of the eigenvalues that vanish at rank C - 1", "–", zero, ranked),
-        Finding("largest trace of the Hessian", "–", float(traces.max()), traced),
+        shown("largest of the eigenvalues that vanish at rank C - 1", zero, ranked),
+        shown("largest trace of the Hessian", traces.max(), traced),
     )
 
 

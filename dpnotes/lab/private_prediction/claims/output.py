@@ -9,7 +9,7 @@ from scipy import optimize, special, stats
 
 from dpnotes import accounting
 from dpnotes._validation import Floats
-from dpnotes.lab._claim import Evidence, Finding, evidence
+from dpnotes.lab._claim import Evidence, Finding, at_most, equal, evidence, exceeds, shown
 from dpnotes.lab.private_prediction.claims.base import DELTA, EPSILON, LAMBDA, K, N, claim
 from dpnotes.lab.private_prediction.claims.minimiser import worst_fits
 
@@ -56,10 +56,10 @@ def gaussian_model_noise() -> Evidence:
         "Algorithm 2, the line alpha = sqrt(1 + u/2) + sqrt(u/2) of its source put back, at epsilon = 0.1, 1, 5 with "
         "delta = 1e-5 and epsilon = 1 with delta = 0.3; divergences of two normal densities by the trapezoidal rule.",
         Finding("largest relative gap to the least noise", 0.0, max(off), max(off) < 1e-9),
-        Finding("largest delta, in units of the one asked for", 1.0, max(above), max(above) < 1 + 1e-6),
-        Finding("smallest delta at noise 0.1% smaller, in the same units", "–", min(least), min(least) > 1),
-        Finding("delta below which, at epsilon = 1, alpha is left undefined", "–", branch, branch > DELTA),
-        Finding("delta at epsilon = 1 with the first branch's alpha instead", DELTA, wrong, wrong > 1e4 * DELTA),
+        at_most("largest delta, in units of the one asked for", 1.0, max(above), rel_tol=1e-6),
+        shown("smallest delta at noise 0.1% smaller, in the same units", min(least), min(least) > 1),
+        shown("delta below which, at epsilon = 1, alpha is left undefined", branch, branch > DELTA),
+        exceeds("delta at epsilon = 1 with the first branch's alpha instead", DELTA, wrong, factor=1e4),
     )
 
 
@@ -78,14 +78,14 @@ def main_text_sigma() -> Evidence:
     at_high = accounting.gaussian_sigma(high, DELTA) / narrow
     noises = [accounting.gaussian(sigma=sigma, adjacency="replace-one") for sigma in (narrow, appendix)]
     leaked, kept = (float(noise.delta(high)) for noise in noises)
-    exceeded = leaked > 100 * DELTA and math.isclose(leaked, _gaussian_divergence(high, narrow), rel_tol=1e-6)
+    integrated = math.isclose(leaked, _gaussian_divergence(high, narrow), rel_tol=1e-6)
     needed = "noise needed at epsilon* = {}, as a fraction of the formula's"
     return evidence(
         "Both formulas at one prediction and delta = 1e-5; the divergence of the noise by its profile and integrated.",
         Finding(needed.format(1), 1.0, at_one, math.isclose(at_one, math.sqrt(0.5), rel_tol=1e-9)),
         Finding(needed.format(8), 1.0, at_high, math.isclose(at_high, 2, rel_tol=1e-9)),
-        Finding("delta at epsilon* = 8", DELTA, leaked, exceeded),
-        Finding("delta at epsilon* = 8, appendix", DELTA, kept, math.isclose(kept, DELTA, rel_tol=1e-6)),
+        exceeds("delta at epsilon* = 8", DELTA, leaked, factor=100, also=integrated),
+        equal("delta at epsilon* = 8, appendix", DELTA, kept, rel_tol=1e-6),
     )
 
 
@@ -109,8 +109,8 @@ def pure_prediction_noise() -> Evidence:
         f"{answers} answers on the worst neighbours of Lemma 1, n = {N:,}, lambda = {LAMBDA:g}, epsilon = 1: noise "
         "behind the shift, and 5,000 draws.",
         *findings,
-        Finding("noise on a logit at B = 26, model sensitivity's = 1", "–", few, few < 1),
-        Finding("noise on a logit at B = 27, model sensitivity's = 1", "–", many, many > 1),
+        shown("noise on a logit at B = 26, model sensitivity's = 1", few, few < 1),
+        shown("noise on a logit at B = 27, model sensitivity's = 1", many, many > 1),
     )
 
 
@@ -139,12 +139,12 @@ def gaussian_prediction_noise() -> Evidence:
     return evidence(
         f"B = {answers} answers at epsilon = 1, delta = 1e-5, sigma in units of 2 K / (n lambda); composition with "
         "delta' = 0.4 delta.",
-        Finding("epsilon by the theorem that the proof cites", EPSILON, cited, cited > EPSILON),
-        Finding("epsilon by Kairouz, Oh and Viswanath", EPSILON, repaired, repaired <= EPSILON),
+        exceeds("epsilon by the theorem that the proof cites", EPSILON, cited),
+        at_most("epsilon by Kairouz, Oh and Viswanath", EPSILON, repaired),
         Finding("delta that the published sigma spends", DELTA, spent, spent < DELTA),
-        Finding("delta at the exact sigma, integrated", DELTA, tight, math.isclose(tight, DELTA, rel_tol=1e-6)),
+        equal("delta at the exact sigma, integrated", DELTA, tight, rel_tol=1e-6),
         Finding("published sigma over the exact one", 1.0, published / exact, published > 5 * exact),
-        Finding("exact sigma over that of Gaussian model sensitivity, for any number of answers", "–", grown, root),
+        shown("exact sigma over that of Gaussian model sensitivity, for any number of answers", grown, root),
     )
 
 
@@ -168,9 +168,9 @@ def _pure_noise(shift: Floats, *, draws: int, seed: int, answers: int = 1) -> tu
     ray = answers * rate * float(np.linalg.norm(2 * shift) - np.linalg.norm(shift))
     most = float(losses.max())
     findings = [
-        Finding("rate beta of the noise", published, rate, math.isclose(rate, published)),
-        Finding("largest log-likelihood ratio drawn", EPSILON, most, most <= EPSILON),
-        Finding("log-likelihood ratio behind the shift", EPSILON, ray, 0.99 < ray <= EPSILON * (1 + 1e-9)),
+        equal("rate beta of the noise", published, rate, rel_tol=1e-9),
+        at_most("largest log-likelihood ratio drawn", EPSILON, most),
+        at_most("log-likelihood ratio behind the shift", EPSILON, ray, rel_tol=1e-9, also=ray > 0.99),
     ]
     return findings, np.asarray(losses)
 

@@ -11,17 +11,8 @@ from scipy import optimize, special, stats
 
 from dpnotes import accounting
 from dpnotes._validation import Floats, Integers
-from dpnotes.lab._claim import Evidence, Finding, evidence
-from dpnotes.lab.private_prediction.claims.base import (
-    ANALYSES,
-    DELTA,
-    EPSILON,
-    LAMBDA,
-    K,
-    N,
-    claim,
-    divergence,
-)
+from dpnotes.lab._claim import Evidence, Finding, at_most, equal, evidence, exceeds, shown
+from dpnotes.lab.private_prediction.claims.base import ANALYSES, DELTA, EPSILON, LAMBDA, K, N, claim, divergence
 from dpnotes.lab.private_prediction.claims.minimiser import gradient, hessian, minimiser, worst_fits, worst_neighbours
 
 CLASSES = 10
@@ -46,9 +37,9 @@ def loss_perturbation() -> Evidence:
 
     published = accounting.objective_perturbation(EPSILON, n_classes=CLASSES, analysis="published").regulariser
     least = accounting.objective_perturbation(EPSILON, n_classes=CLASSES).regulariser
-    smaller = math.isclose(published, CLASSES / EPSILON) and published > 5.7 * least
+    smaller, rank = published / least, "2 L C / epsilon, 10 classes, over the least regulariser by rank and trace"
     spent = _largest_volume(least)
-    halved = math.isclose(spent, EPSILON / 2, rel_tol=1e-6)  # of the search
+    volume = "epsilon spent on the volume with the least regulariser, 10 classes (half is set aside)"
 
     theta = np.array([[10.0, -10.0]])  # any weights may come out; no record but empty ones, the limit of small features
     empty = (np.zeros((1, 1)), np.zeros(1, dtype=np.int64), np.ones(1))
@@ -57,24 +48,12 @@ def loss_perturbation() -> Evidence:
     return evidence(
         "Exact log-likelihood ratios of the released weights at epsilon = 1: one record and 10^6 others that steer the "
         "noise, 2 classes, the paper's constants; and 400 random pairs of 4 or 3 records in 3 classes with either set.",
-        Finding("largest ratio, one record more, constructed", EPSILON, constructed, 0.5 < constructed <= EPSILON),
-        Finding("largest ratio, one record more, drawn", EPSILON, drawn, drawn <= EPSILON),
+        at_most("largest ratio, one record more, constructed", EPSILON, constructed, also=constructed > 0.5),
+        at_most("largest ratio, one record more, drawn", EPSILON, drawn),
         Finding("largest ratio, one record exchanged", EPSILON, exchanged, EPSILON < exchanged <= 1.5 * EPSILON),
-        Finding(
-            "2 L C / epsilon, 10 classes, over the least regulariser by rank and trace", 1.0, published / least, smaller
-        ),
-        Finding(
-            "epsilon spent on the volume with the least regulariser, 10 classes (half is set aside)",
-            EPSILON / 2,
-            spent,
-            halved,
-        ),
-        Finding(
-            "ratio with Equation 3's regulariser, one empty record more, n = 60,000",
-            EPSILON,
-            literal,
-            literal > EPSILON,
-        ),
+        exceeds(rank, 1.0, smaller, factor=5.7, also=math.isclose(published, CLASSES / EPSILON)),
+        equal(volume, EPSILON / 2, spent, rel_tol=1e-6),  # of the search
+        exceeds("ratio with Equation 3's regulariser, one empty record more, n = 60,000", EPSILON, literal),
     )
 
 
@@ -96,7 +75,7 @@ def gaussian_loss_perturbation() -> Evidence:
     aligned = draws - draws.mean(axis=1, keepdims=True)
     failed = float((np.linalg.norm(aligned, axis=1) > t).mean())
     error = math.sqrt(adaptive * (1 - adaptive) / len(draws))
-    frequent = failed > 100 * DELTA and abs(failed - adaptive) < 4 * error
+    near = abs(failed - adaptive) < 4 * error
 
     entropy = _vertex_probability(t, CLASSES)
     repaired = _vertex_probability(accounting.gradient_quantile(DELTA, n_classes=CLASSES), CLASSES)
@@ -112,10 +91,10 @@ def gaussian_loss_perturbation() -> Evidence:
     return evidence(
         f"Noise along a gradient of norm K at delta = 1e-5: the worst gradient in {CLASSES} logits, summing to 0, by "
         "its distribution and 400,000 draws; the worst one of cross-entropy by integration.",
-        Finding("chance that the proof's bound fails, gradient along the noise", DELTA, failed, frequent),
-        Finding("chance that it fails for cross-entropy, 10 classes", DELTA, entropy, entropy <= DELTA),
+        exceeds("chance that the proof's bound fails, gradient along the noise", DELTA, failed, factor=100, also=near),
+        at_most("chance that it fails for cross-entropy, 10 classes", DELTA, entropy),
         Finding("chance that the repaired bound fails, 10 classes", DELTA, repaired, 0.9 * DELTA < repaired <= DELTA),
-        Finding("classes up to which the repair covers the published noise", "–", float(covered[-1]), up_to_26),
+        shown("classes up to which the repair covers the published noise", covered[-1], up_to_26),
         Finding("published sigma over the proved one, 10 classes", 1.0, ratio, ratio >= 1),
         Finding("published sigma over the proved one, 100 classes", 1.0, ratio_100, unproved),
     )
@@ -145,19 +124,13 @@ def equal_epsilon() -> Evidence:
     )
     noise = accounting.objective_perturbation(EPSILON, n_classes=2, analysis="published")
     spent = max(_constructed(_given(noise.rate), noise.regulariser, exchange=True))
+    scale, ratio = "scale of the loss perturbation's noise, one record exchanged over one more", fast / slow
     return evidence(
         f"Worst neighbours fitted under both relations, n = {N:,}, lambda = {LAMBDA:g}, and the noise for each at "
         "delta = 0; the chapter compares accuracies under one relation by training.",
         Finding("sensitivity of the minimiser, one record exchanged over one more (n public)", 1.0, moved, doubled),
-        Finding(
-            "scale of the loss perturbation's noise, one record exchanged over one more",
-            1.0,
-            fast / slow,
-            math.isclose(fast / slow, 2),
-        ),
-        Finding(
-            "epsilon of loss perturbation under the relation of Lemma 1, at least", EPSILON, spent, spent > EPSILON
-        ),
+        Finding(scale, 1.0, ratio, math.isclose(ratio, 2)),
+        exceeds("epsilon of loss perturbation under the relation of Lemma 1, at least", EPSILON, spent),
     )
 
 
@@ -181,14 +154,14 @@ def sampled_step() -> Evidence:
     mixed = {"yes": rate * yes + (1 - rate) * no, "no": rate * no + (1 - rate) * yes}
     level, claimed = 1 + rate * (odds - 1), float(rate) * math.log(odds)
     at_level, below = (accounting.hockey_stick(mixed, without, factor * level) for factor in (1, Fraction(99, 100)))
-    exceeds = at_level == 0 < below and math.log(level) > claimed
+    exact, pure = at_level == 0 < below, "pure level, randomised response of e^epsilon = 3 at q = 1/10"
 
     sigma = float(accounting.gaussian_sigma(EPSILON, DELTA, analysis="classical"))
     leaked = float(accounting.subsampled(accounting.gaussian(sigma=sigma), sample_rate=q).delta(q * EPSILON))
     x, spacing = np.linspace(-12 * sigma, 14 * sigma, 400_001, retstep=True)
     none, one = (stats.norm.pdf(x, shift, sigma) for shift in (0, 1))
     integrated = divergence(q * one + (1 - q) * none, none, math.exp(q * EPSILON), spacing=float(spacing))
-    exceeded = leaked > 2 * q * DELTA and math.isclose(leaked, integrated, rel_tol=1e-5)
+    same = math.isclose(leaked, integrated, rel_tol=1e-5)
 
     x, spacing = np.linspace(-12.0, 12.0, 200_001, retstep=True)
     minus, zero, plus = (stats.norm.pdf(x, shift) for shift in (-1, 0, 1))
@@ -196,22 +169,13 @@ def sampled_step() -> Evidence:
     covered = accounting.subsampled(accounting.gaussian(sigma=1.0), sample_rate=q).advantage
     base = accounting.gaussian(sigma=1.0, sensitivity=2.0, adjacency="replace-one")
     more = math.isclose(fixed, accounting.subsampled(base, n=N, subsample=batch).advantage, rel_tol=1e-6)
+    step = "advantage of a step, sigma = 1: batch of fixed size, one record exchanged, over the accountant's"
     return evidence(
         f"Batches of {batch} of {N:,} records; randomised response in fractions, normal mixtures by their profile and "
         "integrated. The noise of all steps together is for the accountant; the chapter trains with Poisson sampling.",
-        Finding(
-            "pure level, randomised response of e^epsilon = 3 at q = 1/10",
-            claimed,
-            math.log(level),
-            exceeds,
-        ),
-        Finding("delta at q epsilon, the paper's Gaussian noise for (1, 1e-5)", q * DELTA, leaked, exceeded),
-        Finding(
-            "advantage of a step, sigma = 1: batch of fixed size, one record exchanged, over the accountant's",
-            1.0,
-            fixed / covered,
-            more and fixed > 1.7 * covered,
-        ),
+        exceeds(pure, claimed, math.log(level), also=exact),
+        exceeds("delta at q epsilon, the paper's Gaussian noise for (1, 1e-5)", q * DELTA, leaked, factor=2, also=same),
+        exceeds(step, 1.0, fixed / covered, factor=1.7, also=more),
     )
 
 

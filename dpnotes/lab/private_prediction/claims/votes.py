@@ -12,7 +12,7 @@ from scipy import special, stats
 
 from dpnotes import accounting
 from dpnotes._validation import Floats
-from dpnotes.lab._claim import Evidence, Finding, evidence
+from dpnotes.lab._claim import Evidence, Finding, at_most, equal, evidence, exceeds, shown
 from dpnotes.lab.private_prediction.claims.base import DELTA, EPSILON, claim, divergence
 
 MODELS, CLASSES = 256, 10  # T and C of the paper's experiments on MNIST
@@ -38,19 +38,16 @@ def pure_vote() -> Evidence:
         return answers * accounting.soft_vote_pure_level(beta=beta, n_models=MODELS, n_classes=CLASSES)
 
     one, hundred = total(1, "published"), total(100, "published")
-    direct = 100 * _unanimous_ratio(EPSILON / 100)
-    exceeded = hundred > 1.5 * EPSILON and math.isclose(hundred, direct, rel_tol=1e-9)
+    exact = math.isclose(hundred, 100 * _unanimous_ratio(EPSILON / 100), rel_tol=1e-9)
     repaired = max(total(answers, "tight") for answers in (1, 10, 100, 1000))
-    within = repaired <= EPSILON * (1 + 1e-12)
-    attained = math.isclose(counted, level) and level > BETA
     return evidence(
         f"All votes of 8 models for 3 classes at beta = {BETA}, one vote moved; {MODELS} models, {CLASSES} classes and "
         "unanimous votes at beta = epsilon/B, epsilon = 1.",
-        Finding("largest log-likelihood ratio, 8 models", BETA, counted, attained),
+        Finding("largest log-likelihood ratio, 8 models", BETA, counted, math.isclose(counted, level) and level > BETA),
         Finding("largest range of log-likelihood ratios", BETA, width, math.isclose(width, 2 * BETA, rel_tol=1e-9)),
         Finding("epsilon of one answer, beta = 1", EPSILON, one, abs(one - 2) < 1e-6),
-        Finding("epsilon of 100 answers, beta = 1/100", EPSILON, hundred, exceeded),
-        Finding("largest epsilon at beta = epsilon/(2 B), B = 1 to 1000", EPSILON, repaired, within),
+        exceeds("epsilon of 100 answers, beta = 1/100", EPSILON, hundred, factor=1.5, also=exact),
+        at_most("largest epsilon at beta = epsilon/(2 B), B = 1 to 1000", EPSILON, repaired, rel_tol=1e-12),
     )
 
 
@@ -68,15 +65,15 @@ def approximate_vote() -> Evidence:
     budgets, later = range(1, 31), range(14, 31)
     beta = {b: accounting.soft_vote_beta(EPSILON, DELTA, answers=b, analysis="published") for b in (*budgets, 100)}
     exact = partial(accounting.soft_vote_exact_delta, EPSILON, n_models=MODELS)
-    shown = {b: float(exact(beta=beta[b], answers=b)) for b in budgets}
+    reached = {b: float(exact(beta=beta[b], answers=b)) for b in budgets}
     most = {b: float(accounting.bounded_range_delta(EPSILON, width=2 * beta[b], answers=b)) for b in budgets}
-    bounded = all(shown[b] <= most[b] * (1 + 1e-9) for b in budgets) and all(most[b] <= DELTA for b in later)
-    broken = [b for b in budgets if shown[b] > DELTA]
+    bounded = all(reached[b] <= most[b] * (1 + 1e-9) for b in budgets) and all(most[b] <= DELTA for b in later)
+    broken = [b for b in budgets if reached[b] > DELTA]
     basic = [b for b in budgets if math.isclose(beta[b], EPSILON / b)]
     counted = max(_divergence(one, other) for one, other in _two_class_votes(beta[1]))
     ten = max(_divergence(_answered(one, 10), _answered(other, 10)) for one, other in _two_class_votes(beta[10]))
-    exceeded = counted > DELTA and math.isclose(counted, shown[1], rel_tol=1e-9)
-    exceeded_by_ten = ten > 9 * DELTA and math.isclose(ten, shown[10], rel_tol=1e-6)
+    same = math.isclose(counted, reached[1], rel_tol=1e-9)
+    same_of_ten = math.isclose(ten, reached[10], rel_tol=1e-6)
 
     slack = math.log(1 / DELTA)
     rho = 100 * beta[100] ** 2 / 2
@@ -84,16 +81,15 @@ def approximate_vote() -> Evidence:
     pure = 2 * beta[100]  # of an answer; the theorem that the proof cites, at the level that is true
     cited = math.sqrt(2 * 100 * slack) * pure + 100 * pure * math.expm1(pure) / 2
     kept = float(accounting.soft_vote(beta=beta[100], answers=100).delta(EPSILON)) <= DELTA
-    spent = kept and math.isclose(ranged, EPSILON, rel_tol=1e-9)
     return evidence(
         f"Exact delta(1) of {MODELS} models voting between 2 classes, counted through for B = 1 and 10, and its "
         "largest value for any votes, questions fixed beforehand, for each B from 1 to 30; epsilon = 1, delta = 1e-5.",
-        Finding("delta of one answer", DELTA, counted, exceeded),
-        Finding("delta of ten answers", DELTA, ten, exceeded_by_ten),
-        Finding("largest B at which it fails", "–", float(max(broken, default=0)), broken == list(range(1, 14))),
+        exceeds("delta of one answer", DELTA, counted, also=same),
+        exceeds("delta of ten answers", DELTA, ten, factor=9, also=same_of_ten),
+        shown("largest B at which it fails", max(broken, default=0), broken == list(range(1, 14))),
         Finding("largest delta from B = 14 on", DELTA, max(most[b] for b in later), bounded),
-        Finding("B from which beta'' is taken", "–", float(max(basic, default=0) + 1), basic == list(range(1, 25))),
-        Finding("epsilon of beta'' at B = 100 by bounded range 2 beta", EPSILON, ranged, spent),
+        shown("B from which beta'' is taken", max(basic, default=0) + 1, basic == list(range(1, 25))),
+        equal("epsilon of beta'' at B = 100 by bounded range 2 beta", EPSILON, ranged, rel_tol=1e-9, also=kept),
         Finding("epsilon of beta'' by 2 beta-DP and the theorem that the proof cites", EPSILON, cited, cited > 2),
     )
 
