@@ -179,35 +179,17 @@ def table(evidence: Mapping[Claim, Evidence]) -> pd.DataFrame:
     evidence : mapping of Claim to Evidence
         As ``{claim: claim.evidence() for claim in LEDGER}`` computes it.
     """
-    return pd.DataFrame(
-        [
-            {
-                "number": claim.number,
-                "paper": claim.paper,
-                "where": claim.place,
-                "claim": claim.statement,
-                "status": claim.status,
-                "why": claim.reason,
-                "evidence": "supports" if computed.supports else "CONTRADICTS",
-            }
-            for claim, computed in evidence.items()
-        ]
-    )
+    lines = [
+        (c.number, c.paper, c.place, c.statement, c.status, c.reason, "supports" if e.supports else "CONTRADICTS")
+        for c, e in evidence.items()
+    ]
+    return pd.DataFrame(lines, columns=["number", "paper", "where", "claim", "status", "why", "evidence"])
 
 
 def findings(evidence: Evidence) -> pd.DataFrame:
     """What one evidence consists of: quantity, claimed, found, supports the status (yes or NO)."""
-    return pd.DataFrame(
-        [
-            {
-                "quantity": finding.quantity,
-                "claimed": _text(finding.claimed),
-                "found": _text(finding.found),
-                "supports the status": "yes" if finding.supports else "NO",
-            }
-            for finding in evidence.findings
-        ]
-    )
+    lines = [(f.quantity, _text(f.claimed), _text(f.found), "yes" if f.supports else "NO") for f in evidence.findings]
+    return pd.DataFrame(lines, columns=["quantity", "claimed", "found", "supports the status"])
 
 
 def _text(value: float | str) -> str:

@@ -10,7 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from dpnotes.lab._experiment import Experiment, Grid
+from dpnotes.lab._experiment import Experiment as Experiment
+from dpnotes.lab._experiment import Grid as Grid
+from dpnotes.lab._experiment import paper_table as paper_table
 from dpnotes.lab.bagging import experiments as bagging
 from dpnotes.lab.dpbag import experiments as dpbag
 from dpnotes.lab.intrinsic_sgd import experiments as intrinsic_sgd
@@ -20,8 +22,6 @@ from dpnotes.lab.store import Compute, collect, published_store, runs_store
 EXPERIMENTS: dict[str, Experiment] = {
     e.name: e for chapter in (bagging, dpbag, intrinsic_sgd, private_prediction) for e in chapter.EXPERIMENTS
 }
-
-__all__ = ["EXPERIMENTS", "Experiment", "Grid", "find", "provenance", "rows"]
 
 
 def find(name: str) -> Experiment:

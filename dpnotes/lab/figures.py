@@ -7,12 +7,14 @@ legend what it is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from dpnotes.accounting import PrivacyProfile
@@ -23,18 +25,9 @@ def use_style() -> None:
     import matplotlib_inline.backend_inline as inline
     import seaborn as sns
 
-    sns.set_theme(context="notebook", style="whitegrid", palette="colorblind", font_scale=1.0)
-    import matplotlib as mpl
-
-    mpl.rcParams.update(
-        {
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "legend.frameon": False,
-            "lines.linewidth": 2,
-            "savefig.facecolor": "white",
-        }
-    )
+    spines = {"axes.spines.top": False, "axes.spines.right": False}
+    settings = {**spines, "legend.frameon": False, "lines.linewidth": 2, "savefig.facecolor": "white"}
+    sns.set_theme(context="notebook", style="whitegrid", palette="colorblind", font_scale=1.0, rc=settings)
     inline.set_matplotlib_formats("retina")  # type: ignore[no-untyped-call,unused-ignore]
 
 
@@ -83,13 +76,23 @@ def line_styles(count: int) -> list[dict[str, Any]]:
     >>> [style["linestyle"] for style in line_styles(3)]
     ['-', '--', '-.']
     """
-    import seaborn as sns
-
     if not 0 <= count <= 30:
         raise ValueError(f"count must be in 0..30, got count={count}: more curves than that cannot be told apart")
-    colors = sns.color_palette("colorblind", count)
-    dashes = ["-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (3, 1))]
-    return [{"color": colors[i], "linestyle": dashes[i % len(dashes)]} for i in range(count)]
+    dashes = cycle(["-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (3, 1))])
+    return [{"color": color, "linestyle": dash} for color, dash in zip(_colors(count), dashes, strict=False)]
+
+
+def _colors(count: int) -> list[Any]:
+    """The first colours of the palette, which repeats after ten."""
+    import seaborn as sns
+
+    return list(sns.color_palette("colorblind", count))
+
+
+def _axes(width: float = 6.6, height: float = 4.0) -> tuple[Figure, Axes]:
+    """An empty figure with one pair of axes."""
+    figure = blank(width, height)
+    return figure, figure.subplots()
 
 
 def tradeoff(profiles: Mapping[str, PrivacyProfile]) -> Figure:
@@ -168,8 +171,7 @@ def growth(times: Sequence[int], curves: Mapping[str, Sequence[float]], *, xlabe
 
 def _curves(x: Any, curves: Mapping[str, Any], *, nothing: Any = None, legend: Any = "best", **settings: Any) -> Figure:
     """Curves of distinct styles; ``nothing``: that of a test which learns nothing."""
-    figure = blank()
-    axes = figure.subplots()
+    figure, axes = _axes()
     for (name, values), style in zip(curves.items(), line_styles(len(curves)), strict=True):
         axes.plot(x, values, label=name, **style)
     if nothing is not None:
@@ -192,13 +194,9 @@ def stacked_counts(counts: pd.DataFrame, *, xlabel: str) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    import seaborn as sns
-
-    figure = blank(6.6, 0.5 * len(counts) + 1.6)
-    axes = figure.subplots()
+    figure, axes = _axes(height=0.5 * len(counts) + 1.6)
     left = np.zeros(len(counts))
-    colors = sns.color_palette("colorblind", counts.shape[1])
-    for kind, color in zip(counts, colors, strict=True):
+    for kind, color in zip(counts, _colors(counts.shape[1]), strict=True):
         widths = counts[kind].to_numpy()
         bars = axes.barh(counts.index.astype(str), widths, left=left, color=color, edgecolor="white", label=kind)
         axes.bar_label(bars, labels=[str(width) if width else "" for width in widths], label_type="center")
@@ -223,26 +221,16 @@ def membership(drawn: np.ndarray[Any, np.dtype[np.bool_]], record: int) -> Figur
     -------
     matplotlib.figure.Figure
     """
-    import seaborn as sns
-
     runs, n = drawn.shape
-    plain, picked = sns.color_palette()[0], sns.color_palette()[3]
-    figure = blank(6.6, 0.32 * runs + 1.2)
-    axes = figure.subplots()
+    plain, _, _, picked = _colors(4)
+    figure, axes = _axes(height=0.32 * runs + 1.2)
     row, column = np.nonzero(drawn)
     own = column == record
     axes.scatter(column[~own], row[~own], s=30, color=plain, label="drawn")
-    axes.scatter(column[own], row[own], s=80, color=picked, marker="D", label=f"record {record} drawn: exposed")
-    hidden = np.flatnonzero(~drawn[:, record])
-    axes.scatter(
-        np.full(len(hidden), record),
-        hidden,
-        s=80,
-        facecolors="none",
-        edgecolors=[picked],
-        marker="D",
-        label=f"record {record} not drawn: untouched",
-    )
+    exposed, hidden = np.flatnonzero(drawn[:, record]), np.flatnonzero(~drawn[:, record])
+    for rows, face, outcome in ((exposed, picked, "drawn: exposed"), (hidden, "none", "not drawn: untouched")):
+        look: dict[str, Any] = {"s": 80, "marker": "D", "facecolors": face, "edgecolors": [picked]}
+        axes.scatter(np.full(len(rows), record), rows, label=f"record {record} {outcome}", **look)
     axes.set(xlabel="record", ylabel="run", yticks=range(runs), xlim=(-1, n), ylim=(runs - 0.5, -0.5))
     axes.grid(visible=False)
     figure.legend(loc="outside upper center", ncols=3)
@@ -267,22 +255,23 @@ def reproduction(table: pd.DataFrame, *, x: str, metric: str, xlabel: str, ylabe
     -------
     matplotlib.figure.Figure
     """
-    import seaborn as sns
-
-    figure = blank()
-    axes = figure.subplots()
+    figure, axes = _axes()
     rows = table.dropna(subset=[x]).sort_values(x)
     ours = rows.dropna(subset=["reproduced"])
-    color = sns.color_palette()[0]
+    [color] = _colors(1)
     band = np.stack([ours["reproduced"] - ours["low"], ours["high"] - ours["reproduced"]]).astype(float)
     axes.errorbar(ours[x], ours["reproduced"], yerr=band, fmt="o", color=color, capsize=4, markersize=6, zorder=2)
     axes.plot([], [], "o", color=color, label=f"{metric}, reproduced: mean and range over seeds")
     paper = rows.dropna(subset=["published"])
     if len(paper):
-        axes.plot(
-            paper[x], paper["published"], "s", color="0.25", markerfacecolor="none", markersize=10,
-            markeredgewidth=1.5, label=f"{metric}, published", zorder=3,
-        )  # fmt: skip
+        look: dict[str, Any] = {
+            "color": "0.25",
+            "markerfacecolor": "none",
+            "markersize": 10,
+            "markeredgewidth": 1.5,
+            "zorder": 3,
+        }
+        axes.plot(paper[x], paper["published"], "s", label=f"{metric}, published", **look)
     axes.set(xscale="log", xlabel=xlabel, ylabel=ylabel)
     axes.legend(loc="lower right")
     return figure
@@ -303,20 +292,16 @@ def margins(rows: pd.DataFrame, *, label: str, xlabel: str) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    import seaborn as sns
     from matplotlib.ticker import LogLocator, NullFormatter
 
     lines = list(dict.fromkeys(rows[label]))
-    figure = blank(height=0.9 + 0.32 * len(lines))
-    axes = figure.subplots()
+    figure, axes = _axes(height=0.9 + 0.32 * len(lines))
+    [color] = _colors(1)
     places = rows[label].map(lines.index)
     reached = rows["ratio"] / rows["bar"]
-    for met, face, words in ((True, sns.color_palette()[0], "reached"), (False, "none", "missed")):
-        some = (reached >= 1) == met
-        axes.plot(
-            reached[some], places[some], "o", color=sns.color_palette()[0], markerfacecolor=face, markersize=8,
-            markeredgewidth=1.5, label=words,
-        )  # fmt: skip
+    for some, face, outcome in ((reached >= 1, color, "reached"), (reached < 1, "none", "missed")):
+        look: dict[str, Any] = {"color": color, "markerfacecolor": face, "markersize": 8, "markeredgewidth": 1.5}
+        axes.plot(reached[some], places[some], "o", label=outcome, **look)
     axes.axvline(1, color="0.25", linewidth=1)
     axes.set(xscale="log", xlabel=xlabel, ylabel=label, ylim=(len(lines) - 0.5, -0.5))
     axes.set_yticks(range(len(lines)), lines)

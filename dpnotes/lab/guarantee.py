@@ -16,19 +16,9 @@ import click
 from dpnotes import accounting
 
 PROFILES = (
-    "bagging",
-    "gaussian",
-    "gaussian_of_advantage",
-    "laplace",
-    "pure",
-    "approximate",
-    "zcdp",
-    "soft_vote",
-    "noisy_vote",
-    "gnmax",
-    "confident_gnmax",
-    "dp_sgd",
-)
+    "bagging", "gaussian", "gaussian_of_advantage", "laplace", "pure", "approximate", "zcdp",
+    "soft_vote", "noisy_vote", "gnmax", "confident_gnmax", "dp_sgd",
+)  # fmt: skip
 CALIBRATIONS = ("gaussian_sigma", "soft_vote_beta", "dp_sgd_noise_multiplier")
 TYPES = {"int": int, "float": float, "str": str, "bool": bool}
 

@@ -8,18 +8,10 @@ Importing this package is cheap, since every chapter does; papermill is imported
 """
 
 from dpnotes.lab.chapters._build import build as build
-from dpnotes.lab.chapters._chapter import (
-    ROOT as ROOT,
-)
-from dpnotes.lab.chapters._chapter import (
-    Chapter as Chapter,
-)
-from dpnotes.lab.chapters._chapter import (
-    all_chapters as all_chapters,
-)
-from dpnotes.lab.chapters._chapter import (
-    chapter as chapter,
-)
+from dpnotes.lab.chapters._chapter import ROOT as ROOT
+from dpnotes.lab.chapters._chapter import Chapter as Chapter
+from dpnotes.lab.chapters._chapter import all_chapters as all_chapters
+from dpnotes.lab.chapters._chapter import chapter as chapter
 from dpnotes.lab.chapters._display import glue as glue
 from dpnotes.lab.chapters._display import show_source as show_source
 from dpnotes.lab.chapters._errors import BookError as BookError

@@ -14,13 +14,14 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+import click
+
 from dpnotes.lab.chapters._chapter import ROOT, Chapter, all_chapters
 from dpnotes.lab.chapters._errors import BookError
-from dpnotes.lab.chapters._execute import execute, without_colours
+from dpnotes.lab.chapters._execute import execute
 
-_JUPYTER_BOOK = (
-    "from jupyter_book.cli.main import main; main()"  # it has no __main__; the script may not be on the path
-)
+# Jupyter Book has no __main__, and its script may not be on the path.
+_JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
 _STRICT = ("--all", "-W", "-n", "--keep-going")  # all: a warning is given only when its page is read
 
 
@@ -124,7 +125,7 @@ def _pages(root: Path, strict: bool) -> Path:
     start = time.perf_counter()
     command = [sys.executable, "-c", _JUPYTER_BOOK, "build", ".", "-q", *(_STRICT if strict else ())]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
-    print(without_colours(done.stderr), end="", file=sys.stderr)  # warnings
+    print(click.unstyle(done.stderr), end="", file=sys.stderr)  # warnings
     if done.returncode:
         print(done.stdout, file=sys.stderr)
         raise BookError("Jupyter Book could not build the pages, for the reasons above; do not trust _build/html")

@@ -158,14 +158,13 @@ def chapter(name: str, root: Path = ROOT) -> Chapter:
 
 
 def _pages(contents: Any) -> Iterator[str]:
-    """Every page of a table of contents, whatever its parts and sections."""
-    if isinstance(contents, list):
-        for entry in contents:
-            yield from _pages(entry)
-    elif isinstance(contents, dict):
+    """Every page of a table of contents, in order, whatever its parts and sections."""
+    if isinstance(contents, dict):
         if "file" in contents:
             yield contents["file"]
-        yield from _pages([value for value in contents.values() if isinstance(value, list)])
+        contents = list(contents.values())
+    for entry in contents if isinstance(contents, list) else ():
+        yield from _pages(entry)
 
 
 def _json(path: Path) -> Any:

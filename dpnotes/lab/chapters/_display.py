@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from itertools import dropwhile
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2]
@@ -26,15 +27,12 @@ def glue(name: str, value: object) -> None:
     from IPython.display import display
 
     prefix = "application/papermill.record/"  # a mime type that nothing shows but glue
-    data, metadata = InteractiveShell.instance().display_formatter.format(value)  # type: ignore[union-attr]
-    display(  # type: ignore[no-untyped-call]
-        {prefix + kind: content for kind, content in data.items()},
-        metadata={
-            "scrapbook": {"name": name, "mime_prefix": prefix},
-            **{prefix + kind: content for kind, content in metadata.items()},
-        },
-        raw=True,
+    data, metadata = (
+        {prefix + kind: content for kind, content in contents.items()}
+        for contents in InteractiveShell.instance().display_formatter.format(value)  # type: ignore[union-attr]
     )
+    metadata["scrapbook"] = {"name": name, "mime_prefix": prefix}
+    display(data, metadata=metadata, raw=True)  # type: ignore[no-untyped-call]
 
 
 def show_source(thing: object, *, docstring: bool = False) -> None:
@@ -79,17 +77,12 @@ def source(thing: object, *, docstring: bool = False) -> str:
 
 def _without_docstring(code: str) -> str:
     """Code of one definition or a module, less its own docstring and the blank lines that follow."""
-    tree = ast.parse(code)
-    match tree.body:
-        case [ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() as definition]:
-            body = definition.body
-        case body:
-            pass
+    body = ast.parse(code).body
+    if len(body) == 1 and isinstance(body[0], ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        body = body[0].body
     match body:
         case [ast.Expr(value=ast.Constant(value=str())) as text, _, *_]:
             lines = code.splitlines()
-            rest = lines[text.end_lineno :]
-            while rest and not rest[0].strip():
-                rest = rest[1:]
+            rest = dropwhile(lambda line: not line.strip(), lines[text.end_lineno :])
             return "\n".join([*lines[: text.lineno - 1], *rest])
     return code

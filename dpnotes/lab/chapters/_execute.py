@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
-import re
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+
+import click
 
 from dpnotes.lab.chapters._chapter import Chapter
 from dpnotes.lab.chapters._errors import BookError
@@ -53,6 +51,7 @@ def execute(
     BookError
         If a cell failed or took too long; ``output`` is what it was before.
     """
+    import nbformat
     import papermill
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
@@ -78,33 +77,13 @@ def execute(
         )
     except papermill.PapermillExecutionError as error:
         where = f"chapter {chapter.name!r} failed in cell {error.exec_count}"
-        trace = without_colours("\n".join(error.traceback))
+        trace = click.unstyle("\n".join(error.traceback))
         raise BookError(f"{where}: {error.ename}: {error.evalue}; {seen}", trace) from None
     except CellTimeoutError:
         raise BookError(f"chapter {chapter.name!r}: a cell took longer than timeout={timeout} s; {seen}") from None
     except DeadKernelError:
         raise BookError(f"chapter {chapter.name!r}: its kernel died, for want of memory perhaps; {seen}") from None
     notebook.metadata["dpnotes"] = {"digest": digest, "parameters": given}
-    _publish(notebook, output)
-    partial.unlink(missing_ok=True)
+    nbformat.write(notebook, partial)
+    partial.replace(output)  # atomic: both are in one folder
     return time.perf_counter() - start
-
-
-def without_colours(text: str) -> str:
-    """Text less the codes by which a terminal colours it."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
-
-
-def _publish(notebook: Any, output: Path) -> None:
-    """Write a notebook in one atomic step."""
-    import nbformat
-
-    descriptor, name = tempfile.mkstemp(prefix=f".{output.stem}.", suffix=".tmp", dir=output.parent)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            nbformat.write(notebook, file)
-        os.chmod(name, 0o644)  # mkstemp makes it the owner's alone
-        os.replace(name, output)
-    except BaseException:
-        os.unlink(name)
-        raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import io
 import tokenize
 from collections.abc import Iterator, Mapping
@@ -151,24 +152,19 @@ def _fitted(value: object, like: object) -> object:
     if isinstance(like, float) and type(value) is int:
         return float(value)
     if isinstance(like, list) and isinstance(value, list | tuple):
-        return [_fitted_element(element, like) for element in value]
+        return [_fitted_element(element, like) if like else element for element in value]
     if type(value) is not type(like):
         raise TypeError
     return value
 
 
 def _fitted_element(value: object, likes: list[object]) -> object:
-    """Element of a list in the type of the first of ``likes`` that takes it; as it is when there are none."""
+    """Element of a list in the type of the first of ``likes`` that takes it; TypeError if none does."""
     for like in likes:
-        if like is None and value is not None:
-            continue  # a None in a list stands for itself, not for anything
-        try:
-            return _fitted(value, like)
-        except TypeError:
-            continue
-    if likes:
-        raise TypeError
-    return value
+        if like is not None or value is None:  # a None in a list stands for itself, not for anything
+            with contextlib.suppress(TypeError):
+                return _fitted(value, like)
+    raise TypeError
 
 
 def _kind(default: object) -> str:

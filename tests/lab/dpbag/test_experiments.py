@@ -9,8 +9,8 @@ from sklearn.ensemble import GradientBoostingClassifier
 
 from dpnotes import data
 from dpnotes.accounting import noisy_vote_answers
-from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.dpbag import costs, experiments, grids, runs
+from dpnotes.lab.experiments import paper_table
 from dpnotes.learners import BoostedTreesClassifier
 from dpnotes.methods import DPBag
 

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from dpnotes.lab import experiments
-from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.dpbag import figures, grids, partitions, tables, variants
+from dpnotes.lab.experiments import paper_table
 from dpnotes.mechanisms import draw_partitions
 
 

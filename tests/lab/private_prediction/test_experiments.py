@@ -8,7 +8,7 @@ import pytest
 
 from dpnotes import methods
 from dpnotes.lab import experiments
-from dpnotes.lab._experiment import paper_table
+from dpnotes.lab.experiments import paper_table
 from dpnotes.lab.private_prediction import data as arrays
 from dpnotes.lab.private_prediction import experiments as chapter
 from dpnotes.lab.private_prediction import figures as drawn
