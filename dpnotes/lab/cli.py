@@ -7,6 +7,7 @@ are imported where they are used: ``dpnotes --help`` is quick, and ``dpnotes run
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,10 @@ import click
 from dpnotes import __version__
 
 _LISTED = 10  # missing rows that `results status` names of each experiment
+
+_PARAMETER = "A parameter other than the chapter's own; may be repeated."
+_OUT = "Folder of the executed chapter and its rows.  [default: runs in the checkout, or $DPNOTES_RUNS]"
+_STORE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 class _Commands(click.Group):
@@ -52,21 +57,8 @@ def build(strict: bool, force: bool, jobs: int) -> None:
 
 @main.command()
 @click.argument("chapter")
-@click.option(
-    "-p",
-    "--parameter",
-    "given",
-    nargs=2,
-    multiple=True,
-    metavar="NAME VALUE",
-    help="A parameter other than the chapter's own; may be repeated.",
-)
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    envvar="DPNOTES_RUNS",
-    help="Folder of the executed chapter and its rows.  [default: runs in the checkout, or $DPNOTES_RUNS]",
-)
+@click.option("-p", "--parameter", "given", nargs=2, multiple=True, metavar="NAME VALUE", help=_PARAMETER)
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), envvar="DPNOTES_RUNS", help=_OUT)
 @click.option("--timeout", type=click.IntRange(min=1), help="Seconds that one cell may take.  [default: any time]")
 @click.option("--list", "listed", is_flag=True, help="List the chapter's parameters and run nothing.")
 def run(chapter: str, given: Sequence[tuple[str, str]], out: Path | None, timeout: int | None, listed: bool) -> None:
@@ -107,9 +99,8 @@ def results_status(everything: bool) -> None:
     from dpnotes.lab.store import missing, published_store, runs_store
 
     for experiment in EXPERIMENTS.values():
-        if "paper" not in experiment.grids:
+        if not (grid := experiment.grids.get("paper", list)()):
             continue
-        grid = experiment.grids["paper"]()
         lacking = sorted(missing(grid, published_store(experiment.name)), key=experiment.cost, reverse=True)
         text = f"{experiment.name}: {len(grid) - len(lacking)} of {len(grid)} rows published"
         if lacking:
@@ -130,7 +121,7 @@ def results_status(everything: bool) -> None:
 
 
 @results.command()
-@click.argument("paths", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="[PATH]...")
+@click.argument("paths", nargs=-1, type=_STORE, metavar="[PATH]...")
 @click.option("--all", "everything", is_flag=True, help="Take rows that no paper's grid has, too.")
 @click.option("--replace", is_flag=True, help="Let rows with other metrics replace published ones.")
 def adopt(paths: Sequence[Path], everything: bool, replace: bool) -> None:
@@ -155,7 +146,7 @@ def adopt(paths: Sequence[Path], everything: bool, replace: bool) -> None:
 
 
 @results.command()
-@click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("path", type=_STORE)
 @click.argument("columns", nargs=-1, required=True, metavar="OLD=NEW...")
 def rename(path: Path, columns: Sequence[str]) -> None:
     """Rename columns of the store PATH after parameters or metrics got other names in the code."""
@@ -174,8 +165,6 @@ def verify(names: Sequence[str], sample: int, seed: int | None) -> None:
 
     Without NAME: of every experiment that has published rows. Ends with exit code 1 if a row disagrees.
     """
-    import pandas as pd
-
     from dpnotes.lab import store as sweep
     from dpnotes.lab.experiments import EXPERIMENTS, find
 
@@ -187,19 +176,13 @@ def verify(names: Sequence[str], sample: int, seed: int | None) -> None:
         costs = [experiment.cost(row) for make in experiment.grids.values() for row in make()]
         most = _duration(max(costs, default=0.0))
         click.echo(f"{experiment.name}: computing {sample} rows again, each up to {most} on one core")
-        table = sweep.verify(
-            experiment.function,
-            sweep.published_store(experiment.name),
-            sample=sample,
-            random_state=seed,
-            tolerance=experiment.tolerance,
-        )
+        settings: dict[str, Any] = {"sample": sample, "random_state": seed, "tolerance": experiment.tolerance}
+        table = sweep.verify(experiment.function, sweep.published_store(experiment.name), **settings)
         wrong = table[~table["agrees"]]
         disagreeing += len(wrong)
         click.echo(f"  {len(table) - len(wrong)} of {len(table)} metrics in {table['row'].nunique()} rows agree")
         if len(wrong):
-            with pd.option_context("display.width", None, "display.max_columns", None, "display.max_rows", None):
-                click.echo(wrong.drop(columns="agrees").to_string(index=False))
+            click.echo(wrong.drop(columns="agrees").to_string(index=False))
     if disagreeing:
         raise click.ClickException(f"{disagreeing} metrics differ from the published ones by more than the tolerance")
 
@@ -230,14 +213,13 @@ class _Mechanisms(click.Group):
     """Subcommands that are read off the accounting functions when they are asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        from dpnotes.lab import guarantee as _guarantee
+        from dpnotes.lab.guarantee import commands
 
-        return [str(command.name) for command in _guarantee.commands()]
+        self.commands = {str(command.name): command for command in commands()}
+        return list(self.commands)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        from dpnotes.lab import guarantee as _guarantee
-
-        return next((command for command in _guarantee.commands() if command.name == name), None)
+        return self.commands.get(name) if name in self.list_commands(ctx) else None
 
 
 @main.group(cls=_Mechanisms)
@@ -261,12 +243,10 @@ def _foreseen(error: BaseException | None) -> bool:
 
 
 def _once(given: Sequence[tuple[str, str]]) -> dict[str, str]:
-    found = dict(given)
-    if len(found) < len(given):
-        names = [name for name, _ in given]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"parameter {twice!r} is given {names.count(twice)} times; give it once")
-    return found
+    for name, count in Counter(name for name, _ in given).items():
+        if count > 1:
+            raise ValueError(f"parameter {name!r} is given {count} times; give it once")
+    return dict(given)
 
 
 def _table(rows: Iterable[Iterable[object]]) -> None:

@@ -39,11 +39,9 @@ def _command(name: str, function: Callable[..., Any]) -> click.Command:
         if str(parameter.annotation).partition(" ")[0] in (*TYPES, "ArrayLike")
     ]
     profile = name in PROFILES
-    if profile:
-        options += [
-            click.Option(["--at-delta"], type=float, multiple=True, help="Show epsilon at this delta too."),
-            click.Option(["--at-epsilon"], type=float, multiple=True, help="Show delta at this epsilon too."),
-        ]
+    for given, shown in (("delta", "epsilon"), ("epsilon", "delta")) if profile else ():
+        words = f"Show {shown} at this {given} too."
+        options.append(click.Option([f"--at-{given}"], type=float, multiple=True, help=words))
     options.append(click.Option(["--json", "as_json"], is_flag=True, help="For machines."))
     run = _show_profile if profile else _show_number
 

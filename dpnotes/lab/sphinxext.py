@@ -30,12 +30,13 @@ def use_executed(app: Sphinx, docname: str, source: list[str]) -> None:
         return
     chapter = Chapter(page.stem, Path(app.srcdir))
     app.env.note_dependency(str(chapter.executed))
-    if not chapter.executed.is_file():
-        _warn("the chapter has not been executed: run `dpnotes build`", docname, "absent")
-        return
+    if chapter.executed.is_file():
+        source[0] = chapter.executed.read_text(encoding="utf-8")
+        message, kind = "the chapter, the package or its results changed since: run `dpnotes build`", "stale"
+    else:
+        message, kind = "the chapter has not been executed: run `dpnotes build`", "absent"
     if not chapter.is_fresh():
-        _warn("the chapter, the package or its results changed since: run `dpnotes build`", docname, "stale")
-    source[0] = chapter.executed.read_text(encoding="utf-8")
+        logger.warning(message, location=docname, type="dpnotes", subtype=kind)
 
 
 def tidy(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
@@ -77,7 +78,3 @@ def _of_thebe(file: object) -> bool:
     """Tell whether a script or style sheet, linked or inline, is thebe's."""
     inline = getattr(file, "attributes", {}).get("body") or ""
     return "thebe" in str(getattr(file, "filename", "")).lower() or "THEBE_JS_URL" in inline
-
-
-def _warn(message: str, docname: str, kind: str) -> None:
-    logger.warning(message, location=docname, type="dpnotes", subtype=kind)

@@ -1,4 +1,4 @@
-"""Tables and figures: what they compare is right, gaps are named, axes are labelled."""
+"""Tables and figures: what they compare is correct, gaps are named, axes are labelled."""
 
 import numpy as np
 import pandas as pd
@@ -57,7 +57,7 @@ def test_table_names_gaps_and_hides_the_index():
         lambda: figures.privacy_profiles({"a": accounting.bagging(n=9, subsample=2), "b": accounting.pure(1.0)}),
         lambda: figures.growth([1, 10], {"a": [0.0, 1.0], "b": [2.0, 3.0]}, xlabel="n (log)", ylabel="epsilon (log)"),
         lambda: figures.stacked_counts(
-            pd.DataFrame({"right": [2, 0], "wrong": [1, 3]}, index=pd.Index(["a", "b"], name="paper")), xlabel="n"
+            pd.DataFrame({"correct": [2, 0], "wrong": [1, 3]}, index=pd.Index(["a", "b"], name="paper")), xlabel="n"
         ),
         lambda: figures.membership(np.eye(4, dtype=bool), 1),
         lambda: figures.reproduction(
@@ -69,7 +69,7 @@ def test_table_names_gaps_and_hides_the_index():
             xlabel="margin (log)",
         ),
     ],
-    ids=["tradeoff", "roc", "profiles", "growth", "shares", "membership", "reproduction", "margins"],
+    ids=["tradeoff", "roc", "profiles", "growth", "counts", "membership", "reproduction", "margins"],
 )
 def test_figures_are_labelled_and_leave_nothing_open(make, tmp_path):
     figures.use_style()

@@ -50,11 +50,11 @@ def test_evidence_notices_a_wrong_profile(number, monkeypatch):
 
 
 @pytest.mark.parametrize("number", [1, 2, 4])
-def test_evidence_notices_a_wrong_law(number, monkeypatch):
+def test_evidence_notices_a_wrong_distribution(number, monkeypatch):
     """The enumeration is given a sampler that draws one record less than it says."""
 
-    def lazy(**how):
-        return accounting.papers.sample_distribution(**{**how, "subsample": how["subsample"] - 1})
+    def lazy(**kwargs):
+        return accounting.papers.sample_distribution(**{**kwargs, "subsample": kwargs["subsample"] - 1})
 
     monkeypatch.setattr(bagging_claims, "sample_distribution", lazy)
     assert not LEDGER[number - 1].evidence().supports
