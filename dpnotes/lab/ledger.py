@@ -1,10 +1,10 @@
 """The ledger: every privacy claim of the four papers, its true status, and evidence that is computed when asked for."""
 
+from dpnotes.lab import _claim
 from dpnotes.lab._claim import STATUSES as STATUSES
 from dpnotes.lab._claim import Claim as Claim
 from dpnotes.lab._claim import Evidence as Evidence
 from dpnotes.lab._claim import Finding as Finding
-from dpnotes.lab._claim import claims_of
 from dpnotes.lab._claim import findings as findings
 from dpnotes.lab._claim import table as table
 from dpnotes.lab.bagging import claims as bagging
@@ -12,7 +12,7 @@ from dpnotes.lab.dpbag import claims as dpbag
 from dpnotes.lab.intrinsic_sgd.claims import distances, noise
 from dpnotes.lab.private_prediction.claims import minimiser, output, training, votes
 
-LEDGER = claims_of(bagging, minimiser, output, training, votes, dpbag, distances, noise)
+LEDGER = _claim.claims_of(bagging, minimiser, output, training, votes, dpbag, distances, noise)
 
 
 def of_paper(paper: str) -> tuple[Claim, ...]:

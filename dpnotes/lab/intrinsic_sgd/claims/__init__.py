@@ -2,6 +2,6 @@
 
 from functools import partial
 
-from dpnotes.lab._claim import claim as _claim
+from dpnotes.lab import _claim
 
-claim = partial(_claim, paper="hyland2019intrinsic", section="isgd-verdict")
+claim = partial(_claim.claim, paper="hyland2019intrinsic", section="isgd-verdict")

@@ -215,7 +215,7 @@ def _seed_against_record(
 ) -> tuple[Fraction, Fraction, Fraction]:
     """Largest distance over two seeds, largest over the two data sets for one seed, total variation between them.
 
-    Of two passes in batches of one at learning rate 1/4.
+    SGD makes two passes in batches of one record at learning rate 1/4.
     """
     orders, rate = list(all_orders(len(records), passes=2)), Fraction(1, 4)
     ends, others = (

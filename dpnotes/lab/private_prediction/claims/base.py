@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 
 from dpnotes._validation import Floats
-from dpnotes.lab._claim import claim as _claim
+from dpnotes.lab import _claim
 
-claim = partial(_claim, paper="vandermaaten2020tradeoffs", section="private-prediction-verdict")
+claim = partial(_claim.claim, paper="vandermaaten2020tradeoffs", section="private-prediction-verdict")
 EPSILON, DELTA = 1.0, 1e-5
 ANALYSES = ("published", "tight")
 N, LAMBDA = 60_000, 1e-4  # MNIST's size; a value of the paper's grid at which the worst case is nearly attained

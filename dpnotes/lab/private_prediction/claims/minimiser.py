@@ -84,7 +84,7 @@ def logistic_loss() -> Evidence:
 
 
 def worst_neighbours() -> tuple[tuple[Floats, Integers, Floats], tuple[Floats, Integers, Floats]]:
-    """Two data sets (features, labels, how often) of N records, two classes, one record different.
+    """Two data sets (features, labels, multiplicities) of N records, two classes, one record different.
 
     All other records, of norm 0.03, push the second weight to where both differing records are classified with
     certainty, and wrongly: their gradients have norm K and, up to an angle, opposite signs.

@@ -143,7 +143,7 @@ def gaussian_prediction_noise() -> Evidence:
         at_most("epsilon by Kairouz, Oh and Viswanath", EPSILON, repaired),
         Finding("delta that the published sigma spends", DELTA, spent, spent < DELTA),
         equal("delta at the exact sigma, integrated", DELTA, tight, rel_tol=1e-6),
-        Finding("published sigma over the exact one", 1.0, published / exact, published > 5 * exact),
+        exceeds("published sigma over the exact one", 1.0, published / exact, factor=5),
         shown("exact sigma over that of Gaussian model sensitivity, for any number of answers", grown, root),
     )
 
@@ -184,7 +184,7 @@ def _gaussian_divergence(epsilon: float, sigma: float) -> float:
 
 
 def _algorithm_two(epsilon: float, delta: float) -> float:
-    """Give alpha of the paper's Algorithm 2, with the last line that it lacks."""
+    """Compute alpha by the paper's Algorithm 2, with the last line that it lacks."""
 
     def gap(u: float, sign: int) -> float:
         head = special.ndtr(sign * math.sqrt(epsilon * u))

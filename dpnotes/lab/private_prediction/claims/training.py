@@ -187,7 +187,7 @@ def _given(value: float | None) -> float:
 
 
 def _log_density(theta: Floats, x: Floats, y: Integers, times: Floats, *, rate: float, regulariser: float) -> float:
-    """Of the weights [d, C] that minimise the perturbed sum of the losses, up to a constant."""
+    """Log-density of the weights [d, C] that minimise the perturbed sum of the losses, up to a constant."""
     noise = -gradient(theta, x, y, times, regulariser=regulariser)
     volume = np.linalg.slogdet(hessian(theta, x, times, regulariser=regulariser))[1]
     return -rate * float(np.linalg.norm(noise)) + float(volume)
