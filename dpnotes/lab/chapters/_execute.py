@@ -15,12 +15,7 @@ from dpnotes.lab.chapters._errors import BookError
 
 
 def execute(
-    chapter: Chapter,
-    parameters: Mapping[str, object],
-    output: Path,
-    *,
-    timeout: int | None = None,
-    echo: bool = False,
+    chapter: Chapter, parameters: Mapping[str, object], output: Path, *, timeout: int | None = None, echo: bool = False
 ) -> float:
     """Execute a chapter into a new notebook, which is there as a whole or not at all.
 

@@ -66,11 +66,7 @@ def missing(grid: Sequence[Parameters], store: PathLike) -> list[dict[str, Any]]
 
 
 def adopt(
-    source: PathLike,
-    destination: PathLike,
-    *,
-    grid: Sequence[Parameters] | None = None,
-    replace: bool = False,
+    source: PathLike, destination: PathLike, *, grid: Sequence[Parameters] | None = None, replace: bool = False
 ) -> tuple[int, int]:
     """Take the finished rows of one store into another, all in one step or none.
 
