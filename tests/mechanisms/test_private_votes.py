@@ -170,7 +170,7 @@ BAD = [
     ([[1], [2]], {}, r"counts must have shape .* got shape \(2, 1\)"),
     ([[1, -2]], {}, r"counts must be >= 0, got counts=-2\.0"),
     ([[1, np.nan]], {}, "counts must be >= 0, got counts=nan"),
-    ([[1, np.inf]], {}, "counts must be >= 0, got counts=inf"),
+    ([[1, np.inf]], {}, "counts must be finite and >= 0, got counts=inf"),
     ([[1, 2]], {"n_repeats": 0}, "n_repeats must be >= 1, got n_repeats=0"),
     ([[1, 2]], {"seed": -3}, "seed must be >= 0, got seed=-3"),
 ]
