@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.special import expit
 
 from dpnotes._validation import Features, Integers, code_dtype, features
-from dpnotes.learners._chunks import GPU_SHARE, free_bytes, slices
+from dpnotes.learners._chunks import slices, temporary_bytes
 from dpnotes.learners._devices import choose_device
 
 QUERY_ROWS = 1024  # queries at once
@@ -72,10 +72,10 @@ class BoostedTrees:
         where = choose_device(device)
         M, T, inner = self.feature.shape
         columns = torch.tensor(X, device=where, dtype=torch.from_numpy(self.value).dtype).T.contiguous()  # [d, n]
-        budget = GPU_SHARE * free_bytes(where) if where.type == "cuda" else CPU_BUDGET
+        budget = temporary_bytes(where, on_cpu=CPU_BUDGET)
         bytes_each = T * (2 * inner + 16)  # of a model and a query: the nodes' answers, the leaf as int64, its value
-        n_queries = max(1, min(len(X), QUERY_ROWS, int(budget) // bytes_each))
-        for models in slices(M, max(1, int(budget) // (bytes_each * n_queries))):
+        n_queries = max(1, min(len(X), QUERY_ROWS, budget // bytes_each))
+        for models in slices(M, max(1, budget // (bytes_each * n_queries))):
             asked, feature, threshold = _questions(self.feature[models], self.threshold[models])
             nodes = torch.from_numpy(asked).to(where).movedim(2, 0)  # [inner, models, T]
             of, at = torch.from_numpy(feature).to(where), torch.from_numpy(threshold).to(where)[:, None]

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import torch
 from numpy.typing import NDArray
 
-from dpnotes._validation import Integers
+from dpnotes._validation import Integers, at_least
 
 CPU_BUDGET = 4 * 2**20  # bytes for each thread: a little over L2, well inside L3
-GPU_SHARE = 0.25  # of the free memory: temporaries of a step take about as much again
+GPU_FRACTION = 0.25  # of the free memory: temporaries of a step take about as much again
 
 
 def chunk_size(
@@ -50,6 +50,8 @@ def chunk_size(
     ------
     ValueError
         If ``chunk`` is below 1.
+    TypeError
+        If ``chunk`` is not an integer.
     MemoryError
         If ``chunk`` models, or a single one, need more memory than is free; it names the largest chunk that would fit.
 
@@ -58,19 +60,17 @@ def chunk_size(
     >>> chunk_size(1024, 75_000, torch.device("cpu"), n_threads=1)
     54
     """
-    if chunk is not None and chunk < 1:
-        raise ValueError(f"chunk must be >= 1, got chunk={chunk}; None chooses it from the memory at hand")
     free = free_bytes(device)
     if chunk is None:
         threads = torch.get_num_threads() if n_threads is None else n_threads
         if device.type == "cuda":
-            most = int(GPU_SHARE * free) // bytes_per_model
+            most = int(GPU_FRACTION * free) // bytes_per_model
         else:
             most = min(CPU_BUDGET * threads // (touched or bytes_per_model), free // (2 * bytes_per_model))
         most = max(1, most)
         size = -(-n_models // -(-n_models // most))
     else:
-        size = min(chunk, n_models)
+        size = min(at_least("chunk", chunk, 1, why="None chooses it from the memory at hand"), n_models)
     if size * bytes_per_model > free:
         raise out_of_memory(size, bytes_per_model, free)
     return size
@@ -143,6 +143,11 @@ def fit_groups(
             done += len(some)
             if progress is not None:
                 progress(done, len(results[0]))
+
+
+def temporary_bytes(device: torch.device, *, on_cpu: int) -> int:
+    """Bytes to use for temporaries: a fraction of the free memory of a GPU; ``on_cpu``, what its caches serve."""
+    return int(GPU_FRACTION * free_bytes(device)) if device.type == "cuda" else on_cpu
 
 
 def free_bytes(device: torch.device) -> int:

@@ -15,7 +15,7 @@ from torch.func import functional_call, grad_and_value, vmap
 from torch.nn.functional import cross_entropy
 
 from dpnotes import _validation as check
-from dpnotes.learners._chunks import GPU_SHARE, free_bytes
+from dpnotes.learners._chunks import temporary_bytes
 from dpnotes.learners._dp_sgd_book_keeping import BookKeeping, can_keep_book, clip_weights
 from dpnotes.learners._network_initial import try_example
 
@@ -72,6 +72,4 @@ def micro_batch_size(network: nn.Module, example: torch.Tensor) -> int:
     numbers = sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
     # an output and its gradient, and the example's gradient of the parameters
     bytes_per_example = example.element_size() * (numbers + 2 * try_example(network, example)[1])
-    on_gpu = example.device.type == "cuda"
-    budget = GPU_SHARE * free_bytes(example.device) if on_gpu else CPU_BUDGET
-    return max(1, int(budget) // bytes_per_example)
+    return max(1, temporary_bytes(example.device, on_cpu=CPU_BUDGET) // bytes_per_example)

@@ -15,7 +15,7 @@ from torch.nn.functional import one_hot
 from dpnotes._validation import Features, Integers, at_least, class_codes, features, float_dtype, positive
 from dpnotes.learners._chunks import Group, fit_groups
 from dpnotes.learners._devices import choose_device
-from dpnotes.learners._logistic_models import LogisticModels, joined
+from dpnotes.learners._logistic_models import LogisticModels
 from dpnotes.learners._subsets import row_subsets
 
 
@@ -76,9 +76,10 @@ class Fits:
         shape : tuple of int
             Of all weights, [M, C, d] or [M, d].
         """
-        results = joined(shape, self.dtype)
+        weights, intercept = np.empty(shape, self.dtype), np.zeros(shape[:-1], self.dtype)
+        gradient_norm, iterations = np.zeros(shape[0], self.dtype), np.zeros(shape[0], np.int64)
+        results = weights, intercept, gradient_norm, iterations
         fit_groups(groups, results, device=self.source.device, progress=self._progress)
-        gradient_norm = results[2]
         converged = gradient_norm <= self.tolerance
         failed = int((~converged).sum())
         if failed:
@@ -100,7 +101,7 @@ class Source:
 
     def __init__(self, X: Features, y: Integers, *, dtype: np.dtype[Any], device: torch.device) -> None:
         self.device = device
-        self.dtype = torch.float32 if dtype == np.float32 else torch.float64
+        self.dtype: torch.dtype = getattr(torch, dtype.name)
         self._X, self._y = X, y
         self._resident = None if device.type == "cpu" else torch.tensor(X, device=device, dtype=self.dtype)
 

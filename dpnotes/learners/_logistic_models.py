@@ -11,7 +11,7 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 
 from dpnotes._validation import Features, Integers, code_dtype, features
-from dpnotes.learners._chunks import CPU_BUDGET, GPU_SHARE, free_bytes, slices
+from dpnotes.learners._chunks import CPU_BUDGET, slices, temporary_bytes
 from dpnotes.learners._devices import choose_device
 
 QUERY_ROWS = 1024  # queries of one product
@@ -117,20 +117,14 @@ class LogisticModels:
         M, d = len(self), self.weights.shape[-1]
         weights, intercept = self.weights.reshape(M, -1, d), self.intercept.reshape(M, -1)
         C = weights.shape[1]
-        budget = GPU_SHARE * free_bytes(where) / 4 if where.type == "cuda" else CPU_BUDGET / 4
+        budget = temporary_bytes(where, on_cpu=CPU_BUDGET) // 4
         for queries in slices(len(X), QUERY_ROWS):
-            block = torch.tensor(X[queries], device=where, dtype=_torch_dtype(self.weights.dtype))
-            size = max(1, int(budget // (C * len(block) * self.weights.itemsize)))
+            block = torch.tensor(X[queries], device=where, dtype=getattr(torch, self.weights.dtype.name))
+            size = max(1, budget // (C * len(block) * self.weights.itemsize))
             for models in slices(M, size):
                 W = torch.tensor(weights[models], device=where).flatten(0, 1)
                 b = torch.tensor(intercept[models], device=where).flatten()[:, None]
                 yield models, queries, torch.addmm(b, W, block.mT).view(-1, C, len(block))
-
-
-def joined(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], Integers]:
-    """Arrays to write weights of that shape [M, ...], intercepts, gradient norms and iterations to."""
-    M = shape[0]
-    return np.empty(shape, dtype), np.zeros(shape[:-1], dtype), np.zeros(M, dtype), np.zeros(M, np.int64)
 
 
 def _largest(Z: torch.Tensor) -> torch.Tensor:
@@ -142,7 +136,3 @@ def _largest(Z: torch.Tensor) -> torch.Tensor:
         codes.masked_fill_(Z[:, code] > best, code)
         torch.maximum(best, Z[:, code], out=best)
     return codes
-
-
-def _torch_dtype(dtype: np.dtype[Any]) -> torch.dtype:
-    return torch.float32 if dtype == np.float32 else torch.float64

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dpnotes import _validation as check
 from dpnotes._validation import Features, Floats, Integers
 from dpnotes.learners import _chunks
 from dpnotes.learners._sgd_architecture import Architecture
@@ -72,8 +71,6 @@ def train(
     progress: Callable[[int, int], None] | None,
 ) -> Iterator[tuple[slice, Trained]]:
     """Train all runs, a chunk at a time; ValueError if a run ends with weights that are not finite."""
-    if chunk is not None:
-        check.at_least("chunk", chunk, 1)
     family: type[Models] = LogisticModels if job.model.hidden is None else NetworkModels
     n_runs, device = len(initial), job.arrays.X.device
     numbers = family.numbers_per_run(

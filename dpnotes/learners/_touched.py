@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from dpnotes import _validation as check
 from dpnotes._validation import Integers
-from dpnotes.learners._chunks import GPU_SHARE, free_bytes, slices
+from dpnotes.learners._chunks import slices, temporary_bytes
 from dpnotes.learners._devices import choose_device
 
 NIBBLE = 15  # votes that four bits count
@@ -147,10 +147,9 @@ class TouchedVotes:
         return np.asarray(torch.cat(found).cpu().numpy()) if found else np.zeros(0, np.int64)
 
     def _blocks(self) -> tuple[int, int]:
-        if self._device.type != "cuda":
-            return CPU_RECORDS, CPU_QUERIES
-        held = 16 * GPU_QUERIES  # bytes for a record: gathered votes, counts, squares and their sums
-        return max(1, int(GPU_SHARE * free_bytes(self._device)) // held), GPU_QUERIES
+        queries = GPU_QUERIES if self._device.type == "cuda" else CPU_QUERIES
+        held = 16 * queries  # bytes for a record: gathered votes, counts, squares and their sums
+        return max(1, temporary_bytes(self._device, on_cpu=CPU_RECORDS * held) // held), queries
 
     def _block(self, votes: torch.Tensor, totals: torch.Tensor, complete: bool) -> torch.Tensor:
         """Add a block of queries, in which all models vote if it is ``complete``; largest sum after each query."""
