@@ -1,4 +1,4 @@
-"""Classifiers that follow their decision function, logits or linear ones: what their fits and predictions share."""
+"""Base classes of classifiers that predict from a decision function: any, one of logits, or a linear one."""
 
 from __future__ import annotations
 

@@ -47,6 +47,6 @@ class Optimizer:
 
 
 def check_momentum(momentum: float) -> None:
-    """Refuse a momentum outside [0, 1), with which the steps would not die down."""
+    """Refuse a momentum outside [0, 1), with which the steps would not decay."""
     if not 0 <= momentum < 1:
         raise ValueError(f"momentum must be in [0, 1), got momentum={momentum}")

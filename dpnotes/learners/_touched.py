@@ -24,7 +24,7 @@ class TouchedVotes:
     """Running sums of squares, for each record, of how many of its own models do *not* vote for some class.
 
     Each record has one model in each of k partitions. At a query where n_c of these vote for class c, it pays
-    ``(k - min_c n_c)^2``: k^2 where they agree, (k/2)^2 where they are of two minds between two classes. Every sum is
+    ``(k - min_c n_c)^2``: k^2 where they agree, (k/2)^2 where they split evenly between two classes. Every sum is
     exact: votes are counted in 4, then in 8 bits (16 for k > 255), squares and sums within a block take 32 bits where
     they fit and 64 elsewhere, sums over blocks 64. Results do not depend on the blocks nor on how queries are dealt to
     calls of :meth:`add`.
