@@ -83,22 +83,26 @@ def personalised_bound() -> Evidence:
     private votes: one more record takes it from 1/2 to 1, so that the bound may neither be published nor used to stop,
     and its maximum over data sets is the bound of plain subsample-and-aggregate.
     """
-    fractions = {
-        case: _fraction_of_bound(votes.neighbouring_votes(n_classes=n_classes, k=k, n=3, noise=noise), noise)
+    fractions = [
+        (
+            case,
+            n_classes,
+            _fraction_of_bound(votes.neighbouring_votes(n_classes=n_classes, k=k, n=3, noise=noise), noise),
+        )
         for case, n_classes, k, noise in (
             ("two classes", 2, 4, 0.04),
             ("two classes, lambda = 1", 2, 4, 1.0),
             ("three classes", 3, 2, 0.04),
         )
-    }
-    binary = 4 * max(fractions["two classes"], fractions["two classes, lambda = 1"])
+    ]
+    binary = 4 * max(found for _, n_classes, found in fractions if n_classes == 2)
     before, after = (partitions.largest_fraction(cut) for cut in (EXAMPLE, WITH_RECORD))
     return evidence(
         "All votes of 4 partitions into 3 chunks (2 partitions for three classes) and all changes of one record's "
         "models, moments of orders 1, 2, 5 and 14 in both directions by quadrature; lambda = 0.04 unless said.",
         *(
             at_most(f"largest moment, in units of the bound, {case}", 1.0, found, rel_tol=ROUNDING, also=found > 0)
-            for case, found in fractions.items()
+            for case, _, found in fractions
         ),
         shown("two classes: in units of lambda^2 m^2 l (l + 1) / 2", binary, 0.99 < binary <= 1 + ROUNDING),
         Finding("largest m over the records, before and after one joins", before, after, before < after == 1),

@@ -13,9 +13,11 @@ from dpnotes.lab.dpbag.grids import EPSILONS, PUBLISHED_DELTA, STATED_DELTA
 from dpnotes.lab.dpbag.runs import affordable
 from dpnotes.lab.tables import GAP, Column, Table, compare, mean_text
 
-METHODS = {"dpbag": "DPBag", "dpbag_naive": "DPBag-", "saa": "SAA", "npb": "NPB"}  # and the paper's names
+METHODS = {"dpbag": "DPBag", "dpbag_naive": "DPBag-", "saa": "SAA", "npb": "NPB"}  # how the pages show them
+METRICS = {"labels": "labels", "accuracy": "accuracy", "auroc": "AUROC", "auprc": "AUPRC"}  # and these
 SETTING = ["method", "n_teachers", "k", "epsilon"]
-METRICS = {"labels": "labels", "accuracy": "accuracy", "auroc": "AUROC", "auprc": "AUPRC"}
+PRINTED = {"DPBag": "dpbag", "DPBag-": "dpbag_naive", "SAA": "saa", "NPB": "npb"}  # in the files of published values
+PRINTED_METRICS = {"accuracy": "accuracy", "auroc": "AUROC", "auprc": "AUPRC"}
 PUBLISHED = {  # data set and learner: file of performances, and the names in the file of counts
     ("adult", "logistic"): ("dpbag_adult_lr", "UCI Adult", "logistic regression"),
     ("adult", "boosting"): ("dpbag_adult_gbm", "UCI Adult", "GBM"),
@@ -43,9 +45,8 @@ def published(dataset: str, teachers: str, metric: str) -> pd.DataFrame:
         table = table[(table["dataset"] == data) & (table["model"] == model)]
     else:
         table = paper_table(file)
-        table = table[table["metric"] == METRICS[metric]]
-    codes = {name: code for code, name in METHODS.items()}
-    table = table.assign(method=table["method"].map(codes), k=table["k"].fillna(1))
+        table = table[table["metric"] == PRINTED_METRICS[metric]]
+    table = table.assign(method=table["method"].map(PRINTED), k=table["k"].fillna(1))
     return table.rename(columns={"value": metric})[[*SETTING, metric]].astype(dict.fromkeys(SETTING[1:], float))
 
 

@@ -140,18 +140,18 @@ def rename_columns(store: PathLike, columns: Mapping[str, str]) -> int:
     ValueError
         If there is no column of an old name, or a new name is taken.
     """
-    before = _existing(store)
-    known = (*before.parameters, *before.metrics)
-    if unknown := sorted(set(columns) - set(known)):
-        raise ValueError(f"columns must name parameters or metrics ({', '.join(known)}), got {unknown[0]!r}")
-    new = [columns.get(name, name) for name in known]
-    if taken := sorted(name for name in new if new.count(name) > 1 or name in RESERVED or not name.isidentifier()):
-        raise ValueError(f"columns must give new names that are free Python names, got {taken[0]!r}")
+    _existing(store)
 
     def renamed(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
         return {columns.get(name, name): value for name, value in values.items()}
 
-    def change(old: Contents) -> Contents:
+    def change(old: Contents) -> Contents:  # checked here, under the lock: another process may have added a column
+        known = (*old.parameters, *old.metrics)
+        if unknown := sorted(set(columns) - set(known)):
+            raise ValueError(f"columns must name parameters or metrics ({', '.join(known)}), got {unknown[0]!r}")
+        new = [columns.get(name, name) for name in known]
+        if taken := sorted(name for name in new if new.count(name) > 1 or name in RESERVED or not name.isidentifier()):
+            raise ValueError(f"columns must give new names that are free Python names, got {taken[0]!r}")
         rows = [
             replace(row, parameters=renamed(row.parameters), metrics=renamed(row.metrics)) for row in old.rows.values()
         ]
