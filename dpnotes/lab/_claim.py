@@ -142,7 +142,8 @@ def claim(
     """Decorator that makes a claim of the function that computes its evidence.
 
     The docstring of the function says in three paragraphs what is computed, what the paper says (``Statement: ...``)
-    and why the status is what it is (``Reason: ...``); the last two are shown in the ledger.
+    and why the status is what it is (``Reason: ...``); the last two are shown in the ledger, which therefore cannot be
+    imported under ``python -OO``, where docstrings are removed.
 
     Raises
     ------
