@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpnotes._scikit_learn import BaseEstimator, ClassifierMixin
 from dpnotes._validation import Features, Integers
 
 
-class DecisionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class DecisionClassifier(ClassifierMixin, BaseEstimator):
     """Classifier whose label is that of the largest decision value.
 
     A subclass has ``decision_function(X)``, which gives one value for each class, shape [n, n_classes], or for two

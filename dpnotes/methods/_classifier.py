@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpnotes._scikit_learn import BaseEstimator, ClassifierMixin
 from dpnotes._validation import Features, Integers
 from dpnotes.accounting import PrivacyProfile
 
@@ -22,7 +22,7 @@ FLOATS = [np.float64, np.float32]  # dtypes of features; others are converted to
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateClassifier(ClassifierMixin, BaseEstimator):
     """Classifier with a guarantee, ``profile_`` after fitting.
 
     Parameters
