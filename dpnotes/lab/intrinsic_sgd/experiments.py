@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import inspect
 import math
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from scipy import stats
@@ -31,30 +28,13 @@ SHARED_SEED = 0  # of NumPy's old generator: the authors' code sets it before ea
 Metrics = dict[str, Any]
 
 
-def setting_experiment(name: str, **fixed: Any) -> Callable[[Callable[..., Metrics]], Callable[..., Metrics]]:
-    """Decorator of an experiment ``function(setting, device, **own)`` whose rows are flat.
-
-    A row's parameters are the fields of :class:`dpnotes.lab.intrinsic_sgd.runs.Setting`, but for the ``fixed`` ones,
-    and the function's own keywords. The metrics get the digest of the data and the device.
-    """
-
-    def decorate(function: Callable[..., Metrics]) -> Callable[..., Metrics]:
-        own = inspect.signature(function).parameters.keys()
-
-        @experiment(name)
-        @functools.wraps(function)
-        def run(*, device: str = "auto", **row: Any) -> Metrics:
-            setting = Setting(**{key: value for key, value in row.items() if key not in own}, **fixed)
-            found = function(setting, device, **{key: value for key, value in row.items() if key in own})
-            return {**found, "data": setting.records.digest, "device": device}
-
-        return run
-
-    return decorate
+def _origin(setting: Setting, device: str) -> Metrics:
+    """Where a row comes from: the digest of its data, and the device."""
+    return {"data": setting.records.digest, "device": device}
 
 
-@setting_experiment("intrinsic_sgd.summary")
-def summary(setting: Setting, device: str) -> Metrics:
+@experiment("intrinsic_sgd.summary")
+def summary(*, device: str = "auto", **row: Unpack[runs.Study]) -> Metrics:
     """Train from every seed on every neighbouring data set, and say how the last weights differ.
 
     Returns
@@ -65,6 +45,7 @@ def summary(setting: Setting, device: str) -> Metrics:
         rejected, rejected_corrected (weights of a data set whose normality is rejected at 0.05, and at 0.05 / p, means
         over data sets); accuracy and accuracy_std over seeds; n, n_test, d, n_parameters, longest_row; data.
     """
+    setting = Setting(**row)
     given, trained = setting.records, runs.trained(setting, device)
     p_values, p = runs.normality(trained.all_weights), trained.weights.shape[1]
     network = None if setting.hidden is None else trained.architecture
@@ -80,11 +61,12 @@ def summary(setting: Setting, device: str) -> Metrics:
         "d": given.X.shape[1],
         "n_parameters": p,
         "longest_row": given.longest,
+        **_origin(setting, device),
     }
 
 
-@setting_experiment("intrinsic_sgd.distances")
-def distances(setting: Setting, device: str, *, quantity: str) -> Metrics:
+@experiment("intrinsic_sgd.distances")
+def distances(*, quantity: str, device: str = "auto", **row: Unpack[runs.Study]) -> Metrics:
     """Percentiles of a quantity over the runs of :func:`summary`.
 
     Parameters
@@ -97,13 +79,20 @@ def distances(setting: Setting, device: str, *, quantity: str) -> Metrics:
     dict
         q0 to q100, the percentiles; mean; count, how many values there are; data.
     """
+    setting = Setting(**row)
     values = runs.sample(quantity, runs.trained(setting, device).all_weights, seed=setting.seed)
-    return {"mean": float(values.mean()), "count": len(values), **runs.percentiles(values)}
+    return {"mean": float(values.mean()), "count": len(values), **runs.percentiles(values), **_origin(setting, device)}
 
 
-@setting_experiment("intrinsic_sgd.utility")
+@experiment("intrinsic_sgd.utility")
 def utility(
-    setting: Setting, device: str, *, noise: str, analysis: str | None, counted: bool, epsilon: float | None
+    *,
+    noise: str,
+    analysis: str | None,
+    counted: bool,
+    epsilon: float | None,
+    device: str = "auto",
+    **row: Unpack[runs.Study],
 ) -> Metrics:
     """Accuracy of the logistic regressions of :func:`summary`, on the unmodified data set, once noise is added.
 
@@ -125,6 +114,7 @@ def utility(
         accuracy; accuracy_std; noise_sigma; gain (mean of the paired differences to the same row with
         ``counted=False``) and gain_t, its t statistic; n_models; data.
     """
+    setting = Setting(**row)
     one_of("noise", noise, NOISES)
     full, used = 0.0, 0.0  # without and with what is counted
     if noise != "none":
@@ -146,12 +136,20 @@ def utility(
         "gain": float((scores - plain).mean()) if counted else None,
         "gain_t": float(stats.ttest_rel(scores, plain).statistic) if full != used else None,
         "n_models": scores.size,
+        **_origin(setting, device),
     }
 
 
-@setting_experiment("intrinsic_sgd.draws", n_neighbours=1)
+@experiment("intrinsic_sgd.draws")
 def draws(
-    setting: Setting, device: str, *, sensitivity: float, intrinsic_sigma: float, epsilon: float, draw: str
+    *,
+    sensitivity: float,
+    intrinsic_sigma: float,
+    epsilon: float,
+    draw: str,
+    device: str = "auto",
+    n_seeds: int,
+    **row: Unpack[runs.Kind],
 ) -> Metrics:
     """Accuracy with noise of the classical formula, when all models get the same draw, and when each has its own.
 
@@ -171,6 +169,7 @@ def draws(
         noiseless and noiseless_std, accuracy and accuracy_std with the noise in full; noise_sigma; gain where SGD's own
         noise is subtracted, and gap_closed, its fraction of what noise costs; data.
     """
+    setting = Setting(**row, n_seeds=n_seeds, n_neighbours=1)
     one_of("draw", draw, ("shared", "own"))
     weights = runs.trajectories(setting, (setting.steps,), device)  # [n_seeds, 1, p]
     full, rest = _sigmas(setting, epsilon, sensitivity, intrinsic_sigma=intrinsic_sigma, analysis="published")
@@ -184,6 +183,7 @@ def draws(
         "noise_sigma": full,
         "gain": gain,
         "gap_closed": gain / gap if gap > 0 else None,
+        **_origin(setting, device),
     }
 
 
@@ -259,8 +259,8 @@ def scaling(
     }
 
 
-@setting_experiment("intrinsic_sgd.cost")
-def cost(setting: Setting, device: str) -> Metrics:
+@experiment("intrinsic_sgd.cost")
+def cost(*, device: str = "auto", **row: Unpack[runs.Study]) -> Metrics:
     """Processor time of the runs of :func:`summary`, and of all statistics of them, utility included.
 
     Returns
@@ -268,7 +268,7 @@ def cost(setting: Setting, device: str) -> Metrics:
     dict
         runs; training_seconds and statistics_seconds of this process on one thread, without reading the data; data.
     """
-    row = dataclasses.asdict(setting)
+    setting = Setting(**row)
     _ = setting.records
     for cache in (runs.trained, runs.statistics):
         cache.cache_clear()
@@ -276,19 +276,20 @@ def cost(setting: Setting, device: str) -> Metrics:
     runs.trained(setting, device)
     training = time.process_time() - start
     summary(**row, device=device)
-    for each in grids.quantities([row]):
+    for each in grids.quantities([dict(row)]):
         distances(**each, device=device)
-    for each in grids.utilities([row]) if setting.hidden is None else ():
+    for each in grids.utilities([dict(row)]) if setting.hidden is None else ():
         utility(**each, device=device)
     return {
         "runs": setting.n_seeds * (setting.n_neighbours + 1),
         "training_seconds": training,
         "statistics_seconds": time.process_time() - start - training,
+        **_origin(setting, device),
     }
 
 
-@setting_experiment("intrinsic_sgd.trajectory")
-def trajectory(setting: Setting, device: str, *, run: int, step: int) -> Metrics:
+@experiment("intrinsic_sgd.trajectory")
+def trajectory(*, run: int, step: int, device: str = "auto", **row: Unpack[runs.Study]) -> Metrics:
     """Two weights of one run after so many steps, orders differing between runs from one initial weight (Figure 1).
 
     Returns
@@ -296,16 +297,17 @@ def trajectory(setting: Setting, device: str, *, run: int, step: int) -> Metrics
     dict
         first, second: weights 26 and 36, counted from 0, as in the paper, or 0 and 1 where there are fewer; data.
     """
+    setting = Setting(**row)
     steps = grids.checkpoints(setting.steps)
     if step not in steps or not 0 <= run < setting.n_seeds:
         raise ValueError(f"run must be in 0..{setting.n_seeds - 1} and step in {steps}, got run={run}, step={step}")
     weights = runs.trajectories(setting, steps, device)[run, steps.index(step)]
     first, second = (26, 36) if len(weights) > 36 else (0, 1)
-    return {"first": float(weights[first]), "second": float(weights[second])}
+    return {"first": float(weights[first]), "second": float(weights[second]), **_origin(setting, device)}
 
 
-@setting_experiment("intrinsic_sgd.audit", n_seeds=2, n_neighbours=1)
-def audit(setting: Setting, device: str, *, record: str, fit_runs: int, test_runs: int) -> Metrics:
+@experiment("intrinsic_sgd.audit")
+def audit(*, record: str, fit_runs: int, test_runs: int, device: str = "auto", **row: Unpack[runs.Kind]) -> Metrics:
     """Test membership of one record from the last weights, on fresh runs, and bound epsilon from below.
 
     Both data sets are trained under each seed: what the record does is then seen at the first digit, whatever the seed
@@ -330,6 +332,7 @@ def audit(setting: Setting, device: str, *, record: str, fit_runs: int, test_run
         mu_fitted (distance of the fitted means in standard deviations), shift (in the units of the weights), the four
         counts; epsilon_low at delta = 1/n, mu_low, delta_low at epsilon = 0: what the counts prove at 95%; data.
     """
+    setting = Setting(**row, n_seeds=2, n_neighbours=1)
     if setting.hidden is not None:
         raise ValueError(f"the audit is for logistic regression, got hidden={setting.hidden}")
     pair = audits.pair(setting, one_of("record", record, audits.RECORDS), device)
@@ -348,7 +351,7 @@ def audit(setting: Setting, device: str, *, record: str, fit_runs: int, test_run
     counts = audits.counts(true, false, test_runs)
     certain = pair.feature is not None and false == 0
     proved = audits.proved(counts, delta=1 / len(setting.records.X), certain=certain)
-    return {"mu_fitted": mu, "shift": shift, **counts, **proved}
+    return {"mu_fitted": mu, "shift": shift, **counts, **proved, **_origin(setting, device)}
 
 
 @experiment("intrinsic_sgd.last_iterate")

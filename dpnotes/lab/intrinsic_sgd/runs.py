@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import numpy as np
 from scipy import stats
@@ -25,6 +25,28 @@ SCHEDULES = ("constant", "inverse", "inverse-root", "linear")
 QUANTITIES = ("data", "seed", "both", "p-value")
 TESTED_DATASETS = 25  # of the test of normality, as in the paper's Figure 3
 PAIRS = 200_000  # of runs that differ in seed and data set, drawn of tens of millions
+
+
+class Kind(TypedDict):
+    """Fields of :class:`Setting` as parameters of a row, apart from how many runs there are."""
+
+    dataset: str
+    hidden: int | None
+    output: str
+    initial: str
+    batch_size: int
+    learning_rate: float
+    schedule: str
+    steps: int
+    seed: int
+    scale_rows: NotRequired[bool]
+
+
+class Study(Kind):
+    """All fields of :class:`Setting` as parameters of a row."""
+
+    n_seeds: int
+    n_neighbours: int
 
 
 @dataclass(frozen=True)
