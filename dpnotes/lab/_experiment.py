@@ -1,4 +1,4 @@
-"""What an experiment is, and the list of all of them."""
+"""What an experiment is, and the published numbers that its rows are compared with."""
 
 from __future__ import annotations
 
