@@ -26,15 +26,12 @@ from dpnotes.accounting._gnmax import confident_gnmax as confident_gnmax
 from dpnotes.accounting._gnmax import gnmax as gnmax
 from dpnotes.accounting._hockey_stick import hockey_stick as hockey_stick
 from dpnotes.accounting._laplace import laplace as laplace
-from dpnotes.accounting._laplace import laplace_rdp as laplace_rdp
 from dpnotes.accounting._laplace import zcdp as zcdp
 from dpnotes.accounting._last_iterate import last_iterate as last_iterate
 from dpnotes.accounting._last_iterate import last_iterate_mu as last_iterate_mu
 from dpnotes.accounting._last_iterate import step_contraction as step_contraction
 from dpnotes.accounting._noisy_vote import noisy_vote as noisy_vote
 from dpnotes.accounting._noisy_vote import noisy_vote_answers as noisy_vote_answers
-from dpnotes.accounting._noisy_vote import noisy_vote_exact_delta as noisy_vote_exact_delta
-from dpnotes.accounting._noisy_vote import noisy_vote_pure_level as noisy_vote_pure_level
 from dpnotes.accounting._profile import ADJACENCIES as ADJACENCIES
 from dpnotes.accounting._profile import STATUSES as STATUSES
 from dpnotes.accounting._profile import PrivacyProfile as PrivacyProfile
@@ -46,8 +43,5 @@ from dpnotes.accounting._sensitivity import minimiser_sensitivity as minimiser_s
 from dpnotes.accounting._sensitivity import norm_noise_rate as norm_noise_rate
 from dpnotes.accounting._sensitivity import objective_perturbation as objective_perturbation
 from dpnotes.accounting._sensitivity import prediction_sensitivity_sigma as prediction_sensitivity_sigma
-from dpnotes.accounting._soft_vote import bounded_range_delta as bounded_range_delta
 from dpnotes.accounting._soft_vote import soft_vote as soft_vote
 from dpnotes.accounting._soft_vote import soft_vote_beta as soft_vote_beta
-from dpnotes.accounting._soft_vote import soft_vote_exact_delta as soft_vote_exact_delta
-from dpnotes.accounting._soft_vote import soft_vote_pure_level as soft_vote_pure_level

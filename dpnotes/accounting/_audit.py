@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, overload
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import special, stats
 
 from dpnotes import _validation as check
-from dpnotes.accounting._profile import Floats, _like_input
+from dpnotes.accounting._curves import LARGEST_EXPONENT
 
 BISECTIONS = 100
 
@@ -19,13 +19,6 @@ class Interval(NamedTuple):
 
     low: float
     high: float
-
-
-class _Rates(NamedTuple):
-    """Confidence limits of one experiment; the joint confidence is that of the audit."""
-
-    least_tpr: float
-    most_fpr: float
 
 
 def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) -> Interval:
@@ -111,10 +104,9 @@ def audit_epsilon(
     >>> round(audit_epsilon(**counts, delta=1e-5), 6)
     5.536639
     """
-    rates = _rates(true_positives, positives, false_positives, negatives, confidence)
+    least, most = _rates(true_positives, positives, false_positives, negatives, confidence)
     delta = check.real("delta", delta, high=1.0)
-    ratios = ((rates.least_tpr - delta) / rates.most_fpr, (1 - rates.most_fpr - delta) / (1 - rates.least_tpr))
-    return float(np.log(max(1.0, *ratios)))
+    return float(np.log(max(1.0, (least - delta) / most, (1 - most - delta) / (1 - least))))
 
 
 def audit_mu(
@@ -148,11 +140,10 @@ def audit_mu(
     >>> round(audit_mu(**counts), 6)
     4.190941
     """
-    rates = _rates(true_positives, positives, false_positives, negatives, confidence)
-    return max(0.0, float(-special.ndtri(rates.most_fpr) + special.ndtri(rates.least_tpr)))
+    least, most = _rates(true_positives, positives, false_positives, negatives, confidence)
+    return max(0.0, float(special.ndtri(least) - special.ndtri(most)))
 
 
-@overload
 def audit_delta(
     *,
     true_positives: int,
@@ -161,26 +152,7 @@ def audit_delta(
     negatives: int,
     epsilon: float,
     confidence: float = 0.95,
-) -> float: ...
-@overload
-def audit_delta(
-    *,
-    true_positives: int,
-    positives: int,
-    false_positives: int,
-    negatives: int,
-    epsilon: ArrayLike,
-    confidence: float = 0.95,
-) -> float | Floats: ...
-def audit_delta(
-    *,
-    true_positives: int,
-    positives: int,
-    false_positives: int,
-    negatives: int,
-    epsilon: ArrayLike,
-    confidence: float = 0.95,
-) -> float | Floats:
+) -> float:
     """Lower confidence bound on delta(epsilon) at a fixed epsilon.
 
     The audit for mechanisms that reveal a record outright with some probability, as bagging does: there the bound on
@@ -190,13 +162,13 @@ def audit_delta(
     ----------
     true_positives, positives, false_positives, negatives : int
         As for :func:`audit_epsilon`.
-    epsilon : float or array_like, >= 0
-        The bounds for all entries hold jointly.
+    epsilon : float, >= 0
+        The bounds for several epsilons hold jointly.
     confidence : float, in (0, 1)
 
     Returns
     -------
-    float or ndarray, in [0, 1]
+    float, in [0, 1]
         The larger of ``TPR - e^epsilon FPR`` and ``TNR - e^epsilon FNR`` at the limits of the rates, or 0.
 
     Raises
@@ -215,11 +187,8 @@ def audit_delta(
     0.1466
     """
     least, most = _rates(true_positives, positives, false_positives, negatives, confidence)
-    checked = check.array("epsilon", epsilon)
-    with np.errstate(over="ignore"):  # e^epsilon = inf: no bound
-        factor = np.exp(checked)
-        bound = np.maximum(least - factor * most, 1 - most - factor * (1 - least))
-    return _like_input(np.maximum(0.0, bound))
+    factor = float(np.exp(min(check.real("epsilon", epsilon), LARGEST_EXPONENT)))
+    return max(0.0, least - factor * most, 1 - most - factor * (1 - least))
 
 
 def one_run_p_value(*, examples: int, guesses: int, correct: int, epsilon: float, delta: float) -> float:
@@ -255,9 +224,16 @@ def one_run_p_value(*, examples: int, guesses: int, correct: int, epsilon: float
     >>> round(one_run_p_value(examples=1000, guesses=100, correct=95, epsilon=2.0, delta=1e-5), 6)
     0.017825
     """
-    examples, guesses, correct = _one_run(examples, guesses, correct)
-    epsilon = check.real("epsilon", epsilon)
-    return _p_value(examples, guesses, correct, epsilon, check.real("delta", delta, high=1.0))
+    examples = check.at_least_one("examples", examples)
+    guesses = check.at_least("guesses", guesses, 1, most=("examples", examples))
+    correct = check.at_least("correct", correct, 0, most=("guesses", guesses))
+    q, delta = special.expit(check.real("epsilon", epsilon)), check.real("delta", delta, high=1.0)
+    at_least = float(stats.binom.sf(correct - 1, guesses, q))
+    if correct == 0 or delta == 0:
+        return min(1.0, at_least)
+    below = stats.binom.pmf(np.arange(correct - 1, -1, -1), guesses, q)  # [correct] just below, then further down
+    slack = float(np.max(np.cumsum(below) / np.arange(1, correct + 1)))
+    return min(1.0, at_least + 2 * examples * delta * slack)
 
 
 def one_run_audit(*, examples: int, guesses: int, correct: int, delta: float, confidence: float = 0.95) -> float:
@@ -291,48 +267,29 @@ def one_run_audit(*, examples: int, guesses: int, correct: int, delta: float, co
     >>> round(one_run_audit(examples=1000, guesses=100, correct=95, delta=1e-5), 6)
     2.165176
     """
-    examples, guesses, correct = _one_run(examples, guesses, correct)
-    delta = check.real("delta", delta, high=1.0)
+    p_value = partial(one_run_p_value, examples=examples, guesses=guesses, correct=correct, delta=delta)
     level = 1 - _confidence(confidence)
-    if _p_value(examples, guesses, correct, 0.0, delta) >= level:
+    if p_value(epsilon=0.0) >= level:
         return 0.0
     # with delta = 0 the bound would be where P[Bin(guesses, q) >= correct] = level; delta only lowers it
     low, high = 0.0, float(special.logit(special.betaincinv(correct, guesses - correct + 1, level))) + 1e-6
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        if _p_value(examples, guesses, correct, middle, delta) < level:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if p_value(epsilon=middle) < level else (low, middle)
     return low
 
 
-def _p_value(examples: int, guesses: int, correct: int, epsilon: float, delta: float) -> float:
-    q = special.expit(epsilon)
-    at_least = float(stats.binom.sf(correct - 1, guesses, q))
-    if correct == 0 or delta == 0:
-        return min(1.0, at_least)
-    below = stats.binom.pmf(np.arange(correct - 1, -1, -1), guesses, q)  # [correct] just below, then further down
-    slack = float(np.max(np.cumsum(below) / np.arange(1, correct + 1)))
-    return min(1.0, at_least + 2 * examples * delta * slack)
-
-
-def _one_run(examples: int, guesses: int, correct: int) -> tuple[int, int, int]:
-    examples = check.at_least_one("examples", examples)
-    guesses = check.at_least("guesses", guesses, 1, most=("examples", examples))
-    return examples, guesses, check.at_least("correct", correct, 0, most=("guesses", guesses))
-
-
-def _rates(true_positives: int, positives: int, false_positives: int, negatives: int, confidence: float) -> _Rates:
+def _rates(
+    true_positives: int, positives: int, false_positives: int, negatives: int, confidence: float
+) -> tuple[float, float]:
+    """Least true-positive rate and largest false-positive rate, with joint confidence."""
     positives = check.at_least_one("positives", positives)
     negatives = check.at_least_one("negatives", negatives)
     true_positives = check.at_least("true_positives", true_positives, 0, most=("positives", positives))
     false_positives = check.at_least("false_positives", false_positives, 0, most=("negatives", negatives))
     # each interval spends half of what may fail on the side that is used: together, what the caller allows
-    return _Rates(
-        clopper_pearson(true_positives, positives, confidence=confidence).low,
-        clopper_pearson(false_positives, negatives, confidence=confidence).high,
-    )
+    least = clopper_pearson(true_positives, positives, confidence=confidence).low
+    return least, clopper_pearson(false_positives, negatives, confidence=confidence).high
 
 
 def _confidence(confidence: float) -> float:

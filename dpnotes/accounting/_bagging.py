@@ -7,7 +7,7 @@ from typing import Any
 
 from dpnotes import _validation as check
 from dpnotes.accounting._kinds import SampleRelease, Statement, power_of_miss
-from dpnotes.accounting._profile import ADJACENCIES, PrivacyProfile
+from dpnotes.accounting._profile import ADJACENCIES, PrivacyProfile, describe
 
 SCHEMES = ("independent", "split")
 REMARK = "(0, delta)-DP with delta = probability that the record is drawn; no epsilon lowers it"
@@ -94,18 +94,8 @@ def bagging(
         who = "scheme='split'" if scheme == "split" else "the published analysis"
         raise ValueError(f"{who} draws n_models*subsample={drawn} records without replacement; there are only n={n}")
 
-    about: dict[str, Any] = {
-        "mechanism": "bagging",
-        "parameters": {
-            "n": n,
-            "subsample": subsample,
-            "n_models": n_models,
-            "replace": bool(replace),
-            "scheme": scheme,
-            "analysis": analysis,
-        },
-        "adjacency": adjacency,
-    }
+    sample = {"n": n, "subsample": subsample, "n_models": n_models, "replace": bool(replace)}
+    about = describe("bagging", adjacency, **sample, scheme=scheme, analysis=analysis)
     if analysis == "published":
         if adjacency != "add-remove":
             raise ValueError(f"the published analysis is for adjacency='add-remove', got adjacency={adjacency!r}")
@@ -121,10 +111,9 @@ def bagging(
 
 
 def _poisson(rate: float, n_models: int, adjacency: str) -> PrivacyProfile:
-    parameters = {"sample_rate": rate, "n_models": n_models}
-    about = {"mechanism": "bagging", "parameters": parameters, "adjacency": adjacency, "remark": REMARK}
-    inclusion = power_of_miss(rate, n_models)
-    return SampleRelease(inclusion, both=adjacency == "replace-one", **about, source="the bagging chapter")
+    about = describe("bagging", adjacency, sample_rate=rate, n_models=n_models)
+    inclusion, both = power_of_miss(rate, n_models), adjacency == "replace-one"
+    return SampleRelease(inclusion, both=both, **about, source="the bagging chapter", remark=REMARK)
 
 
 def _published(n: int, drawn: int, replace: bool, about: dict[str, Any]) -> PrivacyProfile:

@@ -6,7 +6,7 @@ from scipy import special
 
 from dpnotes import _validation as check
 from dpnotes.accounting._kinds import GaussianRelease, Statement
-from dpnotes.accounting._profile import PrivacyProfile
+from dpnotes.accounting._profile import PrivacyProfile, describe
 
 
 def gaussian(*, sigma: float, sensitivity: float = 1.0, adjacency: str = "add-remove") -> PrivacyProfile:
@@ -42,13 +42,8 @@ def gaussian(*, sigma: float, sensitivity: float = 1.0, adjacency: str = "add-re
     """
     sigma = check.positive("sigma", sigma)
     sensitivity = check.positive("sensitivity", sensitivity)
-    return GaussianRelease(
-        sensitivity / sigma,
-        mechanism="gaussian",
-        parameters={"sigma": sigma, "sensitivity": sensitivity},
-        adjacency=adjacency,
-        source="Balle and Wang (2018), Theorem 8",
-    )
+    about = describe("gaussian", adjacency, sigma=sigma, sensitivity=sensitivity)
+    return GaussianRelease(sensitivity / sigma, **about, source="Balle and Wang (2018), Theorem 8")
 
 
 def gaussian_of_advantage(advantage: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
@@ -114,15 +109,8 @@ def approximate(epsilon: float, delta: float, *, adjacency: str = "add-remove") 
     """
     epsilon = check.real("epsilon", epsilon)
     delta = check.real("delta", delta, high=1.0)
-    return Statement(
-        epsilon,
-        delta,
-        1,
-        mechanism="approximate",
-        parameters={"epsilon": epsilon, "delta": delta},
-        adjacency=adjacency,
-        source="Kairouz, Oh and Viswanath (2015)",
-    )
+    about = describe("approximate", adjacency, epsilon=epsilon, delta=delta)
+    return Statement(epsilon, delta, 1, **about, source="Kairouz, Oh and Viswanath (2015)")
 
 
 def pure(epsilon: float, *, adjacency: str = "add-remove") -> PrivacyProfile:

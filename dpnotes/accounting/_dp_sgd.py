@@ -15,7 +15,7 @@ from dpnotes._validation import Integers
 from dpnotes.accounting._calibration import gaussian_sigma
 from dpnotes.accounting._kinds import GaussianRelease, SampleRelease
 from dpnotes.accounting._loss_distribution import INTERVAL, LossDistribution
-from dpnotes.accounting._profile import Floats, PrivacyProfile
+from dpnotes.accounting._profile import Floats, PrivacyProfile, describe
 from dpnotes.accounting._renyi import RenyiRelease, Total
 from dpnotes.accounting._sampled_gaussian import sampled_gaussian_rdp
 
@@ -88,13 +88,11 @@ def dp_sgd(
     accountant = check.one_of("accountant", accountant, ACCOUNTANTS)
     if interval is not None:
         interval = check.positive("interval", interval)
-    about: dict[str, Any] = {
-        "mechanism": "dp_sgd",
-        "parameters": {"noise_multiplier": sigma, "sample_rate": rate, "steps": steps, "accountant": accountant},
-        "adjacency": "add-remove",
-        "source": SOURCES[accountant],
-        "remark": "noise on the sum of clipped gradients; requires Poisson sampling",
-    }
+    about = describe(
+        "dp_sgd", "add-remove", noise_multiplier=sigma, sample_rate=rate, steps=steps, accountant=accountant
+    )
+    remark = "noise on the sum of clipped gradients; requires Poisson sampling"
+    about |= {"source": SOURCES[accountant], "remark": remark}
     if rate == 0:
         return SampleRelease(0.0, both=False, **about)
     if rate == 1:

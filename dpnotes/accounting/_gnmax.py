@@ -11,7 +11,7 @@ from scipy import special
 
 from dpnotes import _validation as check
 from dpnotes.accounting._kinds import GaussianRelease, LeastRelease
-from dpnotes.accounting._profile import Floats, PrivacyProfile
+from dpnotes.accounting._profile import Floats, PrivacyProfile, describe
 from dpnotes.accounting._renyi import Line, RenyiRelease, Total
 from dpnotes.accounting._votes import ANALYSES, SHARDS
 from dpnotes.accounting.papers._converted import ConvertedRelease
@@ -79,11 +79,7 @@ def gnmax(
     answers = check.at_least_one("answers", answers)
     analysis = check.one_of("analysis", analysis, ANALYSES)
     votes = None if counts is None else _votes(counts, analysis)
-    about: dict[str, Any] = {
-        "mechanism": "gnmax",
-        "parameters": {"sigma": sigma, "answers": answers, "analysis": analysis, **_shown(votes)},
-        "adjacency": adjacency,
-    }
+    about = describe("gnmax", adjacency, sigma=sigma, answers=answers, analysis=analysis, **_shown(votes))
     return _aggregate(answers, 0.0, votes, sigma, analysis, about)
 
 
@@ -150,18 +146,9 @@ def confident_gnmax(
     votes = None if counts is None else _votes(counts, analysis)
     if votes is not None and len(votes) != answers:
         raise ValueError(f"counts must have one row for each of answers={answers}, got {len(votes)} rows")
-    about: dict[str, Any] = {
-        "mechanism": "confident_gnmax",
-        "parameters": {
-            "sigma_threshold": sigma_threshold,
-            "sigma_answer": sigma_answer,
-            "queries": queries,
-            "answers": answers,
-            "analysis": analysis,
-            **_shown(votes),
-        },
-        "adjacency": adjacency,
-    }
+    asked = {"queries": queries, "answers": answers, "analysis": analysis, **_shown(votes)}
+    sigmas = {"sigma_threshold": sigma_threshold, "sigma_answer": sigma_answer}
+    about = describe("confident_gnmax", adjacency, **sigmas, **asked)
     times = answers if votes is None else 1  # the votes are those of all the answers
     return _aggregate(times, queries / sigma_threshold**2, votes, sigma_answer, analysis, about)
 
@@ -207,9 +194,7 @@ def chunk_filter(*, budget: float, sigma: float, one_hot: bool = True, adjacency
     sigma = check.positive("sigma", sigma)
     return GaussianRelease(
         math.sqrt(budget * (2 if one_hot else 4)) / sigma,
-        mechanism="chunk_filter",
-        parameters={"budget": budget, "sigma": sigma, "one_hot": bool(one_hot)},
-        adjacency=adjacency,
+        **describe("chunk_filter", adjacency, budget=budget, sigma=sigma, one_hot=bool(one_hot)),
         assumption=f"{SHARDS}, and each record is in one chunk",
         source="Feldman and Zrnic (2021); Koskela, Tobaben and Honkela (2023)",
     )

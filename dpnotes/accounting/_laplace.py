@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dpnotes import _validation as check
 from dpnotes.accounting._kinds import RepeatedRelease, Statement
-from dpnotes.accounting._profile import Floats, PrivacyProfile, _like_input
+from dpnotes.accounting._profile import Floats, PrivacyProfile, describe
 from dpnotes.accounting._renyi import Line, RenyiRelease, Total
 
 MANY = 10_000  # beyond so many compositions, the optimal composition of pure statements gives way to their sum
@@ -58,52 +57,10 @@ def laplace(*, scale: float, sensitivity: float = 1.0, adjacency: str = "add-rem
     >>> round(profile.delta(0.5), 6), profile.delta(1.0), profile.epsilon(0.0)
     (0.221199, 0.0, 1.0)
     """
-    pure = _ratio(scale, sensitivity)
-    return LaplaceRelease(
-        pure,
-        mechanism="laplace",
-        parameters={"scale": float(scale), "sensitivity": float(sensitivity)},
-        adjacency=adjacency,
-        source="Dwork, McSherry, Nissim and Smith (2006)",
-    )
-
-
-@overload
-def laplace_rdp(alpha: float, *, scale: float, sensitivity: float = 1.0) -> float: ...
-@overload
-def laplace_rdp(alpha: ArrayLike, *, scale: float, sensitivity: float = 1.0) -> float | Floats: ...
-def laplace_rdp(alpha: ArrayLike, *, scale: float, sensitivity: float = 1.0) -> float | Floats:
-    """Renyi divergence between Laplace distributions whose centres are ``sensitivity`` apart.
-
-    Parameters
-    ----------
-    alpha : float or array_like, > 1
-        Order.
-    scale : float, > 0
-        Scale of the noise, in the units of the query.
-    sensitivity : float, > 0
-        In the units of the query.
-
-    Returns
-    -------
-    float or ndarray
-
-    Raises
-    ------
-    ValueError
-        If a parameter is outside its range.
-
-    Source
-    ------
-    Mironov (2017), Proposition 6.
-
-    Examples
-    --------
-    >>> round(laplace_rdp(2.0, scale=1.0), 6)
-    0.619124
-    """
-    order = check.array("alpha", alpha, low=1.0, open_low=True, finite=True)
-    return _like_input(_divergence(order, _ratio(scale, sensitivity)))
+    pure = check.positive("sensitivity", sensitivity) / check.positive("scale", scale)
+    pure = check.positive("sensitivity / scale", pure)
+    about = describe("laplace", adjacency, scale=float(scale), sensitivity=float(sensitivity))
+    return LaplaceRelease(pure, **about, source="Dwork, McSherry, Nissim and Smith (2006)")
 
 
 def zcdp(rho: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
@@ -134,13 +91,8 @@ def zcdp(rho: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
     4.728387
     """
     rho = check.positive("rho", rho)
-    return RenyiRelease(
-        Line(rho),
-        mechanism="zcdp",
-        parameters={"rho": rho},
-        adjacency=adjacency,
-        source="Bun and Steinke (2016); Canonne, Kamath and Steinke (2020), Proposition 12",
-    )
+    source = "Bun and Steinke (2016); Canonne, Kamath and Steinke (2020), Proposition 12"
+    return RenyiRelease(Line(rho), **describe("zcdp", adjacency, rho=rho), source=source)
 
 
 class LaplaceRelease(PrivacyProfile):
@@ -174,17 +126,12 @@ class LaplaceRelease(PrivacyProfile):
         """An upper bound: the better of Renyi composition and the composition of pure statements."""
         about["remark"] = "composed: an upper bound, the better of the Renyi and the pure composition"
         pure, count = (self._pure, times) if times <= MANY else (self._pure * times, 1)
-        renyi = RenyiRelease(Total(((times, partial(_divergence, pure=self._pure)),)), **about)
+        renyi = RenyiRelease(Total(((times, partial(laplace_rdp, pure=self._pure)),)), **about)
         return RepeatedRelease(self, times, (Statement(pure, 0.0, count, **about), renyi), **about)
 
 
-def _ratio(scale: float, sensitivity: float) -> float:
-    ratio = check.positive("sensitivity", sensitivity) / check.positive("scale", scale)
-    return check.positive("sensitivity / scale", ratio)
-
-
-def _divergence(alpha: Floats, pure: float) -> Floats:
-    """Renyi divergence of order ``alpha`` between Laplace distributions ``pure`` scales apart."""
+def laplace_rdp(alpha: Floats, pure: float) -> Floats:
+    """Renyi divergence of order ``alpha`` between Laplace distributions ``pure`` scales apart (Mironov 2017)."""
     up, down = (alpha - 1) * pure, alpha * pure
     weight, rest = alpha / (2 * alpha - 1), (alpha - 1) / (2 * alpha - 1)
     # E[ratio^(alpha - 1)] - 1, the linear terms cancelled by hand: no difference of near equals for little privacy loss

@@ -6,7 +6,7 @@ import math
 
 from dpnotes import _validation as check
 from dpnotes.accounting._kinds import GaussianRelease
-from dpnotes.accounting._profile import PrivacyProfile
+from dpnotes.accounting._profile import PrivacyProfile, describe
 
 BOUNDS = ("composition", "strongly-convex", "convex")
 
@@ -147,20 +147,11 @@ def last_iterate(
     1.7008
     """
     mu = last_iterate_mu(sigma=sigma, shift=shift, steps=steps, contraction=contraction, diameter=diameter)
-    return GaussianRelease(
-        check.positive("shift / sigma", mu),
-        mechanism="last_iterate",
-        parameters={
-            "sigma": float(sigma),
-            "shift": float(shift),
-            "steps": int(steps),
-            "contraction": float(contraction),
-            "diameter": None if diameter == math.inf else float(diameter),
-        },
-        adjacency=adjacency,
-        source="Bok, Su and Altschuler (2024)",
-        remark="for a convex objective, full-batch steps that shift by at most `shift`, and secret earlier iterates",
-    )
+    given = {"sigma": float(sigma), "shift": float(shift), "steps": int(steps), "contraction": float(contraction)}
+    about = describe("last_iterate", adjacency, **given, diameter=None if diameter == math.inf else float(diameter))
+    remark = "for a convex objective, full-batch steps that shift by at most `shift`, and secret earlier iterates"
+    mu = check.positive("shift / sigma", mu)
+    return GaussianRelease(mu, **about, source="Bok, Su and Altschuler (2024)", remark=remark)
 
 
 def _contracted(contraction: float, steps: int) -> float:

@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, overload
-
-import numpy as np
-from numpy.typing import ArrayLike
-
 from dpnotes import _validation as check
 from dpnotes.accounting._kinds import Statement
-from dpnotes.accounting._profile import Floats, PrivacyProfile, _like_input
-from dpnotes.accounting._votes import (
-    ANALYSES,
-    SHARDS,
-    at_least_two_classes,
-    bounded_range,
-    flipped_delta,
-    largest_integer,
-)
+from dpnotes.accounting._profile import PrivacyProfile, describe
+from dpnotes.accounting._votes import ANALYSES, SHARDS, bounded_range, largest_integer
 from dpnotes.accounting.papers._converted import ConvertedRelease
 from dpnotes.accounting.papers._dpbag import MOMENTS, personalised_answers
 
@@ -70,14 +58,10 @@ def noisy_vote(
     """
     noise = check.positive("noise", noise)
     answers = check.at_least_one("answers", answers)
-    n_classes = at_least_two_classes(n_classes)
+    n_classes = check.at_least("n_classes", n_classes, 2, why="one class needs no vote")
     analysis = check.one_of("analysis", analysis, ANALYSES)
-    about: dict[str, Any] = {
-        "mechanism": "noisy_vote",
-        "parameters": {"noise": noise, "answers": answers, "n_classes": n_classes, "analysis": analysis},
-        "adjacency": adjacency,
-        "assumption": f"{SHARDS}, and the number of answers does not depend on the data",
-    }
+    about = describe("noisy_vote", adjacency, noise=noise, answers=answers, n_classes=n_classes, analysis=analysis)
+    about["assumption"] = f"{SHARDS}, and the number of answers does not depend on the data"
     if analysis == "published":
         return ConvertedRelease(
             2 * noise**2,
@@ -142,7 +126,7 @@ def noisy_vote_answers(
     """
     epsilon = check.positive("epsilon", epsilon)
     noise = check.positive("noise", noise)
-    n_classes = at_least_two_classes(n_classes)
+    n_classes = check.at_least("n_classes", n_classes, 2, why="one class needs no vote")
     analysis = check.one_of("analysis", analysis, ANALYSES)
     if analysis == "published":
         return personalised_answers(epsilon, delta, noise=noise, m=1.0)
@@ -152,91 +136,3 @@ def noisy_vote_answers(
         return noisy_vote(noise=noise, answers=answers, n_classes=n_classes).delta(epsilon) <= delta
 
     return largest_integer(within)
-
-
-def noisy_vote_pure_level(*, noise: float, n_models: int) -> float:
-    """Pure epsilon of one answer of the noisy vote of one partition between two classes, exact for so many models.
-
-    Below 2 noise: it is reached when all models agree and one of them changes its mind.
-
-    Parameters
-    ----------
-    noise : float, > 0
-        lambda, the inverse scale of the Laplace noise on each class, per vote.
-    n_models : int, >= 1
-
-    Returns
-    -------
-    float, in (0, 2 noise]
-
-    Raises
-    ------
-    ValueError
-        If a parameter is outside its range.
-
-    Source
-    ------
-    The distribution of the difference of two Laplace variables, in the chapter on differentially private bagging.
-
-    Examples
-    --------
-    >>> round(noisy_vote_pure_level(noise=0.04, n_models=50), 10)
-    0.0597972927
-    """
-    noise = check.positive("noise", noise)
-    n_models = check.at_least_one("n_models", n_models)
-    margins: Floats = 2.0 * np.arange(n_models, dtype=np.float64) - n_models
-    log_odds, moved = _log_odds(noise * margins), _log_odds(noise * (margins + 2))
-    lost = np.logaddexp(0, moved) - np.logaddexp(0, log_odds)  # log-ratio of the class that loses the vote
-    gained = np.logaddexp(0, -log_odds) - np.logaddexp(0, -moved)
-    return float(np.maximum(lost, gained).max())
-
-
-@overload
-def noisy_vote_exact_delta(epsilon: float, *, noise: float, n_models: int, answers: int = 1) -> float: ...
-@overload
-def noisy_vote_exact_delta(epsilon: ArrayLike, *, noise: float, n_models: int, answers: int = 1) -> Floats: ...
-def noisy_vote_exact_delta(epsilon: ArrayLike, *, noise: float, n_models: int, answers: int = 1) -> float | Floats:
-    """Exact delta of ``answers`` noisy votes of one partition between two classes, for the worst margin that stays.
-
-    A lower bound of what any guarantee must state: it is attained by questions on which the models vote alike.
-
-    Parameters
-    ----------
-    epsilon : float or array_like, >= 0
-    noise : float, > 0
-        lambda, the inverse scale of the Laplace noise on each class, per vote.
-    n_models : int, >= 1
-    answers : int, >= 1
-
-    Returns
-    -------
-    float or ndarray, in [0, 1]
-
-    Raises
-    ------
-    ValueError
-        If a parameter is outside its range.
-
-    Source
-    ------
-    The distribution of the difference of two Laplace variables, in the chapter on differentially private bagging.
-
-    Examples
-    --------
-    >>> round(noisy_vote_exact_delta(1.0, noise=0.04, n_models=50, answers=46), 8)
-    9.08e-06
-    """
-    epsilons = check.array("epsilon", epsilon)
-    noise = check.positive("noise", noise)
-    n_models = check.at_least_one("n_models", n_models)
-    answers = check.at_least_one("answers", answers)
-    margins: Floats = 2.0 * np.arange(n_models, dtype=np.float64) - n_models
-    return _like_input(flipped_delta(epsilons, _log_odds(noise * margins), _log_odds(noise * (margins + 2)), answers))
-
-
-def _log_odds(margin: Floats) -> Floats:
-    """Log-odds that a class wins which leads by ``margin``, in units of the noise's scale."""
-    lead = np.abs(margin)
-    log_lost = np.log((2 + lead) / 4) - lead  # the difference of two Laplace variables exceeds the lead
-    return np.asarray(np.sign(margin) * (np.log(-np.expm1(log_lost)) - log_lost), dtype=np.float64)

@@ -23,6 +23,11 @@ DIRECTIONS = ("remove", "add")
 DESCRIPTION = ("mechanism", "parameters", "adjacency", "status", "assumption", "source", "remark")
 
 
+def describe(mechanism: str, adjacency: str, **parameters: Any) -> dict[str, Any]:
+    """Keyword arguments of a profile that say which mechanism it is of."""
+    return {"mechanism": mechanism, "parameters": parameters, "adjacency": adjacency}
+
+
 class PrivacyProfile(ABC):
     """The guarantee of one mechanism: delta as a function of epsilon, and all that follows from it.
 

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any, overload
-
-import numpy as np
-from numpy.typing import ArrayLike
-from scipy import stats
 
 from dpnotes import _validation as check
-from dpnotes.accounting._profile import Floats, PrivacyProfile, _like_input
-from dpnotes.accounting._votes import ANALYSES, SHARDS, at_least_two_classes, bounded_range, flipped_delta, largest_rho
+from dpnotes.accounting._profile import PrivacyProfile, describe
+from dpnotes.accounting._votes import ANALYSES, SHARDS, bounded_range, largest_rho
 from dpnotes.accounting.papers._converted import ConvertedRelease
 
 
@@ -61,12 +56,7 @@ def soft_vote(
     beta = check.positive("beta", beta)
     answers = check.at_least_one("answers", answers)
     analysis = check.one_of("analysis", analysis, ANALYSES)
-    about: dict[str, Any] = {
-        "mechanism": "soft_vote",
-        "parameters": {"beta": beta, "answers": answers, "analysis": analysis},
-        "adjacency": adjacency,
-        "assumption": SHARDS,
-    }
+    about = describe("soft_vote", adjacency, beta=beta, answers=answers, analysis=analysis) | {"assumption": SHARDS}
     if analysis == "published":
         return ConvertedRelease(
             beta**2 / 2,
@@ -143,144 +133,3 @@ def soft_vote_beta(epsilon: float, delta: float, *, answers: int, analysis: str 
     while beta > basic and soft_vote(beta=beta, answers=answers).delta(epsilon) > delta:
         beta *= 1 - 1e-12  # rounding only: the order found is valid for the rho found
     return max(basic, beta)
-
-
-def soft_vote_pure_level(*, beta: float, n_models: int, n_classes: int) -> float:
-    """Pure epsilon of one answer of the soft majority vote, exact for the number of models and classes.
-
-    The worst votes are unanimous, and one model changes its mind. The level rises from beta for one model towards
-    2 beta for many; that many answers to the same votes add up.
-
-    Parameters
-    ----------
-    beta : float, > 0
-        Inverse temperature, per vote.
-    n_models : int, >= 1
-    n_classes : int, >= 2
-
-    Returns
-    -------
-    float, in [beta, 2 beta]
-
-    Raises
-    ------
-    ValueError
-        If a parameter is outside its range.
-
-    Source
-    ------
-    The private prediction chapter of the book; it refutes Theorem 7 of van der Maaten and Hannun (2020).
-
-    Examples
-    --------
-    >>> round(soft_vote_pure_level(beta=0.01, n_models=256, n_classes=2), 8)
-    0.01855145
-    """
-    beta = check.positive("beta", beta)
-    n_models = check.at_least_one("n_models", n_models)
-    n_classes = at_least_two_classes(n_classes)
-    if n_models == 1:
-        return beta
-    before = np.logaddexp(beta * n_models, math.log(n_classes - 1))
-    after = np.logaddexp(beta * (n_models - 1), beta)
-    if n_classes > 2:
-        after = np.logaddexp(after, math.log(n_classes - 2))
-    return beta + float(before - after)
-
-
-@overload
-def soft_vote_exact_delta(epsilon: float, *, beta: float, n_models: int, answers: int = 1) -> float: ...
-@overload
-def soft_vote_exact_delta(epsilon: ArrayLike, *, beta: float, n_models: int, answers: int = 1) -> Floats: ...
-def soft_vote_exact_delta(epsilon: ArrayLike, *, beta: float, n_models: int, answers: int = 1) -> float | Floats:
-    """Exact delta of ``answers`` soft majority votes between two classes, for the worst votes that stay the same.
-
-    A lower bound of what any guarantee must state: it is attained by questions on which the models vote alike.
-
-    Parameters
-    ----------
-    epsilon : float or array_like, >= 0
-    beta : float, > 0
-        Inverse temperature, per vote.
-    n_models : int, >= 1
-    answers : int, >= 1
-
-    Returns
-    -------
-    float or ndarray, in [0, 1]
-
-    Raises
-    ------
-    ValueError
-        If a parameter is outside its range.
-
-    Source
-    ------
-    The private prediction chapter of the book; it refutes Theorem 8 of van der Maaten and Hannun (2020).
-
-    Examples
-    --------
-    >>> round(soft_vote_exact_delta(1.0, beta=1.0, n_models=256), 8)
-    0.17597286
-    """
-    epsilons = check.array("epsilon", epsilon)
-    beta = check.positive("beta", beta)
-    n_models = check.at_least_one("n_models", n_models)
-    answers = check.at_least_one("answers", answers)
-    log_odds: Floats = beta * (
-        2.0 * np.arange(n_models, dtype=np.float64) - n_models
-    )  # of votes that can still gain one
-    return _like_input(flipped_delta(epsilons, log_odds, log_odds + 2 * beta, answers))
-
-
-@overload
-def bounded_range_delta(epsilon: float, *, width: float, answers: int = 1) -> float: ...
-@overload
-def bounded_range_delta(epsilon: ArrayLike, *, width: float, answers: int = 1) -> Floats: ...
-def bounded_range_delta(epsilon: ArrayLike, *, width: float, answers: int = 1) -> float | Floats:
-    """Optimal delta of ``answers`` bounded-range answers to questions fixed beforehand.
-
-    No mechanism whose log-likelihood ratios lie in an interval of length ``width`` has a larger one. Not a guarantee
-    for questions chosen adaptively, where the optimum is slightly larger.
-
-    Parameters
-    ----------
-    epsilon : float or array_like, >= 0
-    width : float, > 0
-        Length of the interval, 2 beta for the soft majority vote.
-    answers : int, >= 1
-
-    Returns
-    -------
-    float or ndarray, in [0, 1]
-
-    Raises
-    ------
-    ValueError
-        If a parameter is outside its range.
-
-    Source
-    ------
-    Dong, Durfee and Rogers (2020), Theorem 3.
-
-    Examples
-    --------
-    >>> round(bounded_range_delta(1.0, width=2.0), 8), round(bounded_range_delta(1.0, width=0.2, answers=10), 11)
-    (0.17904989, 0.00010164282)
-    """
-    epsilons = check.array("epsilon", epsilon)
-    width = check.positive("width", width)
-    answers = check.at_least_one("answers", answers)
-    fewer = np.arange(answers + 1)  # l of the theorem, and the number i of the smaller ratio
-    found = [_non_adaptive(float(value), width, fewer) for value in epsilons.flat]
-    return _like_input(np.asarray(found, dtype=np.float64).reshape(epsilons.shape))
-
-
-def _non_adaptive(epsilon: float, width: float, fewer: Any) -> float:
-    answers = len(fewer) - 1
-    larger = np.clip((epsilon + (fewer + 1) * width) / (answers + 1), 0.0, width)[:, None]  # [l, 1] t of the theorem
-    high = np.clip(-np.expm1(larger - width) / -np.expm1(-width), 0.0, 1.0)  # chance of the larger ratio, with record
-    loss = answers * larger - fewer * width
-    above = -np.expm1(np.minimum(epsilon - loss, 0.0))
-    mass = stats.binom.pmf(answers - fewer, answers, high)
-    return float((above * mass).sum(-1).max())

@@ -1,15 +1,15 @@
-"""Kinds of profile that private votes have, and what one flipped vote does to a vote between two classes."""
+"""What private votes have in common: their kind of profile, and searches for the most that a budget allows."""
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
-from dpnotes import _validation as check
 from dpnotes.accounting._curves import LARGEST_EXPONENT
 from dpnotes.accounting._kinds import RepeatedRelease, Statement
 from dpnotes.accounting._profile import Floats, PrivacyProfile
@@ -60,32 +60,12 @@ def bounded_range(width: float, answers: int, **about: Any) -> PrivacyProfile:
     return one if answers == 1 else one._composed(answers, about)
 
 
-def flipped_delta(epsilon: Floats, log_odds: Floats, moved: Floats, times: int) -> Floats:
-    """Largest exact delta over pairs of coins thrown ``times`` times, with given log-odds [pairs] of the two coins.
-
-    The log-odds are those of the first class with the record (``moved``) and without it. Shape of ``epsilon`` kept.
-    """
-    heads = np.arange(times + 1)
-    up = special.log_expit(moved) - special.log_expit(log_odds)
-    down = special.log_expit(-moved) - special.log_expit(-log_odds)
-    loss = heads * up[:, None] + (times - heads) * down[:, None]  # [pairs, times + 1]
-    mass = np.asarray(
-        stats.binom.pmf(heads, times, special.expit(moved)[:, None])
-    )  # under the distribution with the record
-    above = -np.expm1(np.minimum(epsilon[..., None, None] - loss, 0.0))
-    return np.asarray((above * mass).sum(-1).max(-1), dtype=np.float64)
-
-
 def largest_integer(valid: Callable[[int], bool]) -> int:
     """Largest n >= 0 with ``valid(n)``, for a test that holds at 0 and stays false once it is."""
     high = 1
     while valid(high):
         high *= 2
-    low = high // 2 if high > 1 else 0
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if valid(middle) else (low, middle)
-    return low
+    return high // 2 + bisect_left(range(high // 2 + 1, high), True, key=lambda n: not valid(n))
 
 
 def largest_rho(epsilon: float, delta: float) -> float:
@@ -96,8 +76,3 @@ def largest_rho(epsilon: float, delta: float) -> float:
         return (spent - epsilon) / alpha
 
     return max(0.0, -float(_best(negative_rho, ())))
-
-
-def at_least_two_classes(n_classes: int) -> int:
-    """Give the number of classes as an int; a vote needs two."""
-    return check.at_least("n_classes", n_classes, 2, why="one class needs no vote")

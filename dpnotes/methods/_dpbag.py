@@ -110,8 +110,8 @@ class DPBag(StudentVote):
 
     Source
     ------
-    Jordon, Yoon and van der Schaar (2019), Algorithm 1; :func:`dpnotes.accounting.noisy_vote` for what is proved and
-    :func:`dpnotes.accounting.papers.personalised_counterexample` for what is not.
+    Jordon, Yoon and van der Schaar (2019), Algorithm 1; :func:`dpnotes.accounting.noisy_vote` for what is proved, and
+    claim 24 of the book's ledger for what is not.
 
     Examples
     --------

@@ -96,8 +96,7 @@ def squares_of_budget(epsilon: float, delta: float, *, n_partitions: int, noise:
 def personalised_labels(largest: ArrayLike, epsilon: float, delta: float, *, n_partitions: int, noise: float) -> int:
     """Labels that Algorithm 1 gives out: it stops after the one at which a record's epsilon reaches the budget.
 
-    Not private: the number tells neighbouring data sets apart, see
-    :func:`dpnotes.accounting.papers.personalised_counterexample`.
+    Not private: the number tells neighbouring data sets apart (claim 24 of the book's ledger).
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ def test_extreme_counts_are_never_nan(hits, alarms):
     values = [
         audit_epsilon(**counts(hits, alarms), delta=0.0),
         audit_mu(**counts(hits, alarms)),
-        *audit_delta(**counts(hits, alarms), epsilon=[0.0, 1.0, 1e6]),
+        *(audit_delta(**counts(hits, alarms), epsilon=epsilon) for epsilon in (0.0, 1.0, 1e6)),
     ]
     assert np.isfinite(values).all()
     assert min(values) >= 0

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from dpnotes.accounting import gaussian, laplace, laplace_rdp, pure, zcdp
+from dpnotes.accounting import gaussian, laplace, pure, zcdp
+from dpnotes.accounting._laplace import laplace_rdp
 
 
 @pytest.mark.parametrize("ratio", [0.01, 0.5, 1.0, 4.0])
@@ -57,8 +58,8 @@ def test_profile_is_the_conjugate_of_the_tradeoff(ratio, times):
 
 
 def test_renyi_known_values():
-    assert laplace_rdp(2.0, scale=1.0) == pytest.approx(0.619123629999, abs=5e-13)
-    assert laplace_rdp(10, scale=2.0) == pytest.approx(0.428690386467, abs=5e-13)
+    assert laplace_rdp(2.0, 1.0) == pytest.approx(0.619123629999, abs=5e-13)
+    assert laplace_rdp(10, 0.5) == pytest.approx(0.428690386467, abs=5e-13)
 
 
 @pytest.mark.parametrize("ratio", [0.05, 1.0, 3.0])
@@ -68,16 +69,16 @@ def test_renyi_equals_quadrature(ratio, alpha):
         return np.exp(-alpha * np.abs(x) - (1 - alpha) * np.abs(x - ratio)) / 2
 
     total = sum(integrate.quad(power, *ends, epsabs=0)[0] for ends in [(-np.inf, 0), (0, ratio), (ratio, np.inf)])
-    assert laplace_rdp(alpha, scale=1 / ratio) == pytest.approx(np.log(total) / (alpha - 1), rel=1e-7)
+    assert laplace_rdp(alpha, ratio) == pytest.approx(np.log(total) / (alpha - 1), rel=1e-7)
 
 
 @given(ratio=st.floats(1e-8, 100), order=st.floats(-4, 6))
 def test_renyi_between_its_bounds(ratio, order):
     """At most that of any pure statement (Bun and Steinke: alpha ratio^2 / 2), and increasing in the order."""
     alpha = 1 + 10.0**order
-    value = laplace_rdp(alpha, scale=1 / ratio)
+    value = laplace_rdp(alpha, ratio)
     assert 0 < value <= min(ratio, alpha * ratio**2 / 2) * (1 + 1e-9)
-    assert laplace_rdp(1 + 2 * (alpha - 1), scale=1 / ratio) >= value * (1 - 1e-9)
+    assert laplace_rdp(1 + 2 * (alpha - 1), ratio) >= value * (1 - 1e-9)
     if alpha * ratio < 1e-3:  # second order: alpha times the Kullback-Leibler divergence
         assert value == pytest.approx(alpha * ratio**2 / 2, rel=1e-3)
 
@@ -134,8 +135,6 @@ def test_zcdp_between_gaussian_and_the_simple_bound(rho, delta, times):
         (lambda: laplace(scale="1"), TypeError, "scale must be a number"),
         (lambda: laplace(scale=1.0, adjacency="none"), ValueError, "adjacency must be one of"),
         (lambda: laplace(scale=1.0).compose(1.5), TypeError, "times must be an integer"),
-        (lambda: laplace_rdp(1.0, scale=1.0), ValueError, "alpha must be > 1, got alpha=1.0"),
-        (lambda: laplace_rdp(np.nan, scale=1.0), ValueError, "alpha must be > 1"),
         (lambda: zcdp(0.0), ValueError, "rho must be > 0, got rho=0.0"),
     ],
 )

@@ -7,9 +7,7 @@ from dpnotes.accounting.papers._bagging import Outcome as Outcome
 from dpnotes.accounting.papers._bagging import sample_distribution as sample_distribution
 from dpnotes.accounting.papers._dpbag import MOMENTS as MOMENTS
 from dpnotes.accounting.papers._dpbag import personalised_answers as personalised_answers
-from dpnotes.accounting.papers._dpbag import personalised_counterexample as personalised_counterexample
 from dpnotes.accounting.papers._dpbag import personalised_moments as personalised_moments
-from dpnotes.accounting.papers._dpbag import personalised_pate_moments as personalised_pate_moments
 from dpnotes.accounting.papers._dpbag import personalised_vote as personalised_vote
 from dpnotes.accounting.papers._intrinsic_sgd import augmenting_sigma as augmenting_sigma
 from dpnotes.accounting.papers._intrinsic_sgd import intrinsic_epsilon as intrinsic_epsilon

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpnotes import _validation as check
-from dpnotes.accounting._profile import Floats, PrivacyProfile, _like_input
+from dpnotes.accounting._profile import Floats, PrivacyProfile, _like_input, describe
 from dpnotes.accounting.papers._converted import ConvertedRelease
 
 MOMENTS = np.arange(1.0, 101.0)  # l, the integer moments that the paper searches
@@ -59,62 +59,6 @@ def personalised_moments(order: ArrayLike, *, noise: float, m: ArrayLike = 1.0) 
     return _like_input(np.asarray(2 * noise**2 * fraction**2 * orders * (orders + 1), dtype=np.float64))
 
 
-@overload
-def personalised_pate_moments(order: float, *, noise: float, m: float, q: float) -> float: ...
-@overload
-def personalised_pate_moments(order: ArrayLike, *, noise: float, m: float, q: float) -> Floats: ...
-def personalised_pate_moments(order: ArrayLike, *, noise: float, m: float, q: float) -> float | Floats:
-    """Bound on a log-moment of one noisy vote where the models agree: the paper's conjectured one, made true.
-
-    Status: *per-instance*, and for one direction only. It bounds the moment of the vote on this data set against the
-    vote on a neighbour's; the reverse one can be larger, so that it gives no differential privacy by itself.
-
-    Parameters
-    ----------
-    order : float or array_like, >= 0
-        l, the order of the moment.
-    noise : float, > 0
-        lambda, the inverse scale of the Laplace noise on each class, per vote.
-    m : float, in [0, 1]
-        Of :func:`personalised_moments`.
-    q : float, in [0, 1 / (1 + exp(2 noise m)))
-        Bound on the probability that another class wins than the likeliest, from votes normalised by the number of
-        partitions; with raw counts, as printed, it is too small.
-
-    Returns
-    -------
-    float or ndarray, >= 0
-
-    Raises
-    ------
-    ValueError
-        If a parameter is outside its range; the paper omits that of q.
-
-    Source
-    ------
-    Jordon, Yoon and van der Schaar (2019), supplement, Equation 3; the proof of Papernot et al. (2017), Theorem 3.
-
-    Examples
-    --------
-    >>> round(personalised_pate_moments(1, noise=1.0, m=1.0, q=1.5 * np.exp(-4)), 10)
-    0.3291003345
-    """
-    orders = check.array("order", order)
-    noise = check.positive("noise", noise)
-    level = 2 * noise * check.real("m", m, high=1.0)
-    q = check.real("q", q, high=1.0)
-    limit = 1 / (1 + math.exp(level))
-    if q >= limit:
-        raise ValueError(
-            f"q must be < 1 / (1 + exp(2 noise m)) = {limit:g}, got q={q!r}; the bound is not proved there"
-        )
-    kept = math.log1p(-q)
-    likely = kept + orders * (kept - math.log1p(-q * math.exp(level)))
-    with np.errstate(divide="ignore"):  # q = 0: certainty costs nothing
-        other = np.log(q) + orders * level
-    return _like_input(np.asarray(np.logaddexp(likely, other), dtype=np.float64))
-
-
 def personalised_vote(
     squares: ArrayLike, *, noise: float, n_partitions: int, answers: int, assumption: str = ""
 ) -> PrivacyProfile:
@@ -155,15 +99,13 @@ def personalised_vote(
     """
     sums = check.array("squares", squares, finite=True)
     noise = check.positive("noise", noise)
-    k = check.at_least_one("n_partitions", n_partitions)
+    k, answers = check.at_least_one("n_partitions", n_partitions), check.at_least("answers", answers, 0)
     return ConvertedRelease(
         2 * noise**2 * float(sums.max()) / k**2,
         1,
         moments=MOMENTS,
         pure=None,
-        mechanism="personalised_vote",
-        parameters={"noise": noise, "n_partitions": k, "answers": check.at_least("answers", answers, 0)},
-        adjacency="add-remove",
+        **describe("personalised_vote", "add-remove", noise=noise, n_partitions=k, answers=answers),
         status="per-instance",
         assumption=assumption,
         source="Jordon, Yoon and van der Schaar (2019), Theorems 4 and 5; refutes Theorem 6",
@@ -173,8 +115,8 @@ def personalised_vote(
 def personalised_answers(epsilon: float, delta: float, *, noise: float, m: float) -> int:
     """Labels that Algorithm 1 of the paper gives out when the record that pays most has the same m at each of them.
 
-    Not private: m is a function of the data, so that the number of labels reveals it; see
-    :func:`personalised_counterexample`. The loop stops after the label that reaches epsilon.
+    Not private: m is a function of the data, so that the number of labels reveals it (claim 24 of the book's ledger).
+    The loop stops after the label that reaches epsilon.
 
     Parameters
     ----------
@@ -209,53 +151,3 @@ def personalised_answers(epsilon: float, delta: float, *, noise: float, m: float
     per_answer = personalised_moments(MOMENTS, noise=noise, m=m)
     reached = ((epsilon * MOMENTS + math.log(delta)) / per_answer).max()  # labels at which epsilon-hat is epsilon
     return max(1, math.ceil(float(reached)))
-
-
-def personalised_counterexample(*, noise: float = 0.04, epsilon: float = 1.0, delta: float = 1e-5) -> tuple[int, int]:
-    """Labels that Algorithm 1 of the paper gives out on two neighbouring data sets: their number tells which it was.
-
-    Two partitions of records a, b, c, d into two chunks, {ab | cd} and {ac | bd}; the learner votes 1 on ab and cd and
-    0 on ac and bd, whatever the question. The neighbour has a record e more, which joins ab and ac; the learner votes 0
-    on abe and ace. Each label of the first costs every record m = 1/2, of the second some record m = 1.
-
-    Parameters
-    ----------
-    noise : float, > 0
-        lambda, the inverse scale of the Laplace noise on each class, per vote.
-    epsilon : float, > 0
-    delta : float, in (0, 1)
-
-    Returns
-    -------
-    tuple of two int
-        Without and with the record e.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is outside its range.
-
-    Source
-    ------
-    The chapter on differentially private bagging; it refutes Theorem 6 of Jordon, Yoon and van der Schaar (2019).
-
-    Examples
-    --------
-    >>> personalised_counterexample()
-    (27, 7)
-    """
-    without = {"ab": 1, "cd": 1, "ac": 0, "bd": 0}  # chunk: vote of its model
-    with_record = {"abe": 0, "cd": 1, "ace": 0, "bd": 0}
-    first, second = (
-        personalised_answers(epsilon, delta, noise=noise, m=_largest_m(votes)) for votes in (without, with_record)
-    )
-    return first, second
-
-
-def _largest_m(votes: dict[str, int]) -> float:
-    """Largest m over the records of the chunks, for votes between two classes."""
-    largest = 0.0
-    for record in set("".join(votes)):
-        own = [vote for chunk, vote in votes.items() if record in chunk]
-        largest = max(largest, 1 - min(own.count(0), own.count(1)) / len(own))
-    return largest

@@ -7,7 +7,7 @@ import math
 from dpnotes import _validation as check
 from dpnotes.accounting._calibration import gaussian_sigma
 from dpnotes.accounting._kinds import GaussianRelease
-from dpnotes.accounting._profile import PrivacyProfile
+from dpnotes.accounting._profile import PrivacyProfile, describe
 
 ANALYSES = ("tight", "published")
 
@@ -115,9 +115,7 @@ def intrinsic_sgd(*, sigma: float, sensitivity: float) -> PrivacyProfile:
     sensitivity = check.positive("sensitivity", sensitivity)
     return GaussianRelease(
         check.positive("sensitivity / sigma", sensitivity / sigma),
-        mechanism="intrinsic_sgd",
-        parameters={"sigma": sigma, "sensitivity": sensitivity},
-        adjacency="replace-one",
+        **describe("intrinsic_sgd", "replace-one", sigma=sigma, sensitivity=sensitivity),
         status="assumption",
         assumption="over its seeds, SGD's output is Gaussian with the same covariance sigma^2 I for every data set",
         source="Hyland and Tople (2019)",

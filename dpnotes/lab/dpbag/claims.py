@@ -10,24 +10,13 @@ from itertools import product
 
 import numpy as np
 
-from dpnotes.accounting import (
-    chunk_filter,
-    hockey_stick,
-    noisy_vote,
-    noisy_vote_answers,
-    noisy_vote_exact_delta,
-    noisy_vote_pure_level,
-)
-from dpnotes.accounting.papers import (
-    personalised_answers,
-    personalised_counterexample,
-    personalised_moments,
-    personalised_pate_moments,
-)
+from dpnotes.accounting import chunk_filter, hockey_stick, noisy_vote, noisy_vote_answers
+from dpnotes.accounting.papers import personalised_answers, personalised_moments
 from dpnotes.lab import _claim
 from dpnotes.lab._claim import Evidence, Finding, at_most, equal, evidence, exceeds, shown
 from dpnotes.lab.dpbag import partitions, votes
 from dpnotes.lab.dpbag.partitions import EXAMPLE, WITH_RECORD
+from dpnotes.lab.exact_votes import noisy_vote_exact_delta, noisy_vote_pure_level
 
 claim = partial(_claim.claim, paper="jordon2019bagging", section="dpbag-verdict")
 DELTA = 1e-5  # of every table
@@ -123,7 +112,10 @@ def stopped_loop() -> Evidence:
     noise, epsilon = 0.04, 1.0
     without = partitions.loop(EXAMPLE, epsilon, DELTA, noise=noise, joined=("ab", "ac"))
     with_record = partitions.loop(WITH_RECORD, epsilon, DELTA, noise=noise, joined=("cd", "bd"))
-    profile = personalised_counterexample(noise=noise, epsilon=epsilon, delta=DELTA)
+    by_formula = [
+        personalised_answers(epsilon, DELTA, noise=noise, m=partitions.largest_fraction(cut))
+        for cut in (EXAMPLE, WITH_RECORD)
+    ]
     lengths = [{labels: Fraction(1)} for labels in (without, with_record)]
     distance = float(hockey_stick(lengths[0], lengths[1], Fraction(math.e**epsilon)))
     fixed = noisy_vote_answers(epsilon, DELTA, noise=noise)
@@ -131,8 +123,8 @@ def stopped_loop() -> Evidence:
     return evidence(
         "The loop of Algorithm 1 on four records in two partitions of two chunks, and with a fifth record; "
         f"lambda = {noise:g}, epsilon = {epsilon:g}, delta = {DELTA:g}.",
-        shown("labels without the record", without, without == profile[0]),
-        Finding("labels with the record", without, with_record, with_record == profile[1] < without),
+        shown("labels without the record", without, without == by_formula[0]),
+        Finding("labels with the record", without, with_record, with_record == by_formula[1] < without),
         Finding("least delta at epsilon = 1 for the number of labels alone", DELTA, distance, distance == 1),
         shown("labels if their number is fixed beforehand, 50 chunks", fixed, fixed > 0 and spent <= DELTA),
     )
@@ -260,7 +252,7 @@ def conjectured_bound() -> Evidence:
         for gap, m, *moments in zip(gaps, pairs.m.tolist(), *pairs.moments(ORDERS), strict=True):
             q = votes.other_answer(gap / k, noise)
             if q < 1 / (1 + math.exp(2 * noise * m)):
-                bound = personalised_pate_moments(ORDERS, noise=noise, m=m, q=q)
+                bound = votes.pate_moments(ORDERS, noise=noise, m=m, q=q)
                 excess.append((float((moments[0] - bound).max()), float((moments[1] - bound).max())))
     worst, reverse = np.max(excess, axis=0).tolist()
     # Ten partitions into 50 chunks, the record's models 7 to 3, as at the paper's own lambda = 2 / 50.
@@ -270,7 +262,8 @@ def conjectured_bound() -> Evidence:
     )
     true = float(np.logaddexp.reduce(np.log(before) + order * (np.log(before) - np.log(after))))
     raw, normalised = (
-        personalised_pate_moments(order, noise=noise, m=m, q=votes.other_answer(gap, noise)) for gap in (100, 100 / k)
+        float(votes.pate_moments(np.array(order), noise=noise, m=m, q=votes.other_answer(gap, noise)))
+        for gap in (100, 100 / k)
     )
     # A pair of distributions that is exactly e^2 apart at an answer of probability q = 1/2, above the limit on q.
     epsilon, q, order = 2.0, 0.5, 2

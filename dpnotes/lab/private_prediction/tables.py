@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpnotes import accounting
+from dpnotes.lab.exact_votes import soft_vote_pure_level
 from dpnotes.lab.tables import GAP, Column, Table, columns
 from dpnotes.mechanisms import soft_vote
 
@@ -128,6 +129,6 @@ def vote_attack(*, epsilon: float, n_models: int, trials: int, seed: int) -> pd.
             delta=0.0,
             confidence=0.999,
         )
-        exact = accounting.soft_vote_pure_level(beta=beta, n_models=n_models, n_classes=2)
+        exact = soft_vote_pure_level(beta=beta, n_models=n_models, n_classes=2)
         rows.append((analysis, beta, epsilon, exact, audited, audited > epsilon))
     return pd.DataFrame(rows, columns=["analysis", "beta", "claimed", "exact", "audited", "caught"])

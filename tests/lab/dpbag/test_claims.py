@@ -8,6 +8,7 @@ import pytest
 
 from dpnotes import accounting
 from dpnotes.lab.dpbag import claims, partitions, votes
+from dpnotes.lab.exact_votes import noisy_vote_pure_level
 from dpnotes.lab.ledger import LEDGER
 
 CLAIMS = {claim.number: claim for claim in LEDGER}
@@ -40,13 +41,12 @@ def filter_of(factor):
 
 
 def pate_of(factor, shift=0.0):
-    return lambda orders, **kwargs: (
-        accounting.papers.personalised_pate_moments(orders, **{**kwargs, "m": factor * kwargs["m"]}) + shift
-    )
+    exact = votes.pate_moments
+    return lambda orders, **kwargs: exact(orders, **{**kwargs, "m": factor * kwargs["m"]}) + shift
 
 
 def epsilon_of(factor):
-    return lambda *, noise, n_models: accounting.noisy_vote_pure_level(noise=factor * noise, n_models=n_models)
+    return lambda *, noise, n_models: noisy_vote_pure_level(noise=factor * noise, n_models=n_models)
 
 
 WRONG = {
@@ -57,7 +57,7 @@ WRONG = {
     "23, twice the bound": (23, claims, "personalised_moments", scaled_moments(2)),
     "23, no gain by m": (23, partitions, "largest_fraction", lambda cut: 1.0),
     "24, no gain by m": (24, partitions, "personalised_moments", one_fraction),
-    "24, other counts": (24, claims, "personalised_counterexample", lambda **_: (27, 27)),
+    "24, other counts": (24, claims, "personalised_answers", lambda *_, **__: 27),
     "24, too many labels": (24, claims, "noisy_vote_answers", scaled_answers(2)),
     "25, labels of the tight accountant": (25, claims, "noisy_vote_answers", scaled_answers(1.1)),
     "25, loose accountant": (25, claims, "noisy_vote", louder),
@@ -66,8 +66,8 @@ WRONG = {
     "27, wrong epsilon": (27, claims, "noisy_vote_pure_level", epsilon_of(1.1)),
     "27, wrong guarantee": (27, claims, "noisy_vote", quieter),
     "27, balance without loss": (27, partitions, "balanced_partitions", partitions.assigned),
-    "28, bound too small": (28, claims, "personalised_pate_moments", pate_of(0.5)),
-    "28, bound too large": (28, claims, "personalised_pate_moments", pate_of(1.0, shift=5.0)),
+    "28, bound too small": (28, votes, "pate_moments", pate_of(0.5)),
+    "28, bound too large": (28, votes, "pate_moments", pate_of(1.0, shift=5.0)),
     "29, half the budget counted": (29, claims, "chunk_filter", filter_of(0.5)),
     "29, a loose filter": (29, claims, "chunk_filter", filter_of(1.01)),
     "29, no gain by m": (29, claims, "personalised_answers", lambda *_, **__: 7),

@@ -12,6 +12,7 @@ from scipy import special, stats
 
 from dpnotes import accounting
 from dpnotes._validation import Floats
+from dpnotes.lab import exact_votes
 from dpnotes.lab._claim import Evidence, Finding, at_most, equal, evidence, exceeds, shown
 from dpnotes.lab.private_prediction.claims.base import DELTA, EPSILON, claim, divergence
 
@@ -31,11 +32,11 @@ def pure_vote() -> Evidence:
     """
     ratios = [np.log(one / other) for one, other in _moved_votes(8, 3)]
     counted, width = max(float(ratio.max()) for ratio in ratios), max(float(np.ptp(ratio)) for ratio in ratios)
-    level = accounting.soft_vote_pure_level(beta=BETA, n_models=8, n_classes=3)
+    level = exact_votes.soft_vote_pure_level(beta=BETA, n_models=8, n_classes=3)
 
     def total(answers: int, analysis: str) -> float:
         beta = accounting.soft_vote_beta(EPSILON, 0.0, answers=answers, analysis=analysis)
-        return answers * accounting.soft_vote_pure_level(beta=beta, n_models=MODELS, n_classes=CLASSES)
+        return answers * exact_votes.soft_vote_pure_level(beta=beta, n_models=MODELS, n_classes=CLASSES)
 
     one, hundred = total(1, "published"), total(100, "published")
     exact = math.isclose(hundred, 100 * _unanimous_ratio(EPSILON / 100), rel_tol=1e-9)
@@ -64,9 +65,9 @@ def approximate_vote() -> Evidence:
     """
     budgets, later = range(1, 31), range(14, 31)
     beta = {b: accounting.soft_vote_beta(EPSILON, DELTA, answers=b, analysis="published") for b in (*budgets, 100)}
-    exact = partial(accounting.soft_vote_exact_delta, EPSILON, n_models=MODELS)
-    reached = {b: float(exact(beta=beta[b], answers=b)) for b in budgets}
-    most = {b: float(accounting.bounded_range_delta(EPSILON, width=2 * beta[b], answers=b)) for b in budgets}
+    exact = partial(exact_votes.soft_vote_exact_delta, EPSILON, n_models=MODELS)
+    reached = {b: exact(beta=beta[b], answers=b) for b in budgets}
+    most = {b: exact_votes.bounded_range_delta(EPSILON, width=2 * beta[b], answers=b) for b in budgets}
     bounded = all(reached[b] <= most[b] * (1 + 1e-9) for b in budgets) and all(most[b] <= DELTA for b in later)
     broken = [b for b in budgets if reached[b] > DELTA]
     basic = [b for b in budgets if math.isclose(beta[b], EPSILON / b)]
