@@ -13,7 +13,7 @@ from dpnotes.accounting._composition import a_profile, joined, part_of
 from dpnotes.accounting._curves import LARGEST_EXPONENT
 from dpnotes.accounting._kinds import GaussianRelease, SampleRelease, Statement, power_of_miss
 from dpnotes.accounting._loss_distribution import CurveRelease
-from dpnotes.accounting._profile import ADJACENCIES, Floats, PrivacyProfile
+from dpnotes.accounting._profile import Floats, PrivacyProfile, describe
 
 UNLIKELY = 1e-300  # copies of a record beyond this probability count as a failure
 
@@ -71,7 +71,6 @@ def subsampled(
     n: int | None = None,
     subsample: int | None = None,
     replace: bool = False,
-    adjacency: str | None = None,
 ) -> PrivacyProfile:
     """Guarantee of a mechanism that sees only a random sample of the records, drawn in secret.
 
@@ -94,14 +93,11 @@ def subsampled(
         Records drawn; at most ``n`` without replacement.
     replace : bool
         Draw the ``subsample`` records with replacement.
-    adjacency : {"add-remove", "replace-one"}, optional
-        Of the result, which is by default that of the base. A sample of fixed size without replacement gives a
-        guarantee for ``"add-remove"``, too: a sample with the record differs from one without it in one exchange.
 
     Returns
     -------
     PrivacyProfile
-        Of one release. ``compose`` draws a fresh sample for each.
+        Of one release, for the adjacency of the base. ``compose`` draws a fresh sample for each.
 
     Raises
     ------
@@ -135,18 +131,16 @@ def subsampled(
             "a sample is described by sample_rate alone or by n and subsample, got "
             f"sample_rate={sample_rate!r}, n={n!r}, subsample={subsample!r}"
         )
-    if adjacency is not None:
-        check.one_of("adjacency", adjacency, ADJACENCIES)
     if sample_rate is not None:
         if replace:
             raise ValueError("replace=True needs n and subsample; a Poisson sample holds each record at most once")
-        return _poisson(profile, check.real("sample_rate", sample_rate, high=1.0), adjacency)
+        return _poisson(profile, check.real("sample_rate", sample_rate, high=1.0))
     if n is None or subsample is None:
         raise ValueError(f"a sample of fixed size needs both n and subsample, got n={n!r}, subsample={subsample!r}")
     n, subsample = check.at_least_one("n", n), check.at_least_one("subsample", subsample)
     if not replace and subsample > n:
         raise ValueError(f"subsample must be at most n={n} without replacement, got subsample={subsample}")
-    return _of_fixed_size(profile, n, subsample, bool(replace), adjacency)
+    return _of_fixed_size(profile, n, subsample, bool(replace))
 
 
 def unamplified(epsilon: Floats, rate: float) -> Floats:
@@ -159,35 +153,20 @@ def _needs(adjacency: str, profile: PrivacyProfile, why: str) -> None:
         raise ValueError(f"profile must be for {adjacency=}, got adjacency={profile.adjacency!r}; {why}")
 
 
-def _poisson(profile: PrivacyProfile, rate: float, adjacency: str | None) -> PrivacyProfile:
+def _poisson(profile: PrivacyProfile, rate: float) -> PrivacyProfile:
     _needs("add-remove", profile, "a Poisson sample of neighbours that exchange a record differs in two draws")
-    if adjacency == "replace-one":
-        raise ValueError("adjacency must be 'add-remove' for a Poisson sample, got adjacency='replace-one'")
     about = _about(profile, "Theorem 8", sample_rate=rate)
     if rate == 0:
         return SampleRelease(0.0, both=False, **about)
     return profile if rate == 1 else MixtureRelease(profile, rate, **about)
 
 
-def _of_fixed_size(
-    profile: PrivacyProfile, n: int, subsample: int, replace: bool, adjacency: str | None
-) -> PrivacyProfile:
+def _of_fixed_size(profile: PrivacyProfile, n: int, subsample: int, replace: bool) -> PrivacyProfile:
     _needs("replace-one", profile, "samples of one size cannot differ in one record more or less")
     sample = {"n": n, "subsample": subsample, "replace": replace}
     if not replace:
-        about = _about(profile, "Theorem 9", **sample)
-        rate = subsample / n
-        if adjacency == "add-remove":
-            about["adjacency"] = adjacency
-            if rate == 1:
-                raise ValueError(
-                    f"subsample must be less than n={n} for adjacency='add-remove', got subsample={subsample}; "
-                    "a neighbour of one record less has no such sample"
-                )
-            return MixtureRelease(profile, rate, **about)
+        about, rate = _about(profile, "Theorem 9", **sample), subsample / n
         return profile if rate == 1 else ExchangeRelease((profile,), np.array([rate]), 0.0, **about)
-    if adjacency == "add-remove":
-        raise ValueError("adjacency must be 'replace-one' with replacement, got adjacency='add-remove'")
     copies = stats.binom(subsample, 1 / n)
     most = max(1, min(subsample, int(copies.isf(UNLIKELY))))
     groups = tuple(_group(profile, size) for size in range(1, most + 1))
@@ -199,7 +178,7 @@ def _of_fixed_size(
 
 def _group(profile: PrivacyProfile, size: int) -> PrivacyProfile:
     """Guarantee for ``size`` records exchanged at once."""
-    about: dict[str, Any] = {"mechanism": "group", "parameters": {}, "adjacency": profile.adjacency, "source": ""}
+    about = describe("group", profile.adjacency) | {"source": ""}
     if isinstance(profile, GaussianRelease):
         return GaussianRelease(profile._mu * size, **about)
     if isinstance(profile, Statement):
@@ -215,12 +194,6 @@ def _group(profile: PrivacyProfile, size: int) -> PrivacyProfile:
 
 
 def _about(profile: PrivacyProfile, theorem: str, **sample: object) -> dict[str, Any]:
-    return {
-        "mechanism": "subsampled",
-        "parameters": {"base": part_of(profile), **sample},
-        "adjacency": profile.adjacency,
-        "status": profile.status,
-        "assumption": profile.assumption,
-        "source": joined([profile.source, f"Balle, Barthe and Gaboardi (2018), {theorem}"]),
-        "remark": profile.remark,
-    }
+    source = joined([profile.source, f"Balle, Barthe and Gaboardi (2018), {theorem}"])
+    known = {"status": profile.status, "assumption": profile.assumption, "source": source, "remark": profile.remark}
+    return describe("subsampled", profile.adjacency, base=part_of(profile), **sample) | known

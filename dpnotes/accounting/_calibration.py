@@ -67,15 +67,8 @@ def gaussian_sigma(
     array([7.0318, 3.7306])
     """
     epsilon = check.array("epsilon", epsilon, high=LARGEST_EPSILON)
-    delta = check.array("delta", delta, high=1.0)
-    outside = (delta <= 0) | (delta > LARGEST_DELTA)
-    if outside.any():
-        why = (
-            "Gaussian noise gives no pure guarantee, use laplace(...)"
-            if (delta <= 0).any()
-            else f"above {LARGEST_DELTA} next to nothing is guaranteed, and no sigma is given"
-        )
-        raise ValueError(f"delta must be in (0, 1), got delta={float(delta[outside].flat[0])!r}; {why}")
+    why = "for delta = 0 use laplace(...); above 0.999 next to nothing is guaranteed"
+    delta = check.array("delta", delta, high=LARGEST_DELTA, open_low=True, why=why)
     sensitivity = check.array("sensitivity", sensitivity, open_low=True, finite=True)
     analysis = check.one_of("analysis", analysis, ("tight", "classical"))
 

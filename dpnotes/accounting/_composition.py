@@ -12,7 +12,7 @@ import numpy as np
 from dpnotes import _validation as check
 from dpnotes.accounting._kinds import GaussianRelease, SampleRelease
 from dpnotes.accounting._loss_distribution import INTERVAL, LossDistribution, distribution_of
-from dpnotes.accounting._profile import STATUSES, PrivacyProfile
+from dpnotes.accounting._profile import STATUSES, PrivacyProfile, describe
 from dpnotes.accounting._renyi import Line, RenyiRelease, Total
 
 
@@ -85,13 +85,9 @@ def compose(
 
 def _about(parts: list[PrivacyProfile]) -> dict[str, Any]:
     """Keyword arguments that describe the composition of the parts."""
-    return {
-        "mechanism": "compose",
-        "parameters": {"parts": [part_of(part) for part in parts]},
-        "adjacency": parts[0].adjacency,
-        "status": max((part.status for part in parts), key=STATUSES.index),
-        **{words: joined([getattr(part, words) for part in parts]) for words in ("assumption", "source", "remark")},
-    }
+    words = {name: joined([getattr(part, name) for part in parts]) for name in ("assumption", "source", "remark")}
+    status = max((part.status for part in parts), key=STATUSES.index)
+    return describe("compose", parts[0].adjacency, parts=[part_of(part) for part in parts]) | words | {"status": status}
 
 
 def _curves(parts: list[PrivacyProfile]) -> list[Any]:

@@ -157,9 +157,7 @@ def dp_sgd_noise_multiplier(
         raise TypeError(f"steps must be integers >= 1, got steps={steps!r}")
     given = (
         check.array("epsilon", epsilon, finite=True),
-        check.array(
-            "delta", delta, high=1.0, open_low=True, open_high=True, why="Gaussian noise has no pure guarantee"
-        ),
+        check.array("delta", delta, high=1.0, open_low=True, open_high=True, why="noise gives no pure guarantee"),
         check.array("sample_rate", sample_rate, high=1.0, open_low=True),
         check.array("steps", steps, low=1.0),
     )
@@ -337,14 +335,7 @@ def _coarse_rdp(rate: float, orders: tuple[float, ...]) -> Floats:
 def _distribution(sigma: float, rate: float, steps: int, interval: float) -> Any:
     from dpnotes.accounting import _pld
 
-    return _pld.self_composed(_one_step(sigma, rate, interval), steps)
-
-
-@lru_cache(maxsize=16)
-def _one_step(sigma: float, rate: float, interval: float) -> Any:
-    from dpnotes.accounting import _pld
-
-    return _pld.sampled_gaussian(sigma, rate, interval)
+    return _pld.self_composed(_pld.sampled_gaussian(sigma, rate, interval), steps)
 
 
 def _fine_interval(sigma: float, rate: float) -> float:

@@ -83,9 +83,9 @@ def load(name: str, *, split: str = "original") -> Dataset:
                                            missing value ``?`` being a level; d = 99.
     ===============  ====================  =============================================================================
 
-    CIFAR-10 exists in two forms that load: the original, and a copy in which 93 images are JPEG approximations. The
-    labels must be the published ones. ``digest`` tells the forms apart (``cifar10:original:93-inexact:...``), and
-    calls images that are neither ``unverified``; ``note`` says it in words.
+    CIFAR-10 exists in two forms that load: the original, and a copy in which 93 images are JPEG approximations.
+    ``digest`` tells the forms apart (``cifar10:original:93-inexact:...``), and calls another subset of CIFAR-100 than
+    the one that is known ``unverified``; ``note`` says it in words.
 
     Parameters
     ----------

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dpnotes.data._source import Source, read_bytes
 from dpnotes.data._tables import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FILE = "diabetes130/dataset_diabetes.zip"
 _MEMBER = "dataset_diabetes/diabetic_data.csv"
@@ -43,7 +40,8 @@ def read_diabetes(folder: Path) -> Table:
     stays = pd.read_csv(io.BytesIO(content), keep_default_na=False).sort_values("encounter_id")
     first = stays.drop_duplicates("patient_nbr")
     first = first[~first["discharge_disposition_id"].isin(_ENDS_OF_CARE)]
-    levels = pd.get_dummies(_levels(first), prefix_sep="=")
+    categories = first[list(_LEVELS)].astype(str).assign(diagnosis=first["diag_1"].map(_chapter))
+    levels = pd.get_dummies(categories, prefix_sep="=")
     age = first["age"].str.extract(r"\[(\d+)-", expand=False).astype(np.float64)
     return Table(
         digest=_SHA256[:12],
@@ -56,11 +54,6 @@ def read_diabetes(folder: Path) -> Table:
     )
 
 
-def _levels(stays: pd.DataFrame) -> pd.DataFrame:
-    chapter = stays["diag_1"].map(_chapter)
-    return stays[list(_LEVELS)].astype(str).assign(diagnosis=chapter)
-
-
 def _chapter(code: Any) -> str:
     """Chapter of an ICD-9 code; diabetes (250) on its own, as most of its neighbours here are something else."""
     if not str(code)[:1].isdigit():
@@ -69,8 +62,4 @@ def _chapter(code: Any) -> str:
     return "diabetes" if number == 250 else next(name for end, name in _CHAPTERS if number < end)
 
 
-def _dpbag(table: Table) -> dict[str, Any]:
-    return table.thirds(_HEART_FAILURE)
-
-
-SOURCES = {"diabetes130": Source((FILE,), read_diabetes, {"dpbag": _dpbag})}
+SOURCES = {"diabetes130": Source((FILE,), read_diabetes, {"dpbag": lambda table: table.thirds(_HEART_FAILURE)})}

@@ -19,7 +19,6 @@ from dpnotes.data._folder import data_folder
 from dpnotes.data._tables import ADULT_FILES, COVERTYPE_FILE
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
-_FIGSHARE = "https://ndownloader.figshare.com/files/5976039"  # Covertype as scikit-learn gets it
 
 
 def fetch(name: str) -> Path:
@@ -59,28 +58,22 @@ def fetch(name: str) -> Path:
 
 
 def _download(name: str, folder: Path) -> None:
-    """Try each place that has the data set until one gives the published data."""
-    chosen, failures = source(name), []
+    files = source(name).files
     folder.mkdir(parents=True, exist_ok=True)
-    for download in PLACES[name]:
-        with TemporaryDirectory(prefix=f".{name}.", dir=folder) as temporary:
-            scratch = Path(temporary)
-            try:
-                download(scratch)
-                chosen.read(scratch)
-            except DataDamaged as error:
-                failures.append(error.fault)
-            except (OSError, RuntimeError, HTTPException) as error:  # RuntimeError: torchvision, no mirror answered
-                failures.append(f"{type(error).__name__}: {error}")
-            else:
-                for file in chosen.files:
-                    (folder / file).parent.mkdir(parents=True, exist_ok=True)
-                    os.replace(scratch / file, folder / file)
-                return
-    raise DataUnreachable(
-        f"data set {name!r} could not be downloaded ({'; '.join(failures)}); nothing was changed; without network, "
-        f"copy {' and '.join(chosen.files)} into {folder}, or set DPNOTES_DATA to a folder that has it"
-    )
+    with TemporaryDirectory(prefix=f".{name}.", dir=folder) as temporary:
+        scratch = Path(temporary)
+        try:
+            DOWNLOADS[name](scratch)
+            source(name).read(scratch)
+        except (DataDamaged, OSError, RuntimeError, HTTPException) as error:  # RuntimeError: no mirror answered
+            fault = getattr(error, "fault", f"{type(error).__name__}: {error}")
+            raise DataUnreachable(
+                f"data set {name!r} could not be downloaded ({fault}); nothing was changed; without network, "
+                f"copy {' and '.join(files)} into {folder}, or set DPNOTES_DATA to a folder that has it"
+            ) from error
+        for file in files:
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(scratch / file, folder / file)
 
 
 def _images(name: str, kind: str, scratch: Path) -> None:
@@ -111,16 +104,13 @@ def _tables(urls: Mapping[str, str], scratch: Path) -> None:
         download_url(url, (scratch / file).parent, filename=Path(file).name)
 
 
-# For each data set the functions that write its files into a folder, best first.
-PLACES: Mapping[str, tuple[Callable[[Path], None], ...]] = {
-    "mnist": (partial(_images, "mnist", "MNIST"),),
-    "fashion_mnist": (partial(_images, "fashion_mnist", "FashionMNIST"),),
-    "cifar10": (partial(_images, "cifar10", "CIFAR10"),),
-    _cifar100.NAME: (_cifar100_subset,),
-    "adult": (partial(_tables, {file: f"{_UCI}/{file}" for file in ADULT_FILES}),),
-    "covertype": (
-        partial(_tables, {COVERTYPE_FILE: f"{_UCI}/covtype/covtype.data.gz"}),
-        partial(_tables, {COVERTYPE_FILE: _FIGSHARE}),
-    ),
-    "diabetes130": (partial(_tables, {_diabetes.FILE: f"{_UCI}/00296/dataset_diabetes.zip"}),),
+# For each data set the function that writes its files into a folder.
+DOWNLOADS: Mapping[str, Callable[[Path], None]] = {
+    "mnist": partial(_images, "mnist", "MNIST"),
+    "fashion_mnist": partial(_images, "fashion_mnist", "FashionMNIST"),
+    "cifar10": partial(_images, "cifar10", "CIFAR10"),
+    _cifar100.NAME: _cifar100_subset,
+    "adult": partial(_tables, {file: f"{_UCI}/{file}" for file in ADULT_FILES}),
+    "covertype": partial(_tables, {COVERTYPE_FILE: f"{_UCI}/covtype/covtype.data.gz"}),
+    "diabetes130": partial(_tables, {_diabetes.FILE: f"{_UCI}/00296/dataset_diabetes.zip"}),
 }

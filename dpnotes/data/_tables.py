@@ -64,9 +64,10 @@ class Table(Published):
         """Arguments of :class:`Dataset` with features X of all records."""
         return {"feature_names": self.number_names + self.level_names, **cut(X, self.y, rows)}
 
-    def thirds(self, n: int) -> dict[str, Any]:
+    def thirds(self, n: int | None = None) -> dict[str, Any]:
         """Training, public and test rows: thirds of the first ``n`` in a fixed random order; ranges of all records."""
-        order, third = np.random.default_rng(0).permutation(len(self.y))[:n], n // 3
+        order = np.random.default_rng(0).permutation(len(self.y))[:n]
+        third = len(order) // 3
         rows = {"train": order[:third], "public": order[third : 2 * third], "test": order[2 * third :]}
         return self.split(self.features(slice(None)), rows)
 
@@ -127,10 +128,6 @@ def _adult_original(table: Table) -> dict[str, Any]:
     return table.split(table.features(rows["train"]), rows)
 
 
-def _adult_dpbag(table: Table) -> dict[str, Any]:
-    return table.thirds(len(table.y))
-
-
 def _adult_intrinsic_sgd(table: Table) -> dict[str, Any]:
     columns = [level.partition("=")[0] for level in table.level_names]
     kept = np.array([i > 0 and column == columns[i - 1] for i, column in enumerate(columns)])
@@ -158,11 +155,9 @@ SOURCES = {
     "adult": Source(
         tuple(ADULT_FILES),
         read_adult,
-        {"original": _adult_original, "dpbag": _adult_dpbag, "intrinsic_sgd": _adult_intrinsic_sgd},
+        {"original": _adult_original, "dpbag": Table.thirds, "intrinsic_sgd": _adult_intrinsic_sgd},
     ),
     "covertype": Source(
-        (COVERTYPE_FILE,),
-        read_covertype,
-        {"original": _covertype_original, "intrinsic_sgd": _covertype_intrinsic_sgd},
+        (COVERTYPE_FILE,), read_covertype, {"original": _covertype_original, "intrinsic_sgd": _covertype_intrinsic_sgd}
     ),
 }

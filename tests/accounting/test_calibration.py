@@ -141,14 +141,10 @@ def test_classical_is_enough_in_its_range(epsilon, delta):
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        (
-            (1.0, 0.0),
-            {},
-            r"delta must be in \(0, 1\), got delta=0.0; Gaussian noise gives no pure guarantee, use laplace",
-        ),
-        ((1.0, [1e-5, 0.0]), {}, r"delta must be in \(0, 1\), got delta=0.0"),
-        ((1.0, 1.0), {}, r"delta must be in \(0, 1\), got delta=1.0; above 0.999 next to nothing"),
-        ((1.0, -0.1), {}, r"delta must be in \[0, 1\]"),
+        ((1.0, 0.0), {}, r"delta must be in \(0, 0\.999\], got delta=0.0; for delta = 0 use laplace"),
+        ((1.0, [1e-5, 0.0]), {}, r"delta must be in \(0, 0\.999\], got delta=0.0"),
+        ((1.0, 1.0), {}, r"delta must be in \(0, 0\.999\], got delta=1.0; .* above 0.999 next to nothing"),
+        ((1.0, -0.1), {}, r"delta must be in \(0, 0\.999\], got delta=-0.1"),
         ((1.0, np.nan), {}, "delta must be in"),
         ((-1.0, 1e-5), {}, r"epsilon must be in \[0, 1e\+12\], got epsilon=.*-1"),
         ((np.nan, 1e-5), {}, "epsilon must be in"),

@@ -271,7 +271,7 @@ def test_replace_one_needs_twice_the_noise():
             "objective must be one of 'mean', 'sum'",
         ),
         (lambda: norm_noise_rate(0.0, sensitivity=1.0), ValueError, "epsilon must be > 0, got epsilon=0.0"),
-        (lambda: prediction_sensitivity_sigma(1.0, 0.0, answers=1), ValueError, r"delta must be in \(0, 1\)"),
+        (lambda: prediction_sensitivity_sigma(1.0, 0.0, answers=1), ValueError, r"delta must be in \(0, 0.999\]"),
         (lambda: prediction_sensitivity_sigma(1.0, 1e-5, answers=0), ValueError, "answers must be >= 1"),
         (lambda: objective_perturbation(0.0, n_classes=2), ValueError, "epsilon must be > 0"),
         (lambda: objective_perturbation(1.0, 1.0, n_classes=2), ValueError, "delta must be < 1, got delta=1.0"),

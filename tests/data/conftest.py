@@ -69,9 +69,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, np.ndarra
             known,
             parts={"_train": 20, "_test": 10},
             n_test=10,
-            labels=sha256(arrays["y_train"], arrays["y_test"]),
-            sums={sha256(*arrays.values()): ("", "")},
-            other=None,
+            sum=sha256(*arrays.values()),
+            in_doubt={},
         )
         monkeypatch.setitem(_images.KNOWN, name, known)
         return arrays

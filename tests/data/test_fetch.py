@@ -100,31 +100,30 @@ def test_cifar10_comes_by_torchvision(tiny, folder, web, tmp_path, monkeypatch):
 
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["adult", "covertype"])
-def test_tables_come_as_published_and_a_bad_place_is_passed_over(path_of, folder, web, monkeypatch, name):
+def test_tables_come_as_published_and_a_bad_page_is_refused(path_of, folder, web, monkeypatch, name):
     files = {file: path_of(name).parents[1] / file for file in _fetch.source(name).files}
     root, address = web
     (root / name).symlink_to(path_of(name).parent)
     (root / "moved").write_text("<!DOCTYPE html><title>moved</title>")
-    places = [
-        partial(_fetch._tables, dict.fromkeys(files, NOWHERE)),
-        partial(_fetch._tables, dict.fromkeys(files, address + "moved")),
-        partial(_fetch._tables, {file: address + file for file in files}),
-    ]
-    monkeypatch.setattr(_fetch, "PLACES", {name: places})
+    moved = partial(_fetch._tables, dict.fromkeys(files, address + "moved"))
+    monkeypatch.setattr(_fetch, "DOWNLOADS", {name: moved})
+    with pytest.raises(data.DataUnreachable, match=r"SHA-256 sum|not a whole gzip"):
+        data.fetch(name)
+    assert leftovers(folder) == []
+    monkeypatch.setattr(_fetch, "DOWNLOADS", {name: partial(_fetch._tables, {file: address + file for file in files})})
     assert data.fetch(name) == folder / next(iter(files))
     for file, path in files.items():
         assert (folder / file).read_bytes() == path.read_bytes()
     assert leftovers(folder) == sorted([name, *files])
 
 
-def test_every_set_to_fetch_has_a_place():
+def test_every_set_to_fetch_has_a_download():
     fetched = [name for name in data.NAMES if _fetch.source(name).files]
-    assert [*_fetch.PLACES] == fetched
+    assert [*_fetch.DOWNLOADS] == fetched
     for name in ("adult", "covertype"):
-        for place in _fetch.PLACES[name]:
-            (urls,) = place.args
-            assert tuple(urls) == _fetch.source(name).files
-            assert all(url.startswith("https://") for url in urls.values())
+        (urls,) = _fetch.DOWNLOADS[name].args
+        assert tuple(urls) == _fetch.source(name).files
+        assert all(url.startswith("https://") for url in urls.values())
 
 
 @pytest.mark.parametrize("name", ["mnist", "cifar10", "adult", "covertype"])
@@ -133,7 +132,7 @@ def test_without_network_nothing_changes(folder, monkeypatch, name):
     monkeypatch.setattr(torchvision_datasets.CIFAR10, "url", NOWHERE + "cifar-10-python.tar.gz")
     files = _fetch.source(name).files
     if name in ("adult", "covertype"):
-        monkeypatch.setattr(_fetch, "PLACES", {name: [partial(_fetch._tables, dict.fromkeys(files, NOWHERE))]})
+        monkeypatch.setattr(_fetch, "DOWNLOADS", {name: partial(_fetch._tables, dict.fromkeys(files, NOWHERE))})
     (folder / files[0]).parent.mkdir(parents=True)
     (folder / files[0]).write_bytes(b"half a file")  # damaged, so a download is tried
     before = leftovers(folder)
@@ -148,7 +147,7 @@ def test_without_network_nothing_changes(folder, monkeypatch, name):
 
 def test_a_download_that_is_not_the_published_data_is_refused(mnist_mirror, folder, monkeypatch):
     # the mirror stays, what is known to be published changes
-    monkeypatch.setitem(_images.KNOWN, "mnist", replace(_images.KNOWN["mnist"], sums={"0" * 64: ("", "")}))
+    monkeypatch.setitem(_images.KNOWN, "mnist", replace(_images.KNOWN["mnist"], sum="0" * 64))
     with pytest.raises(data.DataUnreachable, match="images are not the published ones"):
         data.fetch("mnist")
     assert leftovers(folder) == []
