@@ -22,7 +22,9 @@ STATUSES = {
 }
 
 
-_TEXTS = re.compile(r".+?\n\nStatement: (.+?)\n\nReason: (.+)", re.DOTALL)  # the docstring of a claim's evidence
+_TEXTS = re.compile(
+    r".+?\n\nComputed: (.+?)\n\nStatement: (.+?)\n\nReason: (.+)", re.DOTALL
+)  # the docstring of a claim's evidence
 
 
 @dataclass(frozen=True)
@@ -131,19 +133,14 @@ class Claim:
             raise ValueError(f"status must be one of {', '.join(map(repr, STATUSES))}, got status={self.status!r}")
 
 
-def evidence(method: str, *findings: Finding) -> Evidence:
-    """Evidence of these findings."""
-    return Evidence(method, findings)
-
-
 def claim(
     number: int, place: str, status: str, *, paper: str, section: str
-) -> Callable[[Callable[[], Evidence]], Claim]:
-    """Decorator that makes a claim of the function that computes its evidence.
+) -> Callable[[Callable[[], list[Finding]]], Claim]:
+    """Decorator that makes a claim of the function that computes the findings of its evidence.
 
-    The docstring of the function says in three paragraphs what is computed, what the paper says (``Statement: ...``)
-    and why the status is what it is (``Reason: ...``); the last two are shown in the ledger, which therefore cannot be
-    imported under ``python -OO``, where docstrings are removed.
+    Below its first line the docstring of the function says how they are computed (``Computed: ...``), what the paper
+    says (``Statement: ...``) and why the status is what it is (``Reason: ...``), a paragraph each. These are shown in
+    the ledger, which therefore cannot be imported under ``python -OO``, where docstrings are removed.
 
     Raises
     ------
@@ -151,15 +148,19 @@ def claim(
         If the docstring has not this form, or the status is not one of :data:`STATUSES`.
     """
 
-    def made(computed: Callable[[], Evidence]) -> Claim:
+    def made(computed: Callable[[], list[Finding]]) -> Claim:
         found = _TEXTS.fullmatch(inspect.getdoc(computed) or "")
         if found is None:
             raise ValueError(
-                "the docstring of a claim's evidence must have the paragraphs 'What is computed.', 'Statement: ...' "
-                f"and 'Reason: ...', got claim {number} with {computed.__doc__!r}"
+                "the docstring of a claim's evidence must have a first line and the paragraphs 'Computed: ...', "
+                f"'Statement: ...' and 'Reason: ...', got claim {number} with {computed.__doc__!r}"
             )
-        statement, reason = (" ".join(text.split()) for text in found.groups())
-        return Claim(number, paper, place, statement, status, reason, section, computed)
+        method, statement, reason = (" ".join(text.split()) for text in found.groups())
+
+        def evidence() -> Evidence:
+            return Evidence(method, tuple(computed()))
+
+        return Claim(number, paper, place, statement, status, reason, section, evidence)
 
     return made
 

@@ -8,7 +8,7 @@ import pytest
 
 from dpnotes import accounting
 from dpnotes.lab import _claim, ledger
-from dpnotes.lab._claim import at_most, claims_of, equal, evidence, exceeds, shown
+from dpnotes.lab._claim import at_most, claims_of, equal, exceeds, shown
 from dpnotes.lab.bagging import claims as bagging_claims
 from dpnotes.lab.ledger import LEDGER, STATUSES, Claim, Evidence, Finding
 
@@ -97,13 +97,16 @@ def test_a_claim_is_what_stands_in_the_docstring():
     def first():
         """Count.
 
+        Computed: By
+        counting.
+
         Statement: Two and two
         are four.
 
         Reason: They are
         counted.
         """
-        return evidence("By counting.", equal("2 + 2", 4, 2 + 2))
+        return [equal("2 + 2", 4, 2 + 2)]
 
     assert (first.number, first.paper, first.place, first.status, first.section) == (3, "p", "Theorem 1", "proved", "s")
     assert (first.statement, first.reason) == ("Two and two are four.", "They are counted.")
@@ -131,8 +134,8 @@ def test_what_a_finding_supports():
 
 
 def test_bad_input_is_named():
-    for text in (None, "Count.", "Count.\n\nReason: r.\n\nStatement: s."):
-        computed = lambda: Evidence("", ())  # noqa: E731 - a function of which the docstring can be set
+    for text in (None, "Count.", "Count.\n\nStatement: s.\n\nReason: r.", "Count.\n\nReason: r.\n\nStatement: s."):
+        computed = lambda: []  # noqa: E731 - a function of which the docstring can be set
         computed.__doc__ = text
         with pytest.raises(ValueError, match=r"paragraphs .* 'Statement: \.\.\.' .*, got claim 3 with"):
             _claim.claim(3, "w", "proved", paper="p", section="section")(computed)

@@ -13,7 +13,7 @@ import numpy as np
 from dpnotes.accounting import chunk_filter, hockey_stick, noisy_vote, noisy_vote_answers
 from dpnotes.accounting.papers import personalised_answers, personalised_moments
 from dpnotes.lab import _claim
-from dpnotes.lab._claim import Evidence, Finding, at_most, equal, evidence, exceeds, shown
+from dpnotes.lab._claim import Finding, at_most, equal, exceeds, shown
 from dpnotes.lab.dpbag import partitions, votes
 from dpnotes.lab.dpbag.partitions import EXAMPLE, WITH_RECORD
 from dpnotes.lab.exact_votes import noisy_vote_exact_delta, noisy_vote_pure_level
@@ -29,8 +29,11 @@ ROUNDING = 1e-9
 
 
 @claim(22, "Theorem 1", "proved")
-def one_answer() -> Evidence:
+def one_answer() -> list[Finding]:
     """Every vote of k = 2 partitions into 3 chunks, two and three classes, and what one record can do to it.
+
+    Computed: All votes of 2 partitions into 3 chunks and all changes of one record's 2 models, distributions by
+    quadrature; lambda = 1.
 
     Statement: With k partitions, a record in one chunk of each, and Laplace noise of scale k/lambda on each count, one
     answer is 2 lambda-DP.
@@ -48,9 +51,7 @@ def one_answer() -> Evidence:
     many, few = (noisy_vote_pure_level(noise=noise, n_models=n_models) for n_models in (2000, 8))
     search = float(votes.neighbouring_votes(n_classes=2, k=1, n=8, noise=noise).epsilons().max())
     tight = guaranteed == 2 * noise
-    return evidence(
-        f"All votes of {k} partitions into {n} chunks and all changes of one record's {k} models, distributions by "
-        f"quadrature; lambda = {noise:g}.",
+    return [
         *(
             Finding(f"largest epsilon of one answer, {c} classes", guaranteed, e, tight and noise < e <= guaranteed)
             for c, e in largest.items()
@@ -58,12 +59,15 @@ def one_answer() -> Evidence:
         at_most("epsilon between two classes, one partition of 2,000", 2 * noise, many, also=many > 1.99),
         equal("the accountant's epsilon for 8 models, against the search", search, few, rel_tol=ROUNDING),
         Finding("L1 change of the counts, in units of k", 1.0, change / k, change == 2 * k),
-    )
+    ]
 
 
 @claim(23, "Theorems 4 and 5", "weaker than it looks")
-def personalised_bound() -> Evidence:
+def personalised_bound() -> list[Finding]:
     """The moments of every small vote against the bound by m, and against four times less between two classes.
+
+    Computed: All votes of 4 partitions into 3 chunks (2 partitions for three classes) and all changes of one record's
+    models, moments of orders 1, 2, 5 and 14 in both directions by quadrature; lambda = 0.04 unless said.
 
     Statement: The moment of order l of one answer, for one data set with and without record u, is at most 2 lambda^2
     m^2 l (l+1), with m the largest fraction of the models of u that do not vote for some class.
@@ -86,21 +90,22 @@ def personalised_bound() -> Evidence:
     ]
     binary = 4 * max(found for _, n_classes, found in fractions if n_classes == 2)
     before, after = (partitions.largest_fraction(cut) for cut in (EXAMPLE, WITH_RECORD))
-    return evidence(
-        "All votes of 4 partitions into 3 chunks (2 partitions for three classes) and all changes of one record's "
-        "models, moments of orders 1, 2, 5 and 14 in both directions by quadrature; lambda = 0.04 unless said.",
+    return [
         *(
             at_most(f"largest moment, in units of the bound, {case}", 1.0, found, rel_tol=ROUNDING, also=found > 0)
             for case, _, found in fractions
         ),
         shown("two classes: in units of lambda^2 m^2 l (l + 1) / 2", binary, 0.99 < binary <= 1 + ROUNDING),
         Finding("largest m over the records, before and after one joins", before, after, before < after == 1),
-    )
+    ]
 
 
 @claim(24, "Theorem 6", "wrong")
-def stopped_loop() -> Evidence:
+def stopped_loop() -> list[Finding]:
     """Algorithm 1, run as printed on the two data sets of the example: how many labels it gives out.
+
+    Computed: The loop of Algorithm 1 on four records in two partitions of two chunks, and with a fifth record; lambda =
+    0.04, epsilon = 1, delta = 1e-05.
 
     Statement: The student that Algorithm 1 trains, on labels answered until the personalised accountant reaches
     epsilon, is (epsilon, delta)-DP.
@@ -120,19 +125,20 @@ def stopped_loop() -> Evidence:
     distance = float(hockey_stick(lengths[0], lengths[1], Fraction(math.e**epsilon)))
     fixed = noisy_vote_answers(epsilon, DELTA, noise=noise)
     spent = noisy_vote_exact_delta(epsilon, noise=noise, n_models=50, answers=max(fixed, 1))
-    return evidence(
-        "The loop of Algorithm 1 on four records in two partitions of two chunks, and with a fifth record; "
-        f"lambda = {noise:g}, epsilon = {epsilon:g}, delta = {DELTA:g}.",
+    return [
         shown("labels without the record", without, without == by_formula[0]),
         Finding("labels with the record", without, with_record, with_record == by_formula[1] < without),
         Finding("least delta at epsilon = 1 for the number of labels alone", DELTA, distance, distance == 1),
         shown("labels if their number is fixed beforehand, 50 chunks", fixed, fixed > 0 and spent <= DELTA),
-    )
+    ]
 
 
 @claim(25, "Table 2; supplement, Tables 2, 4, 6 and 8", "wrong")
-def stated_delta() -> Evidence:
+def stated_delta() -> list[Finding]:
     """The twelve published label counts of subsample-and-aggregate, by the paper's own loop, at each delta.
+
+    Computed: The loop of the supplement with lambda = 2 / n and integer moments up to 100, for 4 numbers of teachers
+    and 3 budgets; the delta that reproduces all counts by bisection.
 
     Statement: The labels counted for subsample-and-aggregate are those that its accountant allows at delta = 1e-5.
 
@@ -152,9 +158,7 @@ def stated_delta() -> Evidence:
         for analysis in ("published", "tight")
     )
     overshoot = noisy_vote(noise=2 / 50, answers=SAA[50][0], analysis="published").epsilon(1e-3)
-    return evidence(
-        "The loop of the supplement with lambda = 2 / n and integer moments up to 100, for 4 numbers of teachers and "
-        "3 budgets; the delta that reproduces all counts by bisection.",
+    return [
         Finding("counts of 12 that the loop gives at delta = 1e-5", 12, matches[DELTA], matches[DELTA] == 0),
         shown("counts of 12 that the loop gives at delta = 1e-3", matches[1e-3], matches[1e-3] == 12),
         Finding("least delta that gives all 12", DELTA, low, DELTA < 0.999e-3 < low <= 1e-3),
@@ -163,12 +167,15 @@ def stated_delta() -> Evidence:
         Finding("epsilon spent at delta = 1e-5, largest fraction", 1.0, max(spent), max(spent) < 1.32),
         Finding("epsilon spent at delta = 1e-3, n = 50, budget 1", 1.0, overshoot, 1 < overshoot < 1.03),
         at_most("epsilon spent at delta = 1e-5, tight, largest fraction", 1.0, max(tight), also=max(tight) > 0),
-    )
+    ]
 
 
 @claim(26, "Section 5.1, Table 2", "weaker than it looks")
-def labels_answered() -> Evidence:
+def labels_answered() -> list[Finding]:
     """The published gain over subsample-and-aggregate, and what the latter gains by accounting alone.
+
+    Computed: The 12 published numbers of teachers and budgets at lambda = 2 / n, delta = 1e-5: the largest published
+    count against the data-independent count of one partition; exact delta of 4 of them at a margin that stays.
 
     Statement: Many partitions and personalised accounting answer up to twice as many labels as subsample-and-aggregate
     does at the same (epsilon, delta).
@@ -189,21 +196,22 @@ def labels_answered() -> Evidence:
         ]
         for factor in (1.0, 1.3)
     )
-    return evidence(
-        "The 12 published numbers of teachers and budgets at lambda = 2 / n, delta = 1e-5: the largest published count "
-        "against the data-independent count of one partition; exact delta of 4 of them at a margin that stays.",
+    return [
         Finding("largest published gain of many partitions", 2.0, published, 1.5 < published <= 2),
         shown("gain of one partition by accounting, least", min(gains), min(gains) > max(4.85, published)),
         shown("gain of one partition by accounting, largest", max(gains), max(gains) < 6.4),
         exceeds("one partition, tight, in units of the published count of many, least", 1.0, beyond, factor=1.5),
         at_most("exact delta of those counts, largest", DELTA, max(exact)),
         exceeds("exact delta of 1.3 times as many, least", DELTA, min(more)),
-    )
+    ]
 
 
 @claim(27, "Section 4.3, before Theorem 5", "under a condition")
-def moved_chunks() -> Evidence:
+def moved_chunks() -> list[Finding]:
     """All learners on three chunks, three records and a fourth: chunks drawn independently, and balanced partitions.
+
+    Computed: All votes of all chunks of three records and a fourth, two classes, distributions by quadrature, lambda =
+    2; one learner on 50 chunks of 100 records at the paper's lambda = 2 / 50.
 
     Statement: A new record joins the first chunk of floor(|D|/n) records of each partition, so that the data set with
     it differs from the one without in one chunk of each random balanced partition.
@@ -224,19 +232,20 @@ def moved_chunks() -> Evidence:
     large = partitions.balanced_epsilon(n=chunks, size=size, noise=paper)
     guaranteed = noisy_vote(noise=noise).epsilon(0.0)
     same = math.isclose(independent, single, rel_tol=ROUNDING)
-    return evidence(
-        "All votes of all chunks of three records and a fourth, two classes, distributions by quadrature, lambda = 2; "
-        f"one learner on {chunks} chunks of {size} records at the paper's lambda = 2 / {chunks}.",
+    return [
         at_most("largest epsilon, 3 chunks, each record's drawn independently", guaranteed, independent, also=same),
         exceeds("largest epsilon, 3 chunks, balanced at random", guaranteed, balanced),
         equal("one learner: votes for the record's chunk and the larger", balanced, own, rel_tol=ROUNDING),
         exceeds(f"the same, {chunks} chunks of {size} records", 2 * paper, large),
-    )
+    ]
 
 
 @claim(28, "Supplement, Equation 3 (stated as a conjecture)", "under a condition")
-def conjectured_bound() -> Evidence:
+def conjectured_bound() -> list[Finding]:
     """The bound for votes that agree, over every small vote that fits its conditions, and where each is dropped.
+
+    Computed: All 500 votes between two classes of 4 partitions into 3 to 5 chunks that satisfy the condition on q, by
+    quadrature, and one case for each thing that the printed bound omits.
 
     Statement: Where the models agree, the personalised moment obeys the bound of PATE with lambda m in place of lambda.
 
@@ -271,20 +280,21 @@ def conjectured_bound() -> Evidence:
         math.log((1 - q) * ((1 - q) / (1 - math.exp(sign * epsilon) * q)) ** order + q * math.exp(epsilon * order))
         for sign in (1, -1)
     )
-    return evidence(
-        f"All {len(excess):,} votes between two classes of 4 partitions into 3 to 5 chunks that satisfy the condition "
-        "on q, by quadrature, and one case for each thing that the printed bound omits.",
+    return [
         Finding("largest excess of the moment over the bound", 0.0, worst, worst <= ROUNDING),
         Finding("the same for the reverse moment", 0.0, reverse, reverse > 0.01),
         exceeds("moment where q counts raw votes, as printed", raw, true),
         at_most("moment where q counts votes divided by k", normalised, true),
         exceeds("moment of a 2-DP pair at q = 1/2, above the limit", printed, valid),
-    )
+    ]
 
 
 @claim(29, "Introduction", "unproved")
-def personalised_accounts() -> Evidence:
+def personalised_accounts() -> list[Finding]:
     """What a record's budget buys depends on who else is there; with one partition and own costs, a filter holds.
+
+    Computed: The example to Theorem 6 at lambda = 0.04, and 45 strategies by which a teacher under a filter (100 votes,
+    sigma = 40) may spend what is left after it has seen the first answers, by quadrature.
 
     Statement: Personalised moments accountants lend themselves to personalised differential privacy, each record with
     an epsilon of its own.
@@ -306,14 +316,12 @@ def personalised_accounts() -> Evidence:
         shifts = [math.sqrt(2 * cast) / sigma for cast in (first, math.floor(part * left), left)]
         attacks.append(votes.two_rounds(epsilons, (shifts[0], shifts[1], shifts[2]), threshold))
     excess, nearest = float((attacks - claimed).max()), float((attacks / claimed).min(axis=1).max())
-    return evidence(
-        "The example to Theorem 6 at lambda = 0.04, and 45 strategies by which a teacher under a filter (100 votes, "
-        "sigma = 40) may spend what is left after it has seen the first answers, by quadrature.",
+    return [
         shown("labels that record a pays for at (1, 1e-5)", labels[0], labels[0] > 0),
         Finding("the same where a record e has joined", labels[0], labels[1], 0 < labels[1] < labels[0]),
         Finding("k = 1: largest excess of an attack over the filter's delta", 0.0, excess, excess <= 1e-9),
         shown("k = 1: delta of the best attack, in units of the filter's", nearest, nearest > 1 - 1e-6),
-    )
+    ]
 
 
 def _fraction_of_bound(pairs: votes.NeighbouringVotes, noise: float) -> float:

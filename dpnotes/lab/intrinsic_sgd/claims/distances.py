@@ -13,7 +13,7 @@ import numpy as np
 from dpnotes._validation import Floats
 from dpnotes.accounting import gaussian, gaussian_sigma, hockey_stick
 from dpnotes.accounting.papers import intrinsic_epsilon, sgd_sensitivity
-from dpnotes.lab._claim import Evidence, Finding, at_most, equal, evidence, exceeds, shown
+from dpnotes.lab._claim import Finding, at_most, equal, exceeds, shown
 from dpnotes.lab.intrinsic_sgd.claims import claim
 from dpnotes.lab.intrinsic_sgd.literal_sgd import (
     Gradient,
@@ -32,8 +32,11 @@ Point = tuple[float, ...]
 
 
 @claim(30, "Theorem 2, Table III", "under a condition")
-def sensitivity() -> Evidence:
+def sensitivity() -> list[Finding]:
     """Literal SGD never passes 2 ceil(k) L eta / B, and passes the printed values at the paper's own settings.
+
+    Computed: Logistic regressions trained on neighbours in shared batches: 18,000 random tiny pairs, and one pair with
+    the batch size, learning rate and number of steps of each task; all orders of linear losses, in fractions.
 
     Statement: For one seed, k passes of SGD in batches of B end within 2 k L eta/B of each other on neighbouring data
     sets (0.050, 0.063 and 0.164 for the three tasks).
@@ -59,21 +62,22 @@ def sensitivity() -> Evidence:
     unit = partial(sgd_sensitivity, lipschitz=1.0, smoothness=1e-9, learning_rate=1.0, batch_size=2, epochs=3 * 2 / 4)
     fraction, whole = (unit(analysis=analysis) for analysis in ("published", "tight"))
     short = max(_exchanged(3, batch_size=2))
-    return evidence(
-        "Logistic regressions trained on neighbours in shared batches: 18,000 random tiny pairs, and one pair with the "
-        "batch size, learning rate and number of steps of each task; all orders of linear losses, in fractions.",
+    return [
         at_most("largest distance / (2 ceil(k) L eta / B), random pairs", 1.0, reached, also=reached > 0.9),
         *tasks,
         Finding(f"the same if rows have norm {UNSCALED:g}, {MNIST.name}", MNIST.sensitivity, unscaled, longer),
         Finding("largest distance over all orders, k = 3/2", fraction, float(largest), largest == whole),
         equal("distance between the mean weights, k = 3/2", fraction, mean),
         Finding("largest distance if n = 3, B = 2 leaves a batch of one, k = 1", 1.0, float(short), short == 2),
-    )
+    ]
 
 
 @claim(31, "Claims 1 and 2", "vacuous")
-def variability() -> Evidence:
+def variability() -> list[Finding]:
     """The bounds are ordered as claimed; the distances need not be, and where they are, SGD can hide nothing.
+
+    Computed: The distribution of fixed points of 2 shuffles of 6 records; SGD on three records over all pairs of orders
+    of two passes with a fixed initial weight; both in fractions.
 
     Statement: The bound on the distance between two seeds is larger than the bound on the distance between neighbouring
     data sets, with high probability.
@@ -98,9 +102,7 @@ def variability() -> Evidence:
     varied, shifted, revealed = _seed_against_record(quadratic, [-1, half, 1], [-1, half, Fraction(9, 10)])
     ratios = float(still / moved), float(varied / shifted)
     expected = 2 * passes * (n - 1)
-    return evidence(
-        f"The distribution of fixed points of {passes} shuffles of {n} records; SGD on three records over all pairs of "
-        "orders of two passes with a fixed initial weight; both in fractions.",
+    return [
         equal("mean of the bound on variability", expected, mean),
         equal("its variance", 4 * passes, variance),
         Finding("chance to be that far from the mean", chebyshev, float(tail), 0 < tail <= chebyshev),
@@ -108,12 +110,17 @@ def variability() -> Evidence:
         shown("linear losses: total variation between neighbours", apart, apart == 1),
         Finding("quadratic: distance over seeds / over records", "> 1", ratios[1], varied > shifted > 0),
         shown("quadratic: total variation between neighbours", revealed, revealed == 1),
-    )
+    ]
 
 
 @claim(33, "Equation 17, Table III, Table IV", "wrong")
-def observed_sensitivity() -> Evidence:
+def observed_sensitivity() -> list[Finding]:
     """Pairs of data sets, at the paper's own settings, farther apart than any pair that the paper looked at.
+
+    Computed: One pair of data sets, trained literally with the batch size, learning rate and number of steps of the
+    task, in an order that takes the record first in each pass; the exact epsilon of the noise that is sufficient for
+    (1, 1/n) with the largest distance observed. How that maximum grows with the number of pairs on real data is not
+    shown here.
 
     Statement: With the largest distance observed between pairs as the sensitivity, epsilon_i is 6.36, 0.89 and 1.37,
     and noise for epsilon = 1 costs next to no accuracy.
@@ -127,14 +134,10 @@ def observed_sensitivity() -> Evidence:
     """
     one, two = ([0 if record == left_out else record for record in range(1, 6)] for left_out in (1, 2))
     places = sum(first != second for first, second in zip(one, two, strict=True))
-    return evidence(
-        "One pair of data sets, trained literally with the batch size, learning rate and number of steps of the task, "
-        "in an order that takes the record first in each pass; the exact epsilon of the noise that is sufficient for "
-        "(1, 1/n) with the largest distance observed. How that maximum grows with the number of pairs on real data "
-        "is not shown here.",
+    return [
         *(finding for task in (FOREST, ADULT) for finding in _beyond_the_observed(task)),
         Finding("places in which two of the paper's data sets differ", 1.0, float(places), places == 2),
-    )
+    ]
 
 
 def _beyond_the_observed(task: Task) -> tuple[Finding, ...]:

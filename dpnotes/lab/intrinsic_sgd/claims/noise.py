@@ -11,15 +11,19 @@ from scipy import stats
 
 from dpnotes.accounting import audit_epsilon, gaussian_sigma, hockey_stick
 from dpnotes.accounting.papers import augmenting_sigma, intrinsic_epsilon, sgd_sensitivity
-from dpnotes.lab._claim import Evidence, Finding, evidence, exceeds, shown
+from dpnotes.lab._claim import Finding, exceeds, shown
 from dpnotes.lab.intrinsic_sgd.claims import claim
 from dpnotes.lab.intrinsic_sgd.literal_sgd import all_orders, distribution, end_weight, logistic_sgd, quadratic
 from dpnotes.lab.intrinsic_sgd.printed import FOREST, TASKS, Task
 
 
 @claim(32, "Abstract, Table III", "under a condition")
-def intrinsic_level() -> Evidence:
+def intrinsic_level() -> list[Finding]:
     """Under the paper's assumption its epsilons are on the safe side; a one-hot feature breaks the assumption.
+
+    Computed: The exact condition for Gaussian noise at the printed sigmas; and logistic regressions trained literally
+    with the settings of each task on a pair of data sets, one of which has a record with a feature to itself. The
+    chapter measures how far the weights on real data are from one isotropic Gaussian.
 
     Statement: The randomness of SGD gives epsilon_i = 7.88, 2.80 and 6.95 at delta = 1/n on MNIST-binary, Forest and
     Adult.
@@ -29,12 +33,9 @@ def intrinsic_level() -> Evidence:
     for a random initialisation too: a weight that only one record moves starts within bounds, and ends outside them
     with a probability of 0.01, 0.01 and 0.04, which delta must cover at every epsilon.
     """
-    return evidence(
-        "The exact condition for Gaussian noise at the printed sigmas; and logistic regressions trained literally with "
-        "the settings of each task on a pair of data sets, one of which has a record with a feature to itself. The "
-        "chapter measures how far the weights on real data are from one isotropic Gaussian.",
+    return [
         *(finding for task in TASKS for finding in (*_if_gaussian(task), _if_one_hot(task))),
-    )
+    ]
 
 
 def _if_gaussian(task: Task) -> tuple[Finding, ...]:
@@ -74,8 +75,13 @@ def _if_one_hot(task: Task) -> Finding:
 
 
 @claim(34, "Theorem 3", "weaker than it looks")
-def augmented() -> Evidence:
+def augmented() -> list[Finding]:
     """The theorem is exact where its assumption is granted, and gives SGD itself nothing.
+
+    Computed: The exact condition over a grid of targets; 1,000 runs of SGD on each of two neighbours of 128 records in
+    [-1, 1], losses (w - x)^2 / 2, learning rate 1/32, one pass from w = 0, in whole numbers, with a test fixed
+    beforehand (is the weight a multiple of a power of 1/2?); all orders of six records at learning rate 1/2 from an
+    initial weight uniform on [-1, 1], in fractions.
 
     Statement: If SGD is a Gaussian mechanism of standard deviation sigma_i, Algorithm 2 is (epsilon, delta)-DP.
 
@@ -102,32 +108,29 @@ def augmented() -> Evidence:
 
     one = Fraction(1)
     apart = hockey_stick(_cells([one] * 3 + [-one] * 3), _cells([one] * 4 + [-one] * 2), 1)
-    return evidence(
-        f"The exact condition over a grid of targets; {runs:,} runs of SGD on each of two neighbours of {n} records in "
-        "[-1, 1], losses (w - x)^2 / 2, learning rate 1/32, one pass from w = 0, in whole numbers, with a test fixed "
-        "beforehand (is the weight a multiple of a power of 1/2?); all orders of six records at learning rate 1/2 from "
-        "an initial weight uniform on [-1, 1], in fractions.",
+    return [
         Finding("delta reached / delta allowed, assumption granted, largest", 1.0, worst, abs(worst - 1) < 1e-9),
         shown("noise that Algorithm 2 adds for epsilon = 5", added, added == 0),
         exceeds("epsilon that the runs prove at least, 95% confidence", target, proved),
         Finding("total variation between neighbours, uniform initial weight", "< 1", float(apart), apart == 1),
-    )
+    ]
 
 
 @claim(35, "Algorithms 1 and 2", "wrong")
-def misprinted_constant() -> Evidence:
+def misprinted_constant() -> list[Finding]:
     """Table III was computed with log(1.25 / delta); the constant as printed is larger, and so still sufficient.
+
+    Computed: The constant as printed, against those that Table III allows to the last digit; the exact epsilon of the
+    noise that it asks for at epsilon = 1.
 
     Statement: The constant of the Gaussian mechanism is sqrt(2 log(1.25)/delta).
 
     Reason: A misprint: Theorem 1 has log(1.25/delta), and so has the computation behind Table III. At these delta the
     printed constant is 16 to 80 times larger and errs on the safe side.
     """
-    return evidence(
-        "The constant as printed, against those that Table III allows to the last digit; the exact epsilon of the "
-        "noise that it asks for at epsilon = 1.",
+    return [
         *(finding for task in TASKS for finding in _constant(task)),
-    )
+    ]
 
 
 def _constant(task: Task) -> tuple[Finding, ...]:
@@ -145,8 +148,12 @@ def _constant(task: Task) -> tuple[Finding, ...]:
 
 
 @claim(36, "Abstract, Table IV", "unproved")
-def less_noise() -> Evidence:
+def less_noise() -> list[Finding]:
     """What counting on SGD's noise saves, what exact calibration saves without it, and what Table IV's entries say.
+
+    Computed: Standard deviations of the noise at epsilon = 1 and delta = 1/n by three rules with the paper's
+    sensitivity; exact calibration for the proved sensitivity; Table IV recomputed from its own entries. The chapter
+    measures the accuracies.
 
     Statement: Counting on SGD's own noise allows less noise at the same guarantee, which closes 0.19% to 10.07% of the
     gap in accuracy.
@@ -158,12 +165,9 @@ def less_noise() -> Evidence:
     Forest say, and on Adult 79 times. Its accuracies come from one draw of noise, the same for all models (as measured
     in the chapter), so that its tests say nothing about another draw.
     """
-    return evidence(
-        "Standard deviations of the noise at epsilon = 1 and delta = 1/n by three rules with the paper's sensitivity; "
-        "exact calibration for the proved sensitivity; Table IV recomputed from its own entries. The chapter "
-        "measures the accuracies.",
+    return [
         *(finding for task in TASKS for finding in _saving(task)),
-    )
+    ]
 
 
 def _saving(task: Task) -> tuple[Finding, ...]:
