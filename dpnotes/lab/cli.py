@@ -59,9 +59,8 @@ def build(strict: bool, force: bool, jobs: int) -> None:
 @click.argument("chapter")
 @click.option("-p", "--parameter", "given", nargs=2, multiple=True, metavar="NAME VALUE", help=_PARAMETER)
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), envvar="DPNOTES_RUNS", help=_OUT)
-@click.option("--timeout", type=click.IntRange(min=1), help="Seconds that one cell may take.  [default: any time]")
 @click.option("--list", "listed", is_flag=True, help="List the chapter's parameters and run nothing.")
-def run(chapter: str, given: Sequence[tuple[str, str]], out: Path | None, timeout: int | None, listed: bool) -> None:
+def run(chapter: str, given: Sequence[tuple[str, str]], out: Path | None, listed: bool) -> None:
     """Execute a CHAPTER with parameters of your own.
 
     For example: dpnotes run bagging -p scale quick. Lists are written as in Python: -p subsample_sizes "[200, 800]".
@@ -80,7 +79,7 @@ def run(chapter: str, given: Sequence[tuple[str, str]], out: Path | None, timeou
     os.environ["DPNOTES_RUNS"] = str(folder)  # where the chapter's sweeps keep their rows
     click.echo(f"{chosen.name}: running; rows are kept in {_short(folder)}{os.sep} as they finish")
     notebook = folder / f"{chosen.name}.ipynb"
-    seconds = chapters.execute(chosen, parameters, notebook, timeout=timeout, echo=True)
+    seconds = chapters.execute(chosen, parameters, notebook, echo=True)
     click.echo(f"{chosen.name}: {seconds:.1f} s")
     for path in [notebook, *sorted(folder.glob(f"{chosen.name}*.csv"))]:
         click.echo(_short(path))

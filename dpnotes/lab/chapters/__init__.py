@@ -14,6 +14,6 @@ from dpnotes.lab.chapters._chapter import all_chapters as all_chapters
 from dpnotes.lab.chapters._chapter import chapter as chapter
 from dpnotes.lab.chapters._display import glue as glue
 from dpnotes.lab.chapters._display import show_source as show_source
-from dpnotes.lab.chapters._errors import BookError as BookError
+from dpnotes.lab.chapters._execute import BookError as BookError
 from dpnotes.lab.chapters._execute import execute as execute
 from dpnotes.lab.chapters._parameters import Parameter as Parameter

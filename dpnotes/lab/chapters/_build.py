@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-import multiprocessing
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from multiprocessing.connection import Connection
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from dpnotes.lab.chapters._chapter import ROOT, Chapter, all_chapters
-from dpnotes.lab.chapters._errors import BookError
-from dpnotes.lab.chapters._execute import execute
+from dpnotes.lab.chapters._execute import BookError, execute
 
 # Jupyter Book has no __main__, and its script may not be on the path.
 _JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
@@ -39,7 +33,7 @@ def build(*, root: Path = ROOT, strict: bool = False, force: bool = False, jobs:
     force : bool
         Execute fresh chapters too.
     jobs : int, >= 1
-        How many chapters to execute at a time, each in a process of its own.
+        How many chapters to execute at a time.
 
     Returns
     -------
@@ -69,55 +63,31 @@ def build(*, root: Path = ROOT, strict: bool = False, force: bool = False, jobs:
 
 
 def _execute_all(chapters: Sequence[Chapter], jobs: int) -> None:
-    """Execute chapters for the book; all are tried before the first failure is raised."""
+    """Execute chapters for the book; all are tried before the first failure is raised.
+
+    They are executed in worker processes of joblib, which divides the cores among their kernels.
+    """
+    from joblib import Parallel, delayed
+
     failures = []
-    pool = ThreadPoolExecutor(jobs)
-    # Threads that fight for cores are slower than none: each of several kernels has one.
-    settings = {"OMP_NUM_THREADS": "1"} if min(jobs, len(chapters)) > 1 else {}
-    try:
-        running = {pool.submit(_in_own_process, chapter, settings): chapter.name for chapter in chapters}
-        for future in as_completed(running):
-            try:
-                _say(running[future], future.result())
-            except BookError as error:
-                _say(running[future], "FAILED")
-                failures.append(error)
-    finally:
-        pool.shutdown(cancel_futures=True)  # after an interruption no further chapter is begun
+    n_jobs = min(jobs, max(len(chapters), 1))
+    parallel = Parallel(n_jobs, backend="loky", return_as="generator_unordered", batch_size=1)
+    for name, outcome in parallel(delayed(_execute_for_book)(chapter) for chapter in chapters):
+        _say(name, "FAILED" if isinstance(outcome, BookError) else outcome)
+        if isinstance(outcome, BookError):
+            failures.append(outcome)
     for failure in failures:
         print(f"{failure.trace}\n{failure}\n", file=sys.stderr)
     if failures:
         raise BookError(f"{len(failures)} of {len(chapters)} chapters failed; the book was not built")
 
 
-def _in_own_process(chapter: Chapter, settings: Mapping[str, str]) -> float:
-    """Execute a chapter for the book in a process that ends with it, whatever becomes of this one; give its seconds."""
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_execute_for_book, args=(chapter, settings, sender))
-    process.start()
-    sender.close()
+def _execute_for_book(chapter: Chapter) -> tuple[str, float | BookError]:
+    """Execute a chapter with the parameters of the book; give its name, and its seconds or what became of it."""
     try:
-        outcome = receiver.recv()
-    except EOFError:
-        outcome = BookError(f"chapter {chapter.name!r}: its process died, for want of memory perhaps")
-    process.join()
-    if isinstance(outcome, Exception):
-        raise outcome
-    return float(outcome)
-
-
-def _execute_for_book(chapter: Chapter, settings: Mapping[str, str], sender: Connection) -> None:
-    outcome: float | Exception
-    os.environ.update({name: value for name, value in settings.items() if name not in os.environ})
-    try:
-        outcome = execute(chapter, chapter.book_parameters, chapter.executed)
-    except KeyboardInterrupt:  # the other process says so
-        return
-    except Exception as error:
-        outcome = error
-    with contextlib.suppress(BrokenPipeError):  # the parent process has ended
-        sender.send(outcome)
+        return chapter.name, execute(chapter, chapter.book_parameters, chapter.executed)
+    except BookError as error:
+        return chapter.name, error
 
 
 def _pages(root: Path, strict: bool) -> Path:

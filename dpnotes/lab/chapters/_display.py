@@ -35,14 +35,13 @@ def glue(name: str, value: object) -> None:
     display(data, metadata=metadata, raw=True)  # type: ignore[no-untyped-call]
 
 
-def show_source(thing: object, *, docstring: bool = False) -> None:
+def show_source(thing: object) -> None:
     """Show the source of a function, class or module of the library in a chapter, highlighted.
 
     Parameters
     ----------
     thing : function, class, method, property or module
-    docstring : bool
-        Show its own docstring too, which the book has on its page of the library.
+        Its own docstring is left out: the book has it on its page of the library.
 
     Raises
     ------
@@ -52,15 +51,15 @@ def show_source(thing: object, *, docstring: bool = False) -> None:
     from IPython.display import Markdown, display
 
     # As Markdown, not as IPython's Code: that brings colours of its own, which are for light pages only.
-    display(Markdown(f"```python\n{source(thing, docstring=docstring)}\n```"))  # type: ignore[no-untyped-call]
+    display(Markdown(f"```python\n{source(thing)}\n```"))  # type: ignore[no-untyped-call]
 
 
-def source(thing: object, *, docstring: bool = False) -> str:
+def source(thing: object) -> str:
     """Give the source that `show_source` shows: where it is, and the code.
 
     Parameters
     ----------
-    thing, docstring
+    thing
         See `show_source`.
 
     Examples
@@ -72,7 +71,7 @@ def source(thing: object, *, docstring: bool = False) -> str:
     code = textwrap.dedent(inspect.getsource(function)).rstrip()
     file = Path(inspect.getfile(function))
     place = file.relative_to(PACKAGE.parent) if file.is_relative_to(PACKAGE) else Path(file.name)
-    return f"# {place.as_posix()}\n{code if docstring else _without_docstring(code)}"
+    return f"# {place.as_posix()}\n{_without_docstring(code)}"
 
 
 def _without_docstring(code: str) -> str:

@@ -11,12 +11,28 @@ from pathlib import Path
 import click
 
 from dpnotes.lab.chapters._chapter import Chapter
-from dpnotes.lab.chapters._errors import BookError
 
 
-def execute(
-    chapter: Chapter, parameters: Mapping[str, object], output: Path, *, timeout: int | None = None, echo: bool = False
-) -> float:
+class BookError(RuntimeError):
+    """A chapter could not be executed, or the book not be built; what was published before is as it was.
+
+    Parameters
+    ----------
+    message : str
+        One line that says what failed.
+    trace : str
+        Traceback of the cell that failed; empty if none did.
+    """
+
+    def __init__(self, message: str, trace: str = "") -> None:
+        super().__init__(message, trace)  # both are args, so that the error travels between processes
+        self.trace = trace
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def execute(chapter: Chapter, parameters: Mapping[str, object], output: Path, *, echo: bool = False) -> float:
     """Execute a chapter into a new notebook, which is there as a whole or not at all.
 
     The kernel is the Python that runs this, in the root of the checkout. While it runs, and after a failure, the
@@ -29,8 +45,6 @@ def execute(
         See `Chapter.check`.
     output : Path
         The executed notebook; its folder is made. Its metadata tell the parameters and the digest.
-    timeout : int, optional
-        Seconds that a single cell may take; default: any time.
     echo : bool
         Show on standard error what cells write there, such as progress bars.
 
@@ -44,11 +58,11 @@ def execute(
     ValueError, TypeError
         If the parameters are not the chapter's; nothing is run.
     BookError
-        If a cell failed or took too long; ``output`` is what it was before.
+        If a cell failed; ``output`` is what it was before.
     """
     import nbformat
     import papermill
-    from nbclient.exceptions import CellTimeoutError, DeadKernelError
+    from nbclient.exceptions import DeadKernelError
 
     start = time.perf_counter()
     given = chapter.check(parameters)
@@ -66,7 +80,6 @@ def execute(
             cwd=str(chapter.root),
             progress_bar=False,
             stderr_file=sys.stderr if echo else None,
-            execution_timeout=timeout,
             start_timeout=120,
             extra_arguments=["--log-level=50"],  # no notice of TCP (it stays on this machine), none of a late interrupt
         )
@@ -74,8 +87,6 @@ def execute(
         where = f"chapter {chapter.name!r} failed in cell {error.exec_count}"
         trace = click.unstyle("\n".join(error.traceback))
         raise BookError(f"{where}: {error.ename}: {error.evalue}; {seen}", trace) from None
-    except CellTimeoutError:
-        raise BookError(f"chapter {chapter.name!r}: a cell took longer than timeout={timeout} s; {seen}") from None
     except DeadKernelError:
         raise BookError(f"chapter {chapter.name!r}: its kernel died, for want of memory perhaps; {seen}") from None
     notebook.metadata["dpnotes"] = {"digest": digest, "parameters": given}

@@ -12,16 +12,11 @@ from dpnotes.lab.chapters import _display, _parameters
 
 CELL = """
 scale = "paper"  # "paper" or "quick"
-epsilon: float = 1.0  # privacy budget
+epsilon = 1.0  # privacy budget
 seeds = 5
 replace = True
 sizes = [300, 500]  # records drawn
-rates = [
-    0.1,
-    0.2,
-]  # learning rates
-anything = None
-mixed = [None, 300]
+rates = [0.1, 0.2]  # learning rates
 """
 # starting a kernel brings warnings of libraries that are not ours
 kernel = pytest.mark.filterwarnings("default")
@@ -71,8 +66,6 @@ class TestParameters:
             "replace": True,
             "sizes": [300, 500],
             "rates": [0.1, 0.2],
-            "anything": None,
-            "mixed": [None, 300],
         }
         assert found["scale"].help == '"paper" or "quick"'
         assert found["rates"].help == "learning rates"
@@ -81,13 +74,13 @@ class TestParameters:
     @pytest.mark.parametrize(
         ("code", "message"),
         [
-            ("import os", "only assignments of literals.*'import os'"),
-            ("n = 2 * 3", "only assignments of literals.*'n = 2 [*] 3'"),
-            ("a = b = 3", "only assignments of literals"),
-            ("a, b = 1, 2", "only assignments of literals"),
-            ("x: int", "only assignments of literals"),
-            ("n = 1\nn = 2", "assigns 'n' twice"),
-            ("n =", "is not Python"),
+            ("import os", "must be 'name = literal.*'import os'"),
+            ("n = 2 * 3", "must be 'name = literal.*'n = 2 [*] 3'"),
+            ("a = b = 3", "must be 'name = literal"),
+            ("a, b = 1, 2", "must be 'name = literal"),
+            ("x: int", "must be 'name = literal"),
+            ("n =", "must be 'name = literal"),
+            ("n = [1,\n2]", "must be 'name = literal"),
         ],
     )
     def test_anything_but_literals_is_refused(self, code, message):
@@ -110,9 +103,6 @@ class TestParameters:
             ("sizes", "200, 800", [200, 800]),
             ("sizes", "[]", []),
             ("rates", "[1, 2.5]", [1.0, 2.5]),
-            ("anything", "3", 3),
-            ("anything", "some text", "some text"),
-            ("mixed", "[None, 5]", [None, 5]),
         ],
     )
     def test_values_take_the_type_of_the_default(self, name, given, value):
@@ -132,11 +122,7 @@ class TestParameters:
             ("replace", "1", "must be True or False, such as True, got '1'"),
             ("replace", "yes", "must be True or False"),
             ("scale", 3, "must be text, such as 'paper', got 3"),
-            ("sizes", "300", "must be a list with elements of the same type, such as .*300, 500.*, got '300'"),
-            ("sizes", "[200, 'x']", "must be a list with elements of the same type"),
-            ("sizes", "[200.5]", "must be a list with elements of the same type"),
-            ("sizes", "[None]", "must be a list with elements of the same type"),
-            ("mixed", "['x']", "must be a list with elements of the same type"),
+            ("sizes", "300", "must be a list, such as .*300, 500.*, got '300'"),
         ],
     )
     def test_ill_typed_values_are_refused(self, name, given, message):
@@ -229,12 +215,6 @@ class TestExecute:
         chapters.execute(ant, {"n": 3}, output)
         assert [path.name for path in output.parent.iterdir()] == ["ant.ipynb"]
 
-    def test_a_cell_that_takes_too_long_is_no_result(self, book, tmp_path):
-        (book / "book" / "ant.ipynb").write_text(notebook("n = 1", "import time; time.sleep(60)"))
-        with pytest.raises(chapters.BookError, match=r"took longer than timeout=1 s"):
-            chapters.execute(chapters.chapter("ant", book), {}, tmp_path / "ant.ipynb", timeout=1)
-        assert not (tmp_path / "ant.ipynb").exists()
-
     def test_a_book_with_a_failing_chapter_is_not_built(self, book, capfd):
         with pytest.raises(chapters.BookError, match="1 of 2 chapters failed; the book was not built"):
             chapters.build(root=book)
@@ -250,7 +230,6 @@ class TestSource:
         shown = _display.source(_display.source)
         assert shown.startswith("# dpnotes/lab/chapters/_display.py\ndef source(")
         assert "Examples" not in shown
-        assert "Examples" in _display.source(_display.source, docstring=True)
 
     @pytest.mark.parametrize("thing", [chapters.Chapter, chapters.Chapter.source, chapters.Chapter.check, _display])
     def test_classes_properties_methods_and_modules_are_shown(self, thing):
