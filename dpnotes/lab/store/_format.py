@@ -52,11 +52,6 @@ class Row:
         known = {**self.parameters, **self.metrics, **self.provenance}
         return {"row": self.key, "experiment": self.experiment, **known, **check}
 
-    @property
-    def results(self) -> dict[str, str]:
-        """Text of the metrics that are not empty: what a second computation of the row should give again."""
-        return {name: self.cells[name] for name in self.metrics if name in self.cells}
-
 
 @dataclass(frozen=True)
 class Contents:

@@ -6,8 +6,6 @@ import pandas as pd
 
 from dpnotes.lab.store._values import Scalar
 
-_INT64 = range(-(2**63), 2**63)
-_EXACT = range(-(2**53), 2**53 + 1)  # integers that float64 holds
 _DTYPES = {bool: ("bool", "boolean"), int: ("int64", "Int64")}  # without and with missing values
 
 
@@ -25,9 +23,9 @@ def typed(column: Sequence[Scalar]) -> pd.Series:
     present = [value for value in column if value is not None]
     kinds = {type(value) for value in present}
     dtype: str | None = "object"
-    if kinds == {bool} or (kinds == {int} and all(value in _INT64 for value in present)):
+    if kinds in ({bool}, {int}):
         dtype = _DTYPES[kinds.pop()][len(present) < len(column)]
-    elif kinds <= {float} or (kinds == {int, float} and all(type(v) is float or v in _EXACT for v in present)):
+    elif kinds <= {int, float}:
         dtype = "float64"
     elif kinds == {str}:
         dtype = None  # str, or object before pandas 3, where dtype="str" would make text of None

@@ -1,6 +1,6 @@
 """What is asked: the rows of a grid, checked before anything is run."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from dpnotes.lab.store._format import RESERVED, Row
@@ -34,19 +34,15 @@ def requests(experiment: str, grid: Sequence[Parameters], options: Mapping[str, 
     Raises
     ------
     TypeError
-        If the grid is not a list of dicts, a parameter's name is not a str or its value no plain scalar.
+        If the value of a parameter is no plain scalar.
     ValueError
         If the grid is empty or has a row twice, a number is not finite, or a name is taken.
     """
-    if not isinstance(grid, Sequence) or isinstance(grid, str):
-        raise TypeError(f"grid must be a list of parameter dicts, got {grid!r}")
     if not grid:
         raise ValueError("grid must have at least one row, got an empty list")
     rows: dict[str, Row] = {}
     for index, parameters in enumerate(grid):
         label = f"grid[{index}]"
-        if not isinstance(parameters, Mapping):
-            raise TypeError(f"{label} must be a dict of parameters, got {parameters!r}")
         row = Row(experiment, {name: _parameter(label, name, value) for name, value in parameters.items()})
         if taken := sorted(set(row.parameters).intersection(options or {})):
             raise ValueError(f"{label}: {taken[0]!r} is a parameter and an option as well; give it once")
@@ -56,14 +52,23 @@ def requests(experiment: str, grid: Sequence[Parameters], options: Mapping[str, 
     return list(rows.values())
 
 
-def _parameter(label: str, name: object, value: object) -> Scalar:
-    if not isinstance(name, str):
-        raise TypeError(f"{label}: the name of a parameter must be a str, got {name!r}")
-    if not name.isidentifier():
-        raise ValueError(f"{label}: the name of a parameter must be a Python name, got {name!r}")
-    if name in RESERVED:
-        raise ValueError(f"{label}: {name!r} is a column of every store; give the parameter another name")
-    scalar = plain(value, f"{label}[{name!r}]")
+def _parameter(label: str, name: str, value: object) -> Scalar:
+    scalar = checked(label, name, value)
     if isinstance(scalar, float) and not abs(scalar) < float("inf"):
-        raise ValueError(f"{label}[{name!r}] must be finite, got {scalar!r}")
+        raise ValueError(f"{label}: {name!r} must be finite, got {scalar!r}")
     return scalar
+
+
+def checked(label: str, name: str, value: object, taken: Container[str] = RESERVED) -> Scalar:
+    """Give the value of a parameter or metric as a plain scalar.
+
+    Raises
+    ------
+    ValueError
+        If its name is no Python name, or among those that are ``taken``.
+    TypeError
+        If the value is no scalar.
+    """
+    if not name.isidentifier() or name in taken:
+        raise ValueError(f"{label}: {name!r} must be a Python name that no other column of the store has")
+    return plain(value, f"{label}: {name!r}")

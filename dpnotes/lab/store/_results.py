@@ -102,13 +102,14 @@ def adopt(
         new = {key: row for key, row in new.items() if key in asked}
     target = Store(destination)
     old = target.read().rows
-    same = {key for key, row in new.items() if key in old and row.results == old[key].results}
+    same = {key for key, row in new.items() if key in old and _compared(row) == _compared(old[key])}
     differing = [row for key, row in new.items() if key in old and key not in same]
     if differing and not replace:
         row = differing[0]
+        there, here = _compared(old[row.key]), _compared(row)
         raise StoreError(
             f"{target.path} has other metrics in {len(differing)} of the rows of {source}, first in row {row.key} "
-            f"({dict(row.parameters)}): {old[row.key].results} there, {row.results} here; replace=True takes the new"
+            f"({dict(row.parameters)}): {there} there, {here} here; replace=True takes the new"
         )
     target.put((row for key, row in new.items() if key not in same), replace=replace)
     return len(new) - len(same), len(same)
@@ -167,8 +168,7 @@ def verify(
     *,
     sample: int,
     random_state: int | np.random.Generator | None,
-    tolerance: float | Mapping[str, float],
-    options: Mapping[str, Any] | None = None,
+    tolerance: Mapping[str, float],
 ) -> pd.DataFrame:
     """Compute a random sample of a store's rows again, and compare them metric by metric with what is stored.
 
@@ -182,10 +182,8 @@ def verify(
         How many rows, drawn without replacement; a store of no more than that is recomputed as a whole.
     random_state : int, numpy.random.Generator or None
         Draws the sample.
-    tolerance : float or dict of str to float, >= 0
-        By how much a number may differ, in the metric's own unit; by metric, in which case others must be equal.
-    options : dict, optional
-        See `sweep`.
+    tolerance : dict of str to float
+        By how much a number may differ, metric by metric and in the metric's own unit; others must be equal.
 
     Returns
     -------
@@ -199,8 +197,6 @@ def verify(
         If there is no store.
     StoreError
         If the store is damaged, another experiment's, or without rows.
-    ValueError
-        If ``sample`` or ``tolerance`` is outside its range.
     RuntimeError, TypeError
         As in `sweep`.
     """
@@ -208,20 +204,14 @@ def verify(
     rows = list(_existing(store, name).rows.values())
     if not rows:
         raise StoreError(f"{os.fspath(store)} has no rows to verify")
-    if sample < 1:
-        raise ValueError(f"sample must be at least 1, got sample={sample!r}")
-    allowed = tolerance if isinstance(tolerance, Mapping) else {}
-    default = 0.0 if isinstance(tolerance, Mapping) else tolerance
-    if bad := [value for value in (default, *allowed.values()) if not value >= 0]:
-        raise ValueError(f"tolerance must be >= 0, got {bad[0]!r}")
     drawn = np.random.default_rng(random_state).permutation(len(rows))[:sample]
     report: list[dict[str, Scalar]] = []
     for old in (rows[index] for index in sorted(drawn)):
-        new = result(compute(experiment, Row(name, old.parameters), options))
+        new = result(compute(experiment, Row(name, old.parameters), None))
         stored, recomputed = _compared(old), _compared(new)
         for metric in sorted(stored.keys() | recomputed.keys()):
             pair = stored.get(metric), recomputed.get(metric)
-            limit, difference = allowed.get(metric, default), _difference(*pair)
+            limit, difference = tolerance.get(metric, 0.0), _difference(*pair)
             agrees = pair[0] == pair[1] if difference is None else abs(difference) <= limit
             line = (old.key, metric, *pair, difference, limit, agrees)
             report.append(dict(zip(_REPORT, line, strict=True)))

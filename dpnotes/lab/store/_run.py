@@ -14,9 +14,9 @@ from joblib.parallel import get_active_backend
 from tqdm import tqdm
 
 from dpnotes.lab.store._format import RESERVED, Row
-from dpnotes.lab.store._grid import Experiment
+from dpnotes.lab.store._grid import Experiment, checked
 from dpnotes.lab.store._provenance import provenance
-from dpnotes.lab.store._values import Scalar, plain
+from dpnotes.lab.store._values import Scalar
 
 _ASIDE = ("data", "device")  # what an experiment may return that is provenance, not a metric
 
@@ -93,7 +93,7 @@ def compute(experiment: Experiment, request: Row, options: Mapping[str, Any] | N
     except Exception as error:
         return Failure(request, error, traceback.format_exc())
     seconds = round(time.perf_counter() - start, 3)
-    found = _checked(returned, request)
+    found = _metrics(returned, request)
     aside = {name: found.pop(name) for name in _ASIDE if name in found}
     return replace(request, metrics=found, provenance={"seconds": seconds, **aside, **provenance()})
 
@@ -136,25 +136,13 @@ def _on_cluster(job: Job, todo: Sequence[Row], backend: Any) -> Generator[Row | 
         backend.client.cancel(list(tasks))
 
 
-def _checked(returned: object, request: Row) -> dict[str, Scalar]:
+def _metrics(returned: Mapping[str, object], request: Row) -> dict[str, Scalar]:
     """Give what an experiment returned as a dict of plain scalars, or say what is wrong with it."""
     label = f"{request.experiment} with {dict(request.parameters)}"
     if not isinstance(returned, Mapping):
         raise TypeError(f"{label} must return a dict of metrics, got {returned!r}")
-    for name in returned:
-        if not isinstance(name, str):
-            raise TypeError(f"{label}: the name of a metric must be a str, got {name!r}")
-        if not name or name != name.strip() or not name.isprintable():
-            raise ValueError(f"{label}: the name of a metric must be printable text, got {name!r}")
-        if name in RESERVED.difference(_ASIDE):
-            raise ValueError(f"{label}: metric {name!r} is a column of every store; give it another name")
-        if name in request.parameters:
-            raise ValueError(f"{label}: metric {name!r} is the name of a parameter; give it another name")
-    found = {name: plain(value, f"{label}: metric {name!r}") for name, value in returned.items()}
-    for name in _ASIDE:
-        if not isinstance(found.get(name), str | None):
-            raise TypeError(f"{label}: {name!r} must be a str or None, got {found[name]!r}")
-    return found
+    taken = RESERVED.difference(_ASIDE).union(request.parameters)
+    return {name: checked(label, name, value, taken) for name, value in returned.items()}
 
 
 def _picklable(error: Exception) -> Exception:

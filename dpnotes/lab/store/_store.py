@@ -99,47 +99,27 @@ class Store:
         """Hold the store's lock; the kernel releases it when the process dies."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock.acquire(poll_interval=0.005)  # a write takes milliseconds
+            with self._lock.acquire(poll_interval=0.005):  # a write takes milliseconds
+                try:
+                    yield
+                finally:
+                    self._temporary.unlink(missing_ok=True)
         except OSError as error:
-            raise self._unwritable(error) from error
-        try:
-            yield
-        finally:
-            self._lock.release()
+            reason = f"cannot write the store ({error.strerror or error}); it is as it was before"
+            raise OSError(error.errno or errno.EIO, reason, str(self.path)) from error
 
     def _write(self, data: bytes) -> tuple[int, int, int]:
-        """Replace the file by one of ``data``, durably; give the new file's stamp."""
-        try:
-            with self._temporary.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-                stamp = _stamp(file.fileno())
-            self._temporary.replace(self.path)
-            _sync_folder(self.path.parent)
-        except BaseException as error:
-            self._temporary.unlink(missing_ok=True)
-            if isinstance(error, OSError):
-                raise self._unwritable(error) from error
-            raise
+        """Replace the file by one of ``data``; give the new file's stamp."""
+        with self._temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+            stamp = _stamp(file.fileno())
+        self._temporary.replace(self.path)
         return stamp
-
-    def _unwritable(self, error: OSError) -> OSError:
-        reason = f"cannot write the store ({error.strerror or error}); it is as it was before"
-        return OSError(error.errno or errno.EIO, reason, str(self.path))
 
 
 def _stamp(descriptor: int) -> tuple[int, int, int]:
     """What changes whenever a file is replaced or written: inode, size and time."""
     status = os.fstat(descriptor)
     return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename in ``folder`` durable, where the system can: the file itself is whole either way."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -11,8 +11,6 @@ import numpy as np
 
 Scalar: TypeAlias = str | int | float | bool | None
 
-LONGEST = 1000  # characters in a cell: a metric is no document, and CSV readers have their limits
-
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
 _WORDS: dict[str, Scalar] = {"None": None, "True": True, "False": False}
 
@@ -24,21 +22,15 @@ def plain(value: object, label: str) -> Scalar:
     ------
     TypeError
         If the value is not a str, int, float, bool or None; ``label`` names it in the message.
-    ValueError
-        If it is a str that UTF-8 cannot hold, or longer than `LONGEST` when written.
     """
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool):
         return value
-    if not isinstance(value, str | int | float):
-        raise TypeError(f"{label} must be a plain scalar (str, int, float, bool or None), got {value!r}")
-    text = str.__str__(value) if isinstance(value, str) else str(value)  # a subclass (an enumeration) is made plain
-    if len(text) > LONGEST:
-        raise ValueError(f"{label} must be at most {LONGEST} characters long, got {len(text)}")
-    if text.encode(errors="ignore").decode() != text:
-        raise ValueError(f"{label} must be text that UTF-8 can hold, got {text!r}")
-    return text if isinstance(value, str) else int(value) if isinstance(value, int) else float(value)
+    for kind in (str, int, float):
+        if isinstance(value, kind):  # a subclass (an enumeration) is made plain
+            return kind(value)
+    raise TypeError(f"{label} must be a plain scalar (str, int, float, bool or None), got {value!r}")
 
 
 def to_text(value: Scalar) -> str:

@@ -85,7 +85,7 @@ def users(path):
         "collect": lambda: collect(
             sweep_toys.ratio, GRID, compute="stored", published=path, runs=path.with_name("r.csv"), progress=False
         ),
-        "verify": lambda: verify(sweep_toys.ratio, path, sample=1, random_state=0, tolerance=0.0),
+        "verify": lambda: verify(sweep_toys.ratio, path, sample=1, random_state=0, tolerance={}),
     }
 
 

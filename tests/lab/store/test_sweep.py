@@ -185,19 +185,14 @@ def test_progress_is_shown_on_standard_error_or_not_at_all(store, tmp_path, capf
 @pytest.mark.parametrize(
     ("grid", "kind", "reason"),
     [
-        (None, TypeError, "grid must be a list of parameter dicts, got None"),
-        ({"x": 1}, TypeError, "grid must be a list of parameter dicts"),
-        ("abc", TypeError, "grid must be a list of parameter dicts"),
         ([], ValueError, "grid must have at least one row"),
-        ([{"x": 1}, 2], TypeError, r"grid\[1\] must be a dict of parameters, got 2"),
-        ([{"x": 1}, {"x": [1]}], TypeError, r"grid\[1\]\['x'\] must be a plain scalar .* got \[1\]"),
-        ([{"x": math.nan}], ValueError, r"grid\[0\]\['x'\] must be finite, got nan"),
-        ([{"x": np.float32(-np.inf)}], ValueError, r"grid\[0\]\['x'\] must be finite, got -inf"),
+        ([{"x": 1}, {"x": [1]}], TypeError, r"grid\[1\]: 'x' must be a plain scalar .* got \[1\]"),
+        ([{"x": math.nan}], ValueError, r"grid\[0\]: 'x' must be finite, got nan"),
+        ([{"x": np.float32(-np.inf)}], ValueError, r"grid\[0\]: 'x' must be finite, got -inf"),
         ([{"x": 1}, {"x": 2}, {"x": 1.0}], ValueError, r"grid\[2\] is the same row as grid\[0\]: \{'x': 1.0\}"),
-        ([{3: 1}], TypeError, "name of a parameter must be a str, got 3"),
-        ([{"a b": 1}], ValueError, "name of a parameter must be a Python name, got 'a b'"),
-        ([{"device": "cpu"}], ValueError, "'device' is a column of every store"),
-        ([{"check": 1}], ValueError, "'check' is a column of every store"),
+        ([{"a b": 1}], ValueError, r"grid\[0\]: 'a b' must be a Python name"),
+        ([{"device": "cpu"}], ValueError, "'device' must be a Python name that no other column of the store has"),
+        ([{"check": 1}], ValueError, "'check' must be a Python name that no other column of the store has"),
         ([{"calls": 1}], ValueError, "'calls' is a parameter and an option as well"),
     ],
 )
@@ -250,16 +245,13 @@ def test_an_experiment_without_a_name_is_refused(store, experiment):
     [
         (None, TypeError, "must return a dict of metrics, got None"),
         ([1], TypeError, "must return a dict of metrics"),
-        ({"y": {"z": 1}}, TypeError, "metric 'y' must be a plain scalar"),
-        ({"y": np.arange(3)}, TypeError, "metric 'y' must be a plain scalar"),
-        ({"x": 2}, ValueError, "metric 'x' is the name of a parameter"),
-        ({"seconds": 2}, ValueError, "metric 'seconds' is a column of every store"),
-        ({"row": 2}, ValueError, "metric 'row' is a column of every store"),
-        ({1: 2}, TypeError, "name of a metric must be a str, got 1"),
-        ({"a\nb": 2}, ValueError, "name of a metric must be printable text"),
-        ({"": 2}, ValueError, "name of a metric must be printable text"),
-        ({"device": 2}, TypeError, "'device' must be a str or None, got 2"),
-        ({"y": "long" * 1000}, ValueError, "metric 'y' must be at most"),
+        ({"y": {"z": 1}}, TypeError, "'y' must be a plain scalar"),
+        ({"y": np.arange(3)}, TypeError, "'y' must be a plain scalar"),
+        ({"x": 2}, ValueError, "'x' must be a Python name that no other column of the store has"),
+        ({"seconds": 2}, ValueError, "'seconds' must be a Python name that no other column of the store has"),
+        ({"row": 2}, ValueError, "'row' must be a Python name that no other column of the store has"),
+        ({"a\nb": 2}, ValueError, "must be a Python name"),
+        ({"": 2}, ValueError, "must be a Python name"),
     ],
 )
 def test_a_result_that_is_no_flat_dict_of_scalars_is_refused(store, returned, kind, reason):
@@ -275,7 +267,7 @@ def test_a_result_that_cannot_leave_its_worker_is_refused_too(store):
     def odd(x):
         return {"y": lambda: x}
 
-    with pytest.raises(TypeError, match=r"odd with .*: metric 'y' must be a plain scalar"):
+    with pytest.raises(TypeError, match=r"odd with .*: 'y' must be a plain scalar"):
         sweep(odd, [{"x": 1}, {"x": 5}], store=store, n_jobs=2, progress=False)
 
 
