@@ -4,13 +4,12 @@ import pickle
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
 from joblib import Parallel, delayed
-from joblib.parallel import get_active_backend
 from tqdm import tqdm
 
 from dpnotes.lab.store._format import RESERVED, Row
@@ -58,15 +57,11 @@ def run(job: Job, todo: Sequence[Row], *, finished: Callable[[Row], object]) -> 
     if not todo:
         return
     failure: Failure | None = None
-    backend, _ = get_active_backend()
-    if type(backend).__name__ == "DaskDistributedBackend":
-        outcomes = _on_cluster(job, todo, backend)
-    else:
-        # One row a task, and none handed out before a worker is free, so that none waits for its neighbours and few
-        # are still to finish after a failure. joblib divides the cores among the workers.
-        parallel = Parallel(n_jobs=job.n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")
-        unfailed = takewhile(lambda _: failure is None, todo)
-        outcomes = parallel(delayed(compute)(job.experiment, request, job.options) for request in unfailed)
+    # One row a task, and none handed out before a worker is free, so that none waits for its neighbours and few are
+    # still to finish after a failure. joblib divides the cores among the workers.
+    parallel = Parallel(n_jobs=job.n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")
+    unfailed = takewhile(lambda _: failure is None, todo)
+    outcomes = parallel(delayed(compute)(job.experiment, request, job.options) for request in unfailed)
     bar = tqdm(total=len(todo), desc=todo[0].experiment, unit="row", disable=not job.progress)
     try:
         for outcome in outcomes:
@@ -107,33 +102,6 @@ def result(outcome: Row | Failure) -> Row:
         error.add_note(f"In the worker:\n{outcome.trace}")
     what = f"{request.experiment} failed with {dict(request.parameters)}: {type(error).__name__}: {error}"
     raise RuntimeError(what) from error
-
-
-def _on_cluster(job: Job, todo: Sequence[Row], backend: Any) -> Generator[Row | Failure, None, None]:
-    """Give the rows as the Dask cluster of joblib's ``backend`` finishes them.
-
-    joblib itself waits for ever when a task fails outside the function (its worker killed again and again, or unable
-    to import it), so the futures are Dask's own. Dask moves the rows of a lost worker to another.
-    """
-    from distributed import as_completed
-
-    settings = {"pure": False, **backend.submit_kwargs}
-    tasks = {
-        backend.client.submit(compute, job.experiment, request, job.options, **settings): request for request in todo
-    }
-    try:
-        for future in as_completed(tasks):
-            try:
-                outcome = future.result()
-            except Exception as error:
-                request = tasks[future]
-                error.add_note(f"while the cluster computed {request.experiment} with {dict(request.parameters)}")
-                raise
-            yield outcome
-            if isinstance(outcome, Failure):
-                return
-    finally:
-        backend.client.cancel(list(tasks))
 
 
 def _metrics(returned: Mapping[str, object], request: Row) -> dict[str, Scalar]:

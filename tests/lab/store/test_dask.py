@@ -85,25 +85,6 @@ def test_an_experiment_that_fails_on_the_cluster_says_which_row_and_stops_the_re
     assert (tmp_path / "calls").read_text().count("\n") < 20
 
 
-def test_an_experiment_that_workers_cannot_import_is_an_error(store, tmp_path, monkeypatch):
-    """With joblib alone the sweep would wait for ever."""
-    (tmp_path / "only_here.py").write_text("def experiment(x):\n    return {'y': x}\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    import only_here
-
-    outcome = []
-
-    def run():
-        with joblib.parallel_config(backend="dask"), pytest.raises(Exception, match="only_here") as raised:
-            sweep(only_here.experiment, [{"x": 1}, {"x": 2}], store=store, progress=False)
-        outcome.append(raised.value)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(timeout=20)
-    assert outcome, "the sweep still waits"
-
-
 def test_a_killed_worker_costs_no_row(cluster, store, tmp_path):
     """Last, for it takes a worker away. The rows it had are run by the other; every row is there exactly once."""
     _, workers = cluster
