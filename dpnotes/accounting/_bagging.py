@@ -15,9 +15,8 @@ REMARK = "(0, delta)-DP with delta = probability that the record is drawn; no ep
 
 def bagging(
     *,
-    n: int | None = None,
-    subsample: int | None = None,
-    sample_rate: float | None = None,
+    n: int,
+    subsample: int,
     n_models: int = 1,
     replace: bool = True,
     scheme: str = "independent",
@@ -26,20 +25,17 @@ def bagging(
 ) -> PrivacyProfile:
     """Guarantee of releasing ``n_models`` models, each trained on a random subsample of the records.
 
-    The subsamples are either of a fixed size (``n`` and ``subsample``) or Poisson (``sample_rate`` alone). For any base
-    learner, and exact for the learner that publishes its subsample. With pi the probability that a given record is
-    drawn at least once, ``delta(epsilon) = pi`` for every epsilon >= 0: the release is (0, pi)-DP, and a larger epsilon
-    buys nothing. The randomness of the draw must stay secret.
+    For any base learner, and exact for the learner that publishes its subsample. With pi the probability that a given
+    record is drawn at least once, ``delta(epsilon) = pi`` for every epsilon >= 0: the release is (0, pi)-DP, and a
+    larger epsilon buys nothing. The randomness of the draw must stay secret. Poisson samples:
+    ``subsampled(approximate(0.0, 1.0), sample_rate=...)``.
 
     Parameters
     ----------
-    n : int, >= 1, optional
+    n : int, >= 1
         Number of records (of the larger of two neighbours).
-    subsample : int, >= 1, optional
+    subsample : int, >= 1
         Records drawn for each model; at most ``n`` without replacement.
-    sample_rate : float, in [0, 1], optional
-        Probability with which each record is in a subsample, independently of all others; in place of ``n`` and
-        ``subsample``. The words ``replace`` and ``scheme`` then have no meaning, and the paper no theorem.
     n_models : int, >= 1
     replace : bool
         Draw with or without replacement within a subsample.
@@ -58,8 +54,8 @@ def bagging(
     Raises
     ------
     ValueError
-        If a number is out of its range, the subsamples are described twice or not at all, more records are drawn
-        without replacement than there are, or an option is invalid.
+        If a number is out of its range, more records are drawn without replacement than there are, or an option is
+        invalid.
     TypeError
         If a whole number is not an integer.
 
@@ -77,15 +73,6 @@ def bagging(
     scheme = check.one_of("scheme", scheme, SCHEMES)
     adjacency = check.one_of("adjacency", adjacency, ADJACENCIES)
     analysis = check.one_of("analysis", analysis, ("tight", "published"))
-    if sample_rate is not None:
-        if n is not None or subsample is not None or analysis == "published":
-            raise ValueError(
-                f"sample_rate={sample_rate!r} goes with n_models and adjacency alone, "
-                f"got n={n!r}, subsample={subsample!r}, analysis={analysis!r}"
-            )
-        return _poisson(check.real("sample_rate", sample_rate, high=1.0), n_models, adjacency)
-    if n is None or subsample is None:
-        raise ValueError(f"give n and subsample, or sample_rate; got n={n!r}, subsample={subsample!r}")
     n, subsample = check.at_least_one("n", n), check.at_least_one("subsample", subsample)
     drawn = n_models * subsample
     if not replace and subsample > n:
@@ -108,12 +95,6 @@ def bagging(
         inclusion = power_of_miss(subsample / n, n_models)
     source = "Liu, Jia and Gong (2021), Theorems 2-6, made exact in the bagging chapter"
     return SampleRelease(inclusion, both=adjacency == "replace-one", **about, source=source, remark=REMARK)
-
-
-def _poisson(rate: float, n_models: int, adjacency: str) -> PrivacyProfile:
-    about = describe("bagging", adjacency, sample_rate=rate, n_models=n_models)
-    inclusion, both = power_of_miss(rate, n_models), adjacency == "replace-one"
-    return SampleRelease(inclusion, both=both, **about, source="the bagging chapter", remark=REMARK)
 
 
 def _published(n: int, drawn: int, replace: bool, about: dict[str, Any]) -> PrivacyProfile:

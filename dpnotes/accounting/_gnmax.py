@@ -218,8 +218,6 @@ def _aggregate(
         return ConvertedRelease(
             total / 2,
             1,
-            moments=None,
-            pure=None,
             **about,
             assumption=SHARDS,
             source="Papernot et al. (2018), Proposition 8, and Mironov (2017), Proposition 3",

@@ -8,8 +8,6 @@ from dpnotes import _validation as check
 from dpnotes.accounting._kinds import GaussianRelease
 from dpnotes.accounting._profile import PrivacyProfile, describe
 
-BOUNDS = ("composition", "strongly-convex", "convex")
-
 
 def step_contraction(*, learning_rate: float, smoothness: float, convexity: float = 0.0) -> float:
     """Lipschitz constant of one step of gradient descent, as a map of the weights.
@@ -48,7 +46,7 @@ def step_contraction(*, learning_rate: float, smoothness: float, convexity: floa
 
 
 def last_iterate_mu(
-    *, sigma: float, shift: float, steps: int, contraction: float = 1.0, diameter: float = math.inf, bound: str = "best"
+    *, sigma: float, shift: float, steps: int, contraction: float = 1.0, diameter: float = math.inf
 ) -> float:
     """Bound mu on the Gaussian guarantee of the last of ``steps`` iterates.
 
@@ -69,13 +67,12 @@ def last_iterate_mu(
         most 2 / smoothness.
     diameter : float, > 0
         Diameter of the set that the iterates are projected on; infinite if they are not.
-    bound : {"best", "composition", "strongly-convex", "convex"}
-        ``"composition"`` holds for the release of all iterates, too; ``"strongly-convex"`` uses the contraction,
-        ``"convex"`` the diameter; ``"best"`` is the least of the three.
 
     Returns
     -------
     float, > 0
+        The least of the bound by composition, which holds for the release of all iterates, too, of that for strongly
+        convex objectives, which uses the contraction, and of that for convex ones, which uses the diameter.
 
     Raises
     ------
@@ -99,13 +96,7 @@ def last_iterate_mu(
     contraction = check.real("contraction", contraction, high=1.0)
     if diameter != math.inf:
         diameter = check.positive("diameter", diameter)
-    bound = check.one_of("bound", bound, ("best", *BOUNDS))
-    values = {
-        "composition": math.sqrt(steps),
-        "strongly-convex": math.sqrt(_contracted(contraction, steps)),
-        "convex": _bounded(diameter / shift, steps),
-    }
-    return shift / sigma * (min(values.values()) if bound == "best" else values[bound])
+    return shift / sigma * min(math.sqrt(_contracted(contraction, steps)), _bounded(diameter / shift, steps))
 
 
 def last_iterate(
@@ -163,7 +154,7 @@ def _contracted(contraction: float, steps: int) -> float:
 
 
 def _bounded(diameter: float, steps: int) -> float:
-    """min(sqrt T, min over t <= T of (D + t) / sqrt t), the diameter in units of the shift."""
+    """min(sqrt T, min over t <= T of (D + t) / sqrt t), D the diameter in units of the shift; sqrt T: composition."""
     best = int(min(float(steps), diameter))
     around = {max(1, best), min(steps, best + 1)}  # the minimum over real t is at t = D
     return min(math.sqrt(steps), *((diameter + t) / math.sqrt(t) for t in around))

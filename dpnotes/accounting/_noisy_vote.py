@@ -67,7 +67,6 @@ def noisy_vote(
             2 * noise**2,
             answers,
             moments=MOMENTS,
-            pure=None,
             **about,
             source="Jordon, Yoon and van der Schaar (2019), Theorem 4 with m = 1",
             remark="valid but not tight: a better conversion and, between two classes, bounded range give more",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from collections.abc import Mapping
+from typing import Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,9 +13,6 @@ from numpy.typing import ArrayLike
 from dpnotes import _validation as check
 from dpnotes._validation import Floats as Floats
 from dpnotes.accounting._curves import EPSILONS, smallest_epsilon, supported_tradeoff
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 ADJACENCIES = ("add-remove", "replace-one")
 STATUSES = ("proved", "assumption", "per-instance", "conjecture", "refuted")
@@ -230,40 +227,6 @@ class PrivacyProfile(ABC):
         together = self.parameters.get("times", 1) * times
         parameters = {**self.parameters, "times": together} if together > 1 else self.parameters
         return {**{name: getattr(self, name) for name in DESCRIPTION}, "parameters": parameters}
-
-    def plot(self, axes: Sequence[Axes] | None = None) -> Sequence[Axes]:
-        """Draw the guarantee: delta against epsilon, and the trade-off of the two error rates.
-
-        Parameters
-        ----------
-        axes : pair of matplotlib Axes, optional
-            Where to draw; default: a new figure (``axes[0].figure``) with two panels.
-
-        Returns
-        -------
-        pair of matplotlib Axes
-
-        Examples
-        --------
-        >>> from dpnotes.accounting import gaussian
-        >>> left, right = gaussian(sigma=1.0).plot()
-        >>> left.get_xlabel(), right.get_xlabel()
-        ('epsilon (log)', 'false-positive rate')
-        """
-        if axes is None:
-            from matplotlib.figure import Figure
-
-            axes = Figure(figsize=(9.0, 3.6), layout="constrained").subplots(1, 2)
-        profile, tradeoff = axes
-        epsilons, alphas = np.geomspace(1e-3, 20, 400), np.linspace(0, 1, 501)
-        label = f"{self.mechanism}, {self.adjacency}, {self.status}"
-        profile.plot(epsilons, self.delta(epsilons), label=label)
-        profile.set(xscale="log", xlabel="epsilon (log)", ylabel="delta", ylim=(0, None))
-        tradeoff.plot(alphas, self.tradeoff(alphas), label=label)
-        tradeoff.plot([0, 1], [1, 0], color="0.5", linewidth=1)
-        tradeoff.set(xlabel="false-positive rate", ylabel="smallest false-negative rate", xlim=(0, 1), ylim=(0, 1))
-        tradeoff.legend()
-        return axes
 
     def to_dict(self) -> dict[str, Any]:
         """All that defines and qualifies the guarantee, as plain values that JSON can hold."""

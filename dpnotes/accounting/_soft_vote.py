@@ -61,7 +61,6 @@ def soft_vote(
         return ConvertedRelease(
             beta**2 / 2,
             answers,
-            moments=None,
             pure=beta,
             **about,
             status="refuted",

@@ -183,7 +183,7 @@ def test_composition_of_samples_of_fixed_size(replace):
 def test_bagging_by_poisson_samples_is_amplified_publication():
     publish = subsampled(approximate(0.0, 1.0), sample_rate=0.1)
     for times in (1, 5):
-        exact = bagging(sample_rate=0.1, n_models=times)
+        exact = bagging(n=10, subsample=1, n_models=times)  # one of ten records at a time, too, is drawn at rate 0.1
         assert exact.advantage == pytest.approx(1 - 0.9**times, rel=1e-14)
         for direction in ("remove", "add"):
             ours = publish.compose(times).delta(EPSILONS, direction=direction)

@@ -37,8 +37,6 @@ EXTREMES = {
     "bagging of a huge data set": lambda: bagging(n=10**15, subsample=1),
     "bagging that draws everything": lambda: bagging(n=50, subsample=50, replace=False),
     "bagging of a million models": lambda: bagging(n=10**6, subsample=1, n_models=10**6),
-    "bagging at rate 0": lambda: bagging(sample_rate=0.0),
-    "bagging at rate 1": lambda: bagging(sample_rate=1.0),
     "bagging, published": lambda: bagging(n=10, subsample=10, analysis="published", replace=False),
     "bagging, replace-one": lambda: bagging(n=1, subsample=1, adjacency="replace-one"),
     "hardly any noise": lambda: gaussian(sigma=1e-3),

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpnotes.accounting import gaussian, last_iterate, last_iterate_mu, step_contraction
-from dpnotes.accounting._last_iterate import BOUNDS
+from dpnotes.accounting._last_iterate import _bounded, _contracted
 
 
 def test_known_values():
     setting = {"sigma": 1.0, "shift": 0.1, "contraction": 0.9}
     assert last_iterate_mu(**setting, steps=50) == pytest.approx(0.433649175026, rel=2e-12)
     assert last_iterate_mu(**setting, steps=10**6) == pytest.approx(0.435889894354, rel=2e-12)
-    assert last_iterate_mu(**setting, steps=50, bound="composition") == pytest.approx(0.707106781187, rel=2e-12)
+    assert last_iterate_mu(sigma=1.0, shift=0.1, steps=50) == pytest.approx(0.707106781187, rel=2e-12)  # composition
     convex = [
         last_iterate_mu(sigma=0.05, shift=0.01, steps=steps, diameter=2.0) for steps in (10, 100, 400, 1000, 10**4)
     ]
@@ -36,7 +36,7 @@ def test_a_quadratic_attains_the_strongly_convex_bound(contraction, steps):
 def test_convex_bound_equals_brute_force(diameter, steps):
     t = np.arange(1, steps + 1)
     brute = min(math.sqrt(steps), ((diameter + 0.5 * t) / np.sqrt(t)).min() / 0.5)
-    found = last_iterate_mu(sigma=0.5, shift=0.5, steps=steps, diameter=diameter, bound="convex")
+    found = last_iterate_mu(sigma=0.5, shift=0.5, steps=steps, diameter=diameter)
     assert found == pytest.approx(brute, rel=1e-12)
 
 
@@ -60,8 +60,8 @@ def test_no_other_split_of_the_shifts_is_cheaper(contraction, steps, seed):
 def test_laws(shift, contraction, diameter, steps, factor):
     setting = {"shift": shift, "contraction": contraction, "diameter": diameter, "steps": steps, "sigma": 1.0}
     mu = last_iterate_mu(**setting)
-    parts = [last_iterate_mu(**setting, bound=bound) for bound in BOUNDS]
-    assert mu == min(parts)
+    parts = [math.sqrt(steps), math.sqrt(_contracted(contraction, steps)), _bounded(diameter / shift, steps)]
+    assert mu == shift * min(parts)
     assert max(parts[1:]) <= parts[0] * (1 + 1e-12)  # composition is the worst
     assert last_iterate_mu(**{**setting, "sigma": factor}) == pytest.approx(mu / factor)
     for name in ("shift", "diameter"):
@@ -105,7 +105,5 @@ def test_bad_input_is_named(change, error, message):
 
 
 def test_bad_words_are_named():
-    with pytest.raises(ValueError, match="bound must be one of 'best', 'composition'"):
-        last_iterate_mu(sigma=1.0, shift=1.0, steps=1, bound="worst")
     with pytest.raises(ValueError, match="convexity must be >= 0 and <= 1, got convexity=2"):
         step_contraction(learning_rate=0.1, smoothness=1.0, convexity=2.0)

@@ -91,17 +91,6 @@ def test_shapes_and_text(name):
     assert json.loads(json.dumps(profile.to_dict()))["advantage"] == profile.advantage
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_plot_shows_both_curves(name):
-    left, right = ALL[name].plot()
-    epsilons, deltas = left.lines[0].get_data()
-    np.testing.assert_array_equal(deltas, ALL[name].delta(epsilons))
-    alphas, missed = right.lines[0].get_data()
-    np.testing.assert_array_equal(missed, ALL[name].tradeoff(alphas))
-    assert ALL[name].plot((left, right)) == (left, right)
-    assert len(left.lines) == 2  # drawn where it was told to
-
-
 @given(mu=st.floats(1e-3, 10), times=st.integers(1, 50))
 def test_gaussian_composition(mu, times):
     composed = gaussian(sigma=1 / mu).compose(times)

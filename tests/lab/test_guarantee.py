@@ -62,7 +62,7 @@ def test_every_function_has_a_command_with_its_parameters_explained(ask):
     ("words", "message"),
     [
         (("bagging", "--n", 0, "--subsample", 5), "Error: n must be >= 1, got n=0"),
-        (("bagging", "--n", 5), "Error: give n and subsample, or sample_rate; got n=5, subsample=None"),
+        (("bagging", "--n", 5), "Missing option '--subsample'"),
         (("gaussian",), "Missing option '--sigma'"),
         (("bagging", "--n", 5, "--subsample", 2, "--scheme", "pairs"), "'pairs' is not one of 'independent', 'split'"),
         (("gauss", "--sigma", 1), "No such command 'gauss'"),

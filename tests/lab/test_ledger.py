@@ -10,6 +10,7 @@ from dpnotes import accounting
 from dpnotes.lab import _claim, ledger
 from dpnotes.lab._claim import at_most, claims_of, equal, exceeds, shown
 from dpnotes.lab.bagging import claims as bagging_claims
+from dpnotes.lab.bagging.sampler import sample_distribution
 from dpnotes.lab.ledger import LEDGER, STATUSES, Claim, Evidence, Finding
 
 
@@ -54,7 +55,7 @@ def test_evidence_notices_a_wrong_distribution(number, monkeypatch):
     """The enumeration is given a sampler that draws one record less than it says."""
 
     def lazy(**kwargs):
-        return accounting.papers.sample_distribution(**{**kwargs, "subsample": kwargs["subsample"] - 1})
+        return sample_distribution(**{**kwargs, "subsample": kwargs["subsample"] - 1})
 
     monkeypatch.setattr(bagging_claims, "sample_distribution", lazy)
     assert not LEDGER[number - 1].evidence().supports

@@ -3,8 +3,6 @@
 Most of this gives no guarantee by itself; each function says what its result is worth.
 """
 
-from dpnotes.accounting.papers._bagging import Outcome as Outcome
-from dpnotes.accounting.papers._bagging import sample_distribution as sample_distribution
 from dpnotes.accounting.papers._dpbag import MOMENTS as MOMENTS
 from dpnotes.accounting.papers._dpbag import personalised_answers as personalised_answers
 from dpnotes.accounting.papers._dpbag import personalised_moments as personalised_moments

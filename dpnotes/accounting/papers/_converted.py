@@ -20,7 +20,9 @@ class ConvertedRelease(PrivacyProfile):
 
     symmetric = True
 
-    def __init__(self, rho: float, times: int, *, moments: Floats | None, pure: float | None, **about: Any) -> None:
+    def __init__(
+        self, rho: float, times: int, *, moments: Floats | None = None, pure: float | None = None, **about: Any
+    ) -> None:
         super().__init__(**about)
         self._rho, self._times, self._moments, self._pure = rho, times, moments, pure
         self.never_pure = pure is None

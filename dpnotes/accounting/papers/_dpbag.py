@@ -104,7 +104,6 @@ def personalised_vote(
         2 * noise**2 * float(sums.max()) / k**2,
         1,
         moments=MOMENTS,
-        pure=None,
         **describe("personalised_vote", "add-remove", noise=noise, n_partitions=k, answers=answers),
         status="per-instance",
         assumption=assumption,

@@ -12,4 +12,5 @@ from dpnotes.lab.bagging import grids as grids
 from dpnotes.lab.bagging import live as live
 from dpnotes.lab.bagging import orderings as orderings
 from dpnotes.lab.bagging import rates as rates
+from dpnotes.lab.bagging import sampler as sampler
 from dpnotes.lab.bagging import tables as tables

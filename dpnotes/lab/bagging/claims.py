@@ -11,9 +11,9 @@ import numpy as np
 from scipy import special
 
 from dpnotes.accounting import PrivacyProfile, bagging, confident_gnmax, dp_sgd, hockey_stick
-from dpnotes.accounting.papers import Outcome, sample_distribution
 from dpnotes.lab import _claim
 from dpnotes.lab._claim import Finding, equal, exceeds, shown
+from dpnotes.lab.bagging.sampler import Outcome, sample_distribution
 from dpnotes.mechanisms import draw_subsets
 
 claim = partial(_claim.claim, paper="liu2021intrinsic", section="bagging-verdict")
