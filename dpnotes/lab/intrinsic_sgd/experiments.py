@@ -17,7 +17,7 @@ from dpnotes.lab._experiment import Experiment
 from dpnotes.lab.intrinsic_sgd import audit as audits
 from dpnotes.lab.intrinsic_sgd import grids, runs
 from dpnotes.lab.intrinsic_sgd.data import digits, records
-from dpnotes.lab.intrinsic_sgd.runs import Setting
+from dpnotes.lab.intrinsic_sgd.runs import Setting, Study
 from dpnotes.learners import one_thread
 from dpnotes.methods import NoisySGD, neighbour_runs, noisy_descents
 
@@ -34,7 +34,7 @@ def _origin(setting: Setting, device: str) -> Metrics:
 
 
 @experiment("intrinsic_sgd.summary")
-def summary(*, device: str = "auto", **row: Unpack[runs.Study]) -> Metrics:
+def summary(*, device: str = "auto", **row: Unpack[Study]) -> Metrics:
     """Train from every seed on every neighbouring data set, and say how the last weights differ.
 
     Returns
@@ -66,7 +66,7 @@ def summary(*, device: str = "auto", **row: Unpack[runs.Study]) -> Metrics:
 
 
 @experiment("intrinsic_sgd.distances")
-def distances(*, quantity: str, device: str = "auto", **row: Unpack[runs.Study]) -> Metrics:
+def distances(*, quantity: str, device: str = "auto", **row: Unpack[Study]) -> Metrics:
     """Percentiles of a quantity over the runs of :func:`summary`.
 
     Parameters
@@ -92,7 +92,7 @@ def utility(
     counted: bool,
     epsilon: float | None,
     device: str = "auto",
-    **row: Unpack[runs.Study],
+    **row: Unpack[Study],
 ) -> Metrics:
     """Accuracy of the logistic regressions of :func:`summary`, on the unmodified data set, once noise is added.
 
@@ -119,9 +119,8 @@ def utility(
     full, used = 0.0, 0.0  # without and with what is counted
     if noise != "none":
         found = runs.statistics(setting, device)
-        sensitivity = (
-            found["observed"] if noise == "observed" else setting.bound("tight" if noise == "proved" else noise)
-        )
+        bounds = {"published": setting.bound("published"), "proved": setting.bound("tight")}
+        sensitivity = {**bounds, "observed": found["observed"]}[noise]
         if sensitivity is None or epsilon is None or analysis is None:
             raise ValueError(
                 f"noise={noise!r} needs epsilon, analysis and a bound on the sensitivity, got epsilon={epsilon}, "
@@ -142,14 +141,7 @@ def utility(
 
 @experiment("intrinsic_sgd.draws")
 def draws(
-    *,
-    sensitivity: float,
-    intrinsic_sigma: float,
-    epsilon: float,
-    draw: str,
-    device: str = "auto",
-    n_seeds: int,
-    **row: Unpack[runs.Kind],
+    *, sensitivity: float, intrinsic_sigma: float, epsilon: float, draw: str, device: str = "auto", **row: Unpack[Study]
 ) -> Metrics:
     """Accuracy with noise of the classical formula, when all models get the same draw, and when each has its own.
 
@@ -169,7 +161,7 @@ def draws(
         noiseless and noiseless_std, accuracy and accuracy_std with the noise in full; noise_sigma; gain where SGD's own
         noise is subtracted, and gap_closed, its fraction of what noise costs; data.
     """
-    setting = Setting(**row, n_seeds=n_seeds, n_neighbours=1)
+    setting = Setting(**row)
     one_of("draw", draw, ("shared", "own"))
     weights = runs.trajectories(setting, (setting.steps,), device)  # [n_seeds, 1, p]
     full, rest = _sigmas(setting, epsilon, sensitivity, intrinsic_sigma=intrinsic_sigma, analysis="published")
@@ -209,26 +201,15 @@ def _noisy_accuracies(setting: Setting, sigma: float, device: str) -> Features:
 
 @experiment("intrinsic_sgd.scaling")
 @one_thread()
-def scaling(
-    *,
-    scaling: str,
-    projection: int,
-    batch_size: int,
-    learning_rate: float,
-    steps: int,
-    n_seeds: int,
-    n_neighbours: int,
-    seed: int,
-    device: str = "auto",
-) -> Metrics:
+def scaling(*, scaling: str, projection: int, seed: int, device: str = "auto", **row: Unpack[runs.Runs]) -> Metrics:
     """Sigma, observed sensitivity and accuracy on the digits 3 and 5, by how their rows are scaled.
 
     Parameters
     ----------
     scaling, projection
         See :func:`dpnotes.lab.intrinsic_sgd.data.digits`.
-    batch_size, learning_rate, steps, n_seeds, n_neighbours, seed
-        As :func:`summary`.
+    seed, row
+        batch_size, learning_rate, steps, n_seeds and n_neighbours, as :func:`summary`.
     device : str
 
     Returns
@@ -237,18 +218,7 @@ def scaling(
         sigma, observed, accuracy, accuracy_std (over seeds), longest_row; data.
     """
     given = digits(scaling, projection)
-    weights = neighbour_runs(
-        given.X,
-        given.y,
-        n_seeds=n_seeds,
-        n_neighbours=n_neighbours,
-        fixed_initial=False,
-        random_state=seed,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        steps=steps,
-        device=device,
-    ).all_weights
+    weights = neighbour_runs(given.X, given.y, fixed_initial=False, random_state=seed, device=device, **row).all_weights
     return {
         "sigma": runs.weight_stds(weights)["sigma"],
         "observed": runs.sensitivities(weights)["observed"],
@@ -260,7 +230,7 @@ def scaling(
 
 
 @experiment("intrinsic_sgd.cost")
-def cost(*, device: str = "auto", **row: Unpack[runs.Study]) -> Metrics:
+def cost(*, device: str = "auto", **row: Unpack[Study]) -> Metrics:
     """Processor time of the runs of :func:`summary`, and of all statistics of them, utility included.
 
     Returns
@@ -289,7 +259,7 @@ def cost(*, device: str = "auto", **row: Unpack[runs.Study]) -> Metrics:
 
 
 @experiment("intrinsic_sgd.trajectory")
-def trajectory(*, run: int, step: int, device: str = "auto", **row: Unpack[runs.Study]) -> Metrics:
+def trajectory(*, run: int, step: int, device: str = "auto", **row: Unpack[Study]) -> Metrics:
     """Two weights of one run after so many steps, orders differing between runs from one initial weight (Figure 1).
 
     Returns
@@ -307,7 +277,7 @@ def trajectory(*, run: int, step: int, device: str = "auto", **row: Unpack[runs.
 
 
 @experiment("intrinsic_sgd.audit")
-def audit(*, record: str, fit_runs: int, test_runs: int, device: str = "auto", **row: Unpack[runs.Kind]) -> Metrics:
+def audit(*, record: str, fit_runs: int, test_runs: int, device: str = "auto", **row: Unpack[Study]) -> Metrics:
     """Test membership of one record from the last weights, on fresh runs, and bound epsilon from below.
 
     Both data sets are trained under each seed: what the record does is then seen at the first digit, whatever the seed
@@ -332,7 +302,7 @@ def audit(*, record: str, fit_runs: int, test_runs: int, device: str = "auto", *
         mu_fitted (distance of the fitted means in standard deviations), shift (in the units of the weights), the four
         counts; epsilon_low at delta = 1/n, mu_low, delta_low at epsilon = 0: what the counts prove at 95%; data.
     """
-    setting = Setting(**row, n_seeds=2, n_neighbours=1)
+    setting = Setting(**row)
     if setting.hidden is not None:
         raise ValueError(f"the audit is for logistic regression, got hidden={setting.hidden}")
     pair = audits.pair(setting, one_of("record", record, audits.RECORDS), device)
@@ -382,6 +352,7 @@ def last_iterate(
     return {**scores, "noise_sigma": sigma, "data": given.digest, "device": device}
 
 
+REJECTED = dict.fromkeys(("rejected", "rejected_corrected"), 0.5)
 WEIGHTS = dict.fromkeys(("sigma", "sigma_low", "sigma_high", "observed", "neighbours", "means"), 1e-6)
 ACCURACIES = dict.fromkeys(("accuracy", "gain", "noiseless"), 1e-3)
 TIMES = dict.fromkeys(("training_seconds", "statistics_seconds"), math.inf)  # of the machine
@@ -389,12 +360,7 @@ TIMES = dict.fromkeys(("training_seconds", "statistics_seconds"), math.inf)  # o
 EXPERIMENTS = [
     Experiment(f"intrinsic_sgd_{name}", function, grids.by_scale(grid), tolerance=tolerance, cost=grids.seconds)
     for name, function, grid, tolerance in (
-        (
-            "summary",
-            summary,
-            grids.with_networks,
-            {**WEIGHTS, **ACCURACIES, "rejected": 0.5, "rejected_corrected": 0.5},
-        ),
+        ("summary", summary, grids.with_networks, {**WEIGHTS, **ACCURACIES, **REJECTED}),
         ("distances", distances, grids.distances, dict.fromkeys(("mean", "q50", "q100"), 1e-5)),
         ("utility", utility, grids.utilities, {**ACCURACIES, "noise_sigma": 1e-6}),
         ("trajectories", trajectory, grids.trajectories, dict.fromkeys(("first", "second"), 1e-6)),

@@ -27,29 +27,29 @@ TESTED_DATASETS = 25  # of the test of normality, as in the paper's Figure 3
 PAIRS = 200_000  # of runs that differ in seed and data set, drawn of tens of millions
 
 
-class Kind(TypedDict):
-    """Fields of :class:`Setting` as parameters of a row, apart from how many runs there are."""
+class Runs(TypedDict):
+    """How SGD runs, and how often: parameters of a row."""
+
+    batch_size: int
+    learning_rate: float
+    steps: int
+    n_seeds: NotRequired[int]
+    n_neighbours: NotRequired[int]
+
+
+class Study(Runs):
+    """Fields of :class:`Setting` as parameters of a row."""
 
     dataset: str
     hidden: int | None
     output: str
     initial: str
-    batch_size: int
-    learning_rate: float
     schedule: str
-    steps: int
     seed: int
     scale_rows: NotRequired[bool]
 
 
-class Study(Kind):
-    """All fields of :class:`Setting` as parameters of a row."""
-
-    n_seeds: int
-    n_neighbours: int
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Setting:
     """How the runs of one row are made: data, model, SGD, seeds and neighbours.
 
@@ -67,7 +67,8 @@ class Setting:
     schedule : {"constant", "inverse", "inverse-root", "linear"}
         Of the learning rate.
     n_seeds, n_neighbours : int
-        There are ``n_seeds * (n_neighbours + 1)`` runs.
+        There are ``n_seeds * (n_neighbours + 1)`` runs; by default the fewest there can be, where a row asks for one
+        data set or makes its own pair.
     seed : int
     scale_rows : bool
         Of a file: whether each row is divided by its norm.
@@ -81,9 +82,9 @@ class Setting:
     learning_rate: float
     schedule: str
     steps: int
-    n_seeds: int
-    n_neighbours: int
     seed: int
+    n_seeds: int = 2
+    n_neighbours: int = 1
     scale_rows: bool = False
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,6 @@ RULES: dict[str, dict[str, Any]] = {  # of noise at epsilon = 1, by the rows of 
     "exact": {"noise": "published", "analysis": "tight", "counted": False},
     "proved": {"noise": "proved", "analysis": "tight", "counted": False},
 }
-METRICS = ("sigma", "observed", "published", "proved", "n", "n_test", "d", "accuracy")  # of a summary
 
 
 def task_name(dataset: Any) -> str:
@@ -95,13 +95,9 @@ def with_epsilons(summary: pd.DataFrame) -> pd.DataFrame:
 
 def unit_epsilons(summary: pd.DataFrame) -> dict[tuple[str, str], float]:
     """Epsilon of a distance of 1 by the paper's formula, by (data set, initialisation): networks."""
-    deep = summary[summary["hidden"].notna() & summary["sigma"].notna()]
-    return {
-        (row["dataset"], row["initial"]): intrinsic_epsilon(
-            sigma=row["sigma"], sensitivity=1.0, delta=1 / row["n"], analysis="published"
-        )
-        for row in deep.to_dict("records")
-    }
+    deep = summary.dropna(subset=["hidden", "sigma"]).to_dict("records")
+    unit = partial(intrinsic_epsilon, sensitivity=1.0, analysis="published")
+    return {(row["dataset"], row["initial"]): unit(sigma=row["sigma"], delta=1 / row["n"]) for row in deep}
 
 
 def noise_sources(summary: pd.DataFrame) -> pd.DataFrame:
@@ -181,8 +177,6 @@ def draws(rows: pd.DataFrame) -> pd.DataFrame:
         "gap_closed"), published, shared, own.
     """
     keys, metrics = ["dataset", "sensitivity", "entry"], {"accuracy": "noisy", "accuracy_std": "std"}
-    if rows.empty:
-        return pd.DataFrame(columns=[*keys, "published", "shared", "own"])
     theory = paper_table("intrinsic_sgd_table3").query("quantity == 'sensitivity_theoretical'")
     printed = rows["dataset"].map(PAPER_NAMES).map(theory.set_index("dataset")["value"])
     kinds = np.where(rows["sensitivity"] == printed, "theoretical", "observed")
@@ -219,10 +213,7 @@ def scaled_digits(rows: pd.DataFrame) -> pd.DataFrame:
         "accuracy": quiet["value"],
         "accuracy_std": quiet["sd"],
     }
-    table = pd.DataFrame([published])
-    if "sigma" not in rows:
-        return table
-    return pd.concat([table, rows.dropna(subset=["sigma"])[[*published]]], ignore_index=True)
+    return pd.concat([pd.DataFrame([published]), rows.dropna(subset=["sigma"])[[*published]]], ignore_index=True)
 
 
 def costs(rows: pd.DataFrame) -> pd.DataFrame:
@@ -240,24 +231,21 @@ def costs(rows: pd.DataFrame) -> pd.DataFrame:
         statistics_seconds, minutes (both together).
     """
     names = ["runs", "training_seconds", "statistics_seconds"]
-    there = rows.dropna(subset=["runs"]) if "runs" in rows else pd.DataFrame(columns=["dataset", "hidden", *names])
-    model = np.where(there["hidden"].isna(), "logistic regression", "network")
-    table = there.assign(model=model).groupby(["model", "dataset"], sort=False)[names].sum().reset_index()
+    model = np.where(rows["hidden"].isna(), "logistic regression", "network")
+    there = rows.assign(model=model).dropna(subset=["runs"])
+    table = there.groupby(["model", "dataset"], sort=False)[names].sum().reset_index()
     if len(table):
         table.loc[len(table)] = ["", "", *table[names].sum()]
     return table.assign(minutes=(table["training_seconds"] + table["statistics_seconds"]) / 60)
 
 
 def logistic(summary: pd.DataFrame) -> pd.DataFrame:
-    """Rows of logistic regression that are there; a store that does not exist yet has no columns of metrics."""
-    rows = summary.reindex(columns=[*summary.columns, *(name for name in METRICS if name not in summary)])
-    return rows[rows["hidden"].isna() & rows["sigma"].notna()]
+    """Rows of logistic regression that are there."""
+    return summary[summary["hidden"].isna() & summary["sigma"].notna()]
 
 
 def matching(rows: pd.DataFrame, **criteria: Any) -> pd.DataFrame:
-    """Rows in which each column has the value; none where there is not even the column."""
-    if not set(criteria) <= set(rows):
-        return rows.iloc[:0]
+    """Rows in which each column has the value."""
     for name, wanted in criteria.items():
         rows = rows[rows[name] == wanted]
     return rows
@@ -265,8 +253,7 @@ def matching(rows: pd.DataFrame, **criteria: Any) -> pd.DataFrame:
 
 def value(rows: pd.DataFrame, column: str, **criteria: Any) -> float:
     """A number of the first row that fits; not a number where there is a gap."""
-    values = matching(rows, **criteria)[column].dropna() if column in rows else ()
-    return float(next(iter(values), math.nan))
+    return float(next(iter(matching(rows, **criteria)[column].dropna()), math.nan))
 
 
 def shown(rows: pd.DataFrame, column: str, pattern: str, **criteria: Any) -> str:

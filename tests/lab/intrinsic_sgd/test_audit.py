@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -23,8 +24,8 @@ def rare_feature(tmp_path):
     X = np.hstack([generator.normal(size=(300, 3)), np.zeros((300, 1))])
     X[7, 3] = 2.0
     y = (X[:, 0] > 0).astype(int)
-    path = tmp_path / "rare.npz"
-    np.savez(path, X=X, y=y)
+    path = tmp_path / "rare.csv"
+    pd.DataFrame(X).assign(label=y).to_csv(path, index=False)
     return path
 
 

@@ -33,9 +33,7 @@ def intrinsic_level() -> list[Finding]:
     for a random initialisation too: a weight that only one record moves starts within bounds, and ends outside them
     with a probability of 0.01, 0.01 and 0.04, which delta must cover at every epsilon.
     """
-    return [
-        *(finding for task in TASKS for finding in (*_if_gaussian(task), _if_one_hot(task))),
-    ]
+    return [finding for task in TASKS for finding in (*_if_gaussian(task), _if_one_hot(task))]
 
 
 def _if_gaussian(task: Task) -> tuple[Finding, ...]:
@@ -128,9 +126,7 @@ def misprinted_constant() -> list[Finding]:
     Reason: A misprint: Theorem 1 has log(1.25/delta), and so has the computation behind Table III. At these delta the
     printed constant is 16 to 80 times larger and errs on the safe side.
     """
-    return [
-        *(finding for task in TASKS for finding in _constant(task)),
-    ]
+    return [finding for task in TASKS for finding in _constant(task)]
 
 
 def _constant(task: Task) -> tuple[Finding, ...]:
@@ -165,9 +161,7 @@ def less_noise() -> list[Finding]:
     Forest say, and on Adult 79 times. Its accuracies come from one draw of noise, the same for all models (as measured
     in the chapter), so that its tests say nothing about another draw.
     """
-    return [
-        *(finding for task in TASKS for finding in _saving(task)),
-    ]
+    return [finding for task in TASKS for finding in _saving(task)]
 
 
 def _saving(task: Task) -> tuple[Finding, ...]:
