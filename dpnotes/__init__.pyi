@@ -4,6 +4,7 @@ from dpnotes import lab as lab
 from dpnotes import learners as learners
 from dpnotes import mechanisms as mechanisms
 from dpnotes import methods as methods
+from dpnotes import preprocessing as preprocessing
 from dpnotes.accounting import PrivacyProfile as PrivacyProfile
 from dpnotes.methods import DPSGD as DPSGD
 from dpnotes.methods import PATE as PATE

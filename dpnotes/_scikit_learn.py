@@ -6,6 +6,8 @@ scikit-learn has none, and for a class whose base has no types a type checker le
 
 from typing import TYPE_CHECKING, Any, Self
 
+from numpy.typing import ArrayLike, NDArray
+
 if TYPE_CHECKING:
 
     class BaseEstimator:
@@ -16,6 +18,15 @@ if TYPE_CHECKING:
     class ClassifierMixin:
         def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
 
+    class TransformerMixin:
+        def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any: ...
+        def set_output(self, *, transform: str | None = None) -> Self: ...
+
+    class OneToOneFeatureMixin:
+        def get_feature_names_out(self: Any, input_features: ArrayLike | None = None) -> NDArray[Any]: ...
+
 else:
     from sklearn.base import BaseEstimator as BaseEstimator
     from sklearn.base import ClassifierMixin as ClassifierMixin
+    from sklearn.base import OneToOneFeatureMixin as OneToOneFeatureMixin
+    from sklearn.base import TransformerMixin as TransformerMixin

@@ -1,0 +1,285 @@
+"""scikit-learn transformers with public bounds, which treat each row by itself and learn nothing from the data.
+
+The guarantee of an estimator holds for the rows that it is given. A step before it that looks at rows together, as
+``StandardScaler`` does for its means, releases statistics which no ``profile_`` counts. These transformers have bounds
+and categories that the user knows beforehand, so that one record changes its own transformed row and no other:
+``make_pipeline(PublicScaler(0, 100), ClipNorm(), DPSGD(1.0, 1e-5))`` is as private as its last step.
+
+One rule holds for all of them: whatever a row holds is transformed, without an error or a warning. A value that is
+missing or not of the expected kind counts as 0. ``fit`` looks at the columns only, their number and their names.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from dpnotes import _extras
+
+_extras.require("learn", part="dpnotes.preprocessing")
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from pandas.api.types import is_list_like
+from scipy.sparse import issparse
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from dpnotes._scikit_learn import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from dpnotes._validation import Features, Floats, real
+
+
+class RowTransformer(TransformerMixin, BaseEstimator):
+    """Transformer of each row by itself, with public parameters; the base of those in :mod:`dpnotes.preprocessing`.
+
+    ``fit`` freezes the parameters: setting one later changes the next fit only.
+    """
+
+    n_features_in_: int
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check the parameters, and remember the number of columns and their names; no value in X is looked at.
+
+        Parameters
+        ----------
+        X : array_like or data frame, shape [n, d]
+        y : object
+            Ignored.
+
+        Returns
+        -------
+        Self
+            The transformer itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is outside its range or does not fit the number of columns, or X is no table.
+        """
+        self._table(X, reset=True)
+        self._freeze(self.n_features_in_)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Transform each row by itself, shape [n, d] to [n, d_out]; a data frame where ``set_output`` says so.
+
+        Raises
+        ------
+        ValueError
+            If X is no table, or has other columns than those that were seen in ``fit``; never because of a value in X.
+        """
+        check_is_fitted(self)
+        return self._transform(self._table(X, reset=False))
+
+    @abstractmethod
+    def _freeze(self, d: int) -> None:
+        """Check the parameters for ``d`` columns and keep them as fitted attributes."""
+
+    @abstractmethod
+    def _transform(self, values: NDArray[Any]) -> Features:
+        """Transform an array [n, d] of any dtype."""
+
+    def _table(self, X: Any, *, reset: bool) -> NDArray[Any]:
+        """Give X as an array [n >= 1, d >= 1] of any dtype, with the columns of ``fit``; errors show no value of X."""
+        if issparse(X):
+            raise TypeError(f"X must be dense, got sparse X of type {type(X).__name__}")
+        is_table = hasattr(X, "dtype") or hasattr(X, "columns")
+        values = np.asarray(X, dtype=None if is_table else object)  # a list of numbers and strings keeps the numbers
+        if values.ndim < 2:
+            raise ValueError(f"X must have shape [n, d], got shape {values.shape}. Reshape your data: one row a record")
+        if values.dtype.kind == "c":
+            raise ValueError(f"Complex data not supported: X must hold real numbers, got {values.dtype}")
+        check_array(values, dtype=None, ensure_all_finite=False)
+        validate_data(self, X, skip_check_array=True, reset=reset)
+        return values
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+@dataclass(eq=False, repr=False)
+class ClipNorm(OneToOneFeatureMixin, RowTransformer):
+    """Shorten each row that is longer than a public bound to that bound, and leave the others as they are.
+
+    The Euclidean norm of a result, computed without rounding, is at most ``norm``; a longer row keeps its direction. A
+    row is measured at its own scale, so that no finite row overflows or vanishes. To leave room for rounding, rows are
+    shortened by up to about (d + 4) * 4.5e-16 of the norm more than they need (float32: 1e-6).
+    An entry that is not a number counts as 0, and an infinite one as the largest finite one.
+
+    Parameters
+    ----------
+    norm : float, >= 1e-30
+        In the units of X. It must not be taken from the data; estimators with a parameter ``norm`` need the same.
+
+    Attributes
+    ----------
+    norm_ : float
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, of data frames
+
+    Examples
+    --------
+    >>> ClipNorm(norm=10.0).fit_transform([[3.0, 4.0], [3e300, 4e300], [float("nan"), 0.0]]).round(6).tolist()
+    [[3.0, 4.0], [6.0, 8.0], [0.0, 0.0]]
+    """
+
+    norm: float = 1.0
+
+    def _freeze(self, d: int) -> None:
+        self.norm_ = real("norm", self.norm, low=1e-30)  # float32 has room below that for the rounding of short entries
+
+    def _transform(self, values: NDArray[Any]) -> Features:
+        X = np.nan_to_num(_numbers(values))
+        margin = X.shape[1] * 2.0**-52 + 4 * float(np.finfo(X.dtype).eps)  # more than all that rounding adds
+        bound, bound_exponent = np.frexp(self.norm_)
+        with np.errstate(over="ignore", under="ignore"):  # the last line's cast, and a comparison with infinity
+            _, exponent = np.frexp(np.abs(X).max(axis=1, keepdims=True).astype(np.float64))
+            scaled = np.ldexp(X.astype(np.float64), -exponent)  # the largest entry of a row is in [1/2, 1), or 0
+            length = np.sqrt(np.square(scaled).sum(axis=1, keepdims=True))
+            longer = np.ldexp(length * (1 + margin), exponent - bound_exponent) > bound
+            factor = (1 - 2 * margin) * bound / np.where(longer, length, 1.0)
+            return np.where(longer, np.ldexp(scaled * factor, bound_exponent), X).astype(X.dtype)
+
+
+@dataclass(eq=False, repr=False)
+class PublicScaler(OneToOneFeatureMixin, RowTransformer):
+    """Map each column from public bounds to [-1, 1]; values outside of the bounds are clipped.
+
+    A value that is missing or not a number becomes 0, the middle of the bounds. Bounds ``low = -high`` keep zeros.
+
+    Parameters
+    ----------
+    low, high : float, or array_like of float, shape [d]
+        Bounds of all columns, or of each, in its units; finite, and low < high. They must not be taken from the data:
+        what is known of the quantity (an age is in 0 .. 120), not the least and largest value seen.
+
+    Attributes
+    ----------
+    low_, high_ : ndarray of float64, shape [d]
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, of data frames
+
+    Examples
+    --------
+    >>> scaler = PublicScaler(low=[0, 15], high=[100, 45])  # years, kg per square metre
+    >>> scaler.fit_transform([[50, 45], [999, None]]).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+
+    low: float | ArrayLike
+    high: float | ArrayLike
+
+    def _freeze(self, d: int) -> None:
+        self.low_, self.high_ = _bounds("low", self.low, d), _bounds("high", self.high, d)
+        if not (self.high_ / 2 > self.low_ / 2).all():
+            raise ValueError(f"low must be < high in each column, got low={self.low!r}, high={self.high!r}")
+
+    def _transform(self, values: NDArray[Any]) -> Features:
+        X = _numbers(values)
+        start = self.low_ / 2  # the difference of two halves does not overflow
+        fraction = (np.clip(X.astype(np.float64), self.low_, self.high_) / 2 - start) / (self.high_ / 2 - start)
+        return np.where(np.isnan(fraction), 0.0, 2 * fraction - 1).astype(X.dtype)
+
+
+@dataclass(eq=False, repr=False)
+class PublicOneHot(RowTransformer):
+    """Map each column to indicators of public categories; a value that is missing or not among them is all zeros.
+
+    Parameters
+    ----------
+    categories : sequence
+        Distinct categories of all columns (``["yes", "no"]``), or one sequence of them for each column. They must not
+        be taken from the data: a category that one record alone has would disclose it.
+
+    Attributes
+    ----------
+    categories_ : list of d lists
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, of data frames
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"job": ["nurse", "spy", None], "shift": [1, 2, 3]})
+    >>> encoder = PublicOneHot([["baker", "nurse"], [1, 2]]).set_output(transform="pandas")
+    >>> encoder.fit_transform(table)
+       job_baker  job_nurse  shift_1  shift_2
+    0        0.0        1.0      1.0      0.0
+    1        0.0        0.0      0.0      1.0
+    2        0.0        0.0      0.0      0.0
+    """
+
+    categories: Sequence[Any]
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
+        """Names of the columns, ``column_category``; columns without a name are ``x0``, ``x1`` and so on."""
+        check_is_fitted(self)
+        names = OneToOneFeatureMixin.get_feature_names_out(self, input_features)
+        pairs = zip(names, self.categories_, strict=True)
+        return np.array([f"{name}_{category}" for name, known in pairs for category in known], dtype=object)
+
+    def _freeze(self, d: int) -> None:
+        nested = {is_list_like(entry) for entry in self.categories}
+        columns = list(self.categories) if nested == {True} else [self.categories] * d
+        if len(columns) != d or len(nested) != 1:
+            raise ValueError(
+                f"categories must be one sequence, or one for each of {d} columns, got {self.categories!r}"
+            )
+        self.categories_ = [list(known) for known in columns]
+        for known in self.categories_:
+            if not known or len(set(known)) < len(known) or pd.isna(pd.Series(known, dtype=object)).any():
+                raise ValueError(
+                    f"categories must be distinct and not missing, at least one for each column, got {known!r}; a "
+                    "missing value is all zeros"
+                )
+
+    def _transform(self, values: NDArray[Any]) -> Features:
+        return np.hstack([_indicators(c, k) for c, k in zip(values.T, self.categories_, strict=True)])
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def _numbers(values: NDArray[Any]) -> Features:
+    """Floats of the same shape, float32 if they are so; what is not a number is NaN."""
+    if values.dtype in (np.float32, np.float64):
+        return values
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    return np.reshape([_number(value) for value in values.ravel()], values.shape)
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
+
+
+def _bounds(name: str, values: ArrayLike, d: int) -> Floats:
+    """One finite bound for each of ``d`` columns."""
+    bounds = _numbers(np.asarray(values, dtype=object))
+    if bounds.shape not in ((), (1,), (d,)) or not np.isfinite(bounds).all():
+        raise ValueError(f"{name} must be a finite number, or one for each of {d} columns, got {name}={values!r}")
+    return np.broadcast_to(bounds, d)
+
+
+def _indicators(column: NDArray[Any], known: list[Any]) -> Floats:
+    """Rows of the identity matrix, shape [n, len(known)]; zeros where the value is not known."""
+    codes = {category: code for code, category in enumerate(known)}
+
+    def code(value: Any) -> int:
+        try:
+            return codes.get(value, len(known))
+        except TypeError:  # a value that cannot be hashed equals no category
+            return len(known)
+
+    return np.eye(len(known) + 1, len(known))[[code(value) for value in column.tolist()]]

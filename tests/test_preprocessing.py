@@ -1,0 +1,267 @@
+"""Transformers with public bounds: norms in exact arithmetic, one row at a time, nothing learned, nothing disclosed."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_diabetes
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dpnotes import LossPerturbation
+from dpnotes.preprocessing import ClipNorm, PublicOneHot, PublicScaler
+
+NUMBERS = [ClipNorm(), PublicScaler(-1.0, 1.0)]
+ALL = [*NUMBERS, PublicOneHot([0, 1, 2])]
+LARGEST, SMALLEST = float(np.finfo(np.float64).max), 5e-324
+SECRET = 4974.697
+
+
+def exemptions(estimator):
+    """Checks of scikit-learn that fail, and why."""
+    why = "an error about an entry that is no number would tell that a row has one; it counts as missing"
+    return {} if isinstance(estimator, PublicOneHot) else {"check_dtype_object": why}
+
+
+@parametrize_with_checks(ALL, expected_failed_checks=exemptions)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+# ClipNorm
+
+
+def exact_square(row):
+    """The squared norm without rounding."""
+    return sum(Fraction(float(x)) ** 2 for x in row)
+
+
+rows = st.sampled_from([np.float32, np.float64]).flatmap(
+    lambda dtype: arrays(dtype, array_shapes(min_dims=2, max_dims=2, max_side=6))
+)
+
+
+@given(rows, st.floats(1e-30, LARGEST))
+def test_no_row_is_longer_than_the_bound(X, norm):
+    """In exact arithmetic, whatever the row holds; shortened rows stay as they are when they are clipped again."""
+    clipped = ClipNorm(norm).fit_transform(X)
+    assert clipped.dtype == X.dtype
+    assert all(exact_square(row) <= Fraction(norm) ** 2 for row in clipped)
+    np.testing.assert_array_equal(ClipNorm(norm).fit_transform(clipped), clipped)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [1, 2, 3, 1000])
+def test_long_rows_get_the_bound_and_short_ones_stay(dtype, d):
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(200, d)) * np.logspace(-30, 30, 200)[:, None]
+    X = X.astype(dtype)
+    clipped = ClipNorm(2.5).fit_transform(X)
+    norms = np.linalg.norm(X.astype(np.float64), axis=1)
+    short, loss = norms < 2.4, (d + 4) * 4.5e-16 if dtype == np.float64 else 1e-6
+    np.testing.assert_array_equal(clipped[short], X[short])
+    assert 0.3 < short.mean() < 0.7
+    long = clipped[norms > 2.5].astype(np.float64)
+    np.testing.assert_allclose(np.linalg.norm(long, axis=1), 2.5 * (1 - loss / 2), rtol=2 * loss)
+    cosine = (long * X[norms > 2.5]).sum(axis=1) / norms[norms > 2.5] / 2.5
+    assert (cosine > 1 - 2 * loss).all()
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ([3e300, 4e300], [0.6, 0.8]),
+        ([LARGEST, LARGEST], [math.sqrt(0.5)] * 2),
+        ([3e200, -4e-200], [1.0, -0.0]),
+        ([0.6, -0.0], [0.6, -0.0]),
+        ([SMALLEST, -SMALLEST], [SMALLEST, -SMALLEST]),
+        ([math.inf, 1.0], [1.0, 0.0]),
+        ([-math.inf, math.inf], [-math.sqrt(0.5), math.sqrt(0.5)]),
+        ([math.nan, 0.25], [0.0, 0.25]),
+        ([-0.0, 0.0], [-0.0, 0.0]),
+    ],
+)
+def test_rows_of_any_magnitude(row, expected):
+    clipped = ClipNorm().fit_transform([row])[0]
+    np.testing.assert_allclose(clipped, expected, rtol=1e-14, atol=0 if 0.0 not in expected else 1e-300)
+    np.testing.assert_array_equal(np.signbit(clipped[clipped == 0]), np.signbit(np.array(expected)[clipped == 0]))
+
+
+@pytest.mark.parametrize("norm", [1e-30, 1e30])
+def test_float32_keeps_its_range(norm):
+    tiny, huge = 1e-45, float(np.finfo(np.float32).max)
+    X = np.array([[tiny, tiny], [huge, huge], [huge, tiny]], dtype=np.float32)
+    clipped = ClipNorm(norm).fit_transform(X)
+    np.testing.assert_array_equal(clipped[0], X[0])
+    np.testing.assert_allclose(clipped[1:], [[norm / math.sqrt(2)] * 2, [norm, 0.0]], rtol=2e-6, atol=1e-44)
+
+
+# PublicScaler
+
+
+def test_bounds_become_minus_one_and_one():
+    X = np.array([[0.0, -8.0], [50.0, 0.0], [100.0, 8.0], [-5.0, 1e30], [math.inf, -math.inf], [math.nan, 2.0]])
+    expected = [[-1, -1], [0, 0], [1, 1], [-1, 1], [1, -1], [0, 0.25]]
+    np.testing.assert_array_equal(PublicScaler([0, -8], [100, 8]).fit_transform(X), expected)
+    np.testing.assert_array_equal(PublicScaler(pd.Series([0, -8]), (100, 8)).fit_transform(X.astype("f4")), expected)
+    np.testing.assert_array_equal(PublicScaler(-8, 8).fit_transform(X[:3, 1:]), [[-1], [0], [1]])
+
+
+BOUND = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(rows, BOUND, BOUND)
+def test_scaled_values_are_in_order_and_between_the_ends(X, one, other):
+    low, high = sorted((one, other))
+    if not low / 2 < high / 2:
+        return
+    X = np.where(np.isnan(X), 0, X)
+    scaled = PublicScaler(low, high).fit_transform(X)
+    assert scaled.dtype == X.dtype
+    assert ((scaled >= -1) & (scaled <= 1)).all()
+    exact = X.astype(np.float64)
+    assert (scaled[exact >= high] == 1).all()
+    assert (scaled[exact <= low] == -1).all()
+    column = np.sort(X, axis=None)[:, None]
+    assert (np.diff(PublicScaler(low, high).fit_transform(column), axis=0) >= 0).all()
+
+
+# PublicOneHot
+
+
+def test_categories_of_any_kind():
+    table = pd.DataFrame({"job": ["baker", "spy", None], "shift": [2, 1, 7], "night": [True, False, True]})
+    encoder = PublicOneHot([["nurse", "baker"], (1, 2), np.array([False, True])])
+    expected = [[0, 1, 0, 1, 0, 1], [0, 0, 1, 0, 1, 0], [0, 0, 0, 0, 0, 1]]
+    np.testing.assert_array_equal(encoder.fit_transform(table), expected)
+    np.testing.assert_array_equal(clone(encoder).fit_transform(table.to_numpy()), expected)
+    np.testing.assert_array_equal(clone(encoder).fit_transform(table.to_numpy().tolist()), expected)
+    np.testing.assert_array_equal(encoder.transform(table.astype({"job": "category", "shift": "Int64"})), expected)
+    names = ["job_nurse", "job_baker", "shift_1", "shift_2", "night_False", "night_True"]
+    assert encoder.get_feature_names_out().tolist() == names
+
+
+def test_one_list_of_categories_is_for_all_columns():
+    encoder = PublicOneHot(["yes", "no"])
+    result = encoder.fit_transform([["no", "yes"], ["yes", {"no": "hash"}], [math.nan, 1]])
+    np.testing.assert_array_equal(result, [[0, 1, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]])
+    assert encoder.get_feature_names_out().tolist() == ["x0_yes", "x0_no", "x1_yes", "x1_no"]
+
+
+# all of them
+
+ODD = [math.nan, math.inf, -math.inf, LARGEST, SMALLEST, -0.0, None, pd.NA, "spy", "", {}, [1], 10**400, b"x", 1j, True]
+
+
+@pytest.mark.parametrize("transformer", ALL, ids=lambda t: type(t).__name__)
+def test_a_row_changes_its_own_result_only(transformer):
+    """Whatever the row holds, it is neither refused nor seen in fit, in other rows or in attributes."""
+    X = np.random.default_rng(0).normal(size=(20, 3)).astype(object)
+    X[:, 2] = np.arange(20) % 4
+    first = clone(transformer).fit(X)
+    whole, expected = first.transform(X), first.__dict__
+    for value in ODD:
+        changed = X.copy()
+        changed[7, 1] = value
+        other = clone(transformer).fit(changed)
+        assert repr(other.__dict__) == repr(expected)
+        result = other.transform(changed)
+        assert np.isfinite(result.astype(np.float64)).all()
+        np.testing.assert_array_equal(np.delete(result, 7, axis=0), np.delete(whole, 7, axis=0))
+        np.testing.assert_array_equal(other.transform(changed[7:8]), result[7:8])
+
+
+@pytest.mark.parametrize("transformer", ALL, ids=lambda t: type(t).__name__)
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        (np.full(5, SECRET), ValueError, r"X must have shape \[n, d\], got shape \(5,\)"),
+        (SECRET, ValueError, r"X must have shape \[n, d\], got shape \(\)"),
+        (np.full((2, 2, 2), SECRET), ValueError, "dim 3"),
+        ([[SECRET, SECRET], [SECRET]], ValueError, r"X must have shape \[n, d\], got shape \(2,\)"),
+        (np.full((2, 2), SECRET * 1j), ValueError, "X must hold real numbers, got complex128"),
+        (csr_array([[SECRET, SECRET]]), TypeError, "X must be dense, got sparse X of type csr_array"),
+        (np.full((2, 3), SECRET), ValueError, "X has 3 features"),
+        (pd.DataFrame({"age": [SECRET], "wage": [SECRET]}), ValueError, "feature names"),
+        (np.empty((0, 2)), ValueError, "0 sample"),
+    ],
+)
+def test_errors_show_the_shape_and_no_value(transformer, X, error, message):
+    table = pd.DataFrame({"age": [1.0], "height": [2.0]})
+    fitted = clone(transformer).fit(table if isinstance(X, pd.DataFrame) else table.to_numpy())
+    with pytest.raises(error, match=message) as caught:
+        fitted.transform(X)
+    assert "4974" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("transformer", "message"),
+    [
+        (ClipNorm(0.0), "norm must be >= 1e-30, got norm=0.0"),
+        (ClipNorm(math.inf), "norm must be finite and >= 1e-30, got norm=inf"),
+        (
+            PublicScaler(0, [1, 2, 3]),
+            r"high must be a finite number, or one for each of 2 columns, got high=\[1, 2, 3\]",
+        ),
+        (PublicScaler(math.nan, 1), "low must be a finite number"),
+        (PublicScaler(None, 1), "low must be a finite number, or one for each of 2 columns, got low=None"),
+        (PublicScaler("a", 1), "low must be a finite number, .* got low='a'"),
+        (PublicScaler([0, 1], 1), r"low must be < high in each column, got low=\[0, 1\], high=1"),
+        (PublicOneHot([[1]]), r"categories must be one sequence, or one for each of 2 columns, got \[\[1\]\]"),
+        (PublicOneHot([[1], 2]), r"categories must be one sequence, or one for each of 2 columns, got \[\[1\], 2\]"),
+        (PublicOneHot([]), "categories must be one sequence"),
+        (PublicOneHot([[1], []]), r"categories must be distinct and not missing, at least one .* got \[\]"),
+        (PublicOneHot(["a", "b", "a"]), r"categories must be distinct .* got \['a', 'b', 'a'\]"),
+        (PublicOneHot(["a", None]), r"categories must be distinct and not missing.*a missing value is all zeros"),
+    ],
+)
+def test_bad_parameters_are_named(transformer, message):
+    with pytest.raises(ValueError, match=message):
+        transformer.fit(np.zeros((4, 2)))
+
+
+@pytest.mark.parametrize("transformer", ALL, ids=lambda t: type(t).__name__)
+def test_data_frames_in_and_out(transformer):
+    frame = pd.DataFrame({"age": [1.0, 2.0], "height": [0.5, 2.0]}, index=["a", "b"])
+    fitted = clone(transformer).set_output(transform="pandas").fit(frame)
+    result = fitted.transform(frame)
+    assert result.columns.tolist() == fitted.get_feature_names_out().tolist()
+    assert result.index.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(result, clone(transformer).fit_transform(frame.to_numpy()))
+
+
+def test_parameters_are_frozen_by_fit():
+    X = np.array([[1.0, 2.0]])
+    changes = [{"norm": 1e3}, {"low": -100, "high": 100}, {"categories": [7, 8]}]
+    for transformer, change in zip(ALL, changes, strict=True):
+        fitted = clone(transformer).fit(X)
+        before = fitted.transform(X)
+        np.testing.assert_array_equal(fitted.set_params(**change).transform(X), before)
+
+
+def test_a_table_of_numbers_and_categories():
+    """The example of the README, with a seed: private training on patients' records reaches what there is to reach."""
+    patients, progression = load_diabetes(as_frame=True, return_X_y=True, scaled=False)
+    prepare = make_column_transformer(
+        (PublicScaler(low=[0, 15, 60], high=[100, 45, 140]), ["age", "bmi", "bp"]),
+        (PublicOneHot([1, 2]), ["sex"]),
+    )
+    worse = progression > 140
+    scores = [
+        make_pipeline(prepare, ClipNorm(1.0), LossPerturbation(epsilon, l2=0.03, random_state=0, device="cpu"))
+        .fit(patients[:300], worse[:300])
+        .score(patients[300:], worse[300:])
+        for epsilon in (2.0, 1e4)
+    ]
+    assert min(scores) > 0.6
+    prepare.set_output(transform="pandas")
+    names = prepare.fit_transform(patients).columns.str.partition("__").get_level_values(2)
+    assert names.tolist() == ["age", "bmi", "bp", "sex_1", "sex_2"]
