@@ -38,9 +38,7 @@ class Task:
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"batch_size": self.batch_size, "learning_rate": self.learning_rate, "steps": self.steps} | {
-            "last_batch": "drop"
-        }
+        return {"batch_size": self.batch_size, "learning_rate": self.learning_rate, "steps": self.steps}
 
     def batches(self, seed: int, device: str = "cpu") -> list[torch.Tensor]:
         """Batches of the run with that order seed."""
@@ -123,7 +121,7 @@ def distinct_seeds(task: Task, dtype: str, *, n_runs: int, repeats: int, bar: fl
 
     ours()
     runs = found["ours"]
-    start = runs.architecture.initial("glorot", int(runs.init_seeds[0]), scale=1.0)
+    start = runs.architecture.initial(int(runs.init_seeds[0]))
     hand = by_hand(task, None, getattr(torch, dtype), int(runs.order_seeds[0]), start)
     fast, slow = timed(ours, hand, repeats=repeats)
     gap = float(np.abs(runs.weights[0] - hand()).max())
@@ -164,7 +162,7 @@ def shared_seeds(
     ours()
     runs = found["ours"]
     column = 1 + int(np.argmax(runs.distances[0]))
-    start = runs.architecture.initial("glorot", int(runs.init_seeds[0]), scale=1.0)
+    start = runs.architecture.initial(int(runs.init_seeds[0]))
     seed, kind = int(runs.order_seeds[0]), getattr(torch, dtype)
     record = int(records[column - 1])
     module = by_module(task, record, kind, seed, runs.architecture.layers(start), device)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +16,6 @@ from dpnotes.learners._schedules import Rate, step_rates
 from dpnotes.learners._sgd_architecture import Architecture, initial_weights
 from dpnotes.learners._sgd_engine import Job, train
 from dpnotes.learners._sgd_models import arrays
-
-KEEP = ("all", "base")
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,14 +32,11 @@ class SGDRuns:
         Numbers of steps done at which the trajectory was recorded.
     neighbours : ndarray of int64, shape [S]
         Records that the neighbouring data sets replace; S is 0 without neighbours.
-    all_weights : ndarray, shape [R, S + 1, p], or [R, 1, p] with ``keep="base"``
+    all_weights : ndarray, shape [R, S + 1, p]
         After the last step. Column 0 is the unmodified data set, column 1 + j the neighbour without record
         ``neighbours[j]``.
     trajectory : ndarray, shape [R, len(checkpoints), p]
         Of the unmodified data set.
-    distances : ndarray of float64, shape [R, S]
-        L2 distance of each neighbour's weights from those of the unmodified data set, after the last step.
-    distance_trajectory : ndarray of float64, shape [R, len(checkpoints), S]
     visits : ndarray of int64, shape [R, S]
         Steps in which the run's batch held the replaced record.
     """
@@ -53,14 +48,18 @@ class SGDRuns:
     neighbours: Integers
     all_weights: Features
     trajectory: Features
-    distances: Floats
-    distance_trajectory: Floats
     visits: Integers
 
     @property
     def weights(self) -> Features:
         """Weights [R, p] on the unmodified data set, after the last step."""
         return self.all_weights[:, 0]
+
+    @property
+    def distances(self) -> Floats:
+        """L2 distance [R, S] of each neighbour's weights from those of the unmodified data set, after the last step."""
+        apart = (self.all_weights[:, 1:] - self.all_weights[:, :1]).astype(np.float64)
+        return np.asarray(np.linalg.norm(apart, axis=2))
 
     def logits(self, X: Features) -> Features:
         """Log odds of class 1 by :attr:`weights`: X [n, d] in, [R, n] out, in nats and the weights' dtype."""
@@ -75,33 +74,24 @@ def fit_sgd(
     replacement: int | tuple[ArrayLike, int] | None = None,
     n_runs: int,
     random_state: int = 0,
-    order_seeds: ArrayLike | None = None,
     init_seeds: ArrayLike | None = None,
-    epochs: int | None = None,
-    steps: int | None = None,
+    steps: int,
     batch_size: int,
     learning_rate: Rate,
-    last_batch: str = "keep",
     hidden: int | None = None,
     output: str = "sigmoid",
-    intercept: bool = True,
-    initial: str | Features = "glorot",
-    initial_scale: float = 1.0,
-    l2: float = 0.0,
+    initial: Features | None = None,
     checkpoints: Sequence[int] = (),
     dtype: DTypeLike | None = None,
     device: str = "auto",
     chunk: int | None = None,
-    keep: str = "all",
-    consume: Callable[[slice, Features], None] | None = None,
-    progress: Callable[[int, int], None] | None = None,
 ) -> SGDRuns:
     """Train one binary classifier from each of many seeds by plain mini-batch SGD on the cross-entropy.
 
-    Every epoch goes through the records in a fresh random order, in consecutive batches; no batch spans two epochs. A
-    step is ``w -= learning_rate * (mean gradient over the batch + l2 * w)``. Run i draws its orders and its initial
-    weights from two streams of its own, on the CPU: up to rounding the result depends neither on the other runs, nor
-    on ``chunk``, nor on the device; more runs leave the first ones as they are.
+    Every epoch goes through the records in a fresh random order, in consecutive batches of one size; the records that
+    are left over sit out the epoch. A step is ``w -= learning_rate * (mean gradient over the batch)``. Run i draws its
+    orders and its initial weights from two streams of its own, on the CPU: up to rounding the result depends neither on
+    the other runs, nor on ``chunk``, nor on the device; more runs leave the first ones as they are.
 
     With ``neighbours`` each run is also trained on copies of the data set that have one record replaced, under the same
     seed: all share the initial weights and the batches, but for the replaced record, and equal the runs on each
@@ -121,29 +111,20 @@ def fit_sgd(
         R.
     random_state : int, >= 0
         Seed i of a run is spawned from it and i.
-    order_seeds, init_seeds : int >= 0, or array of R of them, optional
-        Seeds in place of the spawned ones; one number is the same for all runs. ``init_seeds=0`` varies the order
-        under a fixed initialisation, ``order_seeds=0`` the initialisation under a fixed order.
-    epochs, steps : int, >= 1
-        Exactly one of them.
+    init_seeds : int >= 0, or array of R of them, optional
+        Seeds of the initial weights in place of the spawned ones; one number is the same for all runs and varies the
+        order under a fixed initialisation.
+    steps : int, >= 1
     batch_size : int in 1..n
         Records.
     learning_rate : float > 0, or callable, or array [steps]
         Step length, in the same at every step, as a function of the step 0, 1, ..., or one for each step.
-    last_batch : {"keep", "drop"}
-        Whether the rest of an epoch, less than a batch, is a batch of its own (divided by its own size) or left out.
     hidden : int, >= 1, optional
         Units of a hidden layer with ReLU; None is logistic regression.
     output : {"sigmoid", "softmax"}
         Of a network: one output unit, or one for each class.
-    intercept : bool
-        Of every unit.
-    initial : {"glorot", "normal", "zeros"}, or array [p] or [R, p]
-        ``"glorot"``: uniform on +-sqrt(6 / (fan in + fan out)), intercepts 0; ``"normal"``: every parameter, intercepts
-        included, normal with standard deviation ``initial_scale``.
-    initial_scale : float, > 0
-    l2 : float, >= 0
-        Penalty ``l2/2 |w|^2`` on all parameters, intercepts included.
+    initial : array [p] or [R, p], optional
+        Initial weights. Default: uniform on +-sqrt(6 / (fan in + fan out)), intercepts 0.
     checkpoints : sequence of int in 0..steps, increasing
         Numbers of steps done after which the weights are recorded.
     dtype : float32 or float64, optional
@@ -152,13 +133,6 @@ def fit_sgd(
     device : {"auto", "cpu", "cuda", ...}
     chunk : int, >= 1, optional
         Runs trained together. Default: chosen from the memory at hand.
-    keep : {"all", "base"}
-        Whether the weights of all data sets are returned, or only those of the unmodified one.
-    consume : callable, optional
-        ``consume(runs, all_weights)`` after each chunk, with the slice of its runs and the weights [r, S + 1, p] of all
-        its data sets, whatever ``keep``.
-    progress : callable, optional
-        ``progress(done, n_runs)`` after each chunk.
 
     Returns
     -------
@@ -179,7 +153,7 @@ def fit_sgd(
     Examples
     --------
     >>> X = np.array([[-1.0], [-0.5], [0.5], [1.0]])
-    >>> runs = fit_sgd(X, [0, 0, 1, 1], n_runs=3, epochs=20, batch_size=1, learning_rate=1.0)
+    >>> runs = fit_sgd(X, [0, 0, 1, 1], n_runs=3, steps=80, batch_size=1, learning_rate=1.0)
     >>> (runs.logits(X) > 0).astype(int).tolist()
     [[0, 0, 1, 1], [0, 0, 1, 1], [0, 0, 1, 1]]
     >>> runs = fit_sgd(X, [0, 0, 1, 1], neighbours=[1, 2], replacement=0, n_runs=3, steps=1, batch_size=2,
@@ -194,27 +168,19 @@ def fit_sgd(
     records = _neighbours(neighbours, n=len(X))
     record = _replacement(replacement, X, codes, records)
     kind = check.float_dtype(np.float64 if dtype is None and len(records) else dtype, X)
-    check.one_of("keep", keep, KEEP)
-    model = Architecture(X.shape[1], hidden, output, intercept)
-    order = plan.run_seeds("order_seeds", order_seeds, n_runs, random_state)
-    init = plan.run_seeds("init_seeds", init_seeds, n_runs, random_state)
-    start = initial_weights(model, initial, init, scale=check.real("initial_scale", initial_scale, open_low=True))
-    batches = plan.batches(len(X), batch_size=batch_size, epochs=epochs, steps=steps, last_batch=last_batch)
+    model = Architecture(X.shape[1], hidden, output)
+    order, init = plan.run_seeds(init_seeds, n_runs, random_state)
+    start = initial_weights(model, initial, init)
+    batches = plan.batches(len(X), batch_size=batch_size, steps=steps)
     job = Job(
         model,
         arrays(X, codes, record, model, dtype=kind, device=choose_device(device)),
         batches,
         step_rates(learning_rate, batches.steps),
-        check.real("l2", l2),
         plan.recorded_steps(checkpoints, batches.steps),
         records,
     )
-    parts = []
-    for runs, part in train(job, start, order, chunk=chunk, progress=progress):
-        if consume is not None:
-            consume(runs, part.weights)
-        parts.append(part if keep == "all" else part._replace(weights=part.weights[:, :1].copy()))
-    merged = (np.concatenate(each) for each in zip(*parts, strict=True))
+    merged = (np.concatenate(each) for each in zip(*train(job, start, order, chunk=chunk), strict=True))
     return SGDRuns(model, order, init, job.checkpoints, records, *merged)
 
 

@@ -11,15 +11,14 @@ from dpnotes import _validation as check
 from dpnotes._validation import Features, Floats, Integers
 
 OUTPUTS = ("sigmoid", "softmax")
-INITIALS = ("glorot", "normal", "zeros")
 
 
 @dataclass(frozen=True)
 class Architecture:
     """A binary classifier and the order of its parameters.
 
-    The parameters lie end to end, layer by layer; in a layer unit by unit: the weights of a unit's inputs, then, with
-    ``intercept``, its intercept.
+    The parameters lie end to end, layer by layer; in a layer unit by unit: the weights of a unit's inputs, then its
+    intercept.
 
     Parameters
     ----------
@@ -29,7 +28,6 @@ class Architecture:
         Units of the hidden layer (ReLU); None is logistic regression.
     output : {"sigmoid", "softmax"}
         One output unit, the log odds of class 1; or two, one for each class.
-    intercept : bool
 
     Examples
     --------
@@ -40,7 +38,6 @@ class Architecture:
     d: int
     hidden: int | None = None
     output: str = "sigmoid"
-    intercept: bool = True
 
     def __post_init__(self) -> None:
         if self.hidden is not None:
@@ -48,16 +45,14 @@ class Architecture:
         check.one_of("output", self.output, OUTPUTS)
         if self.hidden is None and self.output != "sigmoid":
             raise ValueError(f"output must be 'sigmoid' without a hidden layer, got output={self.output!r}")
-        if not isinstance(self.intercept, bool):
-            raise TypeError(f"intercept must be True or False, got intercept={self.intercept!r}")
 
     @property
     def shapes(self) -> tuple[tuple[int, int], ...]:
         """Units and inputs of each layer; an intercept counts as an input."""
-        outputs, one = (2 if self.output == "softmax" else 1), int(self.intercept)
+        outputs = 2 if self.output == "softmax" else 1
         if self.hidden is None:
-            return ((outputs, self.d + one),)
-        return (self.hidden, self.d + one), (outputs, self.hidden + one)
+            return ((outputs, self.d + 1),)
+        return (self.hidden, self.d + 1), (outputs, self.hidden + 1)
 
     @property
     def n_parameters(self) -> int:
@@ -65,7 +60,7 @@ class Architecture:
         return sum(units * inputs for units, inputs in self.shapes)
 
     def layers(self, weights: Features) -> list[Features]:
-        """Views of weights [..., p] as layers [..., units, inputs], an intercept as the last input."""
+        """Views of weights [..., p] as layers [..., units, inputs], the intercept as the last input."""
         ends = np.cumsum([units * inputs for units, inputs in self.shapes])
         parts = np.split(weights, ends[:-1], axis=-1)
         return [part.reshape(*part.shape[:-1], *shape) for part, shape in zip(parts, self.shapes, strict=True)]
@@ -75,37 +70,26 @@ class Architecture:
         values: Features = check.features(X, d=self.d).astype(weights.dtype, copy=False).T  # [d, n]
         for depth, layer in enumerate(self.layers(weights)):
             values = np.maximum(values, 0) if depth else values
-            values = layer[..., :-1] @ values + layer[..., -1:] if self.intercept else layer @ values  # [..., units, n]
+            values = layer[..., :-1] @ values + layer[..., -1:]  # [..., units, n]
         return np.asarray(values[..., 1, :] - values[..., 0, :] if self.output == "softmax" else values[..., 0, :])
 
-    def initial(self, kind: str, seed: int, *, scale: float) -> Floats:
-        """Initial weights [p] from the stream of that seed; :func:`fit_sgd` says what the kinds are."""
-        if kind == "zeros":
-            return np.zeros(self.n_parameters)
+    def initial(self, seed: int) -> Floats:
+        """Initial weights [p] from the stream of that seed; :func:`fit_sgd` says how they are distributed."""
         generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
-        if kind == "normal":
-            return generator.normal(0.0, scale, self.n_parameters)
         drawn = []
         for units, inputs in self.shapes:
-            fan_in = inputs - int(self.intercept)
-            limit = math.sqrt(6 / (fan_in + units))
+            limit = math.sqrt(6 / (inputs - 1 + units))
             weights = np.zeros((units, inputs))
-            weights[:, :fan_in] = generator.uniform(-limit, limit, (units, fan_in))
+            weights[:, :-1] = generator.uniform(-limit, limit, (units, inputs - 1))
             drawn.append(weights.ravel())
         return np.concatenate(drawn)
 
 
-def initial_weights(model: Architecture, initial: str | Features, seeds: Integers, *, scale: float) -> Floats:
-    """Initial weights of all runs [R, p]: of a kind, each from its seed, or given as [p] or [R, p]."""
+def initial_weights(model: Architecture, initial: Features | None, seeds: Integers) -> Floats:
+    """Initial weights of all runs [R, p]: each drawn from its seed, or given as [p] or [R, p]."""
+    if initial is None:
+        return np.stack([model.initial(int(seed)) for seed in seeds])
     shape = (len(seeds), model.n_parameters)
-    if isinstance(initial, str):
-        if initial not in INITIALS:
-            known = ", ".join(map(repr, INITIALS))
-            raise ValueError(f"initial must be one of {known} or an array, got initial={initial!r}")
-        if initial == "zeros" and model.hidden is not None:
-            raise ValueError("initial='zeros' keeps all hidden units alike and their gradient at 0; use 'glorot'")
-        drawn = {seed: model.initial(initial, int(seed), scale=scale) for seed in np.unique(seeds)}
-        return np.stack([drawn[seed] for seed in seeds])
     given = np.asarray(initial)
     if given.dtype not in (np.float32, np.float64) or given.shape not in (shape, shape[1:]):
         raise ValueError(

@@ -12,35 +12,31 @@ from dpnotes import _validation as check
 from dpnotes._validation import Booleans, Integers
 from dpnotes.learners._streams import spawned_seed
 
-LAST_BATCH = ("keep", "drop")
 NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
 class Batches:
-    """Batches of one epoch after the other; none spans two epochs.
+    """Batches of one epoch after the other; none spans two epochs, and the rest of an epoch is left out.
 
     Parameters
     ----------
     n : int
         Records.
     size : int
-        Records of a full batch.
+        Records of a batch.
     steps : int
         Batches in all.
-    keep_last : bool
-        Whether an epoch ends with a smaller batch of the rest, or leaves the rest out.
     """
 
     n: int
     size: int
     steps: int
-    keep_last: bool
 
     @property
     def per_epoch(self) -> int:
         """Batches of one epoch."""
-        return -(-self.n // self.size) if self.keep_last else self.n // self.size
+        return self.n // self.size
 
     @property
     def n_epochs(self) -> int:
@@ -53,7 +49,7 @@ class Batches:
 
     def rows_used(self, epoch: int) -> int:
         """Records that are in a batch of epoch ``epoch``."""
-        return min(self.in_epoch(epoch) * self.size, self.n)
+        return self.in_epoch(epoch) * self.size
 
 
 class Orders:
@@ -65,16 +61,14 @@ class Orders:
 
     def __init__(self, seeds: Integers, n: int) -> None:
         self._n = n
-        distinct = {seed: index for index, seed in enumerate(dict.fromkeys(seeds.tolist()))}  # in order of the runs
-        self._of_run = [distinct[seed] for seed in seeds.tolist()] if len(distinct) < len(seeds) else None
-        self._streams = [np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,))) for seed in distinct]
+        self._streams = [np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,))) for seed in seeds.tolist()]
 
     def draw(self) -> NDArray[np.int32]:
         """Draw the next epoch: [R, n]."""
         drawn = np.empty((len(self._streams), self._n), dtype=np.int32)
         for row, generator in zip(drawn, self._streams, strict=True):
             row[:] = generator.permutation(self._n)
-        return drawn if self._of_run is None else drawn[self._of_run]
+        return drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,19 +145,12 @@ class Neighbours:
         return np.pad(np.where(self.since < done, self.column, 0), ((0, 0), (1, 0)))
 
 
-def batches(n: int, *, batch_size: int, epochs: int | None, steps: int | None, last_batch: str) -> Batches:
+def batches(n: int, *, batch_size: int, steps: int) -> Batches:
     """Check the settings of :class:`Batches`."""
     check.at_least("batch_size", batch_size, 1)
     if batch_size > n:
         raise ValueError(f"batch_size must be <= n={n} records, got batch_size={batch_size}")
-    check.one_of("last_batch", last_batch, LAST_BATCH)
-    if (epochs is None) == (steps is None):
-        raise ValueError(f"exactly one of epochs and steps must be given, got epochs={epochs} and steps={steps}")
-    once = Batches(n, batch_size, 1, last_batch == "keep")
-    if steps is None:
-        assert epochs is not None  # one of the two is given
-        steps = check.at_least("epochs", epochs, 1) * once.per_epoch
-    return Batches(n, batch_size, check.at_least("steps", steps, 1), last_batch == "keep")
+    return Batches(n, batch_size, check.at_least("steps", steps, 1))
 
 
 def recorded_steps(checkpoints: Sequence[int], steps: int) -> tuple[int, ...]:
@@ -174,11 +161,12 @@ def recorded_steps(checkpoints: Sequence[int], steps: int) -> tuple[int, ...]:
     return chosen
 
 
-def run_seeds(name: str, given: ArrayLike | None, n_runs: int, random_state: int) -> Integers:
-    """Seeds [R], as given or spawned from ``random_state`` and the index of each run."""
+def run_seeds(init_seeds: ArrayLike | None, n_runs: int, random_state: int) -> tuple[Integers, Integers]:
+    """Seeds [R] of orders, spawned from ``random_state`` and the index of each run, and of initial weights."""
     check.at_least("n_runs", n_runs, 1)
     check.at_least("random_state", random_state, 0)
-    seeds = np.asarray([spawned_seed(random_state, i) for i in range(n_runs)] if given is None else given)
-    if seeds.dtype.kind not in "iu" or seeds.shape not in ((), (n_runs,)) or seeds.min() < 0:
-        raise ValueError(f"{name} must be one integer >= 0 or {n_runs} of them, got {name}={given!r}")
-    return np.broadcast_to(seeds.astype(np.int64), (n_runs,)).copy()
+    spawned = np.array([spawned_seed(random_state, i) for i in range(n_runs)])
+    init = spawned if init_seeds is None else np.asarray(init_seeds)
+    if init.dtype.kind not in "iu" or init.shape not in ((), (n_runs,)) or init.min() < 0:
+        raise ValueError(f"init_seeds must be one integer >= 0 or {n_runs} of them, got init_seeds={init_seeds!r}")
+    return spawned, np.broadcast_to(init.astype(np.int64), (n_runs,)).copy()

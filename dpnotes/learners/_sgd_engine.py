@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,9 +15,7 @@ from dpnotes._validation import Features, Floats, Integers
 from dpnotes.learners import _chunks
 from dpnotes.learners._sgd_architecture import Architecture
 from dpnotes.learners._sgd_batches import Batches, Neighbours, Orders
-from dpnotes.learners._sgd_linear import LogisticModels
-from dpnotes.learners._sgd_models import Arrays, Models, StepVisits
-from dpnotes.learners._sgd_network import NetworkModels
+from dpnotes.learners._sgd_models import Arrays, LogisticModels, Models, NetworkModels, StepVisits
 
 ORDER_BYTES = 128 * 2**20  # of the permutations of one epoch for all runs of a chunk
 
@@ -32,7 +30,6 @@ class Job:
     arrays : Arrays
     batches : Batches
     rates : ndarray of float64, shape [steps]
-    l2 : float
     checkpoints : tuple of int
         Numbers of steps done.
     neighbours : ndarray of int64, shape [S]
@@ -43,7 +40,6 @@ class Job:
     arrays: Arrays
     batches: Batches
     rates: Floats
-    l2: float
     checkpoints: tuple[int, ...]
     neighbours: Integers
 
@@ -51,25 +47,15 @@ class Job:
 class Trained(NamedTuple):
     """Some runs after training: S neighbours, C checkpoints, p parameters.
 
-    ``weights`` [r, S + 1, p]; ``trajectory`` [r, C, p] of the unmodified data set; ``distances`` [r, S] and
-    ``distance_trajectory`` [r, C, S] float64; ``visits`` [r, S] int64.
+    ``weights`` [r, S + 1, p]; ``trajectory`` [r, C, p] of the unmodified data set; ``visits`` [r, S] int64.
     """
 
     weights: Features
     trajectory: Features
-    distances: Floats
-    distance_trajectory: Floats
     visits: Integers
 
 
-def train(
-    job: Job,
-    initial: Features,
-    order_seeds: Integers,
-    *,
-    chunk: int | None,
-    progress: Callable[[int, int], None] | None,
-) -> Iterator[tuple[slice, Trained]]:
+def train(job: Job, initial: Features, order_seeds: Integers, *, chunk: int | None) -> Iterator[Trained]:
     """Train all runs, a chunk at a time; ValueError if a run ends with weights that are not finite."""
     family: type[Models] = LogisticModels if job.model.hidden is None else NetworkModels
     n_runs, device = len(initial), job.arrays.X.device
@@ -88,9 +74,7 @@ def train(
         if bad.any():
             first, rate = runs.start + int(np.argmax(bad)), job.rates.max()
             raise ValueError(f"training of run {first} diverged; lower learning_rate (at most {rate:g} now)")
-        yield runs, trained
-        if progress is not None:
-            progress(runs.stop, n_runs)
+        yield trained
 
 
 @contextmanager
@@ -118,33 +102,29 @@ class _Chunk:
     @torch.inference_mode()
     def train(self) -> Trained:
         job, done, recorded = self._job, 0, []
+        unmodified = torch.arange(self._n_runs, device=self._device) * self._n_models
         visits = np.zeros((self._n_runs, len(job.neighbours)), dtype=np.int64)
         for epoch in range(job.batches.n_epochs):
             for rows, width, found in self._epoch(epoch, visits):
                 if done in job.checkpoints:
-                    recorded.append(self._record(self._weights(done)))
-                rate = job.rates[done]
-                self._models.step(rows, width, found, rate=rate * self._n_runs / rows.shape[0], decay=1 - rate * job.l2)
+                    recorded.append(self._models.weights(unmodified))
+                self._models.step(rows, width, found, rate=job.rates[done] * self._n_runs / rows.shape[0])
                 done += 1
         final = self._weights(done)
-        recorded += [self._record(final)] * (1 + (done in job.checkpoints))
-        trajectory, distances = (np.stack(each, axis=1) for each in zip(*recorded, strict=True))
-        return Trained(final.cpu().numpy(), trajectory[:, :-1], distances[:, -1], distances[:, :-1], visits)
+        recorded += [final[:, 0]] * (1 + (done in job.checkpoints))
+        trajectory = torch.stack(recorded, dim=1)[:, :-1]
+        return Trained(final.cpu().numpy(), trajectory.cpu().numpy(), visits)
 
     def _epoch(self, epoch: int, visits: Integers) -> Iterator[tuple[torch.Tensor, int, StepVisits | None]]:
         """Rows [R * batch], models in use and visits of each step."""
         batches, orders = self._job.batches, self._orders.draw()
-        count, used = batches.in_epoch(epoch), batches.rows_used(epoch)
+        count = batches.in_epoch(epoch)
         widths: list[int] = [1] * count
         found: list[StepVisits | None] = [None] * count
         if len(self._job.neighbours):
             widths, found = self._visits(orders, epoch, visits)
-        full = used // batches.size
-        whole = orders[:, : full * batches.size].reshape(self._n_runs, full, batches.size).swapaxes(0, 1)
-        rows = list(torch.from_numpy(np.ascontiguousarray(whole)).view(full, -1).to(self._device))
-        if full < count:
-            rest = np.ascontiguousarray(orders[:, full * batches.size : used])
-            rows.append(torch.from_numpy(rest).view(-1).to(self._device))
+        used = orders[:, : batches.rows_used(epoch)].reshape(self._n_runs, count, batches.size).swapaxes(0, 1)
+        rows = torch.from_numpy(np.ascontiguousarray(used)).view(count, -1).to(self._device)
         return zip(rows, widths, found, strict=True)
 
     def _visits(
@@ -154,14 +134,13 @@ class _Chunk:
         batches, count, K = self._job.batches, self._job.batches.in_epoch(epoch), self._n_models
         found = self._neighbours.visit(orders, epoch)
         visits += found.any
-        size = np.minimum(batches.size, batches.n - found.step * batches.size)
         first = np.bincount(found.step[found.first], minlength=count).tolist()
         every = np.bincount(found.step, minlength=count).tolist()
         models, base = found.run * K + found.column, found.run * K
         parts = [
             torch.split(torch.from_numpy(values).to(self._device), counts)
             for values, counts in (
-                (models, every), (self._family.cells(found, size), every),
+                (models, every), (self._family.cells(found, batches.size), every),
                 (models[found.first], first), (base[found.first], first),
             )
         ]  # fmt: skip
@@ -173,8 +152,3 @@ class _Chunk:
         models = np.arange(self._n_runs)[:, None] * self._n_models + columns
         chosen = self._models.weights(torch.from_numpy(models.ravel()).to(self._device))
         return chosen.view(*columns.shape, -1)
-
-    def _record(self, weights: torch.Tensor) -> tuple[Features, Floats]:
-        """Weights [R, p] on the unmodified data, and how far those of the neighbours are from them [R, S]."""
-        apart = torch.linalg.vector_norm((weights[:, 1:] - weights[:, :1]).double(), dim=2)
-        return weights[:, 0].clone().cpu().numpy(), apart.cpu().numpy()

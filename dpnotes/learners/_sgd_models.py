@@ -1,4 +1,4 @@
-"""What the engine of SGD asks of a family of models, and the data and buffers that they share."""
+"""One step of SGD on many models that share batches within a run: logistic regressions, or networks."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Models(ABC):
             weights = arrays.y.new_zeros(self._n_runs, n_models, layer.shape[1], inputs)
             weights[:, 0, :, : layer.shape[2]] = torch.tensor(layer).to(arrays.y)
             self._weights.append(weights)
-            inputs = layer.shape[1] + 1  # without intercepts the last column stays 0
+            inputs = layer.shape[1] + 1
         self._flat = [weights.flatten(0, 1) for weights in self._weights]
 
     @staticmethod
@@ -78,12 +78,12 @@ class Models(ABC):
 
     @staticmethod
     @abstractmethod
-    def cells(visits: Visits, size: Integers) -> Integers:
-        """Index of each visit's logit among all logits of its step, whose batch has ``size`` records."""
+    def cells(visits: Visits, size: int) -> Integers:
+        """Index of each visit's logit among all logits of its step; batches have ``size`` records."""
 
     @abstractmethod
-    def step(self, rows: torch.Tensor, width: int, visits: StepVisits | None, *, rate: float, decay: float) -> None:
-        """Weights = decay * weights - rate * (sum of gradients), for the first ``width`` models of each run.
+    def step(self, rows: torch.Tensor, width: int, visits: StepVisits | None, *, rate: float) -> None:
+        """Weights -= rate * (sum of gradients), for the first ``width`` models of each run.
 
         ``rows`` [R * batch]: run after run. A model that visits sees the replacement record in place of
         its own; all gradients are taken at the weights before the step.
@@ -100,6 +100,117 @@ class Models(ABC):
         if visits.fresh.shape[0]:
             for flat in self._flat:
                 flat.index_copy_(0, visits.fresh, flat.index_select(0, visits.base))
+
+
+class LogisticModels(Models):
+    """Weights [R, K, 1, d'] of K models in each of R runs.
+
+    A record of class 1 has its sign turned: with u = (1 - 2 y) (x, 1) the loss is log(1 + exp(w'u)) and its
+    gradient sigmoid(w'u) u, whatever the class, so that a step needs no labels. One gather for each run serves its K
+    models: their logits and their update are two matrix products.
+    """
+
+    @staticmethod
+    def numbers_per_run(model: Architecture, *, width: int, n_models: int, batch_size: int) -> int:
+        """Weights, one batch and its logits."""
+        return n_models * width + batch_size * width + n_models * batch_size
+
+    @staticmethod
+    def cells(visits: Visits, size: int) -> Integers:
+        """Logits are [R, batch, K]."""
+        return (visits.run * size + visits.place) * visits.width[visits.step] + visits.column
+
+    def step(self, rows: torch.Tensor, width: int, visits: StepVisits | None, *, rate: float) -> None:
+        """Update the first ``width`` models of each run on its batch."""
+        size, replacement = rows.shape[0] // self._n_runs, self._arrays.replacement
+        X = self._buffers.gather(rows).view(self._n_runs, size, -1)
+        W = self._weights[0][:, :width, 0]
+        if visits is not None:
+            self._start(visits)
+            flat = self._flat[0][:, 0]
+            factors = torch.mv(flat.index_select(0, visits.models), replacement).sigmoid_()  # [V], gradients over u
+        if width == 1:  # a product of rows is the faster one for a single model
+            G = self._buffers.shaped("logits", self._n_runs, 1, size)
+            torch.bmm(W, X.mT, out=G)
+        else:
+            Z = self._buffers.shaped("logits", self._n_runs, size, width)
+            torch.bmm(X, W.mT, out=Z)
+            G = Z.mT  # [R, width, batch]
+        G.sigmoid_()
+        if visits is not None:
+            self._buffers.flat("logits", G.numel()).index_fill_(0, visits.cells, 0)
+        W.baddbmm_(G, X, alpha=-rate)
+        if visits is not None:
+            flat.index_add_(0, visits.models, torch.outer(factors, replacement), alpha=-rate)
+
+
+class NetworkModels(Models):
+    """Hidden weights [R, K, h, d'] and output weights [R, K, o, h + 1] of K models in each of R runs.
+
+    Hidden units of all models of a run are the rows of one matrix product with the shared batch, as is their update.
+    With two softmax outputs the log odds of class 1 are those of the difference v of their weights, and the two
+    gradients are -D and D where D is that of a single output with weights v: both outputs take one path.
+    """
+
+    @staticmethod
+    def numbers_per_run(model: Architecture, *, width: int, n_models: int, batch_size: int) -> int:
+        """Weights, one batch, and activations with two temporaries of their size."""
+        h = model.shapes[0][0]
+        weights = n_models * (h * width + 2 * (h + 1))
+        return weights + batch_size * width + 3 * n_models * h * batch_size
+
+    @staticmethod
+    def cells(visits: Visits, size: int) -> Integers:
+        """Logits are [R, K, batch]."""
+        return (visits.run * visits.width[visits.step] + visits.column) * size + visits.place
+
+    def step(self, rows: torch.Tensor, width: int, visits: StepVisits | None, *, rate: float) -> None:
+        """Update the first ``width`` models of each run on its batch."""
+        runs, h, size = self._n_runs, self._model.shapes[0][0], rows.shape[0] // self._n_runs
+        X = self._buffers.gather(rows).view(runs, size, -1)
+        W = self._weights[0][:, :width].flatten(1, 2)  # [R, width h, d']
+        V = self._weights[1][:, :width]
+        if visits is not None:
+            self._start(visits)
+            gradients = self._at_replacement(visits.models)
+        v = self._odds(V)  # [R, width, h + 1]
+        A = self._buffers.shaped("activations", runs, width * h, size)
+        torch.bmm(W, X.mT, out=A).relu_()
+        A = A.view(runs, width, h, size)
+        product = self._buffers.shaped("product", runs, width, h, size)
+        G = torch.mul(A, v[..., :h, None], out=product).sum(2).add_(v[..., h:])  # [R, width, batch]
+        G.sigmoid_().sub_(self._arrays.y.index_select(0, rows).view(runs, 1, size))
+        if visits is not None:
+            G.view(-1).index_fill_(0, visits.cells, 0)
+        D = torch.mul(A, G[:, :, None], out=product).sum(3)  # [R, width, h]
+        active = torch.gt(A, 0, out=A)
+        back = active.mul_(v[..., :h, None]).mul_(G[:, :, None]).view(runs, width * h, size)
+        self._descend(V, torch.cat([D, G.sum(2, keepdim=True)], 2), rate)
+        W.baddbmm_(back, X, alpha=-rate)
+        if visits is not None:
+            for flat, gradient in zip(self._flat, gradients, strict=True):
+                flat.index_add_(0, visits.models, gradient, alpha=-rate)
+
+    def _odds(self, output: torch.Tensor) -> torch.Tensor:
+        """Weights [..., h + 1] of the log odds of class 1."""
+        return output[..., 1, :] - output[..., 0, :] if output.shape[-2] == 2 else output[..., 0, :]
+
+    def _descend(self, output: torch.Tensor, gradient: torch.Tensor, rate: float) -> None:
+        """Step against the gradient [..., h + 1] of the odds' weights."""
+        for unit in range(output.shape[-2]):
+            signed = rate if output.shape[-2] == 2 and unit == 0 else -rate
+            output[..., unit, :].add_(gradient, alpha=signed)
+
+    def _at_replacement(self, models: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Gradient of the loss of the replacement record in those models: [V, h, d'] and [V, o, h + 1]."""
+        (hidden, output), record = (flat.index_select(0, models) for flat in self._flat), self._arrays.replacement
+        v = self._odds(output)  # [V, h + 1]
+        a = torch.matmul(hidden, record).relu_()  # [V, h]
+        g = ((a * v[:, :-1]).sum(1) + v[:, -1]).sigmoid_() - self._arrays.replacement_label  # [V]
+        back = (a > 0) * v[:, :-1] * g[:, None]
+        gradient = torch.cat([a, torch.ones_like(g)[:, None]], dim=1) * g[:, None]
+        both = (-gradient, gradient) if output.shape[1] == 2 else (gradient,)
+        return back[:, :, None] * record, torch.stack(both, dim=1)
 
 
 class Buffers:
@@ -140,11 +251,11 @@ def arrays(
     device: torch.device,
 ) -> Arrays:
     """Put the records on the device, as the family of the model takes them."""
-    (n, d), one = X.shape, int(model.intercept)
-    width = -(-(d + one) // PAD) * PAD
+    n, d = X.shape
+    width = -(-(d + 1) // PAD) * PAD
     padded = np.zeros((n, width), dtype=np.float32 if X.dtype == np.float32 else dtype)
     padded[:, :d] = X
-    padded[:, d : d + one] = 1
+    padded[:, d] = 1
     instead = padded[0].astype(dtype)
     instead[:d], label = replacement
     if model.hidden is None:

@@ -135,7 +135,6 @@ class AugmentedSGD(BinaryRelease):
             steps=self.steps,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
-            last_batch="drop",
             dtype=np.float64,
             device=self.device,
         ).weights[0]

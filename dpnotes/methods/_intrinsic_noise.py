@@ -155,6 +155,5 @@ def neighbour_runs(
         n_runs=n_seeds,
         random_state=random_state,
         init_seeds=0 if fixed_initial else None,
-        last_batch="drop",
         **setting,
     )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dpnotes.learners import fit_sgd
 from dpnotes.learners._sgd_batches import Batches, Neighbours
 
-SETTINGS = {"n_runs": 3, "epochs": 2, "batch_size": 8, "learning_rate": 0.7, "device": "cpu"}
+SETTINGS = {"n_runs": 3, "steps": 10, "batch_size": 8, "learning_rate": 0.7, "device": "cpu"}
 
 
 def problem(n=43, d=6):
@@ -44,7 +44,7 @@ def test_equals_a_plain_loop_on_the_modified_data(chunk, label):
     neighbours, features = [4, 17, 42, 4], np.full(6, 0.4)
     path = {"steps": 17, "batch_size": 8, "learning_rate": 0.7}
     fitted = fit_sgd(
-        X, y, neighbours=neighbours, replacement=(features, label), n_runs=3, last_batch="drop", chunk=chunk,
+        X, y, neighbours=neighbours, replacement=(features, label), n_runs=3, chunk=chunk,
         checkpoints=(0, 3, 17), device="cpu", **path,
     )  # fmt: skip
     for run, seed in enumerate(fitted.order_seeds):
@@ -55,9 +55,10 @@ def test_equals_a_plain_loop_on_the_modified_data(chunk, label):
         np.testing.assert_allclose(fitted.all_weights[run], ends, atol=1e-12)  # rounding of 17 steps
         np.testing.assert_allclose(fitted.distances[run], np.linalg.norm(ends[1:] - ends[0], axis=1), atol=1e-12)
     np.testing.assert_array_equal(fitted.trajectory[:, 2], fitted.weights)
-    np.testing.assert_array_equal(fitted.distance_trajectory[:, 2], fitted.distances)
-    assert (fitted.distance_trajectory[:, 0] == 0).all()
-    early = fitted.distance_trajectory[:, 1]
+    early = fit_sgd(
+        X, y, neighbours=neighbours, replacement=(features, label), n_runs=3, chunk=chunk, device="cpu",
+        **path | {"steps": 3},
+    ).distances  # fmt: skip
     assert ((early == 0) | (early > 1e-6)).all()  # parted by a gradient or not at all, never by rounding
     assert 0 < (early == 0).sum() < early.size
 
@@ -76,9 +77,6 @@ def test_equals_runs_on_the_modified_data_for_any_shape(data):
         "batch_size": data.draw(st.integers(1, n)),
         "steps": data.draw(st.integers(1, 25)),
         "learning_rate": 0.3,
-        "last_batch": data.draw(st.sampled_from(["keep", "drop"])),
-        "intercept": data.draw(st.booleans()),
-        "l2": data.draw(st.sampled_from([0.0, 0.1])),
         "hidden": hidden,
         "output": output,
         "device": "cpu",
@@ -99,16 +97,14 @@ def test_visits_bound_the_distance():
     X, y = problem()
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     fitted = fit_sgd(
-        X, y, neighbours=np.arange(1, 43), replacement=(-X[1] * (1 if y[1] else -1), 1), **SETTINGS | {"batch_size": 43}
+        X, y, neighbours=np.arange(1, 43), replacement=(-X[1] * (1 if y[1] else -1), 1),
+        **SETTINGS | {"batch_size": 43, "steps": 2},
     )  # fmt: skip
     assert (fitted.visits == 2).all()
     bound = 2 * np.sqrt(2) * 0.7 / 43 * fitted.visits
     assert (fitted.distances <= bound).all()
     assert (fitted.distances / bound).max() > 0.4
-    kept = fit_sgd(X, y, neighbours=np.arange(1, 43), replacement=0, **SETTINGS)
-    assert (kept.visits == 2).all()
-    dropped = fit_sgd(X, y, neighbours=np.arange(1, 43), replacement=0, last_batch="drop", **SETTINGS)
-    visits = dropped.visits
+    visits = fit_sgd(X, y, neighbours=np.arange(1, 43), replacement=0, **SETTINGS).visits
     assert set(np.unique(visits)) == {0, 1, 2} or set(np.unique(visits)) == {1, 2}
     assert (visits.sum(axis=1) <= 80).all()
     assert (visits.sum(axis=1) >= 78).all()  # 80 places, of which record 0 takes up to two
@@ -116,7 +112,7 @@ def test_visits_bound_the_distance():
 
 def test_columns_grow_with_the_first_visits():
     orders = np.array([[3, 1, 0, 2, 4], [0, 2, 4, 3, 1]], dtype=np.int32)
-    found = Neighbours(np.array([2, 3, 4]), 2, Batches(5, 2, 3, False))
+    found = Neighbours(np.array([2, 3, 4]), 2, Batches(5, 2, 3))
     visits = found.visit(orders, 0)
     assert found.column.tolist() == [[2, 1, 0], [1, 3, 2]]
     assert visits.width.tolist() == [2, 4]
@@ -130,7 +126,7 @@ def test_columns_grow_with_the_first_visits():
 
 
 @pytest.mark.parametrize("hidden", [None, 4])
-def test_float32_and_what_is_kept(hidden):
+def test_float32_and_chunks(hidden):
     X, y = problem()
     arguments = {"neighbours": [3, 9, 30], "replacement": 0, "hidden": hidden, **SETTINGS}
     full = fit_sgd(X.astype(np.float32), y, **arguments)
@@ -140,15 +136,10 @@ def test_float32_and_what_is_kept(hidden):
     single = fit_sgd(X.astype(np.float32), y, dtype=np.float32, **arguments)
     assert single.all_weights.dtype == np.float32
     np.testing.assert_allclose(single.all_weights, full.all_weights, atol=1e-5)
-    chunks = []
-    base = fit_sgd(
-        X.astype(np.float32), y, keep="base", chunk=2, consume=lambda *part: chunks.append(part), **arguments
-    )
-    assert [runs for runs, _ in chunks] == [slice(0, 2), slice(2, 3)]
-    np.testing.assert_allclose(np.concatenate([weights for _, weights in chunks]), full.all_weights, atol=1e-13)
-    np.testing.assert_allclose(base.all_weights, full.all_weights[:, :1], atol=1e-13)
-    np.testing.assert_allclose(base.distances, full.distances, atol=1e-13)
-    assert base.logits(X).shape == (3, 43)
+    parts = fit_sgd(X.astype(np.float32), y, chunk=2, **arguments)
+    np.testing.assert_allclose(parts.all_weights, full.all_weights, atol=1e-13)
+    np.testing.assert_allclose(parts.distances, full.distances, atol=1e-13)
+    assert parts.logits(X).shape == (3, 43)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +156,6 @@ def test_float32_and_what_is_kept(hidden):
         ({"replacement": (np.full(6, np.nan), 1)}, ValueError, "replacement must be finite"),
         ({"replacement": (np.zeros(6), 2)}, ValueError, r"replacement must hold class code 0 or 1, got 2"),
         ({"replacement": (np.zeros(6),)}, TypeError, "replacement must be a row index or"),
-        ({"keep": "none"}, ValueError, "keep must be one of 'all', 'base', got keep='none'"),
         ({"dtype": "float16"}, ValueError, "dtype must be float32 or float64, got dtype='float16'"),
         ({"replacement": None}, TypeError, "replacement must be an integer"),
         ({"chunk": 0}, ValueError, "chunk must be >= 1"),
@@ -173,7 +163,7 @@ def test_float32_and_what_is_kept(hidden):
     ],
 )
 def test_bad_input_is_named_before_training(change, error, message, monkeypatch):
-    monkeypatch.setattr("dpnotes.learners._sgd_linear.LogisticModels.step", lambda *_, **__: pytest.fail("trained"))
+    monkeypatch.setattr("dpnotes.learners._sgd_models.LogisticModels.step", lambda *_, **__: pytest.fail("trained"))
     X, y = problem()
     with pytest.raises(error, match=message):
         fit_sgd(X, y, **{"neighbours": [1], "replacement": 0, **SETTINGS, **change})
@@ -183,7 +173,7 @@ def test_bad_input_is_named_before_training(change, error, message, monkeypatch)
 @pytest.mark.parametrize("hidden", [None, 4])
 def test_gpu_equals_cpu(hidden):
     X, y = problem()
-    arguments = {"neighbours": [3, 9, 30, 9], "replacement": 0, "hidden": hidden, "n_runs": 3, "epochs": 2}
+    arguments = {"neighbours": [3, 9, 30, 9], "replacement": 0, "hidden": hidden, "n_runs": 3, "steps": 10}
     arguments |= {"batch_size": 8, "learning_rate": 0.7}
     on_cpu = fit_sgd(X, y, device="cpu", **arguments)
     on_gpu = fit_sgd(X, y, device="cuda", **arguments)

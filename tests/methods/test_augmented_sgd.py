@@ -37,7 +37,7 @@ def test_noise_vanishes_at_large_epsilon(cancer):
     model = AugmentedSGD(1e9, 0.1, random_state=3, **SETTING).fit(X, y)
     words = np.random.RandomState(3).randint(2**32, size=4, dtype=np.uint32)
     seed = int.from_bytes(words.tobytes(), "little")
-    start = fit_sgd(X, y, n_runs=1, random_state=seed, checkpoints=[0], last_batch="drop", **SETTING)
+    start = fit_sgd(X, y, n_runs=1, random_state=seed, checkpoints=[0], **SETTING)
     w, rows = start.trajectory[0, 0].copy(), np.hstack([X, np.ones((len(X), 1))])
     stream = np.random.default_rng(np.random.SeedSequence(int(start.order_seeds[0]), spawn_key=(0,)))
     batches = [b for _ in range(3) for b in stream.permutation(569)[: 11 * 48].reshape(11, 48)]
@@ -104,7 +104,7 @@ def test_sensitivity_holds_and_is_nearly_attained():
     X[n // 2 :] *= -1  # their gradients cancel, so that the weights stay where they start
     y = np.zeros(n, dtype=np.int64)
     X[0] = [0.0, 1.0]
-    setting = {"batch_size": 6, "steps": 13, "learning_rate": 0.01, "last_batch": "drop", "device": "cpu"}
+    setting = {"batch_size": 6, "steps": 13, "learning_rate": 0.01, "device": "cpu"}
     steep = np.array([0.0, 0.0, 400.0])  # every record of class 0 is far on the wrong side
     runs = fit_sgd(X, y, neighbours=[0], replacement=(np.array([0.0, -1.0]), 0), n_runs=200, initial=steep, **setting)
     bound = sgd_sensitivity(lipschitz=2**0.5, smoothness=0.5, learning_rate=0.01, batch_size=6, epochs=1.3)
@@ -193,9 +193,7 @@ def test_intrinsic_noise_is_what_a_plain_loop_measures(cancer):
         other, labels = X[1:].copy(), y[1:].copy()
         other[record], labels[record] = X[0], y[0]
         sets.append((other, labels))
-    ends = np.stack(
-        [fit_sgd(*s, n_runs=12, random_state=5, last_batch="drop", **setting).weights for s in sets], axis=1
-    )
+    ends = np.stack([fit_sgd(*s, n_runs=12, random_state=5, **setting).weights for s in sets], axis=1)
     sigmas = [(ends[:, s] - ends[:, s].mean(axis=0)).ravel().std() for s in range(5)]
     np.testing.assert_allclose(noise.sigmas, sigmas, rtol=1e-9)
     assert noise.sigma == pytest.approx(np.median(sigmas))

@@ -44,7 +44,6 @@ class Pair(NamedTuple):
             n_runs=runs,
             random_state=seed,
             init_seeds=setting.init_seeds,
-            last_batch="drop",
             device=device,
             **setting.sgd,
         ).all_weights

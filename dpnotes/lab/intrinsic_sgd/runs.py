@@ -180,7 +180,6 @@ def trajectories(setting: Setting, steps: tuple[int, ...], device: str) -> Featu
         n_runs=setting.n_seeds,
         random_state=setting.seed,
         init_seeds=setting.init_seeds,
-        last_batch="drop",
         checkpoints=steps,
         dtype=np.float64,
         device=device,

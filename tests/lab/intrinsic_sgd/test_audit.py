@@ -77,7 +77,7 @@ def test_audits_train_both_data_sets_under_the_same_seeds():
     ends = pair.ends(chosen, runs=3, seed=7, device="cpu")
     for column, (X, y) in enumerate(((pair.X, pair.y), (present, codes))):
         alone = fit_sgd(
-            X, y, n_runs=3, random_state=7, steps=40, batch_size=16, learning_rate=1.0, last_batch="drop",
+            X, y, n_runs=3, random_state=7, steps=40, batch_size=16, learning_rate=1.0,
             dtype=np.float64, device="cpu",
         ).weights  # fmt: skip
         np.testing.assert_allclose(ends[:, column], alone, atol=1e-12)
