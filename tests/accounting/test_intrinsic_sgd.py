@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpnotes.accounting import gaussian, gaussian_sigma
-from dpnotes.accounting.papers import augmenting_sigma, intrinsic_epsilon, intrinsic_sgd, sgd_sensitivity
+from dpnotes.accounting.papers import augmenting_sigma, intrinsic_sgd, sgd_sensitivity
+from dpnotes.lab.intrinsic_sgd.printed import intrinsic_epsilon
 
 SENSITIVITY = {"mnist": 0.050, "forest": 0.063, "adult": 0.164}
 EMPIRICAL = {"mnist": 0.041, "forest": 0.020, "adult": 0.032}
@@ -152,8 +153,6 @@ SETTING = {"lipschitz": 1.0, "smoothness": 0.5, "learning_rate": 1.0, "batch_siz
         (lambda: sgd_sensitivity(**{**SETTING, "batch_size": 1.5}), TypeError, "batch_size must be an integer"),
         (lambda: sgd_sensitivity(**SETTING, analysis="loose"), ValueError, "analysis must be one of"),
         (lambda: intrinsic_sgd(sigma=0.0, sensitivity=1.0), ValueError, "sigma must be > 0"),
-        (lambda: intrinsic_epsilon(sigma=1.0, sensitivity=1.0, delta=0.0), ValueError, "delta must be > 0"),
-        (lambda: intrinsic_epsilon(sigma=1.0, sensitivity=1.0, delta=1.0), ValueError, r"delta must be in \(0, 1\)"),
         (
             lambda: augmenting_sigma(1.0, 1e-5, sensitivity=1.0, intrinsic_sigma=-1.0),
             ValueError,

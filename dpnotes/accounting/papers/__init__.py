@@ -8,6 +8,5 @@ from dpnotes.accounting.papers._dpbag import personalised_answers as personalise
 from dpnotes.accounting.papers._dpbag import personalised_moments as personalised_moments
 from dpnotes.accounting.papers._dpbag import personalised_vote as personalised_vote
 from dpnotes.accounting.papers._intrinsic_sgd import augmenting_sigma as augmenting_sigma
-from dpnotes.accounting.papers._intrinsic_sgd import intrinsic_epsilon as intrinsic_epsilon
 from dpnotes.accounting.papers._intrinsic_sgd import intrinsic_sgd as intrinsic_sgd
 from dpnotes.accounting.papers._intrinsic_sgd import sgd_sensitivity as sgd_sensitivity

@@ -123,45 +123,6 @@ def intrinsic_sgd(*, sigma: float, sensitivity: float) -> PrivacyProfile:
     )
 
 
-def intrinsic_epsilon(*, sigma: float, sensitivity: float, delta: float, analysis: str = "tight") -> float:
-    """Epsilon at ``delta`` under the assumption of :func:`intrinsic_sgd`.
-
-    Parameters
-    ----------
-    sigma : float, > 0
-    sensitivity : float, > 0
-        In the units of sigma.
-    delta : float, in (0, 1)
-    analysis : {"tight", "published"}
-        ``"published"``: ``sqrt(2 log(1.25 / delta)) sensitivity / sigma``, the paper's formula. It is proved for
-        results below 1, and too small for results above about 8.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        If a parameter is outside its range.
-
-    Source
-    ------
-    Hyland and Tople (2019), Algorithm 1 (with log(1.25 / delta)); Balle and Wang (2018), Theorem 8.
-
-    Examples
-    --------
-    >>> entry = dict(sigma=0.028, sensitivity=0.050, delta=9.62e-5)
-    >>> round(intrinsic_epsilon(**entry), 3), round(intrinsic_epsilon(**entry, analysis="published"), 3)
-    (7.717, 7.772)
-    """
-    profile = intrinsic_sgd(sigma=sigma, sensitivity=sensitivity)
-    delta = check.real("delta", delta, high=1.0, open_low=True, below="every mechanism is (0, 1)-DP")
-    if check.one_of("analysis", analysis, ANALYSES) == "published":
-        return math.sqrt(2 * math.log(1.25 / delta)) * sensitivity / sigma
-    return profile.epsilon(delta)
-
-
 def augmenting_sigma(
     epsilon: float, delta: float, *, sensitivity: float, intrinsic_sigma: float = 0.0, analysis: str = "tight"
 ) -> float:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpnotes._validation import Integers
-from dpnotes.accounting.papers import sgd_sensitivity
+from dpnotes.accounting.papers import intrinsic_sgd, sgd_sensitivity
 from dpnotes.lab.intrinsic_sgd.literal_sgd import shuffled_batches
 
 LIPSCHITZ = 2**0.5  # of the logistic loss where the norm of x is at most 1 and a bias is learnt
@@ -92,3 +93,35 @@ ADULT = Task(
     *(0.8341, 0.64, 0.029, 0.0019),
 )
 TASKS = (MNIST, FOREST, ADULT)
+
+
+def intrinsic_epsilon(*, sigma: float, sensitivity: float, delta: float, analysis: str = "tight") -> float:
+    """Epsilon at ``delta`` under the assumption of :func:`dpnotes.accounting.papers.intrinsic_sgd`.
+
+    Parameters
+    ----------
+    sigma : float, > 0
+    sensitivity : float, > 0
+        In the units of sigma.
+    delta : float, in (0, 1)
+    analysis : {"tight", "published"}
+        ``"published"``: ``sqrt(2 log(1.25 / delta)) sensitivity / sigma``, the paper's formula. It is proved for
+        results below 1, and too small for results above about 8.
+
+    Returns
+    -------
+    float
+
+    Source
+    ------
+    Hyland and Tople (2019), Algorithm 1 (with log(1.25 / delta)); Balle and Wang (2018), Theorem 8.
+
+    Examples
+    --------
+    >>> entry = dict(sigma=0.028, sensitivity=0.050, delta=9.62e-5)
+    >>> round(intrinsic_epsilon(**entry), 3), round(intrinsic_epsilon(**entry, analysis="published"), 3)
+    (7.717, 7.772)
+    """
+    if analysis == "published":
+        return math.sqrt(2 * math.log(1.25 / delta)) * sensitivity / sigma
+    return intrinsic_sgd(sigma=sigma, sensitivity=sensitivity).epsilon(delta)

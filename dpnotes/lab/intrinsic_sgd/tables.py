@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpnotes.accounting.papers import intrinsic_epsilon
 from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.intrinsic_sgd.data import PAPER_NAMES, UNSCALED
+from dpnotes.lab.intrinsic_sgd.printed import intrinsic_epsilon
 from dpnotes.lab.intrinsic_sgd.runs import INITIALS
 from dpnotes.lab.tables import GAP, Column, Table, columns
 

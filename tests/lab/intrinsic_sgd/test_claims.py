@@ -9,6 +9,7 @@ import pytest
 from dpnotes import accounting
 from dpnotes.lab.intrinsic_sgd import literal_sgd, printed
 from dpnotes.lab.intrinsic_sgd.claims import distances, noise
+from dpnotes.lab.intrinsic_sgd.printed import intrinsic_epsilon
 from dpnotes.lab.ledger import LEDGER
 
 CLAIMS = {claim.number: claim for claim in LEDGER}
@@ -60,13 +61,13 @@ def test_runs_that_take_half_steps_are_noticed(monkeypatch):
         (
             noise,
             "intrinsic_epsilon",
-            lambda **kwargs: accounting.papers.intrinsic_epsilon(**{**kwargs, "analysis": "published"}),
+            lambda **kwargs: intrinsic_epsilon(**{**kwargs, "analysis": "published"}),
             32,
         ),
         (
             noise,
             "intrinsic_epsilon",
-            lambda **kwargs: accounting.papers.intrinsic_epsilon(**{**kwargs, "analysis": "tight"}),
+            lambda **kwargs: intrinsic_epsilon(**{**kwargs, "analysis": "tight"}),
             32,
         ),
         # training that leaves the weights where they start
@@ -86,7 +87,7 @@ def test_runs_that_take_half_steps_are_noticed(monkeypatch):
         (
             distances,
             "intrinsic_epsilon",
-            lambda **kwargs: accounting.papers.intrinsic_epsilon(**{**kwargs, "sigma": 1.2 * kwargs["sigma"]}),
+            lambda **kwargs: intrinsic_epsilon(**{**kwargs, "sigma": 1.2 * kwargs["sigma"]}),
             33,
         ),
         # noise that forgets what is there already, and noise that is one part in a thousand too small

@@ -5,9 +5,9 @@ import math
 import pandas as pd
 import pytest
 
-from dpnotes.accounting.papers import intrinsic_epsilon
 from dpnotes.lab import experiments
 from dpnotes.lab.intrinsic_sgd import figures, grids, tables
+from dpnotes.lab.intrinsic_sgd.printed import intrinsic_epsilon
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpnotes._validation import Floats
 from dpnotes.accounting import gaussian, gaussian_sigma, hockey_stick
-from dpnotes.accounting.papers import intrinsic_epsilon, sgd_sensitivity
+from dpnotes.accounting.papers import sgd_sensitivity
 from dpnotes.lab._claim import Finding, at_most, equal, exceeds, shown
 from dpnotes.lab.intrinsic_sgd.claims import claim
 from dpnotes.lab.intrinsic_sgd.literal_sgd import (
@@ -25,7 +25,17 @@ from dpnotes.lab.intrinsic_sgd.literal_sgd import (
     quadratic,
     shuffled_batches,
 )
-from dpnotes.lab.intrinsic_sgd.printed import ADULT, FOREST, HALF_DIGIT, LIPSCHITZ, MNIST, SMOOTHNESS, TASKS, Task
+from dpnotes.lab.intrinsic_sgd.printed import (
+    ADULT,
+    FOREST,
+    HALF_DIGIT,
+    LIPSCHITZ,
+    MNIST,
+    SMOOTHNESS,
+    TASKS,
+    Task,
+    intrinsic_epsilon,
+)
 
 UNSCALED = 9.0  # an ordinary norm of a row of MNIST-binary after projection, without scaling
 Point = tuple[float, ...]

@@ -10,11 +10,11 @@ import numpy as np
 from scipy import stats
 
 from dpnotes.accounting import audit_epsilon, gaussian_sigma, hockey_stick
-from dpnotes.accounting.papers import augmenting_sigma, intrinsic_epsilon, sgd_sensitivity
+from dpnotes.accounting.papers import augmenting_sigma, sgd_sensitivity
 from dpnotes.lab._claim import Finding, exceeds, shown
 from dpnotes.lab.intrinsic_sgd.claims import claim
 from dpnotes.lab.intrinsic_sgd.literal_sgd import all_orders, distribution, end_weight, logistic_sgd, quadratic
-from dpnotes.lab.intrinsic_sgd.printed import FOREST, TASKS, Task
+from dpnotes.lab.intrinsic_sgd.printed import FOREST, TASKS, Task, intrinsic_epsilon
 
 
 @claim(32, "Abstract, Table III", "under a condition")
