@@ -89,8 +89,18 @@ def _colors(count: int) -> list[Any]:
     return list(sns.color_palette("colorblind", count))
 
 
-def _axes(width: float = 6.6, height: float = 4.0) -> tuple[Figure, Axes]:
-    """An empty figure with one pair of axes."""
+def blank_axes(width: float = 6.6, height: float = 4.0) -> tuple[Figure, Axes]:
+    """An empty figure as :func:`blank` makes it, with one pair of axes.
+
+    Parameters
+    ----------
+    width, height : float, > 0
+        In inches.
+
+    Returns
+    -------
+    matplotlib.figure.Figure, matplotlib.axes.Axes
+    """
     figure = blank(width, height)
     return figure, figure.subplots()
 
@@ -171,7 +181,7 @@ def growth(times: Sequence[int], curves: Mapping[str, Sequence[float]], *, xlabe
 
 def _curves(x: Any, curves: Mapping[str, Any], *, nothing: Any = None, legend: Any = "best", **settings: Any) -> Figure:
     """Curves of distinct styles; ``nothing``: that of a test which learns nothing."""
-    figure, axes = _axes()
+    figure, axes = blank_axes()
     for (name, values), style in zip(curves.items(), line_styles(len(curves)), strict=True):
         axes.plot(x, values, label=name, **style)
     if nothing is not None:
@@ -194,7 +204,7 @@ def stacked_counts(counts: pd.DataFrame, *, xlabel: str) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = _axes(height=0.5 * len(counts) + 1.6)
+    figure, axes = blank_axes(height=0.5 * len(counts) + 1.6)
     left = np.zeros(len(counts))
     for kind, color in zip(counts, _colors(counts.shape[1]), strict=True):
         widths = counts[kind].to_numpy()
@@ -223,7 +233,7 @@ def membership(drawn: np.ndarray[Any, np.dtype[np.bool_]], record: int) -> Figur
     """
     runs, n = drawn.shape
     plain, _, _, picked = _colors(4)
-    figure, axes = _axes(height=0.32 * runs + 1.2)
+    figure, axes = blank_axes(height=0.32 * runs + 1.2)
     row, column = np.nonzero(drawn)
     own = column == record
     axes.scatter(column[~own], row[~own], s=30, color=plain, label="drawn")
@@ -255,7 +265,7 @@ def reproduction(table: pd.DataFrame, *, x: str, metric: str, xlabel: str, ylabe
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = _axes()
+    figure, axes = blank_axes()
     rows = table.dropna(subset=[x]).sort_values(x)
     ours = rows.dropna(subset=["reproduced"])
     [color] = _colors(1)
@@ -295,7 +305,7 @@ def margins(rows: pd.DataFrame, *, label: str, xlabel: str) -> Figure:
     from matplotlib.ticker import LogLocator, NullFormatter
 
     lines = list(dict.fromkeys(rows[label]))
-    figure, axes = _axes(height=0.9 + 0.32 * len(lines))
+    figure, axes = blank_axes(height=0.9 + 0.32 * len(lines))
     [color] = _colors(1)
     places = rows[label].map(lines.index)
     reached = rows["ratio"] / rows["bar"]

@@ -4,7 +4,6 @@ Jordon, Yoon and van der Schaar: Differentially Private Bagging.
 """
 
 from dpnotes.lab.dpbag import claims as claims
-from dpnotes.lab.dpbag import costs as costs
 from dpnotes.lab.dpbag import experiments as experiments
 from dpnotes.lab.dpbag import figures as figures
 from dpnotes.lab.dpbag import grids as grids

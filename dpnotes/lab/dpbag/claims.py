@@ -9,6 +9,7 @@ from functools import partial
 from itertools import product
 
 import numpy as np
+from scipy.optimize import bisect
 
 from dpnotes.accounting import chunk_filter, hockey_stick, noisy_vote, noisy_vote_answers
 from dpnotes.accounting.papers import personalised_answers, personalised_moments
@@ -77,11 +78,7 @@ def personalised_bound() -> list[Finding]:
     and its maximum over data sets is the bound of plain subsample-and-aggregate.
     """
     fractions = [
-        (
-            case,
-            n_classes,
-            _fraction_of_bound(votes.neighbouring_votes(n_classes=n_classes, k=k, n=3, noise=noise), noise),
-        )
+        (case, n_classes, _fraction_of_bound(n_classes=n_classes, k=k, n=3, noise=noise))
         for case, n_classes, k, noise in (
             ("two classes", 2, 4, 0.04),
             ("two classes, lambda = 1", 2, 4, 1.0),
@@ -324,7 +321,8 @@ def personalised_accounts() -> list[Finding]:
     ]
 
 
-def _fraction_of_bound(pairs: votes.NeighbouringVotes, noise: float) -> float:
+def _fraction_of_bound(*, noise: float, **case: int) -> float:
+    pairs = votes.neighbouring_votes(noise=noise, **case)
     bound = personalised_moments(ORDERS, noise=noise, m=pairs.m[:, None])
     return float(max((moments / bound).max() for moments in pairs.moments(ORDERS)))
 
@@ -335,8 +333,4 @@ def _loop_answers(epsilon: float, delta: float, n: int) -> int:
 
 def _least_delta(reached: Callable[[float], bool]) -> float:
     """Least delta in [1e-6, 1e-1] at which a condition holds that goes on holding, to one part in 10^6."""
-    low, high = math.log(1e-6), math.log(1e-1)
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        low, high = (low, middle) if reached(math.exp(middle)) else (middle, high)
-    return math.exp(high)
+    return math.exp(bisect(lambda log: reached(math.exp(log)) - 0.5, math.log(1e-6), math.log(1e-1), xtol=1e-6))

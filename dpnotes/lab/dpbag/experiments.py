@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +14,8 @@ import numpy as np
 from dpnotes import _validation as check
 from dpnotes import accounting
 from dpnotes.lab import experiment
-from dpnotes.lab._experiment import Experiment
+from dpnotes.lab._experiment import Experiment, Grid
 from dpnotes.lab.dpbag import grids
-from dpnotes.lab.dpbag.costs import seconds_and_memory
 from dpnotes.lab.dpbag.runs import PAID, Codes, Labelled, Thirds, affordable, run, scores, thirds
 
 ACCOUNTANTS = ("personalised", "naive", "tight", "none")
@@ -78,11 +80,7 @@ def student(
         profile = accounting.noisy_vote(
             noise=2 / n_teachers, answers=labels, adjacency="replace-one", analysis=analysis
         )
-        guarantee = {
-            "epsilon_spent": profile.epsilon(delta),
-            "adjacency": profile.adjacency,
-            "status": profile.status,
-        }
+        guarantee = {"epsilon_spent": profile.epsilon(delta), "adjacency": profile.adjacency, "status": profile.status}
     return _scored(teachers, public, done.labels[:labels], done.thirds, done.student_seed, device) | guarantee
 
 
@@ -187,6 +185,25 @@ def cost(
     }
 
 
+def seconds_and_memory(call: Callable[[], object]) -> tuple[float, float | None]:
+    """Processor time of this process in seconds, and the most memory it holds during a call, all of it, in MiB.
+
+    The memory is None where the system does not tell (Linux does).
+    """
+    told = True
+    try:
+        Path("/proc/self/clear_refs").write_text("5")  # the system's own peak starts again from what is held now
+    except OSError:
+        told = False
+    start = time.process_time()
+    call()
+    seconds = time.process_time() - start
+    if not told:
+        return seconds, None
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return seconds, int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) / 1024
+
+
 def _scored(teachers: str, asked: Labelled, released: Codes, records: Thirds, seed: int, device: str) -> dict[str, Any]:
     """What a row says of the labels that were released for the first of the rows asked, and of their student."""
     from dpnotes.learners import device_name
@@ -205,20 +222,21 @@ _TOLERANCE = {"labels": 5, "label_accuracy": 0.02, "accuracy": 0.02, "auroc": 0.
 _TOLERANCE |= {"epsilon_spent": 1e-2, **dict.fromkeys(PAID, 0.02)}
 
 
-def _students(name: str, dataset: str, teachers: str, **quick: grids.MakeGrid) -> Experiment:
+def _students(name: str, dataset: str, teachers: str, **quick: Callable[[], Grid]) -> Experiment:
     paper = partial(grids.student, dataset, teachers)
     return Experiment(name, student, {"paper": paper, **quick}, tolerance=_TOLERANCE, cost=grids.student_seconds)
 
 
+_QUICK = partial(grids.student, "breast_cancer", "logistic", seeds=2)
 EXPERIMENTS = [
-    _students("dpbag_adult_logistic", "adult", "logistic", quick=grids.quick_students),
+    _students("dpbag_adult_logistic", "adult", "logistic", quick=_QUICK),
     _students("dpbag_adult_boosting", "adult", "boosting"),
     _students("dpbag_diabetes_logistic", "diabetes130", "logistic"),
     _students("dpbag_diabetes_boosting", "diabetes130", "boosting"),
     Experiment(
         "dpbag_filtered",
         filtered,
-        {"paper": partial(grids.filtered, "adult", "logistic"), "quick": grids.quick_filtered},
+        {"paper": partial(grids.filtered, "adult"), "quick": partial(grids.filtered, "breast_cancer", seeds=2)},
         tolerance=_TOLERANCE | {"sigma": 1e-6, "retired": 0.05},
         cost=grids.filtered_seconds,
     ),

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from dpnotes.lab.dpbag.runs import QUANTILES
 from dpnotes.lab.dpbag.tables import METHODS, METRICS
-from dpnotes.lab.dpbag.variants import FILTER, SETTING, variant_name
-from dpnotes.lab.figures import blank, line_styles
+from dpnotes.lab.dpbag.variants import SETTING, variant_name
+from dpnotes.lab.figures import blank, blank_axes, line_styles
 from dpnotes.mechanisms import Partitions
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ def touched_teachers(cut: Partitions, record: int) -> Figure:
     """
     n, k = cut.chunk.shape
     colors = np.array([style["color"] for style in line_styles(cut.n_chunks)])
-    figure = blank(6.6, 0.42 * k + 1.4)
-    axes = figure.subplots()
+    figure, axes = blank_axes(6.6, 0.42 * k + 1.4)
     for j, chunks in enumerate(cut.chunk.T):
         together = chunks == chunks[record]
         others = np.flatnonzero(~together)
@@ -100,8 +99,6 @@ def reproduction(tables: dict[str, pd.DataFrame]) -> Figure:
 def variants(table: pd.DataFrame, *, n_teachers: int, metric: str = "auroc") -> Figure:
     """A metric of the student against epsilon, for the variants of :func:`dpnotes.lab.dpbag.variants.compared`.
 
-    Filters are shown for one partition.
-
     Parameters
     ----------
     table : DataFrame
@@ -112,10 +109,9 @@ def variants(table: pd.DataFrame, *, n_teachers: int, metric: str = "auroc") -> 
     -------
     matplotlib.figure.Figure
     """
-    shown = table[(table["n_teachers"] == n_teachers) & ((table["method"] != FILTER) | (table["k"] == 1))]
+    shown = table[table["n_teachers"] == n_teachers]
     groups = [rows for _, rows in shown.groupby([*SETTING, "k"], sort=False, dropna=False)]
-    figure = blank(6.6, 5.4)
-    axes = figure.subplots()
+    figure, axes = blank_axes(6.6, 5.4)
     for i, (rows, style) in enumerate(zip(groups, line_styles(len(groups)), strict=True)):
         first = next(rows.itertuples())
         proved = first.guarantee == "proved"
@@ -146,8 +142,7 @@ def who_pays(table: pd.DataFrame, *, epsilon: float) -> Figure:
     matplotlib.figure.Figure
     """
     shown = table[table["epsilon"] == epsilon].sort_values(["n_teachers", "k"])
-    figure = blank(6.6, 0.36 * len(shown) + 1.5)
-    axes = figure.subplots()
+    figure, axes = blank_axes(6.6, 0.36 * len(shown) + 1.5)
     color = line_styles(1)[0]["color"]
     places = np.arange(len(shown))
     least, low, first, middle, third, high, largest = (shown[quantile].to_numpy() for quantile in QUANTILES)
@@ -173,8 +168,7 @@ def two_draws(first: NDArray[np.float64], second: NDArray[np.float64]) -> Figure
     -------
     matplotlib.figure.Figure
     """
-    figure = blank(5.2, 4.2)
-    axes = figure.subplots()
+    figure, axes = blank_axes(5.2, 4.2)
     axes.scatter(first, second, s=16, color=line_styles(1)[0]["color"], alpha=0.7)
     ends = [min(first.min(), second.min()), max(first.max(), second.max())]
     axes.plot(ends, ends, color="0.4", linewidth=1, linestyle="--", label="equal")

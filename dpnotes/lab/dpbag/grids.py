@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
 from dpnotes.lab._experiment import Grid
-
-MakeGrid = Callable[[], Grid]
 
 EPSILONS = (1.0, 3.0, 5.0)
 PUBLISHED_DELTA, STATED_DELTA = 1e-3, 1e-5  # what the paper's numbers are of, and what it says they are of
@@ -39,31 +37,22 @@ def of_setting(n_teachers: int, n_partitions: int) -> Grid:
     ]
 
 
-def student(dataset: str, teachers: str, *, size: str | None = None, seeds: int = 10) -> Grid:
-    """Rows of one data set and learner, those that share teachers in a row."""
-    sizes = SIZES[size or teachers]
+def student(dataset: str, teachers: str, *, seeds: int = 10) -> Grid:
+    """Rows of one data set and learner, those that share teachers in a row; few teachers on the small data set."""
+    sizes = SIZES["quick" if dataset == "breast_cancer" else teachers]
     rows = [NOTHING, *(row for n, k in product(sizes["n"], sizes["k"]) for row in of_setting(n, k))]
     return [{"dataset": dataset, "teachers": teachers, "seed": seed, **row} for seed in range(seeds) for row in rows]
 
 
-def quick_students(seeds: int = 2) -> Grid:
-    """Rows of few teachers on a small data set."""
-    return student("breast_cancer", "logistic", size="quick", seeds=seeds)
-
-
-def filtered(dataset: str, size: str, *, partitions: tuple[int, ...] = (1,), seeds: int = 10) -> Grid:
-    """Rows of the filter at the stated delta, for all settings of :data:`FILTERS`."""
-    names = ("seed", "n_teachers", "n_partitions", "epsilon", "confidence", "vote_fraction")
-    settings = product(range(seeds), SIZES[size]["n"], partitions, EPSILONS, FILTERS)
+def filtered(dataset: str, *, seeds: int = 10) -> Grid:
+    """Rows of the filter of one partition at the stated delta, for all settings of :data:`FILTERS`."""
+    common = {"dataset": dataset, "delta": STATED_DELTA, "n_partitions": 1}
+    names = ("seed", "n_teachers", "epsilon", "confidence", "vote_fraction")
+    numbers = SIZES["quick" if dataset == "breast_cancer" else "logistic"]["n"]
     return [
-        {"dataset": dataset, "delta": STATED_DELTA, **dict(zip(names, (*setting, *chosen), strict=True))}
-        for *setting, chosen in settings
+        {**common, **dict(zip(names, (*setting, *chosen), strict=True))}
+        for *setting, chosen in product(range(seeds), numbers, EPSILONS, FILTERS)
     ]
-
-
-def quick_filtered(seeds: int = 2) -> Grid:
-    """Rows of few teachers on a small data set."""
-    return filtered("breast_cancer", "quick", seeds=seeds)
 
 
 def cost() -> Grid:

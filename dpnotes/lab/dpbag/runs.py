@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
@@ -32,8 +31,7 @@ class Labelled(NamedTuple):
     y: Codes
 
 
-@dataclass(frozen=True, eq=False)
-class Thirds:
+class Thirds(NamedTuple):
     """Random thirds of a data set, drawn anew for each run."""
 
     private: Labelled
@@ -54,8 +52,7 @@ class Stop(NamedTuple):
     spent: float
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
+class Run(NamedTuple):
     """Noisy labels of the first public rows, as many as any of the budgets uses, and what a student needs."""
 
     thirds: Thirds

@@ -66,9 +66,7 @@ def neighbouring_votes(*, n_classes: int, k: int, n: int, noise: float) -> Neigh
 
 def tallies(total: int, n_classes: int) -> list[tuple[int, ...]]:
     """All numbers of votes for the classes that sum up to a total."""
-    if n_classes == 1:
-        return [(total,)]
-    return [(first, *rest) for first in range(total + 1) for rest in tallies(total - first, n_classes - 1)]
+    return [counts for counts in itertools.product(range(total + 1), repeat=n_classes) if sum(counts) == total]
 
 
 def answer_distribution(counts: Counts, *, scale: float) -> Floats:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dpnotes.lab.figures import blank, line_styles
+from dpnotes.lab.figures import blank, blank_axes, line_styles
 from dpnotes.lab.intrinsic_sgd.tables import matching, task_name, value
 from dpnotes.lab.tables import GAP
 
@@ -60,8 +60,7 @@ def paths(rows: pd.DataFrame) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure = blank()
-    axes = figure.subplots()
+    figure, axes = blank_axes()
     runs = list(rows.sort_values("step").groupby("run"))
     for (_, run), style in zip(runs, line_styles(len(runs)), strict=True):
         axes.plot(run["first"], run["second"], linewidth=1, color=style["color"])
@@ -123,8 +122,7 @@ def pairwise_epsilons(rows: pd.DataFrame, scales: Mapping[tuple[str, str], float
     -------
     matplotlib.figure.Figure
     """
-    figure = blank(6.6, 3.4 + 0.15 * len(rows))
-    axes = figure.subplots()
+    figure, axes = blank_axes(6.6, 3.4 + 0.15 * len(rows))
     shown = [row for row in rows.to_dict("records") if (row["dataset"], row["initial"]) in scales]
     for row, style in zip(shown, line_styles(len(shown)), strict=True):
         values = np.array([row[name] for name in QUANTILES], dtype=float) * scales[row["dataset"], row["initial"]]
@@ -150,8 +148,7 @@ def p_values(rows: pd.DataFrame, n_weights: Mapping[str, int]) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure = blank()
-    axes = figure.subplots()
+    figure, axes = blank_axes()
     shown = rows.to_dict("records")
     for row, style in zip(shown, line_styles(len(shown)), strict=True):
         values = np.maximum([row[name] for name in QUANTILES], 1e-12)
@@ -215,8 +212,7 @@ def batch_sizes(table: pd.DataFrame) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure = blank()
-    axes = figure.subplots()
+    figure, axes = blank_axes()
     tasks = list(table.groupby("dataset", sort=False))
     for (dataset, rows), style in zip(tasks, line_styles(len(tasks)), strict=True):
         own = rows.sort_values("batch_size")

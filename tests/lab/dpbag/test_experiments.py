@@ -10,7 +10,8 @@ from sklearn.ensemble import GradientBoostingClassifier
 
 from dpnotes import data
 from dpnotes.accounting import noisy_vote_answers
-from dpnotes.lab.dpbag import costs, experiments, grids, runs
+from dpnotes.lab.dpbag import experiments, grids, runs, tables
+from dpnotes.lab.dpbag.experiments import seconds_and_memory
 from dpnotes.lab.experiments import paper_table
 from dpnotes.learners import BoostedTreesClassifier
 from dpnotes.methods import DPBag
@@ -156,7 +157,7 @@ def test_the_cost_of_a_setting_counts_teachers_and_students(monkeypatch):
         before = runs.run.cache_info().misses, len(students)
         call()
         measured.append((runs.run.cache_info().misses - before[0], len(students) - before[1]))
-        return costs.seconds_and_memory(lambda: None)
+        return seconds_and_memory(lambda: None)
 
     real = experiments.student
     monkeypatch.setattr(experiments, "student", lambda **row: students.append(row) or real(**row))
@@ -178,7 +179,7 @@ def test_memory_is_the_most_that_is_held_during_the_call():
     """In a process of its own: one that has freed much before need not ask the system for more."""
     code = """
 import numpy as np
-from dpnotes.lab.dpbag.costs import seconds_and_memory
+from dpnotes.lab.dpbag.experiments import seconds_and_memory
 _, little = seconds_and_memory(lambda: None)
 _, much = seconds_and_memory(lambda: np.ones(64 * 2**17).sum())
 print(much - little)
@@ -191,10 +192,10 @@ def test_the_price_of_a_run():
     names = ["teachers", "n_teachers", "n_partitions", "teachers_seconds", "students_seconds", "peak_memory"]
     of_two = [("boosting", n, k, 10.0 * k, 2.0, 2048.0) for n in (100, 150) for k in (1, 50, 100)]
     rows = pd.DataFrame([("boosting", 1, 1, 0.0, 7.0, 3072.0), *of_two], columns=names)
-    assert costs.run_seconds(rows, "boosting") == 7 + 2 * (10 * 151 + 3 * 2)
-    assert np.isnan(costs.run_seconds(rows.iloc[:-1], "boosting"))
-    assert np.isnan(costs.run_seconds(rows, "logistic"))
-    table = costs.costs(rows.iloc[:-1]).set_index(["teachers", "n_teachers"])
+    assert tables.run_seconds(rows, "boosting") == 7 + 2 * (10 * 151 + 3 * 2)
+    assert np.isnan(tables.run_seconds(rows.iloc[:-1], "boosting"))
+    assert np.isnan(tables.run_seconds(rows, "logistic"))
+    table = tables.costs(rows.iloc[:-1]).set_index(["teachers", "n_teachers"])
     assert table.loc[("boosting", 100), ["seconds_1", "seconds_50", "memory"]].tolist() == [12, 502, 2]
     assert table.loc[("boosting", 1), "memory"] == 3
     assert np.isnan(table.loc[("boosting", 150), "seconds_100"])

@@ -88,7 +88,7 @@ def test_a_gap_is_a_gap(dataset, teachers, cells, counts):
 
 
 def test_nothing_is_published_for_other_data():
-    grid = grids.student("breast_cancer", "logistic", size="quick", seeds=1)
+    grid = grids.student("breast_cancer", "logistic", seeds=1)
     rows = pd.DataFrame(grid).astype({"epsilon": float, "delta": float}).assign(accuracy=0.75, labels=9)
     table = tables.cells(rows, "accuracy")
     assert table["published"].isna().all()
@@ -130,7 +130,7 @@ def test_best_settings_and_implied_fractions():
 
 def test_sound_variants_are_grouped_by_what_they_are():
     rows = made()
-    filters = pd.DataFrame(grids.filtered("adult", "logistic", seeds=2))
+    filters = pd.DataFrame(grids.filtered("adult", seeds=2))
     filters = filters.assign(accuracy=0.8, labels=10, label_accuracy=0.7, auroc=0.9, auprc=0.6, status="proved")
     table = variants.compared(rows, filters)
     assert (table.groupby(["n_teachers", "epsilon"]).size() == 8).all()
@@ -178,7 +178,7 @@ def test_the_counter_example_runs_the_estimator():
 def test_figures_draw():
     rows = made()
     cut = draw_partitions(20, n_chunks=4, n_partitions=3, scheme="balanced", seed=0)
-    filters = pd.DataFrame(grids.filtered("adult", "logistic", seeds=2)).assign(accuracy=0.8, status="proved")
+    filters = pd.DataFrame(grids.filtered("adult", seeds=2)).assign(accuracy=0.8, status="proved")
     table = variants.compared(rows, filters)
     for figure, axes in (
         (figures.touched_teachers(cut, 5), 1),
