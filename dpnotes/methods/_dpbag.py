@@ -145,7 +145,8 @@ class DPBag(StudentVote):
         y : array_like, shape [n]
             Their labels.
         public : array_like of float, shape [n_public, d], finite
-            Unlabelled rows that are no secret; required.
+            Unlabelled rows that are no secret; required. A Pipeline transforms them as X where it names them in
+            ``transform_input``, and is refused otherwise.
         chunks : array_like of int, shape [n + 1, n_partitions], in 0 .. n_teachers - 1, optional
             Chunk of each record in each partition, and last of one more record, for example by
             :func:`dpnotes.mechanisms.hash_chunks`; only for independent ``partitions``. Default: drawn.
@@ -158,9 +159,9 @@ class DPBag(StudentVote):
         Raises
         ------
         ValueError
-            If public is missing, data are not finite or differ in length or features, a label is not among ``classes``,
-            there are fewer than 2 classes or more than 255, there are more teachers than records, or a parameter is
-            outside its range.
+            If public is missing or not transformed as X is, data are not finite or differ in length or features, a
+            label is not among ``classes``, there are fewer than 2 classes or more than 255, there are more teachers
+            than records, or a parameter is outside its range.
         TypeError
             If a number is of the wrong kind, or the student's learner is no classifier.
 

@@ -118,7 +118,8 @@ class PATE(StudentVote):
         y : array_like, shape [n]
             Their labels.
         public : array_like of float, shape [n_public, d], finite
-            Unlabelled rows that are no secret; required.
+            Unlabelled rows that are no secret; required. A Pipeline transforms them as X where it names them in
+            ``transform_input``, and is refused otherwise.
         shards : array_like of int, shape [n], in 0 .. n_teachers - 1, optional
             Teacher of each record, for example by :func:`dpnotes.mechanisms.hash_chunks` of its identifier; all records
             of a person in one shard make the guarantee one for the person. It assumes that each shard was chosen
@@ -132,9 +133,9 @@ class PATE(StudentVote):
         Raises
         ------
         ValueError
-            If public is missing or has a row of X, data are not finite or differ in length or features, a label is not
-            among ``classes``, there is one class only or are more teachers than records, or a parameter is outside its
-            range.
+            If public is missing, is not transformed as X is or has a row of X, data are not finite or differ in length
+            or features, a label is not among ``classes``, there is one class only or are more teachers than records, or
+            a parameter is outside its range.
         TypeError
             If a number is of the wrong kind, or the student's learner is no classifier.
         """

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier
+from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
@@ -62,6 +64,7 @@ class StudentVote(TeacherVote):
                 "public must hold the unlabelled rows that teachers label and the student learns, got public=None; "
                 "call fit(X, y, public=X_public)"
             )
+        _refuse_untransformed(public)
         try:
             return np.asarray(validate_data(self, public, dtype=FLOATS, reset=False))
         except ValueError as error:
@@ -83,6 +86,26 @@ class StudentVote(TeacherVote):
             hint = "; it trains the teachers only: pass a scikit-learn classifier as student" * (name == "estimator")
             raise TypeError(f"{name} must have fit and predict to be the student, got {name}={learner!r}{hint}")
         return learner
+
+
+def _refuse_untransformed(public: Any) -> None:
+    """Raise ValueError if a Pipeline that transforms X hands over the public rows just as it was given them.
+
+    An estimator sees the rows alone, so it is the callers that tell: a Pipeline to whose ``fit`` these very rows were a
+    parameter, which has transformers and does not name ``public`` in ``transform_input``.
+    """
+    frame = inspect.currentframe()
+    while frame is not None:
+        pipeline = frame.f_locals.get("self") if frame.f_code.co_name.startswith("fit") else None
+        if isinstance(pipeline, Pipeline) and "public" not in (pipeline.transform_input or ()):
+            given = any(value is public for value in frame.f_locals.get("params", {}).values())
+            if given and any(step not in (None, "passthrough") for _, step in pipeline.steps[:-1]):
+                raise ValueError(
+                    "public must be transformed as X is, got the rows that were given to a Pipeline which transforms X "
+                    "alone; use Pipeline(..., transform_input=['public']) with scikit-learn's enable_metadata_routing "
+                    "and set_fit_request(public=True), or transform X and public and fit without a Pipeline"
+                )
+        frame = frame.f_back
 
 
 def fit_student(learner: Any, X: Features, labels: NDArray[Any], *, classes: NDArray[Any], seed: int) -> Any:
