@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from dpnotes._validation import one_of
 from dpnotes.lab._experiment import Grid, paper_table
 from dpnotes.lab.intrinsic_sgd.data import PAPER_NAMES, SCALINGS, UNSCALED, located, records
-from dpnotes.lab.intrinsic_sgd.runs import INITIALS, QUANTITIES
+from dpnotes.lab.intrinsic_sgd.runs import INITIALS, QUANTITIES, Runs
 from dpnotes.methods import logistic_loss
 
 SCALES = ("paper", "quick")
@@ -19,7 +19,7 @@ LARGEST_RATE = 2 / logistic_loss(1.0).smoothness  # for rows of norm 1
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 6.0)  # the classical formula is not sufficient from 8 on
 
 
-SGD_FIELDS = ("batch_size", "learning_rate", "steps", "n_seeds", "n_neighbours")
+SGD_FIELDS = tuple(Runs.__annotations__)
 
 
 def _sgd(*values: float) -> dict[str, Any]:
@@ -56,16 +56,7 @@ LAST_ITERATE = {"steps": 100, "learning_rate": LARGEST_RATE, "n_runs": 10, "seed
 
 
 def settings(
-    scale: str,
-    *,
-    dataset: str = "",
-    batch_size: int = 0,
-    learning_rate: float = 0.0,
-    steps: int = 0,
-    n_seeds: int = 0,
-    n_neighbours: int = 0,
-    scale_rows: bool = False,
-    require_bound: bool = True,
+    scale: str, *, dataset: str = "", scale_rows: bool = False, require_bound: bool = True, **own: Unpack[Runs]
 ) -> Grid:
     """Settings of logistic regression with varied and with fixed initial weights, for each task of a scale.
 
@@ -74,13 +65,13 @@ def settings(
     scale : {"paper", "quick"}
     dataset : str
         Another task, or a file; empty: those of the scale.
-    batch_size, learning_rate, steps, n_seeds, n_neighbours
-        In place of the task's own; 0 keeps them. A file has none: batches of 32, rate 0.5, 1,000 steps, 50 seeds and
-        20 neighbours.
     scale_rows : bool
         Of a file: divide each row by its norm.
     require_bound : bool
         False: a learning rate beyond 2 / smoothness is taken, and there is no bound on the sensitivity.
+    own
+        batch_size, learning_rate, steps, n_seeds and n_neighbours in place of the task's own; 0 keeps those. A file has
+        none: batches of 32, rate 0.5, 1,000 steps, 50 seeds and 20 neighbours.
 
     Raises
     ------
@@ -90,12 +81,12 @@ def settings(
         If there is no such file.
     """
     one_of("scale", scale, SCALES)
-    given = _sgd(batch_size, learning_rate, steps, n_seeds, n_neighbours)
+    given: dict[str, Any] = {**own}
     for name, value in given.items():
         least = {"n_seeds": ">= 2", "learning_rate": "> 0 and finite"}.get(name, ">= 1")
         if not 0 <= value < math.inf or (name == "n_seeds" and value == 1):
             raise ValueError(f"{name} must be {least}, or 0 for the task's own, got {name}={value}")
-    if learning_rate > LARGEST_RATE and require_bound:
+    if (learning_rate := own.get("learning_rate", 0.0)) > LARGEST_RATE and require_bound:
         raise ValueError(
             f"learning_rate must be <= 2 / smoothness = {LARGEST_RATE:g}, got learning_rate={learning_rate}; beyond, "
             "no bound on the sensitivity holds: give require_bound=False to go without one"
@@ -106,9 +97,9 @@ def settings(
         records(names[0], scale_rows)  # what is wrong with a file shows before anything runs
     rows = []
     for name in names:
-        own = {**SGD.get(name, _sgd(32, 0.5, 1000, 50, 20)), **changed}
+        sgd = {**SGD.get(name, _sgd(32, 0.5, 1000, 50, 20)), **changed}
         scaled = {} if name in SGD else {"scale_rows": scale_rows}
-        common = {"dataset": name, "hidden": None, "output": "sigmoid", "schedule": "constant", **own, "seed": 0}
+        common = {"dataset": name, "hidden": None, "output": "sigmoid", "schedule": "constant", **sgd, "seed": 0}
         rows += [{**common, "initial": initial, **scaled} for initial in INITIALS]
     return rows
 

@@ -27,14 +27,14 @@ TESTED_DATASETS = 25  # of the test of normality, as in the paper's Figure 3
 PAIRS = 200_000  # of runs that differ in seed and data set, drawn of tens of millions
 
 
-class Runs(TypedDict):
+class Runs(TypedDict, total=False):
     """How SGD runs, and how often: parameters of a row."""
 
     batch_size: int
     learning_rate: float
     steps: int
-    n_seeds: NotRequired[int]
-    n_neighbours: NotRequired[int]
+    n_seeds: int
+    n_neighbours: int
 
 
 class Study(Runs):
@@ -149,7 +149,7 @@ class Setting:
 
 @functools.lru_cache(maxsize=2)
 @one_thread()
-def trained(setting: Setting, device: str, dtype: str = "float64") -> SGDRuns:
+def trained(setting: Setting, device: str) -> SGDRuns:
     """Weights [n_seeds, n_neighbours + 1, p]; column 0 is the data set without its first record."""
     runs: SGDRuns = neighbour_runs(
         setting.records.X,
@@ -160,7 +160,6 @@ def trained(setting: Setting, device: str, dtype: str = "float64") -> SGDRuns:
         random_state=setting.seed,
         hidden=setting.hidden,
         output=setting.output,
-        dtype=dtype,
         device=device,
         **setting.sgd,
     )
