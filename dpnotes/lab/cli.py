@@ -7,7 +7,6 @@ are imported where they are used: ``dpnotes --help`` is quick, and ``dpnotes run
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -72,7 +71,7 @@ def run(chapter: str, given: Sequence[tuple[str, str]], out: Path | None, listed
         _table((p.name, repr(p.default), p.help) for p in chosen.parameters.values())
         return
     try:
-        parameters = chosen.check(_once(given))
+        parameters = chosen.check(dict(given))
     except TypeError as error:
         raise click.ClickException(str(error)) from error
     folder = (out or chapters.ROOT / "runs").absolute()
@@ -151,7 +150,7 @@ def rename(path: Path, columns: Sequence[str]) -> None:
     """Rename columns of the store PATH after parameters or metrics got other names in the code."""
     from dpnotes.lab.store import rename_columns
 
-    pairs = _once([(old, new) for old, _, new in (column.partition("=") for column in columns)])
+    pairs = {old: new for old, _, new in (column.partition("=") for column in columns)}
     click.echo(f"{_short(path)}: {rename_columns(path, pairs)} rows with new names, keys and checks")
 
 
@@ -239,13 +238,6 @@ def _foreseen(error: BaseException | None) -> bool:
     return isinstance(error, ValueError | OSError | BookError) or (
         isinstance(error, RuntimeError) and error.__cause__ is not None and _foreseen(error.__cause__)
     )
-
-
-def _once(given: Sequence[tuple[str, str]]) -> dict[str, str]:
-    for name, count in Counter(name for name, _ in given).items():
-        if count > 1:
-            raise ValueError(f"parameter {name!r} is given {count} times; give it once")
-    return dict(given)
 
 
 def _table(rows: Iterable[Iterable[object]]) -> None:

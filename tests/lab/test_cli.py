@@ -64,7 +64,6 @@ def test_it_is_a_module_too(repository):
         (["run", "baging"], "unknown chapter 'baging'; known: foundations, bagging, "),
         (["run", "bagging", "-p", "scala", "quick"], "unknown parameter 'scala' for chapter 'bagging'; known: scale, "),
         (["run", "bagging", "-p", "subsample_sizes", "x"], "parameter 'subsample_sizes' of chapter 'bagging' must be"),
-        (["run", "bagging", "-p", "scale", "a", "-p", "scale", "b"], "parameter 'scale' is given 2 times"),
         (["results", "verify", "bagging_tabel"], "unknown experiment 'bagging_tabel'; known: bagging_table2a"),
         (["data", "fetch", "minst"], "unknown data set 'minst'; known: digits, "),
     ],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from dpnotes import accounting
+from dpnotes._validation import one_of
 from dpnotes.lab import experiment
 from dpnotes.lab._experiment import Experiment, Grid
 from dpnotes.lab.bagging import exposure, grids
@@ -302,8 +303,7 @@ def membership(
     """
     from dpnotes.learners import device_name
 
-    if attack not in ATTACKS:
-        raise ValueError(f"attack must be 'loss' or 'likelihood-ratio', got attack={attack!r}")
+    one_of("attack", attack, ATTACKS)
     if n_networks < 6 or n_networks % 2:
         raise ValueError(f"n_networks must be even and >= 6, half of them for reference, got n_networks={n_networks}")
     found = confidences(dataset, subsample, n_networks, flipped, others, seed, epochs=epochs, device=device, **start)
@@ -373,8 +373,7 @@ def private_base(
     from dpnotes.mechanisms import draw_subsets
     from dpnotes.methods import ModelSensitivity
 
-    if mode not in MODES:
-        raise ValueError(f"mode must be 'bare', 'bagged' or 'direct', got mode={mode!r}")
+    one_of("mode", mode, MODES)
     arrays, X, y, X_score, y_score = _in_the_unit_ball(dataset, split)
     n, rate = len(X), subsample / len(X)
     drawn = draw_subsets(n, subsample=subsample, n_models=1, replace=False, seed=seed)[0]
@@ -402,8 +401,7 @@ def private_base(
 def _in_the_unit_ball(dataset: str, split: str) -> tuple[Dataset, Any, Any, Any, Any]:
     from dpnotes import data
 
-    if split not in ("test", "validation"):
-        raise ValueError(f"split must be 'test' or 'validation', got split={split!r}")
+    one_of("split", split, ("test", "validation"))
     if dataset == "digits":
         arrays = data.load("digits")
         return arrays, arrays.X_train / DIGITS_NORM, arrays.y_train, arrays.X_test / DIGITS_NORM, arrays.y_test

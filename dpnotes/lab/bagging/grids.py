@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from dpnotes._validation import one_of
 from dpnotes.accounting import bagging
 from dpnotes.lab._experiment import Grid, paper_table
 from dpnotes.lab.bagging.costs import RECORDS as RECORDS_OF
@@ -365,9 +366,7 @@ def _start(scale: str, public: str | None = None) -> dict[str, Any]:
     known = PUBLIC.get("cifar10" if DATASETS[scale] == "cifar10" else scale, ())
     if not known:
         return {}
-    public = public or known[0]
-    if public not in known:
-        raise ValueError(f"public must be one of {', '.join(map(repr, known))}, got public={public!r}")
+    public = one_of("public", public or known[0], known)
     if public == IMAGENET:
         return {"public": public}
     return {"public": public, "public_epochs": 10, "public_rate": OPTIMIZERS[scale]["learning_rate"]}
@@ -392,6 +391,5 @@ def _private(scale: str) -> dict[str, Any]:
 
 
 def _network(scale: str) -> dict[str, Any]:
-    if scale not in DATASETS:
-        raise ValueError(f"scale must be one of 'paper', 'quick', got scale={scale!r}")
-    return {"dataset": DATASETS[scale], "split": "test", **ARCHITECTURES[scale]}
+    dataset = DATASETS[one_of("scale", scale, tuple(DATASETS))]
+    return {"dataset": dataset, "split": "test", **ARCHITECTURES[scale]}

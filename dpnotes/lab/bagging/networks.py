@@ -5,14 +5,21 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
+import numpy as np
+
+from dpnotes._validation import one_of
+
 if TYPE_CHECKING:
+    import torch
+
     from dpnotes.data import Dataset
     from dpnotes.learners import NetworkClassifier
 
 VALIDATION_ROWS = 10_000  # last training rows, held out while settings are chosen
 PUBLIC_ROWS = {"digits": 100}  # first test rows that Case II makes public; the other data sets have a split for it
 SPLITS = ("test", "validation", "rest")
-IMAGENET = "imagenet"  # a public model rather than a data set: VGG16's convolutions, see dpnotes.lab.bagging.imagenet
+IMAGENET = "imagenet"  # a public model rather than a data set: VGG16's convolutions
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of red, green and blue: torchvision's for these weights
 STAGES = {  # channels of the convolutions, in units of the first one's
     "convolutional": (1, 2),
     "vgg5": (1, 2, 4, 8, 8),  # one convolution for each stage of VGG16, without normalisation
@@ -48,13 +55,9 @@ def load(dataset: str, split: str, public: str | None = None) -> tuple[Dataset, 
     """
     from dpnotes import data
 
-    if split not in SPLITS:
-        raise ValueError(f"split must be 'test', 'validation' or 'rest', got split={split!r}")
-    own = split == "rest" and dataset not in PUBLIC_ROWS
+    own = one_of("split", split, SPLITS) == "rest" and dataset not in PUBLIC_ROWS
     arrays = data.load(dataset, split="bagging_public" if own else "original")
-    if arrays.image_shape is None:
-        raise ValueError(f"dataset must hold images, got dataset={dataset!r}")
-    X, X_test, y = _scaled(arrays, arrays.X_train, public), _scaled(arrays, arrays.X_test, public), arrays.y_train
+    X, X_test, y = _scaled(arrays.X_train, public), _scaled(arrays.X_test, public), arrays.y_train
     if split == "validation":
         return arrays, X[:-VALIDATION_ROWS], y[:-VALIDATION_ROWS], X[-VALIDATION_ROWS:], y[-VALIDATION_ROWS:]
     first = PUBLIC_ROWS.get(dataset, 0) if split == "rest" else 0
@@ -69,7 +72,7 @@ def load_public(dataset: str, public: str | None = None) -> tuple[Any, Any]:
         arrays, first = data.load(dataset), PUBLIC_ROWS[dataset]
         return arrays.X_test[:first], arrays.y_test[:first]
     arrays = data.load(dataset, split="bagging_public")
-    return _scaled(arrays, arrays.X_public, public), arrays.y_public
+    return _scaled(arrays.X_public, public), arrays.y_public
 
 
 def network(
@@ -96,7 +99,7 @@ def network(
     if public is not None:  # the learning rate itself is the tenth
         training |= {"new_last_layer": True, "fine_tune_factor": 1.0}
         training["initial"] = (
-            _imagenet(architecture, public_epochs, public_rate)
+            convolutions()
             if public == IMAGENET
             else public_weights(public, public_epochs, public_rate, **size, architecture=architecture, device=device)
         )
@@ -119,23 +122,24 @@ def public_weights(public: str, epochs: int, rate: float, **architecture: Any) -
     return network(arrays, **architecture, **training).fit(arrays.X_train, arrays.y_train).networks_
 
 
-def _imagenet(architecture: str, epochs: int, rate: float) -> Any:
-    from dpnotes.lab.bagging.imagenet import convolutions
+def convolutions() -> dict[str, torch.Tensor]:
+    """Weights and biases of VGG16's thirteen convolutions, as ImageNet trained them, by their names in ``vgg16``.
 
-    if architecture != "vgg16" or epochs or rate:
-        raise ValueError(
-            f"public={IMAGENET!r} is a trained VGG16 and needs architecture='vgg16', public_epochs=0, public_rate=0, "
-            f"got architecture={architecture!r}, public_epochs={epochs}, public_rate={rate}"
-        )
-    return convolutions()
+    torchvision downloads the file (528 MB) into its own folder when it is not there, and checks it.
+    """
+    from torchvision.models import VGG16_Weights
+
+    weights = VGG16_Weights.IMAGENET1K_V1.get_state_dict(check_hash=True, map_location="cpu")
+    prefix = "features."
+    return {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
 
 
-def _scaled(arrays: Dataset, X: Any, public: str | None) -> Any:
-    if public != IMAGENET or arrays.image_shape is None:
+def _scaled(X: Any, public: str | None) -> Any:
+    """Rows [n, 3 * height * width] of pixels as the public model expects them: ImageNet's standardised by channel."""
+    if public != IMAGENET:
         return X
-    from dpnotes.lab.bagging.imagenet import standardised
-
-    return standardised(X, arrays.image_shape)
+    mean, std = (np.array(values, dtype=X.dtype)[:, None] for values in (MEAN, STD))
+    return ((X.reshape(len(X), len(MEAN), -1) - mean) / std).reshape(X.shape)
 
 
 def _shape(architecture: str, *, norm: str | None, **size: int) -> dict[str, Any]:
@@ -143,11 +147,6 @@ def _shape(architecture: str, *, norm: str | None, **size: int) -> dict[str, Any
     from dpnotes.learners import vgg16
 
     if architecture == "vgg16":
-        if size != VGG16:
-            raise ValueError(f"architecture='vgg16' has {VGG16}, got {size}")
         return {"architecture": functools.partial(vgg16, norm=norm)}
-    if architecture not in STAGES:
-        known = ", ".join(map(repr, [*STAGES, "vgg16"]))
-        raise ValueError(f"architecture must be one of {known}, got architecture={architecture!r}")
-    width = size.pop("width")
-    return {"channels": tuple(width * factor for factor in STAGES[architecture]), **size}
+    width, stages = size.pop("width"), STAGES[one_of("architecture", architecture, (*STAGES, "vgg16"))]
+    return {"channels": tuple(width * factor for factor in stages), **size}

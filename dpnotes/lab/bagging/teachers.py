@@ -22,8 +22,6 @@ def votes(
     from dpnotes.learners import LogisticClassifier
     from dpnotes.mechanisms import draw_partitions
 
-    if (epochs is None) == (l2 is None):
-        raise ValueError(f"give epochs for networks or l2 for logistic teachers, got epochs={epochs}, l2={l2}")
     arrays, X, y, _, _ = load(dataset, "rest", start.get("public"))
     shards = draw_partitions(len(X), n_chunks=n_teachers, n_partitions=1, seed=seed).chunk[:, 0]
     subsets = [np.flatnonzero(shards == teacher) for teacher in range(n_teachers)]

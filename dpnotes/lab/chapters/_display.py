@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
+import re
 import textwrap
-from itertools import dropwhile
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2]
+_DOCSTRING = re.compile(r'^ *r?""".*?"""\n+', re.MULTILINE | re.DOTALL)
 
 
 def glue(name: str, value: object) -> None:
@@ -71,17 +71,4 @@ def source(thing: object) -> str:
     code = textwrap.dedent(inspect.getsource(function)).rstrip()
     file = Path(inspect.getfile(function))
     place = file.relative_to(PACKAGE.parent) if file.is_relative_to(PACKAGE) else Path(file.name)
-    return f"# {place.as_posix()}\n{_without_docstring(code)}"
-
-
-def _without_docstring(code: str) -> str:
-    """Code of one definition or a module, less its own docstring and the blank lines that follow."""
-    body = ast.parse(code).body
-    if len(body) == 1 and isinstance(body[0], ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        body = body[0].body
-    match body:
-        case [ast.Expr(value=ast.Constant(value=str())) as text, _, *_]:
-            lines = code.splitlines()
-            rest = dropwhile(lambda line: not line.strip(), lines[text.end_lineno :])
-            return "\n".join([*lines[: text.lineno - 1], *rest])
-    return code
+    return f"# {place.as_posix()}\n" + _DOCSTRING.sub("", code, count=1)

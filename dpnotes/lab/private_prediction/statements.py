@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -66,15 +67,11 @@ class Look:
     """
 
     def __init__(self, rows: pd.DataFrame, analysis: str):
-        self.rows, self.analysis = rows[rows["analysis"] == analysis], analysis
-        self._found: dict[object, Series | None] = {}
+        self._series = cache(partial(series, rows[rows["analysis"] == analysis], analysis=analysis))
 
     def __call__(self, method: str, x: str, delta: float = 0.0, **fixed: float) -> Series:
         """Curve of a method; the points with the values in ``fixed``."""
-        key = method, x, delta, *fixed.items()
-        if key not in self._found:
-            self._found[key] = series(self.rows, method, x, analysis=self.analysis, delta=delta, **fixed)
-        found = self._found[key]
+        found = self._series(method, x, delta=delta, **fixed)
         if found is None or (x in CURVES and len(found.x) < FEWEST):
             raise LookupError(method)
         return found

@@ -18,8 +18,6 @@ def published_store(name: str) -> Path:
     ------
     FileNotFoundError
         If the package is installed without the book.
-    ValueError
-        If the name is no file name.
     """
     folder = REPOSITORY / "book" / "results"
     if not folder.is_dir():
@@ -27,7 +25,7 @@ def published_store(name: str) -> Path:
             f"the published results are not there ({folder}): they come with a checkout of the repository, "
             "not with the installed package; clone it and install it with pip install -e"
         )
-    return folder / _file(name)
+    return folder / f"{name}.csv"
 
 
 def runs_store(name: str) -> Path:
@@ -44,17 +42,9 @@ def runs_store(name: str) -> Path:
     ------
     FileNotFoundError
         If the package is installed without the book and ``DPNOTES_RUNS`` is not set.
-    ValueError
-        If the name is no file name.
     """
     if folder := os.environ.get("DPNOTES_RUNS"):
-        return Path(folder).expanduser() / _file(name)
+        return Path(folder).expanduser() / f"{name}.csv"
     if not (REPOSITORY / "book").is_dir():
         raise FileNotFoundError("no checkout of the repository to keep runs in; set DPNOTES_RUNS to a folder for them")
-    return REPOSITORY / "runs" / _file(name)
-
-
-def _file(name: str) -> str:
-    if not name or name.startswith(".") or name != Path(name).name or "\\" in name:
-        raise ValueError(f"name must be the name of a store, such as 'bagging_table2a', got {name!r}")
-    return f"{name}.csv"
+    return REPOSITORY / "runs" / f"{name}.csv"

@@ -65,7 +65,7 @@ def test_networks_expose_the_records_that_they_drew_and_no_others():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"attack": "shadow"}, "attack must be 'loss' or 'likelihood-ratio', got attack='shadow'"),
+        ({"attack": "shadow"}, "attack must be one of 'loss', 'likelihood-ratio', got attack='shadow'"),
         ({"n_networks": 7}, "n_networks must be even and >= 6"),
         ({"n_networks": 4}, "n_networks must be even and >= 6"),
     ],

@@ -62,18 +62,14 @@ def test_pate_shares_its_teachers_and_counts_what_it_asks():
     assert other["agreement"] != once["agreement"]
     logistic = bagging.experiments.pate(**{**rows[0], **short, "epochs": None, "l2": 0.01})
     assert logistic["plurality"] > 0.8
-    with pytest.raises(ValueError, match="give epochs for networks or l2 for logistic teachers"):
-        bagging.experiments.pate(**{**rows[0], **short, "l2": 0.1})
 
 
 def test_bad_parameters_are_named():
-    with pytest.raises(ValueError, match="split must be 'test', 'validation' or 'rest', got split='train'"):
+    with pytest.raises(ValueError, match="split must be one of 'test', 'validation', 'rest', got split='train'"):
         bagging.experiments.ensemble(**quick(split="train"))
     with pytest.raises(ValueError, match="unknown data set 'digit'"):
         bagging.experiments.ensemble(**quick(dataset="digit"))
-    with pytest.raises(ValueError, match="dataset must hold images, got dataset='breast_cancer'"):
-        bagging.experiments.ensemble(**quick(dataset="breast_cancer"))
-    with pytest.raises(ValueError, match="scale must be one of 'paper', 'quick', got scale='papr'"):
+    with pytest.raises(ValueError, match=r"scale must be one of 'paper', 'quick', .* got scale='papr'"):
         bagging.grids.table2a("papr")
     with pytest.raises(ValueError, match="unknown experiment 'bagging_table9'; known: bagging_table2a"):
         experiments.rows("bagging_table9")

@@ -61,8 +61,8 @@ def test_settings_are_those_that_held_out_rows_choose():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"mode": "half"}, "mode must be 'bare', 'bagged' or 'direct', got mode='half'"),
-        ({"split": "rest"}, "split must be 'test' or 'validation', got split='rest'"),
+        ({"mode": "half"}, "mode must be one of 'bare', 'bagged', 'direct', got mode='half'"),
+        ({"split": "rest"}, "split must be one of 'test', 'validation', got split='rest'"),
     ],
 )
 def test_bad_parameters_are_named(change, message):

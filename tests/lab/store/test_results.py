@@ -314,10 +314,6 @@ def test_stores_lie_in_the_checkout(tmp_path, monkeypatch):
     assert runs_store("bagging_table2a") == tmp_path / "runs" / "bagging_table2a.csv"
     monkeypatch.setenv("DPNOTES_RUNS", str(tmp_path / "elsewhere"))
     assert runs_store("x") == tmp_path / "elsewhere" / "x.csv"
-    for name in ("", "a/b", "../x", ".x", "a\\b"):
-        for place in (published_store, runs_store):
-            with pytest.raises(ValueError, match="name must be the name of a store"):
-                place(name)
 
 
 def test_without_a_checkout_stores_are_refused_with_what_to_do(tmp_path, monkeypatch):
