@@ -7,7 +7,7 @@ from typing import Any
 
 from dpnotes import _validation as check
 from dpnotes.accounting._kinds import SampleRelease, Statement, power_of_miss
-from dpnotes.accounting._profile import ADJACENCIES, PrivacyProfile, describe
+from dpnotes.accounting._profile import PrivacyProfile, describe
 
 SCHEMES = ("independent", "split")
 REMARK = "(0, delta)-DP with delta = probability that the record is drawn; no epsilon lowers it"
@@ -71,7 +71,6 @@ def bagging(
     """
     n_models = check.at_least_one("n_models", n_models)
     scheme = check.one_of("scheme", scheme, SCHEMES)
-    adjacency = check.one_of("adjacency", adjacency, ADJACENCIES)
     analysis = check.one_of("analysis", analysis, ("tight", "published"))
     n, subsample = check.at_least_one("n", n), check.at_least_one("subsample", subsample)
     drawn = n_models * subsample
@@ -103,11 +102,5 @@ def _published(n: int, drawn: int, replace: bool, about: dict[str, Any]) -> Priv
         epsilon, delta, theorem = drawn * math.log1p(1 / n), power_of_miss(1 / n, drawn), "Theorem 3"
     else:
         epsilon, delta, theorem = -math.log1p(-drawn / (n + 1)), drawn / n, "Theorem 4"
-    return Statement(
-        epsilon,
-        delta,
-        1,
-        **about,
-        source=f"Liu, Jia and Gong (2021), {theorem}",
-        remark="valid but not tight: (0, delta) holds with the same delta",
-    )
+    remark = "valid but not tight: (0, delta) holds with the same delta"
+    return Statement(epsilon, delta, 1, **about, source=f"Liu, Jia and Gong (2021), {theorem}", remark=remark)

@@ -206,29 +206,18 @@ def _aggregate(
     """Profile of answers of squared mu 2 / sigma^2 each (``votes`` so often) and comparisons of ``compared`` in all."""
     total = answers * (1 if votes is None else len(votes)) * (2 / sigma**2) + compared
     if votes is not None:
-        about |= {
-            "status": "per-instance",
-            "assumption": f"{SHARDS}; {SECRET}",
-            "source": "Papernot et al. (2018), Theorem 6 and Propositions 7 and 10",
-        }
+        source = "Papernot et al. (2018), Theorem 6 and Propositions 7 and 10"
+        about |= {"status": "per-instance", "assumption": f"{SHARDS}; {SECRET}", "source": source}
         curve = _DataDependent(votes, sigma)
         dependent = RenyiRelease(Total(((answers, curve), (1, Line(compared / 2)))), **about)
         return LeastRelease((dependent, GaussianRelease(math.sqrt(total), **about)), **about)
+    about["assumption"] = SHARDS
     if analysis == "published":
-        return ConvertedRelease(
-            total / 2,
-            1,
-            **about,
-            assumption=SHARDS,
-            source="Papernot et al. (2018), Proposition 8, and Mironov (2017), Proposition 3",
-            remark="valid but not tight: the composition of Gaussian noise is known exactly",
-        )
-    return GaussianRelease(
-        math.sqrt(total),
-        **about,
-        assumption=SHARDS,
-        source="Papernot et al. (2018), Proposition 8, composed exactly (Dong, Roth and Su 2022)",
-    )
+        source = "Papernot et al. (2018), Proposition 8, and Mironov (2017), Proposition 3"
+        remark = "valid but not tight: the composition of Gaussian noise is known exactly"
+        return ConvertedRelease(total / 2, 1, **about, source=source, remark=remark)
+    source = "Papernot et al. (2018), Proposition 8, composed exactly (Dong, Roth and Su 2022)"
+    return GaussianRelease(math.sqrt(total), **about, source=source)
 
 
 def _votes(counts: ArrayLike, analysis: str) -> Floats:

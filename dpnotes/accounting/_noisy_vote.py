@@ -63,29 +63,15 @@ def noisy_vote(
     about = describe("noisy_vote", adjacency, noise=noise, answers=answers, n_classes=n_classes, analysis=analysis)
     about["assumption"] = f"{SHARDS}, and the number of answers does not depend on the data"
     if analysis == "published":
-        return ConvertedRelease(
-            2 * noise**2,
-            answers,
-            moments=MOMENTS,
-            **about,
-            source="Jordon, Yoon and van der Schaar (2019), Theorem 4 with m = 1",
-            remark="valid but not tight: a better conversion and, between two classes, bounded range give more",
-        )
+        source = "Jordon, Yoon and van der Schaar (2019), Theorem 4 with m = 1"
+        remark = "valid but not tight: a better conversion and, between two classes, bounded range give more"
+        return ConvertedRelease(2 * noise**2, answers, moments=MOMENTS, **about, source=source, remark=remark)
     if n_classes == 2:
-        return bounded_range(
-            2 * noise,
-            answers,
-            **about,
-            source="Jordon, Yoon and van der Schaar (2019), Theorem 1, by bounded range (Cesar and Rogers 2021)",
-        )
-    return Statement(
-        2 * noise,
-        0.0,
-        answers,
-        **about,
-        source="Jordon, Yoon and van der Schaar (2019), Theorem 1; Kairouz, Oh and Viswanath (2015)",
-        remark="range 2 noise is proved for two classes only; Gumbel or Gaussian noise do better for more",
-    )
+        source = "Jordon, Yoon and van der Schaar (2019), Theorem 1, by bounded range (Cesar and Rogers 2021)"
+        return bounded_range(2 * noise, answers, **about, source=source)
+    source = "Jordon, Yoon and van der Schaar (2019), Theorem 1; Kairouz, Oh and Viswanath (2015)"
+    remark = "range 2 noise is proved for two classes only; Gumbel or Gaussian noise do better for more"
+    return Statement(2 * noise, 0.0, answers, **about, source=source, remark=remark)
 
 
 def noisy_vote_answers(

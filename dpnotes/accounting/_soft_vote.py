@@ -68,12 +68,8 @@ def soft_vote(
             remark="wrong: an answer is 2 beta-DP, not beta-DP, as the proof drops the normaliser; only the branch "
             "beta'' of Theorem 8 is valid, by two errors that cancel",
         )
-    return bounded_range(
-        2 * beta,
-        answers,
-        **about,
-        source="van der Maaten and Hannun (2020), Theorem 8, by bounded range (Cesar and Rogers 2021)",
-    )
+    source = "van der Maaten and Hannun (2020), Theorem 8, by bounded range (Cesar and Rogers 2021)"
+    return bounded_range(2 * beta, answers, **about, source=source)
 
 
 def soft_vote_beta(epsilon: float, delta: float, *, answers: int, analysis: str = "tight") -> float:
