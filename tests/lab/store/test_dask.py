@@ -39,8 +39,8 @@ def cluster(tmp_path_factory):
         start("scheduler", "--host", "127.0.0.1", "--port", "0")
         for _ in range(2):
             start("worker", "--no-nanny", "--nthreads", "1", "--host", "127.0.0.1")
-        with distributed.Client(scheduler_file=str(address), timeout=30) as client:
-            client.wait_for_workers(2, timeout=30)
+        with distributed.Client(scheduler_file=str(address), timeout=600) as client:
+            client.wait_for_workers(2, timeout=600)
             yield client, processes[1:]
     finally:
         for process in processes:
@@ -100,7 +100,7 @@ def test_a_killed_worker_costs_no_row(cluster, store, tmp_path):
     options = {"pause": 0.2, "calls": tmp_path / "calls"}
     table = sweep(sweep_toys.slow, grid, store=store, options=options, progress=False)
     assert not killer.is_alive()
-    workers[0].wait(timeout=10)
+    workers[0].wait(timeout=600)
     assert workers[0].returncode == -signal.SIGKILL
     assert table["square"].tolist() == [index**2 for index in range(20)]
     assert sorted(read_store(store)["index"]) == list(range(20))

@@ -229,7 +229,7 @@ def test_a_file_that_the_system_will_not_let_grow_is_left_whole(filled, script):
             print(json.dumps([error.errno, error.filename]))
     """)
     process = script(code, filled, len(before) + 20)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=600)
     assert out, err
     assert json.loads(out) == [errno.EFBIG, str(filled)]
     assert filled.read_bytes() == before
