@@ -49,7 +49,7 @@ class DataUnreachable(DataError, ConnectionError):
     """A download failed; the data folder is as it was."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Dataset:
     """Arrays of one data set in one split, read-only, rows in a documented order.
 
@@ -88,8 +88,8 @@ class Dataset:
     X_test: FEATURES = field(repr=False)
     y_test: LABELS = field(repr=False)
     class_names: tuple[str, ...] = field(repr=False)
-    feature_names: tuple[str, ...] | None = field(repr=False)
-    image_shape: tuple[int, ...] | None
+    feature_names: tuple[str, ...] | None = field(default=None, repr=False)
+    image_shape: tuple[int, ...] | None = None
     digest: str
     note: str = ""
     X_validation: FEATURES | None = field(default=None, repr=False)

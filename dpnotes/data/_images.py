@@ -116,14 +116,8 @@ class Archive:
                 raise DataDamaged(self.name, path, f"the images are not the published ones (SHA-256 sum {digest[:12]})")
             prefix, note = "unverified:", "not the subset that this version knows (SHA-256 sum)"
         x, y = (np.concatenate([arrays[kind + end] for end in self.parts]) for kind in "xy")
-        return Images(
-            digest=prefix + digest[:12],
-            note=note,
-            class_names=self.class_names,
-            x=x,
-            y=y,
-            n_train=len(y) - self.n_test,
-        )
+        digest, n_train = prefix + digest[:12], len(y) - self.n_test
+        return Images(digest=digest, note=note, class_names=self.class_names, x=x, y=y, n_train=n_train)
 
 
 def load_arrays(name: str, path: Path, keys: tuple[str, ...]) -> dict[str, NDArray[Any]]:
