@@ -3,9 +3,10 @@
 from importlib.util import find_spec
 
 LEARN = ("joblib", "pandas", "platformdirs", "sklearn", "torch", "torchvision")
+NOTEBOOKS = ("ipykernel", "nbformat", "papermill", "sphinx_external_toc")
 EXTRAS = {  # of what the package itself imports; pyproject.toml names the distributions and their versions
     "learn": LEARN,
-    "book": (*LEARN, "click", "filelock", "ipykernel", "nbformat", "papermill", "seaborn", "tqdm", "yaml"),
+    "book": (*LEARN, *NOTEBOOKS, "click", "filelock", "seaborn", "tqdm"),
 }
 
 

@@ -120,9 +120,8 @@ def results_status(everything: bool) -> None:
 
 @results.command()
 @click.argument("paths", nargs=-1, type=_STORE, metavar="[PATH]...")
-@click.option("--all", "everything", is_flag=True, help="Take rows that no paper's grid has, too.")
 @click.option("--replace", is_flag=True, help="Let rows with other metrics replace published ones.")
-def adopt(paths: Sequence[Path], everything: bool, replace: bool) -> None:
+def adopt(paths: Sequence[Path], replace: bool) -> None:
     """Take finished rows of the papers' grids from runs into the published results.
 
     Without PATH: of every store in the folder of runs.
@@ -136,11 +135,11 @@ def adopt(paths: Sequence[Path], everything: bool, replace: bool) -> None:
     experiments = [find(path.stem) for path in stores]  # unknown ones are noticed before the first is adopted
     for path, experiment in zip(stores, experiments, strict=True):
         destination = sweep.published_store(experiment.name)
-        grid = None if everything or "paper" not in experiment.grids else experiment.grids["paper"]()
+        grid = experiment.grids["paper"]() if "paper" in experiment.grids else None
         new, same = sweep.adopt(path, destination, grid=grid, replace=replace)
         text = f"{_short(destination)}: {new} new rows, {same} were there already"
         others = len(sweep.read_store(path)) - new - same
-        click.echo(text + (f"; {others} that are not the paper's stay in {_short(path)} (--all)" if others else ""))
+        click.echo(text + (f"; {others} that are not the paper's stay in {_short(path)}" if others else ""))
 
 
 @results.command()

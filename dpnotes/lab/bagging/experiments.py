@@ -223,7 +223,7 @@ def pate(
     X_public, y_public = load_public(dataset, public)
     shards, voted = votes(dataset, n_teachers, epochs, l2, teachers_seed, device=device, **start)
     model = PATE(
-        Trained(voted, X_public),
+        Trained(voted),
         n_teachers=n_teachers,
         threshold=threshold,
         sigma_threshold=sigma_threshold,

@@ -15,6 +15,8 @@ from dpnotes import accounting
 FALSE_POSITIVE_RATE = 0.001
 STEP = 0.1  # of log sigma
 
+_dp_sgd = functools.lru_cache(maxsize=64)(accounting.dp_sgd)  # seeds of a row have their profile in common
+
 
 def profile(row: Mapping[str, Any], n: int) -> accounting.PrivacyProfile | None:
     """Guarantee of a row's release from n records, by its parameters; None for a network on all records.
@@ -30,13 +32,9 @@ def profile(row: Mapping[str, Any], n: int) -> accounting.PrivacyProfile | None:
         sigma = row.get("sigma") or row["noise_multiplier"]
         if sigma is None:
             return accounting.approximate(float(row["epsilon"]), float(row["delta"]))
-        return _dp_sgd(float(sigma), row["batch_size"] / n, int(row["epochs"] * n // row["batch_size"]))
+        rounds = {"sample_rate": row["batch_size"] / n, "steps": int(row["epochs"] * n // row["batch_size"])}
+        return _dp_sgd(noise_multiplier=float(sigma), **rounds)
     return None if row["subsample"] is None else accounting.bagging(n=n, subsample=int(row["subsample"]))
-
-
-@functools.lru_cache(maxsize=64)
-def _dp_sgd(sigma: float, rate: float, steps: int) -> accounting.PrivacyProfile:
-    return accounting.dp_sgd(noise_multiplier=sigma, sample_rate=rate, steps=steps)
 
 
 def tpr_at_fpr_1e3(profile: accounting.PrivacyProfile) -> float:

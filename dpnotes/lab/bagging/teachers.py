@@ -33,8 +33,8 @@ def votes(
 class Trained:
     """A learner of many models that are trained already: the same shards give the same votes."""
 
-    def __init__(self, votes: NDArray[np.int64], public: NDArray[np.floating]) -> None:
-        self._votes, self._public = votes, public
+    def __init__(self, votes: NDArray[np.int64]) -> None:
+        self._votes = votes
 
     def fit_many(self, X: Any, _codes: Any, subsets: Any, *, n_classes: int, seed: int) -> Trained:
         """Give the trained teachers."""
@@ -42,6 +42,4 @@ class Trained:
 
     def votes(self, X: NDArray[np.floating]) -> NDArray[np.int64]:
         """Votes on the first public rows, shape [n_teachers, len(X)]."""
-        if not np.array_equal(X, self._public[: len(X)]):
-            raise ValueError("the teachers voted on other public rows")
         return self._votes[:, : len(X)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -121,10 +121,9 @@ def all_chapters(root: Path = ROOT) -> list[Chapter]:
     FileNotFoundError
         If there is no table of contents, as where the package is installed without the book.
     """
-    import yaml  # type: ignore[import-untyped]
+    from sphinx_external_toc.parsing import parse_toc_yaml
 
-    pages = _pages(yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8")))
-    found = [Chapter(Path(page).name, root) for page in pages]
+    found = [Chapter(Path(page).name, root) for page in parse_toc_yaml(root / "_toc.yml")]
     return [chapter for chapter in found if chapter.source.is_file()]  # other pages are Markdown
 
 
@@ -149,16 +148,6 @@ def chapter(name: str, root: Path = ROOT) -> Chapter:
     if name not in known:
         raise ValueError(f"unknown chapter {name!r}; known: {', '.join(known)}")
     return known[name]
-
-
-def _pages(contents: Any) -> Iterator[str]:
-    """Every page of a table of contents, in order, whatever its parts and sections."""
-    if isinstance(contents, dict):
-        if "file" in contents:
-            yield contents["file"]
-        contents = list(contents.values())
-    for entry in contents if isinstance(contents, list) else ():
-        yield from _pages(entry)
 
 
 def _json(path: Path) -> Any:

@@ -10,19 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpnotes import accounting
+from dpnotes import accounting, methods
 from dpnotes.lab.private_prediction.data import Task
 from dpnotes.lab.private_prediction.grids import REPEATS
 from dpnotes.learners import fit_dp_sgd_linear
 from dpnotes.mechanisms import soft_vote
-from dpnotes.methods import (
-    LossPerturbation,
-    Minimiser,
-    fit_minimiser,
-    fit_shards,
-    noisy_minimisers,
-    noisy_predictions,
-)
 
 Settings = dict[str, float]
 
@@ -104,22 +96,22 @@ class Outcome(NamedTuple):
 
 
 @lru_cache(maxsize=20)
-def minimiser(task: Task, l2: float, device: str) -> Minimiser:
+def minimiser(task: Task, l2: float, device: str) -> methods.Minimiser:
     """Fit once for every epsilon and all repeats."""
-    return fit_minimiser(task.X, task.y, n_classes=task.n_classes, l2=l2, intercept=False, device=device)
+    return methods.fit_minimiser(task.X, task.y, n_classes=task.n_classes, l2=l2, intercept=False, device=device)
 
 
 @lru_cache(maxsize=4)
 def shard_votes(task: Task, n_models: int, partitions: int, seed: int, device: str) -> NDArray[np.int64]:
     """Votes of each partition for the rows to score, shape [partitions, n_score, C]: they depend on no epsilon."""
-    fit = partial(fit_shards, task.X, task.y, n_classes=task.n_classes, n_models=n_models, device=device)
+    fit = partial(methods.fit_shards, task.X, task.y, n_classes=task.n_classes, n_models=n_models, device=device)
     return np.stack([fit(seed=seed * partitions + p).vote_counts(task.X_score) for p in range(partitions)])
 
 
 def model_sensitivity(task: Task, release: Release, *, l2: float) -> Outcome:
     """Accuracies of the noisy minimiser."""
     relation, fit = release.relation(exchange=True), minimiser(task, l2, release.device)
-    models, profile = noisy_minimisers(fit, **relation, **release.draws)
+    models, profile = methods.noisy_minimisers(fit, **relation, **release.draws)
     noise = profile.parameters["sigma"] if release.delta else fit.sensitivity(**relation) / release.epsilon
     labels = models.votes(task.X_score, device=release.device)
     return Outcome(task.accuracies(labels), noise, profile.status, relation["adjacency"])
@@ -128,7 +120,7 @@ def model_sensitivity(task: Task, release: Release, *, l2: float) -> Outcome:
 def prediction_sensitivity(task: Task, release: Release, *, l2: float) -> Outcome:
     """Accuracies of the noisy answers; each row to score is asked once per repeat."""
     relation, fit = release.relation(exchange=True), minimiser(task, l2, release.device)
-    labels, profile = noisy_predictions(fit, task.X_score, answers=release.answers, **relation, **release.draws)
+    labels, profile = methods.noisy_predictions(fit, task.X_score, answers=release.answers, **relation, **release.draws)
     unit = release.answers / release.epsilon
     if release.delta:
         unit = accounting.prediction_sensitivity_sigma(
@@ -140,7 +132,7 @@ def prediction_sensitivity(task: Task, release: Release, *, l2: float) -> Outcom
 def loss_perturbation(task: Task, release: Release, *, l2: float) -> Outcome:
     """Accuracies of the minimisers of perturbed losses."""
     epsilon, delta, relation = release.epsilon, release.delta, release.relation(exchange=False)
-    method = LossPerturbation(epsilon, delta, l2=l2, intercept=False, device=release.device, **relation)
+    method = methods.LossPerturbation(epsilon, delta, l2=l2, intercept=False, device=release.device, **relation)
     models, profile = method.fit_many(
         task.X, task.y, n_classes=task.n_classes, n_repeats=release.repeats, seed=release.seed
     )

@@ -5,27 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from dpnotes.lab.private_prediction.grids import (
-    ANALYSES,
-    METHODS,
-    MODELS,
-    NAMES,
-    PENALTIES,
-    SETTING_EPSILONS,
-    methods_at,
-)
+from dpnotes.lab.private_prediction import grids
 from dpnotes.lab.private_prediction.series import Series, series
 from dpnotes.lab.tables import GAP
 
 CONFIDENT = 2.0  # standard errors: what differs by less is a tie
 CURVES, FEWEST = ("n", "d", "n_classes", "l2", "n_models", "delta"), 3  # points that a curve needs
-MS, LP, SGD, PS, SAA = METHODS
-PURE = methods_at(0.0)
+MS, LP, SGD, PS, SAA = grids.METHODS
+PURE = grids.methods_at(0.0)
 
 Checked = tuple[bool, str]  # whether a sentence holds, and the evidence in words
 
@@ -42,7 +34,7 @@ class Statement(NamedTuple):
         In our words.
     check : callable
         ``check(look, *of) -> (holds, evidence)``; ``look(method, x, delta)`` gives a series or raises LookupError.
-    of : tuple of str
+    of : tuple
         What the check is about, a method before all, if it serves several sentences.
     analyses : tuple of str
         Analyses by which there are rows for it.
@@ -52,8 +44,8 @@ class Statement(NamedTuple):
     figure: str
     says: str
     check: Callable[..., Checked]
-    of: tuple[str, ...] = ()
-    analyses: tuple[str, ...] = ANALYSES
+    of: tuple[Any, ...] = ()
+    analyses: tuple[str, ...] = grids.ANALYSES
 
 
 class Look:
@@ -147,30 +139,25 @@ def crossing_in_words(answers: float) -> str:
 
 
 def _listed(values: Mapping[str, float], pattern: str) -> str:
-    return ", ".join(f"{NAMES[method]} {value:{pattern}}" for method, value in values.items())
+    return ", ".join(f"{grids.NAMES[method]} {value:{pattern}}" for method, value in values.items())
 
 
-def _votes_first(look: Look) -> Checked:
-    grid = look(SAA, "epsilon").x
-    first = sum(look.ranked(x)[0] == SAA for x in grid)
-    return first > len(grid) / 2, f"first at {first} of {len(grid)} epsilons"
+def _first(look: Look, method: str, delta: float, at: str) -> Checked:
+    grid = look(method, "epsilon", delta).x
+    first = sum(look.ranked(x, delta, grids.methods_at(delta))[0] == method for x in grid)
+    holds = first > len(grid) / 2 if at == "most" else first == len(grid)
+    return holds, f"first at {first} of {len(grid)} epsilons"
 
 
 def _loss_first_when_strong(look: Look) -> Checked:
     first = look.ranked(float(look(MS, "epsilon").x[0]))[0]
-    return first == LP, f"first is {NAMES[first]}"
+    return first == LP, f"first is {grids.NAMES[first]}"
 
 
 def _model_last(look: Look) -> Checked:
     model = look(MS, "epsilon")
     behind = sum(all(ahead(look(other, "epsilon"), model, x) >= 0 for other in (SAA, LP)) for x in model.x)
     return behind > len(model.x) / 2, f"not ahead of either at {behind} of {len(model.x)} epsilons"
-
-
-def _sgd_first(look: Look) -> Checked:
-    grid = look(SGD, "epsilon", 1e-5).x
-    first = sum(look.ranked(x, 1e-5, METHODS)[0] == SGD for x in grid)
-    return first == len(grid), f"first at {first} of {len(grid)} epsilons"
 
 
 def _stands(look: Look, method: str, change: str) -> Checked:
@@ -182,7 +169,7 @@ def _stands(look: Look, method: str, change: str) -> Checked:
 
 def _prediction_poor(look: Look) -> Checked:
     settings = [(x, delta) for delta in (0.0, 1e-5) for x in look(PS, "epsilon", delta).x]
-    last = sum(look.ranked(x, delta, methods_at(delta))[-1] == PS for x, delta in settings)
+    last = sum(look.ranked(x, delta, grids.methods_at(delta))[-1] == PS for x, delta in settings)
     return last == len(settings), f"last at {last} of {len(settings)} settings"
 
 
@@ -225,7 +212,7 @@ def _needs_large_delta(look: Look) -> Checked:
 
 
 def _votes_gain_most(look: Look) -> Checked:
-    gains = {m: look.accuracy(m, "delta", 1e-2) - look.accuracy(m, "delta", 1e-10) for m in METHODS}
+    gains = {m: look.accuracy(m, "delta", 1e-2) - look.accuracy(m, "delta", 1e-10) for m in grids.METHODS}
     return max(gains, key=lambda method: gains[method]) == SAA, _listed(gains, "+.3f")
 
 
@@ -253,7 +240,7 @@ def _few_dimensions(look: Look, method: str) -> Checked:
 
 def _falls_with_classes(look: Look) -> Checked:
     ends = {method: look(method, "n_classes").accuracy[[0, -1]] for method in PURE}
-    words = ", ".join(f"{NAMES[method]} {a:.2f} to {b:.2f}" for method, (a, b) in ends.items())
+    words = ", ".join(f"{grids.NAMES[method]} {a:.2f} to {b:.2f}" for method, (a, b) in ends.items())
     return all(a > b for a, b in ends.values()), words
 
 
@@ -264,9 +251,9 @@ def _same_order(look: Look) -> Checked:
 
 
 def _best_inside(look: Look, method: str, x: str) -> Checked:
-    curves = {epsilon: look(method, x, epsilon=epsilon) for epsilon in SETTING_EPSILONS}
+    curves = {epsilon: look(method, x, epsilon=epsilon) for epsilon in grids.SETTING_EPSILONS}
     for curve in curves.values():
-        curve.at({"l2": PENALTIES, "n_models": MODELS}[x][-1])  # to the end of the range, else it is a gap
+        curve.at({"l2": grids.PENALTIES, "n_models": grids.MODELS}[x][-1])  # to the end of the range, else it is a gap
     best = {epsilon: float(curve.x[curve.accuracy.argmax()]) for epsilon, curve in curves.items()}
     inside = all(curve.x[0] < best[epsilon] < curve.x[-1] for epsilon, curve in curves.items())
     return inside, "best at " + ", ".join(f"{value:g} (epsilon {epsilon:g})" for epsilon, value in best.items())
@@ -274,12 +261,14 @@ def _best_inside(look: Look, method: str, x: str) -> Checked:
 
 ONE = ("tight",)
 STATEMENTS = (
-    Statement("pp033", "1a", "Subsample-and-aggregate is the most accurate at most epsilons.", _votes_first),
+    Statement(
+        "pp033", "1a", "Subsample-and-aggregate is the most accurate at most epsilons.", _first, (SAA, 0.0, "most")
+    ),
     Statement(
         "pp034", "1a", "Loss perturbation is the most accurate at the smallest epsilons.", _loss_first_when_strong
     ),
     Statement("pp035", "1a", "Model sensitivity stays below these two.", _model_last),
-    Statement("pp036", "1b", "With delta = 1e-5 DP-SGD is the most accurate.", _sgd_first),
+    Statement("pp036", "1b", "With delta = 1e-5 DP-SGD is the most accurate.", _first, (SGD, 1e-5, "all")),
     Statement("pp037", "1b", "Subsample-and-aggregate stands worse than at delta = 0.", _stands, (SAA, "worse")),
     Statement("pp038", "1b", "Model sensitivity stands better than at delta = 0.", _stands, (MS, "better")),
     Statement("pp039", "1", "Prediction sensitivity is poor throughout.", _prediction_poor),
