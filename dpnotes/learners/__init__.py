@@ -15,6 +15,7 @@ from dpnotes.learners._boosted_trees_models import BoostedTrees as BoostedTrees
 from dpnotes.learners._classifier import NetworkClassifier as NetworkClassifier
 from dpnotes.learners._decisions import DecisionClassifier as DecisionClassifier
 from dpnotes.learners._decisions import LinearClassifier as LinearClassifier
+from dpnotes.learners._decisions import LogitClassifier as LogitClassifier
 from dpnotes.learners._decisions import decision_values as decision_values
 from dpnotes.learners._devices import device_name as device_name
 from dpnotes.learners._devices import one_thread as one_thread

@@ -4,12 +4,12 @@ from dpnotes import _extras
 
 _extras.require("learn", part="dpnotes.methods")
 
-from dpnotes.mechanisms import stream as stream
 from dpnotes.methods._answers import secret_seed as secret_seed
 from dpnotes.methods._augmented_sgd import AugmentedSGD as AugmentedSGD
 from dpnotes.methods._bagging import Bagging as Bagging
 from dpnotes.methods._budget import BudgetExhausted as BudgetExhausted
 from dpnotes.methods._budget import InferenceBudget as InferenceBudget
+from dpnotes.methods._classifier import longest_row as longest_row
 from dpnotes.methods._dp_sgd import DPSGD as DPSGD
 from dpnotes.methods._dpbag import DPBag as DPBag
 from dpnotes.methods._filtered_vote import FilteredVote as FilteredVote
@@ -37,9 +37,6 @@ from dpnotes.methods._prediction_sensitivity import noisy_predictions as noisy_p
 from dpnotes.methods._recommend import Recommendation as Recommendation
 from dpnotes.methods._recommend import recommend as recommend
 from dpnotes.methods._sgd_release import logistic_loss as logistic_loss
-from dpnotes.methods._sgd_release import longest_row as longest_row
 from dpnotes.methods._shards import fit_shards as fit_shards
-from dpnotes.methods._student import fit_student as fit_student
 from dpnotes.methods._subsample_aggregate import SubsampleAggregate as SubsampleAggregate
 from dpnotes.methods._teachers import LogisticTeachers as LogisticTeachers
-from dpnotes.methods._teachers import fit_teachers as fit_teachers

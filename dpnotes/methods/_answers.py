@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 
 import numpy as np
-from sklearn.utils.validation import check_random_state
+from sklearn.utils import Tags, check_random_state
 
-from dpnotes.mechanisms import stream as stream
-from dpnotes.methods._budget import InferenceBudget, Shared
+from dpnotes.mechanisms import stream
+from dpnotes.methods._budget import InferenceBudget
+from dpnotes.methods._classifier import PrivateClassifier
 
 
 def secret_seed(random_state: int | np.random.RandomState | None) -> int:
@@ -30,41 +31,42 @@ def derived_seed(seed: int, index: int) -> int:
     return int.from_bytes(stream(seed, index).bytes(16), "little")
 
 
-class AnswerStreams(Shared):
-    """Spends a budget, and gives the noise for what was spent a generator of its own.
+def short_seeds(random_state: int | np.random.RandomState | None, count: int) -> list[int]:
+    """``count`` seeds: secret ones of 128 bits for None, else integers below 2^31 drawn from ``random_state``."""
+    if random_state is None:
+        return [secret_seed(None) for _ in range(count)]
+    return [int(seed) for seed in check_random_state(random_state).randint(2**31, size=count)]
 
-    The generator is decided by the seed and the number of answers released before. Copies share the budget, and a
-    resumed pickle goes on behind the answers it was told of, so none repeats noise that was given out: the difference
-    of two answers with the same noise would be exact.
 
-    Parameters
+class AnsweringClassifier(PrivateClassifier):
+    """Base of classifiers that answer a budget of queries, each with noise of its own.
+
+    The generator of an answer's noise is decided by a secret seed and the number of answers released before. Copies
+    share the budget, and a resumed pickle goes on behind the answers it was told of, so none repeats noise that was
+    given out: the difference of two answers with the same noise would be exact.
+
+    Attributes
     ----------
-    budget : InferenceBudget
-    seed : int, >= 0
-        Must stay secret.
-
-    Examples
-    --------
-    >>> streams = AnswerStreams(InferenceBudget(10), seed=1)
-    >>> first, second = streams.take(3), streams.take(3)
-    >>> bool(first.normal() == second.normal()), streams.budget.left
-    (False, 4)
+    budget_ : InferenceBudget
+        Answers released and left.
     """
 
-    def __init__(self, budget: InferenceBudget, seed: int) -> None:
-        super().__init__()
-        self.budget = budget
-        self._seed = seed
+    budget_: InferenceBudget
 
-    def take(self, count: int) -> np.random.Generator:
+    def _answer_from(self, budget: InferenceBudget, seed: int) -> None:
+        self.budget_, self._answer_seed = budget, seed
+
+    def _generator(self, count: int) -> np.random.Generator:
         """Spend ``count`` answers, all or none; the generator of their noise.
 
         Raises
         ------
         BudgetExhausted
-            If fewer are left.
+            If fewer are left; then none is spent, and no noise is given out.
         """
-        with self._lock:  # else two threads could read the same number of answers released
-            self.budget.spend(count)
-            first = self.budget.released - count
-        return stream(self._seed, first)
+        return stream(self._answer_seed, self.budget_.spend(count))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True  # two answers to one query differ by their noise
+        return tags

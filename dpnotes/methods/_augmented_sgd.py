@@ -12,8 +12,8 @@ from dpnotes import accounting
 from dpnotes._validation import at_least_one, one_of, positive
 from dpnotes.accounting import PrivacyProfile
 from dpnotes.learners import fit_sgd
-from dpnotes.mechanisms import gaussian_noise
-from dpnotes.methods._answers import secret_seed, stream
+from dpnotes.mechanisms import gaussian_noise, stream
+from dpnotes.methods._answers import secret_seed
 from dpnotes.methods._sgd_release import BinaryRelease, logistic_loss
 
 SENSITIVITIES = ("proved", "published")

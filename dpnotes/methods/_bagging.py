@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.validation import check_random_state
 
 from dpnotes import accounting
 from dpnotes.mechanisms import draw_subsets, vote_counts
-from dpnotes.methods._answers import secret_seed
-from dpnotes.methods._classifier import PrivateClassifier, labelled_records
+from dpnotes.methods._answers import short_seeds
+from dpnotes.methods._classifier import PrivateClassifier
 from dpnotes.methods._one_by_one import OneByOne
 
 
@@ -88,10 +87,10 @@ class Bagging(PrivateClassifier):
             If X and y differ in length, X is not finite, a label is not among ``classes``, or the subsamples are
             impossible (see :func:`dpnotes.accounting.bagging`).
         """
-        X, codes, classes = labelled_records(self, X, y, at_least=1)
+        X, codes, classes = self._records(X, y, least=1)
         drawn = {name: getattr(self, name) for name in ("subsample", "n_models", "replace", "scheme")}
         profile = accounting.bagging(n=len(X), **drawn)
-        draw_seed, learn_seed = self._seeds()
+        draw_seed, learn_seed = short_seeds(self.random_state, 2)
         subsets = draw_subsets(len(X), **drawn, seed=draw_seed)
         learner = DecisionTreeClassifier() if self.estimator is None else self.estimator
         if not hasattr(learner, "fit_many"):
@@ -99,13 +98,6 @@ class Bagging(PrivateClassifier):
         self._models = learner.fit_many(X, codes, subsets, n_classes=len(classes), seed=learn_seed)
         self.classes_, self.profile_ = classes, profile
         return self
-
-    def _seeds(self) -> tuple[int, int]:
-        """Seeds of the draw and of the learners."""
-        if self.random_state is None:
-            return secret_seed(None), secret_seed(None)
-        draw, learn = check_random_state(self.random_state).randint(2**31, size=2)
-        return int(draw), int(learn)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Fraction of the models that vote for each class, shape [n, n_classes]."""

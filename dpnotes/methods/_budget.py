@@ -105,13 +105,18 @@ class InferenceBudget(Shared):
         """Answers that can still be released; 0 for a copy that was not resumed."""
         return self.answers - self._released if self._is_whole() else 0
 
-    def spend(self, count: int) -> None:
+    def spend(self, count: int) -> int:
         """Take ``count`` answers out of the budget, or none of them.
 
         Parameters
         ----------
         count : int, >= 0
             Answers that are about to be released.
+
+        Returns
+        -------
+        int
+            Answers released before these: no two calls, of copies or threads, get the same one.
 
         Raises
         ------
@@ -123,9 +128,7 @@ class InferenceBudget(Shared):
             If count is not an integer.
         """
         count = at_least("count", count, 0)
-        if count == 0:
-            return
-        if not self._is_whole():
+        if count and not self._is_whole():
             raise BudgetExhausted(
                 f"this is a copy of a budget of {self.answers} answers at {self.guarantee}, {self._released} of them "
                 "released when it was made; what the original answered since is unknown here: see resume(released=...)"
@@ -134,6 +137,7 @@ class InferenceBudget(Shared):
             if self._released + count > self.answers:
                 raise BudgetExhausted(self._refusal(count))
             self._released += count
+            return self._released - count
 
     def resume(self, *, released: int) -> None:
         """Let a pickled or forked copy answer on, as the only one from now on.

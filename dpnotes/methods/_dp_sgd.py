@@ -6,23 +6,19 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from scipy.special import softmax
-from sklearn.utils.validation import check_random_state
 
 from dpnotes import accounting
 from dpnotes._validation import Features, Integers
-from dpnotes.learners import NetworkClassifier, fit_dp_sgd_linear, fit_dp_sgd_network
-from dpnotes.methods._answers import secret_seed
-from dpnotes.methods._classifier import PrivateClassifier, labelled_records
+from dpnotes.learners import LogitClassifier, NetworkClassifier, decision_values, fit_dp_sgd_linear, fit_dp_sgd_network
+from dpnotes.methods._answers import short_seeds
+from dpnotes.methods._classifier import PrivateClassifier
 
 ASSUMPTION = "the number of records, which sets the scale of a step, is public"
 
 
 @dataclass(eq=False, repr=False)
-class DPSGD(PrivateClassifier):
+class DPSGD(PrivateClassifier, LogitClassifier):
     """Softmax regression or a network by stochastic gradient descent with clipped gradients and Gaussian noise.
 
     Batches are Poisson samples, as the accounting needs. Either ``noise_multiplier`` is given, or ``epsilon`` and
@@ -115,14 +111,12 @@ class DPSGD(PrivateClassifier):
             If X and y differ in length, X is not finite, a label is not among ``classes``, the budget is given twice or
             not at all, no noise meets it, or training diverges.
         """
-        X, codes, classes = labelled_records(self, X, y)
-        noise = self._noise()
-        profile = accounting.dp_sgd(
-            noise_multiplier=noise, sample_rate=self.sample_rate, steps=self.steps, accountant=self.accountant
-        )
+        X, codes, classes = self._records(X, y)
+        accounted = {name: getattr(self, name) for name in ("sample_rate", "steps", "accountant")}
+        noise = self._noise(accounted)
+        profile = accounting.dp_sgd(noise_multiplier=noise, **accounted)
         profile.assumption = ASSUMPTION
-        secret = self.random_state is None
-        seed = secret_seed(None) if secret else int(check_random_state(self.random_state).randint(2**31))
+        (seed,) = short_seeds(self.random_state, 1)
         names = ("clipping_norm", "sample_rate", "steps", "learning_rate", "device")
         settings = {name: getattr(self, name) for name in names} | {"noise_multiplier": noise, "seed": seed}
         train = self._train_linear if self.network is None else self._train_network
@@ -130,29 +124,17 @@ class DPSGD(PrivateClassifier):
         self.classes_, self.noise_multiplier_, self.profile_ = classes, noise, profile
         return self
 
-    def predict_proba(self, X: Any) -> Features:
-        """Softmax of the logits, shape [n, n_classes]."""
+    def decision_function(self, X: Any) -> Features:
+        """Logits, shape [n, n_classes]; for two classes their difference, shape [n]."""
         X = self._queries(X)
         images = X if self.network is None else self.network.as_images(X)
-        return np.asarray(softmax(self._models.logits(images, device=self.device)[0], axis=1))
+        return decision_values(self._models.logits(images, device=self.device)[0])
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Most probable label, shape [n]."""
-        codes = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[codes])
-
-    def _noise(self) -> float:
-        budget = (self.epsilon, self.delta)
-        if self.noise_multiplier is not None and budget == (None, None):
+    def _noise(self, accounted: dict[str, Any]) -> float:
+        if self.noise_multiplier is not None and self.epsilon is None and self.delta is None:
             return self.noise_multiplier
-        if self.noise_multiplier is None and None not in budget:
-            calibrated = accounting.dp_sgd_noise_multiplier(
-                *budget,  # type: ignore[arg-type]
-                sample_rate=self.sample_rate,
-                steps=self.steps,
-                accountant=self.accountant,
-            )
-            return float(calibrated)
+        if self.noise_multiplier is None and self.epsilon is not None and self.delta is not None:
+            return float(accounting.dp_sgd_noise_multiplier(self.epsilon, self.delta, **accounted))
         raise ValueError(
             "give epsilon and delta, or noise_multiplier, got "
             f"epsilon={self.epsilon!r}, delta={self.delta!r}, noise_multiplier={self.noise_multiplier!r}"

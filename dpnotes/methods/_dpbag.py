@@ -15,9 +15,8 @@ from dpnotes import accounting
 from dpnotes._validation import at_least_one, one_of, positive
 from dpnotes.accounting.papers import personalised_vote
 from dpnotes.learners import TouchedVotes
-from dpnotes.mechanisms import Partitions, draw_partitions, laplace_vote
-from dpnotes.methods._answers import derived_seed, secret_seed, stream
-from dpnotes.methods._classifier import labelled_records
+from dpnotes.mechanisms import Partitions, draw_partitions, laplace_vote, stream
+from dpnotes.methods._answers import derived_seed, secret_seed
 from dpnotes.methods._personal_accountant import personalised_epsilon, squares_of_budget
 from dpnotes.methods._student import StudentVote, fit_student
 from dpnotes.methods._teachers import LogisticTeachers, given_partitions
@@ -170,7 +169,7 @@ class DPBag(StudentVote):
         UserWarning
             If the budget pays for more labels than there are public rows; the result is valid.
         """
-        X, codes, classes = labelled_records(self, X, y, at_most=255)
+        X, codes, classes = self._records(X, y, most=255)
         public = self._public_rows(public)
         noise, within = self._settings(len(classes))
         self._check_enough(len(X))

@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpnotes import accounting
 from dpnotes._validation import Integers, at_least_one, real
-from dpnotes.mechanisms import draw_partitions, gaussian_vote
-from dpnotes.methods._answers import derived_seed, secret_seed, stream
+from dpnotes.mechanisms import draw_partitions, gaussian_vote, stream
+from dpnotes.methods._answers import derived_seed, secret_seed
 from dpnotes.methods._budget import BudgetExhausted, Shared
-from dpnotes.methods._classifier import labelled_records
 from dpnotes.methods._teachers import LogisticTeachers, TeacherVote, given_partitions
 
 QUERIES = 1024  # voted on at a time
@@ -113,7 +112,7 @@ class FilteredVote(TeacherVote):
         TypeError
             If a number is of the wrong kind.
         """
-        X, codes, classes = labelled_records(self, X, y, at_most=255)
+        X, codes, classes = self._records(X, y, most=255)
         n_teachers = at_least_one("n_teachers", self.n_teachers)
         self._check_enough(len(X))
         k = at_least_one("n_partitions", self.n_partitions)

@@ -16,10 +16,10 @@ from dpnotes._validation import Features, Floats, Integers, at_least_one, one_of
 from dpnotes.accounting import logistic_constants, minimiser_sensitivity
 from dpnotes.learners import LogisticModels, fit_multinomial_logistic
 from dpnotes.mechanisms import gaussian_noise, norm_noise
+from dpnotes.methods._classifier import check_norms
 
-GRADIENT_FRACTION = (
-    1e-3  # of K/n, half the gradient that one record can change: the norm at which a fit counts as exact
-)
+# of K/n, half the gradient that one record can change: the norm at which a fit counts as exact
+GRADIENT_FRACTION = 1e-3
 MAX_ITERATIONS = 10_000
 ROW_BLOCK = 2048  # rows whose logits stay in cache while a fit is checked
 ROUNDING = 1e-12  # relative error of the norm of a row that was scaled to the bound
@@ -61,17 +61,6 @@ class LinearLoss:
         rows = np.ones((len(X), X.shape[1] + int(self.intercept)))
         rows[:, : X.shape[1]] = X
         return rows
-
-    def check_norms(self, X: Features) -> None:
-        """Refuse rows that are longer than ``norm``."""
-        norms = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
-        longer = norms > self.norm * (1 + ROUNDING)
-        if longer.any():
-            raise ValueError(
-                f"X must have rows of Euclidean norm at most norm={self.norm:g}, got {int(longer.sum())} longer ones, "
-                f"up to {norms.max():.7g}; scale them by a rule that does not look at the data, as "
-                "dpnotes.data.to_unit_ball does"
-            )
 
     def models(self, weights: Features) -> LogisticModels:
         """Models of weights [R, C, d], the last column being the bias; how the fit went is not part of a release."""
@@ -226,10 +215,9 @@ def linear_task(
     ValueError
         If a row of X is longer than ``norm``, or a number is outside its range.
     """
-    norm = positive("norm", norm)
+    check_norms(X, norm, rounding=ROUNDING)
     n = len(X) if n is None else at_least_one("n", n)
-    loss = LinearLoss(n_classes=n_classes, n=n, norm=norm, intercept=bool(intercept))
-    loss.check_norms(X)
+    loss = LinearLoss(n_classes=n_classes, n=n, norm=float(norm), intercept=bool(intercept))
     return LinearTask(loss, loss.rows(X), np.asarray(y, dtype=np.int64))
 
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 import copy
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import Tags
 
 from dpnotes._validation import Features, Integers, positive, real
 from dpnotes.accounting import PrivacyProfile
 from dpnotes.learners import DecisionClassifier, LinearClassifier, LogisticModels
 from dpnotes.methods._answers import secret_seed
-from dpnotes.methods._classifier import labelled_records
+from dpnotes.methods._classifier import PrivateClassifier
 from dpnotes.methods._linear import MAX_ITERATIONS, Minimiser, fit_minimiser
 
 
@@ -37,7 +35,7 @@ class Releases(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class LinearEstimator(DecisionClassifier):
+class LinearEstimator(PrivateClassifier, DecisionClassifier):
     """Multinomial logistic regression with an L2 term and a privacy guarantee: the parameters that all kinds have.
 
     Parameters
@@ -85,10 +83,8 @@ class LinearEstimator(DecisionClassifier):
     n: int | None = None
     adjacency: str = "replace-one"
     analysis: str = "tight"
-    classes: Sequence[Any] | None = None
     max_iterations: int = MAX_ITERATIONS
     device: str = "auto"
-    random_state: int | np.random.RandomState | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit and release, or get ready to answer.
@@ -112,7 +108,7 @@ class LinearEstimator(DecisionClassifier):
             If the minimiser was not reached.
         """
         checked_epsilon_delta(self.epsilon, self.delta)
-        X, codes, classes = labelled_records(self, X, y)
+        X, codes, classes = self._records(X, y)
         self._fit(X, codes, len(classes))
         self.classes_ = classes
         return self
@@ -125,11 +121,6 @@ class LinearEstimator(DecisionClassifier):
         """Fit the minimiser with the parameters of the estimator."""
         names = ("l2", "intercept", "norm", "n", "max_iterations", "device")
         return fit_minimiser(X, codes, n_classes=n_classes, **{name: getattr(self, name) for name in names})
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True  # two fits, or two answers to one query, differ by their noise
-        return tags
 
 
 class WeightRelease(LinearEstimator, LinearClassifier):

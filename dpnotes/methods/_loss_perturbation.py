@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from dpnotes._validation import Features, at_least_one, positive
 from dpnotes.accounting import ObjectiveNoise, PrivacyProfile, approximate, objective_perturbation, pure
 from dpnotes.learners import fit_perturbed_logistic
-from dpnotes.methods._answers import stream
+from dpnotes.mechanisms import stream
 from dpnotes.methods._linear import GRADIENT_FRACTION, LinearLoss, draw_noise, linear_task
 from dpnotes.methods._linear_estimators import Releases, WeightRelease, checked_epsilon_delta, described
 

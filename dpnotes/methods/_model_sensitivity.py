@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dpnotes._validation import Features, at_least_one
 from dpnotes.accounting import PrivacyProfile, gaussian, gaussian_sigma, norm_noise_rate, pure
-from dpnotes.methods._answers import stream
+from dpnotes.mechanisms import stream
 from dpnotes.methods._linear import Minimiser, draw_noise
 from dpnotes.methods._linear_estimators import Releases, WeightRelease, checked_epsilon_delta, described
 

@@ -12,8 +12,8 @@ from scipy.special import expit
 
 from dpnotes import accounting
 from dpnotes._validation import Features, Floats, at_least_one, positive, real
-from dpnotes.mechanisms import gaussian_noise
-from dpnotes.methods._answers import secret_seed, stream
+from dpnotes.mechanisms import gaussian_noise, stream
+from dpnotes.methods._answers import secret_seed
 from dpnotes.methods._sgd_release import BinaryRelease, logistic_loss
 
 

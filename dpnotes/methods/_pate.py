@@ -12,9 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpnotes import accounting
 from dpnotes._validation import Booleans, Features, Integers, at_least_one, one_of, positive, real
-from dpnotes.mechanisms import Partitions, confident_vote, draw_partitions, gaussian_vote, laplace_vote
-from dpnotes.methods._answers import secret_seed, stream
-from dpnotes.methods._classifier import labelled_records
+from dpnotes.mechanisms import Partitions, confident_vote, draw_partitions, gaussian_vote, laplace_vote, stream
+from dpnotes.methods._answers import secret_seed
 from dpnotes.methods._student import StudentVote, fit_student
 from dpnotes.methods._teachers import given_partitions
 
@@ -139,7 +138,7 @@ class PATE(StudentVote):
         TypeError
             If a number is of the wrong kind, or the student's learner is no classifier.
         """
-        X, codes, classes = labelled_records(self, X, y)
+        X, codes, classes = self._records(X, y)
         public = self._public_rows(public)
         queries, answers = self._sizes(len(public))
         profile = self._guarantee(queries, answers, n_classes=len(classes))

@@ -10,14 +10,16 @@ import numpy as np
 from dpnotes._validation import Features, Floats, Integers, at_least_one
 from dpnotes.accounting import PrivacyProfile, gaussian, prediction_sensitivity_sigma, pure
 from dpnotes.learners import decision_values
-from dpnotes.methods._answers import AnswerStreams, secret_seed, stream
+from dpnotes.mechanisms import stream
+from dpnotes.methods._answers import AnsweringClassifier, secret_seed
 from dpnotes.methods._budget import InferenceBudget
-from dpnotes.methods._linear import Minimiser, draw_noise
+from dpnotes.methods._classifier import check_norms
+from dpnotes.methods._linear import ROUNDING, Minimiser, draw_noise
 from dpnotes.methods._linear_estimators import LinearEstimator, checked_epsilon_delta, described, guarantee_text
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PredictionSensitivity(LinearEstimator):
+class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
     """Multinomial logistic regression that answers a budget of queries, with noise on the logits of each.
 
     The guarantee is that of all answers together; the estimator holds the minimiser itself, so that the estimator must
@@ -86,8 +88,7 @@ class PredictionSensitivity(LinearEstimator):
             analysis=self.analysis,
         )
         self.profile_ = self._noise.profile
-        self.budget_ = budget
-        self._streams = AnswerStreams(budget, secret_seed(self.random_state))
+        self._answer_from(budget, secret_seed(self.random_state))
 
     def decision_function(self, X: Any) -> Features:
         """Noisy logits, shape [n, n_classes]; for two classes their difference, shape [n]. Spends n answers.
@@ -99,8 +100,8 @@ class PredictionSensitivity(LinearEstimator):
         """
         X = self._queries(X)
         scales = self._noise.scales(X)
-        generator = self._streams.take(len(X))
-        return decision_values(self._noise.minimiser.logits(X) + self._noise.draw(scales, generator))
+        noise = self._noise.draw(scales, self._generator(len(X)))
+        return decision_values(self._noise.minimiser.logits(X) + noise)
 
 
 class PredictionNoise(NamedTuple):
@@ -139,7 +140,7 @@ class PredictionNoise(NamedTuple):
         """What one record can change the logits of each query by, shape [n]."""
         loss = self.minimiser
         if self.fixed:
-            loss.check_norms(X)
+            check_norms(X, loss.norm, rounding=ROUNDING)
             return np.full(len(X), self.sensitivity * np.hypot(loss.norm, float(loss.intercept)))
         return np.asarray(self.sensitivity * np.linalg.norm(loss.rows(X), axis=1))
 

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import type_of_target
 
 from dpnotes._validation import Features, Floats, Integers, positive
-from dpnotes.methods._classifier import PrivateClassifier, labelled_records
+from dpnotes.learners import LogitClassifier
+from dpnotes.methods._classifier import PrivateClassifier, check_norms
 
 ROUNDING = 1e-6  # relative, of a row that was scaled to the bound in float32
 
@@ -38,13 +38,8 @@ def logistic_loss(norm: float) -> Constants:
     return Constants(math.hypot(norm, 1.0), (norm**2 + 1) / 4)
 
 
-def longest_row(X: Features) -> float:
-    """Largest Euclidean norm of a row, in float64."""
-    return math.sqrt(float(np.einsum("ij,ij->i", X, X, dtype=np.float64).max()))
-
-
 @dataclass(eq=False, repr=False)
-class BinaryRelease(PrivateClassifier):
+class BinaryRelease(PrivateClassifier, LogitClassifier):
     """Classifier of two classes by SGD whose weights are released: its answers follow from them.
 
     Parameters
@@ -78,30 +73,15 @@ class BinaryRelease(PrivateClassifier):
         """Log odds of the second class, shape [n]."""
         return np.asarray(self._queries(X) @ self.coef_[0] + self.intercept_[0], dtype=np.float64)
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of the two classes, shape [n, 2]."""
-        odds = self.decision_function(X)
-        return np.stack([expit(-odds), expit(odds)], axis=1)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Label whose probability is above 1/2, shape [n]."""
-        codes = (self.decision_function(X) > 0).astype(np.int64)
-        return np.asarray(self.classes_[codes])
-
     def _bounded_records(self, X: Any, y: Any) -> tuple[Features, Integers, NDArray[Any]]:
         """Features in the ball of radius ``norm``, class codes and the two classes, all checked."""
-        X, codes, classes = labelled_records(self, X, y)
+        X, codes, classes = self._records(X, y)
         if len(classes) > 2:
             raise ValueError(
                 f"Only binary classification is supported. The type of the target is {type_of_target(y)}: "
                 f"y must hold 2 classes, got {len(classes)}"
             )
-        longest, norm = longest_row(X), positive("norm", self.norm)
-        if longest > norm * (1 + ROUNDING):
-            raise ValueError(
-                f"X must have rows of norm at most norm={norm:g}, got a row of norm {longest:.6g}; scale by a public "
-                "constant (dpnotes.data.to_unit_ball does), or give a larger norm, which costs more noise"
-            )
+        check_norms(X, self.norm, rounding=ROUNDING)
         return X, codes, classes
 
     def _release(self, weights: Floats, classes: NDArray[Any], noise_sigma: float) -> None:
@@ -110,6 +90,5 @@ class BinaryRelease(PrivateClassifier):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.non_deterministic = True  # two fits differ by their noise
         tags.classifier_tags.multi_class = False
         return tags

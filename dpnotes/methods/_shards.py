@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpnotes._validation import Features, Integers, at_least_one, codes, one_of
+from dpnotes._validation import Features, at_least_one, one_of
 from dpnotes.accounting import ADJACENCIES
 from dpnotes.learners import LogisticClassifier
-from dpnotes.mechanisms import Partitions
-from dpnotes.methods._answers import stream
-from dpnotes.methods._teachers import Teachers, fit_teachers
+from dpnotes.mechanisms import Partitions, draw_partitions, stream
+from dpnotes.methods._teachers import Teachers, fit_teachers, given_partitions
 
 L2 = 1e-4  # of the default learner
 TOLERANCE = 1e-4  # on its gradient; no guarantee rests on it
@@ -72,23 +71,23 @@ def fit_shards(
     if not 2 <= n_classes <= 255:
         raise ValueError(f"n_classes must be in 2..255, got n_classes={n_classes}")
     adjacency = one_of("adjacency", adjacency, ADJACENCIES)
-    if shards is None:
-        own = draw_shards(len(X), n_models=n_models, adjacency=adjacency, seed=seed)
+    if shards is not None:
+        cut = given_partitions("shards", shards, (len(X),), n=len(X), n_teachers=n_models)
     else:
-        own = codes("shards", shards, shape=(len(X),), n=n_models)
+        cut = draw_shards(len(X), n_models=n_models, adjacency=adjacency, seed=seed)
     learner = LogisticClassifier(l2=l2, tolerance=TOLERANCE, device=device) if estimator is None else estimator
     return fit_teachers(
         learner,
         X,
         np.asarray(y, dtype=np.int64),
-        Partitions(own[:, None], np.zeros(1, np.int64), n_models).subsets(),
+        cut.subsets(),
         n_classes=n_classes,
         seed=int(stream(seed, LEARNERS).integers(2**31)),
         n_jobs=n_jobs,
     )
 
 
-def draw_shards(n: int, *, n_models: int, adjacency: str = "add-remove", seed: int) -> Integers:
+def draw_shards(n: int, *, n_models: int, adjacency: str = "add-remove", seed: int) -> Partitions:
     """Model of each record, so that one record more, less or other changes the records of one model only.
 
     Parameters
@@ -103,25 +102,22 @@ def draw_shards(n: int, *, n_models: int, adjacency: str = "add-remove", seed: i
 
     Returns
     -------
-    ndarray of int64, shape [n], in 0 .. n_models - 1
+    Partitions
+        One partition into ``n_models`` chunks.
 
     Raises
     ------
     ValueError
-        If a number is below 1, the adjacency is unknown, or for replace-one there are fewer records than models.
+        If a number is below 1, or for replace-one there are fewer records than models.
 
     Examples
     --------
-    >>> np.bincount(draw_shards(10, n_models=4, adjacency="replace-one", seed=0)).tolist()
+    >>> [len(rows) for rows in draw_shards(10, n_models=4, adjacency="replace-one", seed=0).subsets()]
     [3, 3, 2, 2]
     """
-    n, n_models = at_least_one("n", n), at_least_one("n_models", n_models)
-    adjacency = one_of("adjacency", adjacency, ADJACENCIES)
-    generator = stream(seed, SHARDS)
     if adjacency == "add-remove":
-        return generator.integers(n_models, size=n)
+        return draw_partitions(n, n_chunks=n_models, n_partitions=1, seed=seed)
     if n_models > n:
         raise ValueError(f"n_models must be at most the number of records {n}, got n_models={n_models}")
-    shards = np.empty(n, dtype=np.int64)
-    shards[generator.permutation(n)] = np.arange(n) % n_models
-    return shards
+    places = np.argsort(stream(seed, SHARDS).permutation(n))
+    return Partitions(places[:, None] % n_models, np.zeros(1, np.int64), n_models)

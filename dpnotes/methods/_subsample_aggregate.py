@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import Tags
 
 from dpnotes import accounting
 from dpnotes.accounting import soft_vote_beta
 from dpnotes.mechanisms import soft_vote
-from dpnotes.methods._answers import AnswerStreams, derived_seed, secret_seed
+from dpnotes.methods._answers import AnsweringClassifier, derived_seed, secret_seed
 from dpnotes.methods._budget import InferenceBudget
-from dpnotes.methods._classifier import PrivateClassifier, labelled_records
 from dpnotes.methods._linear_estimators import checked_epsilon_delta, guarantee_text
 from dpnotes.methods._shards import L2, fit_shards
 
@@ -22,7 +20,7 @@ ANSWERS = 2  # stream of the seed that the answers' own seed comes from
 
 
 @dataclass(eq=False, repr=False)
-class SubsampleAggregate(PrivateClassifier):
+class SubsampleAggregate(AnsweringClassifier):
     """Soft majority vote of models that are trained on disjoint shards, for a budget of queries.
 
     Class c is answered with probability proportional to ``exp(beta n_c)``, n_c the models that vote for it. One record
@@ -132,14 +130,13 @@ class SubsampleAggregate(PrivateClassifier):
         profile = accounting.soft_vote(
             beta=beta, answers=budget.answers, adjacency=self.adjacency, analysis=self.analysis
         )
-        X, codes, classes = labelled_records(self, X, y)
+        X, codes, classes = self._records(X, y)
         seed = secret_seed(self.random_state)
         own = {name: getattr(self, name) for name in ("n_models", "estimator", "l2", "adjacency", "n_jobs", "device")}
         self._models = fit_shards(X, codes, n_classes=len(classes), shards=shards, seed=seed, **own)
         self.classes_ = classes
         self.beta_ = beta
-        self.budget_ = budget
-        self._streams = AnswerStreams(budget, derived_seed(seed, ANSWERS))
+        self._answer_from(budget, derived_seed(seed, ANSWERS))
         self.profile_ = profile
         return self
 
@@ -152,10 +149,5 @@ class SubsampleAggregate(PrivateClassifier):
             If fewer are left; then none is spent.
         """
         X = self._queries(X)
-        generator = self._streams.take(len(X))
+        generator = self._generator(len(X))
         return np.asarray(self.classes_[soft_vote(self._models.vote_counts(X), beta=self.beta_, seed=generator)])
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True  # two answers to one query differ by chance
-        return tags

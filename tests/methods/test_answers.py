@@ -7,8 +7,20 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from dpnotes.methods import BudgetExhausted, InferenceBudget, secret_seed, stream
-from dpnotes.methods._answers import AnswerStreams
+from dpnotes.mechanisms import stream
+from dpnotes.methods import BudgetExhausted, InferenceBudget, secret_seed
+from dpnotes.methods._answers import AnsweringClassifier
+
+
+class Answers(AnsweringClassifier):
+    """A classifier whose answers are draws of its noise."""
+
+    def __init__(self, answers=1, seed=1):
+        self.answers, self.seed = answers, seed
+        self._answer_from(InferenceBudget(answers), seed)
+
+    def draw(self, count):
+        return self._generator(count).normal()
 
 
 def test_seed_takes_fresh_entropy_unless_told():
@@ -31,41 +43,41 @@ def test_streams_are_independent():
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy], ids=["copy", "deepcopy"])
 def test_copies_share_budget_but_never_noise(duplicate):
-    streams = AnswerStreams(InferenceBudget(6), seed=1)
+    streams = Answers(6)
     other = duplicate(streams)
-    noise = [one.take(1).normal() for one in (streams, other, streams, other)]
+    noise = [one.draw(1) for one in (streams, other, streams, other)]
     assert len(set(noise)) == 4
-    assert streams.budget.left == other.budget.left == 2
+    assert streams.budget_.left == other.budget_.left == 2
 
 
 def test_resumed_pickle_goes_on_behind_the_original():
-    streams = AnswerStreams(InferenceBudget(10), seed=1)
-    streams.take(2)
+    streams = Answers(10)
+    streams.draw(2)
     stored = pickle.dumps(streams)
-    after = streams.take(3).normal()
+    after = streams.draw(3)
     other = pickle.loads(stored)
     with pytest.raises(BudgetExhausted, match="this is a copy"):
-        other.take(1)
-    other.budget.resume(released=5)
-    assert other.take(1).normal() != after
-    expected = AnswerStreams(InferenceBudget(10), seed=1)
-    expected.take(5)
+        other.draw(1)
+    other.budget_.resume(released=5)
+    assert other.draw(1) != after
+    expected = Answers(10)
+    expected.draw(5)
     again = pickle.loads(stored)
-    again.budget.resume(released=5)
-    assert again.take(1).normal() == expected.take(1).normal()
+    again.budget_.resume(released=5)
+    assert again.draw(1) == expected.draw(1)
 
 
 def test_threads_never_share_noise():
-    streams = AnswerStreams(InferenceBudget(2000), seed=1)
+    streams = Answers(2000)
     with ThreadPoolExecutor(8) as pool:
-        noise = list(pool.map(lambda _: streams.take(2).normal(), range(1000)))
+        noise = list(pool.map(lambda _: streams.draw(2), range(1000)))
     assert len(set(noise)) == 1000
-    assert streams.budget.left == 0
+    assert streams.budget_.left == 0
 
 
 def test_refused_call_gives_no_stream():
-    streams = AnswerStreams(InferenceBudget(3), seed=1)
+    streams = Answers(3)
     with pytest.raises(BudgetExhausted):
-        streams.take(4)
-    first = streams.take(3).normal()
-    assert first == AnswerStreams(InferenceBudget(3), seed=1).take(1).normal()
+        streams.draw(4)
+    first = streams.draw(3)
+    assert first == Answers(3).draw(1)

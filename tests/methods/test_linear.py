@@ -96,9 +96,7 @@ def test_constants_count_norm_and_bias():
 def test_rows_outside_the_ball_are_refused():
     X, y = small()
     X[5] *= 1.5 / np.linalg.norm(X[5])
-    with pytest.raises(
-        ValueError, match=r"rows of Euclidean norm at most norm=1, got 1 longer ones, up to 1\.5; .*to_"
-    ):
+    with pytest.raises(ValueError, match=r"rows of norm at most norm=1, got a row of norm 1\.5; .*to_"):
         fit_minimiser(X, y, n_classes=4, l2=0.1, device="cpu")
     fit_minimiser(to_unit_ball(X, bound=1.0), y, n_classes=4, l2=0.1, device="cpu")
     X[5] /= np.linalg.norm(X[5])  # of norm 1 up to rounding

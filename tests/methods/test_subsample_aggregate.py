@@ -67,16 +67,16 @@ def test_votes_are_those_of_models_on_disjoint_shards(digits):
 
 
 def test_one_record_changes_the_records_of_one_shard():
-    shards = draw_shards(50, n_models=7, seed=2)
-    np.testing.assert_array_equal(draw_shards(49, n_models=7, seed=2), shards[:49])
-    sizes = np.bincount(draw_shards(50, n_models=7, adjacency="replace-one", seed=2))
+    shards = draw_shards(50, n_models=7, seed=2).chunk
+    np.testing.assert_array_equal(draw_shards(49, n_models=7, seed=2).chunk, shards[:49])
+    sizes = np.bincount(draw_shards(50, n_models=7, adjacency="replace-one", seed=2).chunk[:, 0])
     assert set(sizes) == {7, 8}
 
 
 def test_shards_are_uniform_and_independent():
     """Two of 20 records share one of 5 shards with chance 1/5; in shards of equal size it is 3/19."""
     drawn = {
-        adjacency: np.stack([draw_shards(20, n_models=5, adjacency=adjacency, seed=s) for s in range(4000)])
+        adjacency: np.stack([draw_shards(20, n_models=5, adjacency=adjacency, seed=s).chunk[:, 0] for s in range(4000)])
         for adjacency in ("add-remove", "replace-one")
     }
     together = {adjacency: int((found[:, 0] == found[:, 19]).sum()) for adjacency, found in drawn.items()}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpnotes import _validation as check
 from dpnotes import data
 from dpnotes.accounting import noisy_vote_answers
-from dpnotes.mechanisms import draw_partitions, laplace_vote
+from dpnotes.mechanisms import draw_partitions, laplace_vote, stream
 
 SPLITS = {"adult": "dpbag", "diabetes130": "dpbag", "breast_cancer": "original"}
 LEARNERS = ("logistic", "boosting")
@@ -108,7 +108,7 @@ def run(
     and so are the labels; budgets share the noise of the labels that they share.
     """
     from dpnotes.learners import BoostedTreesClassifier, TouchedVotes
-    from dpnotes.methods import LogisticTeachers, personalised_epsilon, secret_seed, squares_of_budget, stream
+    from dpnotes.methods import LogisticTeachers, personalised_epsilon, secret_seed, squares_of_budget
 
     check.one_of("teachers", teachers, LEARNERS)
     records, secret, noise = thirds(dataset, seed), secret_seed(seed), 2 / n_teachers
