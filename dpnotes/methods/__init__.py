@@ -14,9 +14,6 @@ from dpnotes.methods._dp_sgd import DPSGD as DPSGD
 from dpnotes.methods._dpbag import DPBag as DPBag
 from dpnotes.methods._filtered_vote import FilteredVote as FilteredVote
 from dpnotes.methods._filtered_vote import VoteLedger as VoteLedger
-from dpnotes.methods._intrinsic_noise import IntrinsicNoise as IntrinsicNoise
-from dpnotes.methods._intrinsic_noise import estimate_intrinsic_noise as estimate_intrinsic_noise
-from dpnotes.methods._intrinsic_noise import neighbour_runs as neighbour_runs
 from dpnotes.methods._linear import Minimiser as Minimiser
 from dpnotes.methods._linear import fit_minimiser as fit_minimiser
 from dpnotes.methods._linear_estimators import LinearEstimator as LinearEstimator

@@ -47,7 +47,7 @@ class AugmentedSGD(BinaryRelease):
         over sampled pairs of data sets; below the proved bound the guarantee is of status "assumption".
     intrinsic_sigma : float, >= 0
         Standard deviation of a weight over seeds that the calibration counts on
-        (:func:`dpnotes.methods.estimate_intrinsic_noise`, from public data).
+        (estimated from public data, as in the chapter on intrinsic noise).
     analysis : {"tight", "published"}
         ``"published"``: the classical formula of the Gaussian mechanism, refused where it is not sufficient.
     require_bound : bool

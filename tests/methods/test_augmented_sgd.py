@@ -13,7 +13,7 @@ import dpnotes
 from dpnotes.accounting import audit_epsilon, gaussian_sigma
 from dpnotes.accounting.papers import augmenting_sigma, sgd_sensitivity
 from dpnotes.learners import fit_sgd
-from dpnotes.methods import AugmentedSGD, estimate_intrinsic_noise
+from dpnotes.methods import AugmentedSGD
 
 SETTING = {"batch_size": 48, "steps": 23, "learning_rate": 1.0, "device": "cpu"}  # 569 records: 11 steps a pass
 PUBLIC = {"batch_size": 5, "norm": 1e4, "learning_rate": 0.1, "require_bound": False, "steps": 500, "random_state": 0}
@@ -181,40 +181,6 @@ def test_bad_data_is_named(cancer):
         model.fit(3 * X, y)
     with pytest.raises(ValueError, match="contains NaN"):
         model.fit(np.where(X > 0.5, np.nan, X), y)
-
-
-def test_intrinsic_noise_is_what_a_plain_loop_measures(cancer):
-    X, y = cancer
-    setting = {"batch_size": 48, "steps": 15, "learning_rate": 1.0, "device": "cpu"}
-    noise = estimate_intrinsic_noise(X, y, n_seeds=12, n_neighbours=4, random_state=5, **setting)
-    replaced = np.sort(np.random.default_rng(5).choice(len(X) - 1, 4, replace=False))
-    sets = [(X[1:], y[1:])]
-    for record in replaced:
-        other, labels = X[1:].copy(), y[1:].copy()
-        other[record], labels[record] = X[0], y[0]
-        sets.append((other, labels))
-    ends = np.stack([fit_sgd(*s, n_runs=12, random_state=5, **setting).weights for s in sets], axis=1)
-    sigmas = [(ends[:, s] - ends[:, s].mean(axis=0)).ravel().std() for s in range(5)]
-    np.testing.assert_allclose(noise.sigmas, sigmas, rtol=1e-9)
-    assert noise.sigma == pytest.approx(np.median(sigmas))
-    apart = max(np.linalg.norm(ends[r, a] - ends[r, b]) for r in range(12) for a in range(5) for b in range(5))
-    assert noise.observed_sensitivity == pytest.approx(apart, rel=1e-9)
-    assert (noise.n_seeds, noise.n_datasets) == (12, 5)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"n_seeds": 1}, "n_seeds must be >= 2, got n_seeds=1"),
-        ({"n_neighbours": 569}, "n_neighbours must be < n=569 records, got n_neighbours=569"),
-        ({"batch_size": 569}, "batch_size must be <= n=568 records, got batch_size=569"),
-    ],
-)
-def test_bad_estimates_are_refused(cancer, change, message):
-    with pytest.raises(ValueError, match=message):
-        estimate_intrinsic_noise(*cancer, **{**SETTING, **change})
-    with pytest.raises(ValueError, match="y must hold 2 classes, got 1"):
-        estimate_intrinsic_noise(cancer[0], np.ones(569, dtype=int), **SETTING)
 
 
 def test_the_package_offers_both():

@@ -12,8 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpnotes.accounting import noisy_vote
 from dpnotes.learners import BoostedTreesClassifier, LogisticClassifier
-from dpnotes.mechanisms import draw_partitions, hash_chunks
-from dpnotes.methods import DPBag, _dpbag, secret_seed, stream
+from dpnotes.mechanisms import draw_partitions, hash_chunks, stream
+from dpnotes.methods import DPBag, _dpbag, secret_seed
 
 PUBLISHED = {50: (11, 85, 211), 100: (43, 338, 843), 150: (95, 759, 1897), 250: (264, 2108, 5269)}  # n: labels
 

@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 
 from dpnotes.accounting import chunk_filter
 from dpnotes.learners import BoostedTreesClassifier
-from dpnotes.mechanisms import draw_partitions, hash_chunks
-from dpnotes.methods import BudgetExhausted, FilteredVote, _filtered_vote, secret_seed, stream
+from dpnotes.mechanisms import draw_partitions, hash_chunks, stream
+from dpnotes.methods import BudgetExhausted, FilteredVote, _filtered_vote, secret_seed
 
 
 class Votes:

@@ -19,7 +19,7 @@ from dpnotes.lab.intrinsic_sgd import grids, runs
 from dpnotes.lab.intrinsic_sgd.data import digits, records
 from dpnotes.lab.intrinsic_sgd.runs import Setting, Study
 from dpnotes.learners import one_thread
-from dpnotes.methods import NoisySGD, neighbour_runs, noisy_descents
+from dpnotes.methods import NoisySGD, noisy_descents
 
 NOISES = ("none", "published", "observed", "proved")
 DRAWS = 2  # of the added noise for each model
@@ -218,7 +218,9 @@ def scaling(*, scaling: str, projection: int, seed: int, device: str = "auto", *
         sigma, observed, accuracy, accuracy_std (over seeds), longest_row; data.
     """
     given = digits(scaling, projection)
-    weights = neighbour_runs(given.X, given.y, fixed_initial=False, random_state=seed, device=device, **row).all_weights
+    weights = runs.neighbour_runs(
+        given.X, given.y, fixed_initial=False, random_state=seed, device=device, **row
+    ).all_weights
     return {
         "sigma": runs.weight_stds(weights)["sigma"],
         "observed": runs.sensitivities(weights)["observed"],

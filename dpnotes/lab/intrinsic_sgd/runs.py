@@ -11,11 +11,11 @@ import numpy as np
 from scipy import stats
 from scipy.spatial.distance import pdist
 
-from dpnotes._validation import Features, one_of
+from dpnotes._validation import Features, Integers, at_least_one, one_of
 from dpnotes.accounting.papers import sgd_sensitivity
 from dpnotes.lab.intrinsic_sgd.data import ROUNDING, Records, records
 from dpnotes.learners import SGDRuns, fit_sgd, one_thread
-from dpnotes.methods import logistic_loss, neighbour_runs
+from dpnotes.methods import logistic_loss
 
 if TYPE_CHECKING:
     from dpnotes.learners import Architecture
@@ -147,11 +147,62 @@ class Setting:
         return float(sum(bounded(learning_rate=float(rate), epochs=1) for rate in self.rates[:: self.steps_per_pass]))
 
 
+def neighbour_runs(
+    X: Features,
+    y: Integers,
+    *,
+    n_seeds: int,
+    n_neighbours: int,
+    fixed_initial: bool,
+    random_state: int,
+    **setting: Any,
+) -> SGDRuns:
+    """Runs of :func:`dpnotes.learners.fit_sgd` on neighbours in which record 0 takes another one's place.
+
+    Parameters
+    ----------
+    X : ndarray of float32 or float64, shape [n, d]
+    y : ndarray of int64, shape [n]
+        Class codes 0 and 1.
+    n_seeds : int
+    n_neighbours : int, in 1 .. n - 1
+        Data sets beside the one without record 0: each has it in the place of another record, drawn without
+        replacement.
+    fixed_initial : bool
+        Whether all runs start from the same weights.
+    random_state : int
+    setting : keyword arguments
+        Others of :func:`dpnotes.learners.fit_sgd`: batch_size, steps, learning_rate, hidden, ...
+
+    Returns
+    -------
+    dpnotes.learners.SGDRuns
+        Its ``all_weights`` have shape [n_seeds, n_neighbours + 1, p]; column 0 lacks the first record.
+    """
+    y = np.asarray(y)
+    if len(np.unique(y)) < 2:
+        raise ValueError(f"y must hold 2 classes, got {len(np.unique(y))}")
+    if at_least_one("n_neighbours", n_neighbours) >= len(X):
+        raise ValueError(f"n_neighbours must be < n={len(X)} records, got n_neighbours={n_neighbours}")
+    chosen = np.random.default_rng(random_state).choice(len(X) - 1, n_neighbours, replace=False)
+    runs: SGDRuns = fit_sgd(
+        np.ascontiguousarray(X[1:]),
+        y[1:],
+        neighbours=np.sort(chosen),
+        replacement=(X[0], int(y[0])),
+        n_runs=n_seeds,
+        random_state=random_state,
+        init_seeds=0 if fixed_initial else None,
+        **setting,
+    )
+    return runs
+
+
 @functools.lru_cache(maxsize=2)
 @one_thread()
 def trained(setting: Setting, device: str) -> SGDRuns:
     """Weights [n_seeds, n_neighbours + 1, p]; column 0 is the data set without its first record."""
-    runs: SGDRuns = neighbour_runs(
+    return neighbour_runs(
         setting.records.X,
         setting.records.y,
         n_seeds=setting.n_seeds,
@@ -163,7 +214,6 @@ def trained(setting: Setting, device: str) -> SGDRuns:
         device=device,
         **setting.sgd,
     )
-    return runs
 
 
 @functools.lru_cache(maxsize=1)

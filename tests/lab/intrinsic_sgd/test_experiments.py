@@ -72,6 +72,44 @@ def test_statistics_are_those_of_plain_loops(weights):
     assert p_values[0] == pytest.approx(stats.shapiro(weights[:, 0, 0]).pvalue)
 
 
+@pytest.fixture(scope="module")
+def cancer():
+    loaded = records("breast_cancer")
+    return loaded.X.astype(np.float64), loaded.y
+
+
+STUDY = {"n_seeds": 12, "n_neighbours": 4, "fixed_initial": False, "random_state": 5}
+SGD = {"batch_size": 48, "steps": 15, "learning_rate": 1.0, "device": "cpu"}
+
+
+def test_neighbours_are_what_a_plain_loop_trains_on(cancer):
+    X, y = cancer
+    weights = runs.neighbour_runs(X, y, **STUDY, **SGD).all_weights
+    replaced = np.sort(np.random.default_rng(5).choice(len(X) - 1, 4, replace=False))
+    sets = [(X[1:], y[1:])]
+    for record in replaced:
+        other, labels = X[1:].copy(), y[1:].copy()
+        other[record], labels[record] = X[0], y[0]
+        sets.append((other, labels))
+    ends = np.stack([fit_sgd(*s, n_runs=12, random_state=5, **SGD).weights for s in sets], axis=1)
+    assert weights.shape == ends.shape
+    np.testing.assert_allclose(weights, ends, rtol=1e-9, atol=1e-12)
+    sigmas = [(ends[:, s] - ends[:, s].mean(axis=0)).ravel().std() for s in range(5)]
+    assert runs.weight_stds(weights)["sigma"] == pytest.approx(np.median(sigmas))
+    apart = max(np.linalg.norm(ends[r, a] - ends[r, b]) for r in range(12) for a in range(5) for b in range(5))
+    assert runs.sensitivities(weights)["observed"] == pytest.approx(apart, rel=1e-9)
+
+
+def test_bad_neighbours_are_refused(cancer):
+    X, y = cancer
+    with pytest.raises(ValueError, match=f"n_neighbours must be < n={len(X)} records, got n_neighbours={len(X)}"):
+        runs.neighbour_runs(X, y, **STUDY | {"n_neighbours": len(X)}, **SGD)
+    with pytest.raises(ValueError, match=f"batch_size must be <= n={len(X) - 1} records, got batch_size={len(X)}"):
+        runs.neighbour_runs(X, y, **STUDY, **SGD | {"batch_size": len(X)})
+    with pytest.raises(ValueError, match="y must hold 2 classes, got 1"):
+        runs.neighbour_runs(X, np.ones(len(X), dtype=int), **STUDY, **SGD)
+
+
 def test_percentiles_are_stored():
     row = experiments.distances(quantity="data", **setting(), device="cpu")
     values = runs.sample("data", runs.trained(runs.Setting(**setting()), "cpu").all_weights, seed=0)
