@@ -173,17 +173,13 @@ def _sensitivities(setting: _Setting, l2: float) -> tuple[Row, Row]:
     else:
         by_model = shift / epsilon * math.sqrt(n_classes * setting.d + 1)
         by_answers = shift / epsilon * answers * math.sqrt(n_classes + 1)
-    model_first = by_model <= by_answers  # of equals model sensitivity, which answers any number of queries
+    verdicts = ["", "dominated by model_sensitivity"]
+    if by_answers < by_model:  # of equals model sensitivity, which answers any number of queries
+        verdicts = ["dominated by prediction_sensitivity", ""]
     what = "standard deviation on a logit of a query of norm 1"
     return (
-        ("model_sensitivity", "model", what, by_model, "" if model_first else "dominated by prediction_sensitivity"),
-        (
-            "prediction_sensitivity",
-            "answers",
-            what,
-            by_answers,
-            "dominated by model_sensitivity" if model_first else "",
-        ),
+        ("model_sensitivity", "model", what, by_model, verdicts[0]),
+        ("prediction_sensitivity", "answers", what, by_answers, verdicts[1]),
     )
 
 
