@@ -26,7 +26,6 @@ from dpnotes.methods._noisy_sgd import NoisySGD as NoisySGD
 from dpnotes.methods._noisy_sgd import noisy_descents as noisy_descents
 from dpnotes.methods._pate import PATE as PATE
 from dpnotes.methods._personal_accountant import personalised_epsilon as personalised_epsilon
-from dpnotes.methods._personal_accountant import personalised_labels as personalised_labels
 from dpnotes.methods._personal_accountant import squares_of_budget as squares_of_budget
 from dpnotes.methods._prediction_sensitivity import NoisyPredictions as NoisyPredictions
 from dpnotes.methods._prediction_sensitivity import PredictionSensitivity as PredictionSensitivity

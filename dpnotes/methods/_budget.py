@@ -80,6 +80,7 @@ class InferenceBudget(Shared):
     --------
     >>> budget = InferenceBudget(1000, guarantee="epsilon=1.0")
     >>> budget.spend(995)
+    0
     >>> try:
     ...     budget.spend(6)
     ... except BudgetExhausted as refusal:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -15,11 +14,11 @@ from dpnotes import accounting
 from dpnotes._validation import at_least_one, one_of, positive
 from dpnotes.accounting.papers import personalised_vote
 from dpnotes.learners import TouchedVotes
-from dpnotes.mechanisms import Partitions, draw_partitions, laplace_vote, stream
+from dpnotes.mechanisms import Partitions, laplace_vote, stream
 from dpnotes.methods._answers import derived_seed, secret_seed
 from dpnotes.methods._personal_accountant import personalised_epsilon, squares_of_budget
 from dpnotes.methods._student import StudentVote, fit_student
-from dpnotes.methods._teachers import LogisticTeachers, given_partitions
+from dpnotes.methods._teachers import LogisticTeachers, counts_of, partitions_of
 
 ACCOUNTANTS = ("personalised", "naive", "tight")
 QUERIES = 1024  # voted on at a time
@@ -163,67 +162,51 @@ class DPBag(StudentVote):
             than records, or a parameter is outside its range.
         TypeError
             If a number is of the wrong kind, or the student's learner is no classifier.
-
-        Warns
-        -----
-        UserWarning
-            If the budget pays for more labels than there are public rows; the result is valid.
         """
         X, codes, classes = self._records(X, y, most=255)
         public = self._public_rows(public)
+        n_teachers = self._check_teachers(len(X))
+        if chunks is not None and self.partitions != "independent":
+            raise ValueError(f"chunks must be None for partitions={self.partitions!r}, which are drawn")
         noise, within = self._settings(len(classes))
-        self._check_enough(len(X))
         seed = secret_seed(self.random_state)
         learn_seed, student_seed = (int(s) for s in stream(seed, 0).integers(2**31, size=2))
         generator = stream(seed, 1)  # of the noise
-        cut = self._cut(len(X), chunks, derived_seed(seed, 2))
+        cut = partitions_of(
+            len(X), chunks, (len(X) + 1, self.n_partitions), n_chunks=n_teachers, scheme=self.partitions,
+            seed=derived_seed(seed, 2),
+        )  # fmt: skip
         student = self._student_learner(LogisticRegression(max_iter=1000))
-        teachers = self._teach(X, codes, cut, n_classes=len(classes), seed=learn_seed)
+        default = LogisticTeachers(device=self.device)
+        teachers = self._teach(X, codes, cut, default=default, n_classes=len(classes), seed=learn_seed)
         n_queries = len(public) if within is None else min(within, len(public))
-        voted = (teachers.votes(public[rows]) for rows in _blocks(n_queries))
+        voted = (
+            teachers.votes(public[start : min(start + QUERIES, n_queries)]) for start in range(0, n_queries, QUERIES)
+        )
         self.classes_ = classes
         if within is None:
             self._answer_personalised(voted, cut, noise, generator)
         else:
             self._answer(voted, noise, n_queries, generator)
-        if self.epsilon_spent_ < self.epsilon if within is None else within > len(public):
-            warnings.warn(
-                f"the {len(public)} public rows are all labelled at epsilon={self.epsilon_spent_:.4g} of "
-                f"{self.epsilon:g}: the budget pays for more",
-                stacklevel=2,
-            )
         labelled = public[: self.n_labels_]
         self.student_ = fit_student(student, labelled, self.labels_, classes=classes, seed=student_seed)
         return self
-
-    def _default_learner(self) -> LogisticTeachers:
-        return LogisticTeachers(device=self.device)
 
     def _analysis(self) -> str:
         return "tight" if self.accountant == "tight" else "published"
 
     def _settings(self, n_classes: int) -> tuple[float, int | None]:
-        """Noise, and the number of labels that the budget pays for unless the votes decide on it."""
-        n_teachers = at_least_one("n_teachers", self.n_teachers)
+        """Noise, and the number of labels unless the personalised accountant finds it; checks all parameters."""
         at_least_one("n_partitions", self.n_partitions)
         one_of("accountant", self.accountant, ACCOUNTANTS)
         one_of("partitions", self.partitions, tuple(SCHEMES))
-        noise = 2 / n_teachers if self.noise is None else positive("noise", self.noise)
+        noise = 2 / self.n_teachers if self.noise is None else positive("noise", self.noise)
         squares_of_budget(self.epsilon, self.delta, n_partitions=1, noise=noise)  # checks the pair
         if self.accountant == "personalised":
             return noise, None
         return noise, accounting.noisy_vote_answers(
             self.epsilon, self.delta, noise=noise, n_classes=n_classes, analysis=self._analysis()
         )
-
-    def _cut(self, n: int, chunks: ArrayLike | None, seed: int) -> Partitions:
-        if chunks is None:
-            return draw_partitions(
-                n, n_chunks=self.n_teachers, n_partitions=self.n_partitions, scheme=self.partitions, seed=seed
-            )
-        if self.partitions != "independent":
-            raise ValueError(f"chunks must be None for partitions={self.partitions!r}, which are drawn")
-        return given_partitions("chunks", chunks, (n + 1, self.n_partitions), n=n, n_teachers=self.n_teachers)
 
     def _answer(
         self, voted: Iterator[NDArray[np.uint8]], noise: float, labels: int, generator: np.random.Generator
@@ -273,17 +256,10 @@ class DPBag(StudentVote):
 
     def _release(self, kept: list[tuple[NDArray[np.uint8], int]], noise: float, generator: np.random.Generator) -> None:
         """Noisy class of most normalised votes, for the first queries of each block."""
-        names = range(len(self.classes_))
-        tables = [
-            np.stack([np.count_nonzero(votes[:, :answered] == code, axis=0) for code in names], axis=1)
-            for votes, answered in kept
-        ]
-        counts = np.concatenate([np.zeros((0, len(names)), np.int64), *tables])
+        n_classes = len(self.classes_)
+        tables = [counts_of(votes[:, :answered], n_classes) for votes, answered in kept]
+        counts = np.concatenate([np.zeros((0, n_classes), np.int64), *tables])
         released = laplace_vote(counts / self.n_partitions, scale=1 / noise, seed=generator)
         self.labels_ = self.classes_[released]
         self.n_labels_ = len(released)
         self.agreement_ = counts.max(axis=1) / (self.n_teachers * self.n_partitions)
-
-
-def _blocks(n_queries: int) -> Iterator[slice]:
-    return (slice(start, min(start + QUERIES, n_queries)) for start in range(0, n_queries, QUERIES))

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpnotes import accounting
 from dpnotes._validation import Integers, at_least_one, real
-from dpnotes.mechanisms import draw_partitions, gaussian_vote, stream
+from dpnotes.mechanisms import gaussian_vote, stream
 from dpnotes.methods._answers import derived_seed, secret_seed
 from dpnotes.methods._budget import BudgetExhausted, Shared
-from dpnotes.methods._teachers import LogisticTeachers, TeacherVote, given_partitions
+from dpnotes.methods._teachers import LogisticTeachers, TeacherVote, counts_of, partitions_of
 
 QUERIES = 1024  # voted on at a time
 
@@ -113,8 +113,7 @@ class FilteredVote(TeacherVote):
             If a number is of the wrong kind.
         """
         X, codes, classes = self._records(X, y, most=255)
-        n_teachers = at_least_one("n_teachers", self.n_teachers)
-        self._check_enough(len(X))
+        n_teachers = self._check_teachers(len(X))
         k = at_least_one("n_partitions", self.n_partitions)
         budget = at_least_one("budget", self.budget)
         real("confidence", self.confidence, high=1.0)
@@ -123,11 +122,9 @@ class FilteredVote(TeacherVote):
         profile.assumption = "the chunks of a record are chosen independently of the other records in each partition"
         seed = secret_seed(self.random_state)
         learn_seed = int(stream(seed, 0).integers(2**31))
-        if chunks is None:
-            cut = draw_partitions(len(X), n_chunks=n_teachers, n_partitions=k, seed=derived_seed(seed, 2))
-        else:
-            cut = given_partitions("chunks", chunks, (len(X), k), n=len(X), n_teachers=n_teachers)
-        teachers = self._teach(X, codes, cut, n_classes=len(classes), seed=learn_seed)
+        cut = partitions_of(len(X), chunks, (len(X), k), n_chunks=n_teachers, seed=derived_seed(seed, 2))
+        default = LogisticTeachers(device=self.device)
+        teachers = self._teach(X, codes, cut, default=default, n_classes=len(classes), seed=learn_seed)
         if self.confidence > 0:
             teachers.confident(X[:1], self.confidence)  # a learner that gives no probabilities fails here
         self.classes_ = classes
@@ -153,9 +150,6 @@ class FilteredVote(TeacherVote):
                 votes[~self._teachers.confident(rows, self.confidence)] = n_classes
             answers.append(self.ledger_.answer(votes, n_classes, sigma=self.sigma, weight=1 / self.n_partitions))
         return np.asarray(self.classes_[np.concatenate(answers)])
-
-    def _default_learner(self) -> LogisticTeachers:
-        return LogisticTeachers(device=self.device)
 
 
 class VoteLedger(Shared):
@@ -223,8 +217,7 @@ class VoteLedger(Shared):
             cast = wanted & (self._spent[:, None] + wanted.cumsum(axis=1) <= self.budget)
             self._spent = self._spent + cast.sum(axis=1)  # a new array: states that were pickled keep theirs
             self._answered += votes.shape[1]
-            counts = np.stack([np.count_nonzero(cast & (votes == code), axis=0) for code in range(n_classes)], axis=1)
-            return gaussian_vote(weight * counts, sigma=sigma, seed=self._generator)
+            return gaussian_vote(weight * counts_of(votes, n_classes, among=cast), sigma=sigma, seed=self._generator)
 
     def resume(self, *, released: int) -> None:
         """Let a pickled or forked copy answer on, as the only one from now on.

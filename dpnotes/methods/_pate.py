@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpnotes import accounting
 from dpnotes._validation import Booleans, Features, Integers, at_least_one, one_of, positive, real
-from dpnotes.mechanisms import Partitions, confident_vote, draw_partitions, gaussian_vote, laplace_vote, stream
+from dpnotes.mechanisms import confident_vote, gaussian_vote, laplace_vote, stream
 from dpnotes.methods._answers import secret_seed
 from dpnotes.methods._student import StudentVote, fit_student
-from dpnotes.methods._teachers import given_partitions
+from dpnotes.methods._teachers import partitions_of
 
 AGGREGATORS = ("confident", "gnmax", "laplace")
 
@@ -142,25 +142,27 @@ class PATE(StudentVote):
         public = self._public_rows(public)
         queries, answers = self._sizes(len(public))
         profile = self._guarantee(queries, answers, n_classes=len(classes))
-        self._check_enough(len(X))
+        n_teachers = self._check_teachers(len(X))
         if not self.allow_overlap and (shared := _shared_rows(X, public)):
             raise ValueError(
                 f"public must hold no private record, got {shared} of {len(public)} rows that equal a row of X; leave "
                 "them out, or set allow_overlap=True where records of different people can be equal"
             )
         seed = secret_seed(self.random_state)
-        partition = self._partition(shards, len(X), seed)
+        partition = partitions_of(len(X), shards, (len(X),), n_chunks=n_teachers, seed=seed)
         student = self._student_learner(DecisionTreeClassifier())
         learn_seed, student_seed = (int(s) for s in stream(seed, 1).integers(2**31, size=2))
 
         public = public[:queries]
-        teachers = self._teach(X, codes, partition, n_classes=len(classes), seed=learn_seed)
+        teachers = self._teach(
+            X, codes, partition, default=DecisionTreeClassifier(), n_classes=len(classes), seed=learn_seed
+        )
         counts = teachers.vote_counts(public)
         released, answered = self._release(counts, answers, stream(seed, 2))
         self.classes_ = classes
         self.answered_ = answered
         self.labels_ = classes[released[answered]]
-        self.agreement_ = counts.max(axis=1) / self.n_teachers
+        self.agreement_ = counts.max(axis=1) / n_teachers
         self.profile_ = profile
         self._counts = counts
         self.student_ = fit_student(student, public[answered], self.labels_, classes=classes, seed=student_seed)
@@ -190,12 +192,8 @@ class PATE(StudentVote):
             counts=self._counts[self.answered_],
         )
 
-    def _default_learner(self) -> DecisionTreeClassifier:
-        return DecisionTreeClassifier()
-
     def _sizes(self, n_public: int) -> tuple[int, int]:
         """Queries put to the aggregator, and answers that it gives at most; other sizes are checked, too."""
-        at_least_one("n_teachers", self.n_teachers)
         one_of("aggregator", self.aggregator, AGGREGATORS)
         queries = n_public if self.queries is None else at_least_one("queries", self.queries)
         if queries > n_public:
@@ -223,11 +221,6 @@ class PATE(StudentVote):
         return accounting.confident_gnmax(
             sigma_threshold=self.sigma_threshold, sigma_answer=sigma, queries=queries, answers=answers
         )
-
-    def _partition(self, shards: ArrayLike | None, n: int, seed: int) -> Partitions:
-        if shards is None:
-            return draw_partitions(n, n_chunks=self.n_teachers, n_partitions=1, seed=seed)
-        return given_partitions("shards", shards, (n,), n=n, n_teachers=self.n_teachers)
 
     def _release(self, counts: Integers, answers: int, generator: np.random.Generator) -> tuple[Integers, Booleans]:
         """Class code of each query, and which of them are answered."""

@@ -93,43 +93,6 @@ def squares_of_budget(epsilon: float, delta: float, *, n_partitions: int, noise:
     return max(1, math.ceil(reached * k**2))
 
 
-def personalised_labels(largest: ArrayLike, epsilon: float, delta: float, *, n_partitions: int, noise: float) -> int:
-    """Labels that Algorithm 1 gives out: it stops after the one at which a record's epsilon reaches the budget.
-
-    Not private: the number tells neighbouring data sets apart (claim 24 of the book's ledger).
-
-    Parameters
-    ----------
-    largest : array_like of int, shape [queries], ascending
-        Largest sum of squares of a record after each query, of :meth:`dpnotes.learners.TouchedVotes.add`: one pass
-        serves all budgets.
-    epsilon : float, > 0
-    delta : float, in (0, 1)
-    n_partitions, noise
-        See :func:`personalised_epsilon`.
-
-    Returns
-    -------
-    int, in [0, queries]
-        All queries where they do not exhaust the budget.
-
-    Raises
-    ------
-    ValueError
-        If ``largest`` is not ascending or a parameter is outside its range.
-
-    Examples
-    --------
-    >>> [personalised_labels(100 * np.arange(1, 1001), e, 1e-3, n_partitions=10, noise=2 / 50) for e in (1, 3, 5)]
-    [11, 85, 211]
-    """
-    sums = np.asarray(largest)
-    if sums.ndim != 1 or (np.diff(sums) < 0).any():
-        raise ValueError(f"largest must be ascending sums of shape [queries], got shape {sums.shape}")
-    limit = squares_of_budget(epsilon, delta, n_partitions=n_partitions, noise=noise)
-    return min(len(sums), int(np.searchsorted(sums, limit)) + 1)
-
-
 def _neighbours(best: Floats) -> tuple[Floats, Floats]:
     """Integer moments on both sides of a real optimum; what is optimised has no other."""
     below = np.clip(np.floor(best), MOMENTS[0], MOMENTS[-1])

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from dpnotes._validation import Features, at_least_one, one_of
 from dpnotes.accounting import ADJACENCIES
 from dpnotes.learners import LogisticClassifier
-from dpnotes.mechanisms import Partitions, draw_partitions, stream
-from dpnotes.methods._teachers import Teachers, fit_teachers, given_partitions
+from dpnotes.mechanisms import Partitions, stream
+from dpnotes.methods._teachers import Teachers, fit_teachers, partitions_of
 
 L2 = 1e-4  # of the default learner
 TOLERANCE = 1e-4  # on its gradient; no guarantee rests on it
@@ -71,10 +71,10 @@ def fit_shards(
     if not 2 <= n_classes <= 255:
         raise ValueError(f"n_classes must be in 2..255, got n_classes={n_classes}")
     adjacency = one_of("adjacency", adjacency, ADJACENCIES)
-    if shards is not None:
-        cut = given_partitions("shards", shards, (len(X),), n=len(X), n_teachers=n_models)
+    if shards is None and adjacency == "replace-one":
+        cut = equal_shards(len(X), n_models=n_models, seed=seed)
     else:
-        cut = draw_shards(len(X), n_models=n_models, adjacency=adjacency, seed=seed)
+        cut = partitions_of(len(X), shards, (len(X),), n_chunks=n_models, seed=seed)
     learner = LogisticClassifier(l2=l2, tolerance=TOLERANCE, device=device) if estimator is None else estimator
     return fit_teachers(
         learner,
@@ -87,36 +87,16 @@ def fit_shards(
     )
 
 
-def draw_shards(n: int, *, n_models: int, adjacency: str = "add-remove", seed: int) -> Partitions:
-    """Model of each record, so that one record more, less or other changes the records of one model only.
+def equal_shards(n: int, *, n_models: int, seed: int) -> Partitions:
+    """Shards whose sizes differ by one at most: the positions of the records are permuted and dealt out.
 
-    Parameters
-    ----------
-    n : int, >= 1
-    n_models : int, >= 1
-    adjacency : {"add-remove", "replace-one"}
-        Add-remove: each record draws its shard uniformly and independently; a shard may stay empty. Replace-one: the
-        positions are permuted and cut into shards whose sizes differ by one at most.
-    seed : int, >= 0
-        Must stay secret where the shards protect data.
-
-    Returns
-    -------
-    Partitions
-        One partition into ``n_models`` chunks.
-
-    Raises
-    ------
-    ValueError
-        If a number is below 1, or for replace-one there are fewer records than models.
+    A record exchanged for another one changes the records of one model only.
 
     Examples
     --------
-    >>> [len(rows) for rows in draw_shards(10, n_models=4, adjacency="replace-one", seed=0).subsets()]
+    >>> [len(rows) for rows in equal_shards(10, n_models=4, seed=0).subsets()]
     [3, 3, 2, 2]
     """
-    if adjacency == "add-remove":
-        return draw_partitions(n, n_chunks=n_models, n_partitions=1, seed=seed)
     if n_models > n:
         raise ValueError(f"n_models must be at most the number of records {n}, got n_models={n_models}")
     places = np.argsort(stream(seed, SHARDS).permutation(n))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, softmax
 
-from dpnotes._validation import Booleans, Features, Floats, Integers, codes
+from dpnotes._validation import Booleans, Features, Floats, Integers, at_least_one, codes
 from dpnotes.learners import fit_binary_logistic, fit_multinomial_logistic
-from dpnotes.mechanisms import Partitions, vote_counts
+from dpnotes.mechanisms import Partitions, draw_partitions, vote_counts
 from dpnotes.methods._classifier import PrivateClassifier
 from dpnotes.methods._one_by_one import OneByOne, Voters
 
@@ -78,10 +78,9 @@ class LogisticGroups:
         for models, fitted in self._groups:
             logits = fitted.logits(X, device=self._device)
             if logits.ndim == 2:
-                result[models] = 1 / (1 + np.exp(-np.abs(logits)))
+                result[models] = expit(np.abs(logits))
             else:
-                best = logits.max(axis=2, keepdims=True)
-                result[models] = 1 / np.exp(logits - best).sum(axis=2)
+                result[models] = softmax(logits, axis=2).max(axis=2)
         return result
 
 
@@ -138,11 +137,20 @@ def fit_teachers(
     return Teachers(learner.fit_many(X, y, own, n_classes=n_classes, seed=seed), present, n_classes)
 
 
-def given_partitions(name: str, given: ArrayLike, shape: tuple[int, ...], *, n: int, n_teachers: int) -> Partitions:
-    """Partitions of ``n`` records by a table of that shape; a row beyond these is that of one more record."""
-    chunks = codes(name, given, shape=shape, n=n_teachers).reshape(shape[0], -1)
-    joining = chunks[n] if len(chunks) > n else np.zeros(chunks.shape[1], np.int64)
-    return Partitions(chunks[:n], joining, n_teachers)
+def partitions_of(
+    n: int, given: ArrayLike | None, shape: tuple[int, ...], *, n_chunks: int, scheme: str = "independent", seed: int
+) -> Partitions:
+    """Partitions of ``n`` records, drawn unless a table is given.
+
+    Its shape is [n] for one partition, "shards" in errors, else [n, n_partitions], "chunks"; with n + 1 rows the last
+    one is that of one more record.
+    """
+    name, n_partitions = ("shards", 1) if len(shape) == 1 else ("chunks", shape[1])
+    if given is None:
+        return draw_partitions(n, n_chunks=n_chunks, n_partitions=n_partitions, scheme=scheme, seed=seed)
+    chunks = codes(name, given, shape=shape, n=n_chunks).reshape(shape[0], -1)
+    joining = chunks[n] if len(chunks) > n else np.zeros(n_partitions, np.int64)
+    return Partitions(chunks[:n], joining, n_chunks)
 
 
 @dataclass(eq=False, repr=False)
@@ -164,18 +172,22 @@ class TeacherVote(PrivateClassifier):
     n_teachers: int = 250
     n_jobs: int | None = None
 
-    @abstractmethod
-    def _default_learner(self) -> Any:
-        """Learner of the teachers where ``estimator`` is None."""
-
-    def _check_enough(self, n_records: int) -> None:
-        """Raise ValueError if there are more teachers than records."""
-        if self.n_teachers > n_records:
+    def _check_teachers(self, n_records: int) -> int:
+        """Number of teachers, which must be at most that of the records."""
+        if at_least_one("n_teachers", self.n_teachers) > n_records:
             raise ValueError(
                 f"n_teachers must be at most the {n_records} records of X, got n_teachers={self.n_teachers}"
             )
+        return self.n_teachers
 
-    def _teach(self, X: Features, y: Integers, partitions: Partitions, *, n_classes: int, seed: int) -> Teachers:
-        """Train a teacher on each chunk."""
-        learner = self._default_learner() if self.estimator is None else self.estimator
+    def _teach(
+        self, X: Features, y: Integers, partitions: Partitions, *, default: Any, n_classes: int, seed: int
+    ) -> Teachers:
+        """Train a teacher on each chunk, by the default learner where ``estimator`` is None."""
+        learner = default if self.estimator is None else self.estimator
         return fit_teachers(learner, X, y, partitions.subsets(), n_classes=n_classes, seed=seed, n_jobs=self.n_jobs)
+
+
+def counts_of(votes: NDArray[np.uint8], n_classes: int, *, among: Any = True) -> Integers:
+    """Votes for each class, shape [queries, n_classes], of votes [n_teachers, queries], those of ``among`` only."""
+    return np.stack([np.count_nonzero((votes == code) & among, axis=0) for code in range(n_classes)], axis=1)

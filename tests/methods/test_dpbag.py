@@ -25,7 +25,6 @@ class SelfPublic(DPBag):
         return super().fit(X, y, public=X)
 
 
-@pytest.mark.filterwarnings("ignore:the .* public rows are all labelled")
 # Little noise, so that the checks of accuracy look at the plumbing; the guarantee is checked below.
 @parametrize_with_checks(
     [
@@ -194,14 +193,12 @@ def test_no_label_within_the_budget():
 def test_public_rows_run_out():
     X, y = np.arange(40.0)[:, None], np.arange(40) % 2
     model = DPBag(Votes(lambda own: 0), n_teachers=4, n_partitions=2, epsilon=50.0, device="cpu", random_state=0)
-    with pytest.warns(UserWarning, match=r"the 5 public rows are all labelled at epsilon=[\d.]+ of 50"):
-        model.set_params(student=LogisticRegression()).fit(X, y, public=np.zeros((5, 1)))
+    model.set_params(student=LogisticRegression()).fit(X, y, public=np.zeros((5, 1)))
     assert model.n_labels_ == 5
     assert 0 < model.epsilon_spent_ < 50
     assert (model.record_epsilons_ == model.epsilon_spent_).all()  # all agree: m = 1 for everyone
 
 
-@pytest.mark.filterwarnings("ignore:the .* public rows are all labelled")
 def test_one_record_changes_one_vote_of_each_partition(monkeypatch):
     """Largest search over learners' whims: normalised counts move by at most 1 on two classes, and it is attained."""
     tables = []
@@ -261,13 +258,11 @@ def test_a_chunk_of_one_class_votes_for_it(estimator):
     model = DPBag(
         estimator, n_teachers=4, n_partitions=1, noise=100.0, epsilon=1e9, delta=0.5, device="cpu", random_state=0
     )
-    with pytest.warns(UserWarning, match="public rows are all labelled"):
-        model.fit(X, y, public=X, chunks=chunks)
+    model.fit(X, y, public=X, chunks=chunks)
     assert set(model.labels_) == {0}
     assert (model.agreement_ == 0.75).all()
 
 
-@pytest.mark.filterwarnings("ignore:the .* public rows are all labelled")
 def test_more_than_two_classes():
     X, y = load_digits(return_X_y=True)
     X = X / 16

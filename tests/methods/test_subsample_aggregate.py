@@ -15,9 +15,9 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpnotes.accounting import audit_epsilon, soft_vote_beta
-from dpnotes.mechanisms import soft_vote
+from dpnotes.mechanisms import draw_partitions, soft_vote
 from dpnotes.methods import BudgetExhausted, SubsampleAggregate, fit_shards
-from dpnotes.methods._shards import draw_shards
+from dpnotes.methods._shards import equal_shards
 
 # Exemptions from scikit-learn's checks, and why.
 EXEMPT = {
@@ -67,18 +67,19 @@ def test_votes_are_those_of_models_on_disjoint_shards(digits):
 
 
 def test_one_record_changes_the_records_of_one_shard():
-    shards = draw_shards(50, n_models=7, seed=2).chunk
-    np.testing.assert_array_equal(draw_shards(49, n_models=7, seed=2).chunk, shards[:49])
-    sizes = np.bincount(draw_shards(50, n_models=7, adjacency="replace-one", seed=2).chunk[:, 0])
+    shards = draw_partitions(50, n_chunks=7, n_partitions=1, seed=2).chunk
+    np.testing.assert_array_equal(draw_partitions(49, n_chunks=7, n_partitions=1, seed=2).chunk, shards[:49])
+    sizes = np.bincount(equal_shards(50, n_models=7, seed=2).chunk[:, 0])
     assert set(sizes) == {7, 8}
 
 
 def test_shards_are_uniform_and_independent():
     """Two of 20 records share one of 5 shards with chance 1/5; in shards of equal size it is 3/19."""
     drawn = {
-        adjacency: np.stack([draw_shards(20, n_models=5, adjacency=adjacency, seed=s).chunk[:, 0] for s in range(4000)])
-        for adjacency in ("add-remove", "replace-one")
+        "add-remove": [draw_partitions(20, n_chunks=5, n_partitions=1, seed=s).chunk[:, 0] for s in range(4000)],
+        "replace-one": [equal_shards(20, n_models=5, seed=s).chunk[:, 0] for s in range(4000)],
     }
+    drawn = {adjacency: np.stack(found) for adjacency, found in drawn.items()}
     together = {adjacency: int((found[:, 0] == found[:, 19]).sum()) for adjacency, found in drawn.items()}
     for adjacency, chance, other in (("add-remove", 1 / 5, 3 / 19), ("replace-one", 3 / 19, 1 / 5)):
         assert stats.binomtest(together[adjacency], 4000, chance).pvalue > 1e-3

@@ -16,8 +16,6 @@ from dpnotes.lab.experiments import paper_table
 from dpnotes.learners import BoostedTreesClassifier
 from dpnotes.methods import DPBag
 
-pytestmark = pytest.mark.filterwarnings("ignore:the .* public rows are all labelled")
-
 
 def quick(**change):
     row = {"dataset": "breast_cancer", "teachers": "logistic", "n_teachers": 20, "n_partitions": 5}
