@@ -3,7 +3,6 @@
 from dpnotes.mechanisms._noise import gaussian_noise as gaussian_noise
 from dpnotes.mechanisms._noise import norm_noise as norm_noise
 from dpnotes.mechanisms._noise import stream as stream
-from dpnotes.mechanisms._partitions import PARTITION_SCHEMES as PARTITION_SCHEMES
 from dpnotes.mechanisms._partitions import Partitions as Partitions
 from dpnotes.mechanisms._partitions import draw_partitions as draw_partitions
 from dpnotes.mechanisms._partitions import hash_chunks as hash_chunks
@@ -13,5 +12,4 @@ from dpnotes.mechanisms._private_votes import gaussian_vote as gaussian_vote
 from dpnotes.mechanisms._private_votes import laplace_vote as laplace_vote
 from dpnotes.mechanisms._private_votes import soft_vote as soft_vote
 from dpnotes.mechanisms._subsample import draw_subsets as draw_subsets
-from dpnotes.mechanisms._votes import majority_vote as majority_vote
 from dpnotes.mechanisms._votes import vote_counts as vote_counts

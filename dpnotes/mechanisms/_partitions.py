@@ -11,8 +11,6 @@ import numpy as np
 from dpnotes._validation import Integers, at_least_one, one_of
 from dpnotes.mechanisms._noise import stream
 
-PARTITION_SCHEMES = ("independent", "balanced")
-
 
 @dataclass(frozen=True, eq=False)
 class Partitions:
@@ -92,7 +90,7 @@ def draw_partitions(n: int, *, n_chunks: int, n_partitions: int, scheme: str = "
     """
     n, n_chunks = at_least_one("n", n), at_least_one("n_chunks", n_chunks)
     n_partitions = at_least_one("n_partitions", n_partitions)
-    one_of("scheme", scheme, PARTITION_SCHEMES)
+    one_of("scheme", scheme, ("independent", "balanced"))
     if scheme == "independent":
         drawn = stream(seed, 0).integers(n_chunks, size=(n + 1, n_partitions))
         return Partitions(drawn[:n], drawn[n], n_chunks)
@@ -112,7 +110,7 @@ def hash_chunks(identifiers: Iterable[str | bytes], *, n_chunks: int, n_partitio
     Parameters
     ----------
     identifiers : iterable of str or bytes
-    n_chunks : int, in [1, 2^32]
+    n_chunks : int, >= 1
         The hash has 64 bits for each partition: chunks are equally likely up to a fraction n_chunks / 2^64.
     n_partitions : int, >= 1
     key : bytes
@@ -135,10 +133,6 @@ def hash_chunks(identifiers: Iterable[str | bytes], *, n_chunks: int, n_partitio
            [189, 203, 160]])
     """
     n_chunks, n_partitions = at_least_one("n_chunks", n_chunks), at_least_one("n_partitions", n_partitions)
-    if n_chunks > 2**32:
-        raise ValueError(f"n_chunks must be at most 2^32, got n_chunks={n_chunks}")
-    if not isinstance(key, bytes):
-        raise TypeError(f"key must be bytes, got key={key!r}")
     prefix = hashlib.sha256(key).digest()  # of fixed length: no key with an identifier equals another pair
     digests = [hashlib.shake_256(prefix + _bytes(each)).digest(8 * n_partitions) for each in identifiers]
     words = np.frombuffer(b"".join(digests), dtype="<u8").reshape(len(digests), n_partitions)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpnotes._validation import Floats, Integers, array, at_least_one, positive
+from dpnotes._validation import Floats, Integers, array, at_least_one, positive, real
 from dpnotes.mechanisms._noise import Seed, generator_of
 
 CELLS = 2**20  # noisy counts held at a time: 8 MiB
@@ -143,7 +142,7 @@ def confident_vote(
     ----------
     counts : array_like, [n_queries, n_classes >= 2], >= 0
         Votes for each class; queries in the order in which they are put.
-    threshold : float
+    threshold : float, >= 0
         In votes.
     sigma_threshold : float, > 0
         Standard deviation of the noise on the largest count, in votes.
@@ -177,8 +176,7 @@ def confident_vote(
     (array([ 0, -1]), array([ True, False]))
     """
     votes, generator = _counts(counts), generator_of(seed)
-    if not isinstance(threshold, Real) or not math.isfinite(threshold):
-        raise ValueError(f"threshold must be a finite number, got threshold={threshold!r}")
+    threshold = real("threshold", threshold)
     sigma_threshold = positive("sigma_threshold", sigma_threshold)
     sigma_answer = positive("sigma_answer", sigma_answer)
     limit = len(votes) if answers is None else at_least_one("answers", answers)

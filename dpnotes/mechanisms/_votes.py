@@ -40,16 +40,3 @@ def vote_counts(votes: NDArray[np.integer], n_classes: int) -> Integers:
     n = votes.shape[1]
     cells = np.arange(n) * n_classes + votes  # [n_models, n], one cell of the table for each vote
     return np.bincount(cells.ravel(), minlength=n * n_classes).reshape(n, n_classes)
-
-
-def majority_vote(votes: NDArray[np.integer], n_classes: int) -> Integers:
-    """Class with the most votes, for each query; among equals the one with the smallest code.
-
-    Parameters are those of :func:`vote_counts`; gives an ndarray of int64, shape [n].
-
-    Examples
-    --------
-    >>> majority_vote(np.array([[0, 2], [1, 2], [1, 0]]), 3)
-    array([1, 2])
-    """
-    return np.asarray(vote_counts(votes, n_classes).argmax(axis=1), dtype=np.int64)

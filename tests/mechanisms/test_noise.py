@@ -84,13 +84,11 @@ def test_bad_scales_are_named(value):
 
 
 def test_other_bad_input_is_named():
-    with pytest.raises(ValueError, match=r"shape must hold at least one coordinate, got shape=\(2, 0\)"):
-        norm_noise((2, 0), rate=1.0, seed=0)
     with pytest.raises(ValueError, match="n_repeats must be >= 1, got n_repeats=0"):
         norm_noise(2, rate=1.0, seed=0, n_repeats=0)
     with pytest.raises(TypeError, match="n_repeats must be an integer >= 1"):
         norm_noise(2, rate=1.0, seed=0, n_repeats=2.0)
-    with pytest.raises(TypeError, match=r"seed must be an integer >= 0 or a numpy Generator, got seed=None"):
+    with pytest.raises(TypeError, match=r"seed must be an integer >= 0, got seed=None"):
         gaussian_noise(3, sigma=1.0, seed=None)
     with pytest.raises(ValueError, match="seed must be >= 0, got seed=-1"):
         gaussian_noise(3, sigma=1.0, seed=-1)
