@@ -17,6 +17,7 @@ from dpnotes import accounting
 from dpnotes.learners import NetworkClassifier
 from dpnotes.mechanisms import confident_vote, hash_chunks
 from dpnotes.methods import PATE
+from dpnotes.methods._teachers import partitions_of
 
 
 class SelfPublic(PATE):
@@ -126,7 +127,7 @@ def test_default_shards_are_uniform_and_independent():
     model = PATE(Nearest(), n_teachers=5, aggregator="gnmax", student=DummyClassifier())
     together, sizes, fits = 0, [], 1500
     for seed in range(fits):
-        drawn = model._partition(None, 20, seed).chunk[:, 0]
+        drawn = partitions_of(20, None, (20,), n_chunks=5, seed=seed).chunk[:, 0]
         together += drawn[0] == drawn[19]
         sizes.append(np.bincount(drawn, minlength=5))
     assert stats.binomtest(int(together), fits, 1 / 5).pvalue > 1e-3
