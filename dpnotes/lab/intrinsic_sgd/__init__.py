@@ -3,7 +3,6 @@
 Hyland and Tople: On the Intrinsic Privacy of Stochastic Gradient Descent.
 """
 
-from dpnotes.lab.intrinsic_sgd import claims as claims
 from dpnotes.lab.intrinsic_sgd import data as data
 from dpnotes.lab.intrinsic_sgd import experiments as experiments
 from dpnotes.lab.intrinsic_sgd import figures as figures

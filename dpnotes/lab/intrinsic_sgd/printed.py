@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import namedtuple
+from functools import cache
 
 import numpy as np
+import pandas as pd
 
 from dpnotes._validation import Integers
 from dpnotes.accounting.papers import intrinsic_sgd, sgd_sensitivity
+from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.intrinsic_sgd.literal_sgd import shuffled_batches
 
 LIPSCHITZ = 2**0.5  # of the logistic loss where the norm of x is at most 1 and a bias is learnt
 SMOOTHNESS = 0.5  # the same: a quarter of the squared norm of (x, 1)
 HALF_DIGIT = 5e-4  # sensitivities and sigmas are printed to three decimals
+# Fields of a task after its name, as the files of the published values call them.
+QUANTITIES = (
+    *("n_train", "dimension", "batch_size", "learning_rate", "convergence_batches"),
+    *("sensitivity_theoretical", "sensitivity_empirical", "sigma_intrinsic", "delta"),
+    *("epsilon_intrinsic", "epsilon_intrinsic_empirical", "noiseless accuracy", "SGD as deterministic accuracy"),
+    *("SGD as random accuracy_gain", "SGD as random gap_closed"),
+)
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(
+    namedtuple(
+        "Task",
+        "name n d batch_size learning_rate steps sensitivity observed sigma delta epsilon epsilon_observed "
+        "noiseless noisy gain closed",
+    )
+):
     """One data set of the paper and what is printed of it.
 
     Parameters
@@ -41,23 +56,6 @@ class Task:
         noise adds to the latter, and the fraction of the gap that this is said to close.
     """
 
-    name: str
-    n: int
-    d: int
-    batch_size: int
-    learning_rate: float
-    steps: int
-    sensitivity: float
-    observed: float
-    sigma: float
-    delta: float
-    epsilon: float
-    epsilon_observed: float
-    noiseless: float
-    noisy: float
-    gain: float
-    closed: float
-
     def bound(self, analysis: str = "tight") -> float:
         """Sensitivity for one fixed seed; ``"published"`` counts a broken-off pass as a fraction."""
         return sgd_sensitivity(
@@ -80,19 +78,15 @@ class Task:
         return low, high
 
 
-MNIST = Task(
-    *("MNIST-binary", 10_397, 50, 32, 0.1, 1850, 0.050, 0.041, 0.028, 9.62e-5, 7.88, 6.36),
-    *(0.927, 0.83, 0.015, 0.0155),
-)
-FOREST = Task(
-    *("Forest", 378_783, 49, 50, 1.0, 8400, 0.063, 0.020, 0.114, 2.64e-6, 2.80, 0.89),
-    *(0.771, 0.758, 0.013, 0.1007),
-)
-ADULT = Task(
-    *("Adult", 29_305, 100, 32, 0.5, 3400, 0.164, 0.032, 0.108, 3.41e-5, 6.95, 1.37),
-    *(0.8341, 0.64, 0.029, 0.0019),
-)
-TASKS = (MNIST, FOREST, ADULT)
+@cache
+def tasks() -> tuple[Task, ...]:
+    """MNIST-binary, Forest and Adult."""
+    table4 = paper_table("intrinsic_sgd_table4").query("sensitivity != 'empirical'")
+    table4 = table4.assign(quantity=table4["treatment"] + " " + table4["metric"])
+    every = pd.concat([*(paper_table(f"intrinsic_sgd_table{number}") for number in (1, 2, 3)), table4])
+    wide = every.pivot_table("value", "dataset", "quantity", sort=False)[list(QUANTITIES)]
+    wide = wide.astype(dict.fromkeys(("n_train", "dimension", "batch_size", "convergence_batches"), int))
+    return tuple(Task(*row) for row in wide.itertuples(name=None))
 
 
 def intrinsic_epsilon(*, sigma: float, sensitivity: float, delta: float, analysis: str = "tight") -> float:

@@ -147,7 +147,7 @@ def test_evidence_notices_a_wrong_part(module, name, wrong, number, monkeypatch)
 
 
 def test_printed_digits_follow_from_the_settings():
-    for task in printed.TASKS:
+    for task in printed.tasks():
         assert round(task.bound("published"), 3) == task.sensitivity
         assert task.delta == pytest.approx(1 / task.n, rel=1e-3)
         assert task.n % task.batch_size  # every pass has a short batch
