@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -16,23 +16,14 @@ from dpnotes import accounting
 from dpnotes.lab import experiment
 from dpnotes.lab._experiment import Experiment, Grid
 from dpnotes.lab.dpbag import grids
-from dpnotes.lab.dpbag.runs import PAID, Codes, Labelled, Thirds, affordable, run, scores, thirds
+from dpnotes.lab.dpbag.runs import PAID, Codes, Labelled, Teaching, Thirds, Votes, affordable, run, scores, thirds
 
 ACCOUNTANTS = ("personalised", "naive", "tight", "none")
 
 
 @experiment("dpbag.student")
 def student(
-    *,
-    dataset: str,
-    teachers: str,
-    n_teachers: int,
-    n_partitions: int,
-    accountant: str,
-    epsilon: float | None,
-    delta: float | None,
-    seed: int,
-    device: str = "auto",
+    *, accountant: str, epsilon: float | None, delta: float | None, device: str = "auto", **row: Unpack[Teaching]
 ) -> dict[str, Any]:
     """Label public rows by the private vote of teachers for as long as a budget lasts; score a student of the labels.
 
@@ -61,13 +52,14 @@ def student(
         adjacency, status; paid_0 to paid_100 (quantiles over the private records of the epsilon that the personalised
         accountant gives them); data, device.
     """
+    teachers, n_teachers = row["teachers"], row["n_teachers"]
     if check.one_of("accountant", accountant, ACCOUNTANTS) == "none":
-        records = thirds(dataset, seed)
-        return _scored(teachers, records.private, records.private.y, records, seed, device) | {"status": "none"}
+        records = thirds(row["dataset"], row["seed"])
+        return _scored(teachers, records.private, records.private.y, records, row["seed"], device) | {"status": "none"}
     if epsilon is None or delta is None:
         raise ValueError(f"epsilon and delta must be numbers for accountant={accountant!r}, got {epsilon}, {delta}")
     budgets = tuple(sorted({*grids.BUDGETS, (float(epsilon), float(delta))}))
-    done = run(dataset, teachers, n_teachers, n_partitions, seed, device, budgets)
+    done = run(**row, device=device, budgets=budgets)
     public = done.thirds.public
     guarantee: dict[str, Any]
     if accountant == "personalised":
@@ -86,16 +78,7 @@ def student(
 
 @experiment("dpbag.filtered")
 def filtered(
-    *,
-    dataset: str,
-    n_teachers: int,
-    n_partitions: int,
-    epsilon: float,
-    delta: float,
-    confidence: float,
-    vote_fraction: float,
-    seed: int,
-    device: str = "auto",
+    *, epsilon: float, delta: float, confidence: float, vote_fraction: float, device: str = "auto", **row: Unpack[Votes]
 ) -> dict[str, Any]:
     """Label public rows by :class:`dpnotes.methods.FilteredVote` under (epsilon, delta); score a student of the labels.
 
@@ -119,33 +102,26 @@ def filtered(
     """
     from dpnotes.methods import FilteredVote
 
-    records = thirds(dataset, seed)
-    labels = min(affordable(epsilon, delta, n_teachers), len(records.public.y))
+    n, k, seed = row["n_teachers"], row["n_partitions"], row["seed"]
+    records = thirds(row["dataset"], seed)
+    labels = min(affordable(epsilon, delta, n), len(records.public.y))
     votes = max(1, round(vote_fraction * labels))
     sigma = accounting.gaussian_sigma(epsilon, delta, sensitivity=math.sqrt(2 * votes))
     vote = FilteredVote(
-        n_teachers=n_teachers,
-        n_partitions=n_partitions,
-        budget=votes,
-        sigma=sigma,
-        confidence=confidence,
-        device=device,
-        random_state=seed,
+        n_teachers=n, n_partitions=k, budget=votes, sigma=sigma, confidence=confidence, device=device, random_state=seed
     ).fit(*records.private)
     released = vote.predict(records.public.X[:labels])
     return _scored("logistic", records.public, released, records, seed, device) | {
         "votes": votes,
         "sigma": sigma,
-        "retired": vote.ledger_.retired / (n_teachers * n_partitions),
+        "retired": vote.ledger_.retired / (n * k),
         "adjacency": vote.profile_.adjacency,
         "status": vote.profile_.status,
     }
 
 
 @experiment("dpbag.cost")
-def cost(
-    *, dataset: str, teachers: str, n_teachers: int, n_partitions: int, seed: int, device: str = "auto"
-) -> dict[str, Any]:
+def cost(*, device: str = "auto", **row: Unpack[Teaching]) -> dict[str, Any]:
     """Processor time and memory of all rows of :func:`student` that share teachers.
 
     Parameters
@@ -162,18 +138,19 @@ def cost(
     """
     from dpnotes.learners import device_name
 
-    records = thirds(dataset, seed)
+    records = thirds(row["dataset"], row["seed"])
     run.cache_clear()
-    alone = n_teachers == n_partitions == 1
-    rows = [grids.NOTHING] if alone else grids.of_setting(n_teachers, n_partitions)
+    alone = row["n_teachers"] == row["n_partitions"] == 1
+    rows = [grids.NOTHING] if alone else grids.of_setting(row["n_teachers"], row["n_partitions"])
 
     def vote() -> None:
         if not alone:
-            run(dataset, teachers, n_teachers, n_partitions, seed, device, tuple(sorted(grids.BUDGETS)))
+            run(**row, device=device, budgets=tuple(sorted(grids.BUDGETS)))
 
     def learn() -> None:
-        for row in rows:
-            student(dataset=dataset, teachers=teachers, seed=seed, device=device, **row)
+        for each in rows:
+            shared: dict[str, Any] = {**row, **each}
+            student(device=device, **shared)
 
     (teaching, first), (learning, second) = seconds_and_memory(vote), seconds_and_memory(learn)
     return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,21 @@ PAID = tuple(f"paid_{100 * quantile:g}" for quantile in QUANTILES)  # columns of
 Budget = tuple[float, float]  # epsilon, delta
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
+
+
+class Votes(TypedDict):
+    """Parameters of rows that share teachers, but for what the teachers learn with."""
+
+    dataset: str
+    n_teachers: int
+    n_partitions: int
+    seed: int
+
+
+class Teaching(Votes):
+    """Parameters of rows that share teachers."""
+
+    teachers: str
 
 
 class Labelled(NamedTuple):
