@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpnotes import _validation as check
 from dpnotes import data
-from dpnotes._validation import one_of
 from dpnotes.data import to_unit_sphere
 from dpnotes.methods import longest_row
 
@@ -31,14 +31,12 @@ class Records:
 
     Parameters
     ----------
-    name : str
     X, X_test : ndarray, shapes [n, d], [m, d]
     y, y_test : ndarray of int64
         Class codes 0 and 1.
     digest : str
     """
 
-    name: str
     X: NDArray[np.floating]
     y: NDArray[np.int64]
     X_test: NDArray[np.floating]
@@ -74,13 +72,13 @@ def records(dataset: str, scale_rows: bool = False) -> Records:
     """
     if dataset == UNSCALED:
         found = digits("none", 0)  # the projection of the split "intrinsic_sgd", as tests check
-        return replace(found, name=UNSCALED, digest=f"{found.digest}:unscaled")
+        return replace(found, digest=f"{found.digest}:unscaled")
     if dataset in SPLITS:
         arrays = data.load(dataset, split=SPLITS[dataset])
         X, X_test = arrays.X_train, arrays.X_test
         if arrays.split == "original":
             X, X_test = to_unit_sphere(X), to_unit_sphere(X_test)
-        return Records(dataset, X, arrays.y_train, X_test, arrays.y_test, arrays.digest)
+        return Records(X, arrays.y_train, X_test, arrays.y_test, arrays.digest)
     return _file(Path(located(dataset)), scale_rows=scale_rows)
 
 
@@ -118,7 +116,7 @@ def digits(scaling: str, projection: int) -> Records:
     projection : int
         Seed of the random projection.
     """
-    one_of("scaling", scaling, SCALINGS)
+    check.one_of("scaling", scaling, SCALINGS)
     train, test, split = _pixels()
     matrix = np.random.default_rng(projection).normal(0.0, 50**-0.5, size=(train.shape[1], 50))
     if scaling == "rows before projection":
@@ -132,7 +130,7 @@ def digits(scaling: str, projection: int) -> Records:
     if scaling == "features":
         X, X_test = ((rows - X.mean(axis=0)) / X.std(axis=0) for rows in (X, X_test))
     X, X_test = X.astype(np.float64), X_test.astype(np.float64)
-    return Records("mnist", X, split.y_train, X_test, split.y_test, split.digest)
+    return Records(X, split.y_train, X_test, split.y_test, split.digest)
 
 
 @functools.lru_cache(maxsize=1)
@@ -148,9 +146,7 @@ def _file(path: Path, *, scale_rows: bool) -> Records:
     *features, label = table
     if words := [column for column in features if not pd.api.types.is_numeric_dtype(table[column].dtype)]:
         raise ValueError(f"{path} must hold numeric features, got text in column {words[0]!r}; encode it as numbers")
-    X: NDArray[np.floating] = table[features].to_numpy(np.float64)
-    if not np.isfinite(X).all():
-        raise ValueError(f"{path} must hold finite features, got {int((~np.isfinite(X)).sum())} bad entries")
+    X = check.features(table[features].to_numpy(np.float64), f"features of {path}")
     classes, y = np.unique(table[label].to_numpy(), return_inverse=True)
     if len(classes) != 2:
         raise ValueError(f"{path} must hold labels of 2 classes, got {len(classes)}")
@@ -165,4 +161,4 @@ def _file(path: Path, *, scale_rows: bool) -> Records:
     test = np.zeros(len(X), dtype=bool)
     test[np.random.default_rng(0).permutation(len(X))[: len(X) // 5]] = True
     digest = f"{path.name}:{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
-    return Records(str(path), X[~test], y[~test], X[test], y[test], digest)
+    return Records(X[~test], y[~test], X[test], y[test], digest)

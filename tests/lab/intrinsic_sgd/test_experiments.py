@@ -297,7 +297,7 @@ def test_a_file_of_ones_own(tmp_path):
     assert summary["accuracy"] > 0.6
 
     for change, message in (
-        ({"a": np.nan}, "must hold finite features, got 100 bad entries"),
+        ({"a": np.nan}, "bad.csv must be finite, got 100 bad entries"),
         ({"a": "x"}, "must hold numeric features, got text in column 'a'"),
         ({"label": "yes"}, "must hold labels of 2 classes, got 1"),
     ):
