@@ -127,17 +127,8 @@ class AugmentedSGD(BinaryRelease):
             analysis=self.analysis,
         )
         seed = secret_seed(self.random_state)
-        weights = fit_sgd(
-            X,
-            codes,
-            n_runs=1,
-            random_state=seed,
-            steps=self.steps,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            dtype=np.float64,
-            device=self.device,
-        ).weights[0]
+        sgd = {name: getattr(self, name) for name in ("steps", "batch_size", "learning_rate", "device")}
+        weights = fit_sgd(X, codes, n_runs=1, random_state=seed, dtype=np.float64, **sgd).weights[0]
         if noise > 0:
             weights = weights + gaussian_noise(weights.shape, sigma=noise, seed=stream(seed, 1))
         self._release(weights, classes, noise)

@@ -180,9 +180,8 @@ class DPBag(StudentVote):
         default = LogisticTeachers(device=self.device)
         teachers = self._teach(X, codes, cut, default=default, n_classes=len(classes), seed=learn_seed)
         n_queries = len(public) if within is None else min(within, len(public))
-        voted = (
-            teachers.votes(public[start : min(start + QUERIES, n_queries)]) for start in range(0, n_queries, QUERIES)
-        )
+        asked = public[:n_queries]
+        voted = (teachers.votes(asked[start : start + QUERIES]) for start in range(0, n_queries, QUERIES))
         self.classes_ = classes
         if within is None:
             self._answer_personalised(voted, cut, noise, generator)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
@@ -149,8 +148,6 @@ class WeightRelease(LinearEstimator, LinearClassifier):
 
 def checked_epsilon_delta(epsilon: float, delta: float) -> tuple[float, float]:
     """Checked ``epsilon > 0`` and ``0 <= delta < 1``."""
-    if epsilon == math.inf:
-        raise ValueError("epsilon must be finite, got epsilon=inf; without privacy, fit without noise")
     return positive("epsilon", epsilon), real("delta", delta, high=1.0, below="then no noise is needed")
 
 

@@ -164,7 +164,7 @@ def test_accuracy_falls_with_noise(digits, minimiser):
     [
         ({"epsilon": 0.0}, r"epsilon must be > 0, got epsilon=0\.0"),
         ({"epsilon": -1.0}, r"epsilon must be > 0, got epsilon=-1\.0"),
-        ({"epsilon": math.inf}, "epsilon must be finite, got epsilon=inf"),
+        ({"epsilon": math.inf}, "epsilon must be finite and > 0, got epsilon=inf"),
         ({"delta": -1e-5}, "delta must be >= 0"),
         ({"delta": 1.0}, r"delta must be < 1, got delta=1\.0"),
         ({"l2": 0.0}, r"l2 must be > 0, got l2=0\.0"),
