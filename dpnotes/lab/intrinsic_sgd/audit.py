@@ -43,7 +43,6 @@ class Pair(NamedTuple):
             replacement=(self.record, self.label),
             n_runs=runs,
             random_state=seed,
-            init_seeds=setting.init_seeds,
             device=device,
             **setting.sgd,
         ).all_weights

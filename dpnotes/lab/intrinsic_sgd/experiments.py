@@ -218,9 +218,7 @@ def scaling(*, scaling: str, projection: int, seed: int, device: str = "auto", *
         sigma, observed, accuracy, accuracy_std (over seeds), longest_row; data.
     """
     given = digits(scaling, projection)
-    weights = runs.neighbour_runs(
-        given.X, given.y, fixed_initial=False, random_state=seed, device=device, **row
-    ).all_weights
+    weights = runs.neighbour_runs(given.X, given.y, random_state=seed, device=device, **row).all_weights
     return {
         "sigma": runs.weight_stds(weights)["sigma"],
         "observed": runs.sensitivities(weights)["observed"],

@@ -120,13 +120,9 @@ class Setting:
 
     @property
     def sgd(self) -> dict[str, Any]:
-        """Keyword arguments of every function that trains."""
-        return {"batch_size": self.batch_size, "learning_rate": self.rates, "steps": self.steps}
-
-    @property
-    def init_seeds(self) -> int | None:
-        """One seed for the initial weights of all runs, or None: each run draws its own."""
-        return 0 if self.initial == "fixed" else None
+        """Keyword arguments of every function that trains; without a seed each run draws its own initial weights."""
+        seeds = 0 if self.initial == "fixed" else None
+        return {"batch_size": self.batch_size, "learning_rate": self.rates, "steps": self.steps, "init_seeds": seeds}
 
     def bound(self, analysis: str) -> float | None:
         """Sensitivity for rows of norm 1, the paper's (a fraction of a pass counts as such) or the proved one.
@@ -148,14 +144,7 @@ class Setting:
 
 
 def neighbour_runs(
-    X: Features,
-    y: Integers,
-    *,
-    n_seeds: int,
-    n_neighbours: int,
-    fixed_initial: bool,
-    random_state: int,
-    **setting: Any,
+    X: Features, y: Integers, *, n_seeds: int, n_neighbours: int, random_state: int, **setting: Any
 ) -> SGDRuns:
     """Runs of :func:`dpnotes.learners.fit_sgd` on neighbours in which record 0 takes another one's place.
 
@@ -168,34 +157,29 @@ def neighbour_runs(
     n_neighbours : int, in 1 .. n - 1
         Data sets beside the one without record 0: each has it in the place of another record, drawn without
         replacement.
-    fixed_initial : bool
-        Whether all runs start from the same weights.
     random_state : int
     setting : keyword arguments
-        Others of :func:`dpnotes.learners.fit_sgd`: batch_size, steps, learning_rate, hidden, ...
+        Others of :func:`dpnotes.learners.fit_sgd`: batch_size, steps, learning_rate, init_seeds, hidden, ...
 
     Returns
     -------
     dpnotes.learners.SGDRuns
         Its ``all_weights`` have shape [n_seeds, n_neighbours + 1, p]; column 0 lacks the first record.
     """
-    y = np.asarray(y)
     if len(np.unique(y)) < 2:
         raise ValueError(f"y must hold 2 classes, got {len(np.unique(y))}")
     if at_least_one("n_neighbours", n_neighbours) >= len(X):
         raise ValueError(f"n_neighbours must be < n={len(X)} records, got n_neighbours={n_neighbours}")
     chosen = np.random.default_rng(random_state).choice(len(X) - 1, n_neighbours, replace=False)
-    runs: SGDRuns = fit_sgd(
+    return fit_sgd(
         np.ascontiguousarray(X[1:]),
         y[1:],
         neighbours=np.sort(chosen),
         replacement=(X[0], int(y[0])),
         n_runs=n_seeds,
         random_state=random_state,
-        init_seeds=0 if fixed_initial else None,
         **setting,
     )
-    return runs
 
 
 @functools.lru_cache(maxsize=2)
@@ -207,7 +191,6 @@ def trained(setting: Setting, device: str) -> SGDRuns:
         setting.records.y,
         n_seeds=setting.n_seeds,
         n_neighbours=setting.n_neighbours,
-        fixed_initial=setting.initial == "fixed",
         random_state=setting.seed,
         hidden=setting.hidden,
         output=setting.output,
@@ -228,7 +211,6 @@ def trajectories(setting: Setting, steps: tuple[int, ...], device: str) -> Featu
         setting.records.y[1:],
         n_runs=setting.n_seeds,
         random_state=setting.seed,
-        init_seeds=setting.init_seeds,
         checkpoints=steps,
         dtype=np.float64,
         device=device,

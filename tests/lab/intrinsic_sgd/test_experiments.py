@@ -78,7 +78,7 @@ def cancer():
     return loaded.X.astype(np.float64), loaded.y
 
 
-STUDY = {"n_seeds": 12, "n_neighbours": 4, "fixed_initial": False, "random_state": 5}
+STUDY = {"n_seeds": 12, "n_neighbours": 4, "random_state": 5}
 SGD = {"batch_size": 48, "steps": 15, "learning_rate": 1.0, "device": "cpu"}
 
 
