@@ -16,8 +16,7 @@ from dpnotes.lab._experiment import Experiment, Grid
 from dpnotes.lab.bagging import exposure, grids
 from dpnotes.lab.bagging.attack import confidences, moments, standardised
 from dpnotes.lab.bagging.costs import seconds
-from dpnotes.lab.bagging.networks import Architecture, Network, load, load_public, network
-from dpnotes.lab.bagging.teachers import Trained, votes
+from dpnotes.lab.bagging.networks import Architecture, Network, Trained, load, load_public, network, votes
 
 if TYPE_CHECKING:
     from dpnotes.data import Dataset

@@ -12,8 +12,8 @@ from dpnotes.lab.chapters._build import build as build
 from dpnotes.lab.chapters._build import execute as execute
 from dpnotes.lab.chapters._chapter import ROOT as ROOT
 from dpnotes.lab.chapters._chapter import Chapter as Chapter
+from dpnotes.lab.chapters._chapter import Parameter as Parameter
 from dpnotes.lab.chapters._chapter import all_chapters as all_chapters
 from dpnotes.lab.chapters._chapter import chapter as chapter
 from dpnotes.lab.chapters._display import glue as glue
 from dpnotes.lab.chapters._display import show_source as show_source
-from dpnotes.lab.chapters._parameters import Parameter as Parameter

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dpnotes.lab import chapters
-from dpnotes.lab.chapters import _display, _parameters
+from dpnotes.lab.chapters import _chapter, _display
 
 CELL = """
 scale = "paper"  # "paper" or "quick"
@@ -58,7 +58,7 @@ def printed(path):
 
 class TestParameters:
     def test_names_defaults_and_comments_are_read(self):
-        found = _parameters.parse(CELL, "toy")
+        found = _chapter.parse(CELL, "toy")
         assert {name: p.default for name, p in found.items()} == {
             "scale": "paper",
             "epsilon": 1.0,
@@ -85,7 +85,7 @@ class TestParameters:
     )
     def test_anything_but_literals_is_refused(self, code, message):
         with pytest.raises(ValueError, match=f"chapter 'toy'.*{message}"):
-            _parameters.parse(code, "toy")
+            _chapter.parse(code, "toy")
 
     @pytest.mark.parametrize(
         ("name", "given", "value"),
@@ -106,7 +106,7 @@ class TestParameters:
         ],
     )
     def test_values_take_the_type_of_the_default(self, name, given, value):
-        checked = _parameters.check(_parameters.parse(CELL, "toy"), {name: given}, "toy")[name]
+        checked = _chapter.check(_chapter.parse(CELL, "toy"), {name: given}, "toy")[name]
         assert checked == value
         assert type(checked) is type(value)
 
@@ -127,11 +127,11 @@ class TestParameters:
     )
     def test_ill_typed_values_are_refused(self, name, given, message):
         with pytest.raises(TypeError, match=f"parameter '{name}' of chapter 'toy' {message}"):
-            _parameters.check(_parameters.parse(CELL, "toy"), {name: given}, "toy")
+            _chapter.check(_chapter.parse(CELL, "toy"), {name: given}, "toy")
 
     def test_an_unknown_name_lists_the_known_ones(self):
         with pytest.raises(ValueError, match=r"^unknown parameter 'sise' for chapter 'toy'; known: size, seed$"):
-            _parameters.check(_parameters.parse("size = 1\nseed = 0", "toy"), {"sise": "3"}, "toy")
+            _chapter.check(_chapter.parse("size = 1\nseed = 0", "toy"), {"sise": "3"}, "toy")
 
     @pytest.mark.parametrize("tags", [[], ["parameters", "parameters"]])
     def test_there_is_exactly_one_cell(self, book, tags):

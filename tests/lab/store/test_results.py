@@ -8,7 +8,7 @@ import sweep_toys
 
 from dpnotes.lab.store import (
     StoreError,
-    _folders,
+    _provenance,
     adopt,
     collect,
     missing,
@@ -308,7 +308,7 @@ def test_verify_refuses_the_store_of_another_experiment(places):
 
 def test_stores_lie_in_the_checkout(tmp_path, monkeypatch):
     monkeypatch.delenv("DPNOTES_RUNS", raising=False)
-    monkeypatch.setattr(_folders, "REPOSITORY", tmp_path)
+    monkeypatch.setattr(_provenance, "REPOSITORY", tmp_path)
     (tmp_path / "book" / "results").mkdir(parents=True)
     assert published_store("bagging_table2a") == tmp_path / "book" / "results" / "bagging_table2a.csv"
     assert runs_store("bagging_table2a") == tmp_path / "runs" / "bagging_table2a.csv"
@@ -318,7 +318,7 @@ def test_stores_lie_in_the_checkout(tmp_path, monkeypatch):
 
 def test_without_a_checkout_stores_are_refused_with_what_to_do(tmp_path, monkeypatch):
     monkeypatch.delenv("DPNOTES_RUNS", raising=False)
-    monkeypatch.setattr(_folders, "REPOSITORY", tmp_path)
+    monkeypatch.setattr(_provenance, "REPOSITORY", tmp_path)
     with pytest.raises(FileNotFoundError, match="checkout of the repository"):
         published_store("x")
     with pytest.raises(FileNotFoundError, match="set DPNOTES_RUNS"):
@@ -326,4 +326,4 @@ def test_without_a_checkout_stores_are_refused_with_what_to_do(tmp_path, monkeyp
 
 
 def test_the_checkout_is_the_folder_above_the_package():
-    assert (_folders.REPOSITORY / "dpnotes" / "lab" / "store" / "__init__.py").is_file()
+    assert (_provenance.REPOSITORY / "dpnotes" / "lab" / "store" / "__init__.py").is_file()
