@@ -17,6 +17,7 @@ from dpnotes.learners._decisions import DecisionClassifier as DecisionClassifier
 from dpnotes.learners._decisions import LinearClassifier as LinearClassifier
 from dpnotes.learners._decisions import LogitClassifier as LogitClassifier
 from dpnotes.learners._decisions import decision_values as decision_values
+from dpnotes.learners._descent import epoch_factors as epoch_factors
 from dpnotes.learners._devices import device_name as device_name
 from dpnotes.learners._devices import one_thread as one_thread
 from dpnotes.learners._dp_sgd_linear import fit_dp_sgd_linear as fit_dp_sgd_linear
@@ -29,7 +30,6 @@ from dpnotes.learners._logistic_perturbed import fit_perturbed_logistic as fit_p
 from dpnotes.learners._network_engines import choose_engine as choose_engine
 from dpnotes.learners._networks import Networks as Networks
 from dpnotes.learners._networks import fit_networks as fit_networks
-from dpnotes.learners._schedules import epoch_factors as epoch_factors
 from dpnotes.learners._sgd import SGDRuns as SGDRuns
 from dpnotes.learners._sgd import fit_sgd as fit_sgd
 from dpnotes.learners._sgd_architecture import Architecture as Architecture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -66,7 +66,6 @@ def fit_boosted_trees(
     learning_rate: float = 0.1,
     chunk: int | None = None,
     device: str = "auto",
-    progress: Callable[[int, int], None] | None = None,
 ) -> BoostedTrees:
     """Fit gradient-boosted trees of two classes to each subset.
 
@@ -95,8 +94,6 @@ def fit_boosted_trees(
         Models of one tensor program. Default: from the memory at hand.
     device : {"auto", "cpu", "cuda", ...}
         ``"auto"``: the GPU where there is one.
-    progress : callable, optional
-        ``progress(done, n_models)`` after each chunk.
 
     Returns
     -------
@@ -145,7 +142,7 @@ def fit_boosted_trees(
         np.empty((M, n_trees, leaves), X.dtype),
     )
     models = Group(chosen.by_size(), fit, *_bytes_per_model(X, chosen, depth), chunk)
-    fit_groups([models], results, device=where, progress=progress)
+    fit_groups([models], results, device=where)
     return BoostedTrees(*results, n_features=X.shape[1])
 
 

@@ -129,10 +129,8 @@ def fit_groups(
     results: Sequence[NDArray[Any]],
     *,
     device: torch.device,
-    progress: Callable[[int, int], None] | None,
 ) -> None:
     """Fit all groups chunk by chunk and write each result to its place in ``results``, arrays with a leading axis M."""
-    done = 0
     for models, fit, bytes_per_model, touched, chunk in groups:
         size = chunk_size(len(models), bytes_per_model, device, touched=touched, chunk=chunk)
         for part in slices(len(models), size):
@@ -140,9 +138,6 @@ def fit_groups(
             with memory_named(len(some), bytes_per_model, device), torch.no_grad():
                 for array, values in zip(results, fit(some), strict=True):
                     array[some] = values.cpu().numpy()
-            done += len(some)
-            if progress is not None:
-                progress(done, len(results[0]))
 
 
 def temporary_bytes(device: torch.device, *, on_cpu: int) -> int:

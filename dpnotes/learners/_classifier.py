@@ -15,9 +15,9 @@ from torch import nn
 from dpnotes._validation import Features, Integers
 from dpnotes.learners._architectures import convolutional_network, multilayer_perceptron, residual_network, vgg16
 from dpnotes.learners._decisions import LogitClassifier, decision_values
+from dpnotes.learners._descent import Schedule
 from dpnotes.learners._network_initial import load_weights
 from dpnotes.learners._networks import Networks, fit_networks
-from dpnotes.learners._schedules import Schedule
 
 ARCHITECTURES: dict[str, tuple[Callable[..., nn.Module], tuple[str, ...]]] = {  # with parameters of their own
     "convolutional": (convolutional_network, ("channels", "kernel_size", "padding")),
@@ -27,7 +27,7 @@ ARCHITECTURES: dict[str, tuple[Callable[..., nn.Module], tuple[str, ...]]] = {  
 }
 TRAINING = (  # parameters of fit_networks
     "epochs", "batch_size", "learning_rate", "optimizer", "momentum", "weight_decay", "schedule", "augmentation",
-    "initial", "new_last_layer", "fine_tune_factor", "engine", "device",
+    "initial", "new_last_layer", "engine", "device",
 )  # fmt: skip
 
 
@@ -50,7 +50,7 @@ class NetworkClassifier(LogitClassifier):
         Widths of the hidden layers of ``"mlp"``.
     epochs, batch_size, learning_rate, optimizer, momentum, weight_decay, schedule, augmentation
         See :func:`dpnotes.learners.fit_networks`.
-    initial, new_last_layer, fine_tune_factor, engine, device
+    initial, new_last_layer, engine, device
         See :func:`dpnotes.learners.fit_networks`.
     random_state : int, RandomState instance or None
         Initial weights, order of the batches, augmentation.
@@ -85,9 +85,8 @@ class NetworkClassifier(LogitClassifier):
     weight_decay: float = 0.0
     schedule: Schedule = None
     augmentation: str | None = None
-    initial: Mapping[str, torch.Tensor] | Networks | None = None
+    initial: Mapping[str, torch.Tensor] | None = None
     new_last_layer: bool = False
-    fine_tune_factor: float = 0.1
     engine: str = "auto"
     device: str = "auto"
     random_state: int | np.random.RandomState | None = None
@@ -163,9 +162,7 @@ class NetworkClassifier(LogitClassifier):
         """
         network = self._network(image_shape, n_classes, generator)
         if self.initial is not None:
-            weights = self.initial.state_dict(0) if isinstance(self.initial, Networks) else self.initial
-            with torch.no_grad():
-                load_weights(network, weights, new_last_layer=self.new_last_layer)
+            load_weights(network, self.initial, new_last_layer=self.new_last_layer)
         return network
 
     def _network(self, image_shape: tuple[int, ...], n_classes: int, generator: torch.Generator) -> nn.Module:

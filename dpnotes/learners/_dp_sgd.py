@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from dpnotes import _validation as check
 from dpnotes._validation import Floats, Integers
-from dpnotes.learners._schedules import Rate, step_rates
+from dpnotes.learners._descent import Rate, step_rates
 from dpnotes.learners._streams import spawned_seed
 
 WEIGHTS, BATCHES, NOISE = range(3)  # what the streams of a model are for

@@ -1,14 +1,14 @@
 """DP-SGD on softmax regressions, many at once, with per-example clipping in closed form.
 
-The gradient of example x of the weights [C, d] is the outer product of its residual p - e_y with x (with (x, 1), if
-there is an intercept), so its norm is |p - e_y| sqrt(|x|^2 + 1): the clipped sum is one matrix product with scaled
-residuals, and no per-example gradient is ever formed. Weights are [R, C, d] and logits [R, C, batch]: the short axis
-first, which is several times faster than last.
+The gradient of example x of weights and intercept [C, d + 1] is the outer product of its residual p - e_y with (x, 1),
+so its norm is |p - e_y| sqrt(|x|^2 + 1): the clipped sum is one matrix product with scaled residuals, and no
+per-example gradient is ever formed. Weights are [R, C, d + 1] and logits [R, C, batch]: the short axis first, which is
+several times faster than last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,11 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 from dpnotes import _validation as check
 from dpnotes._validation import Features, Integers
 from dpnotes.learners._chunks import Group, fit_groups
+from dpnotes.learners._descent import Rate, checked_momentum
 from dpnotes.learners._devices import choose_device
 from dpnotes.learners._dp_sgd import Sampling, Settings
 from dpnotes.learners._logistic_models import LogisticModels
-from dpnotes.learners._optimizer import check_momentum
-from dpnotes.learners._schedules import Rate
 
 PLAN_ROWS = 2**18  # row numbers of batches that are drawn ahead and sent to the device at once
 
@@ -38,10 +37,7 @@ def fit_dp_sgd_linear(
     learning_rate: Rate,
     sample_rate: float | None = None,
     batch_size: int | None = None,
-    intercept: bool = True,
-    l2: float = 0.0,
     momentum: float = 0.0,
-    average: float | None = None,
     n_repeats: int | None = None,
     sampling: str = "poisson",
     shared_batches: bool = False,
@@ -49,14 +45,13 @@ def fit_dp_sgd_linear(
     dtype: str | type | None = None,
     device: str = "auto",
     chunk: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
 ) -> LogisticModels:
-    """Fit softmax regressions by DP-SGD from zero weights, all on the same rows.
+    """Fit softmax regressions with intercepts by DP-SGD from zero weights, all on the same rows.
 
     In each step the gradient g of every example of the batch is scaled by exactly ``min(1, clipping_norm / |g|)``, the
     sum gets independent normal noise of standard deviation ``noise_multiplier * clipping_norm`` on each coordinate, and
-    is divided by the *expected* batch size. An empty batch is a step of noise alone. The penalty, the momentum and the
-    average of iterates see the data through the noisy sums only.
+    is divided by the *expected* batch size. An empty batch is a step of noise alone. The momentum sees the data through
+    the noisy sums only.
 
     Parameters
     ----------
@@ -74,13 +69,8 @@ def fit_dp_sgd_linear(
         Probability of each row to be in a batch. Give either this or ``batch_size``.
     batch_size : int in 1..n, optional
         Rows, expected with Poisson sampling (``sample_rate = batch_size / n``), exact with shuffling.
-    intercept : bool
-    l2 : float, >= 0
-        Weight of the penalty ``l2 / 2 |weights|^2`` in the mean loss; the intercept is free.
     momentum : float in [0, 1)
         v <- momentum v + gradient; weights <- weights - learning_rate v.
-    average : float in (0, 1], optional
-        Give the mean over this last fraction of the iterates instead of the last one.
     n_repeats : int, >= 1, optional
         Models with the same noise multiplier. Default: 1.
     sampling : {"poisson", "shuffle"}
@@ -97,8 +87,6 @@ def fit_dp_sgd_linear(
         depend on the kind of device.
     chunk : int, >= 1, optional
         Models trained at once. Default: chosen from the memory at hand. Results agree up to rounding.
-    progress : callable, optional
-        ``progress(done, n_models)`` after each chunk.
 
     Returns
     -------
@@ -131,31 +119,24 @@ def fit_dp_sgd_linear(
     settings = Settings.checked(
         noise_multiplier, clipping_norm, learning_rate, steps=steps, seed=seed, n_models=repeats
     )
-    check_momentum(momentum)
-    if average is not None and not 0 < average <= 1:
-        raise ValueError(f"average must be None or in (0, 1], got average={average}")
     kind, where = check.float_dtype(dtype, X), choose_device(device)
     data = torch.tensor(X, dtype=getattr(torch, kind.name), device=where)
     job = _Job(
         data,
         torch.tensor(y, device=where),
-        torch.linalg.vector_norm(data, dim=1).square() + (1.0 if intercept else 0.0),
+        torch.linalg.vector_norm(data, dim=1).square() + 1.0,
         classes,
         settings,
         Sampling.checked(len(X), sampling=sampling, sample_rate=sample_rate, batch_size=batch_size),
-        intercept,
-        check.real("l2", l2),
-        momentum,
-        None if average is None else int(np.ceil(average * steps)),
+        checked_momentum(momentum),
         shared_batches,
     )
     n_models, d, batch = len(settings.noise_multiplier), X.shape[1], int(job.sampling.expected_batch)
     rows = 0 if shared_batches else batch
     bytes_per_model = kind.itemsize * (rows * d + 5 * classes * (d + 1) + 4 * classes * batch) + 1
     weights, constant = np.empty((n_models, classes, d), kind), np.zeros((n_models, classes), kind)
-    results = [weights, constant] if intercept else [weights]
     group = Group(np.arange(n_models), job.train, bytes_per_model, chunk=chunk)
-    fit_groups([group], results, device=where, progress=progress)
+    fit_groups([group], [weights, constant], device=where)
     unknown, iterations = np.full(n_models, np.nan, kind), np.full(n_models, steps)
     return LogisticModels(weights, constant, unknown, iterations, np.zeros(n_models, np.bool_))
 
@@ -169,15 +150,11 @@ class _Job:
     X : torch.Tensor, shape [n, d]
     y : torch.Tensor of int64, shape [n]
     squares : torch.Tensor, shape [n]
-        Squared norms of the rows, with the constant of the intercept.
+        Squared norms of the rows with the constant 1 of the intercept.
     n_classes : int
     settings : Settings
     sampling : Sampling
-    intercept : bool
-    l2 : float
     momentum : float
-    averaged : int or None
-        Number of the last iterates whose mean is given.
     shared_batches : bool
     """
 
@@ -187,29 +164,22 @@ class _Job:
     n_classes: int
     settings: Settings
     sampling: Sampling
-    intercept: bool
-    l2: float
     momentum: float
-    averaged: int | None
     shared_batches: bool
 
     def train(self, models: Integers) -> list[torch.Tensor]:
-        """Weights [len(models), C, d] after the last step, or the mean of the last ones, and the intercept."""
+        """Weights [len(models), C, d] and intercepts [len(models), C] after the last step."""
         fit, rates = _Fit(self, models), self.settings.rates
         draws = [
             self.sampling.batches(self.settings.seed, i) for i in ([0] if self.shared_batches else models.tolist())
         ]
-        total = torch.zeros_like(fit.weights)
         planned = _planned(draws, len(rates), self.sampling.expected_batch, self.X.device)
         for step, (batch, counts) in enumerate(planned):
             fit.step(batch, counts, float(rates[step]))
-            if self.averaged is not None and step >= len(rates) - self.averaged:
-                total += fit.weights
-        weights = fit.weights if self.averaged is None else total / self.averaged
-        if not weights.isfinite().all():
+        if not fit.weights.isfinite().all():
             raise ValueError(f"training diverged: weights are not finite; lower learning_rate={rates.max():g}")
         d = self.X.shape[1]
-        return [weights[:, :, :d], weights[:, :, d]] if self.intercept else [weights]
+        return [fit.weights[:, :, :d], fit.weights[:, :, d]]
 
 
 def _planned(
@@ -231,13 +201,12 @@ def _planned(
 
 
 class _Fit:
-    """Weights [R, C, d (+ 1)] of some models, and the step that changes them; the last column is the intercept."""
+    """Weights [R, C, d + 1] of some models, and the step that changes them; the last column is the intercept."""
 
     def __init__(self, job: _Job, models: Integers) -> None:
         self._job, self._d = job, job.X.shape[1]
-        width = self._d + int(job.intercept)
-        self._noise = job.settings.noise(models, job.n_classes * width, job.X.device)
-        self.weights = job.X.new_zeros(len(models), job.n_classes, width)
+        self.weights = job.X.new_zeros(len(models), job.n_classes, self._d + 1)
+        self._noise = job.settings.noise(models, self.weights[0].numel(), job.X.device)
         self._gradient = torch.zeros_like(self.weights)
         self._velocity = torch.zeros_like(self.weights) if job.momentum else None
         self._rows = job.X.new_empty(0, self._d)  # a buffer for the batches' rows, used again in every step
@@ -248,8 +217,6 @@ class _Fit:
         if self._noise is not None:
             gradient += self._noise.draw().view(gradient.shape).to(gradient.dtype)
         gradient /= self._job.sampling.expected_batch
-        if self._job.l2:
-            gradient[:, :, : self._d].add_(self.weights[:, :, : self._d], alpha=self._job.l2)
         if self._velocity is not None:
             gradient = self._velocity.mul_(self._job.momentum).add_(gradient)
         self.weights.sub_(gradient, alpha=learning_rate)
@@ -266,8 +233,7 @@ class _Fit:
         # with shared batches (one group) all models' classes are rows of one product
         weights = self.weights[:, :, :d].reshape(groups, -1, d)
         residual = torch.bmm(weights, x.mT).view(models, classes, size)
-        if self._job.intercept:
-            residual += self.weights[:, :, d:]
+        residual += self.weights[:, :, d:]
         residual = torch.softmax(residual, dim=1)
         residual.scatter_add_(1, target, residual.new_full((), -1).expand(target.shape))
         norms = (residual.square().sum(1).view(models, size) * self._job.squares[batch]).sqrt_()
@@ -276,6 +242,5 @@ class _Fit:
             factor = factor * counts
         residual *= factor[:, None]
         self._gradient[:, :, :d] = torch.bmm(residual.view(groups, -1, size), x).view(models, classes, d)
-        if self._job.intercept:
-            self._gradient[:, :, d] = residual.sum(2)
+        self._gradient[:, :, d] = residual.sum(2)
         return self._gradient

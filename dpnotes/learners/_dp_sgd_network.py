@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 
@@ -12,19 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from dpnotes import _validation as check
-from dpnotes._validation import Features, Integers
+from dpnotes._validation import Features
 from dpnotes.learners._chunks import slices
+from dpnotes.learners._descent import Optimizer, Rate
 from dpnotes.learners._devices import choose_device, one_thread
-from dpnotes.learners._dp_sgd import BATCHES, WEIGHTS, Sampling, Settings
+from dpnotes.learners._dp_sgd import WEIGHTS, Sampling, Settings
 from dpnotes.learners._dp_sgd_clipping import Clipped, clipped_sums, micro_batch_size
-from dpnotes.learners._network_initial import check_data, check_network, load_weights
+from dpnotes.learners._network_initial import check_data, check_network
 from dpnotes.learners._networks import Build, Networks
-from dpnotes.learners._optimizer import Optimizer
-from dpnotes.learners._schedules import Rate
 from dpnotes.learners._streams import torch_generator
-from dpnotes.learners._subsets import row_subsets
-
-Augmentation = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 
 
 def fit_dp_sgd_network(
@@ -38,20 +34,15 @@ def fit_dp_sgd_network(
     learning_rate: Rate,
     sample_rate: float | None = None,
     batch_size: int | None = None,
-    subsets: NDArray[np.integer] | Sequence[ArrayLike] | None = None,
-    n_repeats: int | None = None,
     optimizer: str = "sgd",
     momentum: float = 0.9,
     sampling: str = "poisson",
-    initial_weights: Mapping[str, torch.Tensor] | None = None,
-    augmentation: Augmentation | None = None,
     engine: str = "auto",
     micro_batch: int | None = None,
     seed: int,
     device: str = "auto",
-    progress: Callable[[int, int], None] | None = None,
 ) -> Networks:
-    """Fit networks by DP-SGD on the cross-entropy.
+    """Fit networks by DP-SGD on the cross-entropy, all on the same images.
 
     In each step the gradient g of every example of the batch, over all trained parameters together, is scaled by
     exactly ``min(1, clipping_norm / |g|)``; the sum gets independent normal noise of standard deviation
@@ -69,7 +60,7 @@ def fit_dp_sgd_network(
     labels : ndarray of int, shape [n]
         Class codes.
     noise_multiplier : float or array_like of float, shape [n_models], >= 0
-        Standard deviation of the noise over the clipping norm, no unit.
+        Standard deviation of the noise over the clipping norm, no unit; an array makes one model for each entry.
     clipping_norm : float, > 0
         Largest L2 norm of an example's gradient; ``inf`` without noise only.
     steps : int, >= 1
@@ -77,22 +68,13 @@ def fit_dp_sgd_network(
     sample_rate : float in (0, 1], optional
         Probability of each row to be in a batch. Give either this or ``batch_size``.
     batch_size : int, >= 1, optional
-        Rows, expected with Poisson sampling (the sample rate is ``batch_size / m``), exact with shuffling.
-    subsets : ndarray of int, shape [n_models, m], or sequence of index arrays, optional
-        Row indices of each model, repeats allowed. Default: all rows for each model.
-    n_repeats : int, >= 1, optional
-        Models on all rows, where no subsets are given. Default: 1, or the entries of ``noise_multiplier``.
+        Rows, expected with Poisson sampling (the sample rate is ``batch_size / n``), exact with shuffling.
     optimizer : {"sgd", "momentum", "adam"}
         The settings that are not given here are PyTorch's.
     momentum : float in [0, 1)
         Of the optimizer ``"momentum"``.
     sampling : {"poisson", "shuffle"}
         See :func:`fit_dp_sgd_linear`.
-    initial_weights : mapping of str to tensor, optional
-        Values of some or all parameters by name to start from, the same for all models.
-    augmentation : callable, optional
-        ``augmentation(batch, generator) -> batch``: random changes of images [b, ...] on the device, each from its own
-        image alone, drawn from that generator (on the CPU); otherwise clipping does not bound what an example does.
     engine : {"auto", "book-keeping", "vmap"}
         How clipped sums are formed; all give the same up to rounding. ``"book-keeping"`` is the fast one, for networks
         of Linear, Conv2d and GroupNorm layers, each used once; ``"vmap"`` serves any network.
@@ -103,8 +85,6 @@ def fit_dp_sgd_network(
     device : {"auto", "cpu", "cuda", ...}
         ``"auto"``: the GPU where there is one. Weights and batches are drawn on the CPU; noise on the device, so that
         noisy models depend on the kind of device.
-    progress : callable, optional
-        ``progress(done, n_models)`` after each model.
 
     Returns
     -------
@@ -115,7 +95,7 @@ def fit_dp_sgd_network(
     Raises
     ------
     ValueError
-        If shapes disagree, an index is out of range, an entry is not finite, a setting is out of its range, the network
+        If shapes disagree, an entry is not finite, a setting is out of its range, the network
         mixes examples or cannot be served by ``engine``, or training diverges.
 
     Source
@@ -135,43 +115,27 @@ def fit_dp_sgd_network(
     True
     """
     check_data(images, labels, dtypes=("float32", "float64"))
-    n = len(images)
-    chosen = None if subsets is None else row_subsets(subsets, n=n)
-    if chosen is not None and n_repeats is not None:
-        raise ValueError(f"give either subsets or n_repeats, got {len(chosen)} subsets and n_repeats={n_repeats}")
-    if n_repeats is not None:
-        check.at_least("n_repeats", n_repeats, 1)
-    n_models = n_repeats if chosen is None else len(chosen)
-    settings = Settings.checked(
-        noise_multiplier, clipping_norm, learning_rate, steps=steps, seed=seed, n_models=n_models
-    )
-    rows = [np.arange(n)] * len(settings.noise_multiplier)
-    if chosen is not None:
-        rows = np.split(chosen.indices, np.cumsum(chosen.sizes)[:-1])
-    samplings = [
-        Sampling.checked(len(own), sampling=sampling, sample_rate=sample_rate, batch_size=batch_size) for own in rows
-    ]
     where = choose_device(device)
     job = _Job(
         torch.tensor(images, device=where),
         torch.tensor(np.asarray(labels, dtype=np.int64), device=where),
-        settings,
+        Settings.checked(noise_multiplier, clipping_norm, learning_rate, steps=steps, seed=seed, n_models=None),
+        Sampling.checked(len(images), sampling=sampling, sample_rate=sample_rate, batch_size=batch_size),
         Optimizer(optimizer, momentum),
-        augmentation,
         engine,
         None if micro_batch is None else check.at_least("micro_batch", micro_batch, 1),
     )
     fitted: list[dict[str, torch.Tensor]] = []
     losses: list[float] = []
-    for index, (own, batches) in enumerate(zip(rows, samplings, strict=True)):
-        network = job.start(build, index, initial_weights or {}, labels)
+    for index in range(len(job.settings.noise_multiplier)):
+        network = build(torch_generator(job.settings.seed, index, WEIGHTS))
+        network = network.to(where, job.images.dtype).to(memory_format=torch.channels_last)
+        check_network(network, job.images[:1], labels)
         with one_thread():
-            losses.append(job.train(network, index, own, batches))
+            losses.append(job.train(network, index))
         if not all(bool(value.isfinite().all()) for value in network.parameters()):
-            raise ValueError(f"training of model {index} diverged; lower learning_rate={settings.rates.max():g}")
+            raise ValueError(f"training of model {index} diverged; lower learning_rate={job.settings.rates.max():g}")
         fitted.append({name: value.detach().cpu().contiguous() for name, value in network.named_parameters()})
-        if progress is not None:
-            progress(index + 1, len(rows))
     stacked = {name: torch.stack([weights[name] for weights in fitted]) for name in fitted[0]}
     return Networks(deepcopy(network).eval(), stacked, np.array(losses))
 
@@ -183,22 +147,12 @@ class _Job:
     images: torch.Tensor
     labels: torch.Tensor
     settings: Settings
+    sampling: Sampling
     optimizer: Optimizer
-    augmentation: Augmentation | None
     engine: str
     micro_batch: int | None
 
-    def start(
-        self, build: Build, index: int, initial_weights: Mapping[str, torch.Tensor], labels: NDArray[np.integer]
-    ) -> nn.Module:
-        """Network ``index`` before training, on the device, checked."""
-        network = build(torch_generator(self.settings.seed, index, WEIGHTS))
-        network = network.to(self.images.device, self.images.dtype).to(memory_format=torch.channels_last)
-        load_weights(network, initial_weights, argument="initial_weights", partial=True)
-        check_network(network, self.images[:1], labels)
-        return network
-
-    def train(self, network: nn.Module, index: int, rows: Integers, sampling: Sampling) -> float:
+    def train(self, network: nn.Module, index: int) -> float:
         """Train in place; give the mean loss over the examples of the last epoch."""
         settings, device = self.settings, self.images.device
         named = {name: value for name, value in network.named_parameters() if value.requires_grad}
@@ -206,13 +160,14 @@ class _Job:
         most = self.micro_batch or micro_batch_size(network, self.images[:1])
         optimizer = self.optimizer.over(named.values())
         noise = settings.noise(np.array([index]), sum(value.numel() for value in named.values()), device)
-        draws = sampling.batches(settings.seed, index)
-        changes = torch_generator(settings.seed, index, BATCHES)
-        first = len(settings.rates) - round(1 / sampling.sample_rate)  # step of the last epoch
+        draws = self.sampling.batches(settings.seed, index)
+        first = len(settings.rates) - round(1 / self.sampling.sample_rate)  # step of the last epoch
         total, count = torch.zeros((), dtype=torch.float64, device=device), 0
         network.train()
         for step, rate in enumerate(settings.rates):
-            x, y = self._batch(rows[next(draws)], changes)
+            batch = torch.from_numpy(next(draws)).to(device)
+            x, y = self.images[batch], self.labels[batch]
+            x = x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x
             gradients = {name: torch.zeros_like(value) for name, value in named.items()}
             for losses in _add_clipped(gradients, clipped, x, y, settings.clipping_norm, most):
                 if step >= first:
@@ -224,19 +179,11 @@ class _Job:
                 for gradient, part in zip(gradients.values(), parts, strict=True):
                     gradient += part.view(gradient.shape)
             for name, value in named.items():
-                value.grad = gradients[name].div_(sampling.expected_batch)
+                value.grad = gradients[name].div_(self.sampling.expected_batch)
             optimizer.param_groups[0]["lr"] = float(rate)
             optimizer.step()
         network.eval()
         return float(total) / count if count else float("nan")
-
-    def _batch(self, rows: Integers, changes: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
-        """Images, augmented, and labels of some rows."""
-        batch = torch.from_numpy(rows).to(self.images.device)
-        x, y = self.images[batch], self.labels[batch]
-        if self.augmentation is not None and len(batch):
-            x = self.augmentation(x, changes)
-        return x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x, y
 
 
 def _add_clipped(

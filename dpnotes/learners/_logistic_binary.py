@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -28,7 +28,6 @@ def fit_binary_logistic(
     dtype: DTypeLike | None = np.float64,
     device: str = "auto",
     chunk: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
 ) -> LogisticModels:
     """Fit one binary logistic regression to each subset of the rows.
 
@@ -51,7 +50,7 @@ def fit_binary_logistic(
         5 are usual at l2 = 1/m, 13 at l2 = 1e-4/m.
     dtype : float32 or float64, optional
         To compute in and to give; None: that of X. float32 changes votes at weak regularisation (l2 m <= 1e-2).
-    device, chunk, progress
+    device, chunk
         See :func:`fit_multinomial_logistic`.
 
     Returns
@@ -79,7 +78,7 @@ def fit_binary_logistic(
     >>> models.weights.shape, bool(models.converged.all())
     ((28, 30), True)
     """
-    solver = Solver(tolerance, max_iterations, dtype, device, chunk, progress)
+    solver = Solver(tolerance, max_iterations, dtype, device, chunk)
     fits = Fits(X, y, subsets, 2, solver)
     l2, rows, d = positive("l2", l2), fits.subsets, fits.X.shape[1]
     sizes, order = rows.sizes, rows.by_size()

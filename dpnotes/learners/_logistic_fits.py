@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,6 @@ class Solver(NamedTuple):
     dtype: DTypeLike | None
     device: str
     chunk: int | None
-    progress: Callable[[int, int], None] | None
 
 
 class Fits:
@@ -65,7 +64,6 @@ class Fits:
         self.chunk = None if solver.chunk is None else at_least("chunk", solver.chunk, 1)
         self.dtype = float_dtype(solver.dtype, self.X)
         self.source = Source(self.X, self.y, dtype=self.dtype, device=choose_device(solver.device))
-        self._progress = solver.progress
 
     def run(self, groups: Sequence[Group], shape: tuple[int, ...]) -> LogisticModels:
         """Fit all groups; their functions give weights, intercepts, gradient norms and iterations.
@@ -79,7 +77,7 @@ class Fits:
         weights, intercept = np.empty(shape, self.dtype), np.zeros(shape[:-1], self.dtype)
         gradient_norm, iterations = np.zeros(shape[0], self.dtype), np.zeros(shape[0], np.int64)
         results = weights, intercept, gradient_norm, iterations
-        fit_groups(groups, results, device=self.source.device, progress=self._progress)
+        fit_groups(groups, results, device=self.source.device)
         converged = gradient_norm <= self.tolerance
         failed = int((~converged).sum())
         if failed:

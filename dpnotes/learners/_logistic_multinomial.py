@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -42,7 +42,6 @@ def fit_multinomial_logistic(
     dtype: DTypeLike | None = None,
     device: str = "auto",
     chunk: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
 ) -> LogisticModels:
     """Fit one multinomial logistic regression to each subset of the rows.
 
@@ -73,8 +72,6 @@ def fit_multinomial_logistic(
         A PyTorch device, or ``"auto"``: the GPU where there is one.
     chunk : int, >= 1, optional
         Models fitted at once. Default: from the cache or the GPU memory at hand.
-    progress : callable, optional
-        ``progress(done, M)`` after each chunk.
 
     Returns
     -------
@@ -103,7 +100,7 @@ def fit_multinomial_logistic(
     >>> models.weights.shape, bool(models.converged.all())
     ((30, 10, 64), True)
     """
-    solver = Solver(tolerance, max_iterations, dtype, device, chunk, progress)
+    solver = Solver(tolerance, max_iterations, dtype, device, chunk)
     fits = Fits(X, y, subsets, n_classes, solver)
     l2, sizes, d = real("l2", l2), fits.subsets.sizes, fits.X.shape[1]
     order = fits.subsets.by_size()

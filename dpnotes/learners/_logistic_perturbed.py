@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from dpnotes._validation import Features, Integers
+from dpnotes._validation import Features, Integers, positive
 from dpnotes.learners._chunks import Group
 from dpnotes.learners._logistic_fits import Fits, Solver, targets_of
 from dpnotes.learners._logistic_hessian import inverse_blocks, pays
@@ -27,7 +27,7 @@ def fit_perturbed_logistic(
     y: NDArray[np.integer],
     *,
     n_classes: int,
-    l2: ArrayLike,
+    l2: float,
     linear: Features,
     start: Features | None = None,
     tolerance: float = 1e-5,
@@ -35,7 +35,6 @@ def fit_perturbed_logistic(
     dtype: DTypeLike | None = None,
     device: str = "auto",
     chunk: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
 ) -> LogisticModels:
     """Fit R multinomial logistic regressions to all rows, each with a linear term of its own in the objective.
 
@@ -51,7 +50,7 @@ def fit_perturbed_logistic(
     y : ndarray of int, shape [n]
         Class codes 0 to ``n_classes - 1``.
     n_classes : int, >= 2
-    l2 : float, or array_like of float, shape [R], > 0
+    l2 : float, > 0
         In all: a term rho/(2n) |W|^2 of loss perturbation adds rho/n to it.
     linear : ndarray of float, shape [R, n_classes, d], finite
         The terms B_r; zero gives the unperturbed fit.
@@ -61,8 +60,6 @@ def fit_perturbed_logistic(
         See :func:`fit_multinomial_logistic`.
     chunk : int, >= 1, optional
         Models fitted at once; each holds 6 n_classes n numbers.
-    progress : callable, optional
-        ``progress(done, R)`` after each chunk.
 
     Returns
     -------
@@ -87,22 +84,20 @@ def fit_perturbed_logistic(
     >>> models.weights.shape, bool(models.converged.all())
     ((5, 10, 64), True)
     """
-    solver = Solver(tolerance, max_iterations, dtype, device, chunk, progress)
+    solver = Solver(tolerance, max_iterations, dtype, device, chunk)
     fits = Fits(X, y, np.arange(len(X))[None], n_classes, solver)
     shape = (n_classes, fits.X.shape[1])
     linear = _finite("linear", linear)
     if linear.ndim != 3 or linear.shape[1:] != shape or not len(linear):
         raise ValueError(f"linear must have shape [R >= 1, {shape[0]}, {shape[1]}], got shape {linear.shape}")
-    penalty = _finite("l2", l2)
-    if penalty.shape not in ((), (len(linear),)) or penalty.min() <= 0:
-        raise ValueError(f"l2 must be > 0, one number or {len(linear)} of them, got l2={l2!r}")
+    l2 = positive("l2", l2)
     if start is None:
         unperturbed = fit_multinomial_logistic(
             X,
             y,
             np.arange(len(X))[None],
             n_classes=n_classes,
-            l2=float(np.median(penalty)),
+            l2=l2,
             tolerance=tolerance,
             max_iterations=max_iterations,
             dtype=fits.dtype,
@@ -114,22 +109,20 @@ def fit_perturbed_logistic(
         raise ValueError(f"start must have shape [{shape[0]}, {shape[1]}], got shape {start.shape}")
     held = fits.dtype.itemsize * (48 * linear[0].size + 6 * n_classes * len(X))
     chunk = -(-COLUMNS // n_classes) if chunk is None and fits.source.device.type == "cpu" else fits.chunk
-    repeats = Group(np.arange(len(linear)), _solver(fits, penalty, linear, start), held, chunk=chunk)
+    repeats = Group(np.arange(len(linear)), _solver(fits, l2, linear, start), held, chunk=chunk)
     return fits.run([repeats], linear.shape)
 
 
-def _solver(
-    fits: Fits, l2: Features, linear: Features, start: Features
-) -> Callable[[Integers], tuple[torch.Tensor, ...]]:
+def _solver(fits: Fits, l2: float, linear: Features, start: Features) -> Callable[[Integers], tuple[torch.Tensor, ...]]:
     """The function that fits some of the repeats; what they share is prepared once."""
     (n, d), C, R = fits.X.shape, fits.n_classes, len(linear)
     A = fits.source.rows(fits.subsets.indices)
     targets = targets_of(fits.source.labels(fits.subsets.indices), C, A.dtype)[None]
     W0 = torch.tensor(start).to(A)
-    penalty = torch.tensor(np.broadcast_to(l2, R) * n).to(A)[:, None, None]
+    penalty = A.new_full((R, 1, 1), l2 * n)
     inverse = None
     if pays(n, d, columns=R * C, blocks=C, saved=SAVED):
-        inverse = inverse_blocks(A.float(), penalty.median().reshape(1).float(), W=W0.float())
+        inverse = inverse_blocks(A.float(), penalty[0, 0].float(), W=W0.float())
 
     def fit(some: Integers) -> tuple[torch.Tensor, ...]:
         B = torch.tensor(linear[some]).to(A)

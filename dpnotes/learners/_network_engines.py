@@ -14,9 +14,9 @@ from dpnotes import _validation as check
 from dpnotes._validation import Floats, Integers
 from dpnotes.learners._augmentation import apply_crop_flips
 from dpnotes.learners._chunks import chunk_size, free_bytes, slices
+from dpnotes.learners._descent import Optimizer
 from dpnotes.learners._network_gradients import is_chain, stacked_gradients
 from dpnotes.learners._network_initial import Start
-from dpnotes.learners._optimizer import Optimizer
 
 ENGINES = ("auto", "loop", "batched")
 CHAIN_MODELS, OTHER_MODELS = 16, 64  # at least at once on a CPU: a step costs 0.2 or 1 ms beside the arithmetic
@@ -39,9 +39,6 @@ class Training:
         Learning rates.
     optimizer : Optimizer
     augmentation : None or "crop-flip"
-    slow : frozenset of str
-        Parameters that learn at ``slow_factor`` times the rate.
-    slow_factor : float
     """
 
     images: torch.Tensor
@@ -52,8 +49,6 @@ class Training:
     rates: Floats
     optimizer: Optimizer
     augmentation: str | None
-    slow: frozenset[str]
-    slow_factor: float
 
     def __post_init__(self) -> None:
         if self.augmentation not in (None, "crop-flip"):
@@ -77,13 +72,6 @@ class Training:
         changes = [None] * len(rows) if kinds is None else torch.split(kinds.to(where), size, dim=-1)
         return zip(rows, changes, strict=True)
 
-    def descent(self, parameters: dict[str, torch.Tensor]) -> torch.optim.Optimizer:
-        """Optimizer of parameters by name."""
-        groups: dict[float, list[torch.Tensor]] = {1.0: [], self.slow_factor: []}
-        for name, value in parameters.items():
-            groups[self.slow_factor if name in self.slow else 1.0].append(value)
-        return self.optimizer.over([{"params": group, "factor": key} for key, group in groups.items() if group])
-
 
 def train(starts: Sequence[Start], training: Training, engine: str) -> tuple[dict[str, torch.Tensor], Floats]:
     """Train some models; give parameters [M, ...] on the CPU and mean losses over the last epoch [M]."""
@@ -96,10 +84,10 @@ def train_one(start: Start, training: Training) -> tuple[dict[str, torch.Tensor]
     where = training.images.device
     network = start.network.to(where).to(memory_format=torch.channels_last)
     network.train()
-    optimizer = training.descent({name: p for name, p in network.named_parameters() if p.requires_grad})
+    optimizer = training.optimizer.over([p for p in network.parameters() if p.requires_grad])
     total = torch.zeros((), dtype=torch.float64, device=where)
     for rate in training.rates:
-        _set_rate(optimizer, rate)
+        optimizer.param_groups[0]["lr"] = float(rate)
         total = torch.zeros((), dtype=torch.float64, device=where)
         for rows, changes in training.batches(*start.epoch(training.augmentation)):
             optimizer.zero_grad(set_to_none=True)
@@ -125,11 +113,11 @@ def train_together(starts: Sequence[Start], training: Training) -> tuple[dict[st
     weights = [weight.to(where) for weight in _row_weights(sizes, training)]
 
     gradients_of = stacked_gradients(template)
-    optimizer = training.descent(trained)
+    optimizer = training.optimizer.over(trained.values())
     losses = torch.zeros(len(starts), dtype=torch.float64, device=where)
     one_hot = torch.eye(training.n_classes, dtype=training.dtype, device=where)
     for epoch, rate in enumerate(training.rates):
-        _set_rate(optimizer, rate)
+        optimizer.param_groups[0]["lr"] = float(rate)
         batches = training.batches(*_epoch(starts, training.augmentation, longest=int(sizes.max())))
         for (rows, changes), weight in zip(batches, weights, strict=True):
             x = training.take(rows.flatten(), None if changes is None else changes.flatten())
@@ -237,8 +225,3 @@ def groups(
             at_once = -(-len(models) // -(-len(models) // least))
         found += [models[part] for part in slices(len(models), at_once)]
     return found
-
-
-def _set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    for group in optimizer.param_groups:
-        group["lr"] = float(rate) * group["factor"]

@@ -30,15 +30,12 @@ class Start:
         Its rows of ``Training.images``.
     orders, changes : torch.Generator
         Sources of the order of the rows and of augmentation.
-    copied : frozenset of str
-        Parameters whose weights come from another training.
     """
 
     network: nn.Module
     rows: torch.Tensor
     orders: torch.Generator
     changes: torch.Generator
-    copied: frozenset[str]
 
     def epoch(self, augmentation: str | None) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Rows of the next epoch in random order, and what augmentation does to each; both [m]."""
@@ -56,8 +53,8 @@ class Starts:
         ``build(generator) -> module``.
     rows : sequence of torch.Tensor of int64
         Rows of each model.
-    weights : sequence of mappings of str to torch.Tensor
-        Weights to copy: none, one for all models, or one for each.
+    weights : mapping of str to torch.Tensor, optional
+        Weights to copy.
     new_last_layer : bool
         See :func:`load_weights`.
     dtype : torch.dtype
@@ -67,7 +64,7 @@ class Starts:
 
     build: Callable[[torch.Generator], nn.Module]
     rows: Sequence[torch.Tensor]
-    weights: Sequence[Mapping[str, torch.Tensor]]
+    weights: Mapping[str, torch.Tensor] | None
     new_last_layer: bool
     dtype: torch.dtype
     seed: int
@@ -79,11 +76,9 @@ class Starts:
         """Model ``index`` before training."""
         orders = torch_generator(self.seed, index)  # gives the initial weights first
         network = self.build(orders).to(self.dtype)
-        copied: frozenset[str] = frozenset()
-        if self.weights:
-            given = self.weights[index % len(self.weights)]
-            copied = load_weights(network, given, new_last_layer=self.new_last_layer)
-        return Start(network, self.rows[index], orders, torch_generator(self.seed, index, 1), copied)
+        if self.weights is not None:
+            load_weights(network, self.weights, new_last_layer=self.new_last_layer)
+        return Start(network, self.rows[index], orders, torch_generator(self.seed, index, 1))
 
 
 def check_data(images: NDArray[Any], labels: NDArray[np.integer], *, dtypes: tuple[str, ...]) -> None:
@@ -166,31 +161,16 @@ def check_network(network: nn.Module, example: torch.Tensor, labels: NDArray[np.
 
 
 @torch.no_grad()
-def load_weights(
-    network: nn.Module,
-    weights: Mapping[str, torch.Tensor],
-    *,
-    argument: str = "initial",
-    new_last_layer: bool = False,
-    partial: bool = False,
-) -> frozenset[str]:
-    """Copy weights into the network; give the names of those copied.
+def load_weights(network: nn.Module, weights: Mapping[str, torch.Tensor], *, new_last_layer: bool) -> None:
+    """Copy weights into the network.
 
     Parameters
     ----------
     network : torch.nn.Module
     weights : mapping of str to torch.Tensor
         Values of parameters by name; those of a last layer that is new are not looked at.
-    argument : str
-        What the caller calls the weights, for errors.
     new_last_layer : bool
         Leave the last linear layer as ``network`` has it.
-    partial : bool
-        Whether weights may be missing; these parameters stay as they are.
-
-    Returns
-    -------
-    frozenset of str
 
     Raises
     ------
@@ -202,22 +182,20 @@ def load_weights(
     kept = _last_layer(network) if new_last_layer else frozenset()
     unknown = sorted(set(weights) - set(named))
     if unknown:
-        raise ValueError(f"{argument} names {unknown[0]!r}, the network has {', '.join(named)}")
+        raise ValueError(f"initial names {unknown[0]!r}, the network has {', '.join(named)}")
     missing = sorted(set(named) - set(weights) - kept)
-    if missing and not partial:
-        raise ValueError(f"{argument} must hold all parameters, {missing[0]!r} is missing")
-    copied = frozenset(weights) - kept
-    for name in copied:
+    if missing:
+        raise ValueError(f"initial must hold all parameters, {missing[0]!r} is missing")
+    for name in set(weights) - kept:
         value, own = torch.as_tensor(weights[name]), named[name]
         if value.shape != own.shape:
-            advice = "" if partial else "; for other classes use new_last_layer=True"
             raise ValueError(
-                f"{argument}[{name!r}] must have shape {tuple(own.shape)}, got {tuple(value.shape)}{advice}"
+                f"initial[{name!r}] must have shape {tuple(own.shape)}, got {tuple(value.shape)}; for other classes "
+                "use new_last_layer=True"
             )
         if not value.isfinite().all():
-            raise ValueError(f"{argument}[{name!r}] must be finite")
+            raise ValueError(f"initial[{name!r}] must be finite")
         own.copy_(value)
-    return copied
 
 
 def _last_layer(network: nn.Module) -> frozenset[str]:

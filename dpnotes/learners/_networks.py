@@ -15,10 +15,9 @@ from dpnotes import _validation as check
 from dpnotes._validation import Features, Floats, Integers
 from dpnotes.learners import _network_engines as engines
 from dpnotes.learners._chunks import memory_named, slices
+from dpnotes.learners._descent import Optimizer, Schedule, epoch_factors
 from dpnotes.learners._devices import choose_device, one_thread
 from dpnotes.learners._network_initial import Starts, check_buffers, check_data, check_network
-from dpnotes.learners._optimizer import Optimizer
-from dpnotes.learners._schedules import Schedule, epoch_factors
 from dpnotes.learners._subsets import row_subsets
 
 QUERY_ROWS = 2048  # rows of one forward pass when predicting: a few MB of activations
@@ -109,14 +108,12 @@ def fit_networks(
     weight_decay: float = 0.0,
     schedule: Schedule = None,
     augmentation: str | None = None,
-    initial: Mapping[str, torch.Tensor] | Networks | None = None,
+    initial: Mapping[str, torch.Tensor] | None = None,
     new_last_layer: bool = False,
-    fine_tune_factor: float = 0.1,
     engine: str = "auto",
     chunk: int | None = None,
     seed: int,
     device: str = "auto",
-    progress: Callable[[int, int], None] | None = None,
 ) -> Networks:
     """Fit one network to each subset by mini-batch descent on the cross-entropy.
 
@@ -146,21 +143,17 @@ def fit_networks(
         Of the optimizer ``"momentum"``.
     weight_decay : float, >= 0
         Multiple of the weights that is added to the gradient.
-    schedule : None, "cosine", mapping of int to float, or callable
-        Multiple of the learning rate in each epoch, from 0: None for 1, ``"cosine"`` for ``(1 + cos(pi epoch /
-        epochs)) / 2``, ``{epoch: factor}`` with each factor from its epoch on, or ``factor(epoch)``.
+    schedule : mapping of int to float, optional
+        ``{epoch: factor}``: multiples of the learning rate, each from its epoch on; 1 before the first.
     augmentation : None or "crop-flip"
         Each time an image [channels, height, width] is used, crop it at random out of itself with a border of 4 zeros,
         and mirror it with probability 1/2.
-    initial : mapping of str to torch.Tensor, or Networks, optional
-        Weights to start from: one model's parameters by name, or those of one fitted network, for all models; or those
-        of ``n_models`` fitted networks, one for each.
+    initial : mapping of str to torch.Tensor, optional
+        Weights to start from: a model's parameters by name, as :meth:`Networks.state_dict` gives them.
     new_last_layer : bool
         Take all but the last linear layer from ``initial``, which may have other classes; the last layer starts as
-        ``build`` gives it, and the others learn at ``fine_tune_factor`` times the rate.
-    fine_tune_factor : float, >= 0
-        See ``new_last_layer``; 0 keeps the other layers as they are. With 1 and a tenth of the learning rate this is
-        the fine-tuning of the bagging paper (arXiv:2008.09845, section 4.1).
+        ``build`` gives it. With a tenth of the learning rate this is the fine-tuning of the bagging paper
+        (arXiv:2008.09845, section 4.1).
     engine : {"auto", "loop", "batched"}
         Train the models one after the other, or many in one tensor program. ``"auto"``: the loop for convolutions on a
         CPU, for a single model and for batches of 512 rows or more.
@@ -169,8 +162,6 @@ def fit_networks(
     seed : int, >= 0
     device : {"auto", "cpu", "cuda", ...}
         ``"auto"``: the GPU where there is one.
-    progress : callable, optional
-        ``progress(done, n_models)`` after each model, or after each chunk.
 
     Returns
     -------
@@ -202,18 +193,19 @@ def fit_networks(
     rates = check.positive("learning_rate", learning_rate) * epoch_factors(
         schedule, check.at_least("epochs", epochs, 1)
     )
+    if new_last_layer and initial is None:
+        raise ValueError("new_last_layer=True needs the weights of the other layers, got initial=None")
     where = choose_device(device)
     used, rows = np.unique(chosen.indices, return_inverse=True)
     starts = Starts(
         build,
         torch.split(torch.from_numpy(rows), chosen.sizes.tolist()),
-        _given_weights(initial, len(chosen), new_last_layer=new_last_layer),
+        initial,
         new_last_layer,
         torch.float64 if images.dtype == np.float64 else torch.float32,
         check.at_least("seed", seed, 0),
     )
-    first = starts(0)
-    network, example = first.network.eval(), engines.as_pixels(torch.tensor(images[:1]), starts.dtype)
+    network, example = starts(0).network.eval(), engines.as_pixels(torch.tensor(images[:1]), starts.dtype)
     n_classes, n_activations = check_network(network, example, labels)
     check_buffers(network)
     training = engines.Training(
@@ -225,14 +217,12 @@ def fit_networks(
         rates,
         Optimizer(optimizer, momentum, weight_decay),
         augmentation,
-        first.copied if new_last_layer else frozenset(),
-        check.real("fine_tune_factor", fine_tune_factor),
     )
     engine = engines.choose_engine(engine, network, where, n_models=len(starts), batch_size=batch_size)
     size = engines.model_bytes(network, example, n_activations, batch_size=batch_size)
     groups = engines.groups(chosen.sizes, engine, network, size, where, batch_size=batch_size, chunk=chunk)
     fitted = {name: torch.empty(len(starts), *p.shape, dtype=p.dtype) for name, p in network.named_parameters()}
-    losses, done = np.empty(len(starts)), 0
+    losses = np.empty(len(starts))
     for models in groups:
         with one_thread(), memory_named(len(models), size, where):
             parameters, loss = engines.train([starts(int(index)) for index in models], training, engine)
@@ -242,9 +232,6 @@ def fit_networks(
         for name, value in parameters.items():
             fitted[name][models] = value
         losses[models] = loss
-        done += len(models)
-        if progress is not None:
-            progress(done, len(starts))
     return Networks(network, fitted, losses)
 
 
@@ -253,17 +240,3 @@ def _count(logits: torch.Tensor) -> torch.Tensor:
     counts = torch.zeros(logits.shape[1:], dtype=torch.int64, device=logits.device)
     votes = logits.argmax(2).T  # [n, models]
     return counts.scatter_add_(1, votes, torch.ones_like(votes))
-
-
-def _given_weights(
-    initial: Mapping[str, torch.Tensor] | Networks | None, n_models: int, *, new_last_layer: bool
-) -> list[Mapping[str, torch.Tensor]]:
-    if initial is None:
-        if new_last_layer:
-            raise ValueError("new_last_layer=True needs the weights of the other layers, got initial=None")
-        return []
-    if isinstance(initial, Networks):
-        if len(initial) not in (1, n_models):
-            raise ValueError(f"initial must hold 1 network or one for each of {n_models} subsets, got {len(initial)}")
-        return [initial.state_dict(index) for index in range(len(initial))]
-    return [initial]

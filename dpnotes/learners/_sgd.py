@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, DTypeLike
 from dpnotes import _validation as check
 from dpnotes._validation import Features, Floats, Integers
 from dpnotes.learners import _sgd_batches as plan
+from dpnotes.learners._descent import Rate, step_rates
 from dpnotes.learners._devices import choose_device
-from dpnotes.learners._schedules import Rate, step_rates
 from dpnotes.learners._sgd_architecture import Architecture, initial_weights
 from dpnotes.learners._sgd_engine import Job, train
 from dpnotes.learners._sgd_models import arrays

@@ -192,12 +192,3 @@ def test_classifier_and_its_pickle():
         model.fit_many(X, y, [np.arange(4)], n_classes=3)
     with pytest.raises(ValueError, match="got 1 class"):
         BoostedTreesClassifier().fit(X[:3], ["a"] * 3)
-
-
-def test_progress_is_told():
-    X, y = mixed_data()
-    seen = []
-    fit_boosted_trees(
-        X, y, np.arange(60).reshape(6, 10), n_trees=1, chunk=4, device="cpu", progress=lambda *at: seen.append(at)
-    )
-    assert seen == [(4, 6), (6, 6)]

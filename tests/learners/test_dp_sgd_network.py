@@ -43,7 +43,7 @@ def same(one, other, tolerance):
         np.testing.assert_allclose(other.parameters[name], value, atol=tolerance, err_msg=name)
 
 
-def literal(problem, rows, model, *, noise, optimizer):
+def literal(problem, model, *, noise, optimizer):
     """Algorithm 1 of Abadi et al., example by example, on the streams that the documentation names."""
     streams = [np.random.SeedSequence(5, spawn_key=(model, purpose)) for purpose in range(3)]
     state = int(streams[0].generate_state(1, np.uint64)[0] >> np.uint64(1))
@@ -59,7 +59,7 @@ def literal(problem, rows, model, *, noise, optimizer):
     }[optimizer]()
     losses = []
     for _ in range(6):
-        batch = rows[batches.choice(len(rows), batches.binomial(len(rows), 0.2), replace=False, shuffle=False)]
+        batch = batches.choice(N, batches.binomial(N, 0.2), replace=False, shuffle=False)
         total = [torch.zeros_like(p) for p in parameters]
         for i in batch:
             loss = cross_entropy(network(images[i : i + 1]), labels[i : i + 1])
@@ -70,7 +70,7 @@ def literal(problem, rows, model, *, noise, optimizer):
             losses.append((_, loss.item()))
         for p, whole in zip(parameters, total, strict=True):
             whole += noise * torch.tensor(normal.standard_normal(p.numel())).view(p.shape)
-            p.grad = whole / (0.2 * len(rows))
+            p.grad = whole / (0.2 * N)
         descent.step()
     return network, np.mean([loss for step, loss in losses if step >= 1])  # 5 steps make an expected epoch
 
@@ -78,10 +78,9 @@ def literal(problem, rows, model, *, noise, optimizer):
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 def test_equals_a_literal_loop(problem, optimizer, noise):
-    subsets = [np.arange(40), np.arange(60) % 37]  # of unequal length, with repeats
-    fitted = fit(problem, subsets=subsets, noise_multiplier=noise, optimizer=optimizer, momentum=0.8)
-    for model, rows in enumerate(subsets):
-        network, loss = literal(problem, rows, model, noise=noise, optimizer=optimizer)
+    fitted = fit(problem, noise_multiplier=[noise] * 2, optimizer=optimizer, momentum=0.8)
+    for model in range(2):
+        network, loss = literal(problem, model, noise=noise, optimizer=optimizer)
         for name, value in network.named_parameters():
             # Adam divides by the root of tiny squared gradients, which magnifies rounding
             np.testing.assert_allclose(fitted.parameters[name][model], value.detach(), atol=1e-9)
@@ -101,11 +100,10 @@ def test_neither_engine_nor_micro_batch_changes_a_model(problem, dtype):
 
 
 def test_models_do_not_depend_on_one_another_nor_on_global_state(problem):
-    state, threads, seen = torch.get_rng_state(), torch.get_num_threads(), []
-    three = fit(problem, n_repeats=3, noise_multiplier=0.5, progress=lambda *at: seen.append(at))
+    state, threads = torch.get_rng_state(), torch.get_num_threads()
+    three = fit(problem, noise_multiplier=[0.5] * 3)
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.get_num_threads() == threads
-    assert seen == [(1, 3), (2, 3), (3, 3)]
     torch.manual_seed(99)
     one = fit(problem, noise_multiplier=0.5)
     for name, value in one.parameters.items():
@@ -117,20 +115,22 @@ def test_models_do_not_depend_on_one_another_nor_on_global_state(problem):
 def test_noise_has_the_stated_variance(problem):
     """An empty batch moves the weights by -rate * sigma * C / (q n) times a normal, and gives no loss."""
     make = {"steps": 1, "sample_rate": 1e-7, "learning_rate": 1e-6, "clipping_norm": 0.5, "noise_multiplier": 3.0}
-    start = {"1.weight": torch.zeros(200, 64), "1.bias": torch.zeros(200)}
 
     def wide(generator):
-        return multilayer_perceptron(SHAPE, 200, hidden=(), generator=generator)
+        network = multilayer_perceptron(SHAPE, 200, hidden=(), generator=generator)
+        for parameter in network.parameters():
+            nn.init.zeros_(parameter)
+        return network
 
-    fitted = fit_dp_sgd_network(wide, *problem, **SETTINGS | make, initial_weights=start)
+    fitted = fit_dp_sgd_network(wide, *problem, **SETTINGS | make)
     scale = 1e-6 * 3.0 * 0.5 / (1e-7 * N)
-    for name in start:
+    for name in ("1.weight", "1.bias"):
         moved = fitted.parameters[name].numpy().ravel()
         assert stats.kstest(moved, stats.norm(scale=scale).cdf).pvalue > 1e-3
     moved = fitted.parameters["1.weight"].numpy().ravel()
     assert stats.kstest(moved, stats.norm(scale=1.05 * scale).cdf).pvalue < 1e-3
     assert np.isnan(fitted.loss).all()
-    still = fit_dp_sgd_network(wide, *problem, **SETTINGS | make | {"noise_multiplier": 0.0}, initial_weights=start)
+    still = fit_dp_sgd_network(wide, *problem, **SETTINGS | make | {"noise_multiplier": 0.0})
     assert not any(value.any() for value in still.parameters.values())
 
 
@@ -145,39 +145,16 @@ def test_fine_tuning_keeps_what_is_frozen(problem):
     weights = {name: value[0] for name, value in start.parameters.items()}
 
     def frozen(generator):
-        network = build(generator)
+        network = build(generator).double()
+        network.load_state_dict(weights)
         for name, parameter in network.named_parameters():
             parameter.requires_grad_(name.startswith("7."))
         return network
 
     for engine in ("book-keeping", "vmap"):
-        tuned = fit_dp_sgd_network(
-            frozen, *problem, **SETTINGS | {"noise_multiplier": 0.3}, initial_weights=weights, engine=engine
-        )
+        tuned = fit_dp_sgd_network(frozen, *problem, **SETTINGS | {"noise_multiplier": 0.3}, engine=engine)
         for name, value in weights.items():
             assert torch.equal(tuned.parameters[name][0], value) == (not name.startswith("7."))
-
-
-def test_augmentation_sees_the_batch_once_and_its_own_stream(problem):
-    sizes, draws = [], []
-
-    def shift(batch, generator):
-        sizes.append(len(batch))
-        offset = int(torch.randint(3, (), generator=generator))
-        draws.append(offset)
-        return batch.roll(offset, dims=-1)
-
-    first = fit(problem, augmentation=shift, micro_batch=4, noise_multiplier=0.5)
-    again = fit(problem, augmentation=shift, micro_batch=60, noise_multiplier=0.5)
-    same(first, again, 1e-11)
-    assert sizes[:6] == sizes[6:]
-    assert draws[:6] == draws[6:]
-    assert len(sizes) == 12
-    assert len(set(draws)) > 1
-    plain = fit(problem, noise_multiplier=0.5)
-    assert not torch.allclose(plain.parameters["0.weight"], first.parameters["0.weight"])
-    untouched = fit(problem, noise_multiplier=0.5, augmentation=lambda batch, generator: batch)
-    same(plain, untouched, 1e-12)  # batches and noise have streams of their own
 
 
 def with_layer(layer):
@@ -199,23 +176,11 @@ def with_layer(layer):
         ({"labels": np.full(N, -1)}, r"labels must hold class codes in 0\.\.2, the network's, got -1\.\.-1"),
         ({"images": np.zeros((N, *SHAPE), np.uint8)}, "images must be float32 or float64, got uint8"),
         ({"images": np.full((N, *SHAPE), np.nan)}, "images must be finite, got 3840 bad entries"),
-        ({"subsets": np.array([[N]])}, r"row indices in 0\.\.59, got 60\.\.60"),
-        ({"subsets": np.array([[0]]), "n_repeats": 1}, "give either subsets or n_repeats"),
-        ({"noise_multiplier": [1.0, 2.0], "n_repeats": 3}, "noise_multiplier has 2 entries for 3 models"),
         ({"clipping_norm": np.inf, "noise_multiplier": 1.0}, "clipping_norm=inf needs noise_multiplier=0"),
         ({"optimizer": "sgdd"}, "optimizer must be one of 'adam', 'momentum', 'sgd', got optimizer='sgdd'"),
-        ({"momentum": 1.0}, r"momentum must be in \[0, 1\), got momentum=1.0"),
+        ({"momentum": 1.0}, "momentum must be < 1, got momentum=1.0"),
         ({"engine": "fast"}, "engine must be one of"),
         ({"micro_batch": 0}, "micro_batch must be >= 1"),
-        (
-            {"initial_weights": {"9.weight": torch.zeros(1)}},
-            "initial_weights names '9.weight', the network has 0.weight",
-        ),
-        (
-            {"initial_weights": {"0.bias": torch.zeros(1)}},
-            r"initial_weights\['0.bias'\] must have shape \(3,\), got \(1,\)",
-        ),
-        ({"initial_weights": {"0.bias": torch.full((3,), np.nan)}}, r"initial_weights\['0.bias'\] must be finite"),
         ({"learning_rate": 1e308, "clipping_norm": 1e300}, "training of model 0 diverged"),
     ],
 )

@@ -96,13 +96,11 @@ def test_it_learns_and_prediction_does_not_depend_on_the_chunk(problem, monkeypa
     np.testing.assert_allclose(fitted.logits(images, device="cpu"), logits, atol=1e-5)
 
 
-def test_read_only_rows_and_progress(problem):
+def test_read_only_rows(problem):
     images, labels, subsets = problem
     images = images.copy()
     images.setflags(write=False)  # data sets are handed out read-only; a warning would be an error here
-    seen = []
-    fit_networks(build, images, labels, subsets, seed=1, progress=lambda *at: seen.append(at), **SETTINGS)
-    assert seen == [(1, 3), (2, 3), (3, 3)]
+    assert len(fit_networks(build, images, labels, subsets, seed=1, **SETTINGS)) == 3
 
 
 def test_initial_weights_have_the_stated_distribution():
@@ -132,12 +130,11 @@ def test_initial_weights_have_the_stated_distribution():
         ({"batch_size": 0}, "batch_size must be >= 1"),
         ({"learning_rate": -1.0}, "learning_rate must be > 0"),
         ({"optimizer": "sgdd"}, "optimizer must be one of 'adam', 'momentum', 'sgd', got optimizer='sgdd'"),
-        ({"momentum": 1.0}, r"momentum must be in \[0, 1\), got momentum=1.0"),
+        ({"momentum": 1.0}, "momentum must be < 1, got momentum=1.0"),
         ({"weight_decay": -1e-4}, "weight_decay must be >= 0, got weight_decay=-0.0001"),
         ({"augmentation": "flip"}, "augmentation must be None or 'crop-flip', got augmentation='flip'"),
-        ({"schedule": "step"}, "schedule must be None, 'cosine', a mapping .* got schedule='step'"),
-        ({"schedule": {-1: 0.1}}, "schedule must map epochs >= 0 to factors, got the epoch -1"),
-        ({"schedule": lambda epoch: -epoch}, "schedule must give finite factors >= 0, got -1 for epoch 1"),
+        ({"schedule": {-1: 0.1}}, "epochs of schedule must be >= 0, got .*-1"),
+        ({"schedule": {1: -1}}, "factors of schedule must be >= 0, got .*-1"),
         ({"new_last_layer": True}, "new_last_layer=True needs .* got initial=None"),
         ({"initial": {}}, "initial must hold all parameters, '.*' is missing"),
         ({"initial": {"9.weight": torch.zeros(2)}}, "initial names '9.weight', the network has 0.weight, "),

@@ -98,7 +98,7 @@ def network(
     size = {"width": width, "kernel_size": kernel_size, "padding": padding}
     shape = _shape(architecture, norm=None if public == IMAGENET else "group", **size)
     if public is not None:  # the learning rate itself is the tenth
-        training |= {"new_last_layer": True, "fine_tune_factor": 1.0}
+        training |= {"new_last_layer": True}
         training["initial"] = (
             convolutions()
             if public == IMAGENET
@@ -120,7 +120,7 @@ def public_weights(public: str, epochs: int, rate: float, **architecture: Any) -
         "learning_rate": rate,
         "random_state": 0,
     }
-    return network(arrays, **architecture, **training).fit(arrays.X_train, arrays.y_train).networks_
+    return network(arrays, **architecture, **training).fit(arrays.X_train, arrays.y_train).networks_.state_dict(0)
 
 
 def convolutions() -> dict[str, torch.Tensor]:

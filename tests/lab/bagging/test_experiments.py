@@ -40,7 +40,7 @@ def test_case_2_scores_what_is_not_public_and_starts_from_public_weights():
     start = {"width": 4, "kernel_size": 3, "padding": 1, "device": "cpu"}
     training = {"public": "digits", "public_epochs": 2, "public_rate": 3e-3, "learning_rate": 1e-12, "epochs": 1}
     tuned = network(arrays, **start, **training, random_state=0).fit(X, arrays.y_train).networks_.state_dict(0)
-    given = public_weights("digits", 2, 3e-3, **start).state_dict(0)
+    given = public_weights("digits", 2, 3e-3, **start)
     moved = {name: bool((abs(tuned[name] - given[name]) > 1e-6).any()) for name in given}
     assert moved == {name: name.startswith("7.") for name in given}  # the linear layer
 

@@ -1,0 +1,106 @@
+"""How networks and regressions descend: the learning rate of each step or epoch, and PyTorch's optimizers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+
+from dpnotes import _validation as check
+from dpnotes._validation import Floats
+
+Rate = float | Callable[[int], float] | ArrayLike
+Schedule = Mapping[int, float] | None
+
+OPTIMIZERS = ("adam", "momentum", "sgd")
+
+
+def step_rates(learning_rate: Rate, steps: int) -> Floats:
+    """Rates [steps], finite and > 0, from a number, a function of the step 0, 1, ..., or one entry for each step."""
+    rates = np.asarray([learning_rate(i) for i in range(steps)] if callable(learning_rate) else learning_rate)
+    if rates.dtype.kind not in "fiu":
+        raise TypeError(f"learning_rate must be a number, an array of them or a callable, got {learning_rate!r}")
+    if rates.shape not in ((), (steps,)):
+        raise ValueError(f"learning_rate must have one entry for each of {steps} steps, got shape {rates.shape}")
+    rates = rates.astype(np.float64)
+    wrong = ~(np.isfinite(rates) & (rates > 0))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise ValueError(f"learning_rate must be finite and > 0 at every step, got {rates.flat[at]} at step {at}")
+    return np.broadcast_to(rates, (steps,))
+
+
+def epoch_factors(schedule: Schedule, epochs: int) -> Floats:
+    """Multiples of the learning rate, one for each epoch 0 to ``epochs - 1``.
+
+    Parameters
+    ----------
+    schedule : mapping of int to float, optional
+        ``{epoch: factor}``: each factor holds from its epoch on, 1 before the first. None: 1 throughout.
+    epochs : int, >= 1
+
+    Returns
+    -------
+    ndarray of float64, shape [epochs]
+        Finite, >= 0.
+
+    Raises
+    ------
+    ValueError
+        If a factor is negative or not finite, or an epoch is negative.
+    TypeError
+        If an epoch is no integer, or the schedule is no mapping.
+
+    Examples
+    --------
+    >>> epoch_factors({2: 0.1, 3: 0.01}, 5)
+    array([1.  , 1.  , 0.1 , 0.01, 0.01])
+    """
+    if not isinstance(schedule, Mapping | None):
+        raise TypeError(f"schedule must be None or a mapping of epochs to factors, got schedule={schedule!r}")
+    factors = np.ones(epochs)
+    for epoch, factor in sorted((schedule or {}).items()):
+        factors[check.at_least("epochs of schedule", epoch, 0) :] = check.real("factors of schedule", factor)
+    return factors
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """Adam, or stochastic gradient descent with or without momentum; other settings are PyTorch's.
+
+    Parameters
+    ----------
+    kind : {"adam", "momentum", "sgd"}
+    momentum : float in [0, 1)
+        Of the kind ``"momentum"``.
+    weight_decay : float, >= 0
+        Multiple of the weights that is added to the gradient.
+    """
+
+    kind: str
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        check.one_of("optimizer", self.kind, OPTIMIZERS)
+        checked_momentum(self.momentum)
+        check.real("weight_decay", self.weight_decay)
+
+    def over(self, parameters: Iterable[Any]) -> torch.optim.Optimizer:
+        """Optimizer of parameters, or of groups of them; the caller sets the learning rate of each step.
+
+        Fused, it works entry by entry, so that models stacked in one tensor stay apart.
+        """
+        if self.kind == "adam":
+            return torch.optim.Adam(parameters, weight_decay=self.weight_decay, fused=True)
+        momentum = self.momentum if self.kind == "momentum" else 0.0
+        return torch.optim.SGD(parameters, lr=1.0, momentum=momentum, weight_decay=self.weight_decay, fused=True)
+
+
+def checked_momentum(momentum: float) -> float:
+    """Give the momentum as a float; it must be in [0, 1)."""
+    return check.real("momentum", momentum, high=1.0, below="the steps would not decay")
