@@ -77,7 +77,7 @@ def test_equals_the_same_training_written_out(problem, engine, options, referenc
 def test_factors():
     np.testing.assert_array_equal(epoch_factors(None, 3), [1, 1, 1])
     np.testing.assert_array_equal(epoch_factors({3: 0.1, 0: 0.5, 9: 7.0}, 5), [0.5, 0.5, 0.5, 0.1, 0.1])
-    with pytest.raises(ValueError, match="factors of schedule must be >= 0, got .*nan"):
+    with pytest.raises(ValueError, match=r"factors of schedule must be >= 0, got .*nan"):
         epoch_factors({1: float("nan")}, 3)
     with pytest.raises(TypeError, match=r"schedule must be .* got schedule=0\.1"):
         epoch_factors(0.1, 3)

@@ -93,7 +93,7 @@ def test_subsample_aggregate():
 
 
 def test_dp_sgd():
-    """A record whose gradient is always clipped, among records whose weights have none: its steps add up along a line."""
+    """A record whose gradient is always clipped, among records of zeros: its steps on weights add up along a line."""
     sampling = {"sample_rate": 0.5, "steps": 2}
     multiplier = dp_sgd_noise_multiplier(EPSILON, DELTA, accountant="pld", **sampling)
     found = []
