@@ -182,7 +182,8 @@ def draws(rows: pd.DataFrame) -> pd.DataFrame:
     kinds = np.where(rows["sensitivity"] == printed, "theoretical", "observed")
     there = rows.assign(sensitivity=kinds).rename(columns=metrics).dropna(subset=["noisy"])
     there = there.set_index(["dataset", "sensitivity", "draw"])[[*metrics.values(), "gain", "gap_closed"]]
-    cells = _long(there, "entry", "value").pivot_table("value", keys, "draw", sort=False).reset_index()
+    cells = _long(there, "entry", "value").pivot_table("value", keys, "draw", sort=False)
+    cells = cells.reindex(columns=["shared", "own"]).reset_index()
     paper = _printed_table4()
     stds = paper[paper["entry"] == "noisy"].assign(entry="std", value=paper["sd"])
     tenths = paper["value"].where(paper["entry"] != "gain", paper["value"] / 10)

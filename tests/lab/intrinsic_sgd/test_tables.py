@@ -59,7 +59,11 @@ def test_table4_is_one_draw_for_all_models(stored):
         assert std["published"] != pytest.approx(std["own"], rel=0.5)
     std = table.loc[("covertype", "theoretical", "std")]
     assert std["published"] == pytest.approx(std["shared"], rel=0.1) != pytest.approx(std["own"])
-    assert len(tables.draws(stored["draws"].iloc[:0])) == 0
+    none = tables.draws(stored["draws"].iloc[:0])
+    assert len(none) == 0
+    assert {"dataset", "entry", "published", "shared", "own"} <= set(none)
+    assert tables.DRAWS(none).to_html()
+    assert tables.shown(none, "shared", "{:.3f}", dataset="adult") == "not run yet"
 
 
 def test_printed_digits_of_mnist_are_within_the_range_of_unscaled_projections(stored):
