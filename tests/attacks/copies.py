@@ -1,0 +1,194 @@
+"""Copies of an estimator that answers: by pickle, deepcopy, joblib, attributes, threads and forked processes.
+
+The target is a function (X, y, **parameters) that fits a method with a guarantee of 400 answers. However it is copied,
+no more than 400 answers may be had in all.
+"""
+
+import copy
+import copyreg
+import io
+import os
+import pickle
+import threading
+import warnings
+
+import joblib
+import numpy as np
+
+from tests.attacks import broken
+from tests.attacks.catalogue import Evidence, attack
+from tests.attacks.ours import ANSWERS, WITH_BUDGET, ours, queries, table
+
+X, Y = table()
+TARGETS = ours(*WITH_BUDGET)
+COUNTER = broken.fit(broken.NoisyAnswers)
+
+
+def _answered(*fitted, times=3):
+    """Answers that can be had from some copies in turn, each asked until it refuses."""
+    total = 0
+    for one in fitted:
+        for _ in range(times):
+            try:
+                total += len(_ask(one, queries()))
+            except RuntimeError:
+                break
+    return total
+
+
+def _ask(fitted, rows):
+    return fitted.predict(rows) if hasattr(fitted, "predict") else fitted.decision_function(rows)
+
+
+def _evidence(total):
+    return Evidence(total > ANSWERS, f"{total} answers for a guarantee of {ANSWERS}")
+
+
+@attack(broken=COUNTER, ours=TARGETS)
+def deep_copies(target):
+    """The estimator, its copy and its deepcopy answer in turn."""
+    fitted = target(X, Y)
+    return _evidence(_answered(fitted, copy.copy(fitted), copy.deepcopy(fitted)))
+
+
+@attack(broken=COUNTER, ours=TARGETS)
+def pickled_copies(target):
+    """The estimator and two unpickled copies answer in turn."""
+    fitted = target(X, Y)
+    return _evidence(_answered(fitted, *(pickle.loads(pickle.dumps(fitted)) for _ in range(2))))
+
+
+@attack(broken=COUNTER, ours=TARGETS)
+def joblib_copies(target):
+    """Copies by joblib, as its workers and its files make them."""
+    fitted, file = target(X, Y), io.BytesIO()
+    joblib.dump(fitted, file)
+    copies = [joblib.load(io.BytesIO(file.getvalue())) for _ in range(2)]
+    return _evidence(_answered(fitted, *copies))
+
+
+@attack(broken=COUNTER, ours=TARGETS)
+def instance_dictionary(target):
+    """A new object whose __dict__ is updated with that of the estimator."""
+    fitted = target(X, Y)
+    other = type(fitted).__new__(type(fitted))
+    other.__dict__.update(vars(fitted))
+    return _evidence(_answered(fitted, other))
+
+
+@attack(broken=COUNTER, ours=TARGETS)
+def saved_dictionary(target):
+    """The __dict__ from before the first answer is put back after the last: a count in it would start anew."""
+    fitted = target(X, Y)
+    before = dict(vars(fitted))
+    total = _answered(fitted)
+    fitted.__dict__.update(before)
+    return _evidence(total + _answered(fitted))
+
+
+@attack(broken=COUNTER, ours=TARGETS)
+def reduced_by_hand(target):
+    """Copies made of what __reduce_ex__ gives, state and all."""
+    fitted = target(X, Y)
+
+    def rebuilt():
+        function, arguments, state, *_ = fitted.__reduce_ex__(2)
+        other = function(*arguments)
+        if hasattr(other, "__setstate__"):
+            other.__setstate__(dict(state))
+        else:
+            other.__dict__.update(state)
+        return other
+
+    assert copyreg.__newobj__ is fitted.__reduce_ex__(2)[0]
+    return _evidence(_answered(rebuilt(), rebuilt(), fitted))
+
+
+class _CopiesWhenRead:
+    """Queries that make a copy of the estimator at the moment that it reads them."""
+
+    def __init__(self, fitted, by):
+        self.fitted, self.by, self.copies = fitted, by, []
+
+    def __array__(self, dtype=None, copy=None):
+        self.copies.append(self.by(self.fitted))
+        return np.asarray(queries(), dtype=dtype)
+
+
+def _during(target, by):
+    fitted = target(X, Y)
+    query = _CopiesWhenRead(fitted, by)
+    answered = len(_ask(fitted, query))
+    return _evidence(answered + _answered(fitted, *query.copies[:2]))
+
+
+@attack(broken=COUNTER, ours=TARGETS)
+def deepcopy_during_an_answer(target):
+    """The estimator is copied while it reads its query, before it has counted it."""
+    return _during(target, copy.deepcopy)
+
+
+@attack(broken=COUNTER, ours=TARGETS)
+def pickle_during_an_answer(target):
+    """The same by pickle."""
+    return _during(target, lambda fitted: pickle.loads(pickle.dumps(fitted)))
+
+
+@attack(broken=lambda X, y: _Races().fit(X, y), ours=TARGETS)
+def threads_that_race(target):
+    """Eight threads ask at once, each for half of the budget and more than once."""
+    fitted, answered = target(X, Y), []
+    start = threading.Barrier(8)
+
+    def ask():
+        start.wait()
+        answered.append(_answered(fitted))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return _evidence(sum(answered))
+
+
+class _Races(broken.NoisyAnswers):
+    """All threads look at the count before the first has changed it."""
+
+    def fit(self, X, y):
+        self.meeting = threading.Barrier(8)
+        return super().fit(X, y)
+
+    def decision_function(self, X):
+        left = self.left
+        if left >= len(X):
+            self.meeting.wait(timeout=5)
+        self.left = ANSWERS
+        answered = super().decision_function(X) if left >= len(X) else self._refuse()
+        self.left = left - len(X)
+        return answered
+
+    def _refuse(self):
+        raise RuntimeError("no answers left")
+
+
+@attack(broken=COUNTER, ours=TARGETS)
+def forked_copies(target):
+    """A forked process answers from its copy of the count, the parent from its own."""
+    fitted = target(X, Y)
+    reader, writer = os.pipe()
+    with warnings.catch_warnings(action="ignore"):  # newer Pythons warn of threads
+        process = os.fork()
+    if process == 0:
+        total = -1
+        try:
+            total = _answered(fitted)
+        finally:
+            os.write(writer, str(total).encode())
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        theirs = int(pipe.read())
+    os.waitpid(process, 0)
+    assert theirs >= 0, "the forked process failed"
+    return _evidence(theirs + _answered(fitted))

@@ -1,0 +1,248 @@
+"""Errors, warnings, output and attributes that hold something of private rows.
+
+The target is a function (X, y, **parameters) that fits. What it says on two neighbouring tables must be the same.
+"""
+
+import contextlib
+import io
+import logging
+import pickle
+import sys
+import warnings
+
+import numpy as np
+import torch
+from sklearn.linear_model import LogisticRegression
+
+from tests.attacks import broken
+from tests.attacks.catalogue import Evidence, attack
+from tests.attacks.ours import (
+    NETWORK,
+    RELEASED,
+    SETTINGS,
+    SURELY,
+    WITH_BUDGET,
+    WITH_PUBLIC,
+    estimator,
+    ours,
+    queries,
+    table,
+)
+
+X, Y = table()
+BALL = ("ModelSensitivity", "LossPerturbation", "PredictionSensitivity", "NoisySGD", "AugmentedSGD")
+WORDS = ("mechanism", "parameters", "adjacency", "status", "assumption", "source", "remark")
+REFUSES = broken.fit(broken.Refuses)
+
+
+def outcome(fit):
+    """All that a fit says: its error, warnings, log, output, and the words of what it gives."""
+    output, log = io.StringIO(), io.StringIO()
+    handler = logging.StreamHandler(log)
+    logging.getLogger().addHandler(handler)
+    try:
+        with (
+            warnings.catch_warnings(record=True) as caught,
+            contextlib.redirect_stdout(output),
+            contextlib.redirect_stderr(output),
+        ):
+            warnings.simplefilter("always")
+            try:
+                fitted = fit()
+                profile = getattr(fitted, "profile_", None)
+                said = [repr(fitted)] + [str(getattr(profile, name, "")) for name in WORDS]
+            except Exception as error:  # any error is an outcome
+                said = [type(error).__name__, str(error)]
+            return (*said, *sorted({str(warning.message) for warning in caught}), output.getvalue(), log.getvalue())
+    finally:
+        logging.getLogger().removeHandler(handler)
+
+
+def compared(first, second):
+    """Evidence from two outcomes: the longest text that only one of them has."""
+    differences = [text for text in (*first, *second) if (text in first) != (text in second) and text.strip()]
+    shown = max(differences, key=len, default="the same outcome")
+    return Evidence(first != second, " ".join(shown.split())[:150])
+
+
+def changed(row=None, label=None):
+    """The table with another record 5."""
+    rows, labels = X.copy(), Y.copy()
+    if row is not None:
+        rows[5] = row
+    if label is not None:
+        labels[5] = label
+    return rows, labels
+
+
+@attack(
+    broken=REFUSES, ours=ours(), pending=dict.fromkeys(BALL, "rows that are too long are refused, with their number")
+)
+def one_long_row(target):
+    """One record longer than the bound: does the fit refuse, and with how many and how long?"""
+    return compared(outcome(lambda: target(X, Y)), outcome(lambda: target(*changed(row=1000 * X[5]))))
+
+
+@attack(broken=REFUSES, ours=ours(), pending=dict.fromkeys(SETTINGS, "labels not among classes are refused by name"))
+def one_unknown_label(target):
+    """One record whose label is not among the public classes: does the fit refuse, and name it?"""
+    return compared(outcome(lambda: target(X, Y)), outcome(lambda: target(*changed(label=2))))
+
+
+@attack(broken=REFUSES, ours=ours())
+def last_record_of_a_class(target):
+    """All records but one are of one class: does the fit notice when the last one goes?"""
+    alone, none = np.zeros_like(Y), np.zeros_like(Y)
+    alone[5] = 1
+    return compared(outcome(lambda: target(X, alone)), outcome(lambda: target(X, none)))
+
+
+@attack(
+    broken=REFUSES,
+    ours={name: estimator(name) for name in WITH_PUBLIC},
+    pending={"PATE": "public rows that are private are refused, with their number"},
+)
+def candidate_among_the_public_rows(target):
+    """A public row equals a record: a refusal is a membership test without noise."""
+    public = np.vstack([queries(19), X[5]])
+    return compared(
+        outcome(lambda: target(X, Y, public=public)), outcome(lambda: target(*changed(row=-X[5]), public=public))
+    )
+
+
+@attack(
+    broken=REFUSES,
+    ours={
+        name: lambda X, y, name=name: estimator(name)(X, y, l2=1e-3, max_iterations=2)
+        for name in ("ModelSensitivity", "LossPerturbation", "PredictionSensitivity")
+    },
+    pending=dict.fromkeys(
+        ("ModelSensitivity", "LossPerturbation", "PredictionSensitivity"), "a minimiser that is not reached is an error"
+    ),
+)
+def minimiser_not_reached(target):
+    """Few iterations: data that are fitted easily end in a release, data that are not in an error or a warning."""
+    easy = np.zeros_like(X)
+    return compared(outcome(lambda: target(easy, Y)), outcome(lambda: target(X, (X[:, 0] > 0).astype(int))))
+
+
+def _with_teachers(name):
+    learner = LogisticRegression(max_iter=6)
+    student = {"student": LogisticRegression(max_iter=1000)} if name in WITH_PUBLIC else {}
+    return lambda X, y: estimator(name)(X, y, estimator=learner, **student, **SURELY[name])
+
+
+@attack(
+    broken=REFUSES,
+    ours={name: _with_teachers(name) for name in ("Bagging", "SubsampleAggregate", "FilteredVote", "PATE", "DPBag")},
+    pending=dict.fromkeys(
+        ("Bagging", "SubsampleAggregate", "FilteredVote", "PATE", "DPBag"), "warnings of private models are shown"
+    ),
+)
+def warnings_of_private_models(target):
+    """A teacher that needs more iterations warns, and so tells something of its records."""
+    return compared(outcome(lambda: target(np.zeros_like(X), Y)), outcome(lambda: target(3 * X, (X[:, 0] > 0) * 1)))
+
+
+def leaves(value, path="", seen=None):
+    """Numbers and arrays that are reached from an object: by attribute, item or pickle state, with their paths."""
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu().numpy()
+    if isinstance(value, bool | int | float | np.ndarray | np.generic):
+        if np.asarray(value).dtype.kind in "biuf":
+            yield path, np.asarray(value)
+        return
+    if isinstance(value, str | bytes | type) or (callable(value) and not hasattr(value, "__dict__")):
+        return
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list | tuple | set):
+        items = enumerate(value)
+    else:
+        items = [*getattr(value, "__dict__", {}).items()]
+        items += [
+            (slot, getattr(value, slot)) for slot in getattr(type(value), "__slots__", ()) if hasattr(value, slot)
+        ]
+    for name, item in items:
+        yield from leaves(item, f"{path}.{name}", seen)
+
+
+def exact_statistics(fits, others):
+    """Paths of what all releases of one table agree in, whatever their noise, and all of a neighbour in another value.
+
+    A number with noise that hides a record does so with probability below 2^-40 for 20 releases of each.
+    """
+    fits, others = ([dict(leaves(pickle.loads(pickle.dumps(fitted)))) for fitted in side] for side in (fits, others))
+
+    def same(a, b):
+        return b is not None and a.shape == b.shape and np.allclose(a, b, rtol=1e-5, atol=0, equal_nan=True)
+
+    def constant(side, path):
+        return path in side[0] and all(same(side[0][path], fitted.get(path)) for fitted in side)
+
+    paths = [path for path in fits[0] if constant(fits, path) and constant(others, path)]
+    return [path for path in paths if not same(fits[0][path], others[0][path])]
+
+
+def _evidence(target, given=lambda fitted: fitted):
+    """Evidence from 20 fits to a table, and 20 to its neighbour."""
+    fits = [[given(target(*data)) for _ in range(20)] for data in ((X, Y), changed(row=np.eye(20)[3]))]
+    paths = exact_statistics(*fits)
+    return Evidence(bool(paths), f"exact statistics: {', '.join(path.lstrip('.') for path in paths[:4]) or 'none'}")
+
+
+def _network(X, y, **parameters):
+    initial = NETWORK.untrained((1, 4, 5), 2, torch.Generator().manual_seed(0)).state_dict()
+    network = type(NETWORK)(**NETWORK.get_params() | {"initial": initial})
+    settings = {"network": network, "learning_rate": 1e-30, "sample_rate": 1.0, "steps": 1}  # the weights stay
+    return estimator("DPSGD of a network")(X, y, **settings | parameters)
+
+
+@attack(
+    broken=REFUSES,
+    ours=ours(*RELEASED) | {"DPSGD of a network": _network},
+    pending={"DPSGD of a network": "Networks keep the exact training loss"},
+)
+def attributes_without_noise(target):
+    """What a released estimator and its pickle hold that the noise does not change, but a record does."""
+    return _evidence(target)
+
+
+@attack(
+    broken=REFUSES,
+    ours=ours(*RELEASED, *WITH_PUBLIC),
+    pending=dict.fromkeys((*RELEASED, *WITH_PUBLIC), "there is no publish()"),
+)
+def published_release(target):
+    """The same of what ``publish()`` gives: vote counts, agreement and teachers must not travel."""
+    return _evidence(target, lambda fitted: fitted.publish())
+
+
+@attack(broken=REFUSES, ours=ours(*WITH_BUDGET))
+def work_of_a_refusal(target):
+    """Calls made before a refusal, counted and not timed: they must not depend on private rows."""
+
+    def calls(X, y):
+        fitted = target(X, y)
+        count = 0
+
+        def counted(frame, event, argument):
+            nonlocal count
+            count += event in ("call", "c_call")
+
+        sys.setprofile(counted)
+        try:
+            fitted.predict(queries(500))
+        except RuntimeError:
+            pass
+        finally:
+            sys.setprofile(None)
+        return count
+
+    first, second = calls(X, Y), calls(*changed(row=0.01 * X[5]))
+    far = calls(0.001 * X, 1 - Y)
+    return Evidence(len({first, second, far}) > 1, f"{first}, {second} and {far} calls")

@@ -1,0 +1,131 @@
+"""Which floating-point numbers a release can be: a lower bound of epsilon, and the digits that are released.
+
+The target of :func:`reachable_numbers` is a function (X, y) that gives released numbers and the factors by which a
+standard normal number was multiplied; that of the others a function (X, y, **parameters) that fits.
+"""
+
+import math
+
+import numpy as np
+
+from dpnotes.accounting import audit_epsilon
+from tests.attacks import broken
+from tests.attacks.catalogue import Evidence, attack
+from tests.attacks.ours import LINEAR, estimator, ours, table
+
+CONFIDENCE, RUNS, DELTA = 1 - 1e-10, 60, 1e-6
+RARE = slice(10, 40)  # features that only one record has
+OLD = "noise is NumPy's floating-point numbers"
+
+
+def _neighbours():
+    """A table with an empty record, and one where that record is of rare features."""
+    X, y = table(d=40)
+    X[:, RARE] = 0
+    X[5] = 0
+    changed = X.copy()
+    changed[5, RARE] = 0.15
+    return X, changed, y
+
+
+def _reachable(value, factors):
+    """Whether value is the floating-point product of some number and the factors, one after the other."""
+    candidates = {float(value)}
+    for factor in reversed(factors):
+        near = {number for v in candidates for number in _around(v / factor)}
+        candidates = {number for number in near if number * factor in candidates}
+    return bool(candidates)
+
+
+def _around(number):
+    return math.nextafter(number, -math.inf), number, math.nextafter(number, math.inf)
+
+
+def _claims_exact(fitted):
+    return getattr(fitted.profile_, "implementation", "exact") == "exact"
+
+
+def _output_perturbation(name):
+    def release(X, y):
+        fitted = estimator(name)(X, y, **CALIBRATED.get(name, {}))
+        sigma = fitted.profile_.parameters["sigma"] if name == "ModelSensitivity" else fitted.noise_sigma_
+        return fitted.coef_[:, RARE].ravel(), [float(sigma)], _claims_exact(fitted)
+
+    return release
+
+
+CALIBRATED = {"NoisySGD": {"steps": 1}}
+
+
+def _logits(X, y):
+    y = np.arange(len(y)) % 3  # for two classes, only the difference of their logits is released
+    fitted = estimator("PredictionSensitivity")(X, y, classes=[0, 1, 2])
+    sensitivity = fit_three(X, y).sensitivity(adjacency=fitted.profile_.adjacency)
+    answers = fitted.decision_function(np.eye(X.shape[1])[RARE]).ravel()
+    return answers, [fitted.profile_.parameters["sigma"], sensitivity], _claims_exact(fitted)
+
+
+def fit_three(X, y):
+    """Minimiser for three classes: its sensitivity is public."""
+    return broken.fit_minimiser(X, y, n_classes=3, l2=LINEAR["l2"], intercept=False, device="cpu")
+
+
+def _dp_sgd(X, y):
+    fitted = estimator("DPSGD")(X, y, steps=1, sample_rate=1.0)  # one step: weights are the noisy sum over 64 = 2^6
+    return fitted._models.weights[0, :, RARE].ravel(), [20.0, 1 / 64], _claims_exact(fitted)
+
+
+def _broken(X, y):
+    fitted = broken.OutputPerturbation().fit(X, y)
+    return fitted.coef_[:, RARE].ravel(), [fitted.sigma_], True
+
+
+@attack(
+    broken=_broken,
+    ours={name: _output_perturbation(name) for name in ("ModelSensitivity", "NoisySGD")}
+    | {"PredictionSensitivity": _logits, "DPSGD": _dp_sgd},
+    pending=dict.fromkeys(("ModelSensitivity", "NoisySGD", "PredictionSensitivity", "DPSGD"), OLD),
+)
+def reachable_numbers(target):
+    """Noise on a feature that no record has is a product of doubles, other sums are not: a lower bound of epsilon."""
+    without, with_record, y = _neighbours()
+
+    def called_member(X):
+        released = [target(X, y) for _ in range(RUNS)]
+        return sum(not all(_reachable(v, factors) for v in values if v) for values, factors, _ in released)
+
+    true_positives, false_positives = called_member(with_record), called_member(without)
+    bound = audit_epsilon(
+        true_positives=true_positives,
+        positives=RUNS,
+        false_positives=false_positives,
+        negatives=RUNS,
+        delta=DELTA,
+        confidence=CONFIDENCE,
+    )
+    claims = target(without, y)[2]
+    note = "" if claims else ", and the profile does not claim to be exact"
+    counts = f"called a member {true_positives} and {false_positives} times of {RUNS}"
+    return Evidence(
+        claims and bound > 2 * LINEAR["epsilon"], f"epsilon >= {bound:.2f} for a claim of 0.1: {counts}{note}"
+    )
+
+
+@attack(
+    broken=broken.fit(broken.OutputPerturbation),
+    ours=ours("ModelSensitivity", "LossPerturbation", "NoisySGD", "AugmentedSGD")
+    | {"ModelSensitivity, pure": lambda X, y: estimator("ModelSensitivity")(X, y, delta=0.0)},
+    pending=dict.fromkeys(
+        ("ModelSensitivity", "LossPerturbation", "NoisySGD", "AugmentedSGD", "ModelSensitivity, pure"), OLD
+    ),
+)
+def digits_below_the_public_grid(target):
+    """Digits far below the noise: an exact release lies on a public grid of about 2^-24 of the noise's scale."""
+    X, _, y = _neighbours()
+    fitted = target(X, y)
+    mantissa, exponent = np.frexp(fitted.coef_[fitted.coef_ != 0])
+    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    finest = int((exponent - 53 + np.log2(whole & -whole)).min())
+    below = math.log2(np.abs(fitted.coef_).max()) - finest
+    claims = getattr(getattr(fitted, "profile_", None), "implementation", "exact") == "exact"
+    return Evidence(claims and below > 40, f"{below:.0f} binary digits below the largest weight")

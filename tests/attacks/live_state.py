@@ -1,0 +1,212 @@
+"""What changes a guarantee, a budget or a profile after the fit.
+
+The target is a function (X, y, **parameters) that fits.
+"""
+
+import numpy as np
+from sklearn.tree import DecisionTreeClassifier
+
+from dpnotes.accounting import STATUSES
+from dpnotes.methods import DPBag
+from tests.attacks import broken
+from tests.attacks.catalogue import Evidence, attack
+from tests.attacks.ours import SETTINGS, WITH_BUDGET, answers, ours, queries, table
+
+X, Y = table()
+COMPUTING = {"device", "n_jobs", "network"}  # say how to compute, or the shape of a query
+LIVE = "parameters are read after the fit"
+OPEN = "a budget can be assigned to"
+MUTABLE = "profiles are not frozen"
+
+
+@attack(
+    broken=lambda X, y, noise_seed: broken.LiveVote().fit(X, y),
+    ours=ours(),
+    pending={"FilteredVote": LIVE, "Bagging": LIVE},
+)
+def any_parameter_after_fit(target):
+    """Every parameter is replaced after the fit by an object that no computation can use: who reads it then?"""
+    expected, live = answers(target(X, Y, noise_seed=1)), []
+    for name in sorted(set(target(X, Y, noise_seed=1).get_params(deep=False)) - COMPUTING):
+        fitted = target(X, Y, noise_seed=1)
+        setattr(fitted, name, object())
+        try:
+            changed = not np.array_equal(answers(fitted), expected)
+        except (TypeError, ValueError, AttributeError):
+            changed = True
+        live += [name] * changed
+    return Evidence(bool(live), f"read after the fit: {', '.join(live) or 'none'}")
+
+
+@attack(
+    broken=lambda X, y, budget: broken.LiveVote().fit(X, y),
+    ours=ours("FilteredVote"),
+    pending={"FilteredVote": LIVE},
+)
+def less_noise_after_fit(target):
+    """Fitted with sigma = 1000, answered after set_params(sigma=1e-9)."""
+    labels = (X[:, 0] > 0).astype(int)
+    fitted = target(X, labels, budget=1000)
+    fitted.set_params(sigma=1e-9)
+    asked = np.tile(5 * np.eye(X.shape[1])[0], (4, 1))  # each teacher agrees on this query
+    correct = np.mean(np.concatenate([fitted.predict(sign * asked) == (sign > 0) for sign in (1, -1) for _ in "12345"]))
+    return Evidence(correct == 1.0, f"{correct:.0%} of 40 answers are the teachers' majority")
+
+
+@attack(
+    broken=lambda X, y: broken.LiveVote().fit(X, y), ours=ours(*WITH_BUDGET), pending=dict.fromkeys(WITH_BUDGET, OPEN)
+)
+def budget_raised_by_assignment(target):
+    """``budget_.answers`` of a fitted estimator is set to a million."""
+    fitted = target(X, Y)
+    try:
+        fitted.budget_.answers = 10**6
+    except AttributeError:
+        return Evidence(False, "refused")
+    asked = 0
+    try:
+        for _ in range(5):
+            asked += len(fitted.predict(queries()))
+    except RuntimeError:
+        pass
+    return Evidence(asked > 400, f"{asked} answers for a guarantee of 400")
+
+
+@attack(
+    broken=lambda X, y: broken.LiveVote().fit(X, y),
+    ours=ours("PredictionSensitivity", "SubsampleAggregate"),
+)
+def answers_raised_by_parameter(target):
+    """The parameter ``answers`` is raised after the fit, or the budget that is shown is replaced by a new one."""
+    fitted = target(X, Y)
+    spent = fitted.budget_
+    if isinstance(fitted, broken.LiveVote):
+        fitted.budget_ = type(spent)(answers=10**6, released=0)
+    else:
+        fitted.set_params(answers=10**6)
+        fitted.budget_ = type(spent)(10**6)
+    asked = 0
+    try:
+        for _ in range(5):
+            asked += len(fitted.predict(queries()))
+    except RuntimeError:
+        pass
+    return Evidence(asked > 400, f"{asked} answers for a guarantee of 400")
+
+
+@attack(
+    broken=lambda X, y: broken.LiveVote().fit(X, y),
+    ours=ours("FilteredVote"),
+    pending={"FilteredVote": OPEN},
+)
+def votes_raised_by_assignment(target):
+    """Each teacher's budget of votes is raised after the fit."""
+    fitted = target(X, Y)
+    held = fitted.ledger_ if hasattr(fitted, "ledger_") else fitted.budget_
+    for name in ("budget", "answers"):
+        try:
+            setattr(held, name, 10**6)
+        except AttributeError:
+            continue
+    asked = 0
+    try:
+        for _ in range(3):
+            asked += len(fitted.predict(queries()))
+    except RuntimeError:
+        pass
+    cast = int(fitted.ledger_.spent.max()) if hasattr(fitted, "ledger_") else asked
+    most = 10 if hasattr(fitted, "ledger_") else 400
+    return Evidence(cast > most, f"{cast} votes or answers for a guarantee of {most}")
+
+
+@attack(broken=lambda X, y: broken.LiveVote().fit(X, y), ours=ours(), pending=dict.fromkeys(SETTINGS, MUTABLE))
+def profile_by_assignment(target):
+    """The profile of a fitted estimator is written to: its status, its parameters, a new attribute."""
+    profile = target(X, Y).profile_
+    changed = []
+    for name in ("status", "adjacency", "assumption", "source", "mechanism"):
+        try:
+            setattr(profile, name, STATUSES[0])
+            changed.append(name)
+        except AttributeError:  # a frozen dataclass raises a kind of it
+            continue
+    try:
+        profile.parameters["sigma"] = 1e-9
+        changed.append("parameters")
+    except TypeError:
+        pass
+    return Evidence(bool(changed), f"written: {', '.join(changed) or 'nothing'}")
+
+
+class _Fails(DecisionTreeClassifier):
+    """Student whose fit fails once it is told to."""
+
+    told = False
+
+    def fit(self, X, y):
+        if type(self).told:
+            raise MemoryError("the student's fit failed")
+        return super().fit(X, y)
+
+
+@attack(
+    broken=lambda X, y, epsilon: broken.FailsLate(epsilon, _Fails()).fit(X, y),
+    ours={
+        "DPBag": lambda X, y, epsilon: ours("DPBag")["DPBag"](X, y, student=_Fails(), epsilon=epsilon),
+        "PATE": lambda X, y, epsilon: ours("PATE")["PATE"](X, y, student=_Fails(), sigma_answer=100 / epsilon),
+    },
+    pending=dict.fromkeys(("DPBag", "PATE"), "a fit that fails late leaves the new profile beside the old student"),
+)
+def refit_that_fails_late(target):
+    """A private refit fails at its last step: the old student answers under the new profile."""
+    _Fails.told = False
+    fitted = target(X, Y, 100.0)
+    public = {} if isinstance(fitted, broken.FailsLate) else {"public": queries()}
+    before, old = repr(fitted.profile_), fitted.student_
+    try:
+        _Fails.told = True
+        changed = {"sigma_answer": 1000.0} if hasattr(fitted, "sigma_answer") else {"epsilon": 5.0}
+        fitted.set_params(**changed).fit(X, Y, **public)
+    except MemoryError:
+        pass
+    finally:
+        _Fails.told = False
+    kept = getattr(fitted, "student_", None) is old
+    mixed = kept and repr(getattr(fitted, "profile_", None)) != before
+    return Evidence(mixed, "the old student under the new profile" if mixed else "student and profile of one fit")
+
+
+@attack(
+    broken=lambda X, y: broken.personalised(),
+    ours={
+        "DPBag": lambda X, y: DPBag(n_teachers=8, n_partitions=2, device="cpu").fit(X, y, public=queries()[:2]),
+        **ours("ModelSensitivity", "DPSGD", "NoisySGD", "AugmentedSGD", "PATE", "FilteredVote", "Bagging"),
+    },
+    pending={"DPBag": "the default accountant is the paper's, which gives no guarantee"},
+)
+def default_that_guarantees_nothing(target):
+    """The default settings give a profile that looks like a guarantee and is none."""
+    profile = target(X, Y).profile_
+    return Evidence(profile.status not in ("proved", "assumption"), f"status {profile.status!r}")
+
+
+@attack(
+    broken=lambda X, y: broken.LiveVote().fit(X, y),
+    ours=ours(),
+    pending=dict.fromkeys(SETTINGS, "adjacencies differ between estimators"),
+)
+def adjacency_of_the_defaults(target):
+    """Two guarantees by default are under different adjacencies, so that their epsilons cannot be compared."""
+    adjacency = target(X, Y).profile_.adjacency
+    return Evidence(adjacency != "zero-out", f"default adjacency {adjacency!r}")
+
+
+@attack(
+    broken=lambda X, y: broken.LiveVote().fit(X, y),
+    ours=ours(),
+    pending=dict.fromkeys(SETTINGS, "profiles do not speak of preparation"),
+)
+def preparation_that_looks_at_all_rows(target):
+    """A StandardScaler before the estimator releases means, and the profile does not mention preparation."""
+    assumption = target(X, Y).profile_.assumption
+    return Evidence("prepared" not in assumption, "preparation is mentioned" if "prepared" in assumption else "silent")

@@ -1,0 +1,195 @@
+"""Noise that repeats, or that can be guessed.
+
+The target is a function (X, y, **parameters) that fits, with ``random_state`` known to the attacker.
+"""
+
+import os
+import pickle
+import random
+import threading
+import warnings
+
+import numpy as np
+import torch
+from sklearn.base import clone
+
+from dpnotes.accounting import gaussian_sigma
+from tests.attacks import broken
+from tests.attacks.catalogue import Evidence, attack
+from tests.attacks.ours import RELEASED, SETTINGS, answers, ours, table, weights
+
+X, Y = table()
+OLD = "noise is drawn from random_state"
+SEEDED = dict.fromkeys(SETTINGS, OLD)
+
+
+@attack(broken=broken.fit(broken.OutputPerturbation), ours=ours("ModelSensitivity"), pending={"ModelSensitivity": OLD})
+def two_budgets(target):
+    """Two releases with one random_state at epsilon 0.1 and 0.2: linear algebra gives the minimiser."""
+    first, second = (weights(target(X, Y, epsilon=epsilon, random_state=7)) for epsilon in (0.1, 0.2))
+    ratio = gaussian_sigma(0.1, 1e-6) / gaussian_sigma(0.2, 1e-6)
+    recovered = (ratio * second - first) / (ratio - 1)
+    exact = broken.minimiser(X, Y).weights
+    error = np.linalg.norm(recovered - (exact[1] - exact[0])) / np.linalg.norm(exact[1] - exact[0])
+    return Evidence(error < 1e-3, f"the minimiser up to a relative error of {error:.1g}")
+
+
+@attack(broken=broken.fit(broken.OutputPerturbation), ours=ours(*RELEASED), pending=dict.fromkeys(RELEASED, OLD))
+def neighbours_with_one_random_state(target):
+    """Releases from two neighbouring data sets with one random_state: their difference points along the record."""
+    record = np.zeros(X.shape[1])
+    record[3], record[8] = 0.6, -0.7
+    changed = X.copy()
+    changed[5] = record
+    difference = weights(target(changed, Y, random_state=7)) - weights(target(X, Y, random_state=7))
+    direction = np.linalg.lstsq(np.stack([record, X[5]]).T, difference, rcond=None)[0] @ np.stack([record, X[5]])
+    cosine = np.linalg.norm(direction) / np.linalg.norm(difference)
+    return Evidence(cosine > 0.96, f"cosine with the span of the two records {cosine:.4f}")
+
+
+@attack(broken=broken.fit(broken.OutputPerturbation), ours=ours(*RELEASED), pending=dict.fromkeys(RELEASED, OLD))
+def guessed_random_state(target):
+    """The weight of a feature that is always 0 is noise alone: random_state is guessed on made-up data."""
+    mine, others = X.copy(), table(seed=1)[0]
+    mine[:, :3] = others[:, :3] = 0
+    seen = weights(target(mine, Y, random_state=23))[:3]
+    guesses = [weights(target(others, 1 - Y, random_state=seed))[:3] for seed in range(18, 26)]
+    errors = np.abs(np.array(guesses) - seen).max(axis=1) / np.abs(seen).max()
+    found = 18 + int(errors.argmin())
+    return Evidence(bool(errors.min() < 1e-6), f"best guess {found}, relative difference {errors.min():.1g}")
+
+
+def _same_twice(fit):
+    first, second = answers(fit()), answers(fit())
+    agreement = float(np.mean(first == second)) if first.shape == second.shape else 0.0
+    return Evidence(agreement == 1.0, f"{agreement:.0%} of {first.size} outputs equal")
+
+
+@attack(broken=broken.fit(broken.OutputPerturbation), ours=ours(), pending=SEEDED)
+def refits_with_one_random_state(target):
+    """Two fits with the same integer random_state, as clones in a search have, release the same noise."""
+    return _same_twice(lambda: target(X, Y, random_state=3))
+
+
+@attack(broken=broken.fit(broken.OutputPerturbation), ours=ours(*RELEASED), pending=dict.fromkeys(RELEASED, OLD))
+def rewound_generator(target):
+    """A RandomState instance that the attacker rewinds between two fits."""
+    state = np.random.RandomState(11)
+    start = state.get_state()
+
+    def fit():
+        state.set_state(start)
+        return target(X, Y, random_state=state)
+
+    return _same_twice(fit)
+
+
+@attack(broken=broken.fit(broken.GlobalNoise), ours=ours())
+def global_seeds(target):
+    """Every global generator (Python, NumPy, PyTorch) is seeded before each of two fits without random_state."""
+
+    def fit():
+        random.seed(0)
+        np.random.seed(0)  # noqa: NPY002
+        torch.manual_seed(0)
+        return target(X, Y)
+
+    return _same_twice(fit)
+
+
+@attack(
+    broken=broken.fit(broken.OutputPerturbation),
+    ours={name: lambda X, y, name=name, **given: clone(ours(name)[name](X, y, **given)).fit(X, y) for name in RELEASED},
+    pending=dict.fromkeys(RELEASED, OLD),
+)
+def clone_of_a_fitted_estimator(target):
+    """The clone of a fitted estimator, fitted again to the same data, repeats the release."""
+    return _same_twice(lambda: target(X, Y, random_state=0))
+
+
+@attack(
+    broken=broken.fit(broken.NoisyAnswers),
+    ours=ours("PredictionSensitivity", "SubsampleAggregate", "FilteredVote"),
+    pending=dict.fromkeys(("PredictionSensitivity", "SubsampleAggregate"), OLD),
+)
+def two_unpickled_copies(target):
+    """Two copies from one pickle, both resumed, answer the same queries with the same noise."""
+    frozen = pickle.dumps(target(X, Y, random_state=0))
+
+    def thaw():
+        copy = pickle.loads(frozen)
+        held = getattr(copy, "budget_", None) or getattr(copy, "ledger_", None)
+        if held is not None:
+            held.resume(released=0)
+        return copy
+
+    return _same_twice(thaw)
+
+
+@attack(
+    broken=lambda X, y: _AnswersAnew(0).fit(X, y),
+    ours=ours("PredictionSensitivity", "SubsampleAggregate", "FilteredVote"),
+)
+def one_query_asked_twice(target):
+    """Two batches of the same queries get the same noise, so that differences of answers are exact."""
+    fitted = target(X, Y)
+    return _same_twice(lambda: fitted)
+
+
+class _AnswersAnew(broken.NoisyAnswers):
+    def decision_function(self, X):
+        self.generator_ = np.random.default_rng(self.random_state)
+        return super().decision_function(X)
+
+
+@attack(
+    broken=broken.fit(broken.NoiseDrawnOnce),
+    ours=ours("ModelSensitivity", "LossPerturbation", "DPSGD", "AugmentedSGD", "NoisySGD"),
+)
+def forked_processes(target):
+    """A process that has drawn noise forks: parent and child draw the same noise next."""
+    target(X, Y)
+
+    def child():
+        reader, writer = os.pipe()
+        with warnings.catch_warnings(action="ignore"):  # newer Pythons warn of threads
+            process = os.fork()
+        if process == 0:
+            try:
+                os.write(writer, answers(target(X, Y)).tobytes())
+            finally:
+                os._exit(0)
+        os.close(writer)
+        with os.fdopen(reader, "rb") as pipe:
+            drawn = pipe.read()
+        os.waitpid(process, 0)
+        assert drawn, "the forked process failed"
+        return np.frombuffer(drawn)
+
+    first, second = child(), child()
+    equal = float(np.mean(first == second))
+    return Evidence(equal > 0.5, f"{equal:.0%} of {first.size} weights equal")
+
+
+@attack(broken=broken.fit(broken.NoiseDrawnOnce), ours=ours("ModelSensitivity", "DPSGD", "PATE"))
+def threads_at_once(target):
+    """Threads that fit at once must each get noise of their own."""
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(answers(target(X, Y)).tobytes())) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return Evidence(len(set(results)) < len(threads), f"{len(set(results))} different releases of {len(threads)}")
+
+
+@attack(
+    broken=lambda X, y, noise_seed: broken.OutputPerturbation(random_state=noise_seed).fit(X, y),
+    ours=ours("ModelSensitivity", "DPSGD", "PATE"),
+    pending=dict.fromkeys(("ModelSensitivity", "DPSGD", "PATE"), "profiles have no implementation"),
+)
+def seeded_noise_that_claims_to_be_exact(target):
+    """A release whose noise the caller's seed decides must say so in its profile's implementation."""
+    fitted = target(X, Y, noise_seed=3)
+    said = getattr(getattr(fitted, "profile_", None), "implementation", "nothing")
+    return Evidence(said != "reproducible" and _same_twice(lambda: target(X, Y, noise_seed=3)).success, f"says {said}")

@@ -1,0 +1,126 @@
+"""Rows as large or as small as a dtype allows: what one of them does to a sum, and to whether a fit succeeds.
+
+The target of the first attacks is a function (X, y, **parameters) that fits; that of the others clips and sums, either
+a small broken copy or one step of DP-SGD with noise of 1e-9.
+"""
+
+import numpy as np
+
+from tests.attacks import broken
+from tests.attacks.catalogue import Evidence, attack
+from tests.attacks.disclosure import BALL, changed, compared, outcome
+from tests.attacks.ours import estimator, ours, table, weights, with_certainty
+
+X, Y = table()
+CLIP = 0.5
+REFUSED = "long rows are refused, and squares overflow"
+DIVERGED = "squared norms overflow, and training is said to diverge"
+TREES = "scikit-learn's trees refuse numbers beyond float32"
+NAIVE, OVERFLOWING = broken.fit(broken.NaiveDescent), broken.fit(broken.OverflowingDescent)
+
+
+def _huge(target, dtype, *sizes):
+    """Evidence from outcomes with a record of ones, and of each of these sizes instead."""
+    rows, labels = changed(row=np.ones(X.shape[1]) / X.shape[1])
+    first = outcome(lambda: target(rows.astype(dtype), labels))
+    for size in sizes:
+        large = rows.astype(dtype)
+        large[5] = dtype(size)
+        evidence = compared(first, outcome(lambda large=large: target(large, labels)))
+        if evidence.success:
+            break
+    return evidence
+
+
+TEACHERS = "the default teachers warn of what has not converged"
+HUGE = dict.fromkeys(BALL, REFUSED) | {"DPSGD": DIVERGED, "DPSGD of a network": DIVERGED}
+HUGE |= dict.fromkeys(("SubsampleAggregate", "FilteredVote", "DPBag"), TEACHERS)
+
+
+@attack(broken=OVERFLOWING, ours=with_certainty(), pending=HUGE)
+def huge_float32_record(target):
+    """One record of 1e20 to 1e38 in float32: error against no error is a membership test."""
+    return _huge(target, np.float32, 1e20, -1e20, 1e25, -1e38)
+
+
+@attack(broken=OVERFLOWING, ours=with_certainty(), pending=HUGE | {"Bagging": TREES, "PATE": TREES})
+def huge_float64_record(target):
+    """One record of 1e155 to 1.7e308 in float64: squares overflow, then logits and sums."""
+    return _huge(target, np.float64, 1e155, -1e155, 1e250, -1.7e308)
+
+
+@attack(broken=NAIVE, ours=ours())
+def tiny_record(target):
+    """One record of a subnormal number, one of -0.0: a norm of 0 is divided by."""
+    first = outcome(lambda: target(X, Y))
+    rows = (np.zeros(X.shape[1]), np.full(X.shape[1], 5e-324), np.full(X.shape[1], -0.0), np.full(X.shape[1], 1e-170))
+    found = [compared(first, outcome(lambda row=row: target(*changed(row=row)))) for row in rows]
+    return max(found, key=lambda evidence: evidence.success)
+
+
+def _clipped_sum(X, y, **parameters):
+    """Sum of clipped gradients that one step of DP-SGD takes from zero weights, as differences of two classes."""
+    noise = {"noise_multiplier": 1e-9, "clipping_norm": CLIP, "sample_rate": 1.0, "steps": 1, "learning_rate": 1.0}
+    return weights(estimator("DPSGD")(X, y, **noise | parameters)) * len(X) / np.sqrt(2)
+
+
+def _naive_sum(X, y):
+    return broken.clipped((X.T * (2 * y - 1).astype(X.dtype)).T, CLIP).sum(axis=0, dtype=np.float64)
+
+
+def _largest_move(target, dtype, sizes):
+    """Largest norm by which one record of any of these sizes moves the sum, in clipping norms."""
+    moves, direction = [], np.ones(X.shape[1]) / np.sqrt(X.shape[1])
+    empty = changed(row=np.zeros(X.shape[1]))
+    base = np.asarray(target(empty[0].astype(dtype), empty[1]), dtype=np.float64)
+    for size in sizes:
+        rows, labels = empty[0].astype(dtype), empty[1]
+        rows[5] = (direction * size).astype(dtype)
+        moves.append(np.linalg.norm(np.asarray(target(rows, labels), dtype=np.float64) - base) / CLIP)
+    moved = float(np.max(np.nan_to_num(moves, nan=np.inf)))
+    return Evidence(moved > 1.05, f"largest move {moved:.3f} clipping norms")
+
+
+@attack(broken=_naive_sum, ours={"DPSGD": _clipped_sum})
+def contribution_of_any_size(target):
+    """Records of 1e-320 to 1e308: how far does one move the sum of clipped gradients?"""
+    return _largest_move(target, np.float64, [10.0**power for power in (-320, -308, -160, -20, 0, 20, 153, 155, 308)])
+
+
+@attack(broken=_naive_sum, ours={"DPSGD": _clipped_sum})
+def contribution_in_float32(target):
+    """Records of 1e-44 to 1e38 in float32."""
+    return _largest_move(target, np.float32, [10.0**power for power in (-44, -38, -22, -10, 0, 10, 18, 20, 38)])
+
+
+@attack(broken=_naive_sum, ours={"DPSGD": _clipped_sum})
+def contribution_in_float16(target):
+    """Records up to 65504 in float16, where a norm of 300 overflows already."""
+    return _largest_move(target, np.float16, [6e-8, 1e-4, 1.0, 300.0, 60000.0])
+
+
+def _sequential(X, y):
+    return np.add.accumulate(X, axis=0, dtype=X.dtype)[-1]
+
+
+@attack(broken=_sequential, ours={"DPSGD": _clipped_sum})
+def rounding_of_long_sums(target):
+    """One record, then many small ones that sums in float16 round up because of it: sums move by more than the norm."""
+    without = np.full((1800, X.shape[1]), 0.0, np.float16)
+    without[1:, 0] = 0.5005 * CLIP / 1024
+    with_record = without.copy()
+    with_record[0, 0] = CLIP
+    labels = np.ones(len(without), int)
+    first, second = (np.asarray(target(rows, labels), dtype=np.float64) for rows in (with_record, without))
+    moved = np.linalg.norm(first - second) / CLIP
+    return Evidence(bool(moved > 1.05), f"one record moves the sum by {moved:.3f} clipping norms")
+
+
+@attack(
+    broken=OVERFLOWING,  # the default teachers of SubsampleAggregate warn here as well, but not always
+    ours={name: target for name, target in with_certainty().items() if name != "SubsampleAggregate"},
+    pending=dict.fromkeys(BALL, REFUSED),
+)
+def huge_float16_record(target):
+    """One record of 60000 in float16, whose largest number is 65504."""
+    return _huge(target, np.float16, 300.0, -300.0, 6e4, -6e4)
