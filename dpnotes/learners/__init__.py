@@ -10,7 +10,6 @@ from dpnotes.learners._architectures import residual_network as residual_network
 from dpnotes.learners._architectures import vgg16 as vgg16
 from dpnotes.learners._augmentation import crop_flip as crop_flip
 from dpnotes.learners._boosted_trees import fit_boosted_trees as fit_boosted_trees
-from dpnotes.learners._boosted_trees_classifier import BoostedTreesClassifier as BoostedTreesClassifier
 from dpnotes.learners._boosted_trees_models import BoostedTrees as BoostedTrees
 from dpnotes.learners._classifier import NetworkClassifier as NetworkClassifier
 from dpnotes.learners._decisions import DecisionClassifier as DecisionClassifier
@@ -23,10 +22,11 @@ from dpnotes.learners._devices import one_thread as one_thread
 from dpnotes.learners._dp_sgd_linear import fit_dp_sgd_linear as fit_dp_sgd_linear
 from dpnotes.learners._dp_sgd_network import fit_dp_sgd_network as fit_dp_sgd_network
 from dpnotes.learners._logistic_binary import fit_binary_logistic as fit_binary_logistic
-from dpnotes.learners._logistic_classifier import LogisticClassifier as LogisticClassifier
 from dpnotes.learners._logistic_models import LogisticModels as LogisticModels
 from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic as fit_multinomial_logistic
 from dpnotes.learners._logistic_perturbed import fit_perturbed_logistic as fit_perturbed_logistic
+from dpnotes.learners._many_classifiers import BoostedTreesClassifier as BoostedTreesClassifier
+from dpnotes.learners._many_classifiers import LogisticClassifier as LogisticClassifier
 from dpnotes.learners._network_engines import choose_engine as choose_engine
 from dpnotes.learners._networks import Networks as Networks
 from dpnotes.learners._networks import fit_networks as fit_networks

@@ -20,7 +20,7 @@ def residual_network(
     blocks: int = 3,
     width: int = 16,
     groups: int = 8,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator,
 ) -> nn.Module:
     """Residual network of depth ``6 blocks + 2`` for small images: ResNet-20 by default, 269,722 parameters.
 
@@ -48,8 +48,6 @@ def residual_network(
 
     Raises
     ------
-    TypeError
-        If no generator is given: weights are never drawn from global state.
     ValueError
         If ``blocks`` < 1 or ``width`` is no multiple of ``groups``.
 
@@ -63,10 +61,8 @@ def residual_network(
     >>> sum(parameter.numel() for parameter in network.parameters())
     269722
     """
-    _check_generator(generator)
     if blocks < 1:
         raise ValueError(f"blocks must be >= 1, got blocks={blocks}")
-    _check_groups(groups, width)
     layers: list[nn.Module] = [_convolution(image_shape[0], width), nn.GroupNorm(groups, width), nn.ReLU()]
     depth = width
     for stage in range(3):
@@ -84,7 +80,7 @@ def vgg16(
     *,
     norm: str | None = "group",
     groups: int = 32,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator,
 ) -> nn.Module:
     """VGG16 (configuration D) with a single linear layer for classifier, as is usual for 32 x 32 images.
 
@@ -108,8 +104,6 @@ def vgg16(
 
     Raises
     ------
-    TypeError
-        If no generator is given: weights are never drawn from global state.
     ValueError
         If the image is too small, or ``norm`` or ``groups`` is none of the above.
 
@@ -123,11 +117,8 @@ def vgg16(
     >>> sum(parameter.numel() for parameter in network.parameters())
     14719818
     """
-    _check_generator(generator)
     if norm not in ("group", None):
         raise ValueError(f"norm must be 'group' or None, got norm={norm!r}; batch normalisation would mix examples")
-    if norm:
-        _check_groups(groups, VGG16[0][0])
     depth, *sides = image_shape
     sides = [side // 2 ** len(VGG16) for side in sides]
     if min(sides) < 1:
@@ -150,7 +141,7 @@ def convolutional_network(
     channels: Sequence[int] = (16, 32),
     kernel_size: int = 5,
     padding: int = 0,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator,
 ) -> nn.Module:
     """Convolution, 2x2 max-pooling, ReLU for each entry of ``channels``, then one fully connected layer.
 
@@ -167,7 +158,7 @@ def convolutional_network(
     padding : int
         Zeros added on every side of the input of each convolution, in pixels.
     generator : torch.Generator
-        Source of the initial weights.
+        Source of the initial weights, which are never drawn from global state.
 
     Returns
     -------
@@ -176,12 +167,9 @@ def convolutional_network(
 
     Raises
     ------
-    TypeError
-        If no generator is given: weights are never drawn from global state.
     ValueError
         If the image is too small for the convolutions.
     """
-    _check_generator(generator)
     depth, *sides = image_shape
     layers: list[nn.Module] = []
     for width in channels:
@@ -201,7 +189,7 @@ def multilayer_perceptron(
     n_classes: int,
     *,
     hidden: Sequence[int] = (64,),
-    generator: torch.Generator | None = None,
+    generator: torch.Generator,
 ) -> nn.Module:
     """Fully connected layers with ReLU between them; no entry in ``hidden`` makes it a linear model.
 
@@ -222,18 +210,12 @@ def multilayer_perceptron(
     torch.nn.Module
         Maps examples [n, ...] to logits [n, n_classes]; float32, on the CPU.
 
-    Raises
-    ------
-    TypeError
-        If no generator is given: weights are never drawn from global state.
-
     Examples
     --------
     >>> network = multilayer_perceptron((50,), 2, hidden=(16,), generator=torch.Generator().manual_seed(0))
     >>> network(torch.ones(3, 50)).shape
     torch.Size([3, 2])
     """
-    _check_generator(generator)
     widths = [math.prod(image_shape), *hidden]
     layers: list[nn.Module] = [nn.Flatten()]
     for fan_in, fan_out in zip(widths, hidden, strict=False):
@@ -263,7 +245,7 @@ class _ResidualBlock(nn.Module):
         return torch.relu(self.branch(x) + shortcut)
 
 
-def _drawn(network: nn.Module, generator: torch.Generator | None, *, uniform: bool = False) -> nn.Module:
+def _drawn(network: nn.Module, generator: torch.Generator, *, uniform: bool = False) -> nn.Module:
     """Draw weights of variance 2 / fan_in before a ReLU, 1 / fan_in in the last layer; or uniform ones, biases too."""
     for layer in network.modules():
         if not isinstance(layer, nn.Conv2d | nn.Linear):
@@ -288,13 +270,3 @@ def _layer(kind: type[nn.Module], *arguments: int, **options: int) -> nn.Module:
     """A layer without PyTorch's own initial weights, which come from global random state."""
     layer: nn.Module = skip_init(kind, *arguments, **options)  # type: ignore[no-untyped-call]
     return layer
-
-
-def _check_groups(groups: int, width: int) -> None:
-    if groups < 1 or width % groups:
-        raise ValueError(f"groups must be >= 1 and divide the {width} channels of the first stage, got groups={groups}")
-
-
-def _check_generator(generator: torch.Generator | None) -> None:
-    if generator is None:
-        raise TypeError("a network needs generator=torch.Generator().manual_seed(seed), got generator=None")

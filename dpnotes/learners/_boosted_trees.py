@@ -122,9 +122,7 @@ def fit_boosted_trees(
     y = class_codes(y, n=len(X), n_classes=2)
     chosen = row_subsets(subsets, n=len(X))
     n_trees = at_least("n_trees", n_trees, 1)
-    depth = at_least("depth", depth, 1)
-    if depth > LARGEST_DEPTH:
-        raise ValueError(f"depth must be at most {LARGEST_DEPTH}, got depth={depth}")
+    depth = at_least("depth", depth, 1, most=("the largest depth", LARGEST_DEPTH))
     rate = positive("learning_rate", learning_rate)
     where = choose_device(device)
     rows = torch.tensor(X, device=where)

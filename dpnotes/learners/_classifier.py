@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from torch import nn
 
+from dpnotes import _validation as check
 from dpnotes._validation import Features, Integers
 from dpnotes.learners._architectures import convolutional_network, multilayer_perceptron, residual_network, vgg16
 from dpnotes.learners._decisions import LogitClassifier, decision_values
@@ -168,15 +169,12 @@ class NetworkClassifier(LogitClassifier):
     def _network(self, image_shape: tuple[int, ...], n_classes: int, generator: torch.Generator) -> nn.Module:
         if callable(self.architecture):
             return self.architecture(image_shape, n_classes, generator=generator)
-        if self.architecture not in ARCHITECTURES:
-            known = ", ".join(map(repr, ARCHITECTURES))
-            raise ValueError(f"architecture must be one of {known} or a callable, got {self.architecture!r}")
+        make, names = ARCHITECTURES[check.one_of("architecture", self.architecture, tuple(ARCHITECTURES))]
         if self.architecture != "mlp" and len(image_shape) != 3:
             raise ValueError(
                 f"image_shape must be (channels, height, width) for architecture={self.architecture!r}, "
                 f"got image_shape={self.image_shape}"
             )
-        make, names = ARCHITECTURES[self.architecture]
         return make(image_shape, n_classes, generator=generator, **{name: getattr(self, name) for name in names})
 
 

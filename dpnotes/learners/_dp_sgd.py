@@ -55,9 +55,7 @@ class Sampling:
                 f"give either sample_rate or batch_size, got sample_rate={sample_rate} and batch_size={batch_size}"
             )
         if batch_size is not None:
-            size = check.at_least("batch_size", batch_size, 1)
-            if size > n:
-                raise ValueError(f"batch_size must be at most the {n} rows, got batch_size={batch_size}")
+            size = check.at_least("batch_size", batch_size, 1, most=("n", n))
             return cls(sampling, n, size / n, size)
         assert sample_rate is not None
         rate = check.positive("sample_rate", sample_rate)

@@ -210,8 +210,6 @@ def groups(
 ) -> list[Integers]:
     """Models that are trained at once: one with the loop, else some with equally many batches an epoch."""
     if engine == "loop":
-        if chunk is not None:
-            chunk_size(1, bytes_per_model, device, chunk=chunk)
         return list(np.arange(len(sizes))[:, None])
     least, n_threads = 1, None
     if chunk is None and device.type == "cpu":

@@ -187,14 +187,7 @@ def fit_sgd(
 def _neighbours(neighbours: ArrayLike | None, *, n: int) -> Integers:
     if neighbours is None:
         return np.zeros(0, dtype=np.int64)
-    records = np.asarray(neighbours)
-    if records.ndim != 1 or not len(records) or records.dtype.kind not in "iu":
-        raise ValueError(
-            f"neighbours must hold integer row indices of shape [S >= 1], got {records.dtype} of shape {records.shape}"
-        )
-    if records.min() < 0 or records.max() >= n:
-        raise ValueError(f"neighbours must hold row indices in 0..{n - 1}, got {records.min()}..{records.max()}")
-    return records.astype(np.int64)
+    return check.codes("neighbours", neighbours, shape=(max(1, np.size(neighbours)),), n=n)
 
 
 def _replacement(
@@ -206,18 +199,9 @@ def _replacement(
             raise ValueError(f"replacement needs neighbours, the records to replace, got replacement={replacement!r}")
         return X[0], int(y[0])
     if isinstance(replacement, tuple):
-        if len(replacement) != 2:
-            raise TypeError(
-                f"replacement must be a row index or (features, class code), got a tuple of {len(replacement)}"
-            )
         features = check.features(np.asarray(replacement[0])[None], "replacement", d=X.shape[1])
-        label = check.at_least("replacement's class code", replacement[1], 0)
-        if label > 1:
-            raise ValueError(f"replacement must hold class code 0 or 1, got {label}")
-        return features[0], label
-    row = check.at_least("replacement", replacement, 0)  # type: ignore[arg-type]
-    if row >= len(X):
-        raise ValueError(f"replacement must be a row index in 0..{len(X) - 1}, got replacement={row}")
+        return features[0], check.at_least("replacement's class code", replacement[1], 0, most=("the last class", 1))
+    row = check.at_least("replacement", replacement, 0, most=("the last row", len(X) - 1))  # type: ignore[arg-type]
     if (records == row).any():
         raise ValueError(f"neighbours must not hold replacement={row}: replaced by itself it gives no neighbour")
     return X[row], int(y[row])

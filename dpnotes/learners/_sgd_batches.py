@@ -147,10 +147,7 @@ class Neighbours:
 
 def batches(n: int, *, batch_size: int, steps: int) -> Batches:
     """Check the settings of :class:`Batches`."""
-    check.at_least("batch_size", batch_size, 1)
-    if batch_size > n:
-        raise ValueError(f"batch_size must be <= n={n} records, got batch_size={batch_size}")
-    return Batches(n, batch_size, check.at_least("steps", steps, 1))
+    return Batches(n, check.at_least("batch_size", batch_size, 1, most=("n", n)), check.at_least("steps", steps, 1))
 
 
 def recorded_steps(checkpoints: Sequence[int], steps: int) -> tuple[int, ...]:

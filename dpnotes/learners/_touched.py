@@ -38,8 +38,6 @@ class TouchedVotes:
     n_classes : int, in [2, 255]
     device : str
         A PyTorch device, or ``"auto"``: the GPU where there is one.
-    blocks : pair of int, optional
-        Records and queries computed at once. Default: from the cache or the GPU memory at hand.
 
     Attributes
     ----------
@@ -74,12 +72,9 @@ class TouchedVotes:
         n_teachers: int,
         n_classes: int = 2,
         device: str = "auto",
-        blocks: tuple[int, int] | None = None,
     ) -> None:
         self._n_teachers = check.at_least("n_teachers", n_teachers, 1)
-        self._n_classes = check.at_least("n_classes", n_classes, 2)
-        if n_classes > 255:
-            raise ValueError(f"n_classes must be at most 255, got n_classes={n_classes}")
+        self._n_classes = check.at_least("n_classes", n_classes, 2, most=("the codes of a byte", 255))
         rows = np.asarray(membership)
         if rows.ndim != 2 or 0 in rows.shape or rows.dtype.kind not in "iu":
             raise ValueError(f"membership must be integers of shape [D >= 1, k >= 1], got {rows.dtype} {rows.shape}")
@@ -91,9 +86,7 @@ class TouchedVotes:
         self._k = rows.shape[1]
         self._own = torch.from_numpy(rows.T.astype(np.int64)).to(self._device).contiguous()  # [k, D]
         self._totals = torch.zeros(len(rows), dtype=torch.int64, device=self._device)
-        records, queries = self._blocks() if blocks is None else blocks
-        self._records = check.at_least("blocks", records, 1)
-        self._queries = check.at_least("blocks", queries, 1)
+        self._records, self._queries = self._blocks()
 
     @property
     def totals(self) -> Integers:
@@ -147,6 +140,7 @@ class TouchedVotes:
         return np.asarray(torch.cat(found).cpu().numpy()) if found else np.zeros(0, np.int64)
 
     def _blocks(self) -> tuple[int, int]:
+        """Records and queries computed at once, from the cache or the GPU memory at hand."""
         queries = GPU_QUERIES if self._device.type == "cuda" else CPU_QUERIES
         held = 16 * queries  # bytes for a record: gathered votes, counts, squares and their sums
         return max(1, temporary_bytes(self._device, on_cpu=CPU_RECORDS * held) // held), queries

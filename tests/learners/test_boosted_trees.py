@@ -150,7 +150,7 @@ def test_neighbouring_and_huge_numbers_are_split(low, high):
     [
         ({"n_trees": 0}, "n_trees must be >= 1"),
         ({"depth": 0}, "depth must be >= 1"),
-        ({"depth": 9}, "depth must be at most 8, got depth=9"),
+        ({"depth": 9}, "depth must be >= 1 and <= the largest depth=8, got depth=9"),
         ({"learning_rate": 0.0}, "learning_rate must be > 0"),
         ({"chunk": 0}, "chunk must be >= 1"),
         ({"subsets": [[400]]}, "row indices in 0..399"),

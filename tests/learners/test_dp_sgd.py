@@ -109,7 +109,7 @@ def test_noise_scale_is_on_the_sum():
         (lambda: drawn(5, "poisson", 1, sample_rate=1.5), r"sample_rate must be in \(0, 1\], got sample_rate=1.5"),
         (lambda: drawn(5, "poisson", 1, sample_rate=0.0), "sample_rate must be > 0"),
         (lambda: drawn(5, "shuffle", 1, sample_rate=0.5), "sampling='shuffle' needs batch_size"),
-        (lambda: drawn(5, "shuffle", 1, batch_size=6), "batch_size must be at most the 5 rows, got batch_size=6"),
+        (lambda: drawn(5, "shuffle", 1, batch_size=6), "batch_size must be >= 1 and <= n=5, got batch_size=6"),
         (lambda: checked(-1.0), "noise_multiplier must be >= 0, got noise_multiplier=-1.0"),
         (lambda: checked([1.0, np.nan]), "noise_multiplier must be >= 0, got .*nan"),
         (lambda: checked([1.0, np.inf]), "noise_multiplier must be finite and >= 0, got .*inf"),

@@ -8,8 +8,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from dpnotes.learners import convolutional_network, multilayer_perceptron, residual_network, vgg16
-from dpnotes.learners._dp_sgd_book_keeping import BookKeeping, clip_weights
-from dpnotes.learners._dp_sgd_clipping import PerExample, clipped_sums, micro_batch_size
+from dpnotes.learners._dp_sgd_clipping import BookKeeping, PerExample, clip_weights, clipped_sums, micro_batch_size
 
 
 def seeded(seed=0):

@@ -213,7 +213,7 @@ def test_read_only_data_and_a_coarse_precision():
         ({"init_seeds": 0.5}, ValueError, "init_seeds must be one integer >= 0"),
         ({"replacement": 3}, ValueError, "replacement needs neighbours, the records to replace, got replacement=3"),
         ({"steps": 0}, ValueError, "steps must be >= 1"),
-        ({"batch_size": 44}, ValueError, "batch_size must be <= n=43 records, got batch_size=44"),
+        ({"batch_size": 44}, ValueError, "batch_size must be >= 1 and <= n=43, got batch_size=44"),
         ({"batch_size": 0}, ValueError, "batch_size must be >= 1"),
         ({"learning_rate": 0.0}, ValueError, "learning_rate must be finite and > 0"),
         ({"learning_rate": "0.1"}, TypeError, "learning_rate must be a number, an array of them or a callable"),

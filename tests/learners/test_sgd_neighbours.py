@@ -145,21 +145,24 @@ def test_float32_and_chunks(hidden):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"neighbours": []}, ValueError, "neighbours must hold integer row indices"),
-        ({"neighbours": [0.5]}, ValueError, "neighbours must hold integer row indices"),
-        ({"neighbours": 3}, ValueError, "neighbours must hold integer row indices"),
-        ({"neighbours": [43]}, ValueError, r"neighbours must hold row indices in 0\.\.42, got 43\.\.43"),
+        ({"neighbours": []}, ValueError, "neighbours must be integers of shape"),
+        ({"neighbours": [0.5]}, ValueError, "neighbours must be integers of shape"),
+        ({"neighbours": 3}, ValueError, "neighbours must be integers of shape"),
+        ({"neighbours": [43]}, ValueError, r"neighbours must be in 0\.\.42, got 43\.\.43"),
         ({"neighbours": [0]}, ValueError, "neighbours must not hold replacement=0"),
-        ({"replacement": 43}, ValueError, "replacement must be a row index"),
+        ({"replacement": 43}, ValueError, "replacement must be >= 0 and <= the last row=42, got replacement=43"),
         ({"replacement": 1.5}, TypeError, "replacement must be an integer"),
         ({"replacement": (np.zeros(5), 1)}, ValueError, "replacement must have the 6 features"),
         ({"replacement": (np.full(6, np.nan), 1)}, ValueError, "replacement must be finite"),
-        ({"replacement": (np.zeros(6), 2)}, ValueError, r"replacement must hold class code 0 or 1, got 2"),
-        ({"replacement": (np.zeros(6),)}, TypeError, "replacement must be a row index or"),
+        (
+            {"replacement": (np.zeros(6), 2)},
+            ValueError,
+            "class code must be >= 0 and <= the last class=1",
+        ),
         ({"dtype": "float16"}, ValueError, "dtype must be float32 or float64, got dtype='float16'"),
         ({"replacement": None}, TypeError, "replacement must be an integer"),
         ({"chunk": 0}, ValueError, "chunk must be >= 1"),
-        ({"batch_size": 44}, ValueError, "batch_size must be <= n=43"),
+        ({"batch_size": 44}, ValueError, "batch_size must be >= 1 and <= n=43"),
     ],
 )
 def test_bad_input_is_named_before_training(change, error, message, monkeypatch):
