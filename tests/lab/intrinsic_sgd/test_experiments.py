@@ -104,7 +104,7 @@ def test_bad_neighbours_are_refused(cancer):
     X, y = cancer
     with pytest.raises(ValueError, match=f"n_neighbours must be < n={len(X)} records, got n_neighbours={len(X)}"):
         runs.neighbour_runs(X, y, **STUDY | {"n_neighbours": len(X)}, **SGD)
-    with pytest.raises(ValueError, match=f"batch_size must be <= n={len(X) - 1} records, got batch_size={len(X)}"):
+    with pytest.raises(ValueError, match=f"batch_size must be >= 1 and <= n={len(X) - 1}, got batch_size={len(X)}"):
         runs.neighbour_runs(X, y, **STUDY, **SGD | {"batch_size": len(X)})
     with pytest.raises(ValueError, match="y must hold 2 classes, got 1"):
         runs.neighbour_runs(X, np.ones(len(X), dtype=int), **STUDY, **SGD)
