@@ -74,7 +74,8 @@ def budget_raised_by_assignment(target):
 
 @attack(
     broken=lambda X, y: broken.LiveVote().fit(X, y),
-    ours=ours("PredictionSensitivity", "SubsampleAggregate"),
+    ours=ours(*WITH_BUDGET),
+    pending=dict.fromkeys(WITH_BUDGET, OPEN),
 )
 def answers_raised_by_parameter(target):
     """The parameter ``answers`` is raised after the fit, or the budget that is shown is replaced by a new one."""
@@ -165,7 +166,7 @@ def refit_that_fails_late(target):
     before, old = repr(fitted.profile_), fitted.student_
     try:
         _Fails.told = True
-        changed = {"sigma_answer": 1000.0} if hasattr(fitted, "sigma_answer") else {"epsilon": 5.0}
+        changed = {"sigma_answer": 1000.0} if hasattr(fitted, "sigma_answer") else {"epsilon": 2.0}
         fitted.set_params(**changed).fit(X, Y, **public)
     except MemoryError:
         pass
