@@ -152,6 +152,7 @@ class Refuses:
         self.norm, self.public = norm, public
 
     def fit(self, X: Any, y: Any) -> Refuses:
+        X = np.asarray(X, dtype=np.float64)
         norms = np.linalg.norm(X, axis=1)
         if (norms > self.norm).any():
             raise ValueError(f"{(norms > self.norm).sum()} rows are longer than {self.norm}, up to {norms.max():.7g}")

@@ -11,6 +11,7 @@ import os
 import pickle
 import threading
 import warnings
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -192,3 +193,53 @@ def forked_copies(target):
     os.waitpid(process, 0)
     assert theirs >= 0, "the forked process failed"
     return _evidence(theirs + _answered(fitted))
+
+
+@attack(broken=lambda X, y: _CountsLabels().fit(X, y), ours=TARGETS | ours("FilteredVote"))
+def methods_that_do_not_count(target):
+    """Every public method that takes queries is called: each that answers must spend."""
+    free, asked = [], queries(20)
+    for name in dir(target(X, Y)):
+        fitted = target(X, Y)
+        if name.startswith("_") or name in ("fit", "set_params", "fit_predict"):
+            continue
+        before = _spent(fitted)
+        try:
+            method = getattr(fitted, name)
+            method(asked, np.zeros(20, int)) if name == "score" else method(asked)
+        except (TypeError, ValueError, AttributeError, RuntimeError):
+            continue
+        free += [name] * (_spent(fitted) - before < 20)
+    return Evidence(bool(free), f"free answers: {', '.join(free) or 'none'}")
+
+
+def _spent(fitted):
+    if hasattr(fitted, "ledger_"):
+        return fitted.ledger_.answered
+    return fitted.budget_.released if hasattr(fitted, "budget_") else ANSWERS - fitted.left
+
+
+class _CountsLabels(broken.NoisyAnswers):
+    def predict_proba(self, X):
+        return 1 / (1 + np.exp(-X @ self.exact_))
+
+
+@attack(broken=lambda X, y: _TeachersVote().fit(X, y), ours=ours("FilteredVote"))
+def votes_of_copies(target):
+    """Copies of a vote whose teachers may each vote ten times: votes that a teacher casts in all of them."""
+    fitted = target(X, Y)
+    copies = [fitted, copy.deepcopy(fitted), copy.copy(fitted), pickle.loads(pickle.dumps(fitted))]
+    _answered(*copies, times=1)
+    ledgers = {id(one.ledger_): one.ledger_ for one in copies}
+    cast = int(sum(ledger.spent.max() for ledger in ledgers.values()))
+    return Evidence(cast > 10, f"{cast} votes of a teacher for a guarantee of 10")
+
+
+class _TeachersVote(broken.NoisyAnswers):
+    def fit(self, X, y):
+        self.ledger_ = SimpleNamespace(spent=np.zeros(1))
+        return super().fit(X, y)
+
+    def predict(self, X):
+        self.ledger_.spent += np.minimum(10 - self.ledger_.spent, len(X))
+        return X[:, 0] > 0

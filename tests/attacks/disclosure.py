@@ -52,7 +52,7 @@ def outcome(fit):
                 profile = getattr(fitted, "profile_", None)
                 said = [repr(fitted)] + [str(getattr(profile, name, "")) for name in WORDS]
             except Exception as error:  # any error is an outcome
-                said = [type(error).__name__, str(error)]
+                said = [f"{type(error).__name__}: {error}"]
             return (*said, *sorted({str(warning.message) for warning in caught}), output.getvalue(), log.getvalue())
     finally:
         logging.getLogger().removeHandler(handler)
@@ -61,7 +61,7 @@ def outcome(fit):
 def compared(first, second):
     """Evidence from two outcomes: the longest text that only one of them has."""
     differences = [text for text in (*first, *second) if (text in first) != (text in second) and text.strip()]
-    shown = max(differences, key=len, default="the same outcome")
+    shown = max(differences, key=lambda text: ("Error: " in text, len(text)), default="the same outcome")
     return Evidence(first != second, " ".join(shown.split())[:150])
 
 
@@ -246,3 +246,25 @@ def work_of_a_refusal(target):
     first, second = calls(X, Y), calls(*changed(row=0.01 * X[5]))
     far = calls(0.001 * X, 1 - Y)
     return Evidence(len({first, second, far}) > 1, f"{first}, {second} and {far} calls")
+
+
+@attack(broken=REFUSES, ours=ours(), pending=dict.fromkeys(SETTINGS, "labels that are no classes are refused"))
+def one_label_of_another_kind(target):
+    """One label is 0.5, or missing: does the fit refuse the table?"""
+    first = outcome(lambda: target(X, Y.astype(float)))
+    rows, labels = changed()
+    found = []
+    for label in (0.5, np.nan):
+        other = labels.astype(float)
+        other[5] = label
+        found.append(compared(first, outcome(lambda other=other: target(rows, other))))
+    return max(found, key=lambda evidence: evidence.success)
+
+
+@attack(broken=REFUSES, ours=ours(), pending=dict.fromkeys(SETTINGS, "scikit-learn's message shows the cell"))
+def cell_that_is_no_number(target):
+    """One cell holds a name: the error may say that a cell is no number, but not which name it holds."""
+    rows = X.astype(object)
+    rows[5, 3] = "patient 4711"
+    said = " ".join(outcome(lambda: target(rows, Y)))
+    return Evidence("4711" in said, " ".join(said.split())[:100])

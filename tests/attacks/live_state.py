@@ -211,3 +211,54 @@ def preparation_that_looks_at_all_rows(target):
     """A StandardScaler before the estimator releases means, and the profile does not mention preparation."""
     assumption = target(X, Y).profile_.assumption
     return Evidence("prepared" not in assumption, "preparation is mentioned" if "prepared" in assumption else "silent")
+
+
+class _Meddles(DecisionTreeClassifier):
+    """Teacher that always votes for class 1, and that lowers the noise of the estimator whose teacher it is."""
+
+    owner = None
+
+    def fit(self, X, y):
+        noise = {"sigma_answer": 1e-9, "sigma": 1e-9, "noise": 1e9, "epsilon": 1e9}
+        known = type(self).owner.get_params(deep=False)
+        type(self).owner.set_params(**{name: value for name, value in noise.items() if name in known})
+        return super().fit(X, y)
+
+    def predict(self, X):
+        return np.ones(len(X), dtype=int)
+
+
+class _Meddled(broken.LiveVote):
+    """Votes of one teacher, whose noise is read after the teacher's fit."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        teacher = _Meddles().fit(X, y)
+        self.labels_ = teacher.predict(X) * 8 + self.sigma * self.generator_.normal(size=len(X)) > 4
+        return self
+
+
+def _fit_with_a_meddler(kind, settings):
+    def fit(X, y):
+        _Meddles.owner = kind(**settings | ({"budget": 1000} if "budget" in settings else {}))
+        if kind is _Meddled:
+            return _Meddles.owner.fit(X, y)
+        public = {"public": queries()} if "student" in _Meddles.owner.get_params(deep=False) else {}
+        return _Meddles.owner.set_params(estimator=_Meddles(), classes=[0, 1]).fit(X, y, **public)
+
+    return fit
+
+
+@attack(
+    broken=_fit_with_a_meddler(_Meddled, {}),
+    ours={
+        name: _fit_with_a_meddler(*SETTINGS[name]) for name in ("SubsampleAggregate", "FilteredVote", "PATE", "DPBag")
+    },
+    pending=dict.fromkeys(("FilteredVote", "PATE"), "noise is read from a parameter after the teachers' fit"),
+)
+def parameter_changed_during_the_fit(target):
+    """A learner, or another thread, lowers the noise while the fit is under way: the profile knows the old noise."""
+    fitted = target(X, Y)
+    labels = fitted.labels_ if hasattr(fitted, "labels_") else fitted.predict(queries(40))
+    unanimous = float(np.mean(labels))
+    return Evidence(unanimous == 1.0 and len(labels) >= 30, f"{unanimous:.0%} of {len(labels)} labels without noise")

@@ -3,9 +3,12 @@
 The target is a function (X, y, **parameters) that fits, with ``random_state`` known to the attacker.
 """
 
+import ast
 import os
 import pickle
 import random
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -16,7 +19,7 @@ from sklearn.base import clone
 from dpnotes.accounting import gaussian_sigma
 from tests.attacks import broken
 from tests.attacks.catalogue import Evidence, attack
-from tests.attacks.ours import RELEASED, SETTINGS, answers, ours, table, weights
+from tests.attacks.ours import RELEASED, SETTINGS, answers, estimator, ours, table, weights
 
 X, Y = table()
 OLD = "noise is drawn from random_state"
@@ -193,3 +196,37 @@ def seeded_noise_that_claims_to_be_exact(target):
     fitted = target(X, Y, noise_seed=3)
     said = getattr(getattr(fitted, "profile_", None), "implementation", "nothing")
     return Evidence(said != "reproducible" and _same_twice(lambda: target(X, Y, noise_seed=3)).success, f"says {said}")
+
+
+@attack(
+    broken=lambda X, y, random_state: np.random.default_rng(random_state).random(len(X)) < 0.5,
+    ours={
+        "DPSGD": lambda X, y, random_state: weights(
+            estimator("DPSGD")(X, y, random_state=random_state, noise_multiplier=1e-9, steps=1)
+        )
+    },
+    pending={"DPSGD": OLD},
+)
+def batches_by_random_state(target):
+    """The Poisson samples are part of the guarantee: random_state must not decide who is in a batch."""
+    first, second = (np.asarray(target(X, Y, random_state=5), dtype=np.float64) for _ in range(2))
+    apart = np.linalg.norm(first - second) / np.linalg.norm(first)
+    return Evidence(bool(apart < 1e-6), f"two first steps without noise are {apart:.1g} apart")
+
+
+@attack(
+    broken="import numpy; print([numpy.random.default_rng(0).normal()])",
+    ours={
+        "five estimators": "from tests.attacks.ours import *; "
+        "print([answers(estimator(name)(*table(), random_state=0))[:2].tolist() for name in RELEASED])"
+    },
+    pending={"five estimators": OLD},
+)
+def separate_processes(target):
+    """Two Python processes with one random_state: equal releases."""
+    runs = [
+        subprocess.run([sys.executable, "-c", target], capture_output=True, text=True, check=True) for _ in range(2)
+    ]
+    first, second = (ast.literal_eval(run.stdout) for run in runs)
+    equal = sum(a == b for a, b in zip(first, second, strict=True))
+    return Evidence(equal > 0, f"{equal} of {len(first)} releases equal")

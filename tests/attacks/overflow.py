@@ -124,3 +124,38 @@ def rounding_of_long_sums(target):
 def huge_float16_record(target):
     """One record of 60000 in float16, whose largest number is 65504."""
     return _huge(target, np.float16, 300.0, -300.0, 6e4, -6e4)
+
+
+def _sensitivity(X, y, norm):
+    return estimator("ModelSensitivity")(X, y, norm=norm).profile_.parameters["sensitivity"]
+
+
+@attack(
+    broken=lambda X, y, norm: 0.1 * np.sqrt(norm**2),
+    ours={"ModelSensitivity": _sensitivity},
+    pending={"ModelSensitivity": "the bound is squared"},
+)
+def bound_whose_square_underflows(target):
+    """A public norm of 2.7e-162: its square keeps one binary digit, and the sensitivity is too small."""
+    ratio = target(0 * X, Y, norm=2.7e-162) / 2.7e-162 / target(0 * X, Y, norm=1.0)
+    return Evidence(bool(ratio < 0.99), f"{ratio:.2f} of the sensitivity that scales with the norm")
+
+
+@attack(
+    broken=lambda X, y, clip, multiplier: (
+        clip * np.sign(X[:, 0]).sum() + multiplier * clip * np.random.default_rng().normal()
+    ),
+    ours={
+        "DPSGD": lambda X, y, clip, multiplier: estimator("DPSGD")(
+            X, y, clipping_norm=clip, noise_multiplier=multiplier, sample_rate=1.0, steps=1, learning_rate=1e300
+        ).predict_proba(np.eye(X.shape[1]) * 1e22)
+    },
+    pending={"DPSGD": "the standard deviation of the noise underflows to 0, the clipped gradients do not"},
+)
+def noise_that_underflows(target):
+    """A clipping norm of three times the smallest number and a tenth of it as noise: the noise is rounded to 0."""
+    rows, labels = np.zeros_like(X), np.ones_like(Y)
+    rows[:, 0] = 0.9
+    first, second = (np.asarray(target(rows, labels, 1.5e-323, 0.1)) for _ in range(2))
+    moved = np.any(first != np.asarray(target(-rows, labels, 1.5e-323, 0.1)))
+    return Evidence(bool(moved and np.array_equal(first, second)), f"two releases equal, the data seen: {bool(moved)}")
