@@ -8,9 +8,11 @@ deterministic, or succeed by chance with a probability below 1e-9.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple
+
+from tests.attacks.pending import PENDING
 
 FAMILIES = {
     "noise_reuse": "noise that repeats or can be guessed",
@@ -33,12 +35,11 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True)
 class Attack:
-    """One attack and its targets; ``pending`` says of some of ours what is still to be repaired."""
+    """One attack, the broken copy that it gets past, and the targets that it must not get past."""
 
     run: Callable[[Any], Evidence]
     broken: Any
     ours: Mapping[str, Any]
-    pending: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -51,18 +52,21 @@ class Attack:
         return self.run.__module__.rpartition(".")[2]
 
     @property
+    def pending(self) -> dict[str, str]:
+        """What is still to be repaired, by target."""
+        return {name: reason for reason, names in PENDING.items() for name in names.get(self.name, [])}
+
+    @property
     def description(self) -> str:
         """First line of the docstring."""
         return str(self.run.__doc__).splitlines()[0]
 
 
-def attack(
-    *, broken: Any, ours: Mapping[str, Any], pending: Mapping[str, str] | None = None
-) -> Callable[[Callable[[Any], Evidence]], Callable[[Any], Evidence]]:
+def attack(*, broken: Any, ours: Mapping[str, Any]) -> Callable[[Callable[[Any], Evidence]], Callable[[Any], Evidence]]:
     """Enter the function below into the catalogue."""
 
     def enter(run: Callable[[Any], Evidence]) -> Callable[[Any], Evidence]:
-        CATALOGUE.append(Attack(run, broken, ours, pending or {}))
+        CATALOGUE.append(Attack(run, broken, ours))
         return run
 
     return enter

@@ -19,7 +19,6 @@ from tests.attacks.catalogue import Evidence, attack
 from tests.attacks.ours import (
     NETWORK,
     RELEASED,
-    SETTINGS,
     SURELY,
     WITH_BUDGET,
     WITH_PUBLIC,
@@ -30,7 +29,6 @@ from tests.attacks.ours import (
 )
 
 X, Y = table()
-BALL = ("ModelSensitivity", "LossPerturbation", "PredictionSensitivity", "NoisySGD", "AugmentedSGD")
 WORDS = ("mechanism", "parameters", "adjacency", "status", "assumption", "source", "remark")
 REFUSES = broken.fit(broken.Refuses)
 
@@ -75,15 +73,13 @@ def changed(row=None, label=None):
     return rows, labels
 
 
-@attack(
-    broken=REFUSES, ours=ours(), pending=dict.fromkeys(BALL, "rows that are too long are refused, with their number")
-)
+@attack(broken=REFUSES, ours=ours())
 def one_long_row(target):
     """One record longer than the bound: does the fit refuse, and with how many and how long?"""
     return compared(outcome(lambda: target(X, Y)), outcome(lambda: target(*changed(row=1000 * X[5]))))
 
 
-@attack(broken=REFUSES, ours=ours(), pending=dict.fromkeys(SETTINGS, "labels not among classes are refused by name"))
+@attack(broken=REFUSES, ours=ours())
 def one_unknown_label(target):
     """One record whose label is not among the public classes: does the fit refuse, and name it?"""
     return compared(outcome(lambda: target(X, Y)), outcome(lambda: target(*changed(label=2))))
@@ -100,7 +96,6 @@ def last_record_of_a_class(target):
 @attack(
     broken=REFUSES,
     ours={name: estimator(name) for name in WITH_PUBLIC},
-    pending={"PATE": "public rows that are private are refused, with their number"},
 )
 def candidate_among_the_public_rows(target):
     """A public row equals a record: a refusal is a membership test without noise."""
@@ -116,9 +111,6 @@ def candidate_among_the_public_rows(target):
         name: lambda X, y, name=name: estimator(name)(X, y, l2=1e-3, max_iterations=2)
         for name in ("ModelSensitivity", "LossPerturbation", "PredictionSensitivity")
     },
-    pending=dict.fromkeys(
-        ("ModelSensitivity", "LossPerturbation", "PredictionSensitivity"), "a minimiser that is not reached is an error"
-    ),
 )
 def minimiser_not_reached(target):
     """Few iterations: data that are fitted easily end in a release, data that are not in an error or a warning."""
@@ -135,9 +127,6 @@ def _with_teachers(name):
 @attack(
     broken=REFUSES,
     ours={name: _with_teachers(name) for name in ("Bagging", "SubsampleAggregate", "FilteredVote", "PATE", "DPBag")},
-    pending=dict.fromkeys(
-        ("Bagging", "SubsampleAggregate", "FilteredVote", "PATE", "DPBag"), "warnings of private models are shown"
-    ),
 )
 def warnings_of_private_models(target):
     """A teacher that needs more iterations warns, and so tells something of its records."""
@@ -205,7 +194,6 @@ def _network(X, y, **parameters):
 @attack(
     broken=REFUSES,
     ours=ours(*RELEASED) | {"DPSGD of a network": _network},
-    pending={"DPSGD of a network": "Networks keep the exact training loss"},
 )
 def attributes_without_noise(target):
     """What a released estimator and its pickle hold that the noise does not change, but a record does."""
@@ -215,7 +203,6 @@ def attributes_without_noise(target):
 @attack(
     broken=REFUSES,
     ours=ours(*RELEASED, *WITH_PUBLIC),
-    pending=dict.fromkeys((*RELEASED, *WITH_PUBLIC), "there is no publish()"),
 )
 def published_release(target):
     """The same of what ``publish()`` gives: vote counts, agreement and teachers must not travel."""
@@ -248,7 +235,7 @@ def work_of_a_refusal(target):
     return Evidence(len({first, second, far}) > 1, f"{first}, {second} and {far} calls")
 
 
-@attack(broken=REFUSES, ours=ours(), pending=dict.fromkeys(SETTINGS, "labels that are no classes are refused"))
+@attack(broken=REFUSES, ours=ours())
 def one_label_of_another_kind(target):
     """One label is 0.5, or missing: does the fit refuse the table?"""
     first = outcome(lambda: target(X, Y.astype(float)))
@@ -261,7 +248,7 @@ def one_label_of_another_kind(target):
     return max(found, key=lambda evidence: evidence.success)
 
 
-@attack(broken=REFUSES, ours=ours(), pending=dict.fromkeys(SETTINGS, "scikit-learn's message shows the cell"))
+@attack(broken=REFUSES, ours=ours())
 def cell_that_is_no_number(target):
     """One cell holds a name: the error may say that a cell is no number, but not which name it holds."""
     rows = X.astype(object)

@@ -15,7 +15,6 @@ from tests.attacks.ours import LINEAR, estimator, ours, table
 
 CONFIDENCE, RUNS, DELTA = 1 - 1e-10, 60, 1e-6
 RARE = slice(10, 40)  # features that only one record has
-OLD = "noise is NumPy's floating-point numbers"
 
 
 def _neighbours():
@@ -84,7 +83,6 @@ def _broken(X, y):
     broken=_broken,
     ours={name: _output_perturbation(name) for name in ("ModelSensitivity", "NoisySGD")}
     | {"PredictionSensitivity": _logits, "DPSGD": _dp_sgd},
-    pending=dict.fromkeys(("ModelSensitivity", "NoisySGD", "PredictionSensitivity", "DPSGD"), OLD),
 )
 def reachable_numbers(target):
     """Noise on a feature that no record has is a product of doubles, other sums are not: a lower bound of epsilon."""
@@ -115,9 +113,6 @@ def reachable_numbers(target):
     broken=broken.fit(broken.OutputPerturbation),
     ours=ours("ModelSensitivity", "LossPerturbation", "NoisySGD", "AugmentedSGD")
     | {"ModelSensitivity, pure": lambda X, y: estimator("ModelSensitivity")(X, y, delta=0.0)},
-    pending=dict.fromkeys(
-        ("ModelSensitivity", "LossPerturbation", "NoisySGD", "AugmentedSGD", "ModelSensitivity, pure"), OLD
-    ),
 )
 def digits_below_the_public_grid(target):
     """Digits far below the noise: an exact release lies on a public grid of about 2^-24 of the noise's scale."""

@@ -14,15 +14,11 @@ from tests.attacks.ours import SETTINGS, WITH_BUDGET, answers, ours, queries, ta
 
 X, Y = table()
 COMPUTING = {"device", "n_jobs", "network"}  # say how to compute, or the shape of a query
-LIVE = "parameters are read after the fit"
-OPEN = "a budget can be assigned to"
-MUTABLE = "profiles are not frozen"
 
 
 @attack(
     broken=lambda X, y, noise_seed: broken.LiveVote().fit(X, y),
     ours=ours(),
-    pending={"FilteredVote": LIVE, "Bagging": LIVE},
 )
 def any_parameter_after_fit(target):
     """Every parameter is replaced after the fit by an object that no computation can use: who reads it then?"""
@@ -41,7 +37,6 @@ def any_parameter_after_fit(target):
 @attack(
     broken=lambda X, y, budget: broken.LiveVote().fit(X, y),
     ours=ours("FilteredVote"),
-    pending={"FilteredVote": LIVE},
 )
 def less_noise_after_fit(target):
     """Fitted with sigma = 1000, answered after set_params(sigma=1e-9)."""
@@ -53,9 +48,7 @@ def less_noise_after_fit(target):
     return Evidence(correct == 1.0, f"{correct:.0%} of 40 answers are the teachers' majority")
 
 
-@attack(
-    broken=lambda X, y: broken.LiveVote().fit(X, y), ours=ours(*WITH_BUDGET), pending=dict.fromkeys(WITH_BUDGET, OPEN)
-)
+@attack(broken=lambda X, y: broken.LiveVote().fit(X, y), ours=ours(*WITH_BUDGET))
 def budget_raised_by_assignment(target):
     """``budget_.answers`` of a fitted estimator is set to a million."""
     fitted = target(X, Y)
@@ -75,7 +68,6 @@ def budget_raised_by_assignment(target):
 @attack(
     broken=lambda X, y: broken.LiveVote().fit(X, y),
     ours=ours(*WITH_BUDGET),
-    pending=dict.fromkeys(WITH_BUDGET, OPEN),
 )
 def answers_raised_by_parameter(target):
     """The parameter ``answers`` is raised after the fit, or the budget that is shown is replaced by a new one."""
@@ -98,7 +90,6 @@ def answers_raised_by_parameter(target):
 @attack(
     broken=lambda X, y: broken.LiveVote().fit(X, y),
     ours=ours("FilteredVote"),
-    pending={"FilteredVote": OPEN},
 )
 def votes_raised_by_assignment(target):
     """Each teacher's budget of votes is raised after the fit."""
@@ -120,7 +111,7 @@ def votes_raised_by_assignment(target):
     return Evidence(cast > most, f"{cast} votes or answers for a guarantee of {most}")
 
 
-@attack(broken=lambda X, y: broken.LiveVote().fit(X, y), ours=ours(), pending=dict.fromkeys(SETTINGS, MUTABLE))
+@attack(broken=lambda X, y: broken.LiveVote().fit(X, y), ours=ours())
 def profile_by_assignment(target):
     """The profile of a fitted estimator is written to: its status, its parameters, a new attribute."""
     profile = target(X, Y).profile_
@@ -156,7 +147,6 @@ class _Fails(DecisionTreeClassifier):
         "DPBag": lambda X, y, epsilon: ours("DPBag")["DPBag"](X, y, student=_Fails(), epsilon=epsilon),
         "PATE": lambda X, y, epsilon: ours("PATE")["PATE"](X, y, student=_Fails(), sigma_answer=100 / epsilon),
     },
-    pending=dict.fromkeys(("DPBag", "PATE"), "a fit that fails late leaves the new profile beside the old student"),
 )
 def refit_that_fails_late(target):
     """A private refit fails at its last step: the old student answers under the new profile."""
@@ -183,7 +173,6 @@ def refit_that_fails_late(target):
         "DPBag": lambda X, y: DPBag(n_teachers=8, n_partitions=2, device="cpu").fit(X, y, public=queries()[:2]),
         **ours("ModelSensitivity", "DPSGD", "NoisySGD", "AugmentedSGD", "PATE", "FilteredVote", "Bagging"),
     },
-    pending={"DPBag": "the default accountant is the paper's, which gives no guarantee"},
 )
 def default_that_guarantees_nothing(target):
     """The default settings give a profile that looks like a guarantee and is none."""
@@ -194,7 +183,6 @@ def default_that_guarantees_nothing(target):
 @attack(
     broken=lambda X, y: broken.LiveVote().fit(X, y),
     ours=ours(),
-    pending=dict.fromkeys(SETTINGS, "adjacencies differ between estimators"),
 )
 def adjacency_of_the_defaults(target):
     """Two guarantees by default are under different adjacencies, so that their epsilons cannot be compared."""
@@ -205,7 +193,6 @@ def adjacency_of_the_defaults(target):
 @attack(
     broken=lambda X, y: broken.LiveVote().fit(X, y),
     ours=ours(),
-    pending=dict.fromkeys(SETTINGS, "profiles do not speak of preparation"),
 )
 def preparation_that_looks_at_all_rows(target):
     """A StandardScaler before the estimator releases means, and the profile does not mention preparation."""
@@ -254,7 +241,6 @@ def _fit_with_a_meddler(kind, settings):
     ours={
         name: _fit_with_a_meddler(*SETTINGS[name]) for name in ("SubsampleAggregate", "FilteredVote", "PATE", "DPBag")
     },
-    pending=dict.fromkeys(("FilteredVote", "PATE"), "noise is read from a parameter after the teachers' fit"),
 )
 def parameter_changed_during_the_fit(target):
     """A learner, or another thread, lowers the noise while the fit is under way: the profile knows the old noise."""

@@ -19,14 +19,12 @@ from sklearn.base import clone
 from dpnotes.accounting import gaussian_sigma
 from tests.attacks import broken
 from tests.attacks.catalogue import Evidence, attack
-from tests.attacks.ours import RELEASED, SETTINGS, answers, estimator, ours, table, weights
+from tests.attacks.ours import RELEASED, answers, estimator, ours, table, weights
 
 X, Y = table()
-OLD = "noise is drawn from random_state"
-SEEDED = dict.fromkeys(SETTINGS, OLD)
 
 
-@attack(broken=broken.fit(broken.OutputPerturbation), ours=ours("ModelSensitivity"), pending={"ModelSensitivity": OLD})
+@attack(broken=broken.fit(broken.OutputPerturbation), ours=ours("ModelSensitivity"))
 def two_budgets(target):
     """Two releases with one random_state at epsilon 0.1 and 0.2: linear algebra gives the minimiser."""
     first, second = (weights(target(X, Y, epsilon=epsilon, random_state=7)) for epsilon in (0.1, 0.2))
@@ -37,7 +35,7 @@ def two_budgets(target):
     return Evidence(error < 1e-3, f"the minimiser up to a relative error of {error:.1g}")
 
 
-@attack(broken=broken.fit(broken.OutputPerturbation), ours=ours(*RELEASED), pending=dict.fromkeys(RELEASED, OLD))
+@attack(broken=broken.fit(broken.OutputPerturbation), ours=ours(*RELEASED))
 def neighbours_with_one_random_state(target):
     """Releases from two neighbouring data sets with one random_state: their difference points along the record."""
     record = np.zeros(X.shape[1])
@@ -50,7 +48,7 @@ def neighbours_with_one_random_state(target):
     return Evidence(cosine > 0.96, f"cosine with the span of the two records {cosine:.4f}")
 
 
-@attack(broken=broken.fit(broken.OutputPerturbation), ours=ours(*RELEASED), pending=dict.fromkeys(RELEASED, OLD))
+@attack(broken=broken.fit(broken.OutputPerturbation), ours=ours(*RELEASED))
 def guessed_random_state(target):
     """The weight of a feature that is always 0 is noise alone: random_state is guessed on made-up data."""
     mine, others = X.copy(), table(seed=1)[0]
@@ -68,13 +66,13 @@ def _same_twice(fit):
     return Evidence(agreement == 1.0, f"{agreement:.0%} of {first.size} outputs equal")
 
 
-@attack(broken=broken.fit(broken.OutputPerturbation), ours=ours(), pending=SEEDED)
+@attack(broken=broken.fit(broken.OutputPerturbation), ours=ours())
 def refits_with_one_random_state(target):
     """Two fits with the same integer random_state, as clones in a search have, release the same noise."""
     return _same_twice(lambda: target(X, Y, random_state=3))
 
 
-@attack(broken=broken.fit(broken.OutputPerturbation), ours=ours(*RELEASED), pending=dict.fromkeys(RELEASED, OLD))
+@attack(broken=broken.fit(broken.OutputPerturbation), ours=ours(*RELEASED))
 def rewound_generator(target):
     """A RandomState instance that the attacker rewinds between two fits."""
     state = np.random.RandomState(11)
@@ -103,7 +101,6 @@ def global_seeds(target):
 @attack(
     broken=broken.fit(broken.OutputPerturbation),
     ours={name: lambda X, y, name=name, **given: clone(ours(name)[name](X, y, **given)).fit(X, y) for name in RELEASED},
-    pending=dict.fromkeys(RELEASED, OLD),
 )
 def clone_of_a_fitted_estimator(target):
     """The clone of a fitted estimator, fitted again to the same data, repeats the release."""
@@ -113,7 +110,6 @@ def clone_of_a_fitted_estimator(target):
 @attack(
     broken=broken.fit(broken.NoisyAnswers),
     ours=ours("PredictionSensitivity", "SubsampleAggregate", "FilteredVote"),
-    pending=dict.fromkeys(("PredictionSensitivity", "SubsampleAggregate"), OLD),
 )
 def two_unpickled_copies(target):
     """Two copies from one pickle, both resumed, answer the same queries with the same noise."""
@@ -189,7 +185,6 @@ def threads_at_once(target):
 @attack(
     broken=lambda X, y, noise_seed: broken.OutputPerturbation(random_state=noise_seed).fit(X, y),
     ours=ours("ModelSensitivity", "DPSGD", "PATE"),
-    pending=dict.fromkeys(("ModelSensitivity", "DPSGD", "PATE"), "profiles have no implementation"),
 )
 def seeded_noise_that_claims_to_be_exact(target):
     """A release whose noise the caller's seed decides must say so in its profile's implementation."""
@@ -205,7 +200,6 @@ def seeded_noise_that_claims_to_be_exact(target):
             estimator("DPSGD")(X, y, random_state=random_state, noise_multiplier=1e-9, steps=1)
         )
     },
-    pending={"DPSGD": OLD},
 )
 def batches_by_random_state(target):
     """The Poisson samples are part of the guarantee: random_state must not decide who is in a batch."""
@@ -220,7 +214,6 @@ def batches_by_random_state(target):
         "five estimators": "from tests.attacks.ours import *; "
         "print([answers(estimator(name)(*table(), random_state=0))[:2].tolist() for name in RELEASED])"
     },
-    pending={"five estimators": OLD},
 )
 def separate_processes(target):
     """Two Python processes with one random_state: equal releases."""

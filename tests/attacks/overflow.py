@@ -8,14 +8,11 @@ import numpy as np
 
 from tests.attacks import broken
 from tests.attacks.catalogue import Evidence, attack
-from tests.attacks.disclosure import BALL, changed, compared, outcome
+from tests.attacks.disclosure import changed, compared, outcome
 from tests.attacks.ours import estimator, ours, table, weights, with_certainty
 
 X, Y = table()
 CLIP = 0.5
-REFUSED = "long rows are refused, and squares overflow"
-DIVERGED = "squared norms overflow, and training is said to diverge"
-TREES = "scikit-learn's trees refuse numbers beyond float32"
 NAIVE, OVERFLOWING = broken.fit(broken.NaiveDescent), broken.fit(broken.OverflowingDescent)
 
 
@@ -32,18 +29,13 @@ def _huge(target, dtype, *sizes):
     return evidence
 
 
-TEACHERS = "the default teachers warn of what has not converged"
-HUGE = dict.fromkeys(BALL, REFUSED) | {"DPSGD": DIVERGED, "DPSGD of a network": DIVERGED}
-HUGE |= dict.fromkeys(("SubsampleAggregate", "FilteredVote", "DPBag"), TEACHERS)
-
-
-@attack(broken=OVERFLOWING, ours=with_certainty(), pending=HUGE)
+@attack(broken=OVERFLOWING, ours=with_certainty())
 def huge_float32_record(target):
     """One record of 1e20 to 1e38 in float32: error against no error is a membership test."""
     return _huge(target, np.float32, 1e20, -1e20, 1e25, -1e38)
 
 
-@attack(broken=OVERFLOWING, ours=with_certainty(), pending=HUGE | {"Bagging": TREES, "PATE": TREES})
+@attack(broken=OVERFLOWING, ours=with_certainty())
 def huge_float64_record(target):
     """One record of 1e155 to 1.7e308 in float64: squares overflow, then logits and sums."""
     return _huge(target, np.float64, 1e155, -1e155, 1e250, -1.7e308)
@@ -119,7 +111,6 @@ def rounding_of_long_sums(target):
 @attack(
     broken=OVERFLOWING,  # the default teachers of SubsampleAggregate warn here as well, but not always
     ours={name: target for name, target in with_certainty().items() if name != "SubsampleAggregate"},
-    pending=dict.fromkeys(BALL, REFUSED),
 )
 def huge_float16_record(target):
     """One record of 60000 in float16, whose largest number is 65504."""
@@ -133,7 +124,6 @@ def _sensitivity(X, y, norm):
 @attack(
     broken=lambda X, y, norm: 0.1 * np.sqrt(norm**2),
     ours={"ModelSensitivity": _sensitivity},
-    pending={"ModelSensitivity": "the bound is squared"},
 )
 def bound_whose_square_underflows(target):
     """A public norm of 2.7e-162: its square keeps one binary digit, and the sensitivity is too small."""
@@ -150,7 +140,6 @@ def bound_whose_square_underflows(target):
             X, y, clipping_norm=clip, noise_multiplier=multiplier, sample_rate=1.0, steps=1, learning_rate=1e300
         ).predict_proba(np.eye(X.shape[1]) * 1e22)
     },
-    pending={"DPSGD": "the standard deviation of the noise underflows to 0, the clipped gradients do not"},
 )
 def noise_that_underflows(target):
     """A clipping norm of three times the smallest number and a tenth of it as noise: the noise is rounded to 0."""
