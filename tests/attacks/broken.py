@@ -91,6 +91,21 @@ class NoisyAnswers:
             return logits + noise
 
 
+class OpenBudget:
+    """Counts answers in attributes that can be written to, and takes any number for a count."""
+
+    def __init__(self, answers: int) -> None:
+        self.answers, self.released = answers, 0
+
+    def spend(self, count: int) -> None:
+        if self.released + count > self.answers:
+            raise RuntimeError("no answers left")
+        self.released += count
+
+    def resume(self, *, released: int) -> None:
+        self.released = released
+
+
 class LiveVote:
     """Noisy votes whose noise is read from a parameter at each answer, and a profile that can be written to."""
 
@@ -100,7 +115,7 @@ class LiveVote:
 
     def fit(self, X: Any, y: Any) -> LiveVote:
         self.n_features_in_, self.generator_ = X.shape[1], np.random.default_rng(0)
-        self.budget_ = SimpleNamespace(answers=400, released=0)
+        self.budget_ = OpenBudget(400)
         self.profile_ = SimpleNamespace(status="proved", parameters={"sigma": self.sigma}, assumption="", adjacency="x")
         return self
 
@@ -115,9 +130,7 @@ class LiveVote:
         return np.where(X[:, 0] > 0, 8.0, -8.0)
 
     def predict(self, X: Any) -> Any:
-        if self.budget_.released + len(X) > self.budget_.answers:
-            raise RuntimeError("no answers left")
-        self.budget_.released += len(X)
+        self.budget_.spend(len(X))
         return (self.votes(X) + self.sigma * self.generator_.normal(size=len(X)) > 0).astype(int)
 
 

@@ -209,30 +209,43 @@ def published_release(target):
     return _evidence(target, lambda fitted: fitted.publish())
 
 
-@attack(broken=REFUSES, ours=ours(*WITH_BUDGET))
-def work_of_a_refusal(target):
-    """Calls made before a refusal, counted and not timed: they must not depend on private rows."""
+def _calls(target, count, **parameters):
+    """Evidence from the number of calls that so many queries take, for three tables."""
 
     def calls(X, y):
-        fitted = target(X, y)
-        count = 0
+        fitted = target(X, y, **parameters)
+        made = 0
 
         def counted(frame, event, argument):
-            nonlocal count
-            count += event in ("call", "c_call")
+            nonlocal made
+            made += event in ("call", "c_call")
 
         sys.setprofile(counted)
         try:
-            fitted.predict(queries(500))
+            fitted.predict(queries(count))
         except RuntimeError:
             pass
         finally:
             sys.setprofile(None)
-        return count
+        return made
 
-    first, second = calls(X, Y), calls(*changed(row=0.01 * X[5]))
-    far = calls(0.001 * X, 1 - Y)
-    return Evidence(len({first, second, far}) > 1, f"{first}, {second} and {far} calls")
+    made = [calls(X, Y), calls(*changed(row=0.01 * X[5])), calls(0.001 * X, 1 - Y)]
+    return Evidence(len(set(made)) > 1, f"{made[0]}, {made[1]} and {made[2]} calls")
+
+
+@attack(broken=REFUSES, ours=ours(*WITH_BUDGET))
+def work_of_a_refusal(target):
+    """Calls made before a refusal, counted and not timed: they must not depend on private rows."""
+    return _calls(target, 500)
+
+
+@attack(
+    broken=lambda X, y, noise_seed: broken.Refuses().fit(X, y),
+    ours=ours("PredictionSensitivity", "FilteredVote", "SubsampleAggregate"),
+)
+def work_of_an_answer(target):
+    """The same of queries that are answered, with equal noise."""
+    return _calls(target, 50, noise_seed=1)
 
 
 @attack(broken=REFUSES, ours=ours())
