@@ -48,7 +48,7 @@ SETTINGS: dict[str, tuple[type, dict[str, Any]]] = {
     "Bagging": (Bagging, {"subsample": 20, "n_models": 3}),
     "SubsampleAggregate": (
         SubsampleAggregate,
-        {"epsilon": 0.1, "answers": ANSWERS, "n_models": 5, "device": "cpu"},
+        {"epsilon": 0.1, "answers": ANSWERS, "n_models": 5, "l2": 0.01, "device": "cpu"},
     ),
     "FilteredVote": (FilteredVote, {"n_teachers": 8, "sigma": 1000.0, "budget": 10, "device": "cpu"}),
     "PATE": (PATE, {"n_teachers": 8, "aggregator": "gnmax", "sigma_answer": 1000.0}),
