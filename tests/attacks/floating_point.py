@@ -5,6 +5,7 @@ standard normal number was multiplied; that of the others a function (X, y, **pa
 """
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -74,6 +75,11 @@ def _dp_sgd(X, y):
     return fitted._models.weights[0, :, RARE].ravel(), [20.0, 1 / 64], _claims_exact(fitted)
 
 
+def _as_weights(fitted):
+    """Answers to unit queries, as if they were released weights."""
+    return SimpleNamespace(coef_=fitted.decision_function(np.eye(fitted.n_features_in_)), profile_=fitted.profile_)
+
+
 def _broken(X, y):
     fitted = broken.OutputPerturbation().fit(X, y)
     return fitted.coef_[:, RARE].ravel(), [fitted.sigma_], True
@@ -112,7 +118,11 @@ def reachable_numbers(target):
 @attack(
     broken=broken.fit(broken.OutputPerturbation),
     ours=ours("ModelSensitivity", "LossPerturbation", "NoisySGD", "AugmentedSGD")
-    | {"ModelSensitivity, pure": lambda X, y: estimator("ModelSensitivity")(X, y, delta=0.0)},
+    | {
+        "ModelSensitivity, pure": lambda X, y: estimator("ModelSensitivity")(X, y, delta=0.0),
+        "PredictionSensitivity": lambda X, y: _as_weights(estimator("PredictionSensitivity")(X, y)),
+        "PredictionSensitivity, pure": lambda X, y: _as_weights(estimator("PredictionSensitivity")(X, y, delta=0.0)),
+    },
 )
 def digits_below_the_public_grid(target):
     """Digits far below the noise: an exact release lies on a public grid of about 2^-24 of the noise's scale."""
