@@ -4,6 +4,8 @@ The target of the first attacks is a function (X, y, **parameters) that fits; th
 a small broken copy or one step of DP-SGD with noise of 1e-9.
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from tests.attacks import broken
@@ -154,3 +156,23 @@ def noise_that_underflows(target):
         return Evidence(False, "refused")
     moved = np.any(first != np.asarray(target(-rows, labels, 1.5e-323, 0.1)))
     return Evidence(bool(moved and np.array_equal(first, second)), f"two releases equal, the data seen: {bool(moved)}")
+
+
+def _tolerant(X, y, noise_seed):
+    norms = np.linalg.norm(X, axis=1, keepdims=True)
+    return SimpleNamespace(coef_=((2 * y - 1) @ (X / np.where(norms > 1 + 1e-6, norms, 1)))[None])
+
+
+@attack(broken=_tolerant, ours=ours("ModelSensitivity", "LossPerturbation", "NoisySGD", "AugmentedSGD"))
+def rows_just_above_the_bound(target):
+    """Rows longer than the bound by 9e-7, as rounding in float32 makes them: do they count more than their bound?"""
+    rows = X / np.linalg.norm(X, axis=1, keepdims=True)
+    try:
+        longer = weights(target(rows * (1 + 9e-7), Y, noise_seed=2))
+    except ValueError:
+        return Evidence(False, "refused")
+    bounded = weights(target(rows * (1 - 1e-15), Y, noise_seed=2))
+    apart = np.linalg.norm(longer - bounded)
+    empty = weights(target(0 * rows, Y, noise_seed=2))
+    more = apart / np.linalg.norm(bounded - empty)
+    return Evidence(bool(more > 1e-8), f"their part in the weights grows by {more:.1g} of it")
