@@ -1,5 +1,8 @@
 """How a release is randomised or combined: subsamples, noise and votes. No learning and no accounting in here."""
 
+from dpnotes.mechanisms._exact import normal_floats as normal_floats
+from dpnotes.mechanisms._noise import add_gaussian as add_gaussian
+from dpnotes.mechanisms._noise import add_norm_noise as add_norm_noise
 from dpnotes.mechanisms._noise import gaussian_noise as gaussian_noise
 from dpnotes.mechanisms._noise import norm_noise as norm_noise
 from dpnotes.mechanisms._noise import stream as stream

@@ -1,15 +1,114 @@
-"""Additive noise on a real vector, drawn from the caller's generator alone."""
+"""Additive noise on a real vector: exact and from the operating system, or from a generator of the caller's.
+
+`add_gaussian` and `add_norm_noise` are how data are released. Without a seed, what they give is the sum with *real*
+noise, correctly rounded, as :mod:`dpnotes.mechanisms._exact` says; with one, NumPy's floating-point noise is added,
+which anybody can repeat who has the seed, and which protects nothing.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from dpnotes._validation import Floats, at_least, at_least_one, positive
+from dpnotes._validation import Floats, array, at_least, at_least_one, positive
+from dpnotes.mechanisms._exact import GaussianReals, NormReals, add_rounded
 
 Shape = int | tuple[int, ...]
 Seed = int | np.random.Generator
+
+
+def add_gaussian(
+    values: ArrayLike, *, sigma: float, scales: ArrayLike | None = None, seed: Seed | None = None
+) -> Floats:
+    """Values plus independent normal noise: the Gaussian mechanism.
+
+    Parameters
+    ----------
+    values : array_like of float, finite, any shape
+    sigma : float, > 0
+        Standard deviation; see :func:`dpnotes.accounting.gaussian_sigma`.
+    scales : array_like of float, shape [len(values)], > 0, optional
+        Public factors of the noise on each row of the values.
+    seed : int, >= 0, or numpy Generator, optional
+        Default: exact noise from the operating system.
+
+    Returns
+    -------
+    ndarray of float64, of the values' shape
+        Without a seed: multiples of a power of two near 2^-24 of the noise's scale, the nearest to the real sum.
+
+    Raises
+    ------
+    ValueError
+        If values are not finite, sigma or a scale is not positive and finite, or scales have another shape.
+    TypeError
+        If a number is of the wrong kind, or the seed neither an integer nor a Generator.
+
+    Source
+    ------
+    Balle and Wang (2018), Theorem 8; Karney (2016) for digits on demand.
+
+    Examples
+    --------
+    >>> noisy = add_gaussian([[1.0, 2.0], [3.0, 4.0]], sigma=1.0)
+    >>> noisy.shape, bool((noisy * 2**24 % 1 == 0).all())
+    ((2, 2), True)
+    """
+    values, factors = _released(values, scales)
+    sigma = positive("sigma", sigma)
+    if seed is None:
+        return add_rounded(values, GaussianReals(values.size, np.repeat(_up(factors * sigma), values[:1].size)))
+    return values + _by_row(gaussian_noise(values.shape, sigma=sigma, seed=seed), factors, scales)
+
+
+def add_norm_noise(
+    values: ArrayLike, *, rate: float, scales: ArrayLike | None = None, seed: Seed | None = None
+) -> Floats:
+    """Values plus noise with density proportional to ``exp(-rate ||b||_2)``: pure DP for a bounded L2 sensitivity.
+
+    Parameters
+    ----------
+    values : array_like of float, finite, any shape
+    rate : float, > 0
+        See :func:`dpnotes.accounting.norm_noise_rate`.
+    scales : array_like of float, shape [len(values)], > 0, optional
+        Makes each row a vector with noise of its own, multiplied by these public factors. Default: all values are one
+        vector.
+    seed : int, >= 0, or numpy Generator, optional
+        Default: exact noise from the operating system.
+
+    Returns
+    -------
+    ndarray of float64, of the values' shape
+        Without a seed: multiples of a power of two near 2^-24 of the noise's scale, the nearest to the real sum.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As :func:`add_gaussian`.
+
+    Source
+    ------
+    Chaudhuri, Monteleoni and Sarwate (2011), Algorithm 1; van der Maaten and Hannun (2020), Theorems 1, 3 and 5.
+
+    Examples
+    --------
+    >>> add_norm_noise(np.zeros((3, 4)), rate=0.5).shape
+    (3, 4)
+    """
+    values, factors = _released(values, scales)
+    rate = positive("rate", rate)
+    if seed is not None and scales is None:
+        return values + norm_noise(values.shape, rate=rate, seed=seed)
+    if seed is not None:
+        noise = norm_noise(values.shape[1:], rate=rate, seed=seed, n_repeats=len(values))
+        return values + _by_row(noise, factors, scales)
+    if scales is None:
+        return add_rounded(values, NormReals(values.size, _up(1 / rate)))
+    return add_rounded(values, NormReals(values[:1].size, _up(factors / rate), n_vectors=len(values)))
 
 
 def gaussian_noise(shape: Shape, *, sigma: float, seed: Seed) -> Floats:
@@ -108,3 +207,25 @@ def stream(seed: int, index: int) -> np.random.Generator:
     (array([ 1, 69, 82]), array([94, 47, 14]))
     """
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
+
+
+def _released(values: ArrayLike, scales: ArrayLike | None) -> tuple[Floats, Floats]:
+    """Checked values, of which no error tells anything, and the factors of their rows' noise."""
+    values = np.asarray(values, dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise ValueError("values must be finite")
+    if scales is None:
+        return values, np.ones(len(values) if values.ndim else 1)
+    factors = array("scales", scales, open_low=True, finite=True)
+    if factors.shape != values.shape[:1]:
+        raise ValueError(f"scales must have one entry for each of the {len(values)} rows, got shape {factors.shape}")
+    return values, factors
+
+
+def _by_row(noise: Floats, factors: Floats, scales: ArrayLike | None) -> Floats:
+    return noise if scales is None else noise * factors.reshape(-1, *[1] * (noise.ndim - 1))
+
+
+def _up(scale: Any) -> Any:
+    """A float above the real number whose rounded value this is: more noise costs no privacy."""
+    return np.nextafter(scale, math.inf)

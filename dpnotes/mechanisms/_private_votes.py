@@ -1,7 +1,9 @@
 """Votes that hide each voter: the class of most votes after noise.
 
-Each is differentially private for the ideal distribution of the noise over the reals; the guarantee is that of the
-constructor of :mod:`dpnotes.accounting` named in it, for votes of which one record can move one.
+The guarantee is that of the constructor of :mod:`dpnotes.accounting` named in each, for votes of which one record can
+move one. Without a seed it holds for what is computed: the noise is real, from the operating system, and the winner is
+decided exactly (:mod:`dpnotes.mechanisms._exact`). With a seed, NumPy's floating-point noise is used, which anybody can
+repeat who has the seed.
 """
 
 from __future__ import annotations
@@ -14,9 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpnotes._validation import Floats, Integers, array, at_least_one, positive, real
+from dpnotes.mechanisms._exact import GaussianReals, NormReals, argmax_after, reaches_after, softmax_draws
 from dpnotes.mechanisms._noise import Seed, generator_of
 
-CELLS = 2**20  # noisy counts held at a time: 8 MiB
+CELLS = 2**16  # noisy counts held at a time
 
 
 class ConfidentAnswers(NamedTuple):
@@ -33,7 +36,9 @@ class ConfidentAnswers(NamedTuple):
     answered: NDArray[np.bool_]
 
 
-def laplace_vote(counts: ArrayLike, *, scale: float, seed: Seed, n_repeats: int | None = None) -> Integers:
+def laplace_vote(
+    counts: ArrayLike, *, scale: float, seed: Seed | None = None, n_repeats: int | None = None
+) -> Integers:
     """Class of most votes after Laplace noise on each count: ``accounting.noisy_vote(noise=1 / scale)``.
 
     Parameters
@@ -42,8 +47,8 @@ def laplace_vote(counts: ArrayLike, *, scale: float, seed: Seed, n_repeats: int 
         Votes for each class; divided by the number of partitions where a record has a vote in each.
     scale : float, > 0
         The Laplace distribution's own parameter, in votes: 1 / lambda of differentially private bagging.
-    seed : int, >= 0, or numpy Generator
-        Must stay secret where the noise protects data.
+    seed : int, >= 0, or numpy Generator, optional
+        Default: exact noise from the operating system.
     n_repeats : int, >= 1, optional
         How often the whole batch is answered, with noise of its own each time.
 
@@ -68,11 +73,16 @@ def laplace_vote(counts: ArrayLike, *, scale: float, seed: Seed, n_repeats: int 
     >>> laplace_vote([[90, 10], [20, 80]], scale=5.0, seed=0)
     array([0, 1])
     """
-    votes, scale, generator = _counts(counts), positive("scale", scale), generator_of(seed)
-    return _noisy_argmax(votes, lambda shape: generator.laplace(0.0, scale, shape), n_repeats)
+    votes, scale = _counts(counts), positive("scale", scale)
+    if seed is None:
+        return _answer_all(votes, lambda rows: argmax_after(rows, NormReals(1, scale, n_vectors=rows.size)), n_repeats)
+    generator = generator_of(seed)
+    return _answer_all(votes, lambda rows: (rows + generator.laplace(0.0, scale, rows.shape)).argmax(axis=1), n_repeats)
 
 
-def gaussian_vote(counts: ArrayLike, *, sigma: float, seed: Seed, n_repeats: int | None = None) -> Integers:
+def gaussian_vote(
+    counts: ArrayLike, *, sigma: float, seed: Seed | None = None, n_repeats: int | None = None
+) -> Integers:
     """Class of most votes after normal noise on each count (GNMax): ``accounting.gnmax(sigma=sigma)``.
 
     Parameters
@@ -93,14 +103,18 @@ def gaussian_vote(counts: ArrayLike, *, sigma: float, seed: Seed, n_repeats: int
     >>> gaussian_vote([[90, 10], [20, 80]], sigma=5.0, seed=0)
     array([0, 1])
     """
-    votes, sigma, generator = _counts(counts), positive("sigma", sigma), generator_of(seed)
-    return _noisy_argmax(votes, lambda shape: generator.normal(0.0, sigma, shape), n_repeats)
+    votes, sigma = _counts(counts), positive("sigma", sigma)
+    if seed is None:
+        return _answer_all(votes, lambda rows: argmax_after(rows, GaussianReals(rows.size, sigma)), n_repeats)
+    generator = generator_of(seed)
+    return _answer_all(votes, lambda rows: (rows + generator.normal(0.0, sigma, rows.shape)).argmax(axis=1), n_repeats)
 
 
-def soft_vote(counts: ArrayLike, *, beta: float, seed: Seed, n_repeats: int | None = None) -> Integers:
+def soft_vote(counts: ArrayLike, *, beta: float, seed: Seed | None = None, n_repeats: int | None = None) -> Integers:
     """Class c with probability proportional to ``exp(beta counts[c])``: ``accounting.soft_vote(beta=beta)``.
 
-    Drawn as the class of most votes after Gumbel noise of scale ``1 / beta`` on each count, whose distribution this is.
+    With a seed drawn as the class of most votes after Gumbel noise of scale ``1 / beta`` on each count, whose
+    distribution this is; without one, by exact rejection.
 
     Parameters
     ----------
@@ -120,8 +134,11 @@ def soft_vote(counts: ArrayLike, *, beta: float, seed: Seed, n_repeats: int | No
     >>> soft_vote([[90, 10], [20, 80]], beta=0.5, seed=0)
     array([0, 1])
     """
-    votes, beta, generator = _counts(counts), positive("beta", beta), generator_of(seed)
-    return _noisy_argmax(beta * votes, lambda shape: generator.gumbel(0.0, 1.0, shape), n_repeats)
+    votes, beta = _counts(counts), positive("beta", beta)
+    if seed is None:
+        return _answer_all(votes, lambda rows: softmax_draws(rows, beta), n_repeats)
+    generator = generator_of(seed)
+    return _answer_all(beta * votes, lambda rows: (rows + generator.gumbel(size=rows.shape)).argmax(axis=1), n_repeats)
 
 
 def confident_vote(
@@ -130,7 +147,7 @@ def confident_vote(
     threshold: float,
     sigma_threshold: float,
     sigma_answer: float,
-    seed: Seed,
+    seed: Seed | None = None,
     answers: int | None = None,
     n_repeats: int | None = None,
 ) -> ConfidentAnswers:
@@ -175,13 +192,17 @@ def confident_vote(
     >>> labels, answered
     (array([ 0, -1]), array([ True, False]))
     """
-    votes, generator = _counts(counts), generator_of(seed)
+    votes = _counts(counts)
     threshold = real("threshold", threshold)
     sigma_threshold = positive("sigma_threshold", sigma_threshold)
     sigma_answer = positive("sigma_answer", sigma_answer)
     limit = len(votes) if answers is None else at_least_one("answers", answers)
+    generator = None if seed is None else generator_of(seed)
 
     def answer(rows: Floats) -> Integers:
+        if generator is None:
+            reached = reaches_after(rows.max(axis=1), threshold, GaussianReals(len(rows), sigma_threshold))
+            return np.where(reached, argmax_after(rows, GaussianReals(rows.size, sigma_answer)), -1)
         normal = generator.standard_normal((len(rows), 1 + rows.shape[1]))  # the threshold's, then the answer's
         reached = rows.max(axis=1) + sigma_threshold * normal[:, 0] >= threshold
         return np.where(reached, (rows + sigma_answer * normal[:, 1:]).argmax(axis=1), -1)
@@ -190,10 +211,6 @@ def confident_vote(
     answered = labels >= 0
     answered &= answered.cumsum(axis=-1) <= limit
     return ConfidentAnswers(np.where(answered, labels, -1), answered)
-
-
-def _noisy_argmax(scores: Floats, draw: Callable[[tuple[int, ...]], Floats], n_repeats: int | None) -> Integers:
-    return _answer_all(scores, lambda rows: (rows + draw(rows.shape)).argmax(axis=1), n_repeats)
 
 
 def _answer_all(votes: Floats, answer: Callable[[Floats], Integers], n_repeats: int | None) -> Integers:

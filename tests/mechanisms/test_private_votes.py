@@ -192,7 +192,7 @@ def test_bad_parameters_are_named():
     with pytest.raises(ValueError, match=r"beta must be > 0, got beta=-1\.0"):
         soft_vote(votes, beta=-1.0, seed=0)
     with pytest.raises(TypeError, match="seed must be an integer >= 0"):
-        soft_vote(votes, beta=1.0, seed=None)
+        soft_vote(votes, beta=1.0, seed=1.5)
     good = {"threshold": 1.0, "sigma_threshold": 1.0, "sigma_answer": 1.0, "seed": 0}
     for name, value in (("sigma_threshold", 0.0), ("sigma_answer", -1.0), ("threshold", np.nan), ("answers", 0)):
         with pytest.raises(ValueError, match=f"{name} must be .* got {name}="):

@@ -1,0 +1,395 @@
+"""Real random numbers of which as many binary digits are drawn as a result needs.
+
+A floating-point normal number takes few of the values that a real one can take, and which of them a sum with data can
+reach tells the data (Mironov 2012). Here nothing is rounded before the result: a random number is an interval that
+shrinks as digits are drawn, a decision (accept or reject, which class has most votes, which point of a grid is nearest)
+is made by floating point where its error bound allows and by whole numbers elsewhere, and where even those leave it
+open, more digits are drawn. So a result has exactly the distribution that the mechanism has over the reals, and every
+theorem about the latter holds; it rests on the uniform bytes and on an error of `exp` below 2^-40.
+
+The bytes come from the operating system's cryptographic generator, unless a test gives others.
+
+Source: Karney (2016), "Sampling exactly from the normal distribution", for digits on demand; the cells below differ.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from functools import cache
+from itertools import count
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpnotes._validation import Floats, Integers
+
+Bytes = Callable[[int], bytes]  # gives so many uniform bytes, independent of all that was given before
+Ints = NDArray[np.object_]  # Python's integers, of any length
+
+MARGIN = 2.0**-40  # bounds the error of exp(-a) in floating point, for the a below; far above that of any libm
+CELL_BITS = 31  # of a first word for the cell of a normal number; one more is its sign
+GRID_BITS = 24  # a release is rounded to 2^-24 of the scale of its noise, which is public
+LARGEST = 2**53  # multiples of the grid that float64 holds exactly
+
+
+class Interval(NamedTuple):
+    """Bounds of real numbers, in units of ``2^-bits``."""
+
+    lower: Ints
+    upper: Ints
+    bits: int
+
+
+class Normals:
+    """Independent standard normal numbers, each known to ``bits`` binary digits after the point, and more on demand.
+
+    Parameters
+    ----------
+    size : int
+    random_bytes : callable, optional
+        Default: the operating system's generator.
+    """
+
+    def __init__(self, size: int, random_bytes: Bytes = os.urandom) -> None:
+        self._bytes = random_bytes
+        self._negative, cells, words, longer = _half_normals(size, random_bytes)
+        self.bits = 64
+        self._digits: Ints = (cells.astype(object) << 64) + words.astype(object)  # of the absolute values
+        if longer:  # what a decision drew of one number's digits, all others get as well
+            self.refine(max(bits for _, bits in longer.values()) - 64)
+            for index, (word, bits) in longer.items():
+                rest = self.bits - bits
+                own = (int(cells[index]) << bits) + word
+                self._digits[index] = (own << rest) + (int(self._digits[index]) & ((1 << rest) - 1))
+
+    def refine(self, bits: int = 64) -> None:
+        """Draw more digits of every number."""
+        self._digits = (self._digits << bits) + _integers(len(self._digits), bits, self._bytes)
+        self.bits += bits
+
+    def interval(self) -> Interval:
+        """What is known of the numbers."""
+        lower = np.where(self._negative, -self._digits - 1, self._digits)
+        return Interval(lower, lower + 1, self.bits)
+
+
+class GaussianReals:
+    """Normal numbers of standard deviation ``scale`` > 0: one float, or one for each number; as :class:`Normals`."""
+
+    def __init__(self, size: int, scale: float | Floats, random_bytes: Bytes = os.urandom) -> None:
+        self.scale = np.broadcast_to(np.asarray(scale, dtype=np.float64), size)
+        self._normals = Normals(size, random_bytes)
+        self._ratio = _ratios(self.scale)
+        self.refine = self._normals.refine
+
+    def interval(self) -> Interval:
+        """What is known of the numbers."""
+        lower, upper, bits = self._normals.interval()
+        top, bottom = self._ratio
+        return Interval(lower * top // bottom, -(-upper * top // bottom), bits)
+
+
+class NormReals:
+    """Vectors b [n_vectors, size] with density proportional to ``exp(-||b||_2 / scale)``, one behind another.
+
+    The norm has the Gamma distribution of shape ``size``. All is made of normal numbers: ``size`` of them give the
+    direction, and half the sum of the squares of ``2 size`` others the norm. ``scale`` is one float, or one for each
+    vector.
+    """
+
+    def __init__(
+        self, size: int, scale: float | Floats, random_bytes: Bytes = os.urandom, *, n_vectors: int = 1
+    ) -> None:
+        self._shape = (n_vectors, 3 * size)
+        scales = np.broadcast_to(np.asarray(scale, dtype=np.float64), n_vectors)
+        self.scale = np.repeat(scales, size)
+        self._ratio = _ratios(scales)
+        self._normals = Normals(3 * size * n_vectors, random_bytes)
+        self.refine = self._normals.refine
+
+    def interval(self) -> Interval:
+        """What is known of the numbers."""
+        lower, upper, bits = self._normals.interval()
+        size = self._shape[1] // 3
+        above = np.where(lower < 0, -lower, upper).reshape(self._shape)  # of the absolute values
+        below = above - 1
+        root_below, root_above = (_root(np.add.reduce(ends[:, :size] ** 2, axis=1)) for ends in (below, above))
+        twice_below, twice_above = (np.add.reduce(ends[:, size:] ** 2, axis=1) for ends in (below, above))
+        top, bottom = self._ratio
+        # |b_i| = scale |g_i| r / |g|, r half the other sum: units 2^-bits for g and |g|, 2^-(2 bits + 1) for r
+        low = below[:, :size] * (top * twice_below // (bottom * (root_above + 1)))[:, None]
+        high = above[:, :size] * (-(-top * twice_above // (bottom * np.maximum(root_below, 1))))[:, None]
+        low, high = low >> (bits + 1), -(-high >> (bits + 1))
+        negative = (lower < 0).reshape(self._shape)[:, :size]
+        return Interval(np.where(negative, -high, low).ravel(), np.where(negative, -low, high).ravel(), bits)
+
+
+Reals = GaussianReals | NormReals
+
+
+def add_rounded(values: Floats, noise: Reals) -> Floats:
+    """Sums of values and real noise, each correctly rounded to the nearest multiple of a public power of two.
+
+    The grid is the power of two at or below ``2^-24`` of the noise's scale. Sums beyond ``2^53`` of its steps are cut
+    off there.
+
+    Parameters
+    ----------
+    values : ndarray of float64, finite
+        As many entries as the noise has numbers.
+    noise : GaussianReals or NormReals
+
+    Returns
+    -------
+    ndarray of float64, of the values' shape
+    """
+    step = np.frexp(noise.scale)[1].astype(np.int64) - 1 - GRID_BITS
+
+    def nearest(sums: Interval) -> tuple[Ints, Ints]:
+        shift = (step + sums.bits).astype(object)
+        half = 1 << (shift - 1)
+        return (sums.lower + half) >> shift, (sums.upper + half) >> shift
+
+    steps = _decided(values.ravel(), noise, nearest, more_than=max(0, -int(step.min(initial=0))))
+    rounded: Floats = np.ldexp(np.clip(steps, -LARGEST, LARGEST).astype(np.float64), step)
+    return rounded.reshape(values.shape)
+
+
+def argmax_after(scores: Floats, noise: Reals) -> Integers:
+    """Index of the largest sum of a row of scores [q, c] and real noise, shape [q]."""
+
+    def largest(sums: Interval) -> tuple[Ints, Ints]:
+        lower, upper = sums.lower.reshape(scores.shape), sums.upper.reshape(scores.shape)
+        rows = np.arange(len(lower))
+        best = lower.argmax(axis=1)
+        rivals = upper.copy()
+        rivals[rows, best] = lower[rows, best]
+        return best, np.where(rivals.argmax(axis=1) == best, best, -1)
+
+    return _decided(scores.ravel(), noise, largest).astype(np.int64)
+
+
+def reaches_after(values: Floats, threshold: float, noise: Reals) -> NDArray[np.bool_]:
+    """Whether the sum of each value and its real noise is at least ``threshold``."""
+    top, bottom = Fraction(threshold).as_integer_ratio()
+
+    def reached(sums: Interval) -> tuple[Ints, Ints]:
+        bound = top << sums.bits
+        return sums.lower * bottom >= bound, sums.upper * bottom >= bound
+
+    return _decided(values.ravel(), noise, reached).astype(np.bool_).reshape(values.shape)
+
+
+def softmax_draws(scores: Floats, beta: float, random_bytes: Bytes = os.urandom) -> Integers:
+    """Column c of each row of scores [q, c] with probability proportional to ``exp(beta scores[c])``, shape [q].
+
+    A column drawn uniformly is kept with probability ``exp(beta (score - largest score))``, until one is.
+    """
+    drawn = np.empty(len(scores), dtype=np.int64)
+    left = np.arange(len(scores))
+    exact = Fraction(beta)
+    while len(left):
+        rows = scores[left]
+        columns = _below(rows.shape[1], len(left), random_bytes)
+        own, best = rows[np.arange(len(left)), columns], rows.max(axis=1)
+        words = np.frombuffer(random_bytes(4 * len(left)), np.uint32)
+        with np.errstate(over="ignore", under="ignore"):
+            kept, open_ = _compared(words, np.exp(-beta * (best - own)))
+        for i in np.flatnonzero(open_):
+            exponent = exact * (Fraction(best[i]) - Fraction(own[i]))
+            kept[i] = _below_exp(int(words[i]), _Constant(exponent), random_bytes)
+        drawn[left[kept]] = columns[kept]
+        left = left[~kept]
+    return drawn
+
+
+def normal_floats(size: int, random_bytes: Bytes = os.urandom) -> Floats:
+    """Independent standard normal numbers, rounded to float64: fast, for sums too many to be rounded exactly."""
+    negative, cells, words, _ = _half_normals(size, random_bytes)
+    numbers = cells + np.ldexp(words.astype(np.float64), -64)
+    return np.where(negative, -numbers, numbers)
+
+
+def _decided(
+    values: Floats, noise: Reals, decide: Callable[[Interval], tuple[Any, Any]], *, more_than: int = 0
+) -> NDArray[Any]:
+    """What ``decide`` says of ``values + noise``, as soon as it says the same at both ends of the intervals."""
+    while True:
+        lower, upper, bits = noise.interval()
+        if bits > more_than:
+            own = _integer_bounds(values, bits)
+            low, high = decide(Interval(lower + own.lower, upper + own.upper, bits))
+            if np.all(low == high):
+                return np.asarray(low)
+        noise.refine()
+
+
+def _integer_bounds(values: Floats, bits: int) -> Interval:
+    """Floats in units of ``2^-bits``, between whole numbers."""
+    mantissa, exponent = np.frexp(values)
+    whole = np.ldexp(mantissa, 53).astype(np.int64).astype(object)
+    shift = (exponent.astype(np.int64) - 53 + bits).astype(object)
+    left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
+    lower = (whole << left) >> right
+    return Interval(lower, -((-whole << left) >> right), bits)
+
+
+def _half_normals(
+    size: int, random_bytes: Bytes
+) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.uint64], dict[int, tuple[int, int]]]:
+    """Signs and absolute values of normal numbers: cells k, 64-bit words u of the fraction, and the longer fractions.
+
+    The density exp(-x^2 / 2) at x = k + u is exp(-k^2 / 2) exp(-u (k + u / 2)): k has probability proportional to the
+    first factor, u is uniform, and both are kept with probability the second factor. That decision looks at the
+    interval of u, so that the digits of u that were not drawn stay uniform.
+    """
+    negative, cells = np.empty(size, dtype=np.bool_), np.empty(size, dtype=np.int64)
+    words, longer = np.empty(size, dtype=np.uint64), dict[int, tuple[int, int]]()
+    left = np.arange(size)
+    while len(left):
+        u = np.frombuffer(random_bytes(8 * len(left)), np.uint64)
+        first, second = np.frombuffer(random_bytes(8 * len(left)), np.uint32).reshape(2, -1)
+        sign, cell_word = first & 1 == 1, (first >> 1).astype(np.int64)
+        k = np.searchsorted(_cell_table(), cell_word)
+        for i in np.flatnonzero(_cell_table()[np.minimum(k, len(_cell_table()) - 1)] == cell_word):
+            k[i] = _cell(int(cell_word[i]), random_bytes)
+        fraction = np.ldexp(u.astype(np.float64), -64)
+        kept, open_ = _compared(second, np.exp(-fraction * (k + fraction / 2)))
+        for i in np.flatnonzero(open_):
+            exponent = _Fraction(int(k[i]), int(u[i]), random_bytes)
+            kept[i] = _below_exp(int(second[i]), exponent, random_bytes)
+            if kept[i] and exponent.bits > 64:
+                longer[int(left[i])] = exponent.word, exponent.bits
+        where = left[kept]
+        negative[where], cells[where], words[where] = sign[kept], k[kept], u[kept]
+        left = left[~kept]
+    return negative, cells, words, longer
+
+
+def _compared(words: NDArray[np.uint32], probability: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Whether a uniform number with these first 32 digits is below a probability, and where that is not certain."""
+    number = np.ldexp(words.astype(np.float64), -32)
+    kept = number + (2.0**-32 + MARGIN) <= probability
+    return kept, ~kept & (number - MARGIN < probability)
+
+
+class _Constant:
+    """An exponent that is known."""
+
+    def __init__(self, exponent: Fraction) -> None:
+        self._exponent = exponent
+
+    def bounds(self, bits: int) -> tuple[Fraction, Fraction]:
+        return self._exponent, self._exponent
+
+
+class _Fraction:
+    """The exponent u (k + u / 2) of a uniform number u of which digits are drawn as they are asked for."""
+
+    def __init__(self, k: int, word: int, random_bytes: Bytes) -> None:
+        self._k, self._bytes = k, random_bytes
+        self.word, self.bits = word, 64
+
+    def bounds(self, bits: int) -> tuple[Fraction, Fraction]:
+        while self.bits < bits:
+            self.word = (self.word << 64) + int(_integers(1, 64, self._bytes)[0])
+            self.bits += 64
+        ends = (Fraction(self.word + end, 1 << self.bits) for end in (0, 1))
+        low, high = (u * (self._k + u / 2) for u in ends)
+        return low, high
+
+
+def _below_exp(word: int, exponent: _Constant | _Fraction, random_bytes: Bytes) -> bool:
+    """Whether a uniform number, whose first 32 digits are ``word``, is below ``exp(-exponent)``."""
+    bits = 32
+    while True:
+        word, bits = (word << 32) + int(_integers(1, 32, random_bytes)[0]), bits + 32
+        low, high = exponent.bounds(bits)
+        digits = bits // 3 + 10
+        if Fraction(word + 1, 1 << bits) <= _exp(-high, digits)[0]:
+            return True
+        if Fraction(word, 1 << bits) >= _exp(-low, digits)[1]:
+            return False
+
+
+def _exp(exponent: Fraction, digits: int) -> tuple[Fraction, Fraction]:
+    """Bounds of exp(exponent) for an exponent <= 0: Python's decimals are correctly rounded."""
+    ends = []
+    for rounding, beyond in ((ROUND_FLOOR, Decimal.next_minus), (ROUND_CEILING, Decimal.next_plus)):
+        context = Context(prec=digits, rounding=rounding, Emin=-(10**9), Emax=10**9)
+        argument = context.divide(Decimal(exponent.numerator), Decimal(exponent.denominator))
+        ends.append(Fraction(beyond(argument.exp(context), context)))
+    return max(ends[0], Fraction(0)), min(ends[1], Fraction(1))
+
+
+def _cell_bounds(digits: int) -> Iterator[tuple[Fraction, Fraction]]:
+    """Bounds of Pr[k <= j], for j = 0, 1, ..."""
+    last = 4 + math.isqrt(5 * digits)  # exp(-last^2 / 2) < 10^-digits: beyond it less than that is left in all
+    terms = [_exp(Fraction(-j * j, 2), digits) for j in range(last + 1)]
+    low, high = (sum((term[end] for term in terms), Fraction(0)) for end in (0, 1))
+    high += Fraction(2, 10**digits)
+    below = [Fraction(0), Fraction(0)]
+    for term in terms:
+        below = [below[end] + term[end] for end in (0, 1)]
+        yield below[0] / high, min(below[1] / low, Fraction(1))
+    while True:
+        yield below[0] / high, Fraction(1)
+
+
+@cache
+def _cell_table() -> NDArray[np.int64]:
+    """First ``CELL_BITS`` digits of Pr[k <= j]: a word above entry j and below entry j + 1 belongs to cell j + 1."""
+    table: list[int] = []
+    for low, _ in _cell_bounds(40):
+        table.append(int(low * 2**CELL_BITS))
+        if table[-1] == 2**CELL_BITS - 1:
+            return np.array(table, dtype=np.int64)
+    raise AssertionError
+
+
+def _cell(word: int, random_bytes: Bytes) -> int:
+    """The cell of a uniform number with these first ``CELL_BITS`` digits, which lie at a bound between two cells."""
+    for more in count(1):
+        word = (word << 64) + int(_integers(1, 64, random_bytes)[0])
+        bits = CELL_BITS + 64 * more
+        low, high = Fraction(word, 1 << bits), Fraction(word + 1, 1 << bits)
+        for j, (below, above) in enumerate(_cell_bounds(bits // 3 + 10)):
+            if high <= below:
+                return j
+            if low < above:
+                break  # more digits decide
+    raise AssertionError
+
+
+def _integers(size: int, bits: int, random_bytes: Bytes) -> Ints:
+    """Uniform integers of a multiple of 32 bits."""
+    width = bits // 8
+    data = random_bytes(size * width)
+    return np.array([int.from_bytes(data[i : i + width], "little") for i in range(0, len(data), width)] or [], object)
+
+
+def _below(bound: int, size: int, random_bytes: Bytes) -> Integers:
+    """Uniform integers below ``bound``."""
+    most = 2**32 - 2**32 % bound
+    drawn = np.empty(0, dtype=np.int64)
+    while len(drawn) < size:
+        words = np.frombuffer(random_bytes(4 * (size - len(drawn))), np.uint32).astype(np.int64)
+        drawn = np.concatenate([drawn, words[words < most] % bound])
+    return drawn
+
+
+def _ratios(numbers: Floats) -> tuple[Ints, Ints]:
+    """Numerators and denominators of floats."""
+    ratios = [number.as_integer_ratio() for number in numbers.tolist()]
+    top, bottom = np.array(ratios, dtype=object).reshape(-1, 2).T
+    return top, bottom
+
+
+def _root(squares: Ints) -> Ints:
+    """Whole part of the square root of integers."""
+    return np.array([math.isqrt(square) for square in squares], dtype=object)
