@@ -30,7 +30,8 @@ class MixtureRelease(CurveRelease):
     def __init__(self, base: PrivacyProfile, rate: float, **about: Any) -> None:
         super().__init__(**about)
         self._base, self._rate = base, rate
-        self.never_pure = isinstance(base, GaussianRelease)
+        self._never_pure = isinstance(base, GaussianRelease)
+        self._exactness = base.exactness  # a pair that attains the base's curve attains this one
 
     def _delta(self, epsilon: Floats, direction: str) -> Floats:
         rate = self._rate
@@ -54,7 +55,7 @@ class ExchangeRelease(CurveRelease):
         super().__init__(**about)
         self._groups, self._masses, self._lost = groups, masses, lost
         self._rate = min(1.0, float(masses.sum()) + lost)
-        self.never_pure = isinstance(groups[0], GaussianRelease)
+        self._never_pure = isinstance(groups[0], GaussianRelease)
 
     def _delta(self, epsilon: Floats, direction: str) -> Floats:
         inner = unamplified(epsilon, self._rate)

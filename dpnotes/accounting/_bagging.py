@@ -43,7 +43,7 @@ def bagging(
         ``"independent"``: each subsample is drawn anew (the definition of bagging). ``"split"``: all
         ``n_models * subsample`` records are drawn at once and dealt out (what the paper's Theorem 4 analyses); the
         same distribution with replacement, at most ``n`` records in all without.
-    adjacency : {"add-remove", "replace-one"}
+    adjacency : {"add-remove", "zero-out", "replace-one"}
     analysis : {"tight", "published"}
         ``"published"``: the (epsilon, delta) pair of the paper's Theorems 3 and 4 and nothing more (add-remove only).
 
@@ -93,7 +93,7 @@ def bagging(
     else:
         inclusion = power_of_miss(subsample / n, n_models)
     source = "Liu, Jia and Gong (2021), Theorems 2-6, made exact in the bagging chapter"
-    return SampleRelease(inclusion, both=adjacency == "replace-one", **about, source=source, remark=REMARK)
+    return SampleRelease(inclusion, both=adjacency != "add-remove", **about, source=source, remark=REMARK)
 
 
 def _published(n: int, drawn: int, replace: bool, about: dict[str, Any]) -> PrivacyProfile:

@@ -12,7 +12,7 @@ import numpy as np
 from dpnotes import _validation as check
 from dpnotes.accounting._kinds import GaussianRelease, SampleRelease
 from dpnotes.accounting._loss_distribution import INTERVAL, LossDistribution, distribution_of
-from dpnotes.accounting._profile import STATUSES, PrivacyProfile, describe
+from dpnotes.accounting._profile import EXACTNESS, IMPLEMENTATIONS, STATUSES, PrivacyProfile, describe
 from dpnotes.accounting._renyi import Line, RenyiRelease, Total
 
 
@@ -86,8 +86,10 @@ def compose(
 def _about(parts: list[PrivacyProfile]) -> dict[str, Any]:
     """Keyword arguments that describe the composition of the parts."""
     words = {name: joined([getattr(part, name) for part in parts]) for name in ("assumption", "source", "remark")}
-    status = max((part.status for part in parts), key=STATUSES.index)
-    return describe("compose", parts[0].adjacency, parts=[part_of(part) for part in parts]) | words | {"status": status}
+    words["status"] = max((part.status for part in parts), key=STATUSES.index)
+    words["implementation"] = max((part.implementation for part in parts), key=IMPLEMENTATIONS.index)
+    words["exactness"] = max((part.exactness for part in parts), key=EXACTNESS.index)
+    return describe("compose", parts[0].adjacency, parts=[part_of(part) for part in parts]) | words
 
 
 def _curves(parts: list[PrivacyProfile]) -> list[Any]:

@@ -18,7 +18,7 @@ def gaussian(*, sigma: float, sensitivity: float = 1.0, adjacency: str = "add-re
         Standard deviation of the noise on each coordinate, in the units of the query.
     sensitivity : float, > 0
         L2 distance between the query's values on adjacent data sets, in the units of the query.
-    adjacency : {"add-remove", "replace-one"}
+    adjacency : {"add-remove", "zero-out", "replace-one"}
         The relation that the sensitivity was computed for.
 
     Returns
@@ -53,7 +53,7 @@ def gaussian_of_advantage(advantage: float, *, adjacency: str = "add-remove") ->
     ----------
     advantage : float, in (0, 1)
         Total variation distance between the outputs on neighbouring data sets, ``2 Phi(1 / (2 sigma)) - 1``.
-    adjacency : {"add-remove", "replace-one"}
+    adjacency : {"add-remove", "zero-out", "replace-one"}
 
     Returns
     -------
@@ -86,7 +86,7 @@ def approximate(epsilon: float, delta: float, *, adjacency: str = "add-remove") 
     ----------
     epsilon : float, >= 0
     delta : float, in [0, 1]
-    adjacency : {"add-remove", "replace-one"}
+    adjacency : {"add-remove", "zero-out", "replace-one"}
 
     Returns
     -------
@@ -119,7 +119,7 @@ def pure(epsilon: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
     Parameters
     ----------
     epsilon : float, >= 0
-    adjacency : {"add-remove", "replace-one"}
+    adjacency : {"add-remove", "zero-out", "replace-one"}
 
     Returns
     -------

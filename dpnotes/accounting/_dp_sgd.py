@@ -38,7 +38,13 @@ LOWEST = -7.0  # log sigma: below 1e-3 nothing is of use
 
 
 def dp_sgd(
-    *, noise_multiplier: float, sample_rate: float, steps: int, accountant: str = "pld", interval: float | None = None
+    *,
+    noise_multiplier: float,
+    sample_rate: float,
+    steps: int,
+    accountant: str = "pld",
+    interval: float | None = None,
+    adjacency: str = "add-remove",
 ) -> PrivacyProfile:
     """Guarantee of DP-SGD: all iterates, each step on a fresh Poisson sample of the records.
 
@@ -58,11 +64,13 @@ def dp_sgd(
     interval : float, > 0, or None
         Distance of the privacy losses on the grid of ``"pld"``, in units of epsilon. None: 1e-4, or where that is
         coarse for the loss of one step, a sixteenth of its standard deviation, but no less than 1e-5.
+    adjacency : {"add-remove", "zero-out"}
+        An empty record has no gradient: the curve is the same.
 
     Returns
     -------
     PrivacyProfile
-        Adjacency add-remove. Without sampling (rate 1) that of Gaussian noise, exact with either accountant.
+        Without sampling (rate 1) that of Gaussian noise, exact with either accountant.
 
     Raises
     ------
@@ -86,11 +94,10 @@ def dp_sgd(
     rate = check.real("sample_rate", sample_rate, high=1.0)
     steps = check.at_least_one("steps", steps)
     accountant = check.one_of("accountant", accountant, ACCOUNTANTS)
+    adjacency = check.one_of("adjacency", adjacency, ("add-remove", "zero-out"))
     if interval is not None:
         interval = check.positive("interval", interval)
-    about = describe(
-        "dp_sgd", "add-remove", noise_multiplier=sigma, sample_rate=rate, steps=steps, accountant=accountant
-    )
+    about = describe("dp_sgd", adjacency, noise_multiplier=sigma, sample_rate=rate, steps=steps, accountant=accountant)
     remark = "noise on the sum of clipped gradients; requires Poisson sampling"
     about |= {"source": SOURCES[accountant], "remark": remark}
     if rate == 0:

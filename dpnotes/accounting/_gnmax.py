@@ -46,7 +46,7 @@ def gnmax(
         Questions answered in all; given ``counts``, how often that whole batch is answered.
     counts : None or array_like, [queries, n_classes], >= 0
         Votes for each class, before noise.
-    adjacency : {"add-remove", "replace-one"}
+    adjacency : {"add-remove", "zero-out", "replace-one"}
         The guarantee is the same for both.
     analysis : {"tight", "published"}
         ``"published"``: Renyi divergence and its classical conversion instead of the exact profile; no counts.
@@ -112,7 +112,7 @@ def confident_gnmax(
     counts : None or array_like, [answers, n_classes], >= 0
         Votes on the answered queries, before noise: the data-dependent bound for the answers; the comparisons with the
         threshold cost what they cost in the worst case.
-    adjacency : {"add-remove", "replace-one"}
+    adjacency : {"add-remove", "zero-out", "replace-one"}
         The guarantee is the same for both.
     analysis : {"tight", "published"}
         ``"published"``: Renyi divergence and its classical conversion instead of the exact profile; no counts.
@@ -169,7 +169,7 @@ def chunk_filter(*, budget: float, sigma: float, one_hot: bool = True, adjacency
         Standard deviation of the noise on each class, in votes.
     one_hot : bool
         Each vote is for one class, with weight 1: votes of the same teacher differ by sqrt 2 at most, and not by 2.
-    adjacency : {"add-remove", "replace-one"}
+    adjacency : {"add-remove", "zero-out", "replace-one"}
         The guarantee is the same for both.
 
     Returns
@@ -197,6 +197,7 @@ def chunk_filter(*, budget: float, sigma: float, one_hot: bool = True, adjacency
         **describe("chunk_filter", adjacency, budget=budget, sigma=sigma, one_hot=bool(one_hot)),
         assumption=f"{SHARDS}, and each record is in one chunk",
         source="Feldman and Zrnic (2021); Koskela, Tobaben and Honkela (2023)",
+        exactness="upper bound",
     )
 
 
@@ -217,7 +218,7 @@ def _aggregate(
         remark = "valid but not tight: the composition of Gaussian noise is known exactly"
         return ConvertedRelease(total / 2, 1, **about, source=source, remark=remark)
     source = "Papernot et al. (2018), Proposition 8, composed exactly (Dong, Roth and Su 2022)"
-    return GaussianRelease(math.sqrt(total), **about, source=source)
+    return GaussianRelease(math.sqrt(total), **about, source=source, exactness="upper bound")
 
 
 def _votes(counts: ArrayLike, analysis: str) -> Floats:

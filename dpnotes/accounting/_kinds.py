@@ -20,8 +20,10 @@ class SampleRelease(PrivacyProfile):
     """A sample that holds the record with probability ``inclusion`` and is otherwise distributed as without it.
 
     ``both=False``: H_e(P || Q) = pi and H_e(Q || P) = max(0, 1 - e^epsilon (1 - pi)) (add-remove).
-    ``both=True``: pi in either direction (replace-one). Proof in the bagging chapter.
+    ``both=True``: pi in either direction (zero-out, replace-one). Proof in the bagging chapter.
     """
+
+    attained = True
 
     def __init__(self, inclusion: float, *, both: bool, **about: Any) -> None:
         super().__init__(**about)
@@ -50,7 +52,7 @@ class SampleRelease(PrivacyProfile):
 class GaussianRelease(PrivacyProfile):
     """Gaussian noise: the test between N(0, 1) and N(mu, 1), mu = sensitivity / sigma."""
 
-    symmetric = never_pure = True
+    symmetric = _never_pure = attained = True
 
     def __init__(self, mu: float, **about: Any) -> None:
         super().__init__(**about)
@@ -119,7 +121,7 @@ class LeastRelease(PrivacyProfile):
 
     def __init__(self, parts: tuple[PrivacyProfile, ...], **about: Any) -> None:
         super().__init__(**about)
-        self._parts = self.supporting = parts  # of which the trade-off curves support the result's
+        self._parts = self._supporting = parts  # of which the trade-off curves support the result's
 
     def _delta(self, epsilon: Floats, direction: str) -> Floats:
         with np.errstate(over="ignore"):  # a Renyi order that is of no use: the minimum takes another part
@@ -130,7 +132,7 @@ class LeastRelease(PrivacyProfile):
 
     def _tradeoff(self, alpha: Floats) -> Floats:
         with np.errstate(over="ignore"):
-            return np.asarray(np.max([part._tradeoff(alpha) for part in self.supporting], axis=0))
+            return np.asarray(np.max([part._tradeoff(alpha) for part in self._supporting], axis=0))
 
     def _composed(self, times: int, about: dict[str, Any]) -> PrivacyProfile:
         """Each guarantee composed by itself."""

@@ -29,7 +29,7 @@ def laplace(*, scale: float, sensitivity: float = 1.0, adjacency: str = "add-rem
         b sqrt(2).
     sensitivity : float, > 0
         Distance between the query's values on adjacent data sets, in the units of the query.
-    adjacency : {"add-remove", "replace-one"}
+    adjacency : {"add-remove", "zero-out", "replace-one"}
         The relation that the sensitivity was computed for.
 
     Returns
@@ -69,7 +69,7 @@ def zcdp(rho: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
     Parameters
     ----------
     rho : float, > 0
-    adjacency : {"add-remove", "replace-one"}
+    adjacency : {"add-remove", "zero-out", "replace-one"}
 
     Returns
     -------
@@ -98,7 +98,7 @@ def zcdp(rho: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
 class LaplaceRelease(PrivacyProfile):
     """Laplace noise of sensitivity / scale = ``pure``, exact."""
 
-    symmetric = True
+    symmetric = attained = True
 
     def __init__(self, pure: float, **about: Any) -> None:
         super().__init__(**about)

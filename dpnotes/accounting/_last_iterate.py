@@ -142,7 +142,8 @@ def last_iterate(
     about = describe("last_iterate", adjacency, **given, diameter=None if diameter == math.inf else float(diameter))
     remark = "for a convex objective, full-batch steps that shift by at most `shift`, and secret earlier iterates"
     mu = check.positive("shift / sigma", mu)
-    return GaussianRelease(mu, **about, source="Bok, Su and Altschuler (2024)", remark=remark)
+    source = "Bok, Su and Altschuler (2024)"
+    return GaussianRelease(mu, **about, source=source, remark=remark, exactness="upper bound")
 
 
 def _contracted(contraction: float, steps: int) -> float:

@@ -28,7 +28,7 @@ def noisy_vote(
     answers : int, >= 1
         Questions answered in all; must not depend on the data.
     n_classes : int, >= 2
-    adjacency : {"add-remove", "replace-one"}
+    adjacency : {"add-remove", "zero-out", "replace-one"}
         The guarantee is the same for both.
     analysis : {"tight", "published"}
         ``"published"``: moments 2 noise^2 l (l + 1) at integers l up to 100, for any number of classes; valid, loose.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,10 +15,14 @@ from dpnotes import _validation as check
 from dpnotes._validation import Floats as Floats
 from dpnotes.accounting._curves import EPSILONS, smallest_epsilon, supported_tradeoff
 
-ADJACENCIES = ("add-remove", "replace-one")
+ADJACENCIES = ("add-remove", "zero-out", "replace-one")
 STATUSES = ("proved", "assumption", "per-instance", "conjecture", "refuted")
+EXACTNESS = ("exact", "upper bound", "claimed")
+IMPLEMENTATIONS = ("exact", "ideal reals", "reproducible")
 DIRECTIONS = ("remove", "add")
-DESCRIPTION = ("mechanism", "parameters", "adjacency", "status", "assumption", "source", "remark")
+DESCRIPTION = ("mechanism", "parameters", "adjacency", "status", "assumption", "source", "remark", "implementation")
+QUALIFIED = {"status": STATUSES, "exactness": EXACTNESS, "implementation": IMPLEMENTATIONS}
+REPLACEABLE = ("status", "assumption", "source", "remark", "exactness", "implementation")
 
 
 def describe(mechanism: str, adjacency: str, **parameters: Any) -> dict[str, Any]:
@@ -29,20 +34,24 @@ class PrivacyProfile(ABC):
     """The guarantee of one mechanism: delta as a function of epsilon, and all that follows from it.
 
     ``delta(epsilon)`` is the hockey-stick divergence ``max H_e(P || Q) = max E_Q[(dP/dQ - e^epsilon)_+]`` over adjacent
-    data sets and both directions: the mechanism is (epsilon, delta)-DP exactly for the pairs on or above this curve.
-    Methods take scalars or arrays and give floats or arrays of the same shape. All values are those of the ideal
-    mechanism over the reals, with its randomness secret.
+    data sets and both directions, or an upper bound of it, as ``exactness`` says: the mechanism is (epsilon, delta)-DP
+    for the pairs on or above this curve, and where it is exact, for no others. Methods take scalars or arrays and give
+    floats or arrays of the same shape. All values are those of the mechanism over the reals, with its randomness
+    secret; ``implementation`` says what of that a computed release keeps.
 
-    Profiles are made by the constructors of :mod:`dpnotes.accounting` (``bagging``, ``gaussian``, ...), not directly.
+    Profiles are made by the constructors of :mod:`dpnotes.accounting` (``bagging``, ``gaussian``, ...), not directly,
+    and are frozen: :meth:`with_` gives a copy with other words.
 
     Attributes
     ----------
     mechanism : str
         Name of the constructor.
     parameters : dict
-        The arguments that it was given.
-    adjacency : {"add-remove", "replace-one"}
-        Which data sets count as neighbours: one record more or less, or one record exchanged at equal size.
+        The arguments that it was given (a copy).
+    adjacency : {"add-remove", "zero-out", "replace-one"}
+        Which data sets count as neighbours: one record more or less; one record replaced by an empty one that
+        contributes nothing, their number being public (``REPLACE_SPECIAL`` of dp_accounting); or one record exchanged
+        for another.
     status : {"proved", "assumption", "per-instance", "conjecture", "refuted"}
         What is known of the guarantee.
     assumption : str
@@ -51,6 +60,13 @@ class PrivacyProfile(ABC):
         Where the proof is.
     remark : str
         What a reader should know besides, for example why a published analysis is not tight; may be empty.
+    exactness : {"exact", "upper bound", "claimed"}
+        Whether some pair of adjacent data sets attains the curve (for ``advantage``: whether it *is* the total
+        variation distance), whether it bounds it from above, or whether it was published and fails.
+    implementation : {"exact", "ideal reals", "reproducible"}
+        ``"exact"``: a computed release has the distribution of the mechanism over the reals, rounded. ``"ideal
+        reals"``: floating-point arithmetic stands between the two. ``"reproducible"``: the noise can be repeated from a
+        seed, and protects nothing from who knows it.
 
     Source
     ------
@@ -64,12 +80,22 @@ class PrivacyProfile(ABC):
     PrivacyProfile of gaussian(sigma=2.0, sensitivity=1.0)
       (epsilon, delta)-DP at (0, 0.1974), (1, 0.00683), (5, 4.415e-24); advantage 0.1974
       adjacency: add-remove; status: proved; source: Balle and Wang (2018), Theorem 8
+      exactness: exact; implementation: ideal reals
     >>> profile.compose(4).epsilon(1e-5) == gaussian(sigma=1.0).epsilon(1e-5)
     True
     """
 
     symmetric: ClassVar[bool] = False  # delta is the same in both directions
-    never_pure: bool = False  # no finite epsilon has delta = 0, though the doubles underflow to it
+    _never_pure: bool = False  # no finite epsilon has delta = 0, though the doubles underflow to it
+    attained: ClassVar[bool] = False  # the curve is that of some pair of adjacent data sets
+
+    mechanism: str
+    adjacency: str
+    status: str
+    assumption: str
+    source: str
+    remark: str
+    implementation: str
 
     def __init__(
         self,
@@ -81,14 +107,69 @@ class PrivacyProfile(ABC):
         status: str = "proved",
         assumption: str = "",
         remark: str = "",
+        exactness: str | None = None,
+        implementation: str = "ideal reals",
     ) -> None:
-        self.mechanism = mechanism
-        self.parameters = dict(parameters)
-        self.adjacency = check.one_of("adjacency", adjacency, ADJACENCIES)
-        self.status = check.one_of("status", status, STATUSES)
-        self.assumption = assumption
-        self.source = source
-        self.remark = remark
+        self._parameters = dict(parameters)
+        self._exactness = exactness
+        vars(self).update(
+            mechanism=mechanism,
+            adjacency=check.one_of("adjacency", adjacency, ADJACENCIES),
+            status=check.one_of("status", status, STATUSES),
+            assumption=assumption,
+            source=source,
+            remark=remark,
+            implementation=check.one_of("implementation", implementation, IMPLEMENTATIONS),
+        )
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not name.startswith("_"):
+            raise AttributeError(f"a profile is frozen, {name} included; with_(...) gives a copy with other words")
+        super().__setattr__(name, value)
+
+    def with_(self, **words: str) -> Self:
+        """The same curve with other words.
+
+        Parameters
+        ----------
+        status, assumption, source, remark, exactness, implementation : str, optional
+
+        Returns
+        -------
+        PrivacyProfile
+
+        Raises
+        ------
+        ValueError
+            If a value is not one of those that the attribute can have.
+        TypeError
+            If another name is given.
+
+        Examples
+        --------
+        >>> from dpnotes.accounting import pure
+        >>> pure(1.0).with_(status="assumption", assumption="rows are clipped").assumption
+        'rows are clipped'
+        """
+        result = copy.copy(self)
+        for name, value in words.items():
+            if name not in REPLACEABLE:
+                raise TypeError(f"with_ takes {', '.join(REPLACEABLE)}, got {name}")
+            checked = check.one_of(name, value, QUALIFIED[name]) if name in QUALIFIED else value
+            vars(result)["_exactness" if name == "exactness" else name] = checked
+        return result
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return dict(self._parameters)
+
+    @property
+    def exactness(self) -> str:
+        """Whether the curve is attained, an upper bound, or a published one that fails."""
+        if self.status == "refuted":
+            return "claimed"
+        return self._exactness or ("exact" if self.attained else "upper bound")
 
     # The three curves: inputs are checked here, the private functions below work on float64 arrays.
 
@@ -172,7 +253,7 @@ class PrivacyProfile(ABC):
     def advantage(self) -> float:
         """Largest gap between the true- and the false-positive rate of any membership test.
 
-        It is the total variation distance, ``delta(0)``.
+        It is ``delta(0)``: the total variation distance where the profile is exact, above it where it bounds.
         """
         return float(self.delta(0.0))
 
@@ -212,7 +293,7 @@ class PrivacyProfile(ABC):
 
     def _epsilon(self, delta: Floats) -> Floats:
         found = smallest_epsilon(self._worst, delta)
-        return np.where(delta > 0, found, np.inf) if self.never_pure else found
+        return np.where(delta > 0, found, np.inf) if self._never_pure else found
 
     def _tradeoff(self, alpha: Floats) -> Floats:
         corners = self._corners()
@@ -226,11 +307,12 @@ class PrivacyProfile(ABC):
         """Keyword arguments that describe this profile after ``times``-fold composition."""
         together = self.parameters.get("times", 1) * times
         parameters = {**self.parameters, "times": together} if together > 1 else self.parameters
-        return {**{name: getattr(self, name) for name in DESCRIPTION}, "parameters": parameters}
+        about = {name: getattr(self, name) for name in DESCRIPTION}
+        return {**about, "parameters": parameters, "exactness": self._exactness}
 
     def to_dict(self) -> dict[str, Any]:
         """All that defines and qualifies the guarantee, as plain values that JSON can hold."""
-        return {**self._about(1), "advantage": self.advantage}
+        return {**self._about(1), "exactness": self.exactness, "advantage": self.advantage}
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
@@ -239,6 +321,7 @@ class PrivacyProfile(ABC):
             f"PrivacyProfile of {self.mechanism}({arguments})",
             f"  (epsilon, delta)-DP at {points}; advantage {self.advantage:.4g}",
             f"  adjacency: {self.adjacency}; status: {self.status}; source: {self.source}",
+            f"  exactness: {self.exactness}; implementation: {self.implementation}",
         ]
         lines += [f"  assuming: {self.assumption}"] if self.assumption else []
         lines += [f"  remark: {self.remark}"] if self.remark else []

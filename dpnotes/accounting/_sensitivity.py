@@ -95,7 +95,8 @@ def minimiser_sensitivity(
         Number of records (of the larger of two neighbours).
     regulariser : float, > 0
         Factor lambda of R in the *mean* objective.
-    adjacency : {"replace-one", "add-remove"}
+    adjacency : {"zero-out", "replace-one", "add-remove"}
+        An empty record has no loss.
     objective : {"mean", "sum"}
         Only matters for add-remove. ``"mean"``: the sum is divided by the number of records, which changes.
         ``"sum"``: it is divided by a fixed public ``n``.
@@ -128,7 +129,8 @@ def minimiser_sensitivity(
     tolerance = check.real("gradient_tolerance", gradient_tolerance)
     adjacency = check.one_of("adjacency", adjacency, ADJACENCIES)
     objective = check.one_of("objective", objective, ("mean", "sum"))
-    records = 1 if adjacency == "add-remove" and objective == "sum" else 2
+    alone = adjacency == "zero-out" or (adjacency == "add-remove" and objective == "sum")
+    records = 1 if alone else 2
     return (records * lipschitz / n + 2 * tolerance) / regulariser
 
 
@@ -278,7 +280,7 @@ def objective_perturbation(
         Bound on the Euclidean norm of the features.
     bias : bool
         Whether a constant feature 1 is appended to them.
-    adjacency : {"add-remove", "replace-one"}
+    adjacency : {"add-remove", "zero-out", "replace-one"}
     analysis : {"tight", "published"}
         ``"published"``: the constants of the paper's Theorems 3 and 4 (add-remove only). The proof of Theorem 4 has a
         gap beyond two classes; the status tells whether its noise is enough by our proof.
@@ -314,7 +316,7 @@ def objective_perturbation(
     if analysis == "published" and adjacency != "add-remove":
         raise ValueError(f"the published analysis is for adjacency='add-remove', got adjacency={adjacency!r}")
 
-    records = 1 if adjacency == "add-remove" else 2
+    records = 2 if adjacency == "replace-one" else 1
     shift = records * LIMIT * math.sqrt(square)  # of the gradient of the sum of the losses
     if analysis == "published":
         regulariser = square * n_classes / epsilon

@@ -26,7 +26,7 @@ def soft_vote(
         Inverse temperature, per vote.
     answers : int, >= 1
         Questions answered in all.
-    adjacency : {"add-remove", "replace-one"}
+    adjacency : {"add-remove", "zero-out", "replace-one"}
         The guarantee is the same for both.
     analysis : {"tight", "published"}
         ``"published"``: what Theorems 7 and 8 of the paper state, which does not hold.

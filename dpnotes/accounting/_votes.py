@@ -50,7 +50,7 @@ class BoundedRangeRelease(PrivacyProfile):
         parts = (renyi, Statement(self._width, 0.0, times, **about))
         result = RepeatedRelease(self, times, parts, **about)
         if times * self._width >= LARGEST_EXPONENT:  # the doubles cannot hold the lines that support the other curve
-            result.supporting = (renyi,)
+            result._supporting = (renyi,)
         return result
 
 

@@ -25,7 +25,7 @@ class ConvertedRelease(PrivacyProfile):
     ) -> None:
         super().__init__(**about)
         self._rho, self._times, self._moments, self._pure = rho, times, moments, pure
-        self.never_pure = pure is None
+        self._never_pure = pure is None
         self._claimed = None if pure is None else Statement(times * pure, 0.0, 1, **about)
 
     def _delta(self, epsilon: Floats, direction: str) -> Floats:
