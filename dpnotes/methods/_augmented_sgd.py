@@ -161,19 +161,20 @@ class AugmentedSGD(BinaryRelease):
         """What the released weights guarantee, and on what condition."""
         if proved == math.inf:
             nothing = accounting.approximate(0.0, 1.0, adjacency="replace-one")
-            nothing.remark = "no guarantee: beyond a learning rate of 2 / smoothness no sensitivity is proved"
-            return nothing
+            return nothing.with_(
+                remark="no guarantee: beyond a learning rate of 2 / smoothness no sensitivity is proved"
+            )
         if self.intrinsic_sigma > 0:
             profile = accounting.papers.intrinsic_sgd(
                 sigma=math.hypot(noise, self.intrinsic_sigma), sensitivity=distance
             )
             if distance < proved and self.sensitivity != "published":  # the fraction does bound the means' distance
-                profile.assumption = f"{profile.assumption}; and {OBSERVED}"
+                profile = profile.with_(assumption=f"{profile.assumption}; and {OBSERVED}")
             return profile
         profile = accounting.gaussian(sigma=noise, sensitivity=distance, adjacency="replace-one")
-        profile.source = "Wu et al. (2017); Balle and Wang (2018), Theorem 8"
+        profile = profile.with_(source="Wu et al. (2017); Balle and Wang (2018), Theorem 8", exactness="upper bound")
         if distance < proved:
-            published = self.sensitivity == "published"
-            profile.status = "refuted" if published else "assumption"
-            profile.assumption, profile.remark = ("", FRACTION) if published else (OBSERVED, "")
+            if self.sensitivity == "published":
+                return profile.with_(status="refuted", remark=FRACTION)
+            return profile.with_(status="assumption", assumption=OBSERVED)
         return profile

@@ -115,7 +115,7 @@ class DPSGD(PrivateClassifier, LogitClassifier):
         accounted = {name: getattr(self, name) for name in ("sample_rate", "steps", "accountant")}
         noise = self._noise(accounted)
         profile = accounting.dp_sgd(noise_multiplier=noise, **accounted)
-        profile.assumption = ASSUMPTION
+        profile = profile.with_(assumption=ASSUMPTION)
         (seed,) = short_seeds(self.random_state, 1)
         names = ("clipping_norm", "sample_rate", "steps", "learning_rate", "device")
         settings = {name: getattr(self, name) for name in names} | {"noise_multiplier": noise, "seed": seed}

@@ -223,7 +223,7 @@ class DPBag(StudentVote):
                 adjacency=adjacency,
                 analysis=self._analysis(),
             )
-            self.profile_.assumption = assumption
+            self.profile_ = self.profile_.with_(assumption=assumption)
         self.epsilon_spent_ = float(self.profile_.epsilon(self.delta))
 
     def _answer_personalised(

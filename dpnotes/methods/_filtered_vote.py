@@ -118,8 +118,8 @@ class FilteredVote(TeacherVote):
         budget = at_least_one("budget", self.budget)
         real("confidence", self.confidence, high=1.0)
         profile = accounting.chunk_filter(budget=budget, sigma=self.sigma)
-        profile.parameters["n_partitions"] = k
-        profile.assumption = "the chunks of a record are chosen independently of the other records in each partition"
+        chunks_alone = "the chunks of a record are chosen independently of the other records in each partition"
+        profile = profile.with_(assumption=chunks_alone)
         seed = secret_seed(self.random_state)
         learn_seed = int(stream(seed, 0).integers(2**31))
         cut = partitions_of(len(X), chunks, (len(X), k), n_chunks=n_teachers, seed=derived_seed(seed, 2))

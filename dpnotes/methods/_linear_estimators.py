@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
@@ -154,11 +153,3 @@ def checked_epsilon_delta(epsilon: float, delta: float) -> tuple[float, float]:
 def guarantee_text(epsilon: float, delta: float) -> str:
     """The guarantee as messages of the budget name it."""
     return f"epsilon={epsilon}" + (f", delta={delta}" if delta else "")
-
-
-def described(profile: PrivacyProfile, **about: str) -> PrivacyProfile:
-    """The profile with another ``status``, ``assumption``, ``source`` or ``remark``."""
-    result = copy.copy(profile)
-    for name, words in about.items():
-        setattr(result, name, words)
-    return result

@@ -14,7 +14,7 @@ from dpnotes.accounting import ObjectiveNoise, PrivacyProfile, approximate, obje
 from dpnotes.learners import fit_perturbed_logistic
 from dpnotes.mechanisms import stream
 from dpnotes.methods._linear import GRADIENT_FRACTION, LinearLoss, draw_noise, linear_task
-from dpnotes.methods._linear_estimators import Releases, WeightRelease, checked_epsilon_delta, described
+from dpnotes.methods._linear_estimators import Releases, WeightRelease, checked_epsilon_delta
 
 ROUGH, ROUGH_ITERATIONS = 1e-4, 100  # of the unperturbed fit, in float32, that all repeats start from
 
@@ -164,8 +164,7 @@ class LossPerturbation(WeightRelease):
                 if noise.status == "proved"
                 else f"for {loss.n_classes} classes neither a proof nor a counter-example is known"
             )
-        return described(
-            profile,
+        return profile.with_(
             status="assumption" if noise.status == "proved" else noise.status,
             assumption="the perturbed loss is minimised exactly (checked: the gradient of the sum has a norm of at "
             f"most {GRADIENT_FRACTION:g} K); n={loss.n} and norm={loss.norm:g} are public",

@@ -9,7 +9,7 @@ from dpnotes._validation import Features, at_least_one
 from dpnotes.accounting import PrivacyProfile, gaussian, gaussian_sigma, norm_noise_rate, pure
 from dpnotes.mechanisms import stream
 from dpnotes.methods._linear import Minimiser, draw_noise
-from dpnotes.methods._linear_estimators import Releases, WeightRelease, checked_epsilon_delta, described
+from dpnotes.methods._linear_estimators import Releases, WeightRelease, checked_epsilon_delta
 
 
 class ModelSensitivity(WeightRelease):
@@ -128,4 +128,4 @@ def noisy_minimisers(
         profile, theorem = gaussian(sigma=sigma, sensitivity=sensitivity, adjacency=adjacency), "Theorem 2"
     noise = [draw_noise(minimiser.weights.shape, stream(seed, r), rate=rate, sigma=sigma) for r in repeats]
     models = minimiser.models(minimiser.weights + np.stack(noise))
-    return Releases(models, described(profile, **minimiser.about(theorem, analysis=analysis)))
+    return Releases(models, profile.with_(**minimiser.about(theorem, analysis=analysis)))

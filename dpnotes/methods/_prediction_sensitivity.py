@@ -15,7 +15,7 @@ from dpnotes.methods._answers import AnsweringClassifier, secret_seed
 from dpnotes.methods._budget import InferenceBudget
 from dpnotes.methods._classifier import check_norms
 from dpnotes.methods._linear import ROUNDING, Minimiser, draw_noise
-from dpnotes.methods._linear_estimators import LinearEstimator, checked_epsilon_delta, described, guarantee_text
+from dpnotes.methods._linear_estimators import LinearEstimator, checked_epsilon_delta, guarantee_text
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -134,7 +134,7 @@ class PredictionNoise(NamedTuple):
                     "; Inequality 50 of the proof points the wrong way, which the composition theorem of Kairouz, Oh "
                     "and Viswanath mends; exact composition needs less noise"
                 )
-        return cls(minimiser, sensitivity, sigma, rate, analysis == "published", described(profile, **about))
+        return cls(minimiser, sensitivity, sigma, rate, analysis == "published", profile.with_(**about))
 
     def scales(self, X: Features) -> Floats:
         """What one record can change the logits of each query by, shape [n]."""
