@@ -256,7 +256,7 @@ def test_a_table_of_numbers_and_categories():
     )
     worse = progression > 140
     scores = [
-        make_pipeline(prepare, ClipNorm(1.0), LossPerturbation(epsilon, l2=0.03, random_state=0, device="cpu"))
+        make_pipeline(prepare, ClipNorm(1.0), LossPerturbation(epsilon, l2=0.03, noise_seed=0, device="cpu"))
         .fit(patients[:300], worse[:300])
         .score(patients[300:], worse[300:])
         for epsilon in (2.0, 1e4)

@@ -1,15 +1,15 @@
-"""The randomness of private answers: a secret seed, and noise that no two answers share."""
+"""The randomness of private methods: noise of the operating system, or of a seed that repeats an experiment."""
 
 from __future__ import annotations
 
 import secrets
+from dataclasses import dataclass
 
 import numpy as np
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import check_random_state
 
 from dpnotes.mechanisms import stream
 from dpnotes.methods._budget import InferenceBudget
-from dpnotes.methods._classifier import PrivateClassifier
 
 
 def secret_seed(random_state: int | np.random.RandomState | None) -> int:
@@ -38,25 +38,54 @@ def short_seeds(random_state: int | np.random.RandomState | None, count: int) ->
     return [int(seed) for seed in check_random_state(random_state).randint(2**31, size=count)]
 
 
-class AnsweringClassifier(PrivateClassifier):
-    """Base of classifiers that answer a budget of queries, each with noise of its own.
-
-    The generator of an answer's noise is decided by a secret seed and the number of answers released before. Copies
-    share the budget, and a resumed pickle goes on behind the answers it was told of, so none repeats noise that was
-    given out: the difference of two answers with the same noise would be exact.
+@dataclass(frozen=True)
+class Randomness:
+    """Where a fit takes its randomness from.
 
     Attributes
     ----------
-    budget_ : InferenceBudget
-        Answers released and left.
+    learning : int
+        Seed of what no guarantee needs to be secret or random.
+    noise : int or None
+        Seed of the privacy noise; None: the operating system, afresh each time.
     """
 
-    budget_: InferenceBudget
+    learning: int
+    noise: int | None
 
-    def _answer_from(self, budget: InferenceBudget, seed: int) -> None:
-        self.budget_, self._answer_seed = budget, seed
+    @classmethod
+    def of(cls, noise_seed: int | None, random_state: int | np.random.RandomState | None) -> Randomness:
+        """``noise_seed`` decides everything that ``random_state`` does not."""
+        noise = None if noise_seed is None else secret_seed(noise_seed)
+        follows = noise is not None and random_state is None
+        return cls(noise if follows and noise is not None else secret_seed(random_state), noise)
 
-    def _generator(self, count: int) -> np.random.Generator:
+    def generator(self, index: int) -> np.random.Generator | None:
+        """Generator number ``index`` of the noise; None for the operating system's."""
+        return None if self.noise is None else stream(self.noise, index)
+
+
+class Answering:
+    """A budget of answers, each with noise of its own; frozen at fit.
+
+    The noise is the operating system's, fresh for each answer, in each copy. With a noise seed, the generator of an
+    answer is decided by the seed and the number of answers released before, so that a resumed copy repeats none.
+
+    Parameters
+    ----------
+    budget : InferenceBudget
+    seed : int or None
+    """
+
+    def __init__(self, budget: InferenceBudget, seed: int | None) -> None:
+        self._budget, self._seed = budget, seed
+
+    @property
+    def budget(self) -> InferenceBudget:
+        """Answers released and left."""
+        return self._budget
+
+    def take(self, count: int) -> np.random.Generator | None:
         """Spend ``count`` answers, all or none; the generator of their noise.
 
         Raises
@@ -64,9 +93,5 @@ class AnsweringClassifier(PrivateClassifier):
         BudgetExhausted
             If fewer are left; then none is spent, and no noise is given out.
         """
-        return stream(self._answer_seed, self.budget_.spend(count))
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True  # two answers to one query differ by their noise
-        return tags
+        released = self._budget.spend(count)
+        return None if self._seed is None else stream(self._seed, released)

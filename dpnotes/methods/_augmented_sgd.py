@@ -12,7 +12,7 @@ from dpnotes import accounting
 from dpnotes._validation import at_least_one, one_of, positive
 from dpnotes.accounting import PrivacyProfile
 from dpnotes.learners import fit_sgd
-from dpnotes.mechanisms import gaussian_noise, stream
+from dpnotes.mechanisms import add_gaussian
 from dpnotes.methods._answers import secret_seed
 from dpnotes.methods._sgd_release import BinaryRelease, logistic_loss
 
@@ -59,8 +59,9 @@ class AugmentedSGD(BinaryRelease):
         fitted estimator except ``classes_``.
     device : {"auto", "cpu", "cuda", ...}
     random_state : int, RandomState instance or None
-        Orders, initial weights and noise. The guarantee needs it secret: keep None, or a seed that nobody else knows,
-        outside of experiments.
+        Not used: initial weights and batches can be part of the guarantee.
+    noise_seed : int, optional
+        See :class:`PrivateClassifier`.
 
     Attributes
     ----------
@@ -82,7 +83,7 @@ class AugmentedSGD(BinaryRelease):
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
-    >>> model = AugmentedSGD(2.0, 1e-3, batch_size=50, steps=33, learning_rate=1.0, random_state=0).fit(X, y)
+    >>> model = AugmentedSGD(2.0, 1e-3, batch_size=50, steps=33, learning_rate=1.0, noise_seed=0).fit(X, y)
     >>> model.profile_.status, round(model.profile_.epsilon(1e-3), 6), round(model.sensitivity_, 4)
     ('proved', 2.0, 0.1697)
     """
@@ -126,14 +127,14 @@ class AugmentedSGD(BinaryRelease):
             intrinsic_sigma=self.intrinsic_sigma,
             analysis=self.analysis,
         )
-        seed = secret_seed(self.random_state)
+        seed = secret_seed(self.noise_seed)
         sgd = {name: getattr(self, name) for name in ("steps", "batch_size", "learning_rate", "device")}
         weights = fit_sgd(X, codes, n_runs=1, random_state=seed, dtype=np.float64, **sgd).weights[0]
         if noise > 0:
-            weights = weights + gaussian_noise(weights.shape, sigma=noise, seed=stream(seed, 1))
+            weights = add_gaussian(weights, sigma=noise, seed=self._randomness().generator(1))
         self._release(weights, classes, noise)
         self.sensitivity_ = distance
-        self.profile_ = self._guarantee(proved, distance, noise)
+        self.profile_ = self._implemented(self._guarantee(proved, distance, noise))
         return self
 
     def _distances(self, n: int) -> tuple[float, float]:

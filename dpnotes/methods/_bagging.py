@@ -42,8 +42,9 @@ class Bagging(PrivateClassifier):
     n_jobs : int or None
         joblib workers for scikit-learn base learners.
     random_state : int, RandomState instance or None
-        The draw and the base learners' own randomness. The guarantee needs it secret: keep None, which takes fresh
-        entropy from the system, or a seed that nobody else knows, outside of experiments.
+        The base learners' own choices.
+    noise_seed : int, optional
+        See :class:`PrivateClassifier`.
 
     Attributes
     ----------
@@ -56,7 +57,7 @@ class Bagging(PrivateClassifier):
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = Bagging(subsample=100, n_models=5, random_state=0).fit(X, y)
+    >>> model = Bagging(subsample=100, n_models=5, noise_seed=0).fit(X, y)
     >>> round(model.profile_.advantage, 4)
     0.2429
     """
@@ -90,13 +91,15 @@ class Bagging(PrivateClassifier):
         X, codes, classes = self._records(X, y, least=1)
         drawn = {name: getattr(self, name) for name in ("subsample", "n_models", "replace", "scheme")}
         profile = accounting.bagging(n=len(X), **drawn)
-        draw_seed, learn_seed = short_seeds(self.random_state, 2)
+        draw_seed, learn_seed = short_seeds(self.noise_seed, 2)
+        if self.random_state is not None or self.noise_seed is None:
+            learn_seed = short_seeds(self.random_state, 1)[0]
         subsets = draw_subsets(len(X), **drawn, seed=draw_seed)
         learner = DecisionTreeClassifier() if self.estimator is None else self.estimator
         if not hasattr(learner, "fit_many"):
             learner = OneByOne(learner, self.n_jobs)
         self._models = learner.fit_many(X, codes, subsets, n_classes=len(classes), seed=learn_seed)
-        self.classes_, self.profile_ = classes, profile
+        self.classes_, self.profile_ = classes, self._implemented(profile)
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -12,12 +12,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpnotes._scikit_learn import BaseEstimator, ClassifierMixin
 from dpnotes._validation import Features, Integers, positive
 from dpnotes.accounting import PrivacyProfile
+from dpnotes.methods._answers import Answering, Randomness
+from dpnotes.methods._budget import InferenceBudget
 
 FLOATS = [np.float64, np.float32]  # dtypes of features; others are converted to the first
 
@@ -32,14 +35,31 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
         is about all that is released except ``classes_``.
     random_state : int, RandomState instance or None
-        All randomness. The guarantee needs it secret: keep None, which takes fresh entropy from the system, or a seed
-        that nobody else knows, outside of experiments.
+        What the guarantee does not need: the random choices of learners, shards and students.
+    noise_seed : int, optional
+        Default: the noise and all else that the guarantee rests on come from the operating system, afresh for each fit,
+        answer and copy. A seed repeats them, for experiments: then ``profile_.implementation`` is ``"reproducible"``,
+        and the noise protects nothing from who knows the seed. Where ``random_state`` is None, it follows the seed.
     """
 
     classes: Sequence[Any] | None = None
     random_state: int | np.random.RandomState | None = None
+    noise_seed: int | None = None
     classes_: NDArray[Any] = field(init=False)
     profile_: PrivacyProfile = field(init=False)
+
+    def _randomness(self) -> Randomness:
+        return Randomness.of(self.noise_seed, self.random_state)
+
+    def _implemented(self, profile: PrivacyProfile, *, exact: bool = False) -> PrivacyProfile:
+        """The profile with the words for how its noise was made."""
+        own = "exact" if exact else "ideal reals"
+        return profile.with_(implementation=own if self.noise_seed is None else "reproducible")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.noise_seed is None  # two fits, or two answers to one query, differ by their noise
+        return tags
 
     def _queries(self, X: Any) -> Features:
         """Checked features of what the fitted classifier is asked."""
@@ -71,6 +91,24 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         if most is not None and len(known) > most:
             raise ValueError(f"y must hold at most {most} classes, got {len(known)}")
         return X, np.searchsorted(known, y), known
+
+
+class AnsweringClassifier(PrivateClassifier):
+    """Base of classifiers that answer a budget of queries, each with noise of its own.
+
+    Attributes
+    ----------
+    budget_ : InferenceBudget
+        Answers released and left.
+    """
+
+    _answering: Answering
+
+    @property
+    def budget_(self) -> InferenceBudget:
+        """Answers released and left."""
+        check_is_fitted(self)
+        return self._answering.budget
 
 
 def longest_row(X: Features) -> float:

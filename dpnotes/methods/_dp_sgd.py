@@ -51,8 +51,9 @@ class DPSGD(PrivateClassifier, LogitClassifier):
         is about all of the fitted estimator except ``classes_``.
     device : {"auto", "cpu", "cuda", ...}
     random_state : int, RandomState instance or None
-        Batches, noise and initial weights. The guarantee needs it secret: keep None, which takes fresh entropy from the
-        system, or a seed that nobody else knows, outside of experiments.
+        Not used: initial weights and batches follow the noise.
+    noise_seed : int, optional
+        See :class:`PrivateClassifier`.
 
     Attributes
     ----------
@@ -71,7 +72,7 @@ class DPSGD(PrivateClassifier, LogitClassifier):
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
     >>> model = DPSGD(epsilon=3.0, delta=1e-4, sample_rate=0.1, steps=200, learning_rate=4.0, clipping_norm=0.5,
-    ...               accountant="rdp", random_state=0)
+    ...               accountant="rdp", noise_seed=0)
     >>> bool(model.fit(X / 64, y).score(X / 64, y) > 0.8)
     True
     >>> bool(model.profile_.epsilon(1e-4) <= 3.0)
@@ -116,12 +117,12 @@ class DPSGD(PrivateClassifier, LogitClassifier):
         noise = self._noise(accounted)
         profile = accounting.dp_sgd(noise_multiplier=noise, **accounted)
         profile = profile.with_(assumption=ASSUMPTION)
-        (seed,) = short_seeds(self.random_state, 1)
+        (seed,) = short_seeds(self.noise_seed, 1)
         names = ("clipping_norm", "sample_rate", "steps", "learning_rate", "device")
         settings = {name: getattr(self, name) for name in names} | {"noise_multiplier": noise, "seed": seed}
         train = self._train_linear if self.network is None else self._train_network
         self._models = train(X, codes, len(classes), settings)
-        self.classes_, self.noise_multiplier_, self.profile_ = classes, noise, profile
+        self.classes_, self.noise_multiplier_, self.profile_ = classes, noise, self._implemented(profile)
         return self
 
     def decision_function(self, X: Any) -> Features:

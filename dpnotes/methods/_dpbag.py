@@ -15,7 +15,7 @@ from dpnotes._validation import at_least_one, one_of, positive
 from dpnotes.accounting.papers import personalised_vote
 from dpnotes.learners import TouchedVotes
 from dpnotes.mechanisms import Partitions, laplace_vote, stream
-from dpnotes.methods._answers import derived_seed, secret_seed
+from dpnotes.methods._answers import derived_seed
 from dpnotes.methods._personal_accountant import personalised_epsilon, squares_of_budget
 from dpnotes.methods._student import StudentVote, fit_student
 from dpnotes.methods._teachers import LogisticTeachers, counts_of, partitions_of
@@ -82,8 +82,9 @@ class DPBag(StudentVote):
     device : str
         Where the accountant and the default teachers compute: a PyTorch device, or ``"auto"``.
     random_state : int, RandomState instance or None
-        Partitions, learners and noise. The guarantee needs it secret: keep None, or a seed that nobody else knows,
-        outside of experiments.
+        Chunks and learners.
+    noise_seed : int, optional
+        See :class:`PrivateClassifier`.
 
     Attributes
     ----------
@@ -116,7 +117,7 @@ class DPBag(StudentVote):
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = (X - X.mean(0)) / X.std(0)
-    >>> model = DPBag(n_teachers=20, n_partitions=10, epsilon=3.0, delta=1e-3, device="cpu", random_state=0)
+    >>> model = DPBag(n_teachers=20, n_partitions=10, epsilon=3.0, delta=1e-3, device="cpu", noise_seed=0)
     >>> model = model.fit(X[:300], y[:300], public=X[300:])
     >>> model.profile_.status, bool(3.0 <= model.epsilon_spent_ < 3.3), model.score(X, y) > 0.7
     ('per-instance', True, True)
@@ -169,9 +170,10 @@ class DPBag(StudentVote):
         if chunks is not None and self.partitions != "independent":
             raise ValueError(f"chunks must be None for partitions={self.partitions!r}, which are drawn")
         noise, within = self._settings(len(classes))
-        seed = secret_seed(self.random_state)
+        randomness = self._randomness()
+        seed = randomness.learning
         learn_seed, student_seed = (int(s) for s in stream(seed, 0).integers(2**31, size=2))
-        generator = stream(seed, 1)  # of the noise
+        generator = randomness.generator(1)
         cut = partitions_of(
             len(X), chunks, (len(X) + 1, self.n_partitions), n_chunks=n_teachers, scheme=self.partitions,
             seed=derived_seed(seed, 2),
@@ -208,7 +210,7 @@ class DPBag(StudentVote):
         )
 
     def _answer(
-        self, voted: Iterator[NDArray[np.uint8]], noise: float, labels: int, generator: np.random.Generator
+        self, voted: Iterator[NDArray[np.uint8]], noise: float, labels: int, generator: np.random.Generator | None
     ) -> None:
         """Answer a number of queries that no data entered."""
         self._release([(votes, votes.shape[1]) for votes in voted], noise, generator)
@@ -223,11 +225,11 @@ class DPBag(StudentVote):
                 adjacency=adjacency,
                 analysis=self._analysis(),
             )
-            self.profile_ = self.profile_.with_(assumption=assumption)
+            self.profile_ = self._implemented(self.profile_.with_(assumption=assumption), exact=True)
         self.epsilon_spent_ = float(self.profile_.epsilon(self.delta))
 
     def _answer_personalised(
-        self, voted: Iterator[NDArray[np.uint8]], cut: Partitions, noise: float, generator: np.random.Generator
+        self, voted: Iterator[NDArray[np.uint8]], cut: Partitions, noise: float, generator: np.random.Generator | None
     ) -> None:
         """Answer until the sum of squares of a record, or of one yet to come, reaches what the budget allows."""
         k = self.n_partitions
@@ -248,17 +250,21 @@ class DPBag(StudentVote):
         squares = touched.totals
         own = personalised_epsilon(squares, n_partitions=k, noise=noise, delta=self.delta)
         self.record_epsilons_, self.joining_epsilon_ = own[:-1], float(own[-1])
-        self.profile_ = personalised_vote(
-            squares, noise=noise, n_partitions=k, answers=self.n_labels_, assumption=LOCAL
-        )
+        spent = personalised_vote(squares, noise=noise, n_partitions=k, answers=self.n_labels_, assumption=LOCAL)
+        self.profile_ = self._implemented(spent, exact=True)
         self.epsilon_spent_ = float(own.max())
 
-    def _release(self, kept: list[tuple[NDArray[np.uint8], int]], noise: float, generator: np.random.Generator) -> None:
+    def _release(
+        self, kept: list[tuple[NDArray[np.uint8], int]], noise: float, generator: np.random.Generator | None
+    ) -> None:
         """Noisy class of most normalised votes, for the first queries of each block."""
         n_classes = len(self.classes_)
         tables = [counts_of(votes[:, :answered], n_classes) for votes, answered in kept]
         counts = np.concatenate([np.zeros((0, n_classes), np.int64), *tables])
-        released = laplace_vote(counts / self.n_partitions, scale=1 / noise, seed=generator)
+        if generator is None:  # whole counts, since those divided are rounded
+            released = laplace_vote(counts, scale=np.nextafter(self.n_partitions / noise, np.inf))
+        else:
+            released = laplace_vote(counts / self.n_partitions, scale=1 / noise, seed=generator)
         self.labels_ = self.classes_[released]
         self.n_labels_ = len(released)
         self.agreement_ = counts.max(axis=1) / (self.n_teachers * self.n_partitions)

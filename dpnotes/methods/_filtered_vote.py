@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from dpnotes import accounting
 from dpnotes._validation import Integers, at_least_one, real
 from dpnotes.mechanisms import gaussian_vote, stream
-from dpnotes.methods._answers import derived_seed, secret_seed
+from dpnotes.methods._answers import derived_seed
 from dpnotes.methods._budget import BudgetExhausted, Shared
 from dpnotes.methods._teachers import LogisticTeachers, TeacherVote, counts_of, partitions_of
 
@@ -52,8 +53,9 @@ class FilteredVote(TeacherVote):
     device : str
         Where the default teachers compute: a PyTorch device, or ``"auto"``.
     random_state : int, RandomState instance or None
-        Chunks, learners and noise. The guarantee needs it secret: keep None, or a seed that nobody else knows, outside
-        of experiments.
+        Chunks and learners.
+    noise_seed : int, optional
+        See :class:`PrivateClassifier`.
 
     Attributes
     ----------
@@ -74,7 +76,7 @@ class FilteredVote(TeacherVote):
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = (X - X.mean(0)) / X.std(0)
-    >>> vote = FilteredVote(n_teachers=40, budget=50, sigma=10.0, device="cpu", random_state=0).fit(X[:400], y[:400])
+    >>> vote = FilteredVote(n_teachers=40, budget=50, sigma=10.0, device="cpu", noise_seed=0).fit(X[:400], y[:400])
     >>> vote.score(X[400:450], y[400:450]) > 0.8, vote.ledger_.retired
     (True, 40)
     >>> round(vote.profile_.epsilon(1e-5), 4)
@@ -116,22 +118,31 @@ class FilteredVote(TeacherVote):
         n_teachers = self._check_teachers(len(X))
         k = at_least_one("n_partitions", self.n_partitions)
         budget = at_least_one("budget", self.budget)
-        real("confidence", self.confidence, high=1.0)
+        confidence = real("confidence", self.confidence, high=1.0)
         profile = accounting.chunk_filter(budget=budget, sigma=self.sigma)
         chunks_alone = "the chunks of a record are chosen independently of the other records in each partition"
         profile = profile.with_(assumption=chunks_alone)
-        seed = secret_seed(self.random_state)
+        randomness = self._randomness()
+        seed = randomness.learning
         learn_seed = int(stream(seed, 0).integers(2**31))
         cut = partitions_of(len(X), chunks, (len(X), k), n_chunks=n_teachers, seed=derived_seed(seed, 2))
         default = LogisticTeachers(device=self.device)
         teachers = self._teach(X, codes, cut, default=default, n_classes=len(classes), seed=learn_seed)
-        if self.confidence > 0:
-            teachers.confident(X[:1], self.confidence)  # a learner that gives no probabilities fails here
+        if confidence > 0:
+            teachers.confident(X[:1], confidence)  # a learner that gives no probabilities fails here
         self.classes_ = classes
-        self._teachers = teachers
-        self.ledger_ = VoteLedger(n_teachers * k, budget, stream(seed, 1))
-        self.profile_ = profile
+        self._teachers, self._confidence = teachers, confidence
+        self._ledger = VoteLedger(
+            n_teachers * k, budget, randomness.generator(1), sigma=self.sigma, n_partitions=k, n_classes=len(classes)
+        )
+        self.profile_ = self._implemented(profile, exact=True)
         return self
+
+    @property
+    def ledger_(self) -> VoteLedger:
+        """Votes that the teachers have cast: private."""
+        check_is_fitted(self)
+        return self._ledger
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Private answers, shape [n]: each call casts votes anew, also for rows that were asked before.
@@ -142,13 +153,13 @@ class FilteredVote(TeacherVote):
             If this is a pickled or forked copy that was not resumed: see :meth:`VoteLedger.resume`.
         """
         X = self._queries(X)
-        n_classes, answers = len(self.classes_), []
+        answers = []
         for start in range(0, len(X), QUERIES):
             rows = X[start : start + QUERIES]
             votes = self._teachers.votes(rows)
-            if self.confidence > 0:
-                votes[~self._teachers.confident(rows, self.confidence)] = n_classes
-            answers.append(self.ledger_.answer(votes, n_classes, sigma=self.sigma, weight=1 / self.n_partitions))
+            if self._confidence > 0:
+                votes[~self._teachers.confident(rows, self._confidence)] = len(self.classes_)
+            answers.append(self._ledger.answer(votes))
         return np.asarray(self.classes_[np.concatenate(answers)])
 
 
@@ -163,16 +174,34 @@ class VoteLedger(Shared):
     n_teachers : int, >= 1
     budget : int, >= 1
         Votes that each may cast.
-    generator : numpy Generator
-        It draws the noise; a resumed copy takes fresh entropy from the system.
+    generator : numpy Generator or None
+        It draws the noise; None, and in a resumed copy: the operating system's exact noise.
+    sigma : float, > 0
+        Standard deviation of the noise on each class, in votes divided by ``n_partitions``.
+    n_partitions : int, >= 1
+    n_classes : int, >= 2
     """
 
-    def __init__(self, n_teachers: int, budget: int, generator: np.random.Generator) -> None:
+    def __init__(
+        self,
+        n_teachers: int,
+        budget: int,
+        generator: np.random.Generator | None,
+        *,
+        sigma: float,
+        n_partitions: int,
+        n_classes: int,
+    ) -> None:
         super().__init__()
-        self.budget = budget
+        self._budget, self._generator = budget, generator
+        self._sigma, self._n_partitions, self._n_classes = sigma, n_partitions, n_classes
         self._spent = np.zeros(n_teachers, np.int64)
         self._answered = 0
-        self._generator = generator
+
+    @property
+    def budget(self) -> int:
+        """Votes that each teacher may cast."""
+        return self._budget
 
     @property
     def spent(self) -> Integers:
@@ -182,25 +211,20 @@ class VoteLedger(Shared):
     @property
     def retired(self) -> int:
         """Teachers that are silent for good; not to be published."""
-        return int((self._spent == self.budget).sum())
+        return int((self._spent == self._budget).sum())
 
     @property
     def answered(self) -> int:
         """Queries answered so far, as far as this copy knows."""
         return self._answered
 
-    def answer(self, votes: NDArray[np.uint8], n_classes: int, *, sigma: float, weight: float) -> Integers:
+    def answer(self, votes: NDArray[np.uint8]) -> Integers:
         """Class codes of a noisy vote, shape [queries]; teachers whose budget is spent abstain.
 
         Parameters
         ----------
         votes : ndarray of uint8, shape [n_teachers, queries], in 0 .. n_classes
             Class code that each teacher would vote for, ``n_classes`` for none.
-        n_classes : int, >= 2
-        sigma : float, > 0
-            Standard deviation of the noise on each class.
-        weight : float, > 0
-            What one vote adds to the count of its class.
 
         Raises
         ------
@@ -213,11 +237,14 @@ class VoteLedger(Shared):
                     f"this is a copy made after {self._answered} answers; what the original answered since is unknown "
                     "here: see ledger_.resume(released=...)"
                 )
-            wanted = votes < n_classes
-            cast = wanted & (self._spent[:, None] + wanted.cumsum(axis=1) <= self.budget)
+            wanted = votes < self._n_classes
+            cast = wanted & (self._spent[:, None] + wanted.cumsum(axis=1) <= self._budget)
             self._spent = self._spent + cast.sum(axis=1)  # a new array: states that were pickled keep theirs
             self._answered += votes.shape[1]
-            return gaussian_vote(weight * counts_of(votes, n_classes, among=cast), sigma=sigma, seed=self._generator)
+            counts = counts_of(votes, self._n_classes, among=cast)
+            if self._generator is None:  # whole counts, since those divided are rounded
+                return gaussian_vote(counts, sigma=np.nextafter(self._sigma * self._n_partitions, np.inf))
+            return gaussian_vote(1 / self._n_partitions * counts, sigma=self._sigma, seed=self._generator)
 
     def resume(self, *, released: int) -> None:
         """Let a pickled or forked copy answer on, as the only one from now on.
@@ -237,11 +264,11 @@ class VoteLedger(Shared):
             if released != self._answered:
                 raise ValueError(f"released must be {self._answered}, as counted by this copy, got released={released}")
             if not self._is_whole():
-                self._generator = np.random.default_rng()
+                self._generator = None
                 self._process = os.getpid()
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_generator"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state | {"_generator": np.random.default_rng()})
+        super().__setstate__(state | {"_generator": None})

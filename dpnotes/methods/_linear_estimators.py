@@ -9,12 +9,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpnotes._validation import Features, Integers, positive, real
+from dpnotes._validation import Features, Integers, one_of, positive, real
 from dpnotes.accounting import PrivacyProfile
 from dpnotes.learners import DecisionClassifier, LinearClassifier, LogisticModels
-from dpnotes.methods._answers import secret_seed
 from dpnotes.methods._classifier import PrivateClassifier
 from dpnotes.methods._linear import MAX_ITERATIONS, Minimiser, fit_minimiser
+from dpnotes.preprocessing import ClipNorm
+
+OVERFLOWS = ("clip", "raise")
 
 
 class Releases(NamedTuple):
@@ -46,12 +48,13 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
     intercept : bool
         Fit a bias, as the weight of a constant feature 1, which is penalised and counts in the norm.
     norm : float, > 0
-        Public bound on the Euclidean norm of each row of X; longer rows are refused, not shortened. It must not be
-        taken from the data.
+        Public bound on the Euclidean norm of each row of X. It must not be taken from the data.
+    overflow : {"clip", "raise"}
+        Longer rows are shortened to the norm, silently; or refused, where the user says that the rows are public.
     n : int, optional
         What the sum of the losses is divided by. Default: the number of records, which is public then.
-    adjacency : {"replace-one", "add-remove"}
-        Which data sets are neighbours: those with one record exchanged, or with one more or less.
+    adjacency : {"zero-out", "replace-one", "add-remove"}
+        Which data sets are neighbours: those with one record made empty, exchanged, or more (or less, n being public).
     analysis : {"tight", "published"}
         ``"tight"``: the smallest noise that is known to suffice. ``"published"``: that of the paper.
     classes : sequence, optional
@@ -61,8 +64,9 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
     device : str
         A PyTorch device, or ``"auto"``: the GPU where there is one.
     random_state : int, RandomState instance or None
-        The noise. The guarantee needs it secret: keep None, which takes fresh entropy from the system, or a seed that
-        nobody else knows, outside of experiments.
+        Not used.
+    noise_seed : int, optional
+        See :class:`PrivateClassifier`.
 
     Attributes
     ----------
@@ -78,8 +82,9 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
     l2: float
     intercept: bool = True
     norm: float = 1.0
+    overflow: str = "clip"
     n: int | None = None
-    adjacency: str = "replace-one"
+    adjacency: str = "zero-out"
     analysis: str = "tight"
     max_iterations: int = MAX_ITERATIONS
     device: str = "auto"
@@ -89,7 +94,7 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
 
         Parameters
         ----------
-        X : array_like of float, shape [m, d], rows of norm at most ``norm``
+        X : array_like of float, shape [m, d]
         y : array_like, shape [m]
 
         Returns
@@ -100,13 +105,13 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
         Raises
         ------
         ValueError
-            If a row of X is too long, data are not finite or differ in length, a label is not among ``classes``, there
+            If data are not finite or differ in length, a label is not among ``classes``, there
             is one class only, or a parameter is outside its range.
-        RuntimeError
-            If the minimiser was not reached.
         """
         checked_epsilon_delta(self.epsilon, self.delta)
         X, codes, classes = self._records(X, y)
+        if one_of("overflow", self.overflow, OVERFLOWS) == "clip":
+            X = ClipNorm(self.norm).fit_transform(X)
         self._fit(X, codes, len(classes))
         self.classes_ = classes
         return self
@@ -136,12 +141,13 @@ class WeightRelease(LinearEstimator, LinearClassifier):
 
     @abstractmethod
     def fit_many(
-        self, X: Features, codes: NDArray[np.integer], *, n_classes: int, n_repeats: int = 1, seed: int
+        self, X: Features, codes: NDArray[np.integer], *, n_classes: int, n_repeats: int = 1, seed: int | None
     ) -> Releases:
         """Release ``n_repeats`` independent models of the same records; this estimator itself stays as it is."""
 
     def _fit(self, X: Features, codes: Integers, n_classes: int) -> None:
-        models, self.profile_ = self.fit_many(X, codes, n_classes=n_classes, seed=secret_seed(self.random_state))
+        models, profile = self.fit_many(X, codes, n_classes=n_classes, seed=self._randomness().noise)
+        self.profile_ = self._implemented(profile, exact=True)
         self.coef_, self.intercept_ = models.weights[0], models.intercept[0]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 
@@ -9,13 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from dpnotes._validation import Features, at_least_one, positive
-from dpnotes.accounting import ObjectiveNoise, PrivacyProfile, approximate, objective_perturbation, pure
+from dpnotes._validation import Features, Floats, at_least_one, positive
+from dpnotes.accounting import (
+    ObjectiveNoise,
+    PrivacyProfile,
+    approximate,
+    gaussian_sigma,
+    norm_noise_rate,
+    objective_perturbation,
+    pure,
+)
 from dpnotes.learners import fit_perturbed_logistic
-from dpnotes.mechanisms import stream
-from dpnotes.methods._linear import GRADIENT_FRACTION, LinearLoss, draw_noise, linear_task
+from dpnotes.mechanisms import add_gaussian, add_norm_noise, stream
+from dpnotes.methods._linear import GRADIENT_FRACTION, LinearLoss, linear_task, noisy
 from dpnotes.methods._linear_estimators import Releases, WeightRelease, checked_epsilon_delta
 
+OUTPUT = 0.01  # of the budget, for the noise on the weights
 ROUGH, ROUGH_ITERATIONS = 1e-4, 100  # of the unperturbed fit, in float32, that all repeats start from
 
 
@@ -28,23 +38,23 @@ class LossPerturbation(WeightRelease):
     any number of predictions and the fitted estimator itself are covered by ``profile_``.
 
     The theorems are about the exact minimiser. The fit goes on until the gradient of the sum has a norm of at most
-    0.001 K (checked anew), K being what one record can make it: an exact minimiser for noise shifted by so much. That
-    rest is not covered by the proof, and ``profile_.status`` is ``"assumption"``.
+    0.001 K (checked anew), K being what one record can make it, and a hundredth of the budget is spent on noise on the
+    weights that hides the rest. With a ``noise_seed`` the rest is not covered: ``profile_.status`` is ``"assumption"``.
 
     Parameters
     ----------
     epsilon : float, > 0
-        Half of it is spent on the noise, half on the change of volume.
+        Half of it is spent on the noise of the loss, half on the change of volume.
     delta : float, in [0, 1)
         0: pure differential privacy.
     l2 : float, > 0
         Weight of |W|^2/2 against the mean cross-entropy, besides the rho/n that the guarantee needs.
-    adjacency : {"add-remove", "replace-one"}
+    adjacency : {"zero-out", "add-remove", "replace-one"}
         For one record exchanged the noise has twice the scale.
     analysis : {"tight", "published"}
         ``"published"``: the paper's constants (add-remove), with a rho several times as large. Its proof for Gaussian
         noise has a gap beyond two classes; ``profile_`` says whether the noise suffices by another proof.
-    intercept, norm, n, classes, max_iterations, device, random_state
+    intercept, norm, n, classes, max_iterations, device, random_state, noise_seed
         See :class:`LinearEstimator`.
 
     Attributes
@@ -61,15 +71,13 @@ class LossPerturbation(WeightRelease):
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = LossPerturbation(5.0, l2=0.01, random_state=0, device="cpu").fit(X / 128, y)
+    >>> model = LossPerturbation(5.0, l2=0.01, noise_seed=0, device="cpu").fit(X / 128, y)
     >>> model.coef_.shape, model.profile_.adjacency, model.profile_.epsilon(0.0)
-    ((10, 64), 'add-remove', 5.0)
+    ((10, 64), 'zero-out', 5.0)
     """
 
-    adjacency: str = "add-remove"
-
     def fit_many(
-        self, X: Features, codes: NDArray[np.integer], *, n_classes: int, n_repeats: int = 1, seed: int
+        self, X: Features, codes: NDArray[np.integer], *, n_classes: int, n_repeats: int = 1, seed: int | None
     ) -> Releases:
         """Release ``n_repeats`` minimisers of perturbed losses, fitted at once; this estimator itself stays as it is.
 
@@ -83,8 +91,9 @@ class LossPerturbation(WeightRelease):
             Class codes 0 to ``n_classes - 1``.
         n_classes : int, >= 2
         n_repeats : int, >= 1
-        seed : int, >= 0
-            Must stay secret where the noise protects data.
+        seed : int, >= 0, or None
+            None: exact noise from the operating system, and the output noise that makes the proof one for the minimiser
+            that is computed. With a seed there is none: ``profile`` is about the exact minimiser.
 
         Returns
         -------
@@ -95,8 +104,6 @@ class LossPerturbation(WeightRelease):
         ------
         ValueError
             If a row of X is too long, or a parameter is outside its range.
-        RuntimeError
-            If a minimiser was not reached.
 
         Examples
         --------
@@ -111,9 +118,10 @@ class LossPerturbation(WeightRelease):
         repeats = range(at_least_one("n_repeats", n_repeats))
         l2 = positive("l2", self.l2)
         max_iterations = at_least_one("max_iterations", self.max_iterations)
+        within = 1.0 if seed is not None else 1 - OUTPUT
         noise = objective_perturbation(
-            epsilon,
-            delta,
+            within * epsilon,
+            within * delta,
             n_classes=n_classes,
             norm=self.norm,
             bias=self.intercept,
@@ -122,7 +130,8 @@ class LossPerturbation(WeightRelease):
         )
         task = linear_task(X, codes, n_classes=n_classes, intercept=self.intercept, norm=self.norm, n=self.n)
         shape = (n_classes, task.X.shape[1])
-        linear = np.stack([draw_noise(shape, stream(seed, r), rate=noise.rate, sigma=noise.sigma) for r in repeats])
+        streams = (None if seed is None else stream(seed, r) for r in repeats)
+        linear = np.stack([noisy(np.zeros(shape), s, rate=noise.rate, sigma=noise.sigma) for s in streams])
         penalty = task.loss.n * l2 + noise.regulariser
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # the gradients are checked anew
             start = task.fit(
@@ -143,10 +152,28 @@ class LossPerturbation(WeightRelease):
                 max_iterations=max_iterations,
                 device=self.device,
             ).weights
-        task.check_minimised(weights, penalty=penalty, linear=linear)
-        return Releases(task.loss.models(weights), self._profile(task.loss, noise))
+        weights = task.minimised(np.asarray(weights, dtype=np.float64), penalty=penalty, linear=linear)
+        if seed is None:
+            weights = np.stack([self._with_output_noise(w, task.loss, noise, penalty) for w in weights])
+        return Releases(task.loss.models(weights), self._profile(task.loss, noise, proved=seed is None))
 
-    def _profile(self, loss: LinearLoss, noise: ObjectiveNoise) -> PrivacyProfile:
+    def _with_output_noise(self, weights: Floats, loss: LinearLoss, noise: ObjectiveNoise, penalty: float) -> Floats:
+        """Weights with the noise that hides how far they are from the exact minimiser.
+
+        The gradient of the sum is at most the tolerance, and the linear term is the real noise rounded to a grid:
+        together they are off by so much that the weights are within ``off / penalty`` of the minimiser of the real
+        problem, for any data. Given that minimiser, two data sets are at most twice that apart.
+        """
+        scale = 1 / noise.rate if noise.sigma is None and noise.rate is not None else noise.sigma
+        assert scale is not None
+        off = loss.gradient_tolerance * loss.n + math.sqrt(weights.size) * 2.0**-24 * scale
+        sensitivity = 2 * off / penalty
+        if self.delta == 0:
+            return add_norm_noise(weights, rate=norm_noise_rate(OUTPUT * self.epsilon, sensitivity=sensitivity))
+        sigma = gaussian_sigma(OUTPUT * self.epsilon, OUTPUT * self.delta, sensitivity=sensitivity)
+        return add_gaussian(weights, sigma=sigma)
+
+    def _profile(self, loss: LinearLoss, noise: ObjectiveNoise, *, proved: bool) -> PrivacyProfile:
         if self.delta == 0:
             profile, theorem = pure(self.epsilon, adjacency=self.adjacency), "Theorem 3"
         else:
@@ -164,10 +191,16 @@ class LossPerturbation(WeightRelease):
                 if noise.status == "proved"
                 else f"for {loss.n_classes} classes neither a proof nor a counter-example is known"
             )
+        public = f"n={loss.n} and norm={loss.norm:g} are public"
+        exactly = (
+            "the perturbed loss is minimised exactly (checked: the gradient of the sum has a norm of at most "
+            f"{GRADIENT_FRACTION:g} K); "
+        )
+        if proved:
+            source += "; Iyengar et al. (2019) for the output noise"
         return profile.with_(
-            status="assumption" if noise.status == "proved" else noise.status,
-            assumption="the perturbed loss is minimised exactly (checked: the gradient of the sum has a norm of at "
-            f"most {GRADIENT_FRACTION:g} K); n={loss.n} and norm={loss.norm:g} are public",
+            status="assumption" if noise.status == "proved" and not proved else noise.status,
+            assumption=public if proved else exactly + public,
             source=source,
             remark=remark,
         )

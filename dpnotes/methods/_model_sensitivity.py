@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from dpnotes._validation import Features, at_least_one
 from dpnotes.accounting import PrivacyProfile, gaussian, gaussian_sigma, norm_noise_rate, pure
 from dpnotes.mechanisms import stream
-from dpnotes.methods._linear import Minimiser, draw_noise
+from dpnotes.methods._linear import Minimiser, noisy
 from dpnotes.methods._linear_estimators import Releases, WeightRelease, checked_epsilon_delta
 
 
@@ -26,12 +26,12 @@ class ModelSensitivity(WeightRelease):
         0: pure differential privacy.
     l2 : float, > 0
         Weight of |W|^2/2 against the mean cross-entropy.
-    adjacency : {"replace-one", "add-remove"}
-        With one record more or less, and n public, the noise is half of that for one exchanged.
+    adjacency : {"zero-out", "replace-one", "add-remove"}
+        For one record exchanged the noise is twice that of the others.
     analysis : {"tight", "published"}
         ``"published"``: the paper's sensitivity 2 K/(n l2) (replace-one), which takes the fit as exact to the last
         digit. ``"tight"`` counts what the fit's tolerance adds, 0.1% (add-remove: 0.2%).
-    intercept, norm, n, classes, max_iterations, device, random_state
+    intercept, norm, n, classes, max_iterations, device, random_state, noise_seed
         See :class:`LinearEstimator`.
 
     Attributes
@@ -47,15 +47,15 @@ class ModelSensitivity(WeightRelease):
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = ModelSensitivity(5.0, 1e-5, l2=0.01, random_state=0, device="cpu").fit(X / 128, y)
+    >>> model = ModelSensitivity(5.0, 1e-5, l2=0.01, noise_seed=0, device="cpu").fit(X / 128, y)
     >>> model.coef_.shape, model.profile_.adjacency, model.profile_.status
-    ((10, 64), 'replace-one', 'proved')
+    ((10, 64), 'zero-out', 'proved')
     >>> round(model.profile_.epsilon(1e-5), 6)
     5.0
     """
 
     def fit_many(
-        self, X: Features, codes: NDArray[np.integer], *, n_classes: int, n_repeats: int = 1, seed: int
+        self, X: Features, codes: NDArray[np.integer], *, n_classes: int, n_repeats: int = 1, seed: int | None
     ) -> Releases:
         """Fit the minimiser once and release it ``n_repeats`` times, as :func:`noisy_minimisers` does with a given one.
 
@@ -80,7 +80,7 @@ def noisy_minimisers(
     adjacency: str = "replace-one",
     analysis: str = "tight",
     n_repeats: int = 1,
-    seed: int,
+    seed: int | None,
 ) -> Releases:
     """Release one minimiser ``n_repeats`` times, as :class:`ModelSensitivity` does once.
 
@@ -94,8 +94,8 @@ def noisy_minimisers(
     epsilon, delta, adjacency, analysis
         See :class:`ModelSensitivity`.
     n_repeats : int, >= 1
-    seed : int, >= 0
-        Must stay secret where the noise protects data.
+    seed : int, >= 0, or None
+        None: exact noise from the operating system.
 
     Returns
     -------
@@ -126,6 +126,6 @@ def noisy_minimisers(
     else:
         sigma = gaussian_sigma(epsilon, delta, sensitivity=sensitivity)
         profile, theorem = gaussian(sigma=sigma, sensitivity=sensitivity, adjacency=adjacency), "Theorem 2"
-    noise = [draw_noise(minimiser.weights.shape, stream(seed, r), rate=rate, sigma=sigma) for r in repeats]
-    models = minimiser.models(minimiser.weights + np.stack(noise))
+    streams = (None if seed is None else stream(seed, r) for r in repeats)
+    models = minimiser.models(np.stack([noisy(minimiser.weights, s, rate=rate, sigma=sigma) for s in streams]))
     return Releases(models, profile.with_(**minimiser.about(theorem, analysis=analysis)))

@@ -12,8 +12,7 @@ from scipy.special import expit
 
 from dpnotes import accounting
 from dpnotes._validation import Features, Floats, at_least_one, positive, real
-from dpnotes.mechanisms import gaussian_noise, stream
-from dpnotes.methods._answers import secret_seed
+from dpnotes.mechanisms import add_gaussian
 from dpnotes.methods._sgd_release import BinaryRelease, logistic_loss
 
 
@@ -36,7 +35,7 @@ class NoisySGD(BinaryRelease):
         Penalty l2/2 |w|^2 on all weights, the intercept included.
     radius : float, > 0
         The weights are projected on the ball of that radius after every step; infinite: they are not.
-    norm, classes, random_state
+    norm, classes, random_state, noise_seed
         As :class:`dpnotes.methods.AugmentedSGD`.
 
     Attributes
@@ -57,7 +56,7 @@ class NoisySGD(BinaryRelease):
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
-    >>> model = NoisySGD(2.0, 1e-3, steps=100, learning_rate=2.0, radius=5.0, random_state=0).fit(X, y)
+    >>> model = NoisySGD(2.0, 1e-3, steps=100, learning_rate=2.0, radius=5.0, noise_seed=0).fit(X, y)
     >>> model.profile_.status, round(model.profile_.epsilon(1e-3), 6), round(model.noise_sigma_, 4)
     ('proved', 2.0, 0.1437)
     """
@@ -88,7 +87,6 @@ class NoisySGD(BinaryRelease):
         X, codes, classes = self._bounded_records(X, y)
         setting = self._setting(len(X))
         sigma = self.calibrate(len(X))
-        seed = secret_seed(self.random_state)
         weights = noisy_descents(
             X,
             codes,
@@ -98,10 +96,10 @@ class NoisySGD(BinaryRelease):
             l2=self.l2,
             radius=self.radius,
             sigma=sigma,
-            generator=stream(seed, 0),
+            generator=self._randomness().generator(0),
         )
         self._release(weights[0], classes, sigma)
-        self.profile_ = accounting.last_iterate(sigma=sigma, adjacency="replace-one", **setting)
+        self.profile_ = self._implemented(accounting.last_iterate(sigma=sigma, adjacency="replace-one", **setting))
         return self
 
     def calibrate(self, n: int) -> float:
@@ -141,7 +139,7 @@ def noisy_descents(
     steps: int,
     learning_rate: float,
     sigma: float,
-    generator: np.random.Generator,
+    generator: np.random.Generator | None,
     l2: float = 0.0,
     radius: float = math.inf,
 ) -> Floats:
@@ -157,8 +155,8 @@ def noisy_descents(
         As :class:`NoisySGD`.
     sigma : float, >= 0
         Standard deviation of the noise on each weight in each step.
-    generator : numpy.random.Generator
-        Draws the noise.
+    generator : numpy.random.Generator or None
+        Draws the noise; None: the operating system.
 
     Returns
     -------
@@ -170,7 +168,7 @@ def noisy_descents(
     for _ in range(steps):
         error = expit(rows @ weights.T) - codes[:, None]  # [n, n_runs]
         gradient = error.T @ rows / len(rows) + l2 * weights
-        weights = weights - learning_rate * gradient + gaussian_noise(weights.shape, sigma=sigma, seed=generator)
+        weights = add_gaussian(weights - learning_rate * gradient, sigma=sigma, seed=generator)
         if radius != math.inf:
             length = np.linalg.norm(weights, axis=1, keepdims=True)
             weights *= np.minimum(1, radius / np.maximum(length, np.finfo(float).tiny))

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from dpnotes import accounting
 from dpnotes._validation import Booleans, Features, Integers, at_least_one, one_of, positive, real
 from dpnotes.mechanisms import confident_vote, gaussian_vote, laplace_vote, stream
-from dpnotes.methods._answers import secret_seed
 from dpnotes.methods._student import StudentVote, fit_student
 from dpnotes.methods._teachers import partitions_of
 
@@ -62,8 +61,9 @@ class PATE(StudentVote):
     n_jobs : int or None
         joblib workers for scikit-learn teachers.
     random_state : int, RandomState instance or None
-        Shards, learners and noise. The guarantee needs it secret: keep None, which takes fresh entropy from the system,
-        or a seed that nobody else knows, outside of experiments.
+        Chunks and learners.
+    noise_seed : int, optional
+        See :class:`PrivateClassifier`.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class PATE(StudentVote):
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = PATE(n_teachers=60, aggregator="gnmax", sigma_answer=10.0, queries=50, random_state=0)
+    >>> model = PATE(n_teachers=60, aggregator="gnmax", sigma_answer=10.0, queries=50, noise_seed=0)
     >>> model = model.fit(X[:1600], y[:1600], public=X[1600:])
     >>> model.labels_.shape, round(model.profile_.epsilon(1e-5), 4)
     ((50,), 4.3772)
@@ -148,7 +148,8 @@ class PATE(StudentVote):
                 f"public must hold no private record, got {shared} of {len(public)} rows that equal a row of X; leave "
                 "them out, or set allow_overlap=True where records of different people can be equal"
             )
-        seed = secret_seed(self.random_state)
+        randomness = self._randomness()
+        seed = randomness.learning
         partition = partitions_of(len(X), shards, (len(X),), n_chunks=n_teachers, seed=seed)
         student = self._student_learner(DecisionTreeClassifier())
         learn_seed, student_seed = (int(s) for s in stream(seed, 1).integers(2**31, size=2))
@@ -158,12 +159,12 @@ class PATE(StudentVote):
             X, codes, partition, default=DecisionTreeClassifier(), n_classes=len(classes), seed=learn_seed
         )
         counts = teachers.vote_counts(public)
-        released, answered = self._release(counts, answers, stream(seed, 2))
+        released, answered = self._release(counts, answers, randomness.generator(2))
         self.classes_ = classes
         self.answered_ = answered
         self.labels_ = classes[released[answered]]
         self.agreement_ = counts.max(axis=1) / n_teachers
-        self.profile_ = profile
+        self.profile_ = self._implemented(profile, exact=True)
         self._counts = counts
         self.student_ = fit_student(student, public[answered], self.labels_, classes=classes, seed=student_seed)
         return self
@@ -222,7 +223,9 @@ class PATE(StudentVote):
             sigma_threshold=self.sigma_threshold, sigma_answer=sigma, queries=queries, answers=answers
         )
 
-    def _release(self, counts: Integers, answers: int, generator: np.random.Generator) -> tuple[Integers, Booleans]:
+    def _release(
+        self, counts: Integers, answers: int, generator: np.random.Generator | None
+    ) -> tuple[Integers, Booleans]:
         """Class code of each query, and which of them are answered."""
         if self.aggregator == "confident":
             return confident_vote(

@@ -11,10 +11,10 @@ from dpnotes._validation import Features, Floats, Integers, at_least_one
 from dpnotes.accounting import PrivacyProfile, gaussian, prediction_sensitivity_sigma, pure
 from dpnotes.learners import decision_values
 from dpnotes.mechanisms import stream
-from dpnotes.methods._answers import AnsweringClassifier, secret_seed
+from dpnotes.methods._answers import Answering
 from dpnotes.methods._budget import InferenceBudget
-from dpnotes.methods._classifier import check_norms
-from dpnotes.methods._linear import ROUNDING, Minimiser, draw_noise
+from dpnotes.methods._classifier import AnsweringClassifier, check_norms
+from dpnotes.methods._linear import ROUNDING, Minimiser, noisy
 from dpnotes.methods._linear_estimators import LinearEstimator, checked_epsilon_delta, guarantee_text
 
 
@@ -38,13 +38,13 @@ class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
         Weight of |W|^2/2 against the mean cross-entropy.
     answers : int, >= 1
         Queries that can be answered; one asked again counts again.
-    adjacency : {"replace-one", "add-remove"}
-        With one record more or less, and n public, the noise is half of that for one exchanged.
+    adjacency : {"zero-out", "replace-one", "add-remove"}
+        For one record exchanged the noise is twice that of the others.
     analysis : {"tight", "published"}
         ``"tight"``: Gaussian noise by exact composition, in proportion to the norm of the query. ``"published"``: the
         paper's search over basic and advanced composition and its sensitivity 2 K/(n l2) (replace-one), the same noise
         for all queries, which must be no longer than ``norm``.
-    intercept, norm, n, classes, max_iterations, device, random_state
+    intercept, norm, n, classes, max_iterations, device, random_state, noise_seed
         See :class:`LinearEstimator`; ``norm`` bounds the rows that are fitted.
 
     Attributes
@@ -65,7 +65,7 @@ class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
     >>> from sklearn.datasets import load_digits
     >>> from dpnotes import BudgetExhausted
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = PredictionSensitivity(5.0, 1e-5, l2=0.1, answers=100, random_state=0, device="cpu").fit(X / 128, y)
+    >>> model = PredictionSensitivity(5.0, 1e-5, l2=0.1, answers=100, noise_seed=0, device="cpu").fit(X / 128, y)
     >>> model.predict(X[:98] / 128).shape, model.budget_.left
     ((98,), 2)
     >>> try:
@@ -87,8 +87,8 @@ class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
             adjacency=self.adjacency,
             analysis=self.analysis,
         )
-        self.profile_ = self._noise.profile
-        self._answer_from(budget, secret_seed(self.random_state))
+        self.profile_ = self._implemented(self._noise.profile, exact=True)
+        self._answering = Answering(budget, self._randomness().noise)
 
     def decision_function(self, X: Any) -> Features:
         """Noisy logits, shape [n, n_classes]; for two classes their difference, shape [n]. Spends n answers.
@@ -99,9 +99,9 @@ class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
             If fewer are left; then none is spent.
         """
         X = self._queries(X)
-        scales = self._noise.scales(X)
-        noise = self._noise.draw(scales, self._generator(len(X)))
-        return decision_values(self._noise.minimiser.logits(X) + noise)
+        self._noise.check(X)
+        generator = self._answering.take(len(X))
+        return decision_values(self._noise.exact(X) if generator is None else self._noise.seeded(X, generator))
 
 
 class PredictionNoise(NamedTuple):
@@ -136,19 +136,43 @@ class PredictionNoise(NamedTuple):
                 )
         return cls(minimiser, sensitivity, sigma, rate, analysis == "published", profile.with_(**about))
 
-    def scales(self, X: Features) -> Floats:
-        """What one record can change the logits of each query by, shape [n]."""
+    def check(self, X: Features) -> None:
+        """Refuse queries that are longer than the published analysis allows."""
+        if self.fixed:
+            check_norms(X, self.minimiser.norm, rounding=ROUNDING)
+
+    def seeded(self, X: Features, generator: np.random.Generator) -> Floats:
+        """Noisy logits of each query, shape [n, n_classes], with noise that can be repeated."""
+        return noisy(
+            self.minimiser.logits(X), generator, rate=self.rate, sigma=self.sigma,
+            scales=self.sensitivity * self._lengths(self.minimiser.rows(X)),
+        )  # fmt: skip
+
+    def exact(self, X: Features) -> Floats:
+        """Noisy logits of each query, shape [n, n_classes].
+
+        A query is measured at its own power of two, so that its norm neither vanishes nor overflows, and what rounding
+        adds to the logits counts in their sensitivity. A query of zeros has logits 0, whatever the records.
+        """
+        rows = self.minimiser.rows(X)
+        _, exponent = np.frexp(np.abs(rows).max(axis=1))
+        if self.fixed:
+            exponent[:] = 0
+        unit = np.ldexp(rows, -exponent[:, None])
+        asked = rows.any(axis=1)
+        scales = (self.sensitivity + self.minimiser.rounding) * (1 + 2.0**-40) * self._lengths(unit[asked])
+        logits = np.zeros((len(rows), self.minimiser.n_classes))
+        answers = noisy(unit[asked] @ self.minimiser.weights.T, None, rate=self.rate, sigma=self.sigma, scales=scales)
+        with np.errstate(over="ignore"):
+            logits[asked] = np.nan_to_num(np.ldexp(answers, exponent[asked, None]))
+        return logits
+
+    def _lengths(self, rows: Floats) -> Floats:
+        """Norms of queries, or the bound on all of them."""
         loss = self.minimiser
         if self.fixed:
-            check_norms(X, loss.norm, rounding=ROUNDING)
-            return np.full(len(X), self.sensitivity * np.hypot(loss.norm, float(loss.intercept)))
-        return np.asarray(self.sensitivity * np.linalg.norm(loss.rows(X), axis=1))
-
-    def draw(self, scales: Floats, generator: np.random.Generator) -> Floats:
-        """Noise on the logits of each query, shape [n, n_classes]."""
-        shape = (self.minimiser.n_classes,)
-        unit = draw_noise(shape, generator, rate=self.rate, sigma=self.sigma, n_repeats=len(scales))
-        return unit * scales[:, None]
+            return np.full(len(rows), np.hypot(loss.norm, float(loss.intercept)))
+        return np.asarray(np.linalg.norm(rows, axis=1))
 
 
 class NoisyPredictions(NamedTuple):
@@ -210,8 +234,8 @@ def noisy_predictions(
     epsilon, delta = checked_epsilon_delta(epsilon, delta)
     answers, n_repeats = at_least_one("answers", answers), at_least_one("n_repeats", n_repeats)
     noise = PredictionNoise.of(minimiser, epsilon, delta, answers=answers, adjacency=adjacency, analysis=analysis)
-    scales, logits = noise.scales(X), minimiser.logits(X)
+    noise.check(X)
     labels = np.empty((n_repeats, len(X)), dtype=np.int64)
     for r in range(n_repeats):
-        labels[r] = (logits + noise.draw(scales, stream(seed, r))).argmax(axis=1)
+        labels[r] = noise.seeded(X, stream(seed, r)).argmax(axis=1)
     return NoisyPredictions(labels, noise.profile)

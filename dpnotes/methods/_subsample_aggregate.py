@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from dpnotes import accounting
 from dpnotes.accounting import soft_vote_beta
 from dpnotes.mechanisms import soft_vote
-from dpnotes.methods._answers import AnsweringClassifier, derived_seed, secret_seed
+from dpnotes.methods._answers import Answering, derived_seed
 from dpnotes.methods._budget import InferenceBudget
+from dpnotes.methods._classifier import AnsweringClassifier
 from dpnotes.methods._linear_estimators import checked_epsilon_delta, guarantee_text
 from dpnotes.methods._shards import L2, fit_shards
 
@@ -59,8 +60,9 @@ class SubsampleAggregate(AnsweringClassifier):
     device : str
         Where the default learner computes: a PyTorch device, or ``"auto"``: the GPU where there is one.
     random_state : int, RandomState instance or None
-        Shards, learners and votes. The guarantee needs it secret: keep None, which takes fresh entropy from the system,
-        or a seed that nobody else knows, outside of experiments.
+        Shards and learners.
+    noise_seed : int, optional
+        See :class:`PrivateClassifier`.
 
     Attributes
     ----------
@@ -82,7 +84,7 @@ class SubsampleAggregate(AnsweringClassifier):
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = SubsampleAggregate(1.0, 1e-5, answers=10, n_models=30, random_state=0, device="cpu").fit(X / 16, y)
+    >>> model = SubsampleAggregate(1.0, 1e-5, answers=10, n_models=30, noise_seed=0, device="cpu").fit(X / 16, y)
     >>> model.predict(X[:7] / 16).shape, model.budget_.left, round(model.beta_, 4)
     ((7,), 3, 0.0782)
     """
@@ -131,13 +133,14 @@ class SubsampleAggregate(AnsweringClassifier):
             beta=beta, answers=budget.answers, adjacency=self.adjacency, analysis=self.analysis
         )
         X, codes, classes = self._records(X, y)
-        seed = secret_seed(self.random_state)
+        randomness = self._randomness()
         own = {name: getattr(self, name) for name in ("n_models", "estimator", "l2", "adjacency", "n_jobs", "device")}
-        self._models = fit_shards(X, codes, n_classes=len(classes), shards=shards, seed=seed, **own)
+        self._models = fit_shards(X, codes, n_classes=len(classes), shards=shards, seed=randomness.learning, **own)
         self.classes_ = classes
         self.beta_ = beta
-        self._answer_from(budget, derived_seed(seed, ANSWERS))
-        self.profile_ = profile
+        noise = None if randomness.noise is None else derived_seed(randomness.noise, ANSWERS)
+        self._answering, self._beta = Answering(budget, noise), beta
+        self.profile_ = self._implemented(profile, exact=True)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -149,5 +152,5 @@ class SubsampleAggregate(AnsweringClassifier):
             If fewer are left; then none is spent.
         """
         X = self._queries(X)
-        generator = self._generator(len(X))
-        return np.asarray(self.classes_[soft_vote(self._models.vote_counts(X), beta=self.beta_, seed=generator)])
+        generator = self._answering.take(len(X))
+        return np.asarray(self.classes_[soft_vote(self._models.vote_counts(X), beta=self._beta, seed=generator)])

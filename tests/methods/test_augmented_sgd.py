@@ -16,7 +16,7 @@ from dpnotes.learners import fit_sgd
 from dpnotes.methods import AugmentedSGD
 
 SETTING = {"batch_size": 48, "steps": 23, "learning_rate": 1.0, "device": "cpu"}  # 569 records: 11 steps a pass
-PUBLIC = {"batch_size": 5, "norm": 1e4, "learning_rate": 0.1, "require_bound": False, "steps": 500, "random_state": 0}
+PUBLIC = {"batch_size": 5, "norm": 1e4, "learning_rate": 0.1, "require_bound": False, "steps": 500, "noise_seed": 0}
 
 
 @parametrize_with_checks([AugmentedSGD(1e12, 0.1, **PUBLIC), AugmentedSGD(1e12, 0.1, intrinsic_sigma=1e-6, **PUBLIC)])
@@ -34,7 +34,7 @@ def cancer():
 def test_noise_vanishes_at_large_epsilon(cancer):
     """Another road: a plain loop over the batches of the learner's own order."""
     X, y = cancer
-    model = AugmentedSGD(1e9, 0.1, random_state=3, **SETTING).fit(X, y)
+    model = AugmentedSGD(1e9, 0.1, noise_seed=3, **SETTING).fit(X, y)
     words = np.random.RandomState(3).randint(2**32, size=4, dtype=np.uint32)
     seed = int.from_bytes(words.tobytes(), "little")
     start = fit_sgd(X, y, n_runs=1, random_state=seed, checkpoints=[0], **SETTING)
@@ -50,7 +50,7 @@ def test_noise_vanishes_at_large_epsilon(cancer):
 def test_noise_has_the_stated_law(cancer):
     """Normal by Kolmogorov-Smirnov, and of the stated scale by its square, at 1e-3; a scale 5% off must be noticed."""
     X, y = cancer
-    models = [AugmentedSGD(1.0, 1e-3, random_state=s, **SETTING).fit(X, y) for s in range(250)]
+    models = [AugmentedSGD(1.0, 1e-3, noise_seed=s, **SETTING).fit(X, y) for s in range(250)]
     quiet = [clone(model).set_params(epsilon=1e9).fit(X, y) for model in models]  # the same seed, next to no noise
     ends, starts = (np.array([np.append(m.coef_, m.intercept_) for m in each]) for each in (models, quiet))
     drawn = ((ends - starts) / models[0].noise_sigma_).ravel()
@@ -64,7 +64,7 @@ def test_noise_has_the_stated_law(cancer):
 
 def test_noise_is_that_of_the_proved_sensitivity(cancer):
     X, y = cancer
-    model = AugmentedSGD(1.0, 1e-3, random_state=0, **SETTING).fit(X, y)
+    model = AugmentedSGD(1.0, 1e-3, noise_seed=0, **SETTING).fit(X, y)
     assert model.sensitivity_ == pytest.approx(2 * math.sqrt(2) * 3 / 48)  # 23 steps begin a third pass
     assert model.noise_sigma_ == pytest.approx(gaussian_sigma(1.0, 1e-3, sensitivity=model.sensitivity_))
     assert (model.profile_.status, model.profile_.adjacency) == ("proved", "replace-one")
@@ -74,7 +74,7 @@ def test_noise_is_that_of_the_proved_sensitivity(cancer):
 def test_what_rests_on_what(cancer):
     """Each guarantee says what it assumes; counting on the noise of SGD removes as much from what is added."""
     X, y = cancer
-    fit = {"random_state": 0, **SETTING}
+    fit = {"noise_seed": 0, **SETTING}
     proved = AugmentedSGD(1.0, 1e-3, **fit).fit(X, y)
     counted = AugmentedSGD(1.0, 1e-3, intrinsic_sigma=0.1, **fit).fit(X, y)
     assert math.hypot(counted.noise_sigma_, 0.1) == pytest.approx(proved.noise_sigma_)
@@ -140,7 +140,7 @@ def test_beyond_the_bound_there_is_no_guarantee(cancer):
     fast = {**SETTING, "learning_rate": 4.5}
     with pytest.raises(ValueError, match=r"learning_rate must be <= 2 / smoothness = 4, got learning_rate=4.5"):
         AugmentedSGD(1.0, 1e-3, **fast).fit(X, y)
-    model = AugmentedSGD(1.0, 1e-3, require_bound=False, random_state=0, **fast).fit(X, y)
+    model = AugmentedSGD(1.0, 1e-3, require_bound=False, noise_seed=0, **fast).fit(X, y)
     assert model.profile_.delta(np.array([0.0, 1.0, 100.0])).tolist() == [1, 1, 1]
     assert "no guarantee" in model.profile_.remark
     assert model.sensitivity_ == pytest.approx(2 * math.sqrt(2) * 4.5 * 3 / 48)

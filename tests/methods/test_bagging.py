@@ -22,7 +22,7 @@ EXEMPT = {"check_fit2d_1sample": "refused with another message: one record holds
 
 
 @parametrize_with_checks(
-    [Bagging(subsample=15, n_models=3, random_state=0), Bagging(subsample=4, replace=False, n_models=41)],
+    [Bagging(subsample=15, n_models=3, noise_seed=0), Bagging(subsample=4, replace=False, n_models=41)],
     expected_failed_checks=lambda estimator: {} if estimator.replace else EXEMPT,
 )
 def test_scikit_learn_checks(estimator, check):
@@ -47,7 +47,7 @@ def digits():
 )
 def test_any_base_learner(digits, estimator):
     X, y = digits
-    model = Bagging(subsample=200, n_models=5, estimator=estimator, random_state=0).fit(X[:1200], y[:1200])
+    model = Bagging(subsample=200, n_models=5, estimator=estimator, noise_seed=0).fit(X[:1200], y[:1200])
     assert model.score(X[1200:], y[1200:]) > 0.7
     assert clone(model).fit(X[:1200], y[:1200]).score(X[1200:], y[1200:]) == model.score(X[1200:], y[1200:])
     assert dpnotes.PrivacyProfile in type(model.profile_).__mro__
@@ -59,7 +59,7 @@ def test_vote_is_the_majority_of_models_trained_on_the_stated_subsamples(digits)
     from dpnotes.mechanisms import draw_subsets
 
     X, y = digits
-    model = Bagging(subsample=20, n_models=4, estimator=KNeighborsClassifier(1), random_state=7).fit(X, y)
+    model = Bagging(subsample=20, n_models=4, estimator=KNeighborsClassifier(1), noise_seed=7).fit(X, y)
     seed = int(np.random.RandomState(7).randint(2**31, size=2)[0])
     subsets = draw_subsets(len(X), subsample=20, n_models=4, replace=True, seed=seed)
     votes = np.stack([KNeighborsClassifier(1).fit(X[rows], y[rows]).predict(X[:300]) for rows in subsets])
@@ -70,14 +70,14 @@ def test_vote_is_the_majority_of_models_trained_on_the_stated_subsamples(digits)
 
 def test_subsample_of_one_class_votes_for_it():
     X, y = np.zeros((50, 2)), np.array([3] * 49 + [8])
-    model = Bagging(subsample=1, n_models=9, estimator=LogisticRegression(), random_state=0).fit(X, y)
+    model = Bagging(subsample=1, n_models=9, estimator=LogisticRegression(), noise_seed=0).fit(X, y)
     assert set(model.predict(X)) <= {3, 8}
     assert model.predict(X)[0] == 3
 
 
 def test_class_list_can_be_public():
     X, y = np.arange(20.0)[:, None], np.repeat([1, 2], 10)
-    model = Bagging(subsample=5, classes=[2, 1, 0], random_state=0).fit(X, y)
+    model = Bagging(subsample=5, classes=[2, 1, 0], noise_seed=0).fit(X, y)
     assert model.classes_.tolist() == [0, 1, 2]
     assert model.predict_proba(X).shape == (20, 3)
     with pytest.raises(ValueError, match="y holds labels that are not among classes: 2"):
@@ -104,7 +104,7 @@ def test_attack_attains_the_guarantee_and_no_more():
 
     def alarms(rows):
         make = Bagging(subsample=6, n_models=2, estimator=KNeighborsClassifier(1), classes=[0, 1])
-        fits = (clone(make).set_params(random_state=s).fit(X[:rows], y[:rows]) for s in range(trials))
+        fits = (clone(make).set_params(noise_seed=s).fit(X[:rows], y[:rows]) for s in range(trials))
         return sum(bool(model.predict_proba(X[-1:])[0, 1] > 0) for model in fits)
 
     delta = bagging(n=40, subsample=6, n_models=2).advantage

@@ -15,14 +15,14 @@ LINEAR = {"sample_rate": 0.1, "steps": 60, "learning_rate": 4.0, "clipping_norm"
 
 @parametrize_with_checks(
     [
-        DPSGD(noise_multiplier=0.1, sample_rate=0.5, steps=300, learning_rate=1.0, accountant="rdp", random_state=0),
+        DPSGD(noise_multiplier=0.1, sample_rate=0.5, steps=300, learning_rate=1.0, accountant="rdp", noise_seed=0),
         DPSGD(
             noise_multiplier=0.1,
             network=NetworkClassifier(None, architecture="mlp", hidden=(8,)),
             sample_rate=1.0,
             steps=150,
             learning_rate=1.0,
-            random_state=0,
+            noise_seed=0,
         ),
     ],
 )
@@ -39,7 +39,7 @@ def digits():
 @pytest.mark.parametrize("accountant", ["rdp", "pld"])
 def test_budget_is_met_with_the_least_noise(digits, accountant):
     budget = {"sample_rate": 0.1, "steps": 40, "accountant": accountant}
-    model = DPSGD(2.0, 1e-4, learning_rate=4.0, random_state=0, **budget).fit(*digits)
+    model = DPSGD(2.0, 1e-4, learning_rate=4.0, noise_seed=0, **budget).fit(*digits)
     assert model.noise_multiplier_ == dp_sgd_noise_multiplier(2.0, 1e-4, **budget)
     assert model.profile_.delta(2.0) <= 1e-4
     assert dp_sgd(noise_multiplier=0.99 * model.noise_multiplier_, **budget).delta(2.0) > 1e-4
@@ -49,7 +49,7 @@ def test_budget_is_met_with_the_least_noise(digits, accountant):
 
 def test_what_is_trained_is_the_learner(digits):
     X, y = digits
-    model = DPSGD(noise_multiplier=1.0, random_state=3, **LINEAR).fit(X, y)
+    model = DPSGD(noise_multiplier=1.0, noise_seed=3, **LINEAR).fit(X, y)
     seed = int(np.random.RandomState(3).randint(2**31))
     settings = {name: value for name, value in LINEAR.items() if name != "accountant"}
     models = fit_dp_sgd_linear(X, y, n_classes=10, noise_multiplier=1.0, seed=seed, **settings)
@@ -67,7 +67,7 @@ def test_noise_without_a_seed_is_fresh_and_independent_of_global_state(digits):
 
 
 def test_more_noise_costs_accuracy(digits):
-    scores = [DPSGD(noise_multiplier=s, random_state=0, **LINEAR).fit(*digits).score(*digits) for s in (0.5, 30.0)]
+    scores = [DPSGD(noise_multiplier=s, noise_seed=0, **LINEAR).fit(*digits).score(*digits) for s in (0.5, 30.0)]
     assert scores[0] > scores[1] + 0.2
 
 
@@ -79,7 +79,7 @@ def test_a_network_starts_from_public_weights(digits):
         return multilayer_perceptron((64,), 10, hidden=(16,), generator=generator)
 
     public = fit_networks(build, X, y, np.arange(len(X))[None], epochs=5, batch_size=32, learning_rate=0.01, seed=0)
-    how = {"noise_multiplier": 1.0, "steps": 1, "learning_rate": 1e-12, "random_state": 0, "accountant": "rdp"}
+    how = {"noise_multiplier": 1.0, "steps": 1, "learning_rate": 1e-12, "noise_seed": 0, "accountant": "rdp"}
     for new in (False, True):
         given = public.state_dict(0)
         start = NetworkClassifier(None, architecture="mlp", hidden=(16,), initial=given, new_last_layer=new)

@@ -28,7 +28,7 @@ class SelfPublic(DPBag):
 # Little noise, so that the checks of accuracy look at the plumbing; the guarantee is checked below.
 @parametrize_with_checks(
     [
-        SelfPublic(n_teachers=2, n_partitions=3, noise=1e3, epsilon=1e9, delta=0.5, device="cpu", random_state=0),
+        SelfPublic(n_teachers=2, n_partitions=3, noise=1e3, epsilon=1e9, delta=0.5, device="cpu", noise_seed=0),
         SelfPublic(
             LogisticRegression(), n_teachers=2, n_partitions=2, noise=20, epsilon=1e5, accountant="tight", device="cpu"
         ),
@@ -86,7 +86,7 @@ def test_equals_the_algorithm_by_hand(cancer, scheme):
     X, y = cancer
     X, y, public = X[:150], y[:150], X[150:]
     settings = {"n_teachers": 5, "n_partitions": 7, "noise": 0.05, "epsilon": 2.0, "delta": 1e-3}
-    model = DPBag(**settings, partitions=scheme, device="cpu", random_state=5).fit(X, y, public=public)
+    model = DPBag(**settings, partitions=scheme, device="cpu", noise_seed=5).fit(X, y, public=public)
     seed = secret_seed(5)
     split = int.from_bytes(stream(seed, 2).bytes(16), "little")
     cut = draw_partitions(len(X), n_chunks=5, n_partitions=7, scheme=scheme, seed=split)
@@ -113,7 +113,7 @@ def test_results_do_not_depend_on_how_queries_are_cut(cancer, monkeypatch):
         "epsilon": 4.0,
         "delta": 1e-3,
         "device": "cpu",
-        "random_state": 1,
+        "noise_seed": 1,
     }
     found = []
     for size in (1024, 16, 7):
@@ -132,7 +132,7 @@ def test_published_counts_of_one_partition(n, labels):
         for accountant in ("personalised", "naive"):
             model = DPBag(
                 Votes(len), n_teachers=n, n_partitions=1, epsilon=epsilon, delta=1e-3, accountant=accountant,
-                partitions="balanced", student=LogisticRegression(), device="cpu", random_state=0,
+                partitions="balanced", student=LogisticRegression(), device="cpu", noise_seed=0,
             )  # fmt: skip
             model.estimator.vote = lambda own: max(own) % 2
             model.fit(X, y, public=np.zeros((5300, 1)))
@@ -150,7 +150,7 @@ def test_the_counter_example_to_theorem_6():
     for n in (4, 5):
         model = DPBag(
             learner, n_teachers=2, n_partitions=2, noise=0.04, epsilon=1.0, delta=1e-5, device="cpu",
-            student=LogisticRegression(), random_state=0,
+            student=LogisticRegression(), noise_seed=0,
         ).fit(np.arange(n)[:, None], np.arange(n) % 2, public=np.zeros((60, 1)), chunks=chunks[: n + 1])  # fmt: skip
         counts.append(model.n_labels_)
         assert model.profile_.status == "per-instance"
@@ -166,7 +166,7 @@ def test_sound_accountants_do_not_look_at_the_votes(accountant, labels):
     for k, vote in ((1, lambda own: 0), (3, lambda own: max(own) % 2), (3, lambda own: len(own) % 2)):
         model = DPBag(
             Votes(vote), n_teachers=50, n_partitions=k, epsilon=1.0, delta=1e-5, accountant=accountant, device="cpu",
-            student=LogisticRegression(), random_state=0,
+            student=LogisticRegression(), noise_seed=0,
         ).fit(X, y, public=np.zeros((400, 1)))  # fmt: skip
         found.add(model.n_labels_)
         assert model.profile_.status == "proved"
@@ -192,7 +192,7 @@ def test_no_label_within_the_budget():
 
 def test_public_rows_run_out():
     X, y = np.arange(40.0)[:, None], np.arange(40) % 2
-    model = DPBag(Votes(lambda own: 0), n_teachers=4, n_partitions=2, epsilon=50.0, device="cpu", random_state=0)
+    model = DPBag(Votes(lambda own: 0), n_teachers=4, n_partitions=2, epsilon=50.0, device="cpu", noise_seed=0)
     model.set_params(student=LogisticRegression()).fit(X, y, public=np.zeros((5, 1)))
     assert model.n_labels_ == 5
     assert 0 < model.epsilon_spent_ < 50
@@ -215,7 +215,7 @@ def test_one_record_changes_one_vote_of_each_partition(monkeypatch):
             X = np.arange(float(records))[:, None]
             DPBag(
                 Votes(vote), n_teachers=20, n_partitions=k, accountant="tight", student=LogisticRegression(),
-                device="cpu", random_state=0,
+                device="cpu", noise_seed=0,
             ).fit(X, np.arange(records) % 2, public=np.zeros((1, 1)), chunks=chunks[: records + 1])  # fmt: skip
             pair.append(tables.pop()[0])
         moved = pair[1] - pair[0]
@@ -235,7 +235,7 @@ def test_one_record_changes_one_vote_of_each_partition(monkeypatch):
 def test_any_base_learner(cancer, estimator):
     X, y = cancer
     model = DPBag(
-        estimator, n_teachers=8, n_partitions=3, epsilon=300.0, delta=1e-3, noise=1.0, device="cpu", random_state=0
+        estimator, n_teachers=8, n_partitions=3, epsilon=300.0, delta=1e-3, noise=1.0, device="cpu", noise_seed=0
     ).fit(X[:300], y[:300], public=X[300:])
     assert type(model.student_) is type(estimator)
     again = clone(model).fit(X[:300], y[:300], public=X[300:])
@@ -256,7 +256,7 @@ def test_a_chunk_of_one_class_votes_for_it(estimator):
     X, y = np.arange(16.0)[:, None], np.array([0] * 12 + [1] * 4)
     chunks = np.append(np.arange(16) // 4, 0)[:, None]
     model = DPBag(
-        estimator, n_teachers=4, n_partitions=1, noise=100.0, epsilon=1e9, delta=0.5, device="cpu", random_state=0
+        estimator, n_teachers=4, n_partitions=1, noise=100.0, epsilon=1e9, delta=0.5, device="cpu", noise_seed=0
     )
     model.fit(X, y, public=X, chunks=chunks)
     assert set(model.labels_) == {0}
@@ -266,7 +266,7 @@ def test_a_chunk_of_one_class_votes_for_it(estimator):
 def test_more_than_two_classes():
     X, y = load_digits(return_X_y=True)
     X = X / 16
-    model = DPBag(n_teachers=10, n_partitions=4, noise=3.0, epsilon=1e6, delta=0.1, device="cpu", random_state=0)
+    model = DPBag(n_teachers=10, n_partitions=4, noise=3.0, epsilon=1e6, delta=0.1, device="cpu", noise_seed=0)
     model.fit(X[:900], y[:900], public=X[900:1400])
     assert model.labels_.shape == (500,)
     assert model.score(X[1400:], y[1400:]) > 0.75

@@ -44,7 +44,7 @@ def test_equals_a_filter_kept_by_hand(cancer, k):
     X, y = cancer
     X, y, queries = X[:200], y[:200], X[200:]
     model = FilteredVote(
-        n_teachers=8, n_partitions=k, budget=40, sigma=1.0, confidence=0.9, device="cpu", random_state=3
+        n_teachers=8, n_partitions=k, budget=40, sigma=1.0, confidence=0.9, device="cpu", noise_seed=3
     ).fit(X, y)
     seed = secret_seed(3)
     split = int.from_bytes(stream(seed, 2).bytes(16), "little")
@@ -68,7 +68,7 @@ def test_equals_a_filter_kept_by_hand(cancer, k):
 @pytest.mark.parametrize("estimator", [None, BoostedTreesClassifier(n_trees=5, device="cpu")])
 def test_answers_do_not_depend_on_how_queries_are_asked(cancer, monkeypatch, estimator):
     X, y = cancer
-    make = FilteredVote(estimator, n_teachers=10, budget=30, sigma=2.0, confidence=0.8, device="cpu", random_state=0)
+    make = FilteredVote(estimator, n_teachers=10, budget=30, sigma=2.0, confidence=0.8, device="cpu", noise_seed=0)
     whole = clone(make).fit(X[:300], y[:300])
     expected = whole.predict(X[300:])
     parts = clone(make).fit(X[:300], y[:300])
@@ -81,7 +81,7 @@ def test_answers_do_not_depend_on_how_queries_are_asked(cancer, monkeypatch, est
 def test_answers_go_on_without_end_and_are_noise_when_all_are_silent():
     """1,000 answers of two classes without a vote: 500 each, within 5 standard deviations."""
     X, y = np.arange(30.0)[:, None], np.arange(30) % 2
-    model = FilteredVote(Votes(lambda own, query: 1), n_teachers=5, budget=10, sigma=0.1, random_state=0).fit(X, y)
+    model = FilteredVote(Votes(lambda own, query: 1), n_teachers=5, budget=10, sigma=0.1, noise_seed=0).fit(X, y)
     assert model.predict(np.zeros((10, 1))).tolist() == [1] * 10
     assert model.ledger_.retired == 5
     assert abs(model.predict(np.zeros((1000, 1))).sum() - 500) < 5 * np.sqrt(250)
@@ -106,7 +106,7 @@ def test_distance_of_neighbours_stays_within_the_guarantee(monkeypatch, k):
         pair = []
         for records in (n, n + 1):
             X = np.arange(float(records))[:, None]
-            model = FilteredVote(Votes(whim), n_teachers=8, n_partitions=k, budget=budget, sigma=2.0, random_state=0)
+            model = FilteredVote(Votes(whim), n_teachers=8, n_partitions=k, budget=budget, sigma=2.0, noise_seed=0)
             model.fit(X, np.arange(records) % 3, chunks=chunks[:records])
             tables.clear()
             model.predict(np.arange(60.0)[:, None])
@@ -130,7 +130,7 @@ def test_guarantee_is_stated_whole(cancer):
 
 def test_copies_share_the_budget_and_pickles_must_be_resumed(cancer):
     X, y = cancer
-    model = FilteredVote(n_teachers=4, budget=20, sigma=1.0, device="cpu", random_state=0).fit(X[:100], y[:100])
+    model = FilteredVote(n_teachers=4, budget=20, sigma=1.0, device="cpu", noise_seed=0).fit(X[:100], y[:100])
     copied = copy.deepcopy(model)
     copied.predict(X[:15])
     assert model.ledger_.spent.tolist() == [15] * 4
@@ -168,7 +168,7 @@ def test_a_forked_process_is_refused():
 
 def test_any_base_learner(cancer):
     X, y = cancer
-    model = FilteredVote(LogisticRegression(), n_teachers=5, budget=300, sigma=0.5, confidence=0.7, random_state=0)
+    model = FilteredVote(LogisticRegression(), n_teachers=5, budget=300, sigma=0.5, confidence=0.7, noise_seed=0)
     assert model.fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.85
     names = np.array(["malignant", "benign"])[y]
     model = FilteredVote(RidgeClassifier(), n_teachers=3, budget=300, sigma=0.1).fit(X[:300], names[:300])

@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from dpnotes.accounting import audit_epsilon, objective_perturbation
 from dpnotes.methods import LossPerturbation, fit_minimiser, secret_seed
 
-PUBLIC = {"norm": 1e4, "l2": 1e-2, "device": "cpu", "random_state": 0}  # the checks' features are up to 1e3 long
+PUBLIC = {"norm": 1e4, "l2": 1e-2, "device": "cpu", "noise_seed": 0}  # the checks' features are up to 1e3 long
 
 
 @parametrize_with_checks(
@@ -75,7 +75,7 @@ def test_sum_of_losses_is_divided_by_the_public_n():
 @pytest.mark.parametrize(("intercept", "delta"), [(True, 0.0), (False, 1e-5)])
 def test_noise_and_regulariser_vanish_at_large_epsilon(digits, intercept, delta):
     X, y = digits
-    model = LossPerturbation(1e9, delta, l2=1e-3, intercept=intercept, random_state=0, device="cpu").fit(X, y)
+    model = LossPerturbation(1e9, delta, l2=1e-3, intercept=intercept, noise_seed=0, device="cpu").fit(X, y)
     plain = fit_minimiser(X, y, n_classes=10, l2=1e-3, intercept=intercept, device="cpu")
     assert np.abs(model.coef_ - plain.weights[:, :64]).max() < 3e-3  # of weights up to 4: tolerance over l2
     assert model.score(X, y) > 0.9
@@ -115,7 +115,7 @@ def test_repeats_and_estimator(digits):
     reach = 0.001 * 2 / (len(X) * 0.05)  # tolerance of the sum over its strong convexity, for either fit
     assert np.linalg.norm(many.weights[0] - few.weights[0]) < 2 * reach
     assert np.linalg.norm(many.weights[1] - few.weights[0]) > 100 * reach
-    model = LossPerturbation(3.0, l2=0.05, random_state=5, device="cpu").fit(X, y)
+    model = LossPerturbation(3.0, l2=0.05, noise_seed=5, device="cpu").fit(X, y)
     assert (model.coef_ == few.weights[0]).all()
     assert (clone(model).fit(X, y).coef_ == model.coef_).all()
     learned = {name for name in vars(model) if name not in model.get_params()}
@@ -124,7 +124,7 @@ def test_repeats_and_estimator(digits):
 
 
 def profile(digits, *, epsilon=1.0, delta=0.0, **parameters):
-    return LossPerturbation(epsilon, delta, l2=0.1, random_state=0, device="cpu", **parameters).fit(*digits).profile_
+    return LossPerturbation(epsilon, delta, l2=0.1, noise_seed=0, device="cpu", **parameters).fit(*digits).profile_
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
@@ -150,7 +150,7 @@ def test_published_profile_says_what_is_wrong(digits):
 def test_published_regulariser_is_the_larger(digits):
     X, y = digits
     norms = [
-        np.linalg.norm(LossPerturbation(1.0, l2=1e-4, analysis=a, random_state=0, device="cpu").fit(X, y).coef_)
+        np.linalg.norm(LossPerturbation(1.0, l2=1e-4, analysis=a, noise_seed=0, device="cpu").fit(X, y).coef_)
         for a in ("tight", "published")
     ]
     assert norms[0] > 2 * norms[1]  # 5.7 times the regulariser, the same noise
@@ -178,7 +178,7 @@ def test_bad_parameters_are_named(digits, parameters, message):
 
 def test_unreached_minimiser_is_an_error(digits):
     with pytest.raises(RuntimeError, match="the minimiser was not reached"):
-        LossPerturbation(1.0, l2=1e-3, max_iterations=2, random_state=0, device="cpu").fit(*digits)
+        LossPerturbation(1.0, l2=1e-3, max_iterations=2, noise_seed=0, device="cpu").fit(*digits)
 
 
 def test_twice_the_noise_for_one_record_exchanged(digits):

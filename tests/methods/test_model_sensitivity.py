@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from dpnotes.accounting import audit_epsilon, gaussian_sigma
 from dpnotes.methods import ModelSensitivity, fit_minimiser, noisy_minimisers, secret_seed
 
-PUBLIC = {"norm": 1e4, "l2": 1e-2, "device": "cpu", "random_state": 0}  # the checks' features are up to 1e3 long
+PUBLIC = {"norm": 1e4, "l2": 1e-2, "device": "cpu", "noise_seed": 0}  # the checks' features are up to 1e3 long
 
 
 @parametrize_with_checks(
@@ -31,7 +31,7 @@ def minimiser(digits):
 def test_noise_vanishes_at_large_epsilon(digits):
     """Another computation: scikit-learn's logistic regression, the bias as a penalised weight."""
     X, y = digits
-    model = ModelSensitivity(1e9, l2=1e-4, random_state=0, device="cpu").fit(X, y)
+    model = ModelSensitivity(1e9, l2=1e-4, noise_seed=0, device="cpu").fit(X, y)
     rows = np.hstack([X, np.ones((len(X), 1))])
     plain = LogisticRegression(C=1 / (len(X) * 1e-4), fit_intercept=False, max_iter=10_000, tol=1e-9).fit(rows, y)
     # the gradient of lbfgs is within 1e-6 or so, the weights within that over l2; the noise has norm 1e-4
@@ -102,7 +102,7 @@ def test_repeats_are_independent_of_their_number(minimiser):
 
 
 def test_estimator_is_the_first_repeat(digits, minimiser):
-    model = ModelSensitivity(3.0, 1e-6, l2=0.05, random_state=11, device="cpu").fit(*digits)
+    model = ModelSensitivity(3.0, 1e-6, l2=0.05, noise_seed=11, device="cpu").fit(*digits)
     models, profile = noisy_minimisers(minimiser, 3.0, 1e-6, n_repeats=3, seed=secret_seed(11))
     many = model.fit_many(*digits, n_classes=10, n_repeats=3, seed=secret_seed(11))
     assert (many.models.weights == models.weights).all()
@@ -112,12 +112,12 @@ def test_estimator_is_the_first_repeat(digits, minimiser):
     assert model.profile_.to_dict() == profile.to_dict()
     again = clone(model).fit(*digits)
     assert (again.coef_ == model.coef_).all()
-    fresh = clone(model).set_params(random_state=None)
+    fresh = clone(model).set_params(noise_seed=None)
     assert (fresh.fit(*digits).coef_ != fresh.fit(*digits).coef_).all()
 
 
 def test_nothing_but_the_release_is_kept(digits, minimiser):
-    model = ModelSensitivity(1.0, l2=0.05, random_state=0, device="cpu").fit(*digits)
+    model = ModelSensitivity(1.0, l2=0.05, noise_seed=0, device="cpu").fit(*digits)
     learned = {name for name in vars(model) if name not in model.get_params()}
     assert learned == {"n_features_in_", "classes_", "coef_", "intercept_", "profile_"}
     assert len(pickle.dumps(model)) < 3 * model.coef_.nbytes
@@ -140,7 +140,7 @@ def test_profile_is_the_guarantee(minimiser, epsilon, delta, adjacency):
 
 
 def test_published_profile_says_what_is_not_counted(digits):
-    model = ModelSensitivity(1.0, l2=0.05, analysis="published", random_state=0, device="cpu").fit(*digits)
+    model = ModelSensitivity(1.0, l2=0.05, analysis="published", noise_seed=0, device="cpu").fit(*digits)
     assert model.profile_.status == "assumption"
     assert "exact minimiser" in model.profile_.assumption
     assert "Lemma 1 does not count" in model.profile_.remark
@@ -194,7 +194,7 @@ def test_bad_data_is_named(digits):
 
 def test_class_list_can_be_public():
     X, y = np.linspace(-1, 1, 20)[:, None], np.repeat([1, 2], 10)
-    model = ModelSensitivity(1e6, l2=0.1, classes=[2, 1, 7], random_state=0, device="cpu").fit(X, y)
+    model = ModelSensitivity(1e6, l2=0.1, classes=[2, 1, 7], noise_seed=0, device="cpu").fit(X, y)
     assert model.classes_.tolist() == [1, 2, 7]
     assert model.predict_proba(X).shape == model.decision_function(X).shape == (20, 3)
     assert np.allclose(model.predict_proba(X).sum(axis=1), 1)

@@ -13,7 +13,7 @@ from dpnotes.accounting import audit_epsilon
 from dpnotes.methods import NoisySGD, noisy_descents
 
 
-@parametrize_with_checks([NoisySGD(1e12, 0.1, norm=1e3, learning_rate=5e-6, steps=2000, random_state=0)])
+@parametrize_with_checks([NoisySGD(1e12, 0.1, norm=1e3, learning_rate=5e-6, steps=2000, noise_seed=0)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -28,7 +28,7 @@ def cancer():
 def test_noise_vanishes_at_large_epsilon(cancer):
     """Another road: scikit-learn's minimiser of the same objective, the intercept as a penalised weight."""
     X, y = cancer
-    model = NoisySGD(1e9, 0.1, steps=2000, learning_rate=3.0, l2=0.01, random_state=0).fit(X, y)
+    model = NoisySGD(1e9, 0.1, steps=2000, learning_rate=3.0, l2=0.01, noise_seed=0).fit(X, y)
     rows = np.hstack([X, np.ones((len(X), 1))])
     plain = LogisticRegression(C=1 / (len(X) * 0.01), fit_intercept=False, tol=1e-9, max_iter=1000).fit(rows, y)
     np.testing.assert_allclose(np.append(model.coef_, model.intercept_), plain.coef_[0], atol=1e-4)
@@ -36,7 +36,7 @@ def test_noise_vanishes_at_large_epsilon(cancer):
 
 @pytest.mark.parametrize("change", [{"radius": 3.0}, {"l2": 0.1}, {"l2": 0.1, "radius": 3.0}, {}])
 def test_noise_is_the_least_that_meets_the_budget(cancer, change):
-    model = NoisySGD(1.0, 1e-4, steps=400, learning_rate=2.0, random_state=0, **change).fit(*cancer)
+    model = NoisySGD(1.0, 1e-4, steps=400, learning_rate=2.0, noise_seed=0, **change).fit(*cancer)
     assert model.profile_.delta(1.0) == pytest.approx(1e-4)
     assert (model.profile_.status, model.profile_.adjacency) == ("proved", "replace-one")
     assert model.profile_.parameters["sigma"] == model.noise_sigma_

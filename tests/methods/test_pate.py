@@ -31,7 +31,7 @@ class SelfPublic(PATE):
 # Little noise, so that the checks of accuracy look at the plumbing; the guarantee is checked below.
 @parametrize_with_checks(
     [
-        SelfPublic(n_teachers=3, aggregator="gnmax", sigma_answer=0.1, random_state=0, allow_overlap=True),
+        SelfPublic(n_teachers=3, aggregator="gnmax", sigma_answer=0.1, noise_seed=0, allow_overlap=True),
         SelfPublic(
             n_teachers=3,
             threshold=1.0,
@@ -41,7 +41,7 @@ class SelfPublic(PATE):
             allow_overlap=True,
         ),
         SelfPublic(
-            LogisticRegression(), n_teachers=2, aggregator="laplace", scale=0.05, random_state=0, allow_overlap=True
+            LogisticRegression(), n_teachers=2, aggregator="laplace", scale=0.05, noise_seed=0, allow_overlap=True
         ),
     ],
 )
@@ -82,7 +82,7 @@ def digits():
 )
 def test_any_base_learner(digits, estimator):
     X, y = digits
-    model = PATE(estimator, n_teachers=8, aggregator="gnmax", sigma_answer=0.5, queries=500, random_state=0)
+    model = PATE(estimator, n_teachers=8, aggregator="gnmax", sigma_answer=0.5, queries=500, noise_seed=0)
     model.fit(X[:1000], y[:1000], public=X[1000:])
     assert model.score(X[1500:], y[1500:]) > 0.6
     assert model.predict_proba(X[1500:]).shape == (297, 10)
@@ -97,7 +97,7 @@ def test_votes_are_those_of_models_on_disjoint_shards(digits):
     X, y = digits
     shards = np.random.default_rng(3).integers(12, size=900)
     shards[shards == 5] = 6  # teacher 5 has no records, and abstains
-    model = PATE(KNeighborsClassifier(1), n_teachers=12, aggregator="gnmax", sigma_answer=1e-3, random_state=0)
+    model = PATE(KNeighborsClassifier(1), n_teachers=12, aggregator="gnmax", sigma_answer=1e-3, noise_seed=0)
     model.fit(X[:900], y[:900], public=X[900:1200], shards=shards)
     by_hand = np.zeros((300, 10))
     for teacher in set(range(12)) - {5}:
@@ -112,12 +112,12 @@ def test_votes_are_those_of_models_on_disjoint_shards(digits):
 def test_many_models_are_fitted_in_one_call_to_unequal_shards():
     X, y = np.arange(40.0)[:, None], np.tile([0, 1], 20)
     learner = Nearest()
-    model = PATE(learner, n_teachers=6, aggregator="gnmax", student=LogisticRegression(), random_state=0)
+    model = PATE(learner, n_teachers=6, aggregator="gnmax", student=LogisticRegression(), noise_seed=0)
     model.fit(X, y, public=X + 0.25)
     (subsets,) = learner.calls
     assert sorted(row for rows in subsets for row in rows) == list(range(40))
     assert len({len(rows) for rows in subsets}) > 1
-    one_at_a_time = PATE(KNeighborsClassifier(1), n_teachers=6, aggregator="gnmax", random_state=0)
+    one_at_a_time = PATE(KNeighborsClassifier(1), n_teachers=6, aggregator="gnmax", noise_seed=0)
     np.testing.assert_array_equal(one_at_a_time.fit(X, y, public=X + 0.25).labels_, model.labels_)
 
 
@@ -137,10 +137,10 @@ def test_default_shards_are_uniform_and_independent():
     cells = [0, *range(2, 8), 20]  # joined at the ends, where few are expected
     observed, expected = (np.add.reduceat(counts, cells[:-1]) for counts in (observed, expected))
     assert stats.chisquare(observed, expected).pvalue > 1e-3
-    model.set_params(random_state=0).fit(X, y, public=X + 0.25)
-    again = model.set_params(random_state=0).fit(X, y, public=X + 0.25)
+    model.set_params(noise_seed=0).fit(X, y, public=X + 0.25)
+    again = model.set_params(noise_seed=0).fit(X, y, public=X + 0.25)
     assert again.estimator.calls[0] == again.estimator.calls[1]
-    assert again.set_params(random_state=1).fit(X, y, public=X + 0.25).estimator.calls[2] != again.estimator.calls[0]
+    assert again.set_params(noise_seed=1).fit(X, y, public=X + 0.25).estimator.calls[2] != again.estimator.calls[0]
 
 
 @pytest.mark.parametrize("estimator", [KNeighborsClassifier(1), DecisionTreeClassifier(random_state=0)])
@@ -152,7 +152,7 @@ def test_one_record_moves_one_vote(digits, estimator):
     shards[17] = 0
 
     def counts(X, y, shards):
-        model = PATE(estimator, n_teachers=9, aggregator="gnmax", classes=range(10), random_state=1)
+        model = PATE(estimator, n_teachers=9, aggregator="gnmax", classes=range(10), noise_seed=1)
         return model.fit(X, y, public=public, shards=shards)._counts
 
     whole, moved = counts(X, y, shards), 0
@@ -178,7 +178,7 @@ def test_attack_attains_the_guarantee_and_no_more():
     model = PATE(KNeighborsClassifier(1), n_teachers=3, aggregator="gnmax", sigma_answer=1.5, student=DummyClassifier())
 
     def limits(rows, seed):
-        fitted = clone(model).set_params(random_state=seed).fit(X[rows], y[rows], public=public, shards=shards[rows])
+        fitted = clone(model).set_params(noise_seed=seed).fit(X[rows], y[rows], public=public, shards=shards[rows])
         return stats.binomtest(int(fitted.labels_.sum()), 40_000).proportion_ci(0.998, method="exact")
 
     present, absent = limits([0, 1, 2, 3], seed=0), limits([0, 1, 3], seed=1)
@@ -191,19 +191,19 @@ def test_attack_attains_the_guarantee_and_no_more():
 def test_guarantees_are_those_of_what_was_released(digits):
     X, y = digits
     fit = {"X": X[:600], "y": y[:600], "public": X[600:800]}
-    gnmax = PATE(n_teachers=50, aggregator="gnmax", sigma_answer=5.0, random_state=0).fit(**fit)
+    gnmax = PATE(n_teachers=50, aggregator="gnmax", sigma_answer=5.0, noise_seed=0).fit(**fit)
     assert gnmax.profile_.to_dict() == accounting.gnmax(sigma=5.0, answers=200).to_dict()
     assert (gnmax.profile_.status, gnmax.per_instance_profile_.status) == ("proved", "per-instance")
     assert gnmax.per_instance_profile_.epsilon(1e-5) <= gnmax.profile_.epsilon(1e-5)
     assert gnmax.answered_.all()
 
-    laplace = PATE(n_teachers=50, aggregator="laplace", scale=8.0, queries=30, random_state=0).fit(**fit)
+    laplace = PATE(n_teachers=50, aggregator="laplace", scale=8.0, queries=30, noise_seed=0).fit(**fit)
     assert laplace.profile_.to_dict() == accounting.noisy_vote(noise=1 / 8, answers=30, n_classes=10).to_dict()
     assert not hasattr(laplace, "per_instance_profile_")
     assert laplace.labels_.shape == laplace.answered_.shape == (30,)
 
     settings = {"sigma_threshold": 10.0, "sigma_answer": 4.0}
-    confident = PATE(n_teachers=50, threshold=25.0, answers=40, queries=120, random_state=0, **settings).fit(**fit)
+    confident = PATE(n_teachers=50, threshold=25.0, answers=40, queries=120, noise_seed=0, **settings).fit(**fit)
     claimed = accounting.confident_gnmax(queries=120, answers=40, **settings)
     assert confident.profile_.to_dict() == claimed.to_dict()
     assert confident.answered_.shape == confident.agreement_.shape == (120,)
@@ -221,7 +221,7 @@ def test_guarantees_are_those_of_what_was_released(digits):
 
 def test_unanimous_teachers_cost_far_less_than_the_worst_case():
     X, y = np.repeat([[0.0], [1.0]], 500, axis=0), np.repeat([0, 1], 500)
-    model = PATE(n_teachers=100, threshold=50.0, sigma_threshold=40.0, sigma_answer=10.0, random_state=0)
+    model = PATE(n_teachers=100, threshold=50.0, sigma_threshold=40.0, sigma_answer=10.0, noise_seed=0)
     model.fit(X, y, public=np.tile([[0.1], [0.9]], (50, 1)))
     comparisons = accounting.confident_gnmax(sigma_threshold=40.0, sigma_answer=10.0, queries=100, answers=0)
     worst, private = model.profile_.epsilon(1e-5), model.per_instance_profile_.epsilon(1e-5)
@@ -231,7 +231,7 @@ def test_unanimous_teachers_cost_far_less_than_the_worst_case():
 
 def test_confident_answers_where_teachers_agree(digits):
     X, y = digits
-    model = PATE(n_teachers=20, threshold=12.0, sigma_threshold=1.0, sigma_answer=1.0, random_state=0)
+    model = PATE(n_teachers=20, threshold=12.0, sigma_threshold=1.0, sigma_answer=1.0, noise_seed=0)
     model.fit(X[:1000], y[:1000], public=X[1000:1400])
     assert model.agreement_[model.answered_].mean() > model.agreement_[~model.answered_].mean()
     right = (model.labels_ == y[1000:1400][model.answered_]).mean()
@@ -241,7 +241,7 @@ def test_confident_answers_where_teachers_agree(digits):
 
 def test_student_without_answers_is_constant(digits):
     X, y = digits
-    model = PATE(n_teachers=20, threshold=1e6, random_state=0).fit(X[:200], y[:200] + 3, public=X[200:250])
+    model = PATE(n_teachers=20, threshold=1e6, noise_seed=0).fit(X[:200], y[:200] + 3, public=X[200:250])
     assert not model.answered_.any()
     assert model.labels_.shape == (0,)
     assert (model.predict(X) == 3).all()
@@ -253,7 +253,7 @@ def test_student_without_answers_is_constant(digits):
 def test_student_of_one_class_always_predicts_it():
     X = np.arange(60.0)[:, None]
     y = np.array(["cat"] * 3 + ["dog"] * 57)
-    model = PATE(LogisticRegression(), n_teachers=6, aggregator="laplace", scale=0.1, random_state=0)
+    model = PATE(LogisticRegression(), n_teachers=6, aggregator="laplace", scale=0.1, noise_seed=0)
     model.fit(X, y, public=X[30:] + 0.25)
     assert set(model.labels_) == {"dog"}
     assert (model.predict(X) == "dog").all()
@@ -272,7 +272,7 @@ def test_noise_is_fresh_without_a_seed_and_independent_of_global_state():
 
 def test_probabilities_are_there_if_the_student_has_them(digits):
     X, y = digits
-    model = PATE(n_teachers=5, aggregator="gnmax", sigma_answer=0.5, student=RidgeClassifier(), random_state=0)
+    model = PATE(n_teachers=5, aggregator="gnmax", sigma_answer=0.5, student=RidgeClassifier(), noise_seed=0)
     assert not hasattr(model, "predict_proba")
     assert model.fit(X[:900], y[:900], public=X[900:]).score(X[900:], y[900:]) > 0.6
 
@@ -291,7 +291,7 @@ BAD = [
     ({"sigma_answer": -1.0, "aggregator": "gnmax"}, "sigma_answer must be > 0, got sigma_answer=-1.0"),
     ({"scale": 0.0, "aggregator": "laplace"}, "scale must be > 0, got scale=0.0"),
     ({"classes": [0, 2]}, "y holds labels that are not among classes: 1"),
-    ({"random_state": "seed"}, "seed"),
+    ({"noise_seed": "seed"}, "seed"),
 ]
 
 
@@ -346,7 +346,7 @@ def test_aggregator_is_the_mechanism(digits, monkeypatch):
 
     monkeypatch.setattr("dpnotes.methods._pate.confident_vote", recorded)
     settings = {"threshold": 5.0, "sigma_threshold": 2.0, "sigma_answer": 1.5, "answers": 7}
-    model = PATE(n_teachers=9, queries=50, random_state=0, **settings).fit(X[:300], y[:300], public=X[300:400])
+    model = PATE(n_teachers=9, queries=50, noise_seed=0, **settings).fit(X[:300], y[:300], public=X[300:400])
     ((counts, parameters),) = seen
     assert {name: parameters[name] for name in settings} == settings
     assert counts.shape == (50, 10)

@@ -17,7 +17,7 @@ from dpnotes.accounting import audit_epsilon, gaussian_sigma, prediction_sensiti
 from dpnotes.methods import BudgetExhausted, PredictionSensitivity, fit_minimiser, noisy_predictions
 from dpnotes.methods._prediction_sensitivity import PredictionNoise
 
-PUBLIC = {"norm": 1e4, "l2": 1e-2, "answers": 10**6, "device": "cpu", "random_state": 0}
+PUBLIC = {"norm": 1e4, "l2": 1e-2, "answers": 10**6, "device": "cpu", "noise_seed": 0}
 # Exemptions from scikit-learn's checks, and why.
 EXEMPT = {
     "check_estimators_pickle": "a pickled copy answers only after budget_.resume: it cannot know of other answers",
@@ -42,7 +42,7 @@ def minimiser(digits):
 
 
 def model(epsilon=1.0, delta=0.0, **parameters):
-    settings = {"l2": 0.05, "answers": 100, "random_state": 0, "device": "cpu"} | parameters
+    settings = {"l2": 0.05, "answers": 100, "noise_seed": 0, "device": "cpu"} | parameters
     return PredictionSensitivity(epsilon, delta, **settings)
 
 
@@ -75,7 +75,7 @@ def test_attack_on_the_worst_neighbours_stays_below_epsilon():
     y = np.concatenate([np.zeros(m - 1 - half, dtype=np.int64), np.ones(half + 1, dtype=np.int64)])
     for used in (1.0, 2.0):
         logits = [
-            model(used * trials, l2=1e-4, answers=trials, intercept=False, random_state=s)
+            model(used * trials, l2=1e-4, answers=trials, intercept=False, noise_seed=s)
             .fit(np.vstack([others, row]), y)
             .decision_function(np.tile([1.0, 0.0], (trials, 1)))
             for s, row in enumerate(([cosine, sine], [-cosine, sine]))

@@ -22,12 +22,12 @@ from dpnotes import (
     SubsampleAggregate,
 )
 
-COMMON = {"random_state": 0, "device": "cpu"}
+COMMON = {"noise_seed": 0, "device": "cpu"}
 RELEASED = [  # methods that release a model: any number of predictions
     ModelSensitivity(100.0, 1e-5, l2=1e-2, **COMMON),
     LossPerturbation(100.0, 1e-5, l2=1e-2, **COMMON),
     DPSGD(
-        100.0, 1e-5, sample_rate=0.2, steps=60, learning_rate=16.0, clipping_norm=0.1, accountant="rdp", random_state=0
+        100.0, 1e-5, sample_rate=0.2, steps=60, learning_rate=16.0, clipping_norm=0.1, accountant="rdp", noise_seed=0
     ),
 ]
 ANSWERING = [  # methods that answer: a budget for each fit, here for the 450 rows of a fold
@@ -99,7 +99,7 @@ def test_parameters_are_searched_by_name(digits):
 
 
 VOTING = [  # methods whose student learns from public rows
-    PATE(n_teachers=5, aggregator="gnmax", sigma_answer=0.5, random_state=0),
+    PATE(n_teachers=5, aggregator="gnmax", sigma_answer=0.5, noise_seed=0),
     DPBag(
         DecisionTreeClassifier(),
         n_teachers=5,
@@ -107,7 +107,7 @@ VOTING = [  # methods whose student learns from public rows
         noise=5.0,
         epsilon=1e4,
         accountant="tight",
-        random_state=0,
+        noise_seed=0,
     ),
 ]
 

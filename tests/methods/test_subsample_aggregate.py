@@ -28,9 +28,9 @@ EXEMPT = {
 # Few models and hardly any noise, so that the checks of accuracy look at the plumbing; the guarantee is checked below.
 @parametrize_with_checks(
     [
-        SubsampleAggregate(1e9, answers=10**6, n_models=2, random_state=0, device="cpu"),
+        SubsampleAggregate(1e9, answers=10**6, n_models=2, noise_seed=0, device="cpu"),
         SubsampleAggregate(
-            1e9, 1e-5, answers=10**4, n_models=2, estimator=DecisionTreeClassifier(max_depth=4), random_state=0
+            1e9, 1e-5, answers=10**4, n_models=2, estimator=DecisionTreeClassifier(max_depth=4), noise_seed=0
         ),
     ],
     expected_failed_checks=lambda estimator: EXEMPT,
@@ -46,7 +46,7 @@ def digits():
 
 
 def model(epsilon=1.0, delta=0.0, **parameters):
-    settings = {"answers": 100, "n_models": 20, "random_state": 0, "device": "cpu"} | parameters
+    settings = {"answers": 100, "n_models": 20, "noise_seed": 0, "device": "cpu"} | parameters
     return SubsampleAggregate(epsilon, delta, **settings)
 
 
@@ -102,7 +102,7 @@ def test_attack_stays_below_epsilon_and_catches_theorem_7():
                 n_models=6,
                 estimator=KNeighborsClassifier(1),
                 classes=[0, 1],
-                random_state=seed,
+                noise_seed=seed,
             ).fit(X, labels, shards=np.arange(6))
             counts.append(int(fitted.predict(np.zeros((trials, 1))).sum()))
         found[epsilon, analysis] = audit_epsilon(

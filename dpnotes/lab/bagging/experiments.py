@@ -83,7 +83,7 @@ def ensemble(
         model: Any = learner.fit(X, y)
         guarantee = {"epsilon": None, "delta": None, "adjacency": None, "status": "none"}
     else:
-        options: dict[str, Any] = {"classes": range(arrays.n_classes), "random_state": seed}
+        options: dict[str, Any] = {"classes": range(arrays.n_classes), "noise_seed": seed}
         model = Bagging(subsample=subsample, estimator=learner, n_models=n_models, replace=replace, **options)
         profile = model.fit(X, y).profile_
         guarantee = {"epsilon": 0.0, "delta": profile.delta(0.0)}
@@ -152,7 +152,7 @@ def dp_sgd(
         learning_rate=learning_rate,
         classes=range(arrays.n_classes),
         device=device,
-        random_state=seed,
+        noise_seed=seed,
     ).fit(X, y)
     return {
         "accuracy": _accuracy(model, X_score, y_score),
@@ -231,7 +231,7 @@ def pate(
         answers=answers,
         student=network(arrays, epochs=student_epochs, device=device, **start),
         classes=range(arrays.n_classes),
-        random_state=seed,
+        noise_seed=seed,
     ).fit(X, y, public=X_public, shards=shards)
     answered = np.flatnonzero(model.answered_)
     counts = np.stack([(voted == label).sum(axis=0) for label in range(arrays.n_classes)])  # [n_classes, n_public]
@@ -376,7 +376,7 @@ def private_base(
     arrays, X, y, X_score, y_score = _in_the_unit_ball(dataset, split)
     n, rate = len(X), subsample / len(X)
     drawn = draw_subsets(n, subsample=subsample, n_models=1, replace=False, seed=seed)[0]
-    options: dict[str, Any] = {"l2": l2, "classes": range(arrays.n_classes), "device": device, "random_state": seed}
+    options: dict[str, Any] = {"l2": l2, "classes": range(arrays.n_classes), "device": device, "noise_seed": seed}
     model: Any
     if mode == "bare":
         model = LogisticRegression(C=1 / (l2 * subsample), tol=1e-6, max_iter=2000).fit(X[drawn], y[drawn])

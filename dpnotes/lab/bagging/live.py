@@ -42,7 +42,7 @@ def memorising_attack(*, n: int, subsample: int, n_models: int, trials: int) -> 
 
     def positives(rows: int) -> int:
         model = Bagging(subsample=subsample, n_models=n_models, estimator=KNeighborsClassifier(1), classes=[0, 1])
-        fits = (model.set_params(random_state=seed).fit(X[:rows], y[:rows]) for seed in range(trials))
+        fits = (model.set_params(noise_seed=seed).fit(X[:rows], y[:rows]) for seed in range(trials))
         return sum(bool(fit.predict_proba(X[-1:])[0, 1] > 0) for fit in fits)
 
     profile = accounting.bagging(n=n, subsample=subsample, n_models=n_models)

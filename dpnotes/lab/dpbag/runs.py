@@ -119,7 +119,7 @@ def run(
 ) -> Run:
     """Train the teachers of one run, and label public rows for as long as one of the budgets lasts.
 
-    The random streams are those of :class:`dpnotes.methods.DPBag` with ``random_state=seed`` and balanced partitions,
+    The random streams are those of :class:`dpnotes.methods.DPBag` with ``noise_seed=seed`` and balanced partitions,
     and so are the labels; budgets share the noise of the labels that they share.
     """
     from dpnotes.learners import BoostedTreesClassifier, TouchedVotes

@@ -119,7 +119,7 @@ def training_time(
     from dpnotes.methods import LossPerturbation, SubsampleAggregate
 
     own = task("mnist", n=n, d=d, n_classes=n_classes)
-    common: dict[str, Any] = {"device": "cpu", "random_state": seed}
+    common: dict[str, Any] = {"device": "cpu", "noise_seed": seed}
     model: Any = LossPerturbation(1.0, l2=l2, intercept=False, **common)
     batch = 1000
     if method == "subsample_aggregate":

@@ -65,7 +65,7 @@ def test_rows_are_what_the_estimators_do():
         row = chapter.trade_off(**digits(method, l2=0.01, repeats=400 if method == "model_sensitivity" else 20))
         estimator = getattr(methods, kind)(20.0, l2=0.01, intercept=False, adjacency="add-remove", device="cpu")
         scores = [
-            estimator.set_params(random_state=s).fit(own.X, own.y).score(own.X_score, own.y_score) for s in range(20)
+            estimator.set_params(noise_seed=s).fit(own.X, own.y).score(own.X_score, own.y_score) for s in range(20)
         ]
         error = math.hypot(np.std(scores), row["accuracy_std"]) / math.sqrt(20)
         assert abs(np.mean(scores) - row["accuracy"]) < 4 * error
@@ -75,7 +75,7 @@ def test_answers_are_what_the_estimators_give():
     own = arrays.task("digits")
     row = chapter.trade_off(**digits("subsample_aggregate", n_models=30, answers=355, epsilon=100.0, repeats=40))
     estimator = methods.SubsampleAggregate(100.0, answers=355, n_models=30, device="cpu")
-    scores = [estimator.set_params(random_state=s).fit(own.X, own.y).score(own.X_score, own.y_score) for s in range(20)]
+    scores = [estimator.set_params(noise_seed=s).fit(own.X, own.y).score(own.X_score, own.y_score) for s in range(20)]
     error = math.hypot(np.std(scores), row["accuracy_std"]) / math.sqrt(20)
     assert abs(np.mean(scores) - row["accuracy"]) < 4 * error
     row = chapter.trade_off(
@@ -84,7 +84,7 @@ def test_answers_are_what_the_estimators_give():
     estimator = methods.PredictionSensitivity(
         200.0, 1e-5, l2=0.05, answers=355, intercept=False, adjacency="add-remove", device="cpu"
     )
-    scores = [estimator.set_params(random_state=s).fit(own.X, own.y).score(own.X_score, own.y_score) for s in range(20)]
+    scores = [estimator.set_params(noise_seed=s).fit(own.X, own.y).score(own.X_score, own.y_score) for s in range(20)]
     error = math.hypot(np.std(scores), row["accuracy_std"]) / math.sqrt(20)
     assert abs(np.mean(scores) - row["accuracy"]) < 4 * error
 
