@@ -282,7 +282,7 @@ def objective_perturbation(
         Whether a constant feature 1 is appended to them.
     adjacency : {"add-remove", "zero-out", "replace-one"}
     analysis : {"tight", "published"}
-        ``"published"``: the constants of the paper's Theorems 3 and 4 (add-remove only). The proof of Theorem 4 has a
+        ``"published"``: the constants of the paper's Theorems 3 and 4 (not for replace-one). The proof of Theorem 4 has a
         gap beyond two classes; the status tells whether its noise is enough by our proof.
 
     Returns
@@ -313,8 +313,8 @@ def objective_perturbation(
     n_classes, square = check.at_least("n_classes", n_classes, 2), _square(norm, bias)
     adjacency = check.one_of("adjacency", adjacency, ADJACENCIES)
     analysis = check.one_of("analysis", analysis, ("tight", "published"))
-    if analysis == "published" and adjacency != "add-remove":
-        raise ValueError(f"the published analysis is for adjacency='add-remove', got adjacency={adjacency!r}")
+    if analysis == "published" and adjacency == "replace-one":
+        raise ValueError(f"the published analysis is not for adjacency='replace-one', got adjacency={adjacency!r}")
 
     records = 2 if adjacency == "replace-one" else 1
     shift = records * LIMIT * math.sqrt(square)  # of the gradient of the sum of the losses

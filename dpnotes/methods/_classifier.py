@@ -80,9 +80,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         X, y = validate_data(self, X, y, dtype=FLOATS)
         check_classification_targets(y)
         known = np.unique(y if self.classes is None else np.asarray(self.classes))
-        unknown = np.setdiff1d(y, known)
-        if len(unknown):
-            raise ValueError(f"y holds labels that are not among classes: {', '.join(map(repr, unknown.tolist()))}")
+        if not np.isin(y, known).all():
+            raise ValueError(f"y holds labels that are not among classes={known.tolist()}")
         if len(known) < least:
             raise ValueError(
                 f"y must hold at least {least} classes, got 1 class: {known.tolist()[0]!r}; "
@@ -103,6 +102,11 @@ class AnsweringClassifier(PrivateClassifier):
     """
 
     _answering: Answering
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True  # also with a noise seed two answers to one query differ
+        return tags
 
     @property
     def budget_(self) -> InferenceBudget:

@@ -120,7 +120,7 @@ class FilteredVote(TeacherVote):
         budget = at_least_one("budget", self.budget)
         confidence = real("confidence", self.confidence, high=1.0)
         profile = accounting.chunk_filter(budget=budget, sigma=self.sigma)
-        chunks_alone = "the chunks of a record are chosen independently of the other records in each partition"
+        chunks_alone = f"each record's chunks in {k} partitions are chosen independently of the other records"
         profile = profile.with_(assumption=chunks_alone)
         randomness = self._randomness()
         seed = randomness.learning

@@ -278,7 +278,7 @@ def test_replace_one_needs_twice_the_noise():
         (
             lambda: objective_perturbation(1.0, n_classes=2, adjacency="replace-one", analysis="published"),
             ValueError,
-            "the published analysis is for adjacency='add-remove', got adjacency='replace-one'",
+            "the published analysis is not for adjacency='replace-one', got adjacency='replace-one'",
         ),
         (lambda: gradient_quantile(0.0, n_classes=2), ValueError, r"delta must be in \(0, 1\), got delta=0.0"),
         (lambda: gradient_quantile(0.1, n_classes=2, bound="best"), ValueError, "bound must be one of"),

@@ -8,8 +8,8 @@ from scipy import optimize, special
 
 from dpnotes.accounting import logistic_constants
 from dpnotes.data import to_unit_ball
-from dpnotes.methods import fit_minimiser
-from dpnotes.methods._linear import GRADIENT_FRACTION
+from dpnotes.methods import _linear, fit_minimiser
+from dpnotes.methods._linear import GRADIENT_FRACTION, linear_task
 
 
 def small(m=60, d=3, n_classes=4, seed=0):
@@ -81,10 +81,32 @@ def test_random_neighbours_stay_within_the_sensitivity():
         assert np.linalg.norm(first.weights - fewer.weights) <= first.sensitivity(adjacency="add-remove")
 
 
-def test_gradient_is_checked_anew():
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_minimum_that_the_solver_misses_is_reached_by_descent(intercept):
     X, y = small()
-    with pytest.raises(RuntimeError, match=r"the minimiser was not reached: gradient norm .* raise max_iterations"):
-        fit_minimiser(X, y, n_classes=4, l2=1e-3, max_iterations=3, device="cpu")
+    setting = {"n_classes": 4, "l2": 1e-3, "intercept": intercept, "device": "cpu"}
+    few, many = (fit_minimiser(X, y, max_iterations=steps, **setting) for steps in (1, 10_000))
+    assert (few.weights != many.weights).any()
+    assert np.linalg.norm(few.weights - many.weights) <= 2 * many.gradient_tolerance / 1e-3
+
+
+def test_descent_needs_no_more_steps_than_its_theorem(monkeypatch):
+    """Every record at the bound and nearly separable, little regularisation: without the check that ends it early."""
+    rows = np.vstack([np.eye(2), -np.eye(2)]).repeat(5, axis=0)
+    task = linear_task(rows, np.arange(20) // 10, n_classes=2)
+    penalty = 20 * 1e-3
+    needed = task.loss.gradient_tolerance * 20
+    true_norms = _linear._norms
+    calls = []
+
+    def never_small(gradients):
+        calls.append(1)
+        return np.maximum(true_norms(gradients), 2 * needed)
+
+    monkeypatch.setattr(_linear, "_norms", never_small)
+    weights = task.minimised(np.zeros((1, 2, 3)), penalty=penalty)
+    assert len(calls) > 100
+    assert true_norms(task._gradients(weights, penalty, 0.0))[0] <= needed
 
 
 def test_constants_count_norm_and_bias():

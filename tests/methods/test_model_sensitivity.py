@@ -102,18 +102,21 @@ def test_repeats_are_independent_of_their_number(minimiser):
 
 
 def test_estimator_is_the_first_repeat(digits, minimiser):
-    model = ModelSensitivity(3.0, 1e-6, l2=0.05, noise_seed=11, device="cpu").fit(*digits)
+    make = {"l2": 0.05, "adjacency": "replace-one", "overflow": "raise", "device": "cpu"}
+    model = ModelSensitivity(3.0, 1e-6, noise_seed=11, **make).fit(*digits)
     models, profile = noisy_minimisers(minimiser, 3.0, 1e-6, n_repeats=3, seed=secret_seed(11))
     many = model.fit_many(*digits, n_classes=10, n_repeats=3, seed=secret_seed(11))
     assert (many.models.weights == models.weights).all()
     assert (model.coef_ == models.weights[0]).all()
     assert (model.intercept_ == models.intercept[0]).all()
     assert (model.predict(digits[0]) == models.votes(digits[0], device="cpu")[0]).all()
-    assert model.profile_.to_dict() == profile.to_dict()
+    assert model.profile_.to_dict() == profile.with_(implementation="reproducible").to_dict()
     again = clone(model).fit(*digits)
     assert (again.coef_ == model.coef_).all()
     fresh = clone(model).set_params(noise_seed=None)
-    assert (fresh.fit(*digits).coef_ != fresh.fit(*digits).coef_).all()
+    first, second = fresh.fit(*digits).coef_, fresh.fit(*digits).coef_
+    assert (first != second).mean() > 0.99
+    assert fresh.profile_.implementation == "exact"
 
 
 def test_nothing_but_the_release_is_kept(digits, minimiser):
@@ -140,7 +143,7 @@ def test_profile_is_the_guarantee(minimiser, epsilon, delta, adjacency):
 
 
 def test_published_profile_says_what_is_not_counted(digits):
-    model = ModelSensitivity(1.0, l2=0.05, analysis="published", noise_seed=0, device="cpu").fit(*digits)
+    model = ModelSensitivity(1.0, l2=0.05, analysis="published", adjacency="replace-one", device="cpu").fit(*digits)
     assert model.profile_.status == "assumption"
     assert "exact minimiser" in model.profile_.assumption
     assert "Lemma 1 does not count" in model.profile_.remark
@@ -168,12 +171,13 @@ def test_accuracy_falls_with_noise(digits, minimiser):
         ({"delta": -1e-5}, "delta must be >= 0"),
         ({"delta": 1.0}, r"delta must be < 1, got delta=1\.0"),
         ({"l2": 0.0}, r"l2 must be > 0, got l2=0\.0"),
-        ({"norm": -1.0}, r"norm must be > 0, got norm=-1\.0"),
-        ({"norm": 0.05}, r"norm at most norm=0\.05"),
+        ({"norm": -1.0}, r"norm must be >= 1e-30, got norm=-1\.0"),
+        ({"norm": 0.05, "overflow": "raise"}, r"norm at most norm=0\.05"),
+        ({"overflow": "ignore"}, "overflow must be one of 'clip', 'raise', got overflow='ignore'"),
         ({"adjacency": "swap"}, "adjacency must be one of"),
         ({"analysis": "loose"}, "analysis must be one of"),
         ({"adjacency": "add-remove", "analysis": "published"}, "the published analysis is for adjacency='replace-one'"),
-        ({"classes": [0, 1]}, "y holds labels that are not among classes: 2"),
+        ({"classes": [0, 1]}, "y holds labels that are not among classes="),
     ],
 )
 def test_bad_parameters_are_named(digits, parameters, message):

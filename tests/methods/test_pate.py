@@ -290,7 +290,7 @@ BAD = [
     ({"sigma_answer": 0.0}, "sigma_answer must be > 0, got sigma_answer=0.0"),
     ({"sigma_answer": -1.0, "aggregator": "gnmax"}, "sigma_answer must be > 0, got sigma_answer=-1.0"),
     ({"scale": 0.0, "aggregator": "laplace"}, "scale must be > 0, got scale=0.0"),
-    ({"classes": [0, 2]}, "y holds labels that are not among classes: 1"),
+    ({"classes": [0, 2]}, "y holds labels that are not among classes="),
     ({"noise_seed": "seed"}, "seed"),
 ]
 

@@ -52,7 +52,8 @@ def test_noise_of_each_query_has_the_stated_distribution(digits, minimiser, delt
     """Shape and scale at 1e-3 with a fixed seed, and a scale 5% off is noticed; tight: in proportion to the query."""
     repeats, answers = 4000, 40
     X = np.tile(digits[0][:2] * [[1.0], [0.1]], (repeats // 2, 1))
-    fitted = model(2.0 * repeats / answers if delta == 0 else 2.0, delta, answers=repeats, analysis=analysis)
+    make = {"adjacency": "replace-one", "overflow": "raise", "analysis": analysis}
+    fitted = model(2.0 * repeats / answers if delta == 0 else 2.0, delta, answers=repeats, **make)
     noise = fitted.fit(*digits).decision_function(X) - (X @ minimiser.weights[:, :-1].T + minimiser.weights[:, -1])
     lengths = np.hypot(np.linalg.norm(X, axis=1), 1.0) if analysis == "tight" else np.full(len(X), math.sqrt(2))
     unit = noise / (lengths * minimiser.sensitivity(analysis=analysis))[:, None]
@@ -75,7 +76,7 @@ def test_attack_on_the_worst_neighbours_stays_below_epsilon():
     y = np.concatenate([np.zeros(m - 1 - half, dtype=np.int64), np.ones(half + 1, dtype=np.int64)])
     for used in (1.0, 2.0):
         logits = [
-            model(used * trials, l2=1e-4, answers=trials, intercept=False, noise_seed=s)
+            model(used * trials, l2=1e-4, answers=trials, intercept=False, noise_seed=s, adjacency="replace-one")
             .fit(np.vstack([others, row]), y)
             .decision_function(np.tile([1.0, 0.0], (trials, 1)))
             for s, row in enumerate(([cosine, sine], [-cosine, sine]))
@@ -149,9 +150,29 @@ def test_published_noise_is_what_the_paper_searches_for(digits, minimiser):
     assert "Inequality 50" in theirs.profile.remark
     assert "takes the fit" not in exact.profile.remark
     X = np.full((1, 64), 0.2)  # norm 1.6
-    assert len(exact.scales(X)) == 1
+    exact.check(X)
     with pytest.raises(ValueError, match="X must have rows of norm at most norm=1"):
-        theirs.scales(X)
+        theirs.check(X)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_exact_noise_is_in_proportion_to_the_query_at_any_scale(digits, delta, intercept):
+    """Also where the squares of its entries vanish or overflow; the labels of 1e-300 x are as noisy as those of x."""
+    X = np.vstack([digits[0][3], np.zeros(64)])
+    fitted = model(5.0, delta, answers=10**6, intercept=intercept, noise_seed=None).fit(*digits)
+    assert fitted.profile_.implementation == "exact"
+    for scale in (1e-310, 1e-170, 1.0, 1e170):
+        rows = np.tile(X[:1] * scale, (400, 1))
+        length = np.hypot(np.linalg.norm(X[0]) * scale, float(intercept)) if scale > 1e-100 or intercept else scale
+        noise = fitted.decision_function(rows) / length
+        minimiser = fitted._noise
+        unit = minimiser.sigma * np.sqrt(10) if delta else 10 / minimiser.rate
+        norms = np.linalg.norm(noise - noise.mean(axis=0), axis=1)
+        expected = unit * minimiser.sensitivity * (1.0 if scale > 1e-100 or intercept else np.linalg.norm(X[0]))
+        assert norms.mean() == pytest.approx(expected, rel=0.2), scale
+    if not intercept:
+        assert (fitted.decision_function(X[1:]) == 0).all()  # of a query of zeros there is nothing to hide
 
 
 def test_repeats_and_estimator_agree(digits, minimiser):
@@ -181,10 +202,10 @@ def test_repeats_and_estimator_agree(digits, minimiser):
         ({"answers": 0}, ValueError, "answers must be >= 1, got answers=0"),
         ({"answers": 1.5}, TypeError, "answers must be an integer"),
         ({"l2": 0.0}, ValueError, r"l2 must be > 0, got l2=0\.0"),
-        ({"norm": 0.05}, ValueError, r"norm at most norm=0\.05"),
+        ({"norm": 0.05, "overflow": "raise"}, ValueError, r"norm at most norm=0\.05"),
         ({"adjacency": "swap"}, ValueError, "adjacency must be one of"),
         ({"analysis": "loose"}, ValueError, "analysis must be one of"),
-        ({"classes": [0, 1]}, ValueError, "y holds labels that are not among classes: 2"),
+        ({"classes": [0, 1]}, ValueError, "y holds labels that are not among classes="),
     ],
 )
 def test_bad_parameters_are_named(digits, parameters, error, message):

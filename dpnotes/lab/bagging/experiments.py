@@ -377,6 +377,7 @@ def private_base(
     n, rate = len(X), subsample / len(X)
     drawn = draw_subsets(n, subsample=subsample, n_models=1, replace=False, seed=seed)[0]
     options: dict[str, Any] = {"l2": l2, "classes": range(arrays.n_classes), "device": device, "noise_seed": seed}
+    options |= {"adjacency": "replace-one", "overflow": "raise"}
     model: Any
     if mode == "bare":
         model = LogisticRegression(C=1 / (l2 * subsample), tol=1e-6, max_iter=2000).fit(X[drawn], y[drawn])
