@@ -6,6 +6,7 @@ import copy
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Self, overload
 
 import numpy as np
@@ -46,8 +47,8 @@ class PrivacyProfile(ABC):
     ----------
     mechanism : str
         Name of the constructor.
-    parameters : dict
-        The arguments that it was given (a copy).
+    parameters : mapping
+        The arguments that it was given.
     adjacency : {"add-remove", "zero-out", "replace-one"}
         Which data sets count as neighbours: one record more or less; one record replaced by an empty one that
         contributes nothing, their number being public (``REPLACE_SPECIAL`` of dp_accounting); or one record exchanged
@@ -160,9 +161,9 @@ class PrivacyProfile(ABC):
         return result
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Mapping[str, Any]:
         """The arguments of the constructor."""
-        return dict(self._parameters)
+        return MappingProxyType(self._parameters)
 
     @property
     def exactness(self) -> str:

@@ -282,8 +282,8 @@ def objective_perturbation(
         Whether a constant feature 1 is appended to them.
     adjacency : {"add-remove", "zero-out", "replace-one"}
     analysis : {"tight", "published"}
-        ``"published"``: the constants of the paper's Theorems 3 and 4 (not for replace-one). The proof of Theorem 4 has a
-        gap beyond two classes; the status tells whether its noise is enough by our proof.
+        ``"published"``: the constants of the paper's Theorems 3 and 4 (not for replace-one). The proof of Theorem 4
+        has a gap beyond two classes; the status tells whether its noise is enough by our proof.
 
     Returns
     -------

@@ -92,9 +92,19 @@ class InferenceBudget(Shared):
 
     def __init__(self, answers: int, *, guarantee: str = "the stated guarantee") -> None:
         super().__init__()
-        self.answers = at_least("answers", answers, 1)
-        self.guarantee = guarantee
+        self._answers = at_least("answers", answers, 1)
+        self._guarantee = guarantee
         self._released = 0
+
+    @property
+    def answers(self) -> int:
+        """Answers that the guarantee pays for."""
+        return self._answers
+
+    @property
+    def guarantee(self) -> str:
+        """The guarantee in words."""
+        return self._guarantee
 
     @property
     def released(self) -> int:

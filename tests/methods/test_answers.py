@@ -9,18 +9,21 @@ import pytest
 
 from dpnotes.mechanisms import stream
 from dpnotes.methods import BudgetExhausted, InferenceBudget, secret_seed
-from dpnotes.methods._answers import AnsweringClassifier
+from dpnotes.methods._answers import Answering
 
 
-class Answers(AnsweringClassifier):
-    """A classifier whose answers are draws of its noise."""
+class Answers(Answering):
+    """Something whose answers are draws of its noise."""
 
     def __init__(self, answers=1, seed=1):
-        self.answers, self.seed = answers, seed
-        self._answer_from(InferenceBudget(answers), seed)
+        super().__init__(InferenceBudget(answers), seed)
+
+    @property
+    def budget_(self):
+        return self.budget
 
     def draw(self, count):
-        return self._generator(count).normal()
+        return self.take(count).normal()
 
 
 def test_seed_takes_fresh_entropy_unless_told():

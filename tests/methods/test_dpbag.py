@@ -30,7 +30,14 @@ class SelfPublic(DPBag):
     [
         SelfPublic(n_teachers=2, n_partitions=3, noise=1e3, epsilon=1e9, delta=0.5, device="cpu", noise_seed=0),
         SelfPublic(
-            LogisticRegression(), n_teachers=2, n_partitions=2, noise=20, epsilon=1e5, accountant="tight", device="cpu"
+            LogisticRegression(),
+            n_teachers=2,
+            n_partitions=2,
+            noise=20,
+            epsilon=1e5,
+            accountant="tight",
+            device="cpu",
+            noise_seed=0,
         ),
     ],
 )

@@ -71,7 +71,8 @@ def test_prediction_sensitivity(neighbours):
     for noise_fraction in (1.0, 0.5):
         calls = []
         for seed, logits in enumerate(clean):
-            drawn = noise.draw(noise.scales(np.repeat(X, answers * TRIALS, axis=0)), np.random.default_rng(seed))
+            queries = np.repeat(X, answers * TRIALS, axis=0)
+            drawn = noise.seeded(queries, np.random.default_rng(seed)) - clean[0]
             released = logits + noise_fraction * drawn.reshape(TRIALS, answers, 2).mean(axis=1)
             sigma = noise_fraction * noise.sigma * noise.sensitivity / math.sqrt(answers)
             calls.append((released - clean[1]) @ shift > 2.9 * sigma)

@@ -35,6 +35,7 @@ class SelfPublic(PATE):
         SelfPublic(
             n_teachers=3,
             threshold=1.0,
+            noise_seed=0,
             sigma_threshold=0.1,
             sigma_answer=0.1,
             student=LogisticRegression(),
