@@ -307,7 +307,7 @@ class PrivacyProfile(ABC):
     def _about(self, times: int) -> dict[str, Any]:
         """Keyword arguments that describe this profile after ``times``-fold composition."""
         together = self.parameters.get("times", 1) * times
-        parameters = {**self.parameters, "times": together} if together > 1 else self.parameters
+        parameters = {**self.parameters, "times": together} if together > 1 else dict(self._parameters)
         about = {name: getattr(self, name) for name in DESCRIPTION}
         return {**about, "parameters": parameters, "exactness": self._exactness}
 
