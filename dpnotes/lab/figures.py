@@ -320,3 +320,28 @@ def margins(rows: pd.DataFrame, *, label: str, xlabel: str) -> Figure:
     axes.xaxis.set_minor_formatter(NullFormatter())
     figure.legend(loc="outside upper center", ncols=2)
     return figure
+
+
+def point_panels(panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, xlabel: str, ylabel: str) -> Figure:
+    """Clouds of points over a logarithmic axis, in panels beside each other that share their axes.
+
+    Parameters
+    ----------
+    panels : mapping of str to mapping of str to pair of array_like
+        By the panel's title and the cloud's name in the legend: x (> 0) and y of its points. The same names in all.
+    xlabel, ylabel : str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure = blank(height=3.6)
+    both = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
+    for axes, (title, clouds) in zip(both, panels.items(), strict=True):
+        for color, marker, (name, (x, y)) in zip(_colors(len(clouds)), cycle("ox"), clouds.items(), strict=False):
+            axes.plot(x, y, marker, color=color, markersize=4, alpha=0.5, label=name, rasterized=True)
+        axes.set(xscale="log", xlabel=xlabel, ylabel=ylabel, title=title)
+        axes.label_outer()
+    handles, names = both[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=len(names))
+    return figure

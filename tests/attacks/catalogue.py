@@ -80,18 +80,26 @@ def attacks() -> list[Attack]:
 
 
 def figures() -> Iterator[dict[str, str]]:
-    """Rows of a table: family, attack, what it does, the target and its figure, the broken copy's figure."""
+    """Rows of a table: family, attack, what the broken copy's figure, the target, its figure."""
     for entry in attacks():
-        theirs = entry.run(entry.broken).figure
+        theirs = entry.run(entry.broken)
         for name, target in entry.ours.items():
             try:
-                own = entry.run(target).figure
+                own = entry.run(target)
             except Exception as error:  # what is pending may not even have the interface
-                own = f"{type(error).__name__}: {error}"
+                own = Evidence(True, f"{type(error).__name__}: {error}")
             yield {
                 "family": FAMILIES[entry.family],
+                "name": entry.name,
                 "attack": entry.description,
-                "broken": theirs,
+                "broken": theirs.figure,
+                "breaks": _yes_or_no(theirs.success),
                 "target": name,
-                "ours": own + (" (pending)" if name in entry.pending else ""),
+                "ours": own.figure,
+                "pending": entry.pending.get(name, ""),
+                "withstands": _yes_or_no(not own.success),
             }
+
+
+def _yes_or_no(outcome: bool) -> str:
+    return "yes" if outcome else "no"

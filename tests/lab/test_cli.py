@@ -61,7 +61,7 @@ def test_it_is_a_module_too(repository):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "baging"], "unknown chapter 'baging'; known: foundations, bagging, "),
+        (["run", "baging"], "unknown chapter 'baging'; known: foundations, implementations, "),
         (["run", "bagging", "-p", "scala", "quick"], "unknown parameter 'scala' for chapter 'bagging'; known: scale, "),
         (["run", "bagging", "-p", "subsample_sizes", "x"], "parameter 'subsample_sizes' of chapter 'bagging' must be"),
         (["results", "verify", "bagging_tabel"], "unknown experiment 'bagging_tabel'; known: bagging_table2a"),

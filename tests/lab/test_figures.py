@@ -68,8 +68,11 @@ def test_table_names_gaps_and_hides_the_index():
             label="job",
             xlabel="margin (log)",
         ),
+        lambda: figures.point_panels(
+            {"one": {"a": ([1, 2], [3, 4]), "b": ([1, 2], [4, 3])}}, xlabel="x (log)", ylabel="y"
+        ),
     ],
-    ids=["tradeoff", "roc", "profiles", "growth", "counts", "membership", "reproduction", "margins"],
+    ids=["tradeoff", "roc", "profiles", "growth", "counts", "membership", "reproduction", "margins", "points"],
 )
 def test_figures_are_labelled_and_leave_nothing_open(make, tmp_path):
     figures.use_style()
