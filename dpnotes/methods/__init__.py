@@ -9,6 +9,7 @@ from dpnotes.methods._augmented_sgd import AugmentedSGD as AugmentedSGD
 from dpnotes.methods._bagging import Bagging as Bagging
 from dpnotes.methods._budget import BudgetExhausted as BudgetExhausted
 from dpnotes.methods._budget import InferenceBudget as InferenceBudget
+from dpnotes.methods._classifier import PrivateClassifier as PrivateClassifier
 from dpnotes.methods._classifier import longest_row as longest_row
 from dpnotes.methods._dp_sgd import DPSGD as DPSGD
 from dpnotes.methods._dpbag import DPBag as DPBag

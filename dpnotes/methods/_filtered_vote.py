@@ -140,7 +140,7 @@ class FilteredVote(TeacherVote):
 
     @property
     def ledger_(self) -> VoteLedger:
-        """Votes that the teachers have cast: private."""
+        """Votes that the teachers have cast, which are private."""
         check_is_fitted(self)
         return self._ledger
 
