@@ -7,7 +7,7 @@ index, so that neither the number of models nor any chunk changes a model.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,9 @@ from dpnotes.learners._streams import spawned_seed
 WEIGHTS, BATCHES, NOISE = range(3)  # what the streams of a model are for
 NOISE_BLOCK = 2**18  # numbers that a GPU draws for one model at once: a fixed size, since it decides the stream
 SAMPLINGS = ("poisson", "shuffle")
+SAFE = {torch.float32: (2.0**-30, 2.0**60), torch.float64: (2.0**-300, 2.0**500)}  # norms with squares to spare
+
+Normal = Callable[[int], Floats]  # gives so many standard normal numbers, independent of all that was given before
 
 
 @dataclass(frozen=True)
@@ -92,12 +95,15 @@ class Settings:
     rates : ndarray of float64, shape [steps]
         Learning rates.
     seed : int
+    normal : callable, optional
+        Source of the noise; None: streams of the seed.
     """
 
     noise_multiplier: Floats
     clipping_norm: float
     rates: Floats
     seed: int
+    normal: Normal | None = None
 
     @classmethod
     def checked(
@@ -109,8 +115,13 @@ class Settings:
         steps: int,
         seed: int,
         n_models: int | None,
+        dtype: torch.dtype = torch.float64,
+        normal: Normal | None = None,
     ) -> Settings:
-        """Check what the caller gave; a single noise multiplier is that of ``n_models`` models, or of one."""
+        """Check what the caller gave; a single noise multiplier is that of ``n_models`` models, or of one.
+
+        Where there is noise, the clipping norm must be one to which rows of any size can be scaled in the dtype.
+        """
         noise = check.array("noise_multiplier", noise_multiplier, finite=True)
         if noise.ndim > 1 or noise.size == 0:
             raise ValueError(f"noise_multiplier must be a number or have shape [n_models], got shape {noise.shape}")
@@ -125,11 +136,17 @@ class Settings:
                 f"clipping_norm=inf needs noise_multiplier=0, got noise_multiplier={noise.max():g}: the noise is a "
                 "multiple of the clipping norm, and without one no noise hides an example"
             )
+        low, high = SAFE[dtype]
+        if noise.any() and not low <= clipping_norm <= high:
+            raise ValueError(
+                f"clipping_norm must be in [{low:.2g}, {high:.2g}] for {dtype}, got clipping_norm={clipping_norm}"
+            )
         return cls(
             np.broadcast_to(noise, (len(noise) if noise.ndim else n_models or 1,)),
             float(clipping_norm),
             step_rates(learning_rate, check.at_least("steps", steps, 1)),
             check.at_least("seed", seed, 0),
+            normal,
         )
 
     @property
@@ -140,14 +157,15 @@ class Settings:
     def noise(self, models: Integers, size: int, device: torch.device) -> GaussianNoise | None:
         """Noise on ``size`` coordinates for some models; None if they have none."""
         std = self.noise_std[models]
-        return GaussianNoise(self.seed, models.tolist(), std, size, device) if std.any() else None
+        return GaussianNoise(self.seed, models.tolist(), std, size, device, self.normal) if std.any() else None
 
 
 class GaussianNoise:
     """Normal numbers for several models, float64, each model from a generator of its own.
 
     On a CPU NumPy draws them. On a GPU they are drawn there, since a CPU could not keep up: another stream, so that
-    noisy models depend on the kind of device, while neither depends on what else is trained.
+    noisy models depend on the kind of device, while neither depends on what else is trained. The numbers of another
+    source are made on the CPU always.
 
     Parameters
     ----------
@@ -159,13 +177,25 @@ class GaussianNoise:
     size : int
         Numbers for each model and step.
     device : torch.device
+    normal : callable, optional
+        Source of standard normal numbers in the place of the generators.
     """
 
-    def __init__(self, seed: int, models: Sequence[int], std: Floats, size: int, device: torch.device) -> None:
-        self._device, self._shape = device, (len(models), size)
+    def __init__(
+        self,
+        seed: int,
+        models: Sequence[int],
+        std: Floats,
+        size: int,
+        device: torch.device,
+        normal: Normal | None = None,
+    ) -> None:
+        self._device, self._shape, self._normal = device, (len(models), size), normal
         self._std = torch.tensor(std, device=device)[:, None]
         self._numpy: list[np.random.Generator] = []
         self._torch: list[torch.Generator] = []
+        if normal is not None:
+            return
         if device.type == "cpu":
             self._numpy = [np.random.Generator(np.random.SFC64(stream(seed, model, NOISE))) for model in models]
             return
@@ -176,6 +206,9 @@ class GaussianNoise:
 
     def draw(self) -> torch.Tensor:
         """The next step's numbers, shape [models, size]."""
+        if self._normal is not None:
+            numbers = torch.from_numpy(self._normal(self._shape[0] * self._shape[1])).view(self._shape)
+            return numbers.to(self._device).mul_(self._std)
         if self._device.type == "cpu":
             drawn = np.empty(self._shape)
             for generator, row in zip(self._numpy, drawn, strict=True):

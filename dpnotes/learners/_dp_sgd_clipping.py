@@ -32,6 +32,11 @@ from dpnotes.learners._network_initial import forward_hook, try_example
 
 ENGINES = ("auto", "book-keeping", "vmap")
 CPU_BUDGET = 48 * 2**20  # bytes of one micro-batch: more leaves the caches, less wastes the calls
+LOST = 64.0  # rounding errors: a sum of terms that is smaller, relative to their absolute values, is not known
+SCALES = {  # squared norms of which the product is below that of any clipping norm, unless one is beyond these
+    torch.float32: (2.0**-100, 2.0**20),
+    torch.float64: (2.0**-900, 2.0**200),
+}
 FEW_CHANNELS = 8  # below: one product for all kernel rows, since a product over so few columns wastes the core
 
 Clipped = Callable[[torch.Tensor, torch.Tensor, float], tuple[dict[str, torch.Tensor], torch.Tensor]]
@@ -43,7 +48,9 @@ def clipped_sums(network: nn.Module, engine: str, example: torch.Tensor) -> Clip
     """Choose the engine for a network, whose layers are seen at work on one ``example`` [1, ...].
 
     The result is a function of x [b, ...], y [b] and the clipping norm C. It gives the sums over the examples of
-    min(1, C / |g|) g by parameter name, with |g| the L2 norm over all trained parameters, and the losses [b].
+    min(1, C / |g|) g by parameter name, with |g| the L2 norm over all trained parameters, and the losses [b]. Examples
+    whose |g|^2 is not finite, or is lost in rounding, are left out of both: so no example moves a sum by more than C,
+    whatever numbers it holds, nor decides what becomes of another.
     """
     if check.one_of("engine", engine, ENGINES) == "vmap" or (engine == "auto" and can_keep_book(network) is not None):
         return PerExample(network)
@@ -68,11 +75,16 @@ class PerExample:
         self, x: torch.Tensor, y: torch.Tensor, clipping_norm: float
     ) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
         """Sum over x [b, ...], y [b] of min(1, C / |g|) g by parameter name, and the losses [b]."""
+        if not len(x):
+            return _nothing(self._network, x)
         named = {name: value.detach() for name, value in self._network.named_parameters() if value.requires_grad}
         fixed = {name: value.detach() for name, value in self._network.named_parameters() if name not in named}
         gradients, losses = self._gradients(named, fixed, x, y)
-        squared = torch.stack([torch.linalg.vector_norm(g.flatten(1), dim=1) for g in gradients.values()]).square()
-        weights = clip_weights(squared.sum(0), clipping_norm)
+        norms = torch.stack([torch.linalg.vector_norm(g.flatten(1), dim=1) for g in gradients.values()])
+        squared = norms.square().sum(0)
+        if not bool(squared.isfinite().all()):
+            return self(x[squared.isfinite()], y[squared.isfinite()], clipping_norm)
+        weights = clip_weights(squared, clipping_norm)
         return {name: (weights @ g.flatten(1)).view(g.shape[1:]) for name, g in gradients.items()}, losses
 
     def _loss(
@@ -134,6 +146,8 @@ class BookKeeping:
         self, x: torch.Tensor, y: torch.Tensor, clipping_norm: float
     ) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
         """Sum over x [b, ...], y [b] of min(1, C / |g|) g by parameter name, and the losses [b]."""
+        if not len(x):
+            return _nothing(self._network, x)
         # no parameter asks for a gradient, so that backward goes to the layers' outputs alone
         frozen = {name: value.detach() for name, value in self._network.named_parameters()}
         with self._kept() as uses:
@@ -143,6 +157,8 @@ class BookKeeping:
             _contribution(use.layer, use.inputs, gradient, self._layers[use.layer])
             for use, gradient in zip(uses, gradients, strict=True)
         )
+        if not bool(squared.isfinite().all()):
+            return self(x[squared.isfinite()], y[squared.isfinite()], clipping_norm)
         return weighted(clip_weights(squared, clipping_norm)), losses.detach()
 
     @torch.no_grad()
@@ -170,6 +186,12 @@ class BookKeeping:
 def clip_weights(squared: torch.Tensor, clipping_norm: float) -> torch.Tensor:
     """min(1, C / norm) from squared norms; exactly 1 for a zero norm and for C = inf."""
     return (clipping_norm / squared.clamp(min=0).sqrt()).clamp(max=1)
+
+
+def _nothing(network: nn.Module, x: torch.Tensor) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    """Sums and losses of no example."""
+    trained = {name: value.detach() for name, value in network.named_parameters() if value.requires_grad}
+    return {name: torch.zeros_like(value) for name, value in trained.items()}, x.new_zeros(0)
 
 
 def _contribution(layer: nn.Module, x: torch.Tensor, g: torch.Tensor, names: dict[str, str]) -> Contribution:
@@ -202,15 +224,28 @@ def _product(layer: nn.Module, x: torch.Tensor, g: torch.Tensor, name: str) -> C
         return _convolution(layer, x, g, name)
     if x.ndim > 2:  # [b, positions, features]
         return _positions(x.flatten(1, -2), g.flatten(1, -2), name)
-    return x.square().sum(1) * g.square().sum(1), lambda c: {name: (c[:, None] * g).T @ x}
+    squared = _safe_product(x.square().sum(1), g.square().sum(1))
+    return squared, lambda c: {name: (c[:, None] * g).T @ x}
 
 
 def _positions(x: torch.Tensor, g: torch.Tensor, name: str) -> Contribution:
     """Weight [O, K] that sees x [b, T, K] and gave outputs with gradients g [b, T, O]."""
     if not _by_gram(x.shape[1], x.shape[2], g.shape[2]):
         return _kept({name: torch.bmm(g.mT, x)})
-    squared = (torch.bmm(x, x.mT) * torch.bmm(g, g.mT)).sum((1, 2))
+    of_inputs, of_gradients = torch.bmm(x, x.mT), torch.bmm(g, g.mT)
+    squared = (of_inputs * of_gradients).sum((1, 2))
+    # terms that cancel may leave nothing but rounding errors: then the sum of the positions' norms stands in
+    own = _safe_product(*(gram.diagonal(dim1=1, dim2=2) for gram in (of_inputs, of_gradients)))
+    bound = own.sqrt().sum(1).square()
+    squared = torch.where(squared > LOST * torch.finfo(x.dtype).eps * bound, squared, bound)
     return squared, lambda c: {name: (c[:, None, None] * g).flatten(0, 1).T @ x.flatten(0, 1)}
+
+
+def _safe_product(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Product of squared norms; infinite where the small one is not normal and the large one makes up for it."""
+    tiny, large = SCALES[one.dtype]
+    lost = ((one < tiny) & (other > large)) | ((one > large) & (other < tiny))
+    return (one * other).masked_fill(lost, torch.inf)
 
 
 def _by_gram(positions: int, fan_in: int, fan_out: int) -> bool:

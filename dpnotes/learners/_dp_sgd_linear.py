@@ -20,7 +20,7 @@ from dpnotes._validation import Features, Integers
 from dpnotes.learners._chunks import Group, fit_groups
 from dpnotes.learners._descent import Rate, checked_momentum
 from dpnotes.learners._devices import choose_device
-from dpnotes.learners._dp_sgd import Sampling, Settings
+from dpnotes.learners._dp_sgd import SAFE, Normal, Sampling, Settings
 from dpnotes.learners._logistic_models import LogisticModels
 
 PLAN_ROWS = 2**18  # row numbers of batches that are drawn ahead and sent to the device at once
@@ -42,6 +42,7 @@ def fit_dp_sgd_linear(
     sampling: str = "poisson",
     shared_batches: bool = False,
     seed: int,
+    normal: Normal | None = None,
     dtype: str | type | None = None,
     device: str = "auto",
     chunk: int | None = None,
@@ -51,7 +52,8 @@ def fit_dp_sgd_linear(
     In each step the gradient g of every example of the batch is scaled by exactly ``min(1, clipping_norm / |g|)``, the
     sum gets independent normal noise of standard deviation ``noise_multiplier * clipping_norm`` on each coordinate, and
     is divided by the *expected* batch size. An empty batch is a step of noise alone. The momentum sees the data through
-    the noisy sums only.
+    the noisy sums only. An example moves the sum by at most the clipping norm, whatever numbers it holds: rows of
+    any size are scaled by powers of two, and an example whose logits are beyond the dtype counts as one of gradient 0.
 
     Parameters
     ----------
@@ -80,6 +82,9 @@ def fit_dp_sgd_linear(
         All models see the batches of model 0 and differ in their noise only: much faster, since they become columns of
         one product. Their noise alone is independent.
     seed : int, >= 0
+    normal : callable, optional
+        ``normal(size)`` gives that many standard normal numbers in float64 for the noise, whatever the seed and the
+        device. Default: streams of the seed.
     dtype : {float32, float64}, optional
         Default: that of X. Noise is drawn in float64 and rounded.
     device : {"auto", "cpu", "cuda", ...}
@@ -97,7 +102,8 @@ def fit_dp_sgd_linear(
     Raises
     ------
     ValueError
-        If shapes disagree, an entry is not finite, a setting is out of its range, or training diverges.
+        If shapes disagree, an entry is not finite, a setting is out of its range, or training diverges: weights after
+        a step, the noise included, are beyond the dtype.
 
     Source
     ------
@@ -116,15 +122,21 @@ def fit_dp_sgd_linear(
     classes = check.at_least("n_classes", n_classes, 2)
     y = check.class_codes(y, n=len(X), n_classes=classes)
     repeats = None if n_repeats is None else check.at_least("n_repeats", n_repeats, 1)
-    settings = Settings.checked(
-        noise_multiplier, clipping_norm, learning_rate, steps=steps, seed=seed, n_models=repeats
-    )
     kind, where = check.float_dtype(dtype, X), choose_device(device)
     data = torch.tensor(X, dtype=getattr(torch, kind.name), device=where)
+    settings = Settings.checked(
+        noise_multiplier,
+        clipping_norm,
+        learning_rate,
+        steps=steps,
+        seed=seed,
+        n_models=repeats,
+        dtype=data.dtype,
+        normal=normal,
+    )
     job = _Job(
-        data,
+        *_scaled(data, settings.clipping_norm),
         torch.tensor(y, device=where),
-        torch.linalg.vector_norm(data, dim=1).square() + 1.0,
         classes,
         settings,
         Sampling.checked(len(X), sampling=sampling, sample_rate=sample_rate, batch_size=batch_size),
@@ -148,9 +160,12 @@ class _Job:
     Parameters
     ----------
     X : torch.Tensor, shape [n, d]
-    y : torch.Tensor of int64, shape [n]
+        Rows, each times its scale.
     squares : torch.Tensor, shape [n]
-        Squared norms of the rows with the constant 1 of the intercept.
+        Squared norms of these rows with the constant 1 of the intercept, times the scale as well.
+    scales : torch.Tensor, shape [n], or None
+        None: all are 1.
+    y : torch.Tensor of int64, shape [n]
     n_classes : int
     settings : Settings
     sampling : Sampling
@@ -159,8 +174,9 @@ class _Job:
     """
 
     X: torch.Tensor
-    y: torch.Tensor
     squares: torch.Tensor
+    scales: torch.Tensor | None
+    y: torch.Tensor
     n_classes: int
     settings: Settings
     sampling: Sampling
@@ -176,10 +192,30 @@ class _Job:
         planned = _planned(draws, len(rates), self.sampling.expected_batch, self.X.device)
         for step, (batch, counts) in enumerate(planned):
             fit.step(batch, counts, float(rates[step]))
+        # No sum of clipped gradients is infinite. So this depends on the rows through the noisy sums alone, which the
+        # guarantee covers: the error is a function of what is released, like the weights.
         if not fit.weights.isfinite().all():
             raise ValueError(f"training diverged: weights are not finite; lower learning_rate={rates.max():g}")
         d = self.X.shape[1]
         return [fit.weights[:, :, :d], fit.weights[:, :, d]]
+
+
+def _scaled(X: torch.Tensor, clipping_norm: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    """Rows, their squared norms with the constant 1 and their scales; X is changed.
+
+    A scale is 1, or for a row whose norm is too large to be squared, or to be multiplied by a residual whose square is
+    not normal, the power of two that brings its largest entry to [1, 2).
+    """
+    most = torch.finfo(X.dtype).max
+    X.clamp_(-most, most)  # entries that are beyond the dtype they were converted to
+    norms = torch.linalg.vector_norm(X, dim=1)
+    huge = norms > SAFE[X.dtype][1] * min(1.0, clipping_norm)
+    if not huge.any():
+        return X, norms.square() + 1.0, None
+    exponents = (torch.frexp(X.abs().amax(1)).exponent - 1).clamp(min=0) * huge
+    scales = torch.from_numpy(np.ldexp(1.0, -exponents.cpu().numpy())).to(X)
+    X *= scales[:, None]
+    return X, torch.linalg.vector_norm(X, dim=1).square() + scales.square(), scales
 
 
 def _planned(
@@ -233,14 +269,24 @@ class _Fit:
         # with shared batches (one group) all models' classes are rows of one product
         weights = self.weights[:, :, :d].reshape(groups, -1, d)
         residual = torch.bmm(weights, x.mT).view(models, classes, size)
+        scales = None if self._job.scales is None else self._job.scales[batch]
+        if scales is not None:
+            residual /= scales[:, None]
         residual += self.weights[:, :, d:]
         residual = torch.softmax(residual, dim=1)
         residual.scatter_add_(1, target, residual.new_full((), -1).expand(target.shape))
-        norms = (residual.square().sum(1).view(models, size) * self._job.squares[batch]).sqrt_()
-        factor = (self._job.settings.clipping_norm / norms).clamp_(max=1)
+        residual.nan_to_num_()  # all classes of an example are NaN, or none
+        squares = residual.square().sum(1).view(models, size)
+        norms = (squares * self._job.squares[batch]).sqrt_()
+        factor = self._job.settings.clipping_norm / norms
+        if scales is None:
+            factor.clamp_(max=1)
+        else:  # a residual whose square is not normal counts as 0 where the row is large
+            lost = (squares < SAFE[x.dtype][1] ** -2) & (scales < 1)
+            factor = torch.minimum(factor, 1 / scales).masked_fill(lost, 0)
         if counts is not None:
             factor = factor * counts
         residual *= factor[:, None]
         self._gradient[:, :, :d] = torch.bmm(residual.view(groups, -1, size), x).view(models, classes, d)
-        self._gradient[:, :, d] = residual.sum(2)
+        self._gradient[:, :, d] = residual.sum(2) if scales is None else (residual * scales[:, None]).sum(2)
         return self._gradient

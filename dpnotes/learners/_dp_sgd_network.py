@@ -16,7 +16,7 @@ from dpnotes._validation import Features
 from dpnotes.learners._chunks import slices
 from dpnotes.learners._descent import Optimizer, Rate
 from dpnotes.learners._devices import choose_device, one_thread
-from dpnotes.learners._dp_sgd import WEIGHTS, Sampling, Settings
+from dpnotes.learners._dp_sgd import WEIGHTS, Normal, Sampling, Settings
 from dpnotes.learners._dp_sgd_clipping import Clipped, clipped_sums, micro_batch_size
 from dpnotes.learners._network_initial import check_data, check_network
 from dpnotes.learners._networks import Build, Networks
@@ -40,6 +40,7 @@ def fit_dp_sgd_network(
     engine: str = "auto",
     micro_batch: int | None = None,
     seed: int,
+    normal: Normal | None = None,
     device: str = "auto",
 ) -> Networks:
     """Fit networks by DP-SGD on the cross-entropy, all on the same images.
@@ -48,7 +49,8 @@ def fit_dp_sgd_network(
     exactly ``min(1, clipping_norm / |g|)``; the sum gets independent normal noise of standard deviation
     ``noise_multiplier * clipping_norm`` on each coordinate and is divided by the *expected* batch size; the optimizer
     takes it for the gradient. An empty batch is a step of noise alone. Parameters that do not require a gradient stay
-    as they are and have no part in the norm.
+    as they are and have no part in the norm. An example moves the sum by at most the clipping norm, whatever numbers it
+    holds: one whose gradient, or its squared norm, is beyond the dtype counts as one of gradient 0.
 
     Parameters
     ----------
@@ -82,6 +84,9 @@ def fit_dp_sgd_network(
         Most examples that are taken at once. Default: from the memory at hand. Results agree up to rounding.
     seed : int, >= 0
         Model i draws initial weights, batches and noise from streams of its own, spawned from the seed and i.
+    normal : callable, optional
+        ``normal(size)`` gives that many standard normal numbers in float64 for the noise, whatever the seed and the
+        device. Default: streams of the seed.
     device : {"auto", "cpu", "cuda", ...}
         ``"auto"``: the GPU where there is one. Weights and batches are drawn on the CPU; noise on the device, so that
         noisy models depend on the kind of device.
@@ -96,7 +101,8 @@ def fit_dp_sgd_network(
     ------
     ValueError
         If shapes disagree, an entry is not finite, a setting is out of its range, the network
-        mixes examples or cannot be served by ``engine``, or training diverges.
+        mixes examples or cannot be served by ``engine``, or training diverges: weights after a step, the noise
+        included, are beyond the dtype.
 
     Source
     ------
@@ -116,10 +122,21 @@ def fit_dp_sgd_network(
     """
     check_data(images, labels, dtypes=("float32", "float64"))
     where = choose_device(device)
+    data = torch.tensor(images, device=where)
+    settings = Settings.checked(
+        noise_multiplier,
+        clipping_norm,
+        learning_rate,
+        steps=steps,
+        seed=seed,
+        n_models=None,
+        dtype=data.dtype,
+        normal=normal,
+    )
     job = _Job(
-        torch.tensor(images, device=where),
+        data,
         torch.tensor(np.asarray(labels, dtype=np.int64), device=where),
-        Settings.checked(noise_multiplier, clipping_norm, learning_rate, steps=steps, seed=seed, n_models=None),
+        settings,
         Sampling.checked(len(images), sampling=sampling, sample_rate=sample_rate, batch_size=batch_size),
         Optimizer(optimizer, momentum),
         engine,
@@ -130,14 +147,17 @@ def fit_dp_sgd_network(
     for index in range(len(job.settings.noise_multiplier)):
         network = build(torch_generator(job.settings.seed, index, WEIGHTS))
         network = network.to(where, job.images.dtype).to(memory_format=torch.channels_last)
-        check_network(network, job.images[:1], labels)
+        template = deepcopy(network).cpu().eval()  # has seen no example
+        check_network(network, job.example, labels)
         with one_thread():
             losses.append(job.train(network, index))
+        # Sums of clipped gradients are finite. So this depends on the examples through the noisy sums alone, which the
+        # guarantee covers: the error is a function of what is released, like the weights.
         if not all(bool(value.isfinite().all()) for value in network.parameters()):
             raise ValueError(f"training of model {index} diverged; lower learning_rate={job.settings.rates.max():g}")
         fitted.append({name: value.detach().cpu().contiguous() for name, value in network.named_parameters()})
     stacked = {name: torch.stack([weights[name] for weights in fitted]) for name in fitted[0]}
-    return Networks(deepcopy(network).eval(), stacked, np.array(losses))
+    return Networks(template, stacked, np.array(losses))
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,12 +172,17 @@ class _Job:
     engine: str
     micro_batch: int | None
 
+    @property
+    def example(self) -> torch.Tensor:
+        """An example [1, ...] to see layers at work on, none of the data."""
+        return torch.zeros_like(self.images[:1])
+
     def train(self, network: nn.Module, index: int) -> float:
         """Train in place; give the mean loss over the examples of the last epoch."""
         settings, device = self.settings, self.images.device
         named = {name: value for name, value in network.named_parameters() if value.requires_grad}
-        clipped = clipped_sums(network, self.engine, self.images[:1])
-        most = self.micro_batch or micro_batch_size(network, self.images[:1])
+        clipped = clipped_sums(network, self.engine, self.example)
+        most = self.micro_batch or micro_batch_size(network, self.example)
         optimizer = self.optimizer.over(named.values())
         noise = settings.noise(np.array([index]), sum(value.numel() for value in named.values()), device)
         draws = self.sampling.batches(settings.seed, index)

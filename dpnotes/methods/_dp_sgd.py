@@ -6,15 +6,46 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from dpnotes import accounting
 from dpnotes._validation import Features, Integers
-from dpnotes.learners import LogitClassifier, NetworkClassifier, decision_values, fit_dp_sgd_linear, fit_dp_sgd_network
+from dpnotes.learners import (
+    LogisticModels,
+    LogitClassifier,
+    NetworkClassifier,
+    Networks,
+    decision_values,
+    fit_dp_sgd_linear,
+    fit_dp_sgd_network,
+)
+from dpnotes.mechanisms import normal_floats
 from dpnotes.methods._answers import short_seeds
 from dpnotes.methods._classifier import PrivateClassifier
 
 ASSUMPTION = "the number of records, which sets the scale of a step, is public"
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """What one fit releases, and all that its answers depend on.
+
+    Parameters
+    ----------
+    models : LogisticModels or Networks
+        One model.
+    shape : tuple of int
+        Of one example, as the model takes it.
+    device : str
+    """
+
+    models: LogisticModels | Networks
+    shape: tuple[int, ...]
+    device: str
+
+    def logits(self, X: Features) -> Features:
+        return self.models.logits(X.reshape(len(X), *self.shape), device=self.device)[0]
 
 
 @dataclass(eq=False, repr=False)
@@ -22,7 +53,9 @@ class DPSGD(PrivateClassifier, LogitClassifier):
     """Softmax regression or a network by stochastic gradient descent with clipped gradients and Gaussian noise.
 
     Batches are Poisson samples, as the accounting needs. Either ``noise_multiplier`` is given, or ``epsilon`` and
-    ``delta``, from which the smallest multiplier is calibrated.
+    ``delta``, from which the smallest multiplier is calibrated. No record moves a sum of gradients by more than the
+    clipping norm, whatever numbers it holds, and none decides whether the fit succeeds: that training diverges depends
+    on the noisy sums alone.
 
     Parameters
     ----------
@@ -46,19 +79,23 @@ class DPSGD(PrivateClassifier, LogitClassifier):
         Used by ``optimizer="momentum"`` only.
     accountant : {"pld", "rdp"}
         See :func:`dpnotes.accounting.dp_sgd`. ``"pld"`` is the tight one.
+    adjacency : {"zero-out", "add-remove"}
+        What the guarantee hides. ``"zero-out"``: the content of a record, which an empty record that moves no sum of
+        gradients could replace; their number is public. ``"add-remove"``: whether there is such a record at all. Noise
+        and epsilon are the same; either way the number of records sets the scale of a step.
     classes : sequence, optional
         All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
         is about all of the fitted estimator except ``classes_``.
     device : {"auto", "cpu", "cuda", ...}
     random_state : int, RandomState instance or None
-        Not used: initial weights and batches follow the noise.
+        Not used: initial weights and batches follow the noise, and without a seed a secret of the operating system.
     noise_seed : int, optional
         See :class:`PrivateClassifier`.
 
     Attributes
     ----------
     profile_ : dpnotes.accounting.PrivacyProfile
-        Add-remove guarantee of releasing the weights after every step.
+        Guarantee of releasing the weights after every step.
     noise_multiplier_ : float
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
@@ -91,6 +128,7 @@ class DPSGD(PrivateClassifier, LogitClassifier):
     optimizer: str = "sgd"
     momentum: float = 0.9
     accountant: str = "pld"
+    adjacency: str = "zero-out"
     device: str = "auto"
 
     def fit(self, X: Any, y: Any) -> DPSGD:
@@ -115,21 +153,21 @@ class DPSGD(PrivateClassifier, LogitClassifier):
         X, codes, classes = self._records(X, y)
         accounted = {name: getattr(self, name) for name in ("sample_rate", "steps", "accountant")}
         noise = self._noise(accounted)
-        profile = accounting.dp_sgd(noise_multiplier=noise, **accounted)
-        profile = profile.with_(assumption=ASSUMPTION)
+        profile = accounting.dp_sgd(noise_multiplier=noise, adjacency=self.adjacency, **accounted)
+        profile = self._implemented(profile.with_(assumption=ASSUMPTION))
         (seed,) = short_seeds(self.noise_seed, 1)
         names = ("clipping_norm", "sample_rate", "steps", "learning_rate", "device")
         settings = {name: getattr(self, name) for name in names} | {"noise_multiplier": noise, "seed": seed}
+        settings["normal"] = normal_floats if self.noise_seed is None else None
         train = self._train_linear if self.network is None else self._train_network
-        self._models = train(X, codes, len(classes), settings)
-        self.classes_, self.noise_multiplier_, self.profile_ = classes, noise, self._implemented(profile)
+        fitted = train(X, codes, len(classes), settings)
+        self.classes_, self.noise_multiplier_, self.profile_, self._fitted = classes, noise, profile, fitted
         return self
 
     def decision_function(self, X: Any) -> Features:
         """Logits, shape [n, n_classes]; for two classes their difference, shape [n]."""
         X = self._queries(X)
-        images = X if self.network is None else self.network.as_images(X)
-        return decision_values(self._models.logits(images, device=self.device)[0])
+        return decision_values(self._fitted.logits(X))
 
     def _noise(self, accounted: dict[str, Any]) -> float:
         if self.noise_multiplier is not None and self.epsilon is None and self.delta is None:
@@ -141,19 +179,22 @@ class DPSGD(PrivateClassifier, LogitClassifier):
             f"epsilon={self.epsilon!r}, delta={self.delta!r}, noise_multiplier={self.noise_multiplier!r}"
         )
 
-    def _train_linear(self, X: Features, codes: Integers, n_classes: int, settings: dict[str, Any]) -> Any:
+    def _train_linear(self, X: Features, codes: Integers, n_classes: int, settings: dict[str, Any]) -> _Fitted:
         if self.optimizer not in ("sgd", "momentum"):
             raise ValueError(
                 f"optimizer must be 'sgd' or 'momentum' for softmax regression, got optimizer={self.optimizer!r}"
             )
         momentum = self.momentum if self.optimizer == "momentum" else 0.0
-        return fit_dp_sgd_linear(X, codes, n_classes=n_classes, momentum=momentum, **settings)
+        models = fit_dp_sgd_linear(X, codes, n_classes=n_classes, momentum=momentum, **settings)
+        return _Fitted(models, X.shape[1:], settings["device"])
 
-    def _train_network(self, X: Features, codes: Integers, n_classes: int, settings: dict[str, Any]) -> Any:
+    def _train_network(self, X: Features, codes: Integers, n_classes: int, settings: dict[str, Any]) -> _Fitted:
         network: NetworkClassifier = self.network  # type: ignore[assignment]
         images = network.as_images(X)
 
         def build(generator: torch.Generator) -> torch.nn.Module:
             return network.untrained(images.shape[1:], n_classes, generator)
 
-        return fit_dp_sgd_network(build, images, codes, optimizer=self.optimizer, momentum=self.momentum, **settings)
+        models = fit_dp_sgd_network(build, images, codes, optimizer=self.optimizer, momentum=self.momentum, **settings)
+        models.loss = np.full(len(models), np.nan)  # it was exact, without noise
+        return _Fitted(models, images.shape[1:], settings["device"])

@@ -72,7 +72,7 @@ def fit_three(X, y):
 
 def _dp_sgd(X, y):
     fitted = estimator("DPSGD")(X, y, steps=1, sample_rate=1.0)  # one step: weights are the noisy sum over 64 = 2^6
-    return fitted._models.weights[0, :, RARE].ravel(), [20.0, 1 / 64], _claims_exact(fitted)
+    return fitted._fitted.models.weights[0, :, RARE].ravel(), [20.0, 1 / 64], _claims_exact(fitted)
 
 
 def _as_weights(fitted):

@@ -151,6 +151,7 @@ def dp_sgd(
         **rounds,
         learning_rate=learning_rate,
         classes=range(arrays.n_classes),
+        adjacency="add-remove",
         device=device,
         noise_seed=seed,
     ).fit(X, y)

@@ -50,6 +50,7 @@ def _dp_sgd(network: NetworkClassifier, arrays: Dataset, epsilon: float | None, 
         steps=DP_EPOCHS * epoch,
         learning_rate=list(RATE / CLIPPING_NORM * factors),
         classes=range(arrays.n_classes),
+        adjacency="add-remove",
         device=device,
         noise_seed=seed,
     )
