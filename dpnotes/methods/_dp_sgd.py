@@ -45,7 +45,8 @@ class _Fitted:
     device: str
 
     def logits(self, X: Features) -> Features:
-        return self.models.logits(X.reshape(len(X), *self.shape), device=self.device)[0]
+        logits: Features = self.models.logits(X.reshape(len(X), *self.shape), device=self.device)[0]
+        return logits
 
 
 @dataclass(eq=False, repr=False)

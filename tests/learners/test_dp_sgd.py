@@ -10,6 +10,7 @@ from scipy import stats
 from dpnotes.learners._dp_sgd import GaussianNoise, Sampling, Settings
 
 CPU = torch.device("cpu")
+ON_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 
 
 def drawn(n, sampling, steps, **settings):
@@ -75,7 +76,7 @@ def test_noise_is_standard_normal_and_each_model_has_its_own():
     assert abs(np.corrcoef(table) - np.eye(80)).max() < 5 / np.sqrt(500)  # 3160 pairs
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@ON_GPU
 def test_noise_of_a_gpu_does_not_depend_on_the_other_models():
     where = torch.device("cuda")
     both, alone = noise(range(2), 7_000, where), noise(range(1, 2), 7_000, where)
@@ -95,6 +96,19 @@ def test_noise_scale_is_on_the_sum():
     assert not drawn[0].any()
     halved = noise(range(1, 2), 5, CPU, std=0.5)
     assert torch.equal(halved.draw()[0] * 2, drawn[1])
+
+
+@pytest.mark.parametrize("where", ["cpu", pytest.param("cuda", marks=ON_GPU)])
+def test_noise_of_another_source_is_scaled_and_nothing_else(where):
+    asked = []
+
+    def count(size):
+        asked.append(size)
+        return np.arange(size, dtype=np.float64)
+
+    drawn = GaussianNoise(0, [3, 5], np.array([0.5, 2.0]), 3, torch.device(where), count).draw()
+    assert drawn.tolist() == [[0.0, 0.5, 1.0], [6.0, 8.0, 10.0]]
+    assert (drawn.device.type, asked) == (where, [6])
 
 
 @pytest.mark.parametrize(
@@ -118,6 +132,11 @@ def test_noise_scale_is_on_the_sum():
         (lambda: checked(0.0, 0.0), "clipping_norm must be positive, got clipping_norm=0.0"),
         (lambda: checked(0.0, np.nan), "clipping_norm must be positive, got clipping_norm=nan"),
         (lambda: checked(1.0, np.inf), "clipping_norm=inf needs noise_multiplier=0, got noise_multiplier=1"),
+        (
+            lambda: checked(1.0, 1e-200),
+            r"clipping_norm must be in \[4.9e-91, 3.3e\+150\] for torch.float64, got .*200",
+        ),
+        (lambda: checked(1.0, 1e151), "clipping_norm must be in .*, got clipping_norm=1e"),
         (lambda: checked(learning_rate=0.0), "learning_rate must be finite and > 0 at every step, got 0.0 at step 0"),
         (lambda: checked(learning_rate=[1.0, 1.0]), "learning_rate must have one entry for each of 3 steps"),
     ],

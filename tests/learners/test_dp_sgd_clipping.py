@@ -8,7 +8,15 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from dpnotes.learners import convolutional_network, multilayer_perceptron, residual_network, vgg16
-from dpnotes.learners._dp_sgd_clipping import BookKeeping, PerExample, clip_weights, clipped_sums, micro_batch_size
+from dpnotes.learners._dp_sgd_clipping import (
+    BookKeeping,
+    PerExample,
+    _positions,
+    _product,
+    clip_weights,
+    clipped_sums,
+    micro_batch_size,
+)
 
 
 def seeded(seed=0):
@@ -132,6 +140,61 @@ def test_the_factor_is_exact():
     assert clip_weights(squared, 1.0).tolist() == [1.0, 1.0, 1.0, 0.5, 1.0]
     assert clip_weights(squared, float("inf")).tolist() == [1.0] * 5
     assert clip_weights(torch.tensor([float("nan")]), 1.0).isnan().all()  # divergence is not hidden
+
+
+def moved(engine, network, x, y, norm):
+    """Norm by which the first example moves the sum."""
+    network = network.to(x.dtype)
+    with_it, without = engine(network)(x, y, norm), engine(network)(x[1:], y[1:], norm)
+    return float(sum((with_it[0][k] - without[0][k]).double().square().sum() for k in with_it[0]).sqrt())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("engine", [BookKeeping, PerExample])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_an_example_of_any_size_moves_the_sum_by_at_most_the_norm(name, engine, dtype):
+    network, x, y = problem(name)
+    x = x.to(dtype)
+    most = torch.finfo(dtype).max
+    for size in (0.0, torch.finfo(dtype).tiny, 1e5, most**0.25, most**0.5, most**0.75, most):
+        x[0] = x[0].sign() * size
+        for norm in (1e-3, 10.0):
+            assert moved(engine, network, x, y, norm) < norm * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("engine", [BookKeeping, PerExample])
+def test_a_network_beyond_the_dtype_gives_no_gradient(engine):
+    network, x, y = problem("perceptron")
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.fill_(1e300)
+    sums, losses = engine(network)(x.abs(), y, 1.0)
+    assert not any(value.any() for value in sums.values())
+    assert len(losses) == 0
+    assert [value.shape for value in sums.values()] == [p.shape for p in network.parameters()]
+
+
+def true_norm(x, g):
+    return float(torch.einsum("btk,bto->bok", x.double(), g.double()).norm())
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-20, 1e-12, 1.0, 1e12, 1e18])
+@pytest.mark.parametrize("size", [1e-30, 1e-12, 1.0, 1e12, 1e18])
+@pytest.mark.parametrize("positions", [1, 3])
+def test_norms_of_products_are_never_too_small(positions, size, scale):
+    """Squares of inputs underflow where those of gradients overflow, and positions cancel to rounding errors."""
+    x = torch.randn(1, positions, 40, generator=seeded()) * size
+    g = torch.randn(1, positions, 30, generator=seeded(1)) * scale
+    if positions == 3:
+        x[0, 1], g[0, 1], g[0, 2] = x[0, 0] * (1 + 2e-6), -g[0, 0], 0.0
+    if positions == 1:
+        squared, _ = _product(nn.Linear(40, 30), x[:, 0], g[:, 0], "weight")
+    else:
+        squared, _ = _positions(x, g, "weight")
+    norm, known = true_norm(x, g), bool(squared.isfinite())
+    for clip in (2.0**-30, 1e-3, 1.0):
+        assert not known or float(clip_weights(squared, clip)) * norm < clip * (1 + 1e-4)
+    assert known or size * scale > 1e18 or max(size, scale) > 1e9 or min(size, scale) < 1e-9
 
 
 class Twice(nn.Module):

@@ -6,7 +6,9 @@ import torch
 from scipy import stats
 from scipy.special import softmax
 
+from dpnotes.learners import _dp_sgd_linear as linear
 from dpnotes.learners import fit_dp_sgd_linear
+from dpnotes.learners._dp_sgd import Sampling, Settings
 
 N, D, C = 60, 6, 3
 SETTINGS = {
@@ -152,6 +154,82 @@ def test_no_example_moves_the_sum_by_more_than_the_norm(rows):
     assert min(moved) > 0.5 - 1e-12
 
 
+def test_noise_may_have_another_source(rows):
+    """The stream of the seed as that source gives the same model, and the seed has no part in it."""
+    numbers = np.random.Generator(np.random.SFC64(np.random.SeedSequence(4, spawn_key=(0, 2)))).standard_normal
+    own, given = (fit(rows, noise_multiplier=1.3, normal=normal) for normal in (None, numbers))
+    np.testing.assert_array_equal(given.weights, own.weights)
+    nothing = fit(rows, noise_multiplier=1.3, normal=np.zeros)
+    np.testing.assert_array_equal(nothing.weights, fit(rows).weights)
+
+
+SIZES = {
+    np.float32: (1e-45, 1e-38, 1e-22, 1.0, 1e10, 1e18, 1e20, 1e25, 1e38, 3.4e38),
+    np.float64: (5e-324, 1e-308, 1e-160, 1.0, 1e100, 1e153, 1e155, 1e300, 1.7e308),
+}
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("norm", [1e-6, 0.5, 1e4])
+@pytest.mark.parametrize("dtype", SIZES)
+def test_an_example_of_any_size_moves_the_sum_by_at_most_the_norm(rows, dtype, norm, shared):
+    """From zero weights; a large one moves it by just the norm, and none is an error of longer training."""
+    X, y = rows[0].astype(dtype), rows[1]
+    noise = {"noise_multiplier": [1e-20] * 2, "clipping_norm": norm, "shared_batches": shared, "normal": np.ones}
+
+    def total(X, y):
+        models = fit((X, y), sample_rate=1.0, steps=1, learning_rate=1.0, **noise)
+        return np.hstack([models.weights[1].ravel(), models.intercept[1]]).astype(np.float64) * len(X)
+
+    rest = total(X[1:], y[1:])
+    for size in SIZES[dtype]:
+        X[0] = dtype(size) * np.sign(X[0])
+        moved = np.linalg.norm(total(X, y) - rest) / norm
+        assert moved < 1 + 1e-5
+        assert moved > 1 - 1e-5 or size < 1e5
+        later = fit((X, y), learning_rate=100 / norm, **noise)
+        assert np.isfinite(later.weights).all()
+
+
+def fixed(X, y, weights, norm):
+    """Sum of the clipped gradients of all rows at given weights [C, d], shape [C, d + 1], in the dtype of X."""
+    data, kind = torch.tensor(X), torch.tensor(X).dtype
+    settings = Settings.checked(1.0, norm, 1.0, steps=1, seed=0, n_models=1, dtype=kind)
+    sampling = Sampling.checked(len(X), sampling="poisson", sample_rate=1.0, batch_size=None)
+    job = linear._Job(*linear._scaled(data, norm), torch.tensor(y), len(weights), settings, sampling, 0.0, False)
+    fit = linear._Fit(job, np.arange(1))
+    fit.weights[0, :, : X.shape[1]] = torch.tensor(weights)
+    return fit._clipped_sum(torch.arange(len(X))[None], None)[0].numpy().astype(np.float64)
+
+
+@pytest.mark.parametrize("norm", [1e-6, 0.5, 1e4])
+@pytest.mark.parametrize("dtype", SIZES)
+def test_an_example_that_is_fitted_well_or_beyond_the_dtype_moves_no_more(rows, dtype, norm):
+    """Residuals whose squares underflow meet rows whose squares overflow, at margins of 1 to 1e300."""
+    X, y = rows[0][:20].astype(dtype), rows[1][:20]
+    rest = fixed(X[1:], y[1:], np.zeros((C, D)), norm)
+    for size in SIZES[dtype]:
+        for margin in (1.0, 30.0, 60.0, 80.0, 300.0, 700.0, 1e30, 1e300):
+            for sign in (-1.0, 1.0):
+                X[0], y[0] = dtype(size), 0
+                weights = np.zeros((C, D))
+                largest = 0.1 * float(np.finfo(dtype).max)
+                weights[0] = sign * min(margin / size / D, largest)  # the others' weights stay moderate or overflow
+                rest = fixed(X[1:], y[1:], weights, norm)
+                moved = np.linalg.norm(fixed(X, y, weights, norm) - rest)
+                room = 1e-5 * norm * len(X)  # rounding of the sum
+                assert moved <= norm + room, (size, margin, sign)
+
+
+def test_an_example_of_large_logits_leaves_the_others_alone(rows):
+    """Its own gradient counts as 0, and the sum is that of the others to the last digit but rounding."""
+    X, y = rows[0][:20].copy(), rows[1][:20]
+    weights = np.full((C, D), 1e200) * np.array([[1.0], [-1.0], [1.0]])
+    X[0] = 1e300
+    whole, rest = (fixed(X[k:], y[k:], weights, 0.5) for k in (0, 1))
+    np.testing.assert_allclose(whole, rest, atol=1e-12)
+
+
 def test_results_vote_and_global_state_is_left_alone(rows):
     torch_state = torch.get_rng_state()
     np_state = np.random.get_state()[1].copy()  # noqa: NPY002
@@ -185,7 +263,7 @@ def test_a_plan_of_any_length_gives_the_same(rows, monkeypatch):
         ({"chunk": 0}, "chunk must be >= 1"),
         ({"dtype": "float16"}, "dtype must be float32 or float64, got dtype='float16'"),
         ({"clipping_norm": np.inf, "noise_multiplier": 1.0}, "clipping_norm=inf needs noise_multiplier=0"),
-        ({"learning_rate": 1e308, "clipping_norm": 1e308}, "training diverged"),
+        ({"learning_rate": 1e308, "noise_multiplier": 1e6}, "training diverged"),
     ],
 )
 def test_bad_input_is_named(rows, change, message):

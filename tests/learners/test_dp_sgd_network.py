@@ -134,6 +134,46 @@ def test_noise_has_the_stated_variance(problem):
     assert not any(value.any() for value in still.parameters.values())
 
 
+def test_noise_may_have_another_source(problem):
+    numbers = np.random.Generator(np.random.SFC64(np.random.SeedSequence(5, spawn_key=(0, 2)))).standard_normal
+    same(fit(problem, noise_multiplier=0.3), fit(problem, noise_multiplier=0.3, normal=numbers), 0)
+    same(fit(problem), fit(problem, noise_multiplier=0.3, normal=np.zeros), 0)
+
+
+@pytest.mark.parametrize("engine", ["book-keeping", "vmap"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_example_of_any_size_is_no_error(problem, dtype, engine):
+    """Its gradient counts as 0 where it is beyond the dtype: then the others' step is what it is without it."""
+    images, labels = problem[0].astype(dtype), problem[1]
+    step = {"noise_multiplier": 0.1, "normal": np.zeros, "sample_rate": 1.0, "engine": engine}
+    empty = images.copy()
+    for size in (np.finfo(dtype).max ** 0.6, np.finfo(dtype).max):
+        empty[3] = size
+        assert all(value.isfinite().all() for value in fit((empty, labels), **step).parameters.values())
+    step |= {"steps": 1, "learning_rate": 1.0}
+    with_it, without = fit((empty, labels), **step), fit((images[np.arange(N) != 3], labels[np.arange(N) != 3]), **step)
+    start = fit((images, labels), **step | {"learning_rate": 1e-30})
+    for name, value in start.parameters.items():
+        moves = [(fitted.parameters[name] - value) * n for fitted, n in ((with_it, N), (without, N - 1))]
+        np.testing.assert_allclose(*moves, atol=1e-3 if dtype is np.float32 else 1e-9)
+
+
+class Remembers(nn.Sequential):
+    """Keeps what it has seen, as a network that is looked into does."""
+
+    def forward(self, x):
+        self.seen = x
+        return super().forward(x)
+
+
+def test_nothing_that_a_network_saw_is_kept(problem):
+    def build(generator):
+        return Remembers(nn.Flatten(), nn.Linear(64, 3))
+
+    fitted = fit_dp_sgd_network(build, *problem, **SETTINGS)
+    assert not hasattr(fitted._template, "seen")
+
+
 def test_it_learns_under_noise(problem):
     settings = {"steps": 60, "noise_multiplier": 0.5, "sampling": "shuffle", "batch_size": 20, "sample_rate": None}
     fitted = fit(problem, **settings, learning_rate=np.geomspace(1.0, 0.1, 60), optimizer="momentum", momentum=0.5)
@@ -181,7 +221,7 @@ def with_layer(layer):
         ({"momentum": 1.0}, "momentum must be < 1, got momentum=1.0"),
         ({"engine": "fast"}, "engine must be one of"),
         ({"micro_batch": 0}, "micro_batch must be >= 1"),
-        ({"learning_rate": 1e308, "clipping_norm": 1e300}, "training of model 0 diverged"),
+        ({"learning_rate": 1e308, "noise_multiplier": 1e6}, "training of model 0 diverged"),
     ],
 )
 def test_bad_input_is_named(problem, change, message):

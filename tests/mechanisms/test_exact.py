@@ -202,6 +202,15 @@ def test_float_noise_is_normal():
     assert chi_square(_exact.normal_floats(200_000, seeded(12)), stats.norm, cells=256) > 1e-4
 
 
+def test_float_noise_is_the_quantile_of_each_word():
+    words = [0, 1, -1, 2**62, -(2**62), 2**63 - 1, -(2**63)]
+    numbers = _exact.normal_floats(len(words), Script(*(word.to_bytes(8, "little", signed=True) for word in words)))
+    expected = [stats.norm.ppf((abs(word) + 0.5) / 2**64) * (-1 if word >= 0 else 1) for word in words]
+    np.testing.assert_allclose(numbers, expected, rtol=1e-12)
+    assert np.abs(numbers).max() < 9.2
+    assert not np.isin(_exact.normal_floats(1000), _exact.normal_floats(1000)).any()
+
+
 def test_without_a_seed_nothing_repeats_and_with_one_all_does():
     values = np.arange(6.0).reshape(2, 3)
     for release in (

@@ -1,5 +1,8 @@
 """DPSGD: scikit-learn's checks, calibration, what is trained, where it starts, and bad input."""
 
+import io
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -43,7 +46,7 @@ def test_budget_is_met_with_the_least_noise(digits, accountant):
     assert model.noise_multiplier_ == dp_sgd_noise_multiplier(2.0, 1e-4, **budget)
     assert model.profile_.delta(2.0) <= 1e-4
     assert dp_sgd(noise_multiplier=0.99 * model.noise_multiplier_, **budget).delta(2.0) > 1e-4
-    assert model.profile_.adjacency == "add-remove"
+    assert (model.profile_.adjacency, model.profile_.implementation) == ("zero-out", "reproducible")
     assert "public" in model.profile_.assumption
 
 
@@ -64,6 +67,87 @@ def test_noise_without_a_seed_is_fresh_and_independent_of_global_state(digits):
         np.random.seed(0)  # noqa: NPY002, the hidden state that must not decide the noise
         scores.append(DPSGD(noise_multiplier=1.0, **LINEAR).fit(*digits).predict_proba(digits[0]))
     assert (scores[0] != scores[1]).any()
+
+
+def test_noise_without_a_seed_is_the_mechanisms_own(digits, monkeypatch):
+    """Batches of all rows leave the noise as the only random choice: constants in its place repeat the fit."""
+    whole = LINEAR | {"sample_rate": 1.0, "steps": 3}
+    model = DPSGD(noise_multiplier=1.0, **whole).fit(*digits)
+    assert model.profile_.implementation == "ideal reals"
+    monkeypatch.setattr("dpnotes.methods._dp_sgd.normal_floats", np.ones)
+    first, second = (DPSGD(noise_multiplier=1.0, **whole).fit(*digits).predict_proba(digits[0]) for _ in range(2))
+    np.testing.assert_allclose(first, second, rtol=1e-10)
+
+
+@pytest.mark.parametrize("adjacency", ["zero-out", "add-remove"])
+def test_adjacency_is_a_word_of_the_profile_alone(digits, adjacency):
+    model = DPSGD(2.0, 1e-4, noise_seed=0, adjacency=adjacency, **LINEAR).fit(*digits)
+    other = DPSGD(2.0, 1e-4, noise_seed=0, **LINEAR).fit(*digits)
+    assert model.profile_.adjacency == adjacency
+    np.testing.assert_array_equal(model.predict_proba(digits[0]), other.predict_proba(digits[0]))
+
+
+NETWORK = NetworkClassifier(None, architecture="mlp", hidden=(8,))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("network", [None, NETWORK])
+def test_no_record_decides_whether_a_fit_succeeds(digits, network, dtype):
+    X, y = digits[0].astype(dtype), digits[1]
+    for size in (1e20, -1e25, 3e38) if dtype is np.float32 else (1e20, 1e155, -1.7e308):
+        X[7] = size
+        model = DPSGD(noise_multiplier=1.0, network=network, sample_rate=1.0, steps=3, accountant="rdp").fit(X, y)
+        assert np.isfinite(model.predict_proba(digits[0])).all()
+
+
+class Plain(pickle.Pickler):
+    """Tensors are pickled by their numbers alone, since PyTorch numbers their storages in a pickle."""
+
+    def reducer_override(self, obj):
+        return (np.asarray, (obj.detach().numpy(),)) if isinstance(obj, torch.Tensor) else NotImplemented
+
+
+def pickled(model):
+    buffer = io.BytesIO()
+    Plain(buffer).dump(model)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("network", [None, NETWORK])
+def test_nothing_but_the_released_weights_is_kept(digits, network):
+    """Two neighbours with one noise give the same estimator, to the last byte of a pickle, but for the weights."""
+    X, y = digits
+    other = X.copy()
+    other[7] = -1.0
+    settings = {"noise_multiplier": 1.0, "network": network, "sample_rate": 1.0, "steps": 2, "accountant": "rdp"}
+    kept = []
+    for rows in (X, other):
+        model = DPSGD(noise_seed=0, device="cpu", **settings).fit(rows, y)
+        models = model._fitted.models
+        released = [models.weights, models.intercept] if network is None else models.parameters.values()
+        weights = [np.asarray(value).copy() for value in released]
+        for value in released:
+            value[:] = 0
+        kept.append((weights, pickled(model)))
+    assert any((one != two).any() for one, two in zip(*(weights for weights, _ in kept), strict=True))
+    assert kept[0][1] == kept[1][1]
+    if network is not None:
+        assert np.isnan(model._fitted.models.loss).all()
+
+
+@pytest.mark.parametrize("network", [None, NETWORK])
+def test_answers_follow_the_fit_whatever_is_set_afterwards(digits, network):
+    X, y = digits
+    how = {"sample_rate": 0.1, "steps": 3, "accountant": "rdp", "device": "cpu"}
+    model = DPSGD(noise_multiplier=1.0, network=network, **how).fit(X, y)
+    before = model.predict_proba(X), repr(model.profile_)
+    changes = {"device": "nowhere", "noise_multiplier": 1e-9, "clipping_norm": 1e9, "steps": 10**6, "epsilon": 1.0}
+    changes |= {"network": NetworkClassifier((1, 2, 2)), "adjacency": "replace-one", "noise_seed": 3}
+    model.set_params(**changes)
+    np.testing.assert_array_equal(model.predict_proba(X), before[0])
+    assert repr(model.profile_) == before[1]
+    with pytest.raises(AttributeError):
+        model._fitted.device = "nowhere"
 
 
 def test_more_noise_costs_accuracy(digits):

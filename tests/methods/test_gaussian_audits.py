@@ -94,11 +94,15 @@ def test_subsample_aggregate():
 
 
 def test_dp_sgd():
-    """A record whose gradient is always clipped, among records of zeros: its steps on weights add up along a line."""
+    """A record whose gradient is always clipped, among records of zeros: its steps on weights add up along a line.
+
+    The thresholds, in standard deviations of the noise, are those that the exact distributions make best at these
+    numbers of runs: at them 99 of 100 seeds prove more than 0.7, and more than 2.05 at half the noise.
+    """
     sampling = {"sample_rate": 0.5, "steps": 2}
     multiplier = dp_sgd_noise_multiplier(EPSILON, DELTA, accountant="pld", **sampling)
     found = []
-    for noise_fraction in (1.0, 0.5):
+    for noise_fraction, threshold in ((1.0, 2.3), (0.5, 2.9)):
         calls = []
         for seed, X in enumerate((np.array([[0.0], [0.0], [100.0]]), np.array([[0.0], [0.0]]))):
             models = fit_dp_sgd_linear(
@@ -108,14 +112,15 @@ def test_dp_sgd():
                 noise_multiplier=noise_fraction * multiplier,
                 clipping_norm=1e-3,
                 learning_rate=1.0,
-                n_repeats=25_000,
-                seed=10 + seed,
+                n_repeats=TRIALS,
+                seed=seed,
+                normal=np.random.default_rng(seed).standard_normal,
                 device="cpu",
                 **sampling,
             )
             batch = sampling["sample_rate"] * len(X)  # the learner divides by it; here the attacker knows n
             along = (models.weights[:, 1, 0] - models.weights[:, 0, 0]) / math.sqrt(2) * batch / 1e-3
-            calls.append(along > 2.9 * noise_fraction * multiplier * math.sqrt(sampling["steps"]))
+            calls.append(along > threshold * noise_fraction * multiplier * math.sqrt(sampling["steps"]))
         found.append(proved(*calls))
     assert 0.6 < found[0] <= EPSILON < found[1]
 
