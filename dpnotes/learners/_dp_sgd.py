@@ -41,7 +41,7 @@ class Sampling:
         Rows to draw from.
     sample_rate : float in (0, 1]
     expected_batch : float, > 0
-        Rows of a batch on average; for ``"shuffle"`` the rows of each.
+        Records of a batch on average, the empty ones among them; for ``"shuffle"`` the rows of each.
     """
 
     kind: str
@@ -50,13 +50,23 @@ class Sampling:
     expected_batch: float
 
     @classmethod
-    def checked(cls, n: int, *, sampling: str, sample_rate: float | None, batch_size: int | None) -> Sampling:
-        """Check what the caller gave: either a sample rate or a batch size."""
+    def checked(
+        cls,
+        n: int,
+        *,
+        sampling: str,
+        sample_rate: float | None,
+        batch_size: int | None,
+        n_records: int | None = None,
+    ) -> Sampling:
+        """Check what the caller gave: either a sample rate or a batch size; ``n_records`` with the former alone."""
         check.one_of("sampling", sampling, SAMPLINGS)
         if (sample_rate is None) == (batch_size is None):
             raise ValueError(
                 f"give either sample_rate or batch_size, got sample_rate={sample_rate} and batch_size={batch_size}"
             )
+        if n_records is not None and sample_rate is None:
+            raise ValueError(f"n_records={n_records} needs sample_rate, got batch_size={batch_size}")
         if batch_size is not None:
             size = check.at_least("batch_size", batch_size, 1, most=("n", n))
             return cls(sampling, n, size / n, size)
@@ -66,7 +76,7 @@ class Sampling:
             raise ValueError(f"sample_rate must be in (0, 1], got sample_rate={sample_rate}")
         if sampling == "shuffle":
             raise ValueError(f"sampling='shuffle' needs batch_size, got sample_rate={sample_rate}")
-        return cls(sampling, n, rate, rate * n)
+        return cls(sampling, n, rate, rate * (n if n_records is None else check.at_least("n_records", n_records, n)))
 
     def batches(self, seed: int, model: int) -> Iterator[Integers]:
         """Positions 0..n - 1 of each batch of a model, without end."""

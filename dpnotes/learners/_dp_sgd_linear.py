@@ -37,6 +37,7 @@ def fit_dp_sgd_linear(
     learning_rate: Rate,
     sample_rate: float | None = None,
     batch_size: int | None = None,
+    n_records: int | None = None,
     momentum: float = 0.0,
     n_repeats: int | None = None,
     sampling: str = "poisson",
@@ -71,6 +72,9 @@ def fit_dp_sgd_linear(
         Probability of each row to be in a batch. Give either this or ``batch_size``.
     batch_size : int in 1..n, optional
         Rows, expected with Poisson sampling (``sample_rate = batch_size / n``), exact with shuffling.
+    n_records : int, optional
+        Public number of records, of which those without a row are empty: they move no sum, and count in the expected
+        batch size, ``sample_rate * n_records``. Default: the number of rows.
     momentum : float in [0, 1)
         v <- momentum v + gradient; weights <- weights - learning_rate v.
     n_repeats : int, >= 1, optional
@@ -139,7 +143,9 @@ def fit_dp_sgd_linear(
         torch.tensor(y, device=where),
         classes,
         settings,
-        Sampling.checked(len(X), sampling=sampling, sample_rate=sample_rate, batch_size=batch_size),
+        Sampling.checked(
+            len(X), sampling=sampling, sample_rate=sample_rate, batch_size=batch_size, n_records=n_records
+        ),
         checked_momentum(momentum),
         shared_batches,
     )

@@ -34,6 +34,7 @@ def fit_dp_sgd_network(
     learning_rate: Rate,
     sample_rate: float | None = None,
     batch_size: int | None = None,
+    n_records: int | None = None,
     optimizer: str = "sgd",
     momentum: float = 0.9,
     sampling: str = "poisson",
@@ -71,6 +72,9 @@ def fit_dp_sgd_network(
         Probability of each row to be in a batch. Give either this or ``batch_size``.
     batch_size : int, >= 1, optional
         Rows, expected with Poisson sampling (the sample rate is ``batch_size / n``), exact with shuffling.
+    n_records : int, optional
+        Public number of records, of which those without a row are empty: they move no sum, and count in the expected
+        batch size, ``sample_rate * n_records``. Default: the number of rows.
     optimizer : {"sgd", "momentum", "adam"}
         The settings that are not given here are PyTorch's.
     momentum : float in [0, 1)
@@ -137,7 +141,9 @@ def fit_dp_sgd_network(
         data,
         torch.tensor(np.asarray(labels, dtype=np.int64), device=where),
         settings,
-        Sampling.checked(len(images), sampling=sampling, sample_rate=sample_rate, batch_size=batch_size),
+        Sampling.checked(
+            len(images), sampling=sampling, sample_rate=sample_rate, batch_size=batch_size, n_records=n_records
+        ),
         Optimizer(optimizer, momentum),
         engine,
         None if micro_batch is None else check.at_least("micro_batch", micro_batch, 1),

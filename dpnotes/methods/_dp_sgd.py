@@ -159,6 +159,7 @@ class DPSGD(PrivateClassifier, LogitClassifier):
         (seed,) = short_seeds(self.noise_seed, 1)
         names = ("clipping_norm", "sample_rate", "steps", "learning_rate", "device")
         settings = {name: getattr(self, name) for name in names} | {"noise_multiplier": noise, "seed": seed}
+        settings["n_records"] = len(y)  # those of which X has no row are empty
         settings["normal"] = normal_floats if self.noise_seed is None else None
         train = self._train_linear if self.network is None else self._train_network
         fitted = train(X, codes, len(classes), settings)

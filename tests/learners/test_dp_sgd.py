@@ -122,6 +122,8 @@ def test_noise_of_another_source_is_scaled_and_nothing_else(where):
         (lambda: drawn(5, "poisson", 1, sample_rate=0.1, batch_size=2), "give either sample_rate or batch_size"),
         (lambda: drawn(5, "poisson", 1, sample_rate=1.5), r"sample_rate must be in \(0, 1\], got sample_rate=1.5"),
         (lambda: drawn(5, "poisson", 1, sample_rate=0.0), "sample_rate must be > 0"),
+        (lambda: drawn(5, "poisson", 1, batch_size=2, n_records=9), "n_records=9 needs sample_rate, got batch_size=2"),
+        (lambda: drawn(5, "poisson", 1, sample_rate=0.5, n_records=4), "n_records must be >= 5, got n_records=4"),
         (lambda: drawn(5, "shuffle", 1, sample_rate=0.5), "sampling='shuffle' needs batch_size"),
         (lambda: drawn(5, "shuffle", 1, batch_size=6), "batch_size must be >= 1 and <= n=5, got batch_size=6"),
         (lambda: checked(-1.0), "noise_multiplier must be >= 0, got noise_multiplier=-1.0"),

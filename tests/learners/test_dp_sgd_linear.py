@@ -154,6 +154,15 @@ def test_no_example_moves_the_sum_by_more_than_the_norm(rows):
     assert min(moved) > 0.5 - 1e-12
 
 
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+def test_empty_records_count_in_the_expected_batch(rows, momentum):
+    """A fourth record for each three: steps are three quarters as long, on the same batches."""
+    settings = {"noise_multiplier": 1.3, "momentum": momentum}
+    more = fit(rows, n_records=N * 4 // 3, **settings)
+    np.testing.assert_allclose(more.weights, fit(rows, learning_rate=0.7 * 0.75, **settings).weights, atol=1e-12)
+    np.testing.assert_array_equal(fit(rows, n_records=N, **settings).weights, fit(rows, **settings).weights)
+
+
 def test_noise_may_have_another_source(rows):
     """The stream of the seed as that source gives the same model, and the seed has no part in it."""
     numbers = np.random.Generator(np.random.SFC64(np.random.SeedSequence(4, spawn_key=(0, 2)))).standard_normal

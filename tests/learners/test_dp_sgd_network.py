@@ -134,6 +134,11 @@ def test_noise_has_the_stated_variance(problem):
     assert not any(value.any() for value in still.parameters.values())
 
 
+def test_empty_records_count_in_the_expected_batch(problem):
+    more = fit(problem, n_records=2 * N, noise_multiplier=0.3)
+    same(more, fit(problem, learning_rate=0.2, noise_multiplier=0.3), 1e-12)
+
+
 def test_noise_may_have_another_source(problem):
     numbers = np.random.Generator(np.random.SFC64(np.random.SeedSequence(5, spawn_key=(0, 2)))).standard_normal
     same(fit(problem, noise_multiplier=0.3), fit(problem, noise_multiplier=0.3, normal=numbers), 0)
