@@ -9,8 +9,6 @@ PENDING: dict[str, dict[str, list[str]]] = {
     "the default accountant is the paper's, which gives no guarantee": {"default_that_guarantees_nothing": ["DPBag"]},
     "adjacencies differ between estimators": {
         "adjacency_of_the_defaults": [
-            "DPSGD",
-            "DPSGD of a network",
             "NoisySGD",
             "AugmentedSGD",
             "Bagging",
@@ -60,7 +58,6 @@ PENDING: dict[str, dict[str, list[str]]] = {
     "warnings of private models are shown": {
         "warnings_of_private_models": ["Bagging", "SubsampleAggregate", "FilteredVote", "PATE", "DPBag"]
     },
-    "Networks keep the exact training loss": {"attributes_without_noise": ["DPSGD of a network"]},
     "there is no publish()": {
         "published_release": [
             "ModelSensitivity",
@@ -109,18 +106,11 @@ PENDING: dict[str, dict[str, list[str]]] = {
         "huge_float64_record": ["NoisySGD", "AugmentedSGD"],
         "huge_float16_record": ["NoisySGD", "AugmentedSGD"],
     },
-    "squared norms overflow, and training is said to diverge": {
-        "huge_float32_record": ["DPSGD", "DPSGD of a network"],
-        "huge_float64_record": ["DPSGD", "DPSGD of a network"],
-    },
     "the default teachers warn of what has not converged": {
         "huge_float32_record": ["SubsampleAggregate", "FilteredVote", "DPBag"],
         "huge_float64_record": ["SubsampleAggregate", "FilteredVote", "DPBag"],
     },
     "scikit-learn's trees refuse numbers beyond float32": {"huge_float64_record": ["Bagging", "PATE"]},
-    "the standard deviation of the noise underflows to 0, the clipped gradients do not": {
-        "noise_that_underflows": ["DPSGD"]
-    },
     "rows may be longer than the bound by 1e-6, which the sensitivity does not count": {
         "rows_just_above_the_bound": ["NoisySGD", "AugmentedSGD"]
     },
