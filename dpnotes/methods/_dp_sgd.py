@@ -156,11 +156,12 @@ class DPSGD(PrivateClassifier, LogitClassifier):
         noise = self._noise(accounted)
         profile = accounting.dp_sgd(noise_multiplier=noise, adjacency=self.adjacency, **accounted)
         profile = self._implemented(profile.with_(assumption=ASSUMPTION))
-        (seed,) = short_seeds(self.noise_seed, 1)
-        names = ("clipping_norm", "sample_rate", "steps", "learning_rate", "device")
-        settings = {name: getattr(self, name) for name in names} | {"noise_multiplier": noise, "seed": seed}
-        settings["n_records"] = len(y)  # those of which X has no row are empty
-        settings["normal"] = normal_floats if self.noise_seed is None else None
+        random = profile.implementation != "reproducible"
+        (seed,) = short_seeds(None if random else self.noise_seed, 1)
+        settings = {name: getattr(self, name) for name in ("clipping_norm", "learning_rate", "device")}
+        settings |= {name: accounted[name] for name in ("sample_rate", "steps")}  # none changes during the fit
+        settings |= {"noise_multiplier": noise, "seed": seed, "normal": normal_floats if random else None}
+        settings["n_records"] = len(np.asarray(y))  # those of which X has no row are empty
         train = self._train_linear if self.network is None else self._train_network
         fitted = train(X, codes, len(classes), settings)
         self.classes_, self.noise_multiplier_, self.profile_, self._fitted = classes, noise, profile, fitted
