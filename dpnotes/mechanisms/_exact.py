@@ -122,11 +122,14 @@ class NormReals:
         above = np.where(lower < 0, -lower, upper).reshape(self._shape)  # of the absolute values
         below = above - 1
         root_below, root_above = (_root(np.add.reduce(ends[:, :size] ** 2, axis=1)) for ends in (below, above))
+        if not root_below.all():  # a direction so short that nothing bounds its scale from above yet
+            self.refine()
+            return self.interval()
         twice_below, twice_above = (np.add.reduce(ends[:, size:] ** 2, axis=1) for ends in (below, above))
         top, bottom = self._ratio
         # |b_i| = scale |g_i| r / |g|, r half the other sum: units 2^-bits for g and |g|, 2^-(2 bits + 1) for r
         low = below[:, :size] * (top * twice_below // (bottom * (root_above + 1)))[:, None]
-        high = above[:, :size] * (-(-top * twice_above // (bottom * np.maximum(root_below, 1))))[:, None]
+        high = above[:, :size] * (-(-top * twice_above // (bottom * root_below)))[:, None]
         low, high = low >> (bits + 1), -(-high >> (bits + 1))
         negative = (lower < 0).reshape(self._shape)[:, :size]
         return Interval(np.where(negative, -high, low).ravel(), np.where(negative, -low, high).ravel(), bits)

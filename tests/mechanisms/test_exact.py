@@ -109,6 +109,17 @@ def test_a_release_is_the_nearest_multiple_to_the_real_sum(make):
             assert abs(Fraction(result) - Fraction(value) - Fraction(int(end), 1 << bits)) <= step / 2
 
 
+def test_a_direction_of_which_no_digit_is_known_draws_more():
+    noise = NormReals(1, 1.0, seeded(4))
+    noise._normals._digits[0] = 0
+    lower, upper, bits = noise.interval()
+    assert bits > 64
+    noise.refine(256)
+    narrow = noise.interval()
+    more = narrow.bits - bits
+    assert lower[0] << more <= narrow.lower[0] <= narrow.upper[0] <= upper[0] << more
+
+
 def test_a_sum_on_the_border_of_two_points_draws_more_digits():
     noise = GaussianReals(1, 1.0, seeded(6))
     low, _, bits = noise.interval()
