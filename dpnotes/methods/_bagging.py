@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
 from dpnotes import accounting
-from dpnotes.mechanisms import draw_subsets, vote_counts
+from dpnotes.mechanisms import draw_subsets
 from dpnotes.methods._answers import short_seeds
 from dpnotes.methods._classifier import PrivateClassifier
-from dpnotes.methods._one_by_one import OneByOne
+from dpnotes.methods._teachers import fit_teachers
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -30,12 +30,16 @@ class Bagging(PrivateClassifier):
         let the size of the data set into the release, and is not offered.
     estimator : object, optional
         The base learner: a scikit-learn classifier, or one that fits many models in one call (it has ``fit_many``, as
-        :class:`dpnotes.learners.NetworkClassifier`). Default: a decision tree.
+        :class:`dpnotes.learners.NetworkClassifier`, and takes a list of index arrays of unequal length). Default: a
+        decision tree.
     n_models : int, >= 1
     replace : bool
         Draw with or without replacement within a subsample.
     scheme : {"independent", "split"}
         Draw each subsample anew, or all at once and deal out; see :func:`dpnotes.accounting.bagging`.
+    adjacency : {"zero-out", "add-remove", "replace-one"}
+        Which data sets are neighbours. An empty record keeps its place in the draws and is left out of the subsamples
+        that drew it, so that only their models change, each of them one of the votes.
     classes : sequence, optional
         All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
         is about all of the fitted estimator except ``classes_``.
@@ -49,7 +53,7 @@ class Bagging(PrivateClassifier):
     Attributes
     ----------
     profile_ : dpnotes.accounting.PrivacyProfile
-        Add-remove guarantee of releasing all models; predictions follow from them.
+        Guarantee of releasing all models; predictions follow from them.
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
 
@@ -67,7 +71,9 @@ class Bagging(PrivateClassifier):
     n_models: int = 1
     replace: bool = True
     scheme: str = "independent"
+    adjacency: str = "zero-out"
     n_jobs: int | None = None
+    _published = ("_models",)
 
     def fit(self, X: Any, y: Any) -> Bagging:
         """Draw the subsamples and train one model on each.
@@ -85,27 +91,27 @@ class Bagging(PrivateClassifier):
         Raises
         ------
         ValueError
-            If X and y differ in length, X is not finite, a label is not among ``classes``, or the subsamples are
-            impossible (see :func:`dpnotes.accounting.bagging`).
+            If X and y differ in length, X is not finite, or the subsamples are impossible (see
+            :func:`dpnotes.accounting.bagging`).
         """
-        X, codes, classes = self._records(X, y, least=1)
+        return self._fitted(X, y)
+
+    def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
+        records = self._private_records(X, y, least=1)
         drawn = {name: getattr(self, name) for name in ("subsample", "n_models", "replace", "scheme")}
-        profile = accounting.bagging(n=len(X), **drawn)
+        profile = accounting.bagging(n=records.n, adjacency=self.adjacency, **drawn)
         draw_seed, learn_seed = short_seeds(self.noise_seed, 2)
         if self.random_state is not None or self.noise_seed is None:
             learn_seed = short_seeds(self.random_state, 1)[0]
-        subsets = draw_subsets(len(X), **drawn, seed=draw_seed)
+        subsets = draw_subsets(records.n, **drawn, seed=draw_seed)
         learner = DecisionTreeClassifier() if self.estimator is None else self.estimator
-        if not hasattr(learner, "fit_many"):
-            learner = OneByOne(learner, self.n_jobs)
-        self._models = learner.fit_many(X, codes, subsets, n_classes=len(classes), seed=learn_seed)
-        self.classes_, self.profile_ = classes, self._implemented(profile)
-        return self
+        self._models = fit_teachers(learner, records, subsets, seed=learn_seed, n_jobs=self.n_jobs)
+        self.classes_, self.profile_ = records.classes, self._implemented(profile)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Fraction of the models that vote for each class, shape [n, n_classes]."""
         X = self._queries(X)
-        return vote_counts(self._models.votes(X), len(self.classes_)) / self.n_models
+        return self._models.vote_counts(X) / len(self._models.present)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label with the most votes, shape [n]; among equals the first in ``classes_``."""

@@ -5,14 +5,15 @@ Their parameters are the fields of dataclasses, whose ``__init__`` is the one th
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -23,6 +24,58 @@ from dpnotes.methods._answers import Answering, Randomness
 from dpnotes.methods._budget import InferenceBudget
 
 FLOATS = [np.float64, np.float32]  # dtypes of features; others are converted to the first
+PREPARED = "rows were prepared without looking at them together"
+UNPUBLISHED = ("estimator", "student", "random_state", "noise_seed")  # parameters that may know of private rows
+PUBLIC_ERRORS = (  # beginnings of messages about sizes, names and types alone
+    "Found ", "Input X contains", "Input y contains", "X has ", "The feature names", "Sparse ", "Unknown label type",
+    "y should be", "float() argument", "This ",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Checked records of a fit, one by one: what one of them holds changes nothing about another.
+
+    A record whose label is not among the classes is empty: it keeps its place, so that the number of records and all
+    that is drawn for each place stay the same, and contributes nothing.
+
+    Attributes
+    ----------
+    X : ndarray of float, shape [n, d]
+    codes : ndarray of int64, shape [n]
+        Class codes, ``len(classes)`` for an empty record.
+    classes : ndarray, shape [n_classes]
+        Sorted.
+    """
+
+    X: Features
+    codes: Integers
+    classes: NDArray[Any]
+
+    @property
+    def n(self) -> int:
+        """Number of places, empty ones included: public."""
+        return len(self.X)
+
+    def labelled(self) -> tuple[Features, Integers]:
+        """Features and class codes without the empty records."""
+        kept = self.codes < len(self.classes)
+        return (self.X, self.codes) if kept.all() else (self.X[kept], self.codes[kept])
+
+    def standing_in(self) -> tuple[Features, Integers]:
+        """Features and class codes of all places, an empty record being one of zeros and of the first class.
+
+        For methods in which each place counts: what one record is read as does not change another one.
+        """
+        empty = self.codes == len(self.classes)
+        if not empty.any():
+            return self.X, self.codes
+        return np.where(empty[:, None], self.X.dtype.type(0), self.X), np.where(empty, 0, self.codes)
+
+    def without_empty(self, subsets: Sequence[Integers] | Integers) -> Sequence[Integers] | Integers:
+        """Subsets of the places without the empty records, just as they are where there is none."""
+        kept = self.codes < len(self.classes)
+        return subsets if kept.all() else [rows[kept[rows]] for rows in subsets]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -33,7 +86,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
     ----------
     classes : sequence, optional
         All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
-        is about all that is released except ``classes_``.
+        is about all that is released except ``classes_``. A record with another label counts as an empty one.
     random_state : int, RandomState instance or None
         What the guarantee does not need: the random choices of learners, shards and students.
     noise_seed : int, optional
@@ -48,13 +101,61 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
     classes_: NDArray[Any] = field(init=False)
     profile_: PrivacyProfile = field(init=False)
 
+    _published: ClassVar[tuple[str, ...]] = ()  # attributes that the guarantee is about
+    _unpublished_because: ClassVar[str] = "it answers from private records, which stay with who holds them"
+
+    def publish(self) -> Self:
+        """Copy of what the guarantee is about: it predicts the same, and can be pickled and given away.
+
+        It has the public parameters, ``classes_``, ``profile_`` and what predictions need, and nothing else: no seed,
+        no learner that was given, no vote, teacher or record.
+
+        Raises
+        ------
+        TypeError
+            If there is nothing to give away, as of estimators that answer from a budget.
+        """
+        check_is_fitted(self)
+        if not self._published:
+            raise TypeError(f"{type(self).__name__} cannot be published: {self._unpublished_because}")
+        names = {*self.get_params(deep=False), "classes_", "profile_", "n_features_in_", "feature_names_in_"}
+        release = copy.copy(self)
+        kept = {name: value for name, value in vars(self).items() if name in names.union(self._published)}
+        kept |= {name: None for name in UNPUBLISHED if name in names}
+        vars(release).clear()
+        vars(release).update(copy.deepcopy(kept))
+        return release
+
+    def _fitted(self, X: Any, y: Any, **given: Any) -> Self:
+        """Learn with the parameters of this moment, and take over what was learned once all of it is there.
+
+        Parameters that are set meanwhile change the next fit only, and a fit that fails leaves the last one as it was.
+        """
+        parameters = self.get_params(deep=False)
+        attempt = copy.copy(self)
+        vars(attempt).clear()
+        vars(attempt).update(parameters)
+        attempt._learn(X, y, **given)
+        learned = {name: value for name, value in vars(attempt).items() if name not in parameters}
+        for name in [name for name in vars(self) if name.endswith("_") and name not in learned]:
+            delattr(self, name)
+        vars(self).update(learned)
+        return self
+
+    def _learn(self, X: Any, y: Any, **given: Any) -> None:
+        """Set the learned attributes, from records that are not checked yet."""
+        raise NotImplementedError
+
     def _randomness(self) -> Randomness:
         return Randomness.of(self.noise_seed, self.random_state)
 
     def _implemented(self, profile: PrivacyProfile, *, exact: bool = False) -> PrivacyProfile:
-        """The profile with the words for how its noise was made."""
+        """The profile with the words for how its noise was made, and for what it assumes of all that came before."""
         own = "exact" if exact else "ideal reals"
-        return profile.with_(implementation=own if self.noise_seed is None else "reproducible")
+        return profile.with_(
+            implementation=own if self.noise_seed is None else "reproducible",
+            assumption="; ".join(filter(None, (profile.assumption, PREPARED))),
+        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -66,30 +167,41 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return np.asarray(validate_data(self, X, dtype=FLOATS, reset=False))
 
-    def _records(
-        self, X: Any, y: Any, *, least: int = 2, most: int | None = None
-    ) -> tuple[Features, Integers, NDArray[Any]]:
-        """Checked features, class codes, and the sorted classes, read off y unless ``classes`` has them.
+    def _private_records(self, X: Any, y: Any, *, least: int = 2, most: int | None = None) -> Records:
+        """Checked records with the sorted classes, read off y unless ``classes`` has them.
+
+        Errors show no value of X or y. With public classes, none of them depends on a label.
 
         Raises
         ------
         ValueError
-            If data are not finite or differ in length, a label is not among the classes, or there are too few or too
-            many.
+            If data are not finite or differ in length, or there are too few or too many classes.
         """
-        X, y = validate_data(self, X, y, dtype=FLOATS)
-        check_classification_targets(y)
-        known = np.unique(y if self.classes is None else np.asarray(self.classes))
-        if not np.isin(y, known).all():
-            raise ValueError(f"y holds labels that are not among classes={known.tolist()}")
-        if len(known) < least:
-            raise ValueError(
-                f"y must hold at least {least} classes, got 1 class: {known.tolist()[0]!r}; "
-                "name all that can occur in classes="
-            )
-        if most is not None and len(known) > most:
-            raise ValueError(f"y must hold at most {most} classes, got {len(known)}")
-        return X, np.searchsorted(known, y), known
+        if self.classes is None:
+            X, y = self._checked(X, y)
+            classes, codes = np.unique(y, return_inverse=True)
+        else:
+            X, classes = self._checked(X), np.unique(np.asarray(self.classes))
+            codes = _codes(y, classes)
+            check_consistent_length(X, codes)
+        name = "y" if self.classes is None else "classes"
+        if len(classes) < least:
+            hint = "; name all that can occur in classes=" if self.classes is None else ""
+            raise ValueError(f"{name} must hold at least {least} classes, got 1 class{hint}")
+        if most is not None and len(classes) > most:
+            raise ValueError(f"{name} must hold at most {most} classes, got more")
+        return Records(X, codes.astype(np.int64, copy=False), classes)
+
+    def _checked(self, X: Any, y: Any = "no_validation") -> Any:
+        """scikit-learn's validation of data, with messages that show no value of them."""
+        try:
+            checked = validate_data(self, X, y, dtype=FLOATS)
+            if not isinstance(y, str):
+                check_classification_targets(checked[1])
+            return checked
+        except (ValueError, TypeError) as error:
+            kind, message = type(error), _without_values(str(error))
+        raise kind(message)  # not within the handler, so that the first message does not hang on to this one
 
 
 class AnsweringClassifier(PrivateClassifier):
@@ -115,9 +227,42 @@ class AnsweringClassifier(PrivateClassifier):
         return self._answering.budget
 
 
+def _codes(y: Any, classes: NDArray[Any]) -> Integers:
+    """Code of each label, each looked up by itself; ``len(classes)`` for whatever is not one of the classes."""
+    if y is None:
+        raise ValueError("y must hold the labels, got y=None: the fit requires y to be passed")
+    labels = y if isinstance(y, list | tuple) else np.asarray(y)
+    if isinstance(labels, np.ndarray):  # a list is looked up as it is: an array of it could have another type
+        if labels.ndim != 1 and labels.shape[1:] != (1,):
+            raise ValueError(f"y should be a 1d array, got an array of shape {labels.shape} instead")
+        labels = labels.ravel().tolist()
+    table = {label: code for code, label in enumerate(classes.tolist())}
+
+    def code(label: Any) -> int:
+        try:
+            return table.get(label, len(table))
+        except TypeError:  # it has no hash
+            return len(table)
+
+    return np.fromiter(map(code, labels), dtype=np.int64, count=len(labels))
+
+
+def _without_values(message: str) -> str:
+    """Message of scikit-learn without the values that it shows."""
+    if message.startswith(PUBLIC_ERRORS):
+        return message
+    if message.startswith("Expected 2D array"):
+        return f"{message.splitlines()[0].rstrip(':')}. Reshape your data: X must have shape [n, d]"
+    if message.startswith("Complex data not supported"):
+        return "Complex data not supported: X and y must hold no complex numbers"
+    if message.startswith("could not convert"):
+        return "X must hold numbers, got a cell that cannot be converted to float"
+    return "X must be a table of numbers of shape [n, d], and y must hold n labels"
+
+
 def longest_row(X: Features) -> float:
     """Largest Euclidean norm of a row."""
-    return math.sqrt(float(np.einsum("ij,ij->i", X, X, dtype=np.float64).max()))
+    return math.sqrt(float(np.einsum("ij,ij->i", X, X, dtype=np.float64).max(initial=0.0)))
 
 
 def check_norms(X: Features, norm: float, *, rounding: float) -> None:

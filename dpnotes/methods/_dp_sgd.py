@@ -131,6 +131,7 @@ class DPSGD(PrivateClassifier, LogitClassifier):
     accountant: str = "pld"
     adjacency: str = "zero-out"
     device: str = "auto"
+    _published = ("_models", "noise_multiplier_")
 
     def fit(self, X: Any, y: Any) -> DPSGD:
         """Calibrate, then train.
@@ -151,7 +152,8 @@ class DPSGD(PrivateClassifier, LogitClassifier):
             If X and y differ in length, X is not finite, a label is not among ``classes``, the budget is given twice or
             not at all, no noise meets it, or training diverges.
         """
-        X, codes, classes = self._records(X, y)
+        records = self._private_records(X, y)
+        (X, codes), classes = records.standing_in(), records.classes
         accounted = {name: getattr(self, name) for name in ("sample_rate", "steps", "accountant")}
         noise = self._noise(accounted)
         profile = accounting.dp_sgd(noise_multiplier=noise, adjacency=self.adjacency, **accounted)

@@ -4,32 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils.validation import check_is_fitted
 
 from dpnotes import accounting
-from dpnotes._validation import at_least_one, one_of, positive
+from dpnotes._validation import Floats, Integers, at_least_one, one_of, positive
 from dpnotes.accounting.papers import personalised_vote
 from dpnotes.learners import TouchedVotes
 from dpnotes.mechanisms import Partitions, laplace_vote, stream
 from dpnotes.methods._answers import derived_seed
 from dpnotes.methods._personal_accountant import personalised_epsilon, squares_of_budget
-from dpnotes.methods._student import StudentVote, fit_student
+from dpnotes.methods._student import StudentVote, Votes, fit_student
 from dpnotes.methods._teachers import LogisticTeachers, counts_of, partitions_of
 
-ACCOUNTANTS = ("personalised", "naive", "tight")
+ACCOUNTANTS = ("tight", "naive", "personalised")
 QUERIES = 1024  # voted on at a time
-SCHEMES = {  # of the partitions: adjacency, and what the guarantee assumes
+SCHEMES = {  # of the partitions: adjacencies, and what the guarantee assumes
     "independent": (
-        "add-remove",
+        ("zero-out", "add-remove"),
         "the chunks of a record are chosen independently of the other records in each partition, and the number of "
         "labels does not depend on the data",
     ),
     "balanced": (
-        "replace-one",
+        ("zero-out", "replace-one"),
         "the number of records is public, the partitions do not depend on the records, and neither does the number of "
         "labels",
     ),
@@ -39,6 +40,11 @@ LOCAL = (
     "the number of labels were fixed at this one; it was not: the accountant stopped on the private votes, so that the "
     "number of labels alone can tell two neighbouring data sets apart with certainty and no (epsilon, delta) with "
     "delta < 1 holds"
+)
+THEOREM = "Jordon, Yoon and van der Schaar (2019), Theorem 6, refuted in the chapter on differentially private bagging"
+NO_GUARANTEE = (
+    "no guarantee: the personalised accountant stopped on the private votes, so that the number of labels alone can "
+    "tell two neighbouring data sets apart with certainty, and no (epsilon, delta) with delta < 1 holds"
 )
 
 
@@ -59,21 +65,29 @@ class DPBag(StudentVote):
         teacher must depend on the records of its own chunk only. Default: logistic regression with scikit-learn's
         C = 1, all teachers at once.
     n_teachers : int, in 1 .. n
-        Chunks of each partition. More than there are records are refused; that refusal is not covered by the guarantee.
+        Chunks of each partition.
     n_partitions : int, >= 1
     epsilon : float, > 0
     delta : float, in (0, 1)
     noise : float, > 0, optional
         lambda, the *inverse* scale of the Laplace noise per normalised vote. Default: ``2 / n_teachers``.
-    accountant : {"personalised", "naive", "tight"}
-        ``"personalised"``: the paper's, which stops after the label at which the epsilon of a record reaches the budget
-        for the private votes at hand; *not* differentially private. ``"naive"``: the same bound with m = 1 (DPBag-),
-        a number of labels that no data enter, one more than the budget pays for. ``"tight"``: the most labels that are
-        (epsilon, delta)-DP in all whatever the data, for any number of partitions.
+    accountant : {"tight", "naive", "personalised"}
+        ``"tight"``: the most labels that are (epsilon, delta)-DP in all whatever the data, for any number of
+        partitions. ``"naive"``: the paper's bound with m = 1 (DPBag-), a number of labels that no data enter, one more
+        than the budget pays for. ``"personalised"``: the paper's, which stops after the label at which the epsilon of a
+        record reaches the budget for the private votes at hand; *not* differentially private.
     partitions : {"independent", "balanced"}
-        See :func:`dpnotes.mechanisms.draw_partitions`: the guarantee is for add-remove or for replace-one adjacency.
+        See :func:`dpnotes.mechanisms.draw_partitions`.
+    adjacency : {"zero-out", "add-remove", "replace-one"}
+        Which data sets are neighbours. A record that is made empty leaves its chunks and no other changes, so that one
+        vote of each partition may change. The guarantee is the same for all three; add-remove needs independent
+        partitions, replace-one balanced ones, and add-remove does not cover that more teachers than records are
+        refused.
     student : object, optional
         A scikit-learn classifier. Default: a clone of ``estimator``, or scikit-learn's logistic regression.
+    keep_votes : bool
+        Keep the votes as they were before the noise, for diagnosis by who holds the data: what follows from them is
+        not covered by the guarantee, and travels with a pickle. :meth:`publish` leaves it out.
     classes : sequence, optional
         All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
         is about all that is released except ``classes_``.
@@ -89,20 +103,23 @@ class DPBag(StudentVote):
     Attributes
     ----------
     profile_ : dpnotes.accounting.PrivacyProfile
-        Of releasing ``labels_`` and the student. *per-instance* and no guarantee for ``"personalised"``, see its
-        ``assumption``; proved for the other accountants.
+        Of releasing ``labels_`` and the student. For ``"personalised"`` it says that there is no guarantee: its
+        epsilon is infinite for every delta below 1.
     labels_ : ndarray, shape [n_labels_]
         Labels of the first public rows.
     n_labels_ : int
         All public rows where they do not exhaust the budget.
     epsilon_spent_ : float
-        ``profile_.epsilon(delta)``; at least ``epsilon`` for the two accountants of the paper, which stop after the
-        label that reaches it.
-    record_epsilons_ : ndarray of float, shape [n]
-        Only for ``"personalised"``: epsilon of each private record. With ``joining_epsilon_``, that of a record yet to
-        come, and ``agreement_`` a diagnosis for who holds the data, not to be published; they travel with a pickle.
+        ``profile_.epsilon(delta)``, or for ``"personalised"`` what the paper's account gives instead, which guarantees
+        nothing. At least ``epsilon`` for the two accountants of the paper, which stop after the label that reaches it.
     agreement_ : ndarray of float, shape [n_labels_]
-        Fraction of the teachers that vote for the class of most votes.
+        Only with ``keep_votes``, private: fraction of the teachers that vote for the class of most votes.
+    record_epsilons_ : ndarray of float, shape [n]
+        Only with ``keep_votes`` and ``"personalised"``, private: epsilon of each record by the paper's account; with
+        ``joining_epsilon_``, that of a record yet to come.
+    per_instance_profile_ : dpnotes.accounting.PrivacyProfile
+        Only with ``keep_votes`` and ``"personalised"``, private: what the paper's account bounds, of status
+        *per-instance*; see its ``assumption``.
     student_ : object
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
@@ -119,10 +136,10 @@ class DPBag(StudentVote):
     >>> X = (X - X.mean(0)) / X.std(0)
     >>> model = DPBag(n_teachers=20, n_partitions=10, epsilon=3.0, delta=1e-3, device="cpu", noise_seed=0)
     >>> model = model.fit(X[:300], y[:300], public=X[300:])
-    >>> model.profile_.status, bool(3.0 <= model.epsilon_spent_ < 3.3), model.score(X, y) > 0.7
-    ('per-instance', True, True)
-    >>> model.set_params(accountant="tight").fit(X[:300], y[:300], public=X[300:]).n_labels_
-    76
+    >>> model.n_labels_, model.profile_.status, model.score(X, y) > 0.7
+    (76, 'proved', True)
+    >>> model.set_params(accountant="personalised").fit(X[:300], y[:300], public=X[300:]).profile_.epsilon(1e-3)
+    inf
     """
 
     _: KW_ONLY
@@ -130,7 +147,7 @@ class DPBag(StudentVote):
     epsilon: float = 1.0
     delta: float = 1e-5
     noise: float | None = None
-    accountant: str = "personalised"
+    accountant: str = "tight"
     partitions: str = "independent"
     device: str = "auto"
 
@@ -158,15 +175,19 @@ class DPBag(StudentVote):
         Raises
         ------
         ValueError
-            If public is missing or not transformed as X is, data are not finite or differ in length or features, a
-            label is not among ``classes``, there are fewer than 2 classes or more than 255, there are more teachers
-            than records, or a parameter is outside its range.
+            If public is missing or not transformed as X is, data are not finite or differ in length or features, there
+            are fewer than 2 classes or more than 255, there are more teachers than records, or a parameter is outside
+            its range.
         TypeError
             If a number is of the wrong kind, or the student's learner is no classifier.
         """
-        X, codes, classes = self._records(X, y, most=255)
+        return self._fitted(X, y, public=public, chunks=chunks)
+
+    def _learn(self, X: Any, y: Any, *, public: Any, chunks: ArrayLike | None) -> None:  # type: ignore[override]
+        records = self._private_records(X, y, most=255)
+        classes = records.classes
         public = self._public_rows(public)
-        n_teachers = self._check_teachers(len(X))
+        n_teachers = self._check_teachers(records.n)
         if chunks is not None and self.partitions != "independent":
             raise ValueError(f"chunks must be None for partitions={self.partitions!r}, which are drawn")
         noise, within = self._settings(len(classes))
@@ -175,23 +196,56 @@ class DPBag(StudentVote):
         learn_seed, student_seed = (int(s) for s in stream(seed, 0).integers(2**31, size=2))
         generator = randomness.generator(1)
         cut = partitions_of(
-            len(X), chunks, (len(X) + 1, self.n_partitions), n_chunks=n_teachers, scheme=self.partitions,
+            records.n, chunks, (records.n + 1, self.n_partitions), n_chunks=n_teachers, scheme=self.partitions,
             seed=derived_seed(seed, 2),
         )  # fmt: skip
         student = self._student_learner(LogisticRegression(max_iter=1000))
         default = LogisticTeachers(device=self.device)
-        teachers = self._teach(X, codes, cut, default=default, n_classes=len(classes), seed=learn_seed)
+        teachers = self._teach(records, cut, default=default, seed=learn_seed)
         n_queries = len(public) if within is None else min(within, len(public))
         asked = public[:n_queries]
         voted = (teachers.votes(asked[start : start + QUERIES]) for start in range(0, n_queries, QUERIES))
         self.classes_ = classes
         if within is None:
-            self._answer_personalised(voted, cut, noise, generator)
+            votes = self._answer_personalised(voted, cut, noise, generator)
         else:
-            self._answer(voted, noise, n_queries, generator)
+            votes = self._answer(voted, noise, n_queries, generator)
         labelled = public[: self.n_labels_]
         self.student_ = fit_student(student, labelled, self.labels_, classes=classes, seed=student_seed)
-        return self
+        if self.keep_votes:
+            self._votes = votes
+
+    def publish(self) -> Self:
+        """See :meth:`PrivateClassifier.publish`; refused where the personalised accountant gave no guarantee."""
+        check_is_fitted(self)
+        if self.profile_.status == "refuted":
+            raise TypeError(f"DPBag cannot be published: {self.profile_.remark}")
+        return super().publish()
+
+    @property
+    def record_epsilons_(self) -> Floats:
+        """Epsilon of each record by the paper's account: private."""
+        return self._own_epsilons("record_epsilons_")[:-1]
+
+    @property
+    def joining_epsilon_(self) -> float:
+        """Epsilon of a record yet to come by the paper's account: private."""
+        return float(self._own_epsilons("joining_epsilon_")[-1])
+
+    @property
+    def per_instance_profile_(self) -> accounting.PrivacyProfile:
+        """What the paper's account bounds for these votes: private, and no guarantee."""
+        return self._account("per_instance_profile_").profile(self.n_labels_)
+
+    def _account(self, name: str) -> _Account:
+        """The paper's account of the fit, for the attribute of that name."""
+        account = self._kept(name).account
+        if not isinstance(account, _Account):
+            raise AttributeError(f"{name} is there for accountant='personalised' only")
+        return account
+
+    def _own_epsilons(self, name: str) -> Floats:
+        return self._account(name).epsilons
 
     def _analysis(self) -> str:
         return "tight" if self.accountant == "tight" else "published"
@@ -201,6 +255,7 @@ class DPBag(StudentVote):
         at_least_one("n_partitions", self.n_partitions)
         one_of("accountant", self.accountant, ACCOUNTANTS)
         one_of("partitions", self.partitions, tuple(SCHEMES))
+        one_of("adjacency", self.adjacency, SCHEMES[self.partitions][0])
         noise = 2 / self.n_teachers if self.noise is None else positive("noise", self.noise)
         squares_of_budget(self.epsilon, self.delta, n_partitions=1, noise=noise)  # checks the pair
         if self.accountant == "personalised":
@@ -211,26 +266,26 @@ class DPBag(StudentVote):
 
     def _answer(
         self, voted: Iterator[NDArray[np.uint8]], noise: float, labels: int, generator: np.random.Generator | None
-    ) -> None:
+    ) -> Votes:
         """Answer a number of queries that no data entered."""
-        self._release([(votes, votes.shape[1]) for votes in voted], noise, generator)
-        adjacency, assumption = SCHEMES[self.partitions]
+        votes = self._release([(votes, votes.shape[1]) for votes in voted], noise, generator)
         if labels == 0:
-            self.profile_ = accounting.approximate(0.0, 0.0)
+            self.profile_ = self._implemented(accounting.approximate(0.0, 0.0, adjacency=self.adjacency), exact=True)
         else:
-            self.profile_ = accounting.noisy_vote(
+            profile = accounting.noisy_vote(
                 noise=noise,
                 answers=labels,
                 n_classes=len(self.classes_),
-                adjacency=adjacency,
+                adjacency=self.adjacency,
                 analysis=self._analysis(),
             )
-            self.profile_ = self._implemented(self.profile_.with_(assumption=assumption), exact=True)
+            self.profile_ = self._implemented(profile.with_(assumption=SCHEMES[self.partitions][1]), exact=True)
         self.epsilon_spent_ = float(self.profile_.epsilon(self.delta))
+        return votes
 
     def _answer_personalised(
         self, voted: Iterator[NDArray[np.uint8]], cut: Partitions, noise: float, generator: np.random.Generator | None
-    ) -> None:
+    ) -> Votes:
         """Answer until the sum of squares of a record, or of one yet to come, reaches what the budget allows."""
         k = self.n_partitions
         limit = squares_of_budget(self.epsilon, self.delta, n_partitions=k, noise=noise)
@@ -246,18 +301,17 @@ class DPBag(StudentVote):
             kept.append((votes, len(largest)))
             if largest[-1] >= limit:
                 break
-        self._release(kept, noise, generator)
-        squares = touched.totals
-        own = personalised_epsilon(squares, n_partitions=k, noise=noise, delta=self.delta)
-        self.record_epsilons_, self.joining_epsilon_ = own[:-1], float(own[-1])
-        spent = personalised_vote(squares, noise=noise, n_partitions=k, answers=self.n_labels_, assumption=LOCAL)
-        self.profile_ = self._implemented(spent, exact=True)
-        self.epsilon_spent_ = float(own.max())
+        account = _Account(squares=touched.totals, noise=noise, n_partitions=k, delta=self.delta)
+        nothing = accounting.approximate(0.0, 1.0, adjacency=self.adjacency)
+        nothing = nothing.with_(status="refuted", source=THEOREM, remark=NO_GUARANTEE)
+        self.profile_ = self._implemented(nothing, exact=True)
+        self.epsilon_spent_ = float(account.epsilons.max())
+        return self._release(kept, noise, generator)._replace(account=account)
 
     def _release(
         self, kept: list[tuple[NDArray[np.uint8], int]], noise: float, generator: np.random.Generator | None
-    ) -> None:
-        """Noisy class of most normalised votes, for the first queries of each block."""
+    ) -> Votes:
+        """Noisy class of most normalised votes, for the first queries of each block; the votes as they were."""
         n_classes = len(self.classes_)
         tables = [counts_of(votes[:, :answered], n_classes) for votes, answered in kept]
         counts = np.concatenate([np.zeros((0, n_classes), np.int64), *tables])
@@ -267,4 +321,25 @@ class DPBag(StudentVote):
             released = laplace_vote(counts / self.n_partitions, scale=1 / noise, seed=generator)
         self.labels_ = self.classes_[released]
         self.n_labels_ = len(released)
-        self.agreement_ = counts.max(axis=1) / (self.n_teachers * self.n_partitions)
+        return Votes(counts, self.n_teachers * self.n_partitions)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Account:
+    """The paper's account of what the answers cost each record, and one yet to come: private."""
+
+    squares: Integers
+    noise: float
+    n_partitions: int
+    delta: float
+
+    @property
+    def epsilons(self) -> Floats:
+        """Of each record, and last of one yet to come."""
+        return personalised_epsilon(self.squares, n_partitions=self.n_partitions, noise=self.noise, delta=self.delta)
+
+    def profile(self, answers: int) -> accounting.PrivacyProfile:
+        """What the moments of the record that pays most bound."""
+        return personalised_vote(
+            self.squares, noise=self.noise, n_partitions=self.n_partitions, answers=answers, assumption=LOCAL
+        )

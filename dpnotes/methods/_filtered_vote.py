@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from dpnotes import accounting
-from dpnotes._validation import Integers, at_least_one, real
+from dpnotes._validation import Integers, at_least_one, one_of, real
 from dpnotes.mechanisms import gaussian_vote, stream
 from dpnotes.methods._answers import derived_seed
 from dpnotes.methods._budget import BudgetExhausted, Shared
-from dpnotes.methods._teachers import LogisticTeachers, TeacherVote, counts_of, partitions_of
+from dpnotes.methods._teachers import ADJACENCIES, LogisticTeachers, TeacherVote, counts_of, partitions_of
 
 QUERIES = 1024  # voted on at a time
 
@@ -37,7 +37,7 @@ class FilteredVote(TeacherVote):
         that fits many models in one call (``fit_many``, and models with ``confidence(X)``). A teacher must depend on
         the records of its own chunk only. Default: logistic regression with scikit-learn's C = 1, all at once.
     n_teachers : int, in 1 .. n
-        Chunks of each partition. More than there are records are refused; that refusal is not covered by the guarantee.
+        Chunks of each partition.
     n_partitions : int, >= 1
     budget : int, >= 1
         Votes that each teacher may cast in all.
@@ -45,6 +45,10 @@ class FilteredVote(TeacherVote):
         Standard deviation of the noise on each class, in votes divided by ``n_partitions``.
     confidence : float, in [0, 1]
         Least probability that a teacher must give its class to vote for it; 0: it always votes.
+    adjacency : {"zero-out", "add-remove"}
+        Which data sets are neighbours. A record that is made empty leaves its chunks and no other changes, so that one
+        vote of each partition may change: the guarantee is the same for both. For ``"add-remove"`` it does not cover
+        that more teachers than records are refused.
     classes : sequence, optional
         All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
         is about all that is released except ``classes_``.
@@ -109,34 +113,41 @@ class FilteredVote(TeacherVote):
         Raises
         ------
         ValueError
-            If data are not finite or differ in length, a label is not among ``classes``, there are fewer than 2 classes
-            or more than 255, there are more teachers than records, or a parameter is outside its range.
+            If data are not finite or differ in length, there are fewer than 2 classes or more than 255, there are more
+            teachers than records, or a parameter is outside its range.
         TypeError
             If a number is of the wrong kind.
         """
-        X, codes, classes = self._records(X, y, most=255)
-        n_teachers = self._check_teachers(len(X))
+        return self._fitted(X, y, chunks=chunks)
+
+    def _learn(self, X: Any, y: Any, *, chunks: ArrayLike | None) -> None:  # type: ignore[override]
+        records = self._private_records(X, y, most=255)
+        classes = records.classes
+        n_teachers = self._check_teachers(records.n)
         k = at_least_one("n_partitions", self.n_partitions)
         budget = at_least_one("budget", self.budget)
         confidence = real("confidence", self.confidence, high=1.0)
-        profile = accounting.chunk_filter(budget=budget, sigma=self.sigma)
+        adjacency = one_of("adjacency", self.adjacency, ADJACENCIES)
+        own = self.estimator
+        if confidence > 0 and own is not None and not (hasattr(own, "fit_many") or hasattr(own, "predict_proba")):
+            raise AttributeError(f"estimator must have predict_proba for confidence={confidence}, got estimator={own}")
+        profile = accounting.chunk_filter(budget=budget, sigma=self.sigma, adjacency=adjacency)
         chunks_alone = f"each record's chunks in {k} partitions are chosen independently of the other records"
         profile = profile.with_(assumption=chunks_alone)
         randomness = self._randomness()
         seed = randomness.learning
         learn_seed = int(stream(seed, 0).integers(2**31))
-        cut = partitions_of(len(X), chunks, (len(X), k), n_chunks=n_teachers, seed=derived_seed(seed, 2))
+        cut = partitions_of(records.n, chunks, (records.n, k), n_chunks=n_teachers, seed=derived_seed(seed, 2))
         default = LogisticTeachers(device=self.device)
-        teachers = self._teach(X, codes, cut, default=default, n_classes=len(classes), seed=learn_seed)
+        teachers = self._teach(records, cut, default=default, seed=learn_seed)
         if confidence > 0:
-            teachers.confident(X[:1], confidence)  # a learner that gives no probabilities fails here
+            teachers.confident(records.X[:1], confidence)  # models of a learner that give no confidence fail here
         self.classes_ = classes
         self._teachers, self._confidence = teachers, confidence
         self._ledger = VoteLedger(
             n_teachers * k, budget, randomness.generator(1), sigma=self.sigma, n_partitions=k, n_classes=len(classes)
         )
         self.profile_ = self._implemented(profile, exact=True)
-        return self
 
     @property
     def ledger_(self) -> VoteLedger:

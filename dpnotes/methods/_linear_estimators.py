@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -105,16 +105,18 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
         Raises
         ------
         ValueError
-            If data are not finite or differ in length, a label is not among ``classes``, there
-            is one class only, or a parameter is outside its range.
+            If data are not finite or differ in length, there is one class only, or a parameter is outside its range.
         """
+        return self._fitted(X, y)
+
+    def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
         checked_epsilon_delta(self.epsilon, self.delta)
-        X, codes, classes = self._records(X, y)
+        records = self._private_records(X, y)
         if one_of("overflow", self.overflow, OVERFLOWS) == "clip":
-            X = ClipNorm(self.norm).fit_transform(X)
-        self._fit(X, codes, len(classes))
-        self.classes_ = classes
-        return self
+            records = replace(records, X=ClipNorm(self.norm).fit_transform(records.X))
+        self.n = records.n if self.n is None else self.n  # also where records are empty
+        self._fit(*records.labelled(), len(records.classes))
+        self.classes_ = records.classes
 
     @abstractmethod
     def _fit(self, X: Features, codes: Integers, n_classes: int) -> None:
@@ -138,6 +140,8 @@ class WeightRelease(LinearEstimator, LinearClassifier):
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
     """
+
+    _published = ("coef_", "intercept_")
 
     @abstractmethod
     def fit_many(

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.validation import check_is_fitted
 
 from dpnotes import accounting
 from dpnotes._validation import Booleans, Features, Integers, at_least_one, one_of, positive, real
 from dpnotes.mechanisms import confident_vote, gaussian_vote, laplace_vote, stream
-from dpnotes.methods._student import StudentVote, fit_student
-from dpnotes.methods._teachers import partitions_of
+from dpnotes.methods._student import StudentVote, Votes, fit_student
+from dpnotes.methods._teachers import ADJACENCIES, partitions_of
 
 AGGREGATORS = ("confident", "gnmax", "laplace")
 
@@ -24,7 +23,8 @@ class PATE(StudentVote):
     """Private aggregation of teacher ensembles, with the guarantee of releasing the student and all that it learned.
 
     Each private record goes to one of ``n_teachers`` shards, chosen uniformly and independently of the other records,
-    so that one record more or less changes one teacher. A teacher without records abstains; one whose records are of
+    so that one record
+    that is made empty, or left out, changes one teacher. A teacher without records abstains; one whose records are of
     one class votes for it. The teachers vote on the public rows, the aggregator releases some labels, the student is
     trained on the rows that have one, and the teachers are dropped: predictions are post-processing, without limit.
     Without any answer the student always predicts the first of ``classes_``.
@@ -52,9 +52,15 @@ class PATE(StudentVote):
         Scale of the noise that ``"laplace"`` adds to each count, in votes.
     student : object, optional
         A scikit-learn classifier. Default: a clone of ``estimator``.
+    keep_votes : bool
+        Keep the votes as they were before the noise, for diagnosis by who holds the data: what follows from them is
+        not covered by the guarantee, and travels with a pickle. :meth:`publish` leaves it out.
     allow_overlap : bool
-        Take public rows that equal a private one, where records of different people can coincide, as in a table of few
-        values. Else they are refused: a private record among the public rows is no longer protected.
+        False: refuse public rows that equal a private one. That refusal is a test for membership without noise, which
+        the guarantee does not cover: a check for who holds the data, before anything is given away.
+    adjacency : {"zero-out", "add-remove"}
+        Which data sets are neighbours. A record that is made empty leaves its shard and no other changes, so that one
+        teacher may change its vote: the guarantee is the same for both.
     classes : sequence, optional
         All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
         is about all that is released except ``classes_``.
@@ -68,8 +74,7 @@ class PATE(StudentVote):
     Attributes
     ----------
     profile_ : dpnotes.accounting.PrivacyProfile
-        Guarantee of releasing ``labels_``, ``answered_`` and the student, whatever the data; the same for both
-        adjacencies.
+        Guarantee of releasing ``labels_``, ``answered_`` and the student, whatever the data.
     labels_ : ndarray, shape [answered_.sum()]
         Labels of the answered public rows.
     answered_ : ndarray of bool, shape [queries]
@@ -77,8 +82,9 @@ class PATE(StudentVote):
     student_ : object
         The fitted student.
     agreement_ : ndarray of float, shape [queries]
-        Fraction of the teachers that vote for the class of most votes. Not covered by the guarantee: it stays with who
-        holds the data, as does ``per_instance_profile_``, and both travel with a pickled estimator.
+        Only with ``keep_votes``, private: fraction of the teachers that vote for the class of most votes.
+    per_instance_profile_ : dpnotes.accounting.PrivacyProfile
+        Only with ``keep_votes``, private: the data-dependent guarantee.
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
 
@@ -105,7 +111,7 @@ class PATE(StudentVote):
     sigma_threshold: float = 150.0
     sigma_answer: float = 40.0
     scale: float = 20.0
-    allow_overlap: bool = False
+    allow_overlap: bool = True
 
     def fit(self, X: Any, y: Any, *, public: Any = None, shards: ArrayLike | None = None) -> PATE:
         """Train the teachers on the private records, label public rows by their private vote, train the student.
@@ -132,42 +138,43 @@ class PATE(StudentVote):
         Raises
         ------
         ValueError
-            If public is missing, is not transformed as X is or has a row of X, data are not finite or differ in length
-            or features, a label is not among ``classes``, there is one class only or are more teachers than records, or
-            a parameter is outside its range.
+            If public is missing, is not transformed as X is or, where that is refused, has a row of X, data are not
+            finite or differ in length or features, there is one class only or are more teachers than records, or a
+            parameter is outside its range.
         TypeError
             If a number is of the wrong kind, or the student's learner is no classifier.
         """
-        X, codes, classes = self._records(X, y)
+        return self._fitted(X, y, public=public, shards=shards)
+
+    def _learn(self, X: Any, y: Any, *, public: Any, shards: ArrayLike | None) -> None:  # type: ignore[override]
+        records = self._private_records(X, y)
+        classes = records.classes
         public = self._public_rows(public)
         queries, answers = self._sizes(len(public))
         profile = self._guarantee(queries, answers, n_classes=len(classes))
-        n_teachers = self._check_teachers(len(X))
-        if not self.allow_overlap and (shared := _shared_rows(X, public)):
+        n_teachers = self._check_teachers(records.n)
+        if not self.allow_overlap and _overlap(records.X, public):
             raise ValueError(
-                f"public must hold no private record, got {shared} of {len(public)} rows that equal a row of X; leave "
-                "them out, or set allow_overlap=True where records of different people can be equal"
+                "public must hold no private record with allow_overlap=False, got a row that equals one of X; leave it "
+                "out, or set allow_overlap=True where records of different people can be equal"
             )
         randomness = self._randomness()
         seed = randomness.learning
-        partition = partitions_of(len(X), shards, (len(X),), n_chunks=n_teachers, seed=seed)
+        partition = partitions_of(records.n, shards, (records.n,), n_chunks=n_teachers, seed=seed)
         student = self._student_learner(DecisionTreeClassifier())
         learn_seed, student_seed = (int(s) for s in stream(seed, 1).integers(2**31, size=2))
 
         public = public[:queries]
-        teachers = self._teach(
-            X, codes, partition, default=DecisionTreeClassifier(), n_classes=len(classes), seed=learn_seed
-        )
+        teachers = self._teach(records, partition, default=DecisionTreeClassifier(), seed=learn_seed)
         counts = teachers.vote_counts(public)
         released, answered = self._release(counts, answers, randomness.generator(2))
         self.classes_ = classes
         self.answered_ = answered
         self.labels_ = classes[released[answered]]
-        self.agreement_ = counts.max(axis=1) / n_teachers
         self.profile_ = self._implemented(profile, exact=True)
-        self._counts = counts
         self.student_ = fit_student(student, public[answered], self.labels_, classes=classes, seed=student_seed)
-        return self
+        if self.keep_votes:
+            self._votes = Votes(counts, n_teachers)
 
     @property
     def per_instance_profile_(self) -> accounting.PrivacyProfile:
@@ -175,14 +182,15 @@ class PATE(StudentVote):
 
         The aggregators with Gaussian noise have one; of ``"confident"`` without any answer it is ``profile_``.
         """
-        check_is_fitted(self)
+        counts = self._kept("per_instance_profile_").counts
         released, parameters = self.profile_.mechanism, self.profile_.parameters  # as fitted, whatever is set since
+        adjacency = self.profile_.adjacency
         if released == "noisy_vote":
             raise AttributeError(
                 "per_instance_profile_ is there for Gaussian noise only, the fit was with Laplace noise"
             )
         if released == "gnmax":
-            return accounting.gnmax(sigma=parameters["sigma"], counts=self._counts)
+            return accounting.gnmax(sigma=parameters["sigma"], counts=counts, adjacency=adjacency)
         if not self.answered_.any():
             return self.profile_
         return accounting.confident_gnmax(
@@ -190,7 +198,8 @@ class PATE(StudentVote):
             sigma_answer=parameters["sigma_answer"],
             queries=len(self.answered_),
             answers=int(self.answered_.sum()),
-            counts=self._counts[self.answered_],
+            counts=counts[self.answered_],
+            adjacency=adjacency,
         )
 
     def _sizes(self, n_public: int) -> tuple[int, int]:
@@ -212,15 +221,20 @@ class PATE(StudentVote):
         return queries, answers
 
     def _guarantee(self, queries: int, answers: int, *, n_classes: int) -> accounting.PrivacyProfile:
+        adjacency = one_of("adjacency", self.adjacency, ADJACENCIES)
         if self.aggregator == "laplace":
             scale = positive("scale", self.scale)
-            return accounting.noisy_vote(noise=1 / scale, answers=queries, n_classes=n_classes)
+            return accounting.noisy_vote(noise=1 / scale, answers=queries, n_classes=n_classes, adjacency=adjacency)
         sigma = positive("sigma_answer", self.sigma_answer)
         if self.aggregator == "gnmax":
-            return accounting.gnmax(sigma=sigma, answers=queries)
+            return accounting.gnmax(sigma=sigma, answers=queries, adjacency=adjacency)
         real("threshold", self.threshold)
         return accounting.confident_gnmax(
-            sigma_threshold=self.sigma_threshold, sigma_answer=sigma, queries=queries, answers=answers
+            sigma_threshold=self.sigma_threshold,
+            sigma_answer=sigma,
+            queries=queries,
+            answers=answers,
+            adjacency=adjacency,
         )
 
     def _release(
@@ -242,7 +256,7 @@ class PATE(StudentVote):
         return laplace_vote(counts, scale=self.scale, seed=generator), everything
 
 
-def _shared_rows(X: Features, public: Features) -> int:
-    """How many public rows equal a private one."""
-    private, others = ([row.tobytes() for row in part.astype(np.float64) + 0.0] for part in (X, public))  # -0 is 0
-    return sum(map(set(private).__contains__, others))
+def _overlap(X: Features, public: Features) -> bool:
+    """Whether a public row equals a private one."""
+    private, others = ({row.tobytes() for row in part.astype(np.float64) + 0.0} for part in (X, public))  # -0 is 0
+    return not private.isdisjoint(others)

@@ -68,6 +68,7 @@ class BinaryRelease(PrivateClassifier, LogitClassifier):
     noise_sigma_: float = field(init=False)
     coef_: Floats = field(init=False)
     intercept_: Floats = field(init=False)
+    _published = ("coef_", "intercept_", "noise_sigma_")
 
     def decision_function(self, X: Any) -> Floats:
         """Log odds of the second class, shape [n]."""
@@ -75,12 +76,14 @@ class BinaryRelease(PrivateClassifier, LogitClassifier):
 
     def _bounded_records(self, X: Any, y: Any) -> tuple[Features, Integers, NDArray[Any]]:
         """Features in the ball of radius ``norm``, class codes and the two classes, all checked."""
-        X, codes, classes = self._records(X, y)
+        records = self._private_records(X, y)
+        classes = records.classes
         if len(classes) > 2:
             raise ValueError(
                 f"Only binary classification is supported. The type of the target is {type_of_target(y)}: "
                 f"y must hold 2 classes, got {len(classes)}"
             )
+        X, codes = records.standing_in()
         check_norms(X, self.norm, rounding=ROUNDING)
         return X, codes, classes
 

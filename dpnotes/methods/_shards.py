@@ -11,6 +11,7 @@ from dpnotes._validation import Features, at_least_one, one_of
 from dpnotes.accounting import ADJACENCIES
 from dpnotes.learners import LogisticClassifier
 from dpnotes.mechanisms import Partitions, stream
+from dpnotes.methods._classifier import Records
 from dpnotes.methods._teachers import Teachers, fit_teachers, partitions_of
 
 L2 = 1e-4  # of the default learner
@@ -76,15 +77,9 @@ def fit_shards(
     else:
         cut = partitions_of(len(X), shards, (len(X),), n_chunks=n_models, seed=seed)
     learner = LogisticClassifier(l2=l2, tolerance=TOLERANCE, device=device) if estimator is None else estimator
-    return fit_teachers(
-        learner,
-        X,
-        np.asarray(y, dtype=np.int64),
-        cut.subsets(),
-        n_classes=n_classes,
-        seed=int(stream(seed, LEARNERS).integers(2**31)),
-        n_jobs=n_jobs,
-    )
+    records = Records(X, np.asarray(y, dtype=np.int64), np.arange(n_classes))
+    learn_seed = int(stream(seed, LEARNERS).integers(2**31))
+    return fit_teachers(learner, records, cut.subsets(), seed=learn_seed, n_jobs=n_jobs)
 
 
 def equal_shards(n: int, *, n_models: int, seed: int) -> Partitions:

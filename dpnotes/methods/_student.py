@@ -4,24 +4,47 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpnotes._validation import Features, Floats
+from dpnotes._validation import Features, Floats, Integers
 from dpnotes.methods._classifier import FLOATS
 from dpnotes.methods._one_by_one import OneByOne
 from dpnotes.methods._teachers import TeacherVote
 
 
+class Votes(NamedTuple):
+    """Votes before the noise, and what follows from them: private.
+
+    Attributes
+    ----------
+    counts : ndarray of int64, shape [n_asked, n_classes]
+    teachers : int
+        All of them, those that abstain included.
+    account : object, optional
+        Of the personalised accountant.
+    """
+
+    counts: Integers
+    teachers: int
+    account: Any = None
+
+    @property
+    def agreement(self) -> Floats:
+        """Fraction of the teachers that vote for the class of most votes, shape [n_asked]."""
+        return np.asarray(self.counts.max(axis=1) / self.teachers)
+
+
 def _gives_probabilities(model: StudentVote) -> bool:
-    """Whether the student will have ``predict_proba``, from the parameters alone; the defaults have."""
+    """Whether the student has ``predict_proba``, or before a fit will have; the defaults have."""
     learner = model.student if model.student is not None else model.estimator
+    learner = getattr(model, "student_", learner)
     return learner is None or hasattr(learner, "predict_proba")
 
 
@@ -33,16 +56,36 @@ class StudentVote(TeacherVote):
     ----------
     student : object, optional
         A scikit-learn classifier.
+    keep_votes : bool
+        Keep the votes as they were before the noise, for diagnosis by who holds the data: what follows from them is
+        not covered by the guarantee, and travels with a pickle. :meth:`publish` leaves it out.
 
     Attributes
     ----------
     student_ : object
         The fitted student.
+    agreement_ : ndarray of float, shape [n_asked]
+        Only with ``keep_votes``, private: fraction of the teachers that vote for the class of most votes.
     """
 
     _: KW_ONLY
     student: Any = None
+    keep_votes: bool = False
     student_: Any = field(init=False)
+    _published = ("student_",)
+    _votes: Votes = field(init=False)
+
+    @property
+    def agreement_(self) -> Floats:
+        """Fraction of the teachers that vote for the class of most votes, before the noise: private."""
+        return self._kept("agreement_").agreement
+
+    def _kept(self, name: str) -> Votes:
+        """The private votes, for the attribute of that name."""
+        check_is_fitted(self)
+        if "_votes" not in vars(self):
+            raise AttributeError(f"{name} is private, and there only if the fit had keep_votes=True")
+        return self._votes
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label that the student gives, shape [n]."""

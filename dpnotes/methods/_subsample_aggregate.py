@@ -45,10 +45,11 @@ class SubsampleAggregate(AnsweringClassifier):
     l2 : float, >= 0
         Weight of |W|^2/2 against the mean cross-entropy, in the default learner. The paper has none, which leaves the
         minimum unattained where the classes can be separated; small values keep votes well defined.
-    adjacency : {"add-remove", "replace-one"}
-        The guarantee is the same for both, the shards are not: for one record more or less each record draws its shard
-        independently of the others, and shards differ in size; for one record exchanged the positions are permuted and
-        cut into shards of equal size (or one more).
+    adjacency : {"zero-out", "add-remove", "replace-one"}
+        Which data sets are neighbours. A record that is made empty leaves its shard and no other changes, so that one
+        model may change its vote: the guarantee is the same for all three. The shards are not: each record draws its
+        shard independently of the others, and shards differ in size; for one record exchanged the positions are
+        permuted and cut into shards of equal size (or one more), and no ``shards`` can be given.
     analysis : {"tight", "published"}
         ``"published"``: the beta of the paper's Theorems 7 and 8. The first, and the second for few answers, are wrong:
         up to twice the epsilon is spent, and ``profile_`` is that statement, with status ``"refuted"``.
@@ -96,7 +97,7 @@ class SubsampleAggregate(AnsweringClassifier):
     n_models: int = 256
     estimator: Any = None
     l2: float = L2
-    adjacency: str = "add-remove"
+    adjacency: str = "zero-out"
     analysis: str = "tight"
     n_jobs: int | None = None
     device: str = "auto"
@@ -121,27 +122,33 @@ class SubsampleAggregate(AnsweringClassifier):
         Raises
         ------
         ValueError
-            If data are not finite or differ in length, a label is not among ``classes``, there is one class only, or
-            a parameter is outside its range.
+            If data are not finite or differ in length, there is one class only, or a parameter is outside its range.
         TypeError
             If a number is of the wrong kind.
         """
+        return self._fitted(X, y, shards=shards)
+
+    def _learn(self, X: Any, y: Any, *, shards: ArrayLike | None) -> None:  # type: ignore[override]
         epsilon, delta = checked_epsilon_delta(self.epsilon, self.delta)
         budget = InferenceBudget(self.answers, guarantee=guarantee_text(epsilon, delta))
         beta = soft_vote_beta(epsilon, delta, answers=budget.answers, analysis=self.analysis)
         profile = accounting.soft_vote(
             beta=beta, answers=budget.answers, adjacency=self.adjacency, analysis=self.analysis
         )
-        X, codes, classes = self._records(X, y)
+        if shards is not None and self.adjacency == "replace-one":
+            raise ValueError("shards must be None for adjacency='replace-one': an exchanged record may change two")
+        records = self._private_records(X, y)
         randomness = self._randomness()
         own = {name: getattr(self, name) for name in ("n_models", "estimator", "l2", "adjacency", "n_jobs", "device")}
-        self._models = fit_shards(X, codes, n_classes=len(classes), shards=shards, seed=randomness.learning, **own)
-        self.classes_ = classes
+        n_classes = len(records.classes)
+        self._models = fit_shards(
+            records.X, records.codes, n_classes=n_classes, shards=shards, seed=randomness.learning, **own
+        )
+        self.classes_ = records.classes
         self.beta_ = beta
         noise = None if randomness.noise is None else derived_seed(randomness.noise, ANSWERS)
         self._answering, self._beta = Answering(budget, noise), beta
         self.profile_ = self._implemented(profile, exact=True)
-        return self
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label drawn by the soft majority vote, shape [n]; spends n answers.

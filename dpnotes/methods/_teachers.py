@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -12,8 +14,10 @@ from scipy.special import expit, softmax
 from dpnotes._validation import Booleans, Features, Floats, Integers, at_least_one, codes
 from dpnotes.learners import fit_binary_logistic, fit_multinomial_logistic
 from dpnotes.mechanisms import Partitions, draw_partitions, vote_counts
-from dpnotes.methods._classifier import PrivateClassifier
-from dpnotes.methods._one_by_one import OneByOne, Voters
+from dpnotes.methods._classifier import PrivateClassifier, Records
+from dpnotes.methods._one_by_one import OneByOne
+
+ADJACENCIES = ("zero-out", "add-remove")
 
 
 class LogisticTeachers:
@@ -93,7 +97,7 @@ class Teachers:
     models : object
         It has ``votes(X)``, of shape [n_teachers, n].
     present : ndarray of bool, shape [n_teachers]
-        Chunks that have records.
+        Chunks that have a teacher.
     n_classes : int
         Also the code of no vote.
     """
@@ -104,37 +108,46 @@ class Teachers:
 
     def votes(self, X: Features) -> NDArray[np.uint8]:
         """Class code of each teacher for each row of X, ``n_classes`` where it has no records, [n_teachers, n]."""
-        votes = np.asarray(self.models.votes(X)).astype(np.uint8, copy=False)
+        votes = self._votes(X).astype(np.uint8, copy=False)
         return votes if self.present.all() else np.where(self.present[:, None], votes, np.uint8(self.n_classes))
 
     def vote_counts(self, X: Features) -> Integers:
         """Votes for each class, shape [n, n_classes]."""
-        return vote_counts(np.asarray(self.models.votes(X))[self.present], self.n_classes)
+        return vote_counts(self._votes(X)[self.present], self.n_classes)
 
     def confident(self, X: Features, least: float) -> Booleans:
         """Whether each teacher gives the class it votes for at least that probability, [n_teachers, n]."""
-        if isinstance(self.models, Voters):
-            return np.stack([model.predict_proba(X).max(axis=1) >= least for model in self.models.models])
+        if not self.present.any():
+            return np.zeros((len(self.present), len(X)), np.bool_)
         return np.asarray(self.models.confidence(X) >= least)
+
+    def _votes(self, X: Features) -> NDArray[np.integer]:
+        if not self.present.any():
+            return np.zeros((len(self.present), len(X)), np.int64)
+        return np.asarray(self.models.votes(X))
 
 
 def fit_teachers(
-    learner: Any,
-    X: Features,
-    y: Integers,
-    subsets: list[Integers],
-    *,
-    n_classes: int,
-    seed: int,
-    n_jobs: int | None,
+    learner: Any, records: Records, subsets: Sequence[Integers] | Integers, *, seed: int, n_jobs: int | None
 ) -> Teachers:
-    """Train a teacher on each subset, in one call where the learner can, else a clone each."""
+    """Train a teacher on each subset without its empty records, in one call where the learner can, else a clone each.
+
+    Nothing is warned of, as that would tell of the records.
+    """
     if not hasattr(learner, "fit_many"):
         learner = OneByOne(learner, n_jobs)
-    present = np.array([len(rows) > 0 for rows in subsets])
-    # a teacher without records holds its place, and with it the other teachers' random streams; it has no vote
-    own = [rows if len(rows) else np.zeros(1, np.int64) for rows in subsets]
-    return Teachers(learner.fit_many(X, y, own, n_classes=n_classes, seed=seed), present, n_classes)
+    own = records.without_empty(subsets)
+    present = np.array([len(rows) > 0 for rows in own])
+    n_classes = len(records.classes)
+    if not present.any():
+        return Teachers(None, present, n_classes)
+    if not present.all():
+        # a teacher without records holds its place, and with it the other teachers' random streams; it has no vote
+        standing_in = np.flatnonzero(records.codes < n_classes)[:1]
+        own = [rows if len(rows) else standing_in for rows in own]
+    with warnings.catch_warnings(action="ignore"):
+        models = learner.fit_many(records.X, records.codes, own, n_classes=n_classes, seed=seed)
+    return Teachers(models, present & getattr(models, "present", True), n_classes)
 
 
 def partitions_of(
@@ -163,6 +176,9 @@ class TeacherVote(PrivateClassifier):
         The teachers' learner: a scikit-learn classifier, or one that fits many models in one call (it has ``fit_many``
         and takes a list of index arrays of unequal length).
     n_teachers : int, in 1 .. n
+    adjacency : {"zero-out", "add-remove"}
+        Which data sets are neighbours. With a record made empty or left out, only the chunks that held it change, and
+        of each of those chunks one vote.
     n_jobs : int or None
         joblib workers for scikit-learn teachers.
     """
@@ -170,6 +186,7 @@ class TeacherVote(PrivateClassifier):
     estimator: Any = None
     _: KW_ONLY
     n_teachers: int = 250
+    adjacency: str = "zero-out"
     n_jobs: int | None = None
 
     def _check_teachers(self, n_records: int) -> int:
@@ -180,12 +197,10 @@ class TeacherVote(PrivateClassifier):
             )
         return self.n_teachers
 
-    def _teach(
-        self, X: Features, y: Integers, partitions: Partitions, *, default: Any, n_classes: int, seed: int
-    ) -> Teachers:
+    def _teach(self, records: Records, partitions: Partitions, *, default: Any, seed: int) -> Teachers:
         """Train a teacher on each chunk, by the default learner where ``estimator`` is None."""
         learner = default if self.estimator is None else self.estimator
-        return fit_teachers(learner, X, y, partitions.subsets(), n_classes=n_classes, seed=seed, n_jobs=self.n_jobs)
+        return fit_teachers(learner, records, partitions.subsets(), seed=seed, n_jobs=self.n_jobs)
 
 
 def counts_of(votes: NDArray[np.uint8], n_classes: int, *, among: Any = True) -> Integers:
