@@ -131,7 +131,7 @@ class DPSGD(PrivateClassifier, LogitClassifier):
     accountant: str = "pld"
     adjacency: str = "zero-out"
     device: str = "auto"
-    _published = ("_models", "noise_multiplier_")
+    _published = ("_fitted", "noise_multiplier_")
 
     def fit(self, X: Any, y: Any) -> DPSGD:
         """Calibrate, then train.
@@ -153,7 +153,7 @@ class DPSGD(PrivateClassifier, LogitClassifier):
             not at all, no noise meets it, or training diverges.
         """
         records = self._private_records(X, y)
-        (X, codes), classes = records.standing_in(), records.classes
+        (X, codes), classes = records.labelled(), records.classes
         accounted = {name: getattr(self, name) for name in ("sample_rate", "steps", "accountant")}
         noise = self._noise(accounted)
         profile = accounting.dp_sgd(noise_multiplier=noise, adjacency=self.adjacency, **accounted)
@@ -163,7 +163,7 @@ class DPSGD(PrivateClassifier, LogitClassifier):
         settings = {name: getattr(self, name) for name in ("clipping_norm", "learning_rate", "device")}
         settings |= {name: accounted[name] for name in ("sample_rate", "steps")}  # none changes during the fit
         settings |= {"noise_multiplier": noise, "seed": seed, "normal": normal_floats if random else None}
-        settings["n_records"] = len(np.asarray(y))  # those of which X has no row are empty
+        settings["n_records"] = records.n  # the empty ones included
         train = self._train_linear if self.network is None else self._train_network
         fitted = train(X, codes, len(classes), settings)
         self.classes_, self.noise_multiplier_, self.profile_, self._fitted = classes, noise, profile, fitted

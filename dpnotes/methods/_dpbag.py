@@ -212,8 +212,7 @@ class DPBag(StudentVote):
             votes = self._answer(voted, noise, n_queries, generator)
         labelled = public[: self.n_labels_]
         self.student_ = fit_student(student, labelled, self.labels_, classes=classes, seed=student_seed)
-        if self.keep_votes:
-            self._votes = votes
+        self._votes = votes if self.keep_votes else None
 
     def publish(self) -> Self:
         """See :meth:`PrivateClassifier.publish`; refused where the personalised accountant gave no guarantee."""

@@ -96,10 +96,12 @@ class LinearTask:
     def solver_tolerance(self) -> float:
         """The loss's tolerance for the learner: on the max-norm of the gradient of the mean over the m records."""
         entries = self.loss.n_classes * self.X.shape[1]
-        return self.loss.gradient_tolerance * self.loss.n / len(self.X) / math.sqrt(entries)
+        return self.loss.gradient_tolerance * self.loss.n / max(len(self.X), 1) / math.sqrt(entries)
 
     def fit(self, penalty: float, *, tolerance: float, max_iterations: int, **options: Any) -> Features:
         """Weights [C, d] that minimise the sum of the losses plus ``penalty |W|^2 / 2``; not checked."""
+        if not len(self.X):
+            return np.zeros((self.loss.n_classes, self.X.shape[1]))
         models = fit_multinomial_logistic(
             self.X,
             self.y,

@@ -141,17 +141,21 @@ class LossPerturbation(WeightRelease):
                 dtype=np.float32,
                 device=self.device,
             )
-            weights = fit_perturbed_logistic(
-                task.X,
-                task.y,
-                n_classes=n_classes,
-                l2=penalty / len(task.X),
-                linear=linear,
-                start=start,
-                tolerance=task.solver_tolerance,
-                max_iterations=max_iterations,
-                device=self.device,
-            ).weights
+            weights = (
+                -linear / penalty
+                if not len(task.X)
+                else fit_perturbed_logistic(
+                    task.X,
+                    task.y,
+                    n_classes=n_classes,
+                    l2=penalty / len(task.X),
+                    linear=linear,
+                    start=start,
+                    tolerance=task.solver_tolerance,
+                    max_iterations=max_iterations,
+                    device=self.device,
+                ).weights
+            )
         weights = task.minimised(np.asarray(weights, dtype=np.float64), penalty=penalty, linear=linear)
         if seed is None:
             weights = np.stack([self._with_output_noise(w, task.loss, noise, penalty) for w in weights])

@@ -173,8 +173,7 @@ class PATE(StudentVote):
         self.labels_ = classes[released[answered]]
         self.profile_ = self._implemented(profile, exact=True)
         self.student_ = fit_student(student, public[answered], self.labels_, classes=classes, seed=student_seed)
-        if self.keep_votes:
-            self._votes = Votes(counts, n_teachers)
+        self._votes = Votes(counts, n_teachers) if self.keep_votes else None
 
     @property
     def per_instance_profile_(self) -> accounting.PrivacyProfile:

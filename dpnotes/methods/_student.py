@@ -73,7 +73,7 @@ class StudentVote(TeacherVote):
     keep_votes: bool = False
     student_: Any = field(init=False)
     _published = ("student_",)
-    _votes: Votes = field(init=False)
+    _votes: Votes | None = field(init=False)
 
     @property
     def agreement_(self) -> Floats:
@@ -83,9 +83,10 @@ class StudentVote(TeacherVote):
     def _kept(self, name: str) -> Votes:
         """The private votes, for the attribute of that name."""
         check_is_fitted(self)
-        if "_votes" not in vars(self):
+        kept: Votes | None = getattr(self, "_votes", None)
+        if kept is None:
             raise AttributeError(f"{name} is private, and there only if the fit had keep_votes=True")
-        return self._votes
+        return kept
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label that the student gives, shape [n]."""

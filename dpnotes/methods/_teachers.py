@@ -146,7 +146,7 @@ def fit_teachers(
         standing_in = np.flatnonzero(records.codes < n_classes)[:1]
         own = [rows if len(rows) else standing_in for rows in own]
     with warnings.catch_warnings(action="ignore"):
-        models = learner.fit_many(records.X, records.codes, own, n_classes=n_classes, seed=seed)
+        models = learner.fit_many(*records.standing_in(), own, n_classes=n_classes, seed=seed)
     return Teachers(models, present & getattr(models, "present", True), n_classes)
 
 

@@ -16,6 +16,7 @@ import dpnotes
 from dpnotes import Bagging
 from dpnotes.accounting import bagging
 from dpnotes.learners import NetworkClassifier
+from dpnotes.mechanisms import draw_subsets
 
 # Exemptions from scikit-learn's checks, and why.
 EXEMPT = {"check_fit2d_1sample": "refused with another message: one record holds no subsample of four distinct ones"}
@@ -30,7 +31,9 @@ def test_scikit_learn_checks(estimator, check):
 
 
 def repeated(profile):
-    return profile.with_(implementation="reproducible").to_dict()
+    prepared = "rows were prepared without looking at them together"
+    assumption = f"{profile.assumption}; {prepared}" if profile.assumption else prepared
+    return profile.with_(implementation="reproducible", assumption=assumption).to_dict()
 
 
 @pytest.fixture(scope="module")
@@ -55,13 +58,11 @@ def test_any_base_learner(digits, estimator):
     assert model.score(X[1200:], y[1200:]) > 0.7
     assert clone(model).fit(X[:1200], y[:1200]).score(X[1200:], y[1200:]) == model.score(X[1200:], y[1200:])
     assert dpnotes.PrivacyProfile in type(model.profile_).__mro__
-    assert model.profile_.to_dict() == repeated(bagging(n=1200, subsample=200, n_models=5))
+    assert model.profile_.to_dict() == repeated(bagging(n=1200, subsample=200, n_models=5, adjacency="zero-out"))
 
 
 def test_vote_is_the_majority_of_models_trained_on_the_stated_subsamples(digits):
     """Another road: rebuild every model from the seed and count votes by hand; ties go to the first class."""
-    from dpnotes.mechanisms import draw_subsets
-
     X, y = digits
     model = Bagging(subsample=20, n_models=4, estimator=KNeighborsClassifier(1), noise_seed=7).fit(X, y)
     seed = int(np.random.RandomState(7).randint(2**31, size=2)[0])
@@ -84,8 +85,23 @@ def test_class_list_can_be_public():
     model = Bagging(subsample=5, classes=[2, 1, 0], noise_seed=0).fit(X, y)
     assert model.classes_.tolist() == [0, 1, 2]
     assert model.predict_proba(X).shape == (20, 3)
-    with pytest.raises(ValueError, match="y holds labels that are not among classes="):
-        Bagging(subsample=5, classes=[0, 1]).fit(X, y)
+
+
+@pytest.mark.parametrize("estimator", [None, NetworkClassifier(None, architecture="mlp", epochs=1, device="cpu")])
+def test_a_label_that_is_no_class_empties_the_subsamples_that_drew_it(estimator):
+    X, y = np.arange(20.0, dtype=np.float32)[:, None], np.repeat([0, 1], 10)
+    make = Bagging(subsample=5, n_models=6, estimator=estimator, classes=[0, 1], replace=False, noise_seed=0)
+    whole = clone(make).fit(X, y)
+    emptied = clone(make).fit(X, np.where(np.arange(20) == 3, 2, y))
+    assert emptied.profile_.to_dict() == whole.profile_.to_dict()
+    seed = int(np.random.RandomState(0).randint(2**31, size=2)[0])
+    subsets = draw_subsets(20, subsample=5, n_models=6, replace=False, seed=seed)
+    kept = ~(subsets == 3).any(axis=1)
+    assert 0 < kept.sum() < 6
+    votes = [fit._models.votes(X)[kept] for fit in (whole, emptied)]
+    np.testing.assert_array_equal(*votes)
+    nothing = clone(make).fit(X, y + 5)
+    assert (nothing.predict_proba(X) == 0).all()
 
 
 def test_draw_without_a_seed_is_fresh_and_independent_of_global_state():

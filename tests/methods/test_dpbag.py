@@ -18,6 +18,9 @@ from dpnotes.methods import DPBag, _dpbag, secret_seed
 PUBLISHED = {50: (11, 85, 211), 100: (43, 338, 843), 150: (95, 759, 1897), 250: (264, 2108, 5269)}  # n: labels
 
 
+PERSONALISED = {"accountant": "personalised", "keep_votes": True}
+
+
 class SelfPublic(DPBag):
     """scikit-learn's checks call fit(X, y): for them the private rows are declared public, too."""
 
@@ -30,14 +33,7 @@ class SelfPublic(DPBag):
     [
         SelfPublic(n_teachers=2, n_partitions=3, noise=1e3, epsilon=1e9, delta=0.5, device="cpu", noise_seed=0),
         SelfPublic(
-            LogisticRegression(),
-            n_teachers=2,
-            n_partitions=2,
-            noise=20,
-            epsilon=1e5,
-            accountant="tight",
-            device="cpu",
-            noise_seed=0,
+            LogisticRegression(), n_teachers=2, n_partitions=2, noise=20, epsilon=1e5, device="cpu", noise_seed=0
         ),
     ],
 )
@@ -92,7 +88,7 @@ def literal(X, y, public, *, cut, n, k, noise, epsilon, delta, generator):
 def test_equals_the_algorithm_by_hand(cancer, scheme):
     X, y = cancer
     X, y, public = X[:150], y[:150], X[150:]
-    settings = {"n_teachers": 5, "n_partitions": 7, "noise": 0.05, "epsilon": 2.0, "delta": 1e-3}
+    settings = {"n_teachers": 5, "n_partitions": 7, "noise": 0.05, "epsilon": 2.0, "delta": 1e-3} | PERSONALISED
     model = DPBag(**settings, partitions=scheme, device="cpu", noise_seed=5).fit(X, y, public=public)
     seed = secret_seed(5)
     split = int.from_bytes(stream(seed, 2).bytes(16), "little")
@@ -105,7 +101,9 @@ def test_equals_the_algorithm_by_hand(cancer, scheme):
     assert model.record_epsilons_ == pytest.approx(own[:-1], rel=1e-12)
     assert model.joining_epsilon_ == pytest.approx(own[-1], rel=1e-12)
     assert model.epsilon_spent_ == pytest.approx(spent, rel=1e-12)
-    assert model.profile_.epsilon(1e-3) == pytest.approx(spent, rel=1e-9)
+    assert model.per_instance_profile_.epsilon(1e-3) == pytest.approx(spent, rel=1e-9)
+    assert model.profile_.epsilon(1e-3) == math.inf
+    assert "no guarantee" in repr(model.profile_)
     student = LogisticRegression(max_iter=1000).fit(public[: len(labels)], labels)
     assert (model.predict(X) == student.predict(X)).all()
     assert model.predict_proba(X) == pytest.approx(student.predict_proba(X))
@@ -121,7 +119,7 @@ def test_results_do_not_depend_on_how_queries_are_cut(cancer, monkeypatch):
         "delta": 1e-3,
         "device": "cpu",
         "noise_seed": 1,
-    }
+    } | PERSONALISED
     found = []
     for size in (1024, 16, 7):
         monkeypatch.setattr(_dpbag, "QUERIES", size)
@@ -157,11 +155,14 @@ def test_the_counter_example_to_theorem_6():
     for n in (4, 5):
         model = DPBag(
             learner, n_teachers=2, n_partitions=2, noise=0.04, epsilon=1.0, delta=1e-5, device="cpu",
-            student=LogisticRegression(), noise_seed=0,
+            student=LogisticRegression(), noise_seed=0, **PERSONALISED,
         ).fit(np.arange(n)[:, None], np.arange(n) % 2, public=np.zeros((60, 1)), chunks=chunks[: n + 1])  # fmt: skip
         counts.append(model.n_labels_)
-        assert model.profile_.status == "per-instance"
-        assert "number of labels alone" in model.profile_.assumption
+        assert (model.profile_.status, model.per_instance_profile_.status) == ("refuted", "per-instance")
+        for words in (model.profile_.remark, model.per_instance_profile_.assumption):
+            assert "number of labels alone" in words
+        with pytest.raises(TypeError, match="DPBag cannot be published: no guarantee"):
+            model.publish()
     assert tuple(counts) == (27, 7)
 
 
@@ -177,15 +178,18 @@ def test_sound_accountants_do_not_look_at_the_votes(accountant, labels):
         ).fit(X, y, public=np.zeros((400, 1)))  # fmt: skip
         found.add(model.n_labels_)
         assert model.profile_.status == "proved"
-        assert model.profile_.adjacency == "add-remove"
+        assert model.profile_.adjacency == "zero-out"
         assert model.epsilon_spent_ == noisy_vote(
             noise=0.04, answers=labels, analysis="tight" if accountant == "tight" else "published"
         ).epsilon(1e-5)
         assert not hasattr(model, "record_epsilons_")
     assert found == {labels}
     balanced = clone(model).set_params(partitions="balanced").fit(X, y, public=np.zeros((labels, 1)))
-    assert balanced.profile_.adjacency == "replace-one"
+    assert balanced.profile_.adjacency == "zero-out"
     assert balanced.n_labels_ == labels
+    for partitions, adjacency in (("balanced", "replace-one"), ("independent", "add-remove")):
+        other = clone(model).set_params(partitions=partitions, adjacency=adjacency)
+        assert other.fit(X, y, public=np.zeros((labels, 1))).profile_.adjacency == adjacency
 
 
 def test_no_label_within_the_budget():
@@ -199,7 +203,9 @@ def test_no_label_within_the_budget():
 
 def test_public_rows_run_out():
     X, y = np.arange(40.0)[:, None], np.arange(40) % 2
-    model = DPBag(Votes(lambda own: 0), n_teachers=4, n_partitions=2, epsilon=50.0, device="cpu", noise_seed=0)
+    model = DPBag(
+        Votes(lambda own: 0), n_teachers=4, n_partitions=2, epsilon=50.0, device="cpu", noise_seed=0, **PERSONALISED
+    )
     model.set_params(student=LogisticRegression()).fit(X, y, public=np.zeros((5, 1)))
     assert model.n_labels_ == 5
     assert 0 < model.epsilon_spent_ < 50
@@ -263,7 +269,15 @@ def test_a_chunk_of_one_class_votes_for_it(estimator):
     X, y = np.arange(16.0)[:, None], np.array([0] * 12 + [1] * 4)
     chunks = np.append(np.arange(16) // 4, 0)[:, None]
     model = DPBag(
-        estimator, n_teachers=4, n_partitions=1, noise=100.0, epsilon=1e9, delta=0.5, device="cpu", noise_seed=0
+        estimator,
+        n_teachers=4,
+        n_partitions=1,
+        noise=100.0,
+        epsilon=1e9,
+        delta=0.5,
+        device="cpu",
+        noise_seed=0,
+        keep_votes=True,
     )
     model.fit(X, y, public=X, chunks=chunks)
     assert set(model.labels_) == {0}
@@ -293,12 +307,14 @@ def test_more_than_two_classes():
         ({"n_partitions": 0}, "n_partitions must be >= 1"),
         (
             {"accountant": "moments"},
-            "accountant must be one of 'personalised', 'naive', 'tight', got accountant='moments'",
+            "accountant must be one of 'tight', 'naive', 'personalised', got accountant='moments'",
         ),
         ({"partitions": "equal"}, "partitions must be one of 'independent', 'balanced'"),
         ({"n_teachers": 21}, "n_teachers must be at most the 20 records of X, got n_teachers=21"),
         ({"n_teachers": 21, "partitions": "balanced"}, "n_teachers must be at most the 20 records of X"),
-        ({"classes": [0]}, "y holds labels that are not among classes="),
+        ({"classes": [0]}, "classes must hold at least 2 classes, got 1 class"),
+        ({"adjacency": "replace-one"}, "adjacency must be one of 'zero-out', 'add-remove', got"),
+        ({"adjacency": "add-remove", "partitions": "balanced"}, "one of 'zero-out', 'replace-one', got"),
     ],
 )
 def test_bad_parameters_are_named(change, message):
@@ -313,7 +329,7 @@ def test_bad_data_are_named():
     model = DPBag(n_teachers=2, n_partitions=2, device="cpu")
     with pytest.raises(ValueError, match="public must hold the unlabelled rows"):
         model.fit(X, y)
-    with pytest.raises(ValueError, match=r"y must hold at least 2 classes, got 1 class: 0\.0; name"):
+    with pytest.raises(ValueError, match=r"y must hold at least 2 classes, got 1 class; name"):
         model.fit(X, np.zeros(20), public=X)
     for public in (np.zeros((3, 2)), np.zeros((0, 1)), np.full((2, 1), np.nan)):
         with pytest.raises(ValueError, match="public must be finite rows with the features of X"):

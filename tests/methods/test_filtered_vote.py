@@ -122,7 +122,7 @@ def test_guarantee_is_stated_whole(cancer):
     X, y = cancer
     model = FilteredVote(n_teachers=10, n_partitions=2, budget=100, sigma=40.0, device="cpu").fit(X, y)
     assert model.profile_.status == "proved"
-    assert model.profile_.adjacency == "add-remove"
+    assert model.profile_.adjacency == "zero-out"
     assert model.profile_.parameters == {"budget": 100.0, "sigma": 40.0, "one_hot": True}
     assert "in 2 partitions" in model.profile_.assumption
     assert model.profile_.delta(0.0) == pytest.approx(0.14031620480, abs=1e-10)  # 2 Phi(0.3535533906 / 2) - 1
@@ -187,7 +187,8 @@ def test_any_base_learner(cancer):
         ({"n_teachers": 0}, "n_teachers must be >= 1"),
         ({"n_teachers": 21}, "n_teachers must be at most the 20 records of X, got n_teachers=21"),
         ({"n_partitions": 0}, "n_partitions must be >= 1"),
-        ({"classes": [0, 2]}, "y holds labels that are not among classes="),
+        ({"classes": [0]}, "classes must hold at least 2 classes, got 1 class"),
+        ({"adjacency": "replace-one"}, "adjacency must be one of 'zero-out', 'add-remove', got"),
     ],
 )
 def test_bad_parameters_are_named(change, message):

@@ -31,7 +31,7 @@ class SelfPublic(PATE):
 # Little noise, so that the checks of accuracy look at the plumbing; the guarantee is checked below.
 @parametrize_with_checks(
     [
-        SelfPublic(n_teachers=3, aggregator="gnmax", sigma_answer=0.1, noise_seed=0, allow_overlap=True),
+        SelfPublic(n_teachers=3, aggregator="gnmax", sigma_answer=0.1, noise_seed=0),
         SelfPublic(
             n_teachers=3,
             threshold=1.0,
@@ -39,11 +39,9 @@ class SelfPublic(PATE):
             sigma_threshold=0.1,
             sigma_answer=0.1,
             student=LogisticRegression(),
-            allow_overlap=True,
+            noise_seed=0,
         ),
-        SelfPublic(
-            LogisticRegression(), n_teachers=2, aggregator="laplace", scale=0.05, noise_seed=0, allow_overlap=True
-        ),
+        SelfPublic(LogisticRegression(), n_teachers=2, aggregator="laplace", scale=0.05, noise_seed=0),
     ],
 )
 def test_scikit_learn_checks(estimator, check):
@@ -67,7 +65,9 @@ class Nearest:
 
 
 def repeated(profile):
-    return profile.with_(implementation="reproducible").to_dict()
+    prepared = "rows were prepared without looking at them together"
+    assumption = f"{profile.assumption}; {prepared}" if profile.assumption else prepared
+    return profile.with_(implementation="reproducible", assumption=assumption).to_dict()
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,9 @@ def test_votes_are_those_of_models_on_disjoint_shards(digits):
     X, y = digits
     shards = np.random.default_rng(3).integers(12, size=900)
     shards[shards == 5] = 6  # teacher 5 has no records, and abstains
-    model = PATE(KNeighborsClassifier(1), n_teachers=12, aggregator="gnmax", sigma_answer=1e-3, noise_seed=0)
+    model = PATE(
+        KNeighborsClassifier(1), n_teachers=12, aggregator="gnmax", sigma_answer=1e-3, keep_votes=True, noise_seed=0
+    )
     model.fit(X[:900], y[:900], public=X[900:1200], shards=shards)
     by_hand = np.zeros((300, 10))
     for teacher in set(range(12)) - {5}:
@@ -150,21 +152,24 @@ def test_default_shards_are_uniform_and_independent():
 
 @pytest.mark.parametrize("estimator", [KNeighborsClassifier(1), DecisionTreeClassifier(random_state=0)])
 def test_one_record_moves_one_vote(digits, estimator):
-    """The premise of the accounting, on every query: add-remove and replace-one, also of a shard's only record."""
+    """The premise of the accounting, on every query: a record made empty, left out or replaced, also a shard's only."""
     X, y = digits[0][:200], digits[1][:200]
     public = digits[0][200:300]
     shards = np.random.default_rng(0).integers(1, 9, size=200)
     shards[17] = 0
 
     def counts(X, y, shards):
-        model = PATE(estimator, n_teachers=9, aggregator="gnmax", classes=range(10), noise_seed=1)
-        return model.fit(X, y, public=public, shards=shards)._counts
+        model = PATE(estimator, n_teachers=9, aggregator="gnmax", classes=range(10), keep_votes=True, noise_seed=1)
+        return model.fit(X, y, public=public, shards=shards)._votes.counts
 
     whole, moved = counts(X, y, shards), 0
     for i in [*range(0, 200, 23), 17]:
         kept = np.arange(200) != i
         replaced = np.where(kept, y, (y + 5) % 10)
-        for other in (counts(X[kept], y[kept], shards[kept]), counts(X, replaced, shards)):
+        left_out = counts(X[kept], y[kept], shards[kept])
+        emptied = counts(X, np.where(kept, y, -1), shards)
+        np.testing.assert_array_equal(emptied, left_out)  # a label that is no class makes the record empty
+        for other in (left_out, counts(X, replaced, shards)):
             change = other - whole
             assert np.abs(change).max() <= 1
             assert (change**2).sum(axis=1).max() <= 2
@@ -196,20 +201,21 @@ def test_attack_attains_the_guarantee_and_no_more():
 def test_guarantees_are_those_of_what_was_released(digits):
     X, y = digits
     fit = {"X": X[:600], "y": y[:600], "public": X[600:800]}
-    gnmax = PATE(n_teachers=50, aggregator="gnmax", sigma_answer=5.0, noise_seed=0).fit(**fit)
-    assert gnmax.profile_.to_dict() == repeated(accounting.gnmax(sigma=5.0, answers=200))
+    common = {"n_teachers": 50, "keep_votes": True, "noise_seed": 0}
+    gnmax = PATE(aggregator="gnmax", sigma_answer=5.0, **common).fit(**fit)
+    assert gnmax.profile_.to_dict() == repeated(accounting.gnmax(sigma=5.0, answers=200, adjacency="zero-out"))
     assert (gnmax.profile_.status, gnmax.per_instance_profile_.status) == ("proved", "per-instance")
     assert gnmax.per_instance_profile_.epsilon(1e-5) <= gnmax.profile_.epsilon(1e-5)
     assert gnmax.answered_.all()
 
-    laplace = PATE(n_teachers=50, aggregator="laplace", scale=8.0, queries=30, noise_seed=0).fit(**fit)
+    laplace = PATE(aggregator="laplace", scale=8.0, queries=30, adjacency="add-remove", **common).fit(**fit)
     assert laplace.profile_.to_dict() == repeated(accounting.noisy_vote(noise=1 / 8, answers=30, n_classes=10))
     assert not hasattr(laplace, "per_instance_profile_")
     assert laplace.labels_.shape == laplace.answered_.shape == (30,)
 
     settings = {"sigma_threshold": 10.0, "sigma_answer": 4.0}
-    confident = PATE(n_teachers=50, threshold=25.0, answers=40, queries=120, noise_seed=0, **settings).fit(**fit)
-    claimed = accounting.confident_gnmax(queries=120, answers=40, **settings)
+    confident = PATE(threshold=25.0, answers=40, queries=120, **common, **settings).fit(**fit)
+    claimed = accounting.confident_gnmax(queries=120, answers=40, adjacency="zero-out", **settings)
     assert confident.profile_.to_dict() == repeated(claimed)
     assert confident.answered_.shape == confident.agreement_.shape == (120,)
     assert 0 < confident.answered_.sum() <= 40
@@ -226,7 +232,7 @@ def test_guarantees_are_those_of_what_was_released(digits):
 
 def test_unanimous_teachers_cost_far_less_than_the_worst_case():
     X, y = np.repeat([[0.0], [1.0]], 500, axis=0), np.repeat([0, 1], 500)
-    model = PATE(n_teachers=100, threshold=50.0, sigma_threshold=40.0, sigma_answer=10.0, noise_seed=0)
+    model = PATE(n_teachers=100, threshold=50.0, sigma_threshold=40.0, sigma_answer=10.0, keep_votes=True, noise_seed=0)
     model.fit(X, y, public=np.tile([[0.1], [0.9]], (50, 1)))
     comparisons = accounting.confident_gnmax(sigma_threshold=40.0, sigma_answer=10.0, queries=100, answers=0)
     worst, private = model.profile_.epsilon(1e-5), model.per_instance_profile_.epsilon(1e-5)
@@ -236,7 +242,7 @@ def test_unanimous_teachers_cost_far_less_than_the_worst_case():
 
 def test_confident_answers_where_teachers_agree(digits):
     X, y = digits
-    model = PATE(n_teachers=20, threshold=12.0, sigma_threshold=1.0, sigma_answer=1.0, noise_seed=0)
+    model = PATE(n_teachers=20, threshold=12.0, sigma_threshold=1.0, sigma_answer=1.0, keep_votes=True, noise_seed=0)
     model.fit(X[:1000], y[:1000], public=X[1000:1400])
     assert model.agreement_[model.answered_].mean() > model.agreement_[~model.answered_].mean()
     right = (model.labels_ == y[1000:1400][model.answered_]).mean()
@@ -246,7 +252,9 @@ def test_confident_answers_where_teachers_agree(digits):
 
 def test_student_without_answers_is_constant(digits):
     X, y = digits
-    model = PATE(n_teachers=20, threshold=1e6, noise_seed=0).fit(X[:200], y[:200] + 3, public=X[200:250])
+    model = PATE(n_teachers=20, threshold=1e6, keep_votes=True, noise_seed=0).fit(
+        X[:200], y[:200] + 3, public=X[200:250]
+    )
     assert not model.answered_.any()
     assert model.labels_.shape == (0,)
     assert (model.predict(X) == 3).all()
@@ -295,7 +303,8 @@ BAD = [
     ({"sigma_answer": 0.0}, "sigma_answer must be > 0, got sigma_answer=0.0"),
     ({"sigma_answer": -1.0, "aggregator": "gnmax"}, "sigma_answer must be > 0, got sigma_answer=-1.0"),
     ({"scale": 0.0, "aggregator": "laplace"}, "scale must be > 0, got scale=0.0"),
-    ({"classes": [0, 2]}, "y holds labels that are not among classes="),
+    ({"classes": [0]}, "classes must hold at least 2 classes, got 1 class"),
+    ({"adjacency": "replace-one"}, "adjacency must be one of 'zero-out', 'add-remove', got"),
     ({"noise_seed": "seed"}, "seed"),
 ]
 
@@ -331,13 +340,13 @@ def test_bad_data_is_named():
         PATE().fit(X, y, public=X + 0.25)
 
 
-def test_private_records_among_the_public_rows_are_refused():
+def test_private_records_among_the_public_rows_are_refused_where_asked():
     X, y = np.arange(10.0)[:, None], np.repeat([0, 1], 5)
     public = np.array([[-3.0], [-0.0], [7.0]], dtype=np.float32)  # two of them are records of X, one of them as -0
-    with pytest.raises(ValueError, match="public must hold no private record, got 2 of 3 rows that equal a row of X"):
-        PATE(n_teachers=3).fit(X, y, public=public)
-    PATE(n_teachers=3).fit(X, y, public=public[:1])
-    PATE(n_teachers=3, allow_overlap=True).fit(X, y, public=public)
+    with pytest.raises(ValueError, match="public must hold no private record with allow_overlap=False, got a row that"):
+        PATE(n_teachers=3, allow_overlap=False).fit(X, y, public=public)
+    PATE(n_teachers=3, allow_overlap=False).fit(X, y, public=public[:1])
+    PATE(n_teachers=3).fit(X, y, public=public)
 
 
 def test_aggregator_is_the_mechanism(digits, monkeypatch):
@@ -351,11 +360,13 @@ def test_aggregator_is_the_mechanism(digits, monkeypatch):
 
     monkeypatch.setattr("dpnotes.methods._pate.confident_vote", recorded)
     settings = {"threshold": 5.0, "sigma_threshold": 2.0, "sigma_answer": 1.5, "answers": 7}
-    model = PATE(n_teachers=9, queries=50, noise_seed=0, **settings).fit(X[:300], y[:300], public=X[300:400])
+    model = PATE(n_teachers=9, queries=50, keep_votes=True, noise_seed=0, **settings).fit(
+        X[:300], y[:300], public=X[300:400]
+    )
     ((counts, parameters),) = seen
     assert {name: parameters[name] for name in settings} == settings
     assert counts.shape == (50, 10)
-    np.testing.assert_array_equal(counts, model._counts)
+    np.testing.assert_array_equal(counts, model._votes.counts)
     assert (counts.sum(axis=1) == 9).all()
 
 

@@ -158,7 +158,7 @@ def test_cross_validation_spends_a_budget_for_each_fold(digits):
         cross_val_score(model(answers=400), X, y, cv=4, error_score="raise")
 
 
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("adjacency", ["zero-out", "add-remove", "replace-one"])
 def test_profile_is_the_guarantee_of_all_answers(digits, adjacency):
     X, y = digits
     for delta in (0.0, 1e-5):
@@ -199,7 +199,7 @@ def test_accuracy_falls_with_noise(digits):
         ({"n_models": 2000, "adjacency": "replace-one"}, ValueError, "at most the number of records 1797"),
         ({"adjacency": "swap"}, ValueError, "adjacency must be one of"),
         ({"analysis": "loose"}, ValueError, "analysis must be one of"),
-        ({"classes": [0, 1]}, ValueError, "y holds labels that are not among classes="),
+        ({"classes": [0]}, ValueError, "classes must hold at least 2 classes, got 1 class"),
     ],
 )
 def test_bad_parameters_are_named(digits, parameters, error, message):
@@ -213,3 +213,5 @@ def test_bad_shards_are_named(digits):
         model().fit(X, y, shards=[0, 1])
     with pytest.raises(ValueError, match=r"shards must be in 0\.\.19, got 0\.\.20"):
         model().fit(X, y, shards=np.arange(1797) % 21)
+    with pytest.raises(ValueError, match="shards must be None for adjacency='replace-one'"):
+        model(adjacency="replace-one").fit(X, y, shards=np.arange(1797) % 20)

@@ -83,7 +83,7 @@ def ensemble(
         model: Any = learner.fit(X, y)
         guarantee = {"epsilon": None, "delta": None, "adjacency": None, "status": "none"}
     else:
-        options: dict[str, Any] = {"classes": range(arrays.n_classes), "noise_seed": seed}
+        options: dict[str, Any] = {"classes": range(arrays.n_classes), "adjacency": "add-remove", "noise_seed": seed}
         model = Bagging(subsample=subsample, estimator=learner, n_models=n_models, replace=replace, **options)
         profile = model.fit(X, y).profile_
         guarantee = {"epsilon": 0.0, "delta": profile.delta(0.0)}
@@ -232,6 +232,7 @@ def pate(
         answers=answers,
         student=network(arrays, epochs=student_epochs, device=device, **start),
         classes=range(arrays.n_classes),
+        adjacency="add-remove",
         noise_seed=seed,
     ).fit(X, y, public=X_public, shards=shards)
     answered = np.flatnonzero(model.answered_)

@@ -108,8 +108,9 @@ def filtered(
     votes = max(1, round(vote_fraction * labels))
     sigma = accounting.gaussian_sigma(epsilon, delta, sensitivity=math.sqrt(2 * votes))
     vote = FilteredVote(
-        n_teachers=n, n_partitions=k, budget=votes, sigma=sigma, confidence=confidence, device=device, noise_seed=seed
-    ).fit(*records.private)
+        n_teachers=n, n_partitions=k, budget=votes, sigma=sigma, confidence=confidence, adjacency="add-remove",
+        device=device, noise_seed=seed,
+    ).fit(*records.private)  # fmt: skip
     released = vote.predict(records.public.X[:labels])
     return _scored("logistic", records.public, released, records, seed, device) | {
         "votes": votes,

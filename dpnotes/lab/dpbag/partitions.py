@@ -78,6 +78,7 @@ def counterexample() -> pd.DataFrame:
         model = DPBag(
             _FixedVotes(), n_teachers=2, n_partitions=2, noise=0.04, epsilon=1.0, delta=1e-5,
             student=LogisticRegression(), device="cpu", noise_seed=0,
+            accountant="personalised",
         ).fit(np.arange(n)[:, None], np.arange(n) % 2, public=np.zeros((60, 1)), chunks=chunks[: n + 1])  # fmt: skip
         found.append({"records": ", ".join("abcde"[:n]), "labels": model.n_labels_, "epsilon": model.epsilon_spent_})
     return pd.DataFrame(found)

@@ -123,7 +123,7 @@ def training_time(
     model: Any = LossPerturbation(1.0, l2=l2, intercept=False, overflow="raise", **common)
     batch = 1000
     if method == "subsample_aggregate":
-        model = SubsampleAggregate(1.0, answers=answers, n_models=n_models, **common)
+        model = SubsampleAggregate(1.0, answers=answers, n_models=n_models, adjacency="add-remove", **common)
         batch = min(batch, answers)
     queries = own.X_score[np.arange(batch) % len(own.X_score)]
     start = time.thread_time()

@@ -34,7 +34,7 @@ def test_a_row_is_what_the_estimator_gives(teachers, accountant, monkeypatch):
     own = {"estimator": BoostedTreesClassifier(device="cpu"), "student": few} if teachers == "boosting" else {}
     dtype = np.float32 if teachers == "boosting" else np.float64
     model = DPBag(
-        **own, n_teachers=20, n_partitions=5, epsilon=5.0, delta=1e-3,
+        **own, n_teachers=20, n_partitions=5, epsilon=5.0, delta=1e-3, adjacency="replace-one", keep_votes=True,
         accountant=accountant, partitions="balanced", device="cpu", noise_seed=3,
     ).fit(records.private.X.astype(dtype), records.private.y, public=records.public.X.astype(dtype))  # fmt: skip
     runs.run.cache_clear()
@@ -42,7 +42,8 @@ def test_a_row_is_what_the_estimator_gives(teachers, accountant, monkeypatch):
     assert row["accuracy"] == model.score(records.test.X.astype(dtype), records.test.y)
     assert row["label_accuracy"] == (model.labels_ == records.public.y[: model.n_labels_]).mean()
     assert row["epsilon_spent"] == pytest.approx(model.epsilon_spent_, rel=1e-12)
-    assert (row["status"], row["adjacency"]) == (model.profile_.status, model.profile_.adjacency)
+    profile = model.per_instance_profile_ if accountant == "personalised" else model.profile_
+    assert (row["status"], row["adjacency"]) == (profile.status, profile.adjacency)
     if accountant == "personalised":
         paid = [row[name] for name in runs.PAID]
         assert paid == pytest.approx(np.quantile(model.record_epsilons_, runs.QUANTILES), rel=1e-12)

@@ -1,0 +1,216 @@
+"""What a fit leaves behind: nothing that reads a parameter later, and a release that holds nothing private."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+
+from dpnotes.learners import NetworkClassifier
+from dpnotes.methods import (
+    DPSGD,
+    PATE,
+    AugmentedSGD,
+    Bagging,
+    DPBag,
+    FilteredVote,
+    LossPerturbation,
+    ModelSensitivity,
+    NoisySGD,
+    PredictionSensitivity,
+    SubsampleAggregate,
+)
+
+COMMON = {"classes": [0, 1], "noise_seed": 3}
+LINEAR = {"epsilon": 1.0, "delta": 1e-3, "l2": 0.1, "device": "cpu", **COMMON}
+DESCENT = {"epsilon": 1.0, "delta": 1e-3, "steps": 3, "learning_rate": 0.5, **COMMON}
+NEAREST = {"estimator": KNeighborsClassifier(1)}
+NETWORK = NetworkClassifier(None, architecture="mlp", hidden=(3,), device="cpu")
+TRAINING = {"sample_rate": 0.5, "steps": 3, "noise_multiplier": 1.0, "device": "cpu", **COMMON}
+STUDENT = {"student": LogisticRegression(), **NEAREST, **COMMON}
+ESTIMATORS = {
+    "ModelSensitivity": ModelSensitivity(**LINEAR),
+    "LossPerturbation": LossPerturbation(**LINEAR),
+    "PredictionSensitivity": PredictionSensitivity(answers=100, **LINEAR),
+    "DPSGD": DPSGD(**TRAINING),
+    "DPSGD of a network": DPSGD(network=NETWORK, **TRAINING),
+    "NoisySGD": NoisySGD(**DESCENT),
+    "AugmentedSGD": AugmentedSGD(batch_size=10, device="cpu", **DESCENT),
+    "Bagging": Bagging(subsample=20, n_models=3, **NEAREST, **COMMON),
+    "SubsampleAggregate": SubsampleAggregate(5.0, 1e-3, answers=100, n_models=5, device="cpu", **NEAREST, **COMMON),
+    "FilteredVote": FilteredVote(n_teachers=5, sigma=1.0, confidence=0.6, device="cpu", **NEAREST, **COMMON),
+    "PATE": PATE(n_teachers=5, aggregator="gnmax", sigma_answer=1.0, **STUDENT),
+    "DPBag": DPBag(n_teachers=5, n_partitions=2, epsilon=9.0, delta=1e-3, noise=0.5, device="cpu", **STUDENT),
+}
+OTHER = {  # another valid value of each parameter, of some estimator
+    "epsilon": 77.0, "delta": 0.1, "l2": 9.0, "intercept": False, "norm": 0.01, "overflow": "raise", "n": 3,
+    "adjacency": "replace-one", "analysis": "published", "classes": [0, 1, 2], "max_iterations": 1, "device": "auto",
+    "random_state": 1, "noise_seed": None, "answers": 10**6, "noise_multiplier": 1e-9, "network": NetworkClassifier(),
+    "clipping_norm": 1e9, "sample_rate": 1.0, "steps": 999, "learning_rate": 1e-9, "optimizer": "momentum",
+    "momentum": 0.1, "accountant": "rdp", "radius": 0.1, "batch_size": 1, "sensitivity": "published",
+    "intrinsic_sigma": 5.0, "require_bound": False, "subsample": 1, "estimator": LogisticRegression(C=1e-9),
+    "n_models": 77, "replace": False, "scheme": "split", "n_jobs": 2, "n_teachers": 2, "n_partitions": 77,
+    "budget": 10**6, "sigma": 1e-9, "confidence": 0.0, "student": KNeighborsClassifier(1), "keep_votes": True,
+    "queries": 1, "aggregator": "laplace", "threshold": 0.0, "sigma_threshold": 1e-9, "sigma_answer": 1e-9,
+    "scale": 1e-9, "allow_overlap": False, "noise": 1e9, "partitions": "balanced",
+}  # fmt: skip
+PUBLISHED = sorted(set(ESTIMATORS) - {"PredictionSensitivity", "SubsampleAggregate", "FilteredVote"})
+CASES = [(name, parameter) for name, model in ESTIMATORS.items() for parameter in sorted(model.get_params(deep=False))]
+
+
+def rows(n, *, seed):
+    X = np.random.default_rng(seed).normal(size=(n, 4))
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+X, PUBLIC, QUERIES = rows(40, seed=0), rows(30, seed=1), rows(10, seed=2)
+Y = (X[:, 0] > 0).astype(int)
+
+
+def fitted(name, X=X, y=Y, **parameters):
+    model = clone(ESTIMATORS[name]).set_params(**parameters)
+    return model.fit(X, y, **({"public": PUBLIC} if hasattr(model, "student") else {}))
+
+
+def seen(model):
+    """What a fitted estimator tells of its guarantee, and then its answers."""
+    told = [model.profile_.to_dict(), repr(getattr(model, "budget_", None)), model.classes_.tolist()]
+    return [*told, model.predict(QUERIES).tolist(), hasattr(model, "predict_proba")]
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return {name: seen(fitted(name)) for name in ESTIMATORS}
+
+
+@pytest.mark.parametrize("assign", [False, True], ids=["set_params", "assigned"])
+@pytest.mark.parametrize(("name", "parameter"), CASES)
+def test_parameters_that_change_after_the_fit_change_nothing(expected, name, parameter, assign):
+    model = fitted(name)
+    assert getattr(model, parameter) is not OTHER[parameter]
+    if assign:
+        setattr(model, parameter, OTHER[parameter])
+    else:
+        model.set_params(**{parameter: OTHER[parameter]})
+    assert seen(model) == expected[name]
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_fit_that_fails_leaves_the_last_one_as_it_was(expected, name):
+    model = fitted(name)
+    public = {"public": PUBLIC} if hasattr(model, "student") else {}
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.set_params(random_state=5).fit(np.where(X[3, 2] == X, np.nan, X), Y, **public)
+    assert seen(model) == expected[name]
+
+
+class Late(LogisticRegression):
+    """Student whose fit fails after all else is done."""
+
+    def fit(self, X, y):
+        raise MemoryError("late")
+
+
+@pytest.mark.parametrize("name", ["PATE", "DPBag"])
+def test_a_fit_that_fails_late_leaves_the_last_one_as_it_was(expected, name):
+    model = fitted(name)
+    with pytest.raises(MemoryError, match="late"):
+        model.set_params(student=Late(), noise_seed=4).fit(X, Y, public=PUBLIC)
+    assert seen(model) == expected[name]
+
+
+def test_what_an_earlier_fit_learned_does_not_outlast_the_next_one():
+    model = fitted("PATE", keep_votes=True)
+    assert model.agreement_.shape == (30,)
+    model.set_params(keep_votes=False).fit(X, Y, public=PUBLIC)
+    assert not hasattr(model, "agreement_")
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_release_predicts_the_same_and_holds_nothing_private(name):
+    marked = X.copy()
+    marked[7] = [0.5, -0.5, 0.5, -0.5]  # a row whose bytes are looked for, the same in both dtypes
+    kept = {"keep_votes": True} if name in ("PATE", "DPBag") else {}
+    kept |= {"estimator": LogisticRegression()} if name == "Bagging" else {}  # a model of neighbours is its records
+    model = fitted(name, marked, **kept)
+    release = model.publish()
+    stored = pickle.dumps(release)
+    for other in (release, pickle.loads(stored), copy.deepcopy(release)):
+        np.testing.assert_array_equal(other.predict(QUERIES), model.predict(QUERIES))
+        assert other.profile_.to_dict() == model.profile_.to_dict()
+        assert repr(other)
+    for dtype in (np.float32, np.float64):
+        for row in marked.astype(dtype):
+            assert row.tobytes() not in stored
+    assert not {"agreement_", "record_epsilons_", "per_instance_profile_"} & set(dir(release)) & set(vars(release))
+    assert not hasattr(release, "agreement_")
+    assert release.noise_seed is None
+    assert getattr(release, "estimator", None) is None
+    learned = set(vars(release)) - set(release.get_params(deep=False))
+    assert learned <= {"classes_", "profile_", "n_features_in_", *type(model)._published}
+    if name in ("PATE", "DPBag"):
+        assert b"KNeighbors" not in stored
+        assert b"Votes" not in stored
+        assert b"Votes" in pickle.dumps(model)
+
+
+@pytest.mark.parametrize("name", ["PredictionSensitivity", "SubsampleAggregate", "FilteredVote"])
+def test_what_answers_from_a_budget_cannot_be_published(name):
+    with pytest.raises(TypeError, match=f"{name} cannot be published: it answers from private records"):
+        fitted(name).publish()
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("other", [2, 0.5, np.nan, None, "unknown", [1, 2], {}, 10**400], ids=repr)
+def test_a_label_that_is_no_class_makes_a_record_empty_whatever_it_is(name, other):
+    """Lists keep each label as it is; what one record holds instead of a class makes no difference."""
+    found = []
+    for label in (-1, other):
+        labels = Y.tolist()
+        labels[5] = label
+        found.append(seen(fitted(name, y=labels)))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_what_an_empty_record_holds_makes_no_difference(name):
+    other = X.copy()
+    other[5] = -X[5][::-1]
+    labels = np.where(np.arange(40) == 5, 2, Y)
+    assert seen(fitted(name, y=labels)) == seen(fitted(name, other, y=labels))
+    assert fitted(name, y=labels).profile_.to_dict() == fitted(name).profile_.to_dict()
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_table_without_any_class_is_fitted(name):
+    assert len(fitted(name, y=Y + 7).predict(QUERIES)) == 10
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_messages_show_no_value(name):
+    secret = X.astype(object)
+    secret[5, 3] = "patient 4711"
+    for bad in (secret, X[:, 0] * 4711, X * (1 + 4711j), [*X.tolist(), [4711.0]]):
+        with pytest.raises((ValueError, TypeError)) as refusal:
+            fitted(name, bad)
+        error = refusal.value
+        while error is not None:
+            assert "4711" not in str(error)
+            error = error.__context__
+    if name != "Bagging":  # it takes one class
+        with pytest.raises(ValueError, match="got 1 class; name all") as refusal:
+            fitted(name, y=np.full(40, 4711), classes=None)
+        assert "4711" not in str(refusal.value)
+
+
+def test_a_teacher_that_cannot_learn_its_records_abstains():
+    """A shard that scikit-learn refuses, for example of numbers beyond float32, must not be told from the others."""
+    huge = X.copy()
+    huge[5] *= 1e300
+    for name in ("Bagging", "PATE"):
+        assert len(fitted(name, huge, estimator=None).predict(QUERIES)) == 10
+    with pytest.raises(ValueError, match="max_iter"):
+        fitted("PATE", estimator=LogisticRegression(max_iter=-5), student=LogisticRegression())
