@@ -161,7 +161,7 @@ def test_beyond_the_bound_there_is_no_guarantee(cancer):
         ({"analysis": "tigt"}, "analysis must be one of"),
         ({"epsilon": 30.0, "analysis": "published"}, "epsilon"),
         ({"norm": 0.5}, r"X must have rows of norm at most norm=0.5, got a row of norm 1"),
-        ({"classes": [0]}, "labels that are not among classes="),
+        ({"classes": [0]}, "classes must hold at least 2 classes, got 1 class"),
     ],
 )
 def test_bad_parameters_are_named(cancer, change, message):

@@ -187,7 +187,7 @@ def test_a_network_starts_from_public_weights(digits):
         ({"noise_multiplier": 1.0, "sample_rate": 1.5}, "sample_rate must be"),
         ({"noise_multiplier": 1.0, "optimizer": "adam"}, "optimizer must be 'sgd' or 'momentum'"),
         ({"noise_multiplier": 1.0, "clipping_norm": -1.0}, "clipping_norm must be"),
-        ({"noise_multiplier": 1.0, "classes": [0, 1]}, "labels that are not among classes="),
+        ({"noise_multiplier": 1.0, "classes": [0]}, "classes must hold at least 2 classes, got 1 class"),
     ],
 )
 def test_bad_input_is_named(digits, arguments, message):

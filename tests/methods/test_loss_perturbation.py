@@ -172,7 +172,7 @@ def test_published_regulariser_is_the_larger(digits):
             {"adjacency": "replace-one", "analysis": "published"},
             "the published analysis is not for adjacency='replace-",
         ),
-        ({"classes": [0, 1]}, "y holds labels that are not among classes="),
+        ({"classes": [0]}, "classes must hold at least 2 classes, got 1 class"),
     ],
 )
 def test_bad_parameters_are_named(digits, parameters, message):
@@ -194,7 +194,8 @@ def test_output_noise_makes_it_a_proof_and_hides_the_tolerance(digits, delta):
     X, y = digits
     model = LossPerturbation(1.0, delta, l2=0.1, device="cpu").fit(X, y)
     assert (model.profile_.status, model.profile_.implementation) == ("proved", "exact")
-    assert model.profile_.assumption == "n=1797 and norm=1 are public"
+    prepared = "rows were prepared without looking at them together"
+    assert model.profile_.assumption == f"n=1797 and norm=1 are public; {prepared}"
     assert model.profile_.delta(1.0) <= delta
     loss = linear_task(X, y, n_classes=10).loss
     noise = objective_perturbation(0.99, 0.99 * delta, n_classes=10, bias=True)

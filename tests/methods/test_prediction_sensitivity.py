@@ -205,7 +205,7 @@ def test_repeats_and_estimator_agree(digits, minimiser):
         ({"norm": 0.05, "overflow": "raise"}, ValueError, r"norm at most norm=0\.05"),
         ({"adjacency": "swap"}, ValueError, "adjacency must be one of"),
         ({"analysis": "loose"}, ValueError, "analysis must be one of"),
-        ({"classes": [0, 1]}, ValueError, "y holds labels that are not among classes="),
+        ({"classes": [0]}, ValueError, "classes must hold at least 2 classes, got 1 class"),
     ],
 )
 def test_bad_parameters_are_named(digits, parameters, error, message):
