@@ -39,7 +39,6 @@ class SelfPublic(PATE):
             sigma_threshold=0.1,
             sigma_answer=0.1,
             student=LogisticRegression(),
-            noise_seed=0,
         ),
         SelfPublic(LogisticRegression(), n_teachers=2, aggregator="laplace", scale=0.05, noise_seed=0),
     ],
