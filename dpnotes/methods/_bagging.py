@@ -94,7 +94,7 @@ class Bagging(PrivateClassifier):
             If X and y differ in length, X is not finite, or the subsamples are impossible (see
             :func:`dpnotes.accounting.bagging`).
         """
-        return self._fitted(X, y)
+        return self._fit_at_once(X, y)
 
     def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
         records = self._private_records(X, y, least=1)

@@ -126,7 +126,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         vars(release).update(copy.deepcopy(kept))
         return release
 
-    def _fitted(self, X: Any, y: Any, **given: Any) -> Self:
+    def _fit_at_once(self, X: Any, y: Any, **given: Any) -> Self:
         """Learn with the parameters of this moment, and take over what was learned once all of it is there.
 
         Parameters that are set meanwhile change the next fit only, and a fit that fails leaves the last one as it was.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -24,6 +25,7 @@ from dpnotes.mechanisms import normal_floats
 from dpnotes.methods._answers import short_seeds
 from dpnotes.methods._classifier import PrivateClassifier
 
+NEVER = 900  # a probability of 2^-900
 ASSUMPTION = "the number of records, which sets the scale of a step, is public"
 
 
@@ -149,9 +151,12 @@ class DPSGD(PrivateClassifier, LogitClassifier):
         Raises
         ------
         ValueError
-            If X and y differ in length, X is not finite, a label is not among ``classes``, the budget is given twice or
-            not at all, no noise meets it, or training diverges.
+            If X and y differ in length, X is not finite, the budget is given twice or not at all, no noise meets it, or
+            training diverges.
         """
+        return self._fit_at_once(X, y)
+
+    def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
         records = self._private_records(X, y)
         (X, codes), classes = records.labelled(), records.classes
         accounted = {name: getattr(self, name) for name in ("sample_rate", "steps", "accountant")}
@@ -164,10 +169,13 @@ class DPSGD(PrivateClassifier, LogitClassifier):
         settings |= {name: accounted[name] for name in ("sample_rate", "steps")}  # none changes during the fit
         settings |= {"noise_multiplier": noise, "seed": seed, "normal": normal_floats if random else None}
         settings["n_records"] = records.n  # the empty ones included
+        if not len(X):  # the learner needs a row: one that is never drawn, at the same expected size of a batch
+            X, codes = np.zeros_like(records.X[:1]), np.zeros(1, np.int64)
+            rare = {"sample_rate": math.ldexp(1.0, -NEVER)}
+            settings |= rare | {"n_records": int(math.ldexp(settings["sample_rate"] * records.n, NEVER))}
         train = self._train_linear if self.network is None else self._train_network
         fitted = train(X, codes, len(classes), settings)
         self.classes_, self.noise_multiplier_, self.profile_, self._fitted = classes, noise, profile, fitted
-        return self
 
     def decision_function(self, X: Any) -> Features:
         """Logits, shape [n, n_classes]; for two classes their difference, shape [n]."""

@@ -181,7 +181,7 @@ class DPBag(StudentVote):
         TypeError
             If a number is of the wrong kind, or the student's learner is no classifier.
         """
-        return self._fitted(X, y, public=public, chunks=chunks)
+        return self._fit_at_once(X, y, public=public, chunks=chunks)
 
     def _learn(self, X: Any, y: Any, *, public: Any, chunks: ArrayLike | None) -> None:  # type: ignore[override]
         records = self._private_records(X, y, most=255)

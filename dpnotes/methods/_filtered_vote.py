@@ -118,7 +118,7 @@ class FilteredVote(TeacherVote):
         TypeError
             If a number is of the wrong kind.
         """
-        return self._fitted(X, y, chunks=chunks)
+        return self._fit_at_once(X, y, chunks=chunks)
 
     def _learn(self, X: Any, y: Any, *, chunks: ArrayLike | None) -> None:  # type: ignore[override]
         records = self._private_records(X, y, most=255)

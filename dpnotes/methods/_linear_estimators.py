@@ -107,7 +107,7 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
         ValueError
             If data are not finite or differ in length, there is one class only, or a parameter is outside its range.
         """
-        return self._fitted(X, y)
+        return self._fit_at_once(X, y)
 
     def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
         checked_epsilon_delta(self.epsilon, self.delta)

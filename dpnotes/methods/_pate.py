@@ -144,7 +144,7 @@ class PATE(StudentVote):
         TypeError
             If a number is of the wrong kind, or the student's learner is no classifier.
         """
-        return self._fitted(X, y, public=public, shards=shards)
+        return self._fit_at_once(X, y, public=public, shards=shards)
 
     def _learn(self, X: Any, y: Any, *, public: Any, shards: ArrayLike | None) -> None:  # type: ignore[override]
         records = self._private_records(X, y)

@@ -126,7 +126,7 @@ class SubsampleAggregate(AnsweringClassifier):
         TypeError
             If a number is of the wrong kind.
         """
-        return self._fitted(X, y, shards=shards)
+        return self._fit_at_once(X, y, shards=shards)
 
     def _learn(self, X: Any, y: Any, *, shards: ArrayLike | None) -> None:  # type: ignore[override]
         epsilon, delta = checked_epsilon_delta(self.epsilon, self.delta)

@@ -186,7 +186,20 @@ def test_what_an_empty_record_holds_makes_no_difference(name):
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_table_without_any_class_is_fitted(name):
-    assert len(fitted(name, y=Y + 7).predict(QUERIES)) == 10
+    none = fitted(name, y=Y + 7)
+    assert len(none.predict(QUERIES)) == 10
+    assert none.profile_.to_dict() == fitted(name).profile_.to_dict()
+
+
+def test_dp_sgd_without_any_record_is_its_noise_alone():
+    """The same noise at a tenth of the steps' size: the weights are those of the noise, whatever the rows hold."""
+    weights = [
+        fitted("DPSGD", rows_, Y + 7, learning_rate=rate)._fitted.models.weights
+        for rows_, rate in ((X, 0.5), (0.1 * X[::-1], 0.5), (X, 0.05))
+    ]
+    np.testing.assert_array_equal(weights[0], weights[1])
+    np.testing.assert_allclose(weights[0], 10 * weights[2], rtol=1e-6)
+    assert np.std(weights[0]) == pytest.approx(0.5 * np.sqrt(3) / 20, rel=0.9)  # sigma = 1, batches of 20 expected
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
