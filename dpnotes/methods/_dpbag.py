@@ -223,17 +223,17 @@ class DPBag(StudentVote):
 
     @property
     def record_epsilons_(self) -> Floats:
-        """Epsilon of each record by the paper's account: private."""
+        """Epsilon of each record by the paper's account, which is private."""
         return self._own_epsilons("record_epsilons_")[:-1]
 
     @property
     def joining_epsilon_(self) -> float:
-        """Epsilon of a record yet to come by the paper's account: private."""
+        """Epsilon of a record yet to come by the paper's account, which is private."""
         return float(self._own_epsilons("joining_epsilon_")[-1])
 
     @property
     def per_instance_profile_(self) -> accounting.PrivacyProfile:
-        """What the paper's account bounds for these votes: private, and no guarantee."""
+        """What the paper's account bounds for these votes; it is private, and no guarantee."""
         return self._account("per_instance_profile_").profile(self.n_labels_)
 
     def _account(self, name: str) -> _Account:

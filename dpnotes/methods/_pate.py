@@ -54,7 +54,7 @@ class PATE(StudentVote):
         A scikit-learn classifier. Default: a clone of ``estimator``.
     keep_votes : bool
         Keep the votes as they were before the noise, for diagnosis by who holds the data: what follows from them is
-        not covered by the guarantee, and travels with a pickle. :meth:`publish` leaves it out.
+        not covered by the guarantee, and travels with a pickle. ``publish()`` leaves it out.
     allow_overlap : bool
         False: refuse public rows that equal a private one. That refusal is a test for membership without noise, which
         the guarantee does not cover: a check for who holds the data, before anything is given away.

@@ -77,7 +77,7 @@ class StudentVote(TeacherVote):
 
     @property
     def agreement_(self) -> Floats:
-        """Fraction of the teachers that vote for the class of most votes, before the noise: private."""
+        """Fraction of the teachers that vote for the class of most votes, before the noise, which is private."""
         return self._kept("agreement_").agreement
 
     def _kept(self, name: str) -> Votes:
