@@ -56,9 +56,10 @@ class Randomness:
     @classmethod
     def of(cls, noise_seed: int | None, random_state: int | np.random.RandomState | None) -> Randomness:
         """``noise_seed`` decides everything that ``random_state`` does not."""
-        noise = None if noise_seed is None else secret_seed(noise_seed)
-        follows = noise is not None and random_state is None
-        return cls(noise if follows and noise is not None else secret_seed(random_state), noise)
+        if noise_seed is None:
+            return cls(secret_seed(random_state), None)
+        noise = secret_seed(noise_seed)
+        return cls(noise if random_state is None else secret_seed(random_state), noise)
 
     def generator(self, index: int) -> np.random.Generator | None:
         """Generator number ``index`` of the noise; None for the operating system's."""

@@ -163,11 +163,10 @@ class DPSGD(PrivateClassifier, LogitClassifier):
         noise = self._noise(accounted)
         profile = accounting.dp_sgd(noise_multiplier=noise, adjacency=self.adjacency, **accounted)
         profile = self._implemented(profile.with_(assumption=ASSUMPTION))
-        random = profile.implementation != "reproducible"
-        (seed,) = short_seeds(None if random else self.noise_seed, 1)
-        settings = {name: getattr(self, name) for name in ("clipping_norm", "learning_rate", "device")}
-        settings |= {name: accounted[name] for name in ("sample_rate", "steps")}  # none changes during the fit
-        settings |= {"noise_multiplier": noise, "seed": seed, "normal": normal_floats if random else None}
+        (seed,) = short_seeds(self.noise_seed, 1)
+        names = ("clipping_norm", "learning_rate", "device", "sample_rate", "steps")
+        settings = {name: getattr(self, name) for name in names} | {"noise_multiplier": noise, "seed": seed}
+        settings["normal"] = normal_floats if self.noise_seed is None else None
         settings["n_records"] = records.n  # the empty ones included
         if not len(X):  # the learner needs a row: one that is never drawn, at the same expected size of a batch
             X, codes = np.zeros_like(records.X[:1]), np.zeros(1, np.int64)
