@@ -40,7 +40,7 @@ from dpnotes.methods import (
 KEPT = Path(__file__).resolve().parents[1] / "book" / "results" / "implementations_noise.csv"
 EPSILON = 3.0
 ENOUGH = 0.0005  # standard error of a difference of accuracies
-SECONDS = 40.0  # of one comparison
+SECONDS = 200.0  # of one comparison
 LINEAR = {"intercept": False, "device": "cpu"}
 TREES = 100  # models that vote
 Accuracies = Callable[[int, "int | None"], np.ndarray]  # of so many releases, with a noise seed or exact noise
