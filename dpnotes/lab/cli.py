@@ -18,7 +18,7 @@ from dpnotes import __version__
 _LISTED = 10  # missing rows that `results status` names of each experiment
 
 _PARAMETER = "A parameter other than the chapter's own; may be repeated."
-_OUT = "Folder of the executed chapter and its rows.  [default: runs in the checkout, or $DPNOTES_RUNS]"
+_OUT = "Folder of the executed chapter and its rows.  [default: runs in the book's folder, or $DPNOTES_RUNS]"
 _STORE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -41,6 +41,24 @@ class _Commands(click.Group):
 @click.option("--traceback", is_flag=True, help="Show where an error came from.")
 def main(traceback: bool) -> None:
     """Differential privacy in machine learning: an executable book and its library."""
+
+
+@main.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--force", is_flag=True, help="Write over files of the book that you changed.")
+def book(folder: Path, force: bool) -> None:
+    """Lay out the book in FOLDER, where the package is installed without a checkout.
+
+    Chapters, settings and published rows: build, run and results work in FOLDER and below it. Given again, it brings
+    FOLDER up to the installed version; files that you changed are kept.
+    """
+    from dpnotes.lab import chapters
+
+    written, kept = chapters.lay_out(folder, force=force)
+    click.echo(f"{_short(folder)}: {len(written)} files written")
+    for name in kept:
+        click.echo(f"  kept, since you changed it: {name} (--force writes over it)")
+    click.echo(f"next: cd {_short(folder)}, then dpnotes run bagging -p scale quick, or dpnotes build")
 
 
 @main.command()
@@ -74,7 +92,7 @@ def run(chapter: str, given: Sequence[tuple[str, str]], out: Path | None, listed
         parameters = chosen.check(dict(given))
     except TypeError as error:
         raise click.ClickException(str(error)) from error
-    folder = (out or chapters.ROOT / "runs").absolute()
+    folder = (out or chosen.root / "runs").absolute()
     os.environ["DPNOTES_RUNS"] = str(folder)  # where the chapter's sweeps keep their rows
     click.echo(f"{chosen.name}: running; rows are kept in {_short(folder)}{os.sep} as they finish")
     notebook = folder / f"{chosen.name}.ipynb"
@@ -129,6 +147,7 @@ def adopt(paths: Sequence[Path], replace: bool) -> None:
     from dpnotes.lab import store as sweep
     from dpnotes.lab.experiments import find
 
+    sweep.book_folder()  # there must be one: rows are not adopted into the installed package
     stores = paths or sorted(sweep.runs_store("any").parent.glob("*.csv"))
     if not stores:
         click.echo(f"nothing to adopt: no stores in {_short(sweep.runs_store('any').parent)}{os.sep}")

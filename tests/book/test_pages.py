@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from dpnotes.lab import chapters
+from dpnotes.lab.store import book_folder
 
-HTML = chapters.ROOT / "_build" / "html"
+HTML = book_folder() / "_build" / "html"
 # Set by `make test`, which has just built the book: pages that are not there are then a failure.
 BUILT = bool(os.environ.get("DPNOTES_BOOK_BUILT"))
 OFFLINE = ["--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
@@ -19,7 +20,7 @@ WIDTHS = (1280, 390)
 
 def pages():
     """Addresses of the pages below the root: those of the table of contents, and some that Sphinx adds."""
-    contents = yaml.safe_load((chapters.ROOT / "_toc.yml").read_text())
+    contents = yaml.safe_load((book_folder() / "_toc.yml").read_text())
     files = [contents["root"], *(entry["file"] for part in contents["parts"] for entry in part["chapters"])]
     return [*(f"{file}.html" for file in files), "search.html", "genindex.html", "_modules/index.html"]
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from dpnotes.lab import chapters
+from dpnotes.lab.store import book_folder
 
-BOOK = chapters.ROOT / "book"
+BOOK = book_folder() / "book"
 CHAPTERS = chapters.all_chapters()
 PAGES = [*sorted(BOOK.glob("*.md")), *(chapter.source for chapter in CHAPTERS)]
 METADATA = {

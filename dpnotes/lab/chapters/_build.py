@@ -11,7 +11,8 @@ from pathlib import Path
 
 import click
 
-from dpnotes.lab.chapters._chapter import ROOT, Chapter, all_chapters
+from dpnotes.lab._places import book_folder
+from dpnotes.lab.chapters._chapter import Chapter, all_chapters
 
 # Jupyter Book has no __main__, and its script may not be on the path.
 _JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
@@ -40,7 +41,7 @@ class BookError(RuntimeError):
 def execute(chapter: Chapter, parameters: Mapping[str, object], output: Path, *, echo: bool = False) -> float:
     """Execute a chapter into a new notebook, which is there as a whole or not at all.
 
-    The kernel is the Python that runs this, in the root of the checkout. While it runs, and after a failure, the
+    The kernel is the Python that runs this, in the folder of the book. While it runs, and after a failure, the
     notebook as far as it went is kept beside the output as ``NAME.partial.ipynb``.
 
     Parameters
@@ -100,15 +101,15 @@ def execute(chapter: Chapter, parameters: Mapping[str, object], output: Path, *,
     return time.perf_counter() - start
 
 
-def build(*, root: Path = ROOT, strict: bool = False, force: bool = False, jobs: int = 2) -> Path:
+def build(*, root: Path | None = None, strict: bool = False, force: bool = False, jobs: int = 2) -> Path:
     """Execute all chapters that are not fresh, and build the book from the executed copies.
 
     Prints the seconds of each step, and where the book is.
 
     Parameters
     ----------
-    root : Path
-        The checkout.
+    root : Path, optional
+        Folder of the book. Default: :func:`dpnotes.lab.store.book_folder`.
     strict : bool
         Read every page anew, and take every warning for an error.
     force : bool
@@ -127,6 +128,7 @@ def build(*, root: Path = ROOT, strict: bool = False, force: bool = False, jobs:
         If a chapter failed, or the pages could not be built.
     """
     start = time.perf_counter()
+    root = root or book_folder()
     chapters = all_chapters(root)
     stale = [chapter for chapter in chapters if force or not chapter.is_fresh()]
     for chapter in chapters:

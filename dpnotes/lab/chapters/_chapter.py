@@ -10,12 +10,13 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[3]  # the checkout, or site-packages where the package is installed
+from dpnotes.lab._places import PACKAGE, book_folder
+
 _LINE = re.compile(r"(\w+) = (.+?)(?:  # (.+))?")
 _KINDS = {str: "text", int: "a whole number", float: "a number", bool: "True or False", list: "a list"}
 
@@ -134,11 +135,11 @@ class Chapter:
     name : str
         Name of its file without the ending, ``"bagging"``.
     root : Path
-        The checkout.
+        Folder of the book.
     """
 
     name: str
-    root: Path = ROOT
+    root: Path = field(default_factory=book_folder)
 
     @property
     def source(self) -> Path:
@@ -200,9 +201,12 @@ class Chapter:
         results = self.root / "book" / "results"
         stored = [path for folder in (results, results / "published") for path in folder.glob(f"{self.name}*.csv")]
         total = hashlib.sha256()
-        for path in [self.source, *sorted(stored), *sorted((self.root / "dpnotes").rglob("*.py"))]:
-            total.update(f"{path.relative_to(self.root).as_posix()}\n".encode())
-            total.update(hashlib.sha256(path.read_bytes()).digest())
+        own = self.root / "dpnotes"  # of a checkout; where the package is installed, it lies elsewhere
+        package = own if own.is_dir() else PACKAGE
+        for folder, paths in ((self.root, [self.source, *stored]), (package.parent, package.rglob("*.py"))):
+            for path in sorted(paths):
+                total.update(f"{path.relative_to(folder).as_posix()}\n".encode())
+                total.update(hashlib.sha256(path.read_bytes()).digest())
         given = self.book_parameters if parameters is None else parameters
         total.update(json.dumps(given, sort_keys=True).encode())
         return total.hexdigest()
@@ -218,41 +222,42 @@ class Chapter:
         return bool(recorded == self.digest())
 
 
-def all_chapters(root: Path = ROOT) -> list[Chapter]:
+def all_chapters(root: Path | None = None) -> list[Chapter]:
     """Give the chapters in the order of the table of contents.
 
     Parameters
     ----------
-    root : Path
-        The checkout.
+    root : Path, optional
+        Folder of the book. Default: :func:`dpnotes.lab.store.book_folder`.
 
     Raises
     ------
     FileNotFoundError
-        If there is no table of contents, as where the package is installed without the book.
+        If there is no book.
     """
     from sphinx_external_toc.parsing import parse_toc_yaml
 
+    root = root or book_folder()
     found = [Chapter(Path(page).name, root) for page in parse_toc_yaml(root / "_toc.yml")]
     return [chapter for chapter in found if chapter.source.is_file()]  # other pages are Markdown
 
 
-def chapter(name: str, root: Path = ROOT) -> Chapter:
+def chapter(name: str, root: Path | None = None) -> Chapter:
     """Give one chapter.
 
     Parameters
     ----------
     name : str
         Name of its file without the ending.
-    root : Path
-        The checkout.
+    root : Path, optional
+        Folder of the book. Default: :func:`dpnotes.lab.store.book_folder`.
 
     Raises
     ------
     ValueError
         If there is no such chapter; the message lists the known ones.
     FileNotFoundError
-        If the package is installed without the book.
+        If there is no book.
     """
     known = {chapter.name: chapter for chapter in all_chapters(root)}
     if name not in known:

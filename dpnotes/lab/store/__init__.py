@@ -4,11 +4,12 @@ An experiment is a pure function of plain parameters to a flat dict of metrics. 
 one CSV file, each row with where it comes from: versions, commit, machine, device, digest of the data, seconds, date.
 """
 
+from dpnotes.lab._places import book_folder as book_folder
+from dpnotes.lab._places import published_store as published_store
+from dpnotes.lab._places import runs_store as runs_store
 from dpnotes.lab.store._format import StoreError as StoreError
 from dpnotes.lab.store._grid import experiment_name as experiment_name
 from dpnotes.lab.store._provenance import provenance as provenance
-from dpnotes.lab.store._provenance import published_store as published_store
-from dpnotes.lab.store._provenance import runs_store as runs_store
 from dpnotes.lab.store._results import adopt as adopt
 from dpnotes.lab.store._results import missing as missing
 from dpnotes.lab.store._results import read_store as read_store

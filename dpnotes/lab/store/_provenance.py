@@ -1,12 +1,8 @@
-"""Where a row comes from (package, commit, versions and machine of the process that computes it), and where it is kept.
-
-Stores lie in two folders: results that are published with the book, and new runs.
-"""
+"""Where a row comes from: package, commit, versions and machine of the process that computes it."""
 
 import datetime
 import functools
 import importlib.metadata
-import os
 import platform
 import subprocess
 from pathlib import Path
@@ -14,8 +10,7 @@ from pathlib import Path
 import joblib
 
 from dpnotes import __version__
-
-REPOSITORY = Path(__file__).resolve().parents[3]  # the checkout, or site-packages where the package is installed
+from dpnotes.lab._places import CHECKOUT
 
 
 def provenance() -> dict[str, str | None]:
@@ -31,7 +26,7 @@ def _process() -> dict[str, str | None]:
     }
     return {
         "version": __version__,
-        "commit": commit(REPOSITORY),
+        "commit": commit(CHECKOUT),
         "python": platform.python_version(),
         **versions,
         "machine": f"{_processor()} ({joblib.cpu_count()} cores)",
@@ -62,47 +57,3 @@ def _processor() -> str:
         lines = []
     models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(models, "") or platform.processor() or platform.machine()
-
-
-def published_store(name: str) -> Path:
-    """File of the published rows, ``book/results/<name>.csv`` of the checkout that the package is used from.
-
-    Parameters
-    ----------
-    name : str
-        Name of the store, a single part of a path (``"bagging_table2a"``).
-
-    Raises
-    ------
-    FileNotFoundError
-        If the package is installed without the book.
-    """
-    folder = REPOSITORY / "book" / "results"
-    if not folder.is_dir():
-        raise FileNotFoundError(
-            f"the published results are not there ({folder}): they come with a checkout of the repository, "
-            "not with the installed package; clone it and install it with pip install -e"
-        )
-    return folder / f"{name}.csv"
-
-
-def runs_store(name: str) -> Path:
-    """File of new rows: ``<name>.csv`` in the folder ``$DPNOTES_RUNS``, or in ``runs/`` of the checkout.
-
-    Neither the file nor its folder need exist.
-
-    Parameters
-    ----------
-    name : str
-        Name of the store, a single part of a path.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the package is installed without the book and ``DPNOTES_RUNS`` is not set.
-    """
-    if folder := os.environ.get("DPNOTES_RUNS"):
-        return Path(folder).expanduser() / f"{name}.csv"
-    if not (REPOSITORY / "book").is_dir():
-        raise FileNotFoundError("no checkout of the repository to keep runs in; set DPNOTES_RUNS to a folder for them")
-    return REPOSITORY / "runs" / f"{name}.csv"

@@ -8,14 +8,11 @@ import sweep_toys
 
 from dpnotes.lab.store import (
     StoreError,
-    _provenance,
     adopt,
     collect,
     missing,
-    published_store,
     read_store,
     rename_columns,
-    runs_store,
     sweep,
     verify,
 )
@@ -304,26 +301,3 @@ def test_verify_draws_its_sample_from_its_random_state(store):
 def test_verify_refuses_the_store_of_another_experiment(places):
     with pytest.raises(StoreError, match=r"not of 'sweep_toys\.ratio'"):
         verify(sweep_toys.ratio, places["published"], sample=1, random_state=0, tolerance={})
-
-
-def test_stores_lie_in_the_checkout(tmp_path, monkeypatch):
-    monkeypatch.delenv("DPNOTES_RUNS", raising=False)
-    monkeypatch.setattr(_provenance, "REPOSITORY", tmp_path)
-    (tmp_path / "book" / "results").mkdir(parents=True)
-    assert published_store("bagging_table2a") == tmp_path / "book" / "results" / "bagging_table2a.csv"
-    assert runs_store("bagging_table2a") == tmp_path / "runs" / "bagging_table2a.csv"
-    monkeypatch.setenv("DPNOTES_RUNS", str(tmp_path / "elsewhere"))
-    assert runs_store("x") == tmp_path / "elsewhere" / "x.csv"
-
-
-def test_without_a_checkout_stores_are_refused_with_what_to_do(tmp_path, monkeypatch):
-    monkeypatch.delenv("DPNOTES_RUNS", raising=False)
-    monkeypatch.setattr(_provenance, "REPOSITORY", tmp_path)
-    with pytest.raises(FileNotFoundError, match="checkout of the repository"):
-        published_store("x")
-    with pytest.raises(FileNotFoundError, match="set DPNOTES_RUNS"):
-        runs_store("x")
-
-
-def test_the_checkout_is_the_folder_above_the_package():
-    assert (_provenance.REPOSITORY / "dpnotes" / "lab" / "store" / "__init__.py").is_file()

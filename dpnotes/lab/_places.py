@@ -1,0 +1,72 @@
+"""Where the book is, and with it the two folders of stores: results that are published with the book, and new runs."""
+
+import os
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+CHECKOUT = PACKAGE.parent  # where the package is installed this is site-packages, and no checkout
+PACKAGED = PACKAGE / "lab" / "_book"  # what the wheel brings: pages, settings and published rows; not in a checkout
+MARK = ".dpnotes-book.json"  # in the root of a folder that `dpnotes book` made: its version and the files it wrote
+
+
+def book_folder() -> Path:
+    """Folder of the book's settings and pages.
+
+    That is the checkout which the package is used from, or else the nearest folder that ``dpnotes book`` made, of the
+    working directory and those above it.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is neither; the message names the command that makes such a folder.
+    """
+    if (CHECKOUT / "_toc.yml").is_file() and (CHECKOUT / "book").is_dir():
+        return CHECKOUT
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / MARK).is_file():
+            return folder
+    raise FileNotFoundError(f"no book in {here} or above it; make one with `dpnotes book FOLDER`, and work in FOLDER")
+
+
+def published_store(name: str) -> Path:
+    """File of the published rows, ``book/results/<name>.csv`` of the book; without a book, of those in the package.
+
+    Parameters
+    ----------
+    name : str
+        Name of the store, a single part of a path (``"bagging_table2a"``).
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no book, and none came with the package.
+    """
+    return _or_packaged() / "book" / "results" / f"{name}.csv"
+
+
+def runs_store(name: str) -> Path:
+    """File of new rows: ``<name>.csv`` in the folder ``$DPNOTES_RUNS``, or in ``runs/`` of the book.
+
+    Without a book it is ``runs/`` of the working directory. Neither the file nor its folder need exist.
+
+    Parameters
+    ----------
+    name : str
+        Name of the store, a single part of a path.
+    """
+    if folder := os.environ.get("DPNOTES_RUNS"):
+        return Path(folder).expanduser() / f"{name}.csv"
+    try:
+        return book_folder() / "runs" / f"{name}.csv"
+    except FileNotFoundError:  # a chapter by itself, as it is downloaded
+        return Path.cwd() / "runs" / f"{name}.csv"
+
+
+def _or_packaged() -> Path:
+    try:
+        return book_folder()
+    except FileNotFoundError:
+        if PACKAGED.is_dir():
+            return PACKAGED
+        raise

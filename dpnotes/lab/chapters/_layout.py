@@ -1,0 +1,84 @@
+"""Laying the book out in a folder of its own: what the installed package brings of pages, settings and rows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from dpnotes import __version__
+from dpnotes.lab._places import CHECKOUT, MARK, PACKAGED
+
+
+class LaidOut(NamedTuple):
+    """What became of the files of the book: names of those written, and of the reader's own, which were kept."""
+
+    written: list[str]
+    kept: list[str]
+
+
+def lay_out(folder: Path, *, force: bool = False, source: Path = PACKAGED) -> LaidOut:
+    """Lay the book out in a folder, or bring one that was laid out before up to this version.
+
+    Each file is written as a whole or not at all. A file that the reader changed, rows that were adopted among them, is
+    kept. Other files in the folder are not touched.
+
+    Parameters
+    ----------
+    folder : Path
+        New, empty, or made by this function before; it is made.
+    force : bool
+        Write the book's own files over the reader's changes as well.
+    source : Path
+        What to lay out.
+
+    Returns
+    -------
+    LaidOut
+
+    Raises
+    ------
+    FileNotFoundError
+        If the package has no book with it, as in a checkout, which has the book already.
+    ValueError
+        If the folder has other things in it, or its list of files is damaged.
+    """
+    if not source.is_dir():
+        raise FileNotFoundError(f"the package has no book with it; that of the checkout {CHECKOUT} is used everywhere")
+    mark = folder / MARK
+    before = _marked(mark)
+    if not mark.is_file() and folder.is_dir() and any(folder.iterdir()):
+        raise ValueError(f"FOLDER must be new, empty, or made by `dpnotes book`, got {folder}, which has other files")
+    files = {path.relative_to(source).as_posix(): path for path in sorted(source.rglob("*")) if path.is_file()}
+    fresh = {name: _sum(path) for name, path in files.items()}
+    found = {name: _sum(folder / name) for name in files if (folder / name).is_file()}
+    kept = [name for name, own in found.items() if not force and own not in (before.get(name), fresh[name])]
+    written = [name for name in files if name not in kept and found.get(name) != fresh[name]]
+    _write(mark, json.dumps({"version": __version__, "files": before}).encode())  # an interrupted one is gone on with
+    for name in written:
+        _write(folder / name, files[name].read_bytes())
+    _write(mark, json.dumps({"version": __version__, "files": before | fresh}, indent=1).encode())
+    return LaidOut(written, kept)
+
+
+def _marked(mark: Path) -> dict[str, str]:
+    """SHA-256 sums of the files that were laid out before."""
+    if not mark.is_file():
+        return {}
+    try:
+        return {str(name): str(own) for name, own in json.loads(mark.read_text(encoding="utf-8"))["files"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{mark} is damaged; delete the folder, or lay the book out in another one") from error
+
+
+def _sum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.tmp")
+    partial.write_bytes(content)
+    os.replace(partial, path)
