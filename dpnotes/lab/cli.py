@@ -173,6 +173,17 @@ def rename(path: Path, columns: Sequence[str]) -> None:
 
 
 @results.command()
+@click.argument("paths", nargs=-1, required=True, type=_STORE, metavar="PATH...")
+def trace(paths: Sequence[Path]) -> None:
+    """Fill in the digest of the code for rows that lack it, from the commits that they name."""
+    from dpnotes.lab import store as sweep
+
+    for path in paths:
+        traced, left = sweep.trace(path)
+        click.echo(f"{_short(path)}: {traced} rows traced" + (f", {left} of unknown code" if left else ""))
+
+
+@results.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--sample", type=click.IntRange(min=1), default=3, show_default=True, help="Rows of each experiment.")
 @click.option("--seed", type=int, help="Draws the sample.  [default: another one each time]")

@@ -7,6 +7,7 @@ one CSV file, each row with where it comes from: versions, commit, machine, devi
 from dpnotes.lab._places import book_folder as book_folder
 from dpnotes.lab._places import published_store as published_store
 from dpnotes.lab._places import runs_store as runs_store
+from dpnotes.lab.store._code import code as code
 from dpnotes.lab.store._format import StoreError as StoreError
 from dpnotes.lab.store._grid import experiment_name as experiment_name
 from dpnotes.lab.store._provenance import provenance as provenance
@@ -14,6 +15,7 @@ from dpnotes.lab.store._results import adopt as adopt
 from dpnotes.lab.store._results import missing as missing
 from dpnotes.lab.store._results import read_store as read_store
 from dpnotes.lab.store._results import rename_columns as rename_columns
+from dpnotes.lab.store._results import trace as trace
 from dpnotes.lab.store._results import verify as verify
 from dpnotes.lab.store._sweep import Compute as Compute
 from dpnotes.lab.store._sweep import collect as collect

@@ -14,7 +14,9 @@ from pathlib import Path
 
 from dpnotes.lab.store._values import Scalar, digest, from_text, is_missing, row_key, to_text
 
-PROVENANCE = ("data", "device", "version", "commit", "python", "torch", "numpy", "scikit_learn", "machine", "date")
+PROVENANCE = (
+    *("data", "device", "version", "commit", "code", "python", "torch", "numpy", "scikit_learn", "machine", "date"),
+)
 RESERVED = frozenset(("row", "experiment", "seconds", *PROVENANCE, "check"))
 
 
@@ -124,10 +126,11 @@ def parse(data: bytes, path: Path) -> Contents:
         if rest:
             number = len(lines) + 1
             raise ValueError("cut off, the line does not end")
-        empty = _header(_fields(lines[0]))
+        names = _fields(lines[0])
+        empty = _header(names)
         for line in lines[1:]:
             number += 1
-            row = _row(_fields(line), empty)
+            row = _row(_fields(line), names, empty)
             if row.key in rows:
                 raise ValueError(f"row {row.key} is there twice")
             if rows and row.experiment != next(iter(rows.values())).experiment:
@@ -141,10 +144,10 @@ def parse(data: bytes, path: Path) -> Contents:
 
 
 def _header(names: list[str]) -> Contents:
-    """Contents without rows, whose columns are those of a file."""
-    middle = names.index("seconds") if "seconds" in names else 0
-    empty = Contents({}, tuple(names[2:middle]), tuple(names[middle + 1 : -len(PROVENANCE) - 1]))
-    if tuple(names) != empty.columns:
+    """Contents without rows, whose columns are those of a file; it may be of the time before rows had a ``code``."""
+    middle, last = (names.index(name) if name in names else 0 for name in ("seconds", PROVENANCE[0]))
+    empty = Contents({}, tuple(names[2:middle]), tuple(names[middle + 1 : last]))
+    if names not in ([*empty.columns], [name for name in empty.columns if name != "code"]):
         expected = ",".join(Contents({}, ("<parameters>",), ("<metrics>",)).columns)
         raise ValueError(f"not the header of a store, which is {expected}")
     if twice := [name for name in names if names.count(name) > 1]:
@@ -152,11 +155,11 @@ def _header(names: list[str]) -> Contents:
     return empty
 
 
-def _row(fields: list[str], empty: Contents) -> Row:
+def _row(fields: list[str], names: list[str], empty: Contents) -> Row:
     """Row of a line's fields under the columns of a file."""
-    if len(fields) != len(empty.columns):
-        raise ValueError(f"{len(fields)} fields under {len(empty.columns)} columns")
-    cells = {name: text for name, text in zip(empty.columns, fields, strict=True) if text}
+    if len(fields) != len(names):
+        raise ValueError(f"{len(fields)} fields under {len(names)} columns")
+    cells = {name: text for name, text in zip(names, fields, strict=True) if text}
     if cells.get("check") != digest({name: text for name, text in cells.items() if name != "check"}, 8):
         raise ValueError(f"row {fields[0]} was changed after it was written (its check does not fit)")
     groups = (empty.parameters, empty.metrics, ("seconds", *PROVENANCE))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpnotes.lab.store._code import code_at
 from dpnotes.lab.store._format import RESERVED, Contents, Row, StoreError
 from dpnotes.lab.store._frame import frame
 from dpnotes.lab.store._grid import Experiment, Parameters, experiment_name, requests
@@ -160,6 +161,40 @@ def rename_columns(store: PathLike, columns: Mapping[str, str]) -> int:
         return Contents({row.key: row for row in rows}).extended(*names)
 
     return len(Store(store).change(change).rows)
+
+
+def trace(store: PathLike) -> tuple[int, int]:
+    """Fill in the digest ``code`` of rows that lack it, from the sources at the commit that they name.
+
+    It stays empty where the commit is not there, was changed (``+``), or does not have the experiment. Nothing else of
+    a row changes but its check.
+
+    Parameters
+    ----------
+    store : path
+        A CSV file that `sweep` wrote.
+
+    Returns
+    -------
+    tuple of int
+        How many rows got a digest, and how many are left without one.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no store.
+    StoreError
+        If the store is damaged.
+    """
+    before = _existing(store)
+
+    def traced(row: Row) -> Row:
+        found = row.provenance.get("code") or code_at(str(row.provenance.get("commit")), row.experiment)
+        return row if found is None else replace(row, provenance={**row.provenance, "code": found})
+
+    after = Store(store).change(lambda old: replace(old, rows={key: traced(row) for key, row in old.rows.items()}))
+    lacking = [sum("code" not in row.provenance for row in contents.rows.values()) for contents in (before, after)]
+    return lacking[0] - lacking[1], lacking[1]
 
 
 def verify(

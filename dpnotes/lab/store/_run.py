@@ -12,6 +12,7 @@ from typing import Any
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
+from dpnotes.lab.store._code import code
 from dpnotes.lab.store._format import RESERVED, Row
 from dpnotes.lab.store._grid import Experiment, checked
 from dpnotes.lab.store._provenance import provenance
@@ -90,7 +91,9 @@ def compute(experiment: Experiment, request: Row, options: Mapping[str, Any] | N
     seconds = round(time.perf_counter() - start, 3)
     found = _metrics(returned, request)
     aside = {name: found.pop(name) for name in _ASIDE if name in found}
-    return replace(request, metrics=found, provenance={"seconds": seconds, **aside, **provenance()})
+    return replace(
+        request, metrics=found, provenance={"seconds": seconds, **aside, **provenance(), "code": code(experiment)}
+    )
 
 
 def result(outcome: Row | Failure) -> Row:

@@ -73,7 +73,7 @@ def test_a_row_says_where_it_comes_from(store):
     row = sweep(measured, [{"x": 1}], store=store, progress=False).iloc[0]
     after = datetime.datetime.now(datetime.UTC)
     first, last = ["row", "experiment", "x", "seconds", "y"], ["machine", "date", "check"]
-    provenance = ["data", "device", "version", "commit", "python", "torch", "numpy", "scikit_learn"]
+    provenance = ["data", "device", "version", "commit", "code", "python", "torch", "numpy", "scikit_learn"]
     assert list(row.index) == [*first, *provenance, *last]
     assert before <= datetime.datetime.fromisoformat(row["date"]) <= after
     assert row["date"].endswith("Z")
