@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.private_prediction.grids import ANSWERING, METHODS, MODELS, NAMES
 from dpnotes.lab.private_prediction.series import BASE, series
 from dpnotes.lab.tables import GAP, show
+from dpnotes.lab.verdicts import UNDECIDED, Mean, trend
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
@@ -48,30 +49,8 @@ HYPERPARAMETERS = {
 VOTING = ("answers", "n_models")  # hyperparameters of the votes
 TIMED = ("loss_perturbation", "subsample_aggregate")
 SECONDS = {"training time": "train_seconds", "inference time": "predict_seconds"}
-ARROWS = {"up": "↑", "down": "↓", "unchanged": "=", "up then down": "↑↓", "down then up": "↓↑"}
-CONFIDENT = 2.0  # standard errors
-STEADY = 0.05  # a time whose logarithm changes by less than this per doubling counts as unchanged
-
-
-def trend(values: np.ndarray[Any, Any], errors: np.ndarray[Any, Any]) -> tuple[str, float]:
-    """Direction of a series, and by how many standard errors: of its ends, or of its best inner point over both.
-
-    Examples
-    --------
-    >>> trend(np.array([1.0, 2.0, 4.0]), np.full(3, 0.1))[0], trend(np.array([1.0, 4.0, 2.0]), np.full(3, 0.1))[0]
-    ('up', 'up then down')
-    """
-
-    def apart(i: int, j: int) -> float:
-        difference, error = values[j] - values[i], math.hypot(errors[i], errors[j])
-        return float(difference / error) if error > 0 else math.copysign(math.inf, difference) if difference else 0.0
-
-    last, best, worst = len(values) - 1, int(values.argmax()), int(values.argmin())
-    hump, dip = min(apart(0, best), apart(last, best)), min(apart(worst, 0), apart(worst, last))
-    if max(hump, dip) > CONFIDENT:
-        return ("up then down", hump) if hump >= dip else ("down then up", dip)
-    ends = apart(0, last)
-    return ("unchanged" if abs(ends) <= CONFIDENT else "up" if ends > 0 else "down"), abs(ends)
+ARROWS = {"up": "↑", "down": "↓", "unchanged": "=", "up then down": "↑↓", "down then up": "↓↑", UNDECIDED: "?"}
+STEADY = 0.05  # a time whose logarithm to base 2 changes by less than this per doubling counts as unchanged
 
 
 def privacy_loss(name: str, value: float) -> float:
@@ -121,8 +100,8 @@ def arrows(rows: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns hyperparameter, quantity, published, ours (the direction of most methods; empty: a gap), agrees,
-        evidence (in words).
+        Columns hyperparameter, quantity, published, ours (the direction of most methods, of those that are decided;
+        empty: a gap), agrees (empty where nothing is decided), evidence (in words).
     """
     paper = paper_table("private_prediction_text").query("kind == 'table'").set_index(["claim", "quantity"])["value"]
     found = [
@@ -136,7 +115,8 @@ def arrows(rows: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
         for quantity in QUANTITIES
     ]
     table = pd.DataFrame(found, columns=["hyperparameter", "quantity", "published", "ours", "evidence"])
-    agrees = (table["ours"] == table["published"]).where(table["ours"].notna(), None)
+    decided = table["ours"].notna() & (table["ours"] != UNDECIDED)
+    agrees = (table["ours"] == table["published"]).where(decided, None)
     return table.assign(agrees=agrees)
 
 
@@ -144,38 +124,37 @@ def _direction(quantity: str, name: str, rows: pd.DataFrame, times: pd.DataFrame
     """Direction of a quantity as a hyperparameter grows, None if it was not run, and the evidence in words."""
     if quantity in EXACT:
         values = np.array([EXACT[quantity](name, value) for value in HYPERPARAMETERS[name].values])
-        return trend(values, np.zeros(len(values)))[0], f"exact, {values[0]:.3g} to {values[-1]:.3g}"
+        return trend([Mean(value) for value in values], margin=0.0), f"exact, {values[0]:.3g} to {values[-1]:.3g}"
     found = list(_accuracies(name, rows) if quantity == "accuracy" else _times(name, times, SECONDS[quantity]))
     if not found:
         return None, GAP
-    directions = [direction for _, direction, _ in found]
+    directions = [direction for _, direction, _ in found if direction != UNDECIDED] or [UNDECIDED]
     most = max(dict.fromkeys(directions), key=directions.count)
-    return most, ", ".join(f"{NAMES[method]} {ARROWS[direction]} ({strength})" for method, direction, strength in found)
+    return most, ", ".join(f"{NAMES[method]} {ARROWS[direction]} ({values})" for method, direction, values in found)
 
 
 def _accuracies(name: str, rows: pd.DataFrame) -> Iterator[tuple[str, str, str]]:
-    """Method, direction and strength: of each method's accuracy at (1, 0)."""
+    """Method, direction and ends: of each method's accuracy at (1, 0)."""
     for method in HYPERPARAMETERS[name].methods:
         points = series(rows, method, name)
         ended = points is not None and (
             name != "n_models" or points.x[-1] == MODELS[-1]
         )  # else the fall is not in sight
         if points is not None and ended and len(points.x) > 2:
-            direction, strength = trend(points.accuracy, points.error)
-            yield method, direction, f"{min(strength, 999):.0f} s.e."
+            yield method, trend(points.means), f"{points.accuracy[0]:.3f} to {points.accuracy[-1]:.3f}"
 
 
 def _times(name: str, times: pd.DataFrame, metric: str) -> Iterator[tuple[str, str, str]]:
-    """Method, direction and strength: the regression of the seconds' logarithm on that of the hyperparameter."""
+    """Method, direction and rate: the regression of the seconds' logarithm on that of the hyperparameter."""
     for method in TIMED if metric in times else ():
         own = times[(times["method"] == method) & (times["varied"] == name)].dropna(subset=[metric])
         if own[name].nunique() < 3:
             continue
         x, y = np.log2(own[name].astype(float)), np.log2(own[metric].astype(float))
         (rate, _), covariance = np.polyfit(x, y, 1, cov=True)
-        steady = abs(rate) <= max(CONFIDENT * math.sqrt(covariance[0, 0]), STEADY)
-        direction = "unchanged" if steady else "up" if rate > 0 else "down"
-        yield method, direction, f"{2**rate:.2f} times per doubling"
+        variance = float(covariance[0, 0])
+        slope = Mean(float(rate), variance, variance**2 / max(len(own) - 2, 1))
+        yield method, trend([Mean(0.0), slope], margin=STEADY), f"{2**rate:.2f} times per doubling"
 
 
 def show_arrows(table: pd.DataFrame) -> Styler:
@@ -187,6 +166,6 @@ def show_arrows(table: pd.DataFrame) -> Styler:
     return show(
         wide.loc[[row.letter for row in HYPERPARAMETERS.values()], [*QUANTITIES]].reset_index(),
         caption="What happens as a hyperparameter grows, all else equal: published | ours, of most methods. An "
-        "asterisk marks a difference, a question mark what is not run yet.",
+        "asterisk marks a difference, a question mark what is undecided or not run yet.",
         names={"privacy loss epsilon": "epsilon", "privacy failure probability delta": "delta"},
     )

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpnotes.lab.private_prediction.grids import ANSWERING, N_MODELS
+from dpnotes.lab.verdicts import Mean
 
 NUMBERS = ["n", "d", "n_classes", "epsilon", "delta", "answers", "n_models", "l2", "chosen_l2", "repeats"]
 NUMBERS += ["accuracy", "accuracy_std", "noise"]
@@ -17,15 +18,15 @@ SIZES = {"mnist": {"n": 60_000, "d": 784, "n_classes": 10}, "digits": {"n": 1442
 
 
 class Series(NamedTuple):
-    """Points of one method: x (rising), accuracy, std (over releases), error (standard error of the mean)."""
+    """Points of one method: x (rising), mean accuracy, std (over releases), runs (how many releases)."""
 
     x: NDArray[np.float64]
     accuracy: NDArray[np.float64]
     std: NDArray[np.float64]
-    error: NDArray[np.float64]
+    runs: NDArray[np.float64]
 
-    def at(self, x: float) -> tuple[float, float]:
-        """Accuracy and error at one point.
+    def at(self, x: float) -> Mean:
+        """Mean accuracy at one point.
 
         Raises
         ------
@@ -35,7 +36,12 @@ class Series(NamedTuple):
         found = np.flatnonzero(np.isclose(self.x, x, rtol=1e-9, atol=0))
         if not len(found):
             raise KeyError(x)
-        return float(self.accuracy[found[0]]), float(self.error[found[0]])
+        return self.means[int(found[0])]
+
+    @property
+    def means(self) -> list[Mean]:
+        """Mean accuracies, point by point."""
+        return [Mean.of(*map(float, point)) for point in zip(self.accuracy, self.std, self.runs, strict=True)]
 
 
 def put_together(*stores: pd.DataFrame) -> pd.DataFrame:
@@ -77,5 +83,4 @@ def series(
     own = rows[keep].drop_duplicates([x]).sort_values(x)
     if own.empty:
         return None
-    std = own["accuracy_std"].to_numpy()
-    return Series(own[x].to_numpy(), own["accuracy"].to_numpy(), std, std / np.sqrt(own["repeats"].to_numpy()))
+    return Series(*(own[name].to_numpy() for name in (x, "accuracy", "accuracy_std", "repeats")))

@@ -1,10 +1,14 @@
-"""What the paper says of Figures 1 to 6, sentence by sentence, each checked against the rows."""
+"""What the paper says of Figures 1 to 6, sentence by sentence, each put as a question to the rows.
+
+The questions are of :mod:`dpnotes.lab.verdicts`; what is added here is which means a sentence is about.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
 from functools import cache, partial
+from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,13 +17,30 @@ import pandas as pd
 from dpnotes.lab.private_prediction import grids
 from dpnotes.lab.private_prediction.series import Series, series
 from dpnotes.lab.tables import GAP
+from dpnotes.lab.verdicts import (
+    HOLDS,
+    LEVEL,
+    REVERSED,
+    UNDECIDED,
+    Mean,
+    Question,
+    Verdict,
+    above,
+    every,
+    most,
+    not_behind,
+    opposite,
+    places,
+    some,
+    verdict,
+)
+from dpnotes.lab.verdicts import crossing as crossing_of
 
-CONFIDENT = 2.0  # standard errors: what differs by less is a tie
 CURVES, FEWEST = ("n", "d", "n_classes", "l2", "n_models", "delta"), 3  # points that a curve needs
 MS, LP, SGD, PS, SAA = grids.METHODS
 PURE = grids.methods_at(0.0)
 
-Checked = tuple[bool, str]  # whether a sentence holds, and the evidence in words
+Checked = tuple[Question, str]  # whether a sentence holds, and the evidence in words
 
 
 class Statement(NamedTuple):
@@ -33,7 +54,7 @@ class Statement(NamedTuple):
     says : str
         In our words.
     check : callable
-        ``check(look, *of) -> (holds, evidence)``; ``look(method, x, delta)`` gives a series or raises LookupError.
+        ``check(look, *of) -> (question, evidence)``; ``look(method, x, delta)`` gives a series or raises LookupError.
     of : tuple
         What the check is about, a method before all, if it serves several sentences.
     analyses : tuple of str
@@ -68,13 +89,14 @@ class Look:
             raise LookupError(method)
         return found
 
-    def accuracy(self, method: str, x: str, value: float, delta: float = 0.0) -> float:
-        """Mean accuracy of a method at one point."""
-        return self(method, x, delta).at(value)[0]
+    def mean(self, method: str, x: str, value: float, delta: float = 0.0) -> Mean:
+        """Mean accuracy of a method at one point; the accuracy of a released model is the same along x."""
+        found = self(method, x, delta)
+        return found.at(value if len(found.x) > 1 else float(found.x[0]))
 
-    def ranked(self, epsilon: float, delta: float = 0.0, methods: tuple[str, ...] = PURE) -> list[str]:
-        """Methods, the most accurate first."""
-        return sorted(methods, key=lambda method: -self.accuracy(method, "epsilon", epsilon, delta))
+    def means(self, x: str, value: float, delta: float = 0.0, methods: tuple[str, ...] = PURE) -> dict[str, Mean]:
+        """Those of several methods."""
+        return {method: self.mean(method, x, value, delta) for method in methods}
 
 
 def statements(rows: pd.DataFrame) -> pd.DataFrame:
@@ -83,171 +105,197 @@ def statements(rows: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns id, figure, says, published and tight ("holds", "fails", "gap" where it was not run, "not asked"),
-        evidence (in words, of the tight rows where there are both).
+        Columns id, figure, says, published and tight (a verdict; "gap" where it was not run, "not asked" by the
+        paper), evidence (in words, of the tight rows where there are both).
     """
     looks = {analysis: Look(rows, analysis) for analysis in ("published", "tight")}
     found = []
     for statement in STATEMENTS:
-        verdicts, evidence = dict.fromkeys(looks, "not asked"), ""
+        verdicts: dict[str, str] = dict.fromkeys(looks, "not asked")
+        evidence = ""
         for analysis in [name for name in looks if name in statement.analyses]:
             try:
-                holds, evidence = statement.check(looks[analysis], *statement.of)
-                verdicts[analysis] = "holds" if holds else "fails"
+                question, evidence = statement.check(looks[analysis], *statement.of)
+                verdicts[analysis] = verdict(question)
             except LookupError:
                 verdicts[analysis], evidence = "gap", ""
         found.append((*statement[:3], *verdicts.values(), evidence))
     return pd.DataFrame(found, columns=["id", "figure", "says", *looks, "evidence"])
 
 
-def ahead(one: Series, other: Series, x: float) -> float:
-    """Lead of one over the other at x, 0 where it is within two standard errors."""
-    (a, ea), (b, eb) = one.at(x), other.at(x if len(other.x) > 1 else float(other.x[0]))
-    return a - b if abs(a - b) > CONFIDENT * math.hypot(ea, eb) else 0.0
-
-
-def crossing(look: Look, delta: float) -> float:
-    """Number of answers from which on loss perturbation is ahead of subsample-and-aggregate, interpolated in log B.
-
-    It is infinite if it does not come to that.
-    """
+def crossing(look: Look, delta: float) -> tuple[float, float]:
+    """Up to which number of answers votes are ahead of loss perturbation, and from which on they are behind."""
     votes = look(SAA, "answers", delta)
-    lead = votes.accuracy - look.accuracy(LP, "epsilon", 1.0, delta)
-    behind = np.flatnonzero(lead < 0)
-    if not len(behind):
-        return math.inf
-    first = int(behind[0])
-    if first == 0:
-        return float(votes.x[0])
-    fraction = lead[first - 1] / (lead[first - 1] - lead[first])
-    return math.exp(np.interp(fraction, [0, 1], np.log(votes.x[first - 1 : first + 1])))
+    released = look.mean(LP, "epsilon", 1.0, delta)
+    return crossing_of(votes.x.tolist(), [mean - released for mean in votes.means])
 
 
-def crossing_at(rows: pd.DataFrame, *, analysis: str, delta: float) -> float:
+def crossing_at(rows: pd.DataFrame, *, analysis: str, delta: float) -> tuple[float, float]:
     """The same for a page; NaN for a gap."""
     try:
         return crossing(Look(rows, analysis), delta)
     except LookupError:
-        return math.nan
+        return math.nan, math.nan
 
 
-def crossing_in_words(answers: float) -> str:
-    """Number of answers of :func:`crossing_at` for a page."""
-    if math.isnan(answers):
+def crossing_in_words(between: tuple[float, float]) -> str:
+    """Numbers of answers of :func:`crossing_at` for a page."""
+    ahead, behind = between
+    if math.isnan(ahead):
         return GAP
-    return f"from B = {answers:.0f} on" if math.isfinite(answers) else "at no B that was run"
+    if math.isinf(behind):
+        return "at no B that was run"
+    return f"between B = {ahead:.0f} and {behind:.0f}" if math.isfinite(ahead) else f"from B = {behind:.0f} on"
 
 
-def _listed(values: Mapping[str, float], pattern: str) -> str:
-    return ", ".join(f"{grids.NAMES[method]} {value:{pattern}}" for method, value in values.items())
+def _listed(means: Mapping[str, Mean], pattern: str = ".3f") -> str:
+    return ", ".join(f"{grids.NAMES[method]} {mean.value:{pattern}}" for method, mean in means.items())
+
+
+def _leads(means: Mapping[str, Mean], first: str) -> Question:
+    """Whether one method is ahead of each of the others."""
+    return every(above(means[first] - mean) for method, mean in means.items() if method != first)
+
+
+def _widths(x: np.ndarray[Any, Any]) -> list[float]:
+    """What each point stands for on an axis, which in the paper's figures is not logarithmic."""
+    edges = [x[0], *((a + b) / 2 for a, b in pairwise(x)), x[-1]]
+    return list(np.diff(edges))
 
 
 def _first(look: Look, method: str, delta: float, at: str) -> Checked:
     grid = look(method, "epsilon", delta).x
-    first = sum(look.ranked(x, delta, grids.methods_at(delta))[0] == method for x in grid)
-    holds = first > len(grid) / 2 if at == "most" else first == len(grid)
-    return holds, f"first at {first} of {len(grid)} epsilons"
+    means = [look.means("epsilon", x, delta, grids.methods_at(delta)) for x in grid]
+    leads = [_leads(each, method) for each in means]
+    first = [f"{x:g}" for x, each in zip(grid, means, strict=True) if max(each, key=lambda m: each[m].value) == method]
+    return most(leads, _widths(grid)) if at == "most" else every(leads), f"highest mean at {', '.join(first) or 'none'}"
 
 
 def _loss_first_when_strong(look: Look) -> Checked:
-    first = look.ranked(float(look(MS, "epsilon").x[0]))[0]
-    return first == LP, f"first is {grids.NAMES[first]}"
+    means = look.means("epsilon", float(look(MS, "epsilon").x[0]))
+    return _leads(means, LP), _listed(means)
 
 
 def _model_last(look: Look) -> Checked:
-    model = look(MS, "epsilon")
-    behind = sum(all(ahead(look(other, "epsilon"), model, x) >= 0 for other in (SAA, LP)) for x in model.x)
-    return behind > len(model.x) / 2, f"not ahead of either at {behind} of {len(model.x)} epsilons"
+    grid = look(MS, "epsilon").x
+    means = [look.means("epsilon", x, 0.0, (MS, SAA, LP)) for x in grid]
+    lowest = [f"{x:g}" for x, each in zip(grid, means, strict=True) if min(each, key=lambda m: each[m].value) == MS]
+    below = [every(above(each[other] - each[MS]) for other in (SAA, LP)) for each in means]
+    return most(below, _widths(grid)), f"lowest mean at {', '.join(lowest) or 'none'}"
 
 
 def _stands(look: Look, method: str, change: str) -> Checked:
+    """Whether the mean place over epsilon changes; each place is known up to what the rows leave open."""
     shared = sorted(set(look(method, "epsilon").x) & set(look(method, "epsilon", 1e-5).x))
-    pure, loose = (float(np.mean([look.ranked(x, d).index(method) + 1 for x in shared])) for d in (0.0, 1e-5))
-    holds = loose > pure if change == "worse" else loose < pure
-    return holds, f"mean place {pure:.1f} at delta 0, {loose:.1f} at 1e-5 (DP-SGD left out)"
+
+    def at(delta: float, level: float) -> tuple[float, float]:
+        found = [places(look.means("epsilon", x, delta), method, level / len(shared) / 2) for x in shared]
+        return tuple(np.mean(found, axis=0).tolist())
+
+    def worse(level: float) -> Verdict:
+        (best, worst), (best_loose, worst_loose) = at(0.0, level), at(1e-5, level)
+        return HOLDS if best_loose > worst else REVERSED if worst_loose < best else UNDECIDED
+
+    pure, loose = ("{:.1f} to {:.1f}".format(*at(delta, LEVEL)) for delta in (0.0, 1e-5))
+    return worse if change == "worse" else opposite(worse), f"place {pure} at delta 0, {loose} at 1e-5 (without DP-SGD)"
 
 
 def _prediction_poor(look: Look) -> Checked:
     settings = [(x, delta) for delta in (0.0, 1e-5) for x in look(PS, "epsilon", delta).x]
-    last = sum(look.ranked(x, delta, grids.methods_at(delta))[-1] == PS for x, delta in settings)
-    return last == len(settings), f"last at {last} of {len(settings)} settings"
+    means = [look.means("epsilon", x, delta, grids.methods_at(delta)) for x, delta in settings]
+    last = sum(min(each, key=lambda m: each[m].value) == PS for each in means)
+    behind = [above(mean - each[PS]) for each in means for method, mean in each.items() if method != PS]
+    return every(behind), f"lowest mean at {last} of {len(settings)} settings"
 
 
 def _votes_best_of_answers(look: Look) -> Checked:
-    votes, noisy = look(SAA, "answers"), look(PS, "answers")
-    few = [x for x in votes.x if x <= 60]
-    best = sum(ahead(votes, noisy, x) >= 0 for x in few)
-    return best == len(few), f"ahead or level at {best} of {len(few)} budgets up to 60"
+    few = [x for x in look(SAA, "answers").x if x <= 60]
+    leads = [look.mean(SAA, "answers", x) - look.mean(PS, "answers", x) for x in few]
+    return every(map(above, leads)), f"lead {min(lead.value for lead in leads):+.3f} and more at B up to 60"
 
 
 def _advantage_falls(look: Look) -> Checked:
-    votes = look(SAA, "answers").accuracy
-    return bool(votes[-1] < votes[0] and (np.diff(votes) < 0.01).all()), f"{votes[0]:.3f} to {votes[-1]:.3f}"
+    votes = look(SAA, "answers").means
+    falls = [above(votes[0] - votes[-1]), *(above(a - b + 0.01) for a, b in pairwise(votes))]
+    return every(falls), f"{votes[0].value:.3f} to {votes[-1].value:.3f}"
 
 
 def _crossing_at_80(look: Look) -> Checked:
-    answers = crossing(look, 0.0)
-    return 60 <= answers <= 110, crossing_in_words(answers)
+    votes, released = look(SAA, "answers"), look.mean(LP, "epsilon", 1.0)
+    ahead, behind = votes.at(60.0) - released, released - votes.at(100.0)
+    return every([above(ahead), above(behind)]), crossing_in_words(crossing(look, 0.0))
 
 
 def _never_behind_votes(look: Look, method: str) -> Checked:
-    votes, (released, error) = look(SAA, "answers", 1e-5), look(method, "epsilon", 1e-5).at(1.0)
-    behind = votes.x[votes.accuracy - released > CONFIDENT * np.hypot(votes.error, error)]
-    return not len(behind), f"behind up to B = {behind[-1]:.0f}" if len(behind) else "at every B"
+    votes, released = look(SAA, "answers", 1e-5), look.mean(method, "epsilon", 1.0, 1e-5)
+    leads = [released - mean for mean in votes.means]
+    behind = [x for x, lead in zip(votes.x, leads, strict=True) if lead.value < 0]
+    return every(map(not_behind, leads)), f"lower mean up to B = {behind[-1]:.0f}" if behind else "at every B"
 
 
 def _gains_from_delta(look: Look, method: str) -> Checked:
-    pure, loose = (look.accuracy(method, "epsilon", 1.0, delta) for delta in (0.0, 1e-5))
-    return loose - pure > 0.1, f"{pure:.3f} to {loose:.3f}"
+    pure, loose = (look.mean(method, "epsilon", 1.0, delta) for delta in (0.0, 1e-5))
+    return above(loose - pure - 0.1), f"{pure.value:.3f} to {loose.value:.3f}"
 
 
 def _works_at_small_delta(look: Look, method: str) -> Checked:
-    small, large = (look.accuracy(method, "delta", delta) for delta in (1e-10, 1e-2))
-    return small > 0.9 * large, f"{small:.3f} at 1e-10, {large:.3f} at 1e-2"
+    small, large = (look.mean(method, "delta", delta) for delta in (1e-10, 1e-2))
+    return above(small - large * 0.9), f"{small.value:.3f} at 1e-10, {large.value:.3f} at 1e-2"
 
 
 def _needs_large_delta(look: Look) -> Checked:
-    own, *others = (look.accuracy(method, "delta", 1e-5) for method in (PS, MS, SGD, SAA))
-    return own < 0.9 * min(others), f"{own:.3f} at 1e-5, the others {min(others):.3f} and more"
+    own, *others = (look.mean(method, "delta", 1e-5) for method in (PS, MS, SGD, SAA))
+    least = min(other.value for other in others)
+    return every(
+        above(other * 0.9 - own) for other in others
+    ), f"{own.value:.3f} at 1e-5, the others {least:.3f} and more"
 
 
 def _votes_gain_most(look: Look) -> Checked:
-    gains = {m: look.accuracy(m, "delta", 1e-2) - look.accuracy(m, "delta", 1e-10) for m in grids.METHODS}
-    return max(gains, key=lambda method: gains[method]) == SAA, _listed(gains, "+.3f")
+    gains = {m: look.mean(m, "delta", 1e-2) - look.mean(m, "delta", 1e-10) for m in grids.METHODS}
+    return _leads(gains, SAA), _listed(gains, "+.3f")
 
 
 def _few_records(look: Look) -> Checked:
-    accuracies = {method: look.accuracy(method, "n", 1000.0) for method in PURE}
-    first = max(accuracies, key=lambda method: accuracies[method])
-    return first == SAA, _listed(accuracies, ".3f") + " at 1000"
+    means = look.means("n", 1000.0)
+    return _leads(means, SAA), _listed(means) + " at 1000"
 
 
 def _votes_gain_least(look: Look) -> Checked:
-    gains = {m: float(look(m, "n").accuracy[-1]) - look.accuracy(m, "n", 10_000) for m in (SAA, LP, MS)}
-    return gains[SAA] < min(gains[LP], gains[MS]), _listed(gains, "+.3f")
+    most_records = min(look(method, "n").x[-1] for method in (SAA, LP, MS))
+    gains = {m: look.mean(m, "n", most_records) - look.mean(m, "n", 10_000) for m in (SAA, LP, MS)}
+    return every(above(gains[other] - gains[SAA]) for other in (LP, MS)), _listed(gains, "+.3f")
 
 
 def _many_records(look: Look, method: str) -> Checked:
-    own, votes = look(method, "n"), look(SAA, "n")
-    most = min(own.x[-1], votes.x[-1])
-    return ahead(own, votes, most) > 0, f"{own.at(most)[0]:.3f} against {votes.at(most)[0]:.3f} at {most:.0f}"
+    most_records = min(look(method, "n").x[-1], look(SAA, "n").x[-1])
+    own, votes = (look.mean(each, "n", most_records) for each in (method, SAA))
+    return above(own - votes), f"{own.value:.3f} against {votes.value:.3f} at {most_records:.0f}"
 
 
 def _few_dimensions(look: Look, method: str) -> Checked:
-    few, all_ = (look.accuracy(method, "d", x) - look.accuracy(SAA, "d", x) for x in (20, 784))
-    return few > all_, f"lead over the votes {few:+.3f} at 20, {all_:+.3f} at 784"
+    few, all_ = (look.mean(method, "d", x) - look.mean(SAA, "d", x) for x in (20, 784))
+    return above(few - all_), f"lead over the votes {few.value:+.3f} at 20, {all_.value:+.3f} at 784"
 
 
 def _falls_with_classes(look: Look) -> Checked:
-    ends = {method: look(method, "n_classes").accuracy[[0, -1]] for method in PURE}
-    words = ", ".join(f"{grids.NAMES[method]} {a:.2f} to {b:.2f}" for method, (a, b) in ends.items())
-    return all(a > b for a, b in ends.values()), words
+    ends = {method: [look(method, "n_classes").means[end] for end in (0, -1)] for method in PURE}
+    words = ", ".join(
+        f"{grids.NAMES[method]} {few.value:.2f} to {many.value:.2f}" for method, (few, many) in ends.items()
+    )
+    return every(above(few - many) for few, many in ends.values()), words
 
 
 def _same_order(look: Look) -> Checked:
-    curves = [look(method, "n_classes") for method in PURE]
-    orders = {tuple(np.argsort([-curve.at(x)[0] for curve in curves])) for x in curves[0].x if x > 2}
-    return len(orders) == 1, f"{len(orders)} orders"
+    """Of each two methods one is ahead at every number of classes."""
+    grid = [x for x in look(PURE[0], "n_classes").x if x > 2]
+    means = [look.means("n_classes", x) for x in grid]
+    ordered = []
+    for one, other in combinations(PURE, 2):
+        leads = [above(each[one] - each[other]) for each in means]
+        ordered.append(some([every(leads), every(map(opposite, leads))]))
+    orders = {tuple(sorted(each, key=lambda m: -each[m].value)) for each in means}
+    return every(ordered), f"{len(orders)} order{'s' * (len(orders) > 1)} of the means"
 
 
 def _best_inside(look: Look, method: str, x: str) -> Checked:
@@ -255,8 +303,11 @@ def _best_inside(look: Look, method: str, x: str) -> Checked:
     for curve in curves.values():
         curve.at({"l2": grids.PENALTIES, "n_models": grids.MODELS}[x][-1])  # to the end of the range, else it is a gap
     best = {epsilon: float(curve.x[curve.accuracy.argmax()]) for epsilon, curve in curves.items()}
-    inside = all(curve.x[0] < best[epsilon] < curve.x[-1] for epsilon, curve in curves.items())
-    return inside, "best at " + ", ".join(f"{value:g} (epsilon {epsilon:g})" for epsilon, value in best.items())
+    humps = [
+        some([every([above(mean - first), above(mean - last)]) for mean in inner])
+        for first, *inner, last in (curve.means for curve in curves.values())
+    ]
+    return every(humps), "best at " + ", ".join(f"{value:g} (epsilon {epsilon:g})" for epsilon, value in best.items())
 
 
 ONE = ("tight",)

@@ -15,7 +15,7 @@ from dpnotes.lab.exact_votes import soft_vote_pure_level
 from dpnotes.lab.tables import GAP, Column, Table, columns
 from dpnotes.mechanisms import soft_vote
 
-VERDICTS = {"holds": "holds", "fails": "does not hold", "gap": GAP, "not asked": ""}  # on a statement of the paper
+VERDICTS = {"gap": GAP, "not asked": ""}  # on a statement of the paper; the others are shown as they are
 
 NOISE = Table(
     "Noise on a logit at (1, {delta:g}), in units of the sensitivity: exact and by the published search.",
