@@ -1,12 +1,14 @@
 """Toy experiments stand in a module of their own, which worker processes can import."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 TOYS = Path(__file__).parent / "toys"
-sys.path.insert(0, str(TOYS))  # joblib hands it on to its workers
+sys.path.insert(0, str(TOYS))  # handed on to worker processes
 
 
 @pytest.fixture
@@ -14,19 +16,21 @@ def store(tmp_path):
     return tmp_path / "toy.csv"
 
 
-@pytest.fixture
-def script(monkeypatch):
-    """Start a Python process that can import the toys; whatever happens, it is gone after the test."""
-    import os
-    import subprocess
+@pytest.fixture(scope="session")
+def environment():
+    """Environment of a Python process that finds the toys, and this package where this process does."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(TOYS), os.environ.get("PYTHONPATH")]))}
 
+
+@pytest.fixture
+def script(environment):
+    """Start a Python process that can import the toys; whatever happens, it is gone after the test."""
     started = []
 
     def start(code, *arguments, **settings):
-        environment = os.environ | {"PYTHONPATH": str(TOYS)} | settings.pop("env", {})
         process = subprocess.Popen(
             [sys.executable, "-c", code, *map(str, arguments)],
-            env=environment,
+            env=environment | settings.pop("env", {}),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -1,9 +1,11 @@
 """A real cluster on this machine: scheduler and two workers, each a process of its own, reached through joblib."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 
@@ -11,7 +13,9 @@ import joblib
 import pytest
 import sweep_toys
 
-from dpnotes.lab.store import read_store, sweep
+from dpnotes.lab.store import _workers, read_store, sweep
+from dpnotes.lab.store._grid import requests
+from dpnotes.lab.store._run import Job, run
 
 distributed = pytest.importorskip("distributed", reason="needs the dask extra: pip install dpnotes[dask]")
 
@@ -20,38 +24,87 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning:distributed"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # sockets that distributed leaves to the collector
 ]
+HANG = 300  # seconds: far beyond what a busy machine takes
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    """Start a scheduler and two workers; give a client and the workers' processes."""
-    folder = tmp_path_factory.mktemp("cluster")
-    address = folder / "scheduler.json"
-    environment = os.environ | {"PYTHONPATH": os.path.dirname(sweep_toys.__file__)}
-    processes = []
+class Machines:
+    """A scheduler and its workers."""
 
-    def start(role, *arguments):
-        command = [sys.executable, "-m", "dask", role, "--scheduler-file", str(address), "--no-dashboard", *arguments]
-        with (folder / f"{role}{len(processes)}.log").open("w") as log:
-            processes.append(subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log))
+    def __init__(self, folder, environment):
+        self.environment = environment
+        self.folder, self.workers, self.scheduler_file = folder, [], folder / "scheduler.json"
+        self.scheduler = self._start("scheduler", "--port", "0")
 
-    try:
-        start("scheduler", "--host", "127.0.0.1", "--port", "0")
-        for _ in range(2):
-            start("worker", "--no-nanny", "--nthreads", "1", "--host", "127.0.0.1")
-        with distributed.Client(scheduler_file=str(address), timeout=600) as client:
-            client.wait_for_workers(2, timeout=600)
-            yield client, processes[1:]
-    finally:
-        for process in processes:
+    def _start(self, role, *arguments):
+        command = [sys.executable, "-m", "dask", role, "--scheduler-file", str(self.scheduler_file), "--no-dashboard"]
+        with (self.folder / f"{role}{len(self.workers)}.log").open("w") as log:
+            return subprocess.Popen(
+                [*command, "--host", "127.0.0.1", *arguments],
+                env=self.environment,
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+            )
+
+    def start_worker(self):
+        self.workers.append(self._start("worker", "--no-nanny", "--nthreads", "1"))
+
+    def alive(self):
+        return [worker for worker in self.workers if worker.poll() is None]
+
+    def stop(self):
+        for process in [self.scheduler, *self.workers]:
             process.kill()
             process.wait()
 
 
-@pytest.fixture(autouse=True)
-def on_dask(cluster):
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory, environment):
+    machines = Machines(tmp_path_factory.mktemp("cluster"), environment)
+    yield machines
+    machines.stop()
+
+
+@pytest.fixture(scope="module")
+def client(machines):
+    machines.start_worker()
+    machines.start_worker()
+    with distributed.Client(scheduler_file=str(machines.scheduler_file), timeout=HANG) as client:
+        yield client
+
+
+@pytest.fixture
+def cluster(machines, client):
+    """Two workers, and all that runs rows by joblib runs them there."""
+    while len(machines.alive()) < 2:
+        machines.start_worker()
+    wait_until(lambda: len(client.nthreads()) == 2)
     with joblib.parallel_config(backend="dask"):
-        yield
+        yield machines
+
+
+def wait_until(condition):
+    end = time.monotonic() + HANG
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def rows_in(store):
+    return max(store.read_text().count("\n") - 1, 0) if store.exists() else 0
+
+
+@contextlib.contextmanager
+def meanwhile(function):
+    """Run something beside the block, and see to it that it was run."""
+    thread = threading.Thread(target=function, daemon=True)
+    thread.start()
+    yield
+    thread.join(HANG)
+    assert not thread.is_alive()
+
+
+pytestmark.append(pytest.mark.usefixtures("cluster"))
 
 
 def test_rows_come_as_they_are_finished(store):
@@ -85,27 +138,116 @@ def test_an_experiment_that_fails_on_the_cluster_says_which_row_and_stops_the_re
     assert (tmp_path / "calls").read_text().count("\n") < 20
 
 
+def test_the_scheduler_knows_few_rows_at_a_time_however_many_there_are(client):
+    """As many as there are threads, one to come, and one that is being forgotten; nothing stays behind."""
+    grid = requests("toy", [{"index": index} for index in range(300)])
+    known, kept = [], []
+
+    def look(row):
+        kept.append(row.parameters["index"])
+        known.append(len(client.futures))
+
+    run(Job(sweep_toys.slow, None, None, False), grid, finished=look)
+    assert sorted(kept) == list(range(300))
+    assert max(known) <= 2 + 1 + 1
+    wait_until(lambda: client.run_on_scheduler(tasks_and_marks) == (0, 0))
+
+
+def tasks_and_marks(dask_scheduler):
+    """Sizes of what the scheduler keeps for rows."""
+    return len(dask_scheduler.tasks), len(dask_scheduler.extensions["events"]._events)
+
+
 def test_a_killed_worker_costs_no_row(cluster, store, tmp_path):
-    """Last, for it takes a worker away. The rows it had are run by the other; every row is there exactly once."""
-    _, workers = cluster
+    """The rows that it had are run by the other; every row is there exactly once."""
     grid = [{"index": index} for index in range(20)]
+    killed = cluster.alive()[0]
 
     def kill_half_way():
-        while not store.exists() or store.read_text().count("\n") < 8:
-            time.sleep(0.01)
-        workers[0].send_signal(signal.SIGKILL)
+        wait_until(lambda: rows_in(store) >= 8)
+        killed.send_signal(signal.SIGKILL)
 
-    killer = threading.Thread(target=kill_half_way, daemon=True)
-    killer.start()
     options = {"pause": 0.2, "calls": tmp_path / "calls"}
-    table = sweep(sweep_toys.slow, grid, store=store, options=options, progress=False)
-    assert not killer.is_alive()
-    workers[0].wait(timeout=600)
-    assert workers[0].returncode == -signal.SIGKILL
+    with meanwhile(kill_half_way):
+        table = sweep(sweep_toys.slow, grid, store=store, options=options, progress=False)
+    assert killed.wait(HANG) == -signal.SIGKILL
     assert table["square"].tolist() == [index**2 for index in range(20)]
     assert sorted(read_store(store)["index"]) == list(range(20))
     assert table["pid"].nunique() == 2
     calls = [int(line) for line in (tmp_path / "calls").read_text().split()]
     assert set(calls) == set(range(20))
-    # Work lost with the worker: the row under way, and rows whose results it still held.
-    assert len(calls) <= 20 + 6
+    # Work lost with the worker: the row under way, and one whose result it still held.
+    assert len(calls) <= 20 + 2
+
+
+def test_a_row_that_kills_its_worker_is_run_twice_and_then_named(cluster, store, tmp_path):
+    """The other rows are stored; it takes two workers with it, and no third."""
+    grid = [{"index": index} for index in range(10)]
+    options = {"bad": [3], "calls": tmp_path / "calls"}
+    cluster.start_worker()
+    with pytest.raises(RuntimeError, match=r"suicide lost its worker twice.*with \{'index': 3\} \(.*\)\. .*stored"):
+        sweep(sweep_toys.suicide, grid, store=store, options=options, progress=False)
+    assert sorted(read_store(store)["index"]) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    assert (tmp_path / "calls").read_text().split().count("3") == 2
+    assert len(cluster.alive()) == 1
+
+
+def test_a_cluster_without_workers_is_said_and_waited_for(cluster, store, monkeypatch, capfd):
+    monkeypatch.setattr(_workers, "LONG", 1.0)
+    for worker in cluster.alive():
+        worker.kill()
+        worker.wait()
+    said = []
+
+    def start_one_when_it_is_said():
+        wait_until(lambda: said.append(capfd.readouterr().err) or "no worker at the Dask scheduler" in "".join(said))
+        cluster.start_worker()
+
+    grid = [{"index": index} for index in range(3)]
+    with meanwhile(start_one_when_it_is_said):
+        table = sweep(sweep_toys.slow, grid, store=store, progress=False)
+    assert table["square"].tolist() == [0, 1, 4]
+    assert "".join(said).count("no worker") == 1
+
+
+CLIENT = textwrap.dedent("""
+    import sys, joblib, distributed, sweep_toys
+    from dpnotes.lab.store import sweep
+    scheduler_file, store, calls = sys.argv[1:]
+    with distributed.Client(scheduler_file=scheduler_file, timeout=600), joblib.parallel_config(backend="dask"):
+        grid = [{"index": index} for index in range(400)]
+        sweep(sweep_toys.slow, grid, store=store, options={"pause": 0.1, "calls": calls}, progress=False)
+""")
+
+
+def test_a_killed_client_keeps_its_rows_and_ends_its_work(cluster, client, store, tmp_path, script):
+    process = script(CLIENT, cluster.scheduler_file, store, tmp_path / "calls")
+    wait_until(lambda: rows_in(store) >= 5 or process.poll() is not None)
+    process.kill()
+    assert process.wait(HANG) == -signal.SIGKILL
+    wait_until(lambda: client.run_on_scheduler(tasks_and_marks)[0] == 0)
+    kept = rows_in(store)
+    calls = (tmp_path / "calls").read_text().split()
+    assert 5 <= kept <= len(calls) <= kept + 5
+    again = tmp_path / "again"
+    sweep(sweep_toys.slow, [{"index": i} for i in range(kept + 3)], store=store, options={"calls": again})
+    assert len(again.read_text().split()) == 3
+
+
+def test_a_row_that_no_worker_can_load_is_named(store):
+    """It is not waited for without end."""
+    with pytest.raises(RuntimeError, match=r"failed with \{'index': 1\}: .*not on this machine"):
+        sweep(sweep_toys.slow, [{"index": 1}], store=store, options={"calls": sweep_toys.Unloadable()}, progress=False)
+
+
+def test_a_killed_scheduler_ends_the_sweep_and_keeps_the_rows(cluster, store):
+    """Last, for nothing runs after it."""
+    grid = [{"index": index} for index in range(400)]
+
+    def kill_it():
+        wait_until(lambda: rows_in(store) >= 5)
+        cluster.scheduler.kill()
+
+    with meanwhile(kill_it), pytest.raises(ConnectionError, match=r"scheduler tcp://.* is gone; the rows .* stored"):
+        sweep(sweep_toys.slow, grid, store=store, options={"pause": 0.1}, progress=False)
+    assert 5 <= len(read_store(store)) < 400

@@ -131,15 +131,6 @@ def test_a_failure_in_a_worker_says_which_row_and_where(store):
     assert len(read_store(store)) < 5  # the rest was not begun
 
 
-def test_a_worker_that_is_killed_ends_the_sweep_and_a_second_call_goes_on(store):
-    grid = [{"index": index} for index in range(12)]
-    with pytest.raises(Exception, match="worker process") as raised:
-        sweep(sweep_toys.suicide, grid, store=store, options={"bad": [11]}, n_jobs=2, progress=False)
-    assert "Terminated" in type(raised.value).__name__
-    assert 0 < len(read_store(store)) < 12
-    assert len(sweep(sweep_toys.suicide, grid, store=store, n_jobs=2, progress=False)) == 12
-
-
 def test_an_interrupt_keeps_the_rows_before_it(store):
     def interrupted(index):
         if index == 8:

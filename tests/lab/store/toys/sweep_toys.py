@@ -10,10 +10,11 @@ def ratio(a, b=2.0, *, calls=None, label="plain"):
     return {"ratio": a / b, "whole": a // int(b), "even": a % 2 == 0, "label": label, "empty": None}
 
 
-def slow(index, *, pause=0.0, calls=None):
-    """Who computed it, after a pause."""
+def slow(index, *, pause=0.0, last=0.0, calls=None, pids=None):
+    """Who computed it, after a pause, which is ``last`` from index 2 on."""
     note(calls, index)
-    time.sleep(pause)
+    note(pids, os.getpid())
+    time.sleep(last if last and index >= 2 else pause)
     return {"pid": os.getpid(), "square": index * index}
 
 
@@ -31,11 +32,14 @@ def threads(index):
     return {"threads": os.environ.get("OMP_NUM_THREADS"), "pid": os.getpid()}
 
 
-def suicide(index, *, bad=()):
+def suicide(index, *, bad=(), ending=(), calls=None):
     """Die without a word, as a process that the system kills for memory; other rows are stored by then."""
+    note(calls, index)
     if index in bad:
         time.sleep(0.5)
         os.kill(os.getpid(), 9)
+    if index in ending:
+        os._exit(0)
     return {"square": index * index}
 
 
@@ -44,6 +48,19 @@ class Unpicklable(Exception):
 
     def __init__(self, index, reason):
         super().__init__(f"index {index}: {reason}")
+
+
+class Unloadable:
+    """Can be sent to another process, and not be read there."""
+
+    def __reduce__(self):
+        return _not_here, (os.getpid(),)
+
+
+def _not_here(pid):
+    if os.getpid() != pid:
+        raise OSError("not on this machine")
+    return Unloadable()
 
 
 def note(calls, text):
