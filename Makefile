@@ -4,12 +4,14 @@
 # make campaign what is too long for each change: every wrong version of a formula that a claim rests on must be noticed,
 #               bounds against lower bounds, all constructors composed; the figures are kept for the book
 # make coverage which lines the unit tests reach: a table, and _build/coverage/index.html
-# make setup    only install, into .venv; another Python: make setup PYTHON=python3.13
+# make setup    only install, into .venv, which is made anew where it is broken; another Python: make setup PYTHON=python3.13
 # make clean    remove what the others made, apart from .venv and runs/
 
 PYTHON ?= python3
 VENV := .venv
 INSTALLED := $(VENV)/.installed
+UNFINISHED := $(VENV)/.unfinished
+SOUND := import sys, pip; sys.exit(sys.prefix == sys.base_prefix or sys.version_info < (3, 11))
 RUN := $(VENV)/bin/python -m
 
 .PHONY: book test bench campaign coverage setup clean
@@ -38,15 +40,23 @@ coverage: setup
 	OMP_NUM_THREADS=1 $(RUN) pytest -n 2 --cov=dpnotes --cov-report=term:skip-covered --cov-report=html:_build/coverage \
 	tests --ignore tests/book --ignore tests/benchmarks
 
-setup: $(INSTALLED)
+# Builds .venv anew where an earlier setup was interrupted, and where it is no virtual environment with pip: there, pip
+# would install into the system's Python.
+setup:
+	@if [ -e $(VENV) -o -L $(VENV) ] && { [ -e $(UNFINISHED) ] || ! $(VENV)/bin/python -I -c '$(SOUND)' 2> /dev/null; }; then \
+	echo "$(VENV) is incomplete, or no virtual environment with pip and Python 3.11 or newer: it is made anew"; \
+	rm -rf $(VENV).old && mv $(VENV) $(VENV).old; fi
+	@rm -rf $(VENV).old
+	@$(MAKE) --no-print-directory $(INSTALLED)
 
 $(INSTALLED): pyproject.toml requirements.txt constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("dpnotes needs Python 3.11 or newer, and $(PYTHON) is %d.%d; \
 	name another: make setup PYTHON=python3.12" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	@mkdir -p $(VENV) && touch $(UNFINISHED)
 	[ -x $(VENV)/bin/python ] || $(PYTHON) -m venv $(VENV)
 	$(RUN) pip install --quiet --disable-pip-version-check uv
 	$(RUN) uv pip install --quiet --compile-bytecode --python $(VENV)/bin/python -r requirements.txt -c constraints.txt
-	@touch $@
+	@mv $(UNFINISHED) $@ && touch $@
 
 clean:
 	rm -rf _build build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
