@@ -10,6 +10,7 @@
 PYTHON ?= python3
 VENV := .venv
 INSTALLED := $(VENV)/.installed
+COMPILE ?= --compile-bytecode
 UNFINISHED := $(VENV)/.unfinished
 SOUND := import sys, pip; sys.exit(sys.prefix == sys.base_prefix or sys.version_info < (3, 11))
 RUN := $(VENV)/bin/python -m
@@ -55,7 +56,7 @@ $(INSTALLED): pyproject.toml requirements.txt constraints.txt
 	@mkdir -p $(VENV) && touch $(UNFINISHED)
 	[ -x $(VENV)/bin/python ] || $(PYTHON) -m venv $(VENV)
 	$(RUN) pip install --quiet --disable-pip-version-check uv
-	$(RUN) uv pip install --quiet --compile-bytecode --python $(VENV)/bin/python -r requirements.txt -c constraints.txt
+	$(RUN) uv pip install --quiet $(COMPILE) --python $(VENV)/bin/python -r requirements.txt -c constraints.txt
 	@mv $(UNFINISHED) $@ && touch $@
 
 clean:

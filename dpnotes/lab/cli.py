@@ -7,6 +7,7 @@ are imported where they are used: ``dpnotes --help`` is quick, and ``dpnotes run
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,13 @@ def build(strict: bool, force: bool, jobs: int) -> None:
 @click.option("-p", "--parameter", "given", nargs=2, multiple=True, metavar="NAME VALUE", help=_PARAMETER)
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), envvar="DPNOTES_RUNS", help=_OUT)
 @click.option("--list", "listed", is_flag=True, help="List the chapter's parameters and run nothing.")
-def run(chapter: str, given: Sequence[tuple[str, str]], out: Path | None, listed: bool) -> None:
+@click.option(
+    "--force", is_flag=True, help="Execute it even if nothing changed since it was executed into this folder."
+)
+@click.pass_context
+def run(
+    context: click.Context, chapter: str, given: Sequence[tuple[str, str]], out: Path | None, listed: bool, force: bool
+) -> None:
     """Execute a CHAPTER with parameters of your own.
 
     For example: dpnotes run bagging -p scale quick. Lists are written as in Python: -p subsample_sizes "[200, 800]".
@@ -86,7 +93,7 @@ def run(chapter: str, given: Sequence[tuple[str, str]], out: Path | None, listed
 
     chosen = chapters.chapter(chapter)
     if listed:
-        _table((p.name, repr(p.default), p.help) for p in chosen.parameters.values())
+        _table((p.name, repr(p.default), p.valid, p.help) for p in chosen.parameters.values())
         return
     try:
         parameters = chosen.check(dict(given))
@@ -94,10 +101,19 @@ def run(chapter: str, given: Sequence[tuple[str, str]], out: Path | None, listed
         raise click.ClickException(str(error)) from error
     folder = (out or chosen.root / "runs").absolute()
     os.environ["DPNOTES_RUNS"] = str(folder)  # where the chapter's sweeps keep their rows
-    click.echo(f"{chosen.name}: running; rows are kept in {_short(folder)}{os.sep} as they finish")
     notebook = folder / f"{chosen.name}.ipynb"
-    seconds = chapters.execute(chosen, parameters, notebook, echo=True)
-    click.echo(f"{chosen.name}: {seconds:.1f} s")
+    if not force and chapters.is_unchanged(chosen, parameters, notebook):
+        click.echo(f"{chosen.name}: nothing changed since it was executed; --force executes it again")
+    else:
+        click.echo(f"{chosen.name}: running; rows are kept in {_short(folder)}{os.sep} as they finish")
+        try:
+            seconds = chapters.execute(chosen, parameters, notebook, echo=True)
+        except KeyboardInterrupt:
+            same = shlex.join(["dpnotes", "run", chapter, *(word for pair in given for word in ("-p", *pair))])
+            same += f" --out {shlex.quote(str(out))}" if out else ""
+            click.echo(f"\n{chosen.name}: interrupted; finished rows are kept. To go on: {same}", err=True)
+            context.exit(130)
+        click.echo(f"{chosen.name}: {seconds:.1f} s")
     for path in [notebook, *sorted(folder.glob(f"{chosen.name}*.csv"))]:
         click.echo(_short(path))
 

@@ -95,6 +95,13 @@ def test_parameters_come_first_each_with_a_comment(chapter):
 
 
 @each_chapter
+def test_what_is_valid_is_declared(chapter):
+    """But for what is free text: the name of a machine, of papers, of a reader's own data."""
+    free = {name for name, found in chapter.parameters.items() if not found.rule and type(found.default) is not bool}
+    assert free <= {"dataset", "machine", "papers"}
+
+
+@each_chapter
 def test_figures_have_a_name_a_caption_and_alternative_text(chapter):
     for cell in cells(chapter.source, "code"):
         if settings := cell["metadata"].get("mystnb"):

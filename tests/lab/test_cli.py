@@ -64,6 +64,14 @@ def test_it_is_a_module_too(repository):
         (["run", "baging"], "unknown chapter 'baging'; known: foundations, implementations, "),
         (["run", "bagging", "-p", "scala", "quick"], "unknown parameter 'scala' for chapter 'bagging'; known: scale, "),
         (["run", "bagging", "-p", "subsample_sizes", "x"], "parameter 'subsample_sizes' of chapter 'bagging' must be"),
+        (
+            ["run", "bagging", "-p", "scale", "quik"],
+            "parameter 'scale' of chapter 'bagging' must be one of \"",
+        ),
+        (
+            ["run", "bagging", "-p", "subsample_sizes", "[50, -5]"],
+            "parameter 'subsample_sizes' of chapter 'bagging' must",
+        ),
         (["results", "verify", "bagging_tabel"], "unknown experiment 'bagging_tabel'; known: bagging_table2a"),
         (["data", "fetch", "minst"], "unknown data set 'minst'; known: digits, "),
     ],
@@ -94,6 +102,18 @@ def test_parameters_can_be_listed(run):
     assert code == 0
     assert "scale" in out.splitlines()[0]
     assert "quick" in out.splitlines()[0]
+
+
+def test_an_interrupted_run_says_how_to_go_on(run, tmp_path, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(dpnotes.lab.chapters, "execute", interrupted)
+    code, out, err = run("run", "bagging", "-p", "subsample_sizes", "[50, 60]", "--out", tmp_path)
+    assert code == 130
+    assert out.startswith("bagging: running; rows are kept in ")
+    command = f"dpnotes run bagging -p subsample_sizes '[50, 60]' --out {tmp_path}"
+    assert err == f"\nbagging: interrupted; finished rows are kept. To go on: {command}\n"
 
 
 def test_status_names_what_is_missing_and_what_it_costs(run, stores):

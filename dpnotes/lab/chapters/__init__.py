@@ -7,14 +7,15 @@ chapter, the package, the stored results and the parameters. ``dpnotes.lab.sphin
 Importing this package is cheap, since every chapter does; papermill is imported where it is used.
 """
 
-from dpnotes.lab.chapters._build import BookError as BookError
 from dpnotes.lab.chapters._build import build as build
-from dpnotes.lab.chapters._build import execute as execute
 from dpnotes.lab.chapters._chapter import Chapter as Chapter
-from dpnotes.lab.chapters._chapter import Parameter as Parameter
 from dpnotes.lab.chapters._chapter import all_chapters as all_chapters
 from dpnotes.lab.chapters._chapter import chapter as chapter
 from dpnotes.lab.chapters._display import glue as glue
 from dpnotes.lab.chapters._display import show_source as show_source
+from dpnotes.lab.chapters._execute import BookError as BookError
+from dpnotes.lab.chapters._execute import execute as execute
+from dpnotes.lab.chapters._execute import is_unchanged as is_unchanged
 from dpnotes.lab.chapters._layout import LaidOut as LaidOut
 from dpnotes.lab.chapters._layout import lay_out as lay_out
+from dpnotes.lab.chapters._parameters import Parameter as Parameter

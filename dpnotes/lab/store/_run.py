@@ -16,6 +16,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import LokyBackend, get_active_backend
 from tqdm import tqdm
 
+from dpnotes.lab._progress import bar as progress_bar
 from dpnotes.lab.store._code import code
 from dpnotes.lab.store._format import RESERVED, Row
 from dpnotes.lab.store._grid import Experiment, checked
@@ -68,7 +69,7 @@ def run(job: Job, todo: Sequence[Row], *, finished: Callable[[Row], object]) -> 
     failure: Failure | None = None
     lost: list[Lost] = []
     with (
-        tqdm(total=len(todo), desc=todo[0].experiment, unit="row", disable=not job.progress) as bar,
+        progress_bar(todo[0].experiment, len(todo), progress=job.progress) as bar,
         contextlib.closing(_outcomes(job, todo, lambda _: failure is None)) as outcomes,
     ):
         for outcome in outcomes:

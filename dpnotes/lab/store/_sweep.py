@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import pandas as pd
 
+from dpnotes.lab._progress import say
 from dpnotes.lab.store._format import Contents, Row
 from dpnotes.lab.store._frame import frame
 from dpnotes.lab.store._grid import Experiment, Parameters, experiment_name, requests
@@ -123,17 +124,22 @@ def collect(
     stored = Store(published).read(asked[0].experiment)
     gaps = [row for row in asked if row.key not in stored.rows]
     if compute == "missing" and gaps:
-        added = _run_into(Store(runs), gaps, job)
+        added = _run_into(Store(runs), gaps, job, of=len(asked))
         stored = stored.extended(added.parameters, added.metrics)
         return _table(asked, replace(stored, rows={**added.rows, **stored.rows}))
     return _table(asked, stored)
 
 
-def _run_into(store: Store, asked: Sequence[Row], job: Job, *, replace: bool = False) -> Contents:
-    """Run the rows that the store lacks (all of them if ``replace``) into it; give what it then holds."""
+def _run_into(store: Store, asked: Sequence[Row], job: Job, *, replace: bool = False, of: int = 0) -> Contents:
+    """Run the rows that the store lacks (all of them if ``replace``) into it; give what it then holds.
+
+    ``of``: how many rows the table has, those included that were found elsewhere.
+    """
     contents = store.prepare(asked[0].experiment)
     contents.covering(asked)  # a parameter that is a metric there is noticed before a run, not after
     todo = [row for row in asked if replace or row.key not in contents.rows]
+    of = of or len(asked)
+    say(f"{asked[0].experiment}: {of - len(todo)} of {of} rows were there")
     run(job, todo, finished=lambda row: store.put([row], replace=replace))
     return store.read()
 

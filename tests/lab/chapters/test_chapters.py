@@ -1,14 +1,17 @@
 """Chapters of a toy book: parameters, execution, freshness. No chapter of the real book is run here."""
 
+import io
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from dpnotes.lab import chapters
-from dpnotes.lab.chapters import _chapter, _display
+from dpnotes.lab import chapters, store
+from dpnotes.lab.chapters import _chapter, _display, _execute
 
 CELL = """
 scale = "paper"  # "paper" or "quick"
@@ -143,6 +146,63 @@ class TestParameters:
             chapters.chapter("zebra", book).parameters  # noqa: B018
 
 
+class TestRules:
+    @pytest.mark.parametrize(
+        ("line", "valid", "wrong"),
+        [
+            ('scale = "a"  # one of "a", "b c": of the grid', ["a", "b c"], ["", "c", '"a"']),
+            ("n = 2  # one of 1, 2", [1, 2], [0, 3]),
+            ("n = 1  # >= 1: records", [1, 10**9], [0, -1]),
+            ("x = 1.0  # > 0", [1e-9, 3], [0, -1, "1e999"]),
+            ("x = 1.0  # <= 1.5", [1.5, -2], [1.51, "-1e999"]),
+            ("x = 0.5  # in (0, 1]: a fraction: small", [1e-9, 1], [0, 1.001]),
+            ("x = 0.5  # in [0, 1)", [0, 0.999], [-0.1, 1]),
+            ("n = 0  # 0 or >= 2", [0, 2, 3], [1, -1]),
+            ("n = 1  # -1 or in [1, 4]", [-1, 1, 4], [0, 5]),
+            ("sizes = []  # each >= 1", ["[]", "[1, 2]"], ["[1, 0]", "[2.5]", "['a']", "[True]"]),
+            ("rates = []  # each > 0.0", ["[1, 0.5]"], ["[0]"]),
+            ('names = ["a"]  # each one of "a", "b"', ["['b', 'a']"], ["['c']", "[1]"]),
+        ],
+    )
+    def test_values_are_held_against_the_rule(self, line, valid, wrong):
+        found = _chapter.parse(line, "toy")
+        (name,) = found
+        for value in valid:
+            _chapter.check(found, {name: value}, "toy")
+        for value in wrong:
+            with pytest.raises(ValueError, match=f"parameter '{name}' of chapter 'toy' must be "):
+                _chapter.check(found, {name: value}, "toy")
+
+    @pytest.mark.parametrize(
+        ("line", "given", "message"),
+        [
+            ('s = "a"  # one of "a", "b": h', "quik", 'must be one of "a", "b", got \'quik\''),
+            ("n = [2]  # each >= 1: h", "[50, -5]", "must be a list, each >= 1, whole numbers, got -5 in [50, -5]"),
+            ("x = 0.5  # in (0, 1): h", "1", "must be in (0, 1), got 1.0"),
+        ],
+    )
+    def test_an_error_names_the_value_and_what_is_valid(self, line, given, message):
+        found = _chapter.parse(line, "toy")
+        with pytest.raises(ValueError, match=re.escape(message) + "$"):
+            _chapter.check(found, dict.fromkeys(found, given), "toy")
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            'scale = "c"  # one of "a", "b"',  # its default is none of them
+            "scale = 'a'  # one of a, b",
+            "n = 1  # >= : records",
+            "n = 1  # >= 1 records",
+            "x = 0.5  # in (0, 1",
+            "n = 0  # 0 or > two: x",
+            "sizes = []  # each of them",
+        ],
+    )
+    def test_a_rule_that_cannot_be_read_is_refused(self, line):
+        with pytest.raises(ValueError, match="chapter 'toy'"):
+            _chapter.parse(line, "toy")
+
+
 class TestBook:
     def test_chapters_are_the_notebooks_of_the_contents_in_their_order(self, book):
         assert [chapter.name for chapter in chapters.all_chapters(book)] == ["zebra", "ant"]
@@ -184,6 +244,41 @@ class TestBook:
             (book / path).write_text("\n")
             assert not changed(), path
 
+    @pytest.mark.parametrize(
+        "content", ["", "{}", "[]", '{"metadata": null}', '{"metadata": {"dpnotes": 3}}', "\udcff"]
+    )
+    def test_a_damaged_copy_is_not_fresh(self, book, content):
+        zebra = chapters.chapter("zebra", book)
+        zebra.executed.parent.mkdir(parents=True)
+        zebra.executed.write_bytes(content.encode(errors="surrogateescape"))
+        assert not zebra.is_fresh()
+
+    def test_a_file_that_a_parameter_names_counts(self, book, tmp_path):
+        zebra, own = chapters.chapter("zebra", book), tmp_path / "own.csv"
+        digests = set()
+        for content in ("a", "b"):
+            own.write_text(content)
+            digests.add(zebra.digest({"dataset": str(own)}))
+        assert len(digests) == 2
+
+
+def square(x):
+    return {"y": x * x}
+
+
+def test_a_run_shows_titles_what_is_reused_and_a_bar(tmp_path):
+    shown, grid = io.StringIO(), [{"x": x} for x in range(3)]
+    store.sweep(square, grid[:1], store=tmp_path / "rows.csv", progress=False)
+    with _execute._shown(0.0, shown) as hooks:
+        for kind, source in (("code", "# no title"), ("markdown", "(label)=\n## The rows\nText"), ("markdown", "Text")):
+            hooks["on_cell_start"](cell={"cell_type": kind, "source": source}, cell_index=0)
+        store.sweep(square, grid, store=tmp_path / "rows.csv", progress=False)
+    assert "DPNOTES_PROGRESS" not in os.environ
+    lines = shown.getvalue().replace("\r", "\n").splitlines()
+    assert [line.split(" s  ")[1:] for line in lines[:1]] == [["The rows"]]
+    assert lines[1] == "test_chapters.square: 1 of 3 rows were there"
+    assert "2/2" in lines[-1]
+
 
 @kernel
 class TestExecute:
@@ -193,18 +288,35 @@ class TestExecute:
         assert chapters.execute(zebra, {"compute": "stored"}, zebra.executed) > 0
         assert printed(zebra.executed) == f"1 stored {book}\n"
         recorded = json.loads(zebra.executed.read_text())["metadata"]["dpnotes"]
-        assert recorded == {"digest": zebra.digest(), "parameters": {"compute": "stored"}}
+        assert recorded["digest"] == zebra.digest()
+        assert recorded["parameters"] == {"compute": "stored"}
         assert zebra.is_fresh()
         assert [path.name for path in zebra.executed.parent.iterdir()] == ["zebra.ipynb"]
         (book / "dpnotes" / "core.py").write_text("x = 2\n")
         assert not zebra.is_fresh()
-        zebra.executed.write_text("{}")
-        assert not zebra.is_fresh()
+
+    def test_what_is_unchanged_need_not_be_executed_again(self, book, tmp_path):
+        zebra, folder = chapters.chapter("zebra", book), tmp_path / "{n} runs"  # papermill formats paths
+        output, given = folder / "zebra.ipynb", {"compute": "missing"}
+        assert not chapters.is_unchanged(zebra, given, output)
+        chapters.execute(zebra, given, output)
+        assert printed(output) == f"1 missing {book}\n"
+        assert chapters.is_unchanged(zebra, given, output)
+        assert not chapters.is_unchanged(zebra, {"compute": "stored"}, output)
+        everything = json.loads(output.read_text())
+        everything["metadata"]["dpnotes"]["digest"] = zebra.digest({"compute": "all"})
+        (folder / "all.ipynb").write_text(json.dumps(everything))
+        assert not chapters.is_unchanged(zebra, {"compute": "all"}, folder / "all.ipynb")
+        (folder / "zebra_table.csv").write_text("a row")
+        assert not chapters.is_unchanged(zebra, given, output)
 
     def test_a_failed_run_is_never_published(self, book, tmp_path):
         ant, output = chapters.chapter("ant", book), tmp_path / "out" / "ant.ipynb"
         output.parent.mkdir()
         output.write_text("the run before")
+        ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+        (output.parent / f"ant.{int(ended.stdout)}-1.partial.ipynb").write_text("left by a killed process")
+        (output.parent / f"ant.{os.getpid()}-1.partial.ipynb").write_text("another run, of this process")
         with pytest.raises(
             chapters.BookError, match=r"chapter 'ant' failed in cell 2: ZeroDivisionError.*partial"
         ) as e:
@@ -213,7 +325,8 @@ class TestExecute:
         assert output.read_text() == "the run before"
         assert "ZeroDivisionError" in (output.parent / "ant.partial.ipynb").read_text()
         chapters.execute(ant, {"n": 3}, output)
-        assert [path.name for path in output.parent.iterdir()] == ["ant.ipynb"]
+        names = sorted(path.name for path in output.parent.iterdir())
+        assert names == [f"ant.{os.getpid()}-1.partial.ipynb", "ant.ipynb"]
 
     def test_a_book_with_a_failing_chapter_is_not_built(self, book, capfd):
         with pytest.raises(chapters.BookError, match="1 of 2 chapters failed; the book was not built"):

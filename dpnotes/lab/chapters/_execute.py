@@ -1,0 +1,214 @@
+"""Executing chapters with papermill: what a run shows, what it leaves behind, and when an earlier one will do."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TextIO
+
+import click
+
+from dpnotes.lab._progress import CHANNEL
+from dpnotes.lab.chapters._chapter import Chapter
+
+_TITLE = re.compile(r"^#{1,3} (.+)$", re.MULTILINE)
+_EACH = 0.2  # seconds between two looks at what the kernel says
+
+
+class BookError(RuntimeError):
+    """A chapter could not be executed, or the book not be built; what was published before is as it was.
+
+    Parameters
+    ----------
+    message : str
+        One line that says what failed.
+    trace : str
+        Traceback of the cell that failed; empty if none did.
+    """
+
+    def __init__(self, message: str, trace: str = "") -> None:
+        super().__init__(message, trace)  # both are args, so that the error travels between processes
+        self.trace = trace
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def execute(chapter: Chapter, parameters: Mapping[str, object], output: Path, *, echo: bool = False) -> float:
+    """Execute a chapter into a new notebook, which is there as a whole or not at all.
+
+    The kernel is the Python that runs this, in the folder of the book. While it runs, the notebook as far as it went
+    is kept beside the output under a name of this process; after a failure, as ``NAME.partial.ipynb``.
+
+    Parameters
+    ----------
+    chapter : Chapter
+    parameters : mapping of str to object
+        See `Chapter.check`.
+    output : Path
+        The executed notebook; its folder is made. Its metadata tell the parameters and the digest.
+    echo : bool
+        Show on standard error the titles of the sections as they are reached, progress over rows, and what cells write
+        there.
+
+    Returns
+    -------
+    float
+        Seconds it took.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the parameters are not the chapter's; nothing is run.
+    BookError
+        If a cell failed; ``output`` is what it was before.
+    """
+    import nbformat
+    import papermill
+    from nbclient.exceptions import DeadKernelError
+
+    start = time.perf_counter()
+    given = chapter.check(parameters)
+    digest = chapter.digest(given)  # before execution: what is changed meanwhile makes the copy stale
+    output.parent.mkdir(parents=True, exist_ok=True)
+    _remove_leftovers(chapter, output.parent)
+    partial = output.with_name(f"{chapter.name}.{os.getpid()}-{threading.get_ident()}.partial.ipynb")
+    failed = output.with_name(f"{chapter.name}.partial.ipynb")
+    seen = f"the notebook as far as it went is {failed}"
+    for talkative in ("papermill", "traitlets", "asyncio"):  # of a kernel that died or was stopped: it is said below
+        logging.getLogger(talkative).setLevel(logging.CRITICAL)
+    try:
+        with _shown(start) if echo else _unshown() as hooks:
+            notebook = papermill.execute_notebook(
+                _literal(chapter.source),
+                _literal(partial),
+                parameters=given,
+                kernel_name="python3",
+                cwd=str(chapter.root),
+                progress_bar=False,
+                stderr_file=sys.stderr if echo else None,
+                start_timeout=120,
+                extra_arguments=["--log-level=50"],  # no notice of TCP (it stays here), none of a late interrupt
+                **hooks,
+            )
+        notebook.metadata["dpnotes"] = {"digest": digest, "parameters": given, "rows": _rows(chapter, output.parent)}
+        nbformat.write(notebook, partial)
+        partial.replace(output)  # atomic: both are in one folder
+    except papermill.PapermillExecutionError as error:
+        where = f"chapter {chapter.name!r} failed in cell {error.exec_count}"
+        trace = click.unstyle("\n".join(error.traceback))
+        raise BookError(f"{where}: {error.ename}: {error.evalue}; {seen}", trace) from None
+    except DeadKernelError:
+        raise BookError(f"chapter {chapter.name!r}: its kernel died, for want of memory perhaps; {seen}") from None
+    finally:
+        if partial.is_file():
+            partial.replace(failed)
+    failed.unlink(missing_ok=True)  # of an earlier run
+    return time.perf_counter() - start
+
+
+def is_unchanged(chapter: Chapter, parameters: Mapping[str, object], output: Path) -> bool:
+    """Tell whether executing a chapter would give what an executed notebook shows already.
+
+    So it is when the chapter, the package, published results, a file that a parameter names, and the rows beside the
+    notebook are what they were; a run of all rows (``compute="all"``) is never spared. Parameters as for `execute`.
+    """
+    given = chapter.check(parameters)
+    recorded = chapter.recorded(output)
+    same = recorded.get("digest") == chapter.digest(given) and recorded.get("rows") == _rows(chapter, output.parent)
+    return same and given.get("compute") != "all"
+
+
+def _rows(chapter: Chapter, folder: Path) -> str:
+    """Digest of the rows of a chapter in the folder of runs."""
+    total = hashlib.sha256()
+    for path in sorted(folder.glob(f"{chapter.name}*.csv")):
+        total.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+def _literal(path: Path) -> str:
+    """A path as papermill takes it, which would replace names in braces by parameters."""
+    return str(path).replace("{", "{{").replace("}", "}}")
+
+
+def _remove_leftovers(chapter: Chapter, folder: Path) -> None:
+    """Remove what killed processes of this machine left in a folder."""
+    for path in folder.glob(f"{chapter.name}.*-*.partial.ipynb"):
+        process = path.name.removeprefix(f"{chapter.name}.").partition("-")[0]
+        if process.isdecimal() and not _alive(int(process)):
+            path.unlink(missing_ok=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # another user's
+        return True
+    return True
+
+
+@contextmanager
+def _unshown() -> Iterator[dict[str, Any]]:
+    yield {}
+
+
+@contextmanager
+def _shown(start: float, stream: TextIO | None = None) -> Iterator[dict[str, Any]]:
+    """Show titles of cells, and what sweeps in the kernel say; gives papermill's hook for the first.
+
+    A kernel's own output belongs into the notebook. What is for the terminal alone, it writes into a file.
+    """
+    stream = stream or sys.stderr
+    with TemporaryDirectory(prefix="dpnotes.") as folder:
+        channel = Path(folder) / "progress"
+        channel.touch()
+        done, turn, at = threading.Event(), threading.Lock(), 0
+
+        def copy() -> None:
+            nonlocal at
+            with turn:
+                said = channel.read_bytes()[at:]
+                whole = len(said.decode("utf-8", "ignore").encode())  # a character may be written in part
+                stream.write(said[:whole].decode("utf-8"))
+                stream.flush()
+                at += whole
+
+        def follow() -> None:
+            while not done.wait(_EACH):
+                copy()
+
+        def title(cell: Mapping[str, Any], cell_index: int) -> None:  # nbclient's names
+            found = _TITLE.search(cell["source"]) if cell["cell_type"] == "markdown" else None
+            if found:
+                copy()
+                print(f"{time.perf_counter() - start:6.0f} s  {found[1]}", file=stream, flush=True)
+
+        width = shutil.get_terminal_size().columns - 1
+        slow = {} if stream.isatty() else {"TQDM_MININTERVAL": "30"}  # a log is not a terminal
+        before = {name: os.environ.get(name) for name in (CHANNEL, "TQDM_NCOLS", "TQDM_MININTERVAL")}
+        os.environ.update({CHANNEL: str(channel), "TQDM_NCOLS": str(width)} | slow)
+        follower = threading.Thread(target=follow, daemon=True)
+        follower.start()
+        try:
+            yield {"on_cell_start": title}
+        finally:
+            done.set()
+            follower.join()
+            copy()
+            for name, value in before.items():
+                os.environ.pop(name, None)
+                if value is not None:
+                    os.environ[name] = value
