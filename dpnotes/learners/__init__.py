@@ -11,6 +11,7 @@ from dpnotes.learners._architectures import vgg16 as vgg16
 from dpnotes.learners._augmentation import crop_flip as crop_flip
 from dpnotes.learners._boosted_trees import fit_boosted_trees as fit_boosted_trees
 from dpnotes.learners._boosted_trees_models import BoostedTrees as BoostedTrees
+from dpnotes.learners._checkpoints import Checkpoint as Checkpoint
 from dpnotes.learners._classifier import NetworkClassifier as NetworkClassifier
 from dpnotes.learners._decisions import DecisionClassifier as DecisionClassifier
 from dpnotes.learners._decisions import LinearClassifier as LinearClassifier

@@ -15,6 +15,7 @@ from torch import nn
 from dpnotes import _validation as check
 from dpnotes._validation import Features, Integers
 from dpnotes.learners._architectures import convolutional_network, multilayer_perceptron, residual_network, vgg16
+from dpnotes.learners._checkpoints import Checkpoint
 from dpnotes.learners._decisions import LogitClassifier, decision_values
 from dpnotes.learners._descent import Schedule
 from dpnotes.learners._network_initial import load_weights
@@ -28,7 +29,7 @@ ARCHITECTURES: dict[str, tuple[Callable[..., nn.Module], tuple[str, ...]]] = {  
 }
 TRAINING = (  # parameters of fit_networks
     "epochs", "batch_size", "learning_rate", "optimizer", "momentum", "weight_decay", "schedule", "augmentation",
-    "initial", "new_last_layer", "engine", "device",
+    "initial", "new_last_layer", "engine", "checkpoint", "device",
 )  # fmt: skip
 
 
@@ -51,7 +52,7 @@ class NetworkClassifier(LogitClassifier):
         Widths of the hidden layers of ``"mlp"``.
     epochs, batch_size, learning_rate, optimizer, momentum, weight_decay, schedule, augmentation
         See :func:`dpnotes.learners.fit_networks`.
-    initial, new_last_layer, engine, device
+    initial, new_last_layer, engine, checkpoint, device
         See :func:`dpnotes.learners.fit_networks`.
     random_state : int, RandomState instance or None
         Initial weights, order of the batches, augmentation.
@@ -89,6 +90,7 @@ class NetworkClassifier(LogitClassifier):
     initial: Mapping[str, torch.Tensor] | None = None
     new_last_layer: bool = False
     engine: str = "auto"
+    checkpoint: Checkpoint | None = None
     device: str = "auto"
     random_state: int | np.random.RandomState | None = None
 
@@ -110,6 +112,7 @@ class NetworkClassifier(LogitClassifier):
         *,
         n_classes: int,
         seed: int,
+        first: int = 0,
     ) -> FittedNetworks:
         """Fit one network to each subset; this estimator itself stays as it is.
 
@@ -120,7 +123,8 @@ class NetworkClassifier(LogitClassifier):
             Class codes 0 to ``n_classes - 1``; a subset need not hold all of them.
         subsets : ndarray of int, shape [n_models, m], or sequence of index arrays
         n_classes : int
-        seed : int
+        seed, first : int
+            See :func:`dpnotes.learners.fit_networks`.
 
         Returns
         -------
@@ -133,6 +137,7 @@ class NetworkClassifier(LogitClassifier):
             codes,
             subsets,
             seed=seed,
+            first=first,
             **{name: getattr(self, name) for name in TRAINING},
         )
         return FittedNetworks(networks, self.image_shape, self.device)

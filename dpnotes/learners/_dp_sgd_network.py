@@ -13,6 +13,7 @@ from torch import nn
 
 from dpnotes import _validation as check
 from dpnotes._validation import Features
+from dpnotes.learners._checkpoints import Checkpoint, Progress, digest
 from dpnotes.learners._chunks import slices
 from dpnotes.learners._descent import Optimizer, Rate
 from dpnotes.learners._devices import choose_device, one_thread
@@ -40,6 +41,7 @@ def fit_dp_sgd_network(
     sampling: str = "poisson",
     engine: str = "auto",
     micro_batch: int | None = None,
+    checkpoint: Checkpoint | None = None,
     seed: int,
     normal: Normal | None = None,
     device: str = "auto",
@@ -86,6 +88,8 @@ def fit_dp_sgd_network(
         of Linear, Conv2d and GroupNorm layers, each used once; ``"vmap"`` serves any network.
     micro_batch : int, >= 1, optional
         Most examples that are taken at once. Default: from the memory at hand. Results agree up to rounding.
+    checkpoint : Checkpoint, optional
+        See :func:`fit_networks`; an epoch is 1 / sample_rate steps. It needs noise from the streams of the seed.
     seed : int, >= 0
         Model i draws initial weights, batches and noise from streams of its own, spawned from the seed and i.
     normal : callable, optional
@@ -125,6 +129,10 @@ def fit_dp_sgd_network(
     True
     """
     check_data(images, labels, dtypes=("float32", "float64"))
+    if checkpoint is not None and normal is not None:
+        raise ValueError(
+            f"checkpoint must be None with a source of noise of its own, which cannot draw again, got normal={normal!r}"
+        )
     where = choose_device(device)
     data = torch.tensor(images, device=where)
     settings = Settings.checked(
@@ -147,6 +155,7 @@ def fit_dp_sgd_network(
         Optimizer(optimizer, momentum),
         engine,
         None if micro_batch is None else check.at_least("micro_batch", micro_batch, 1),
+        checkpoint,
     )
     fitted: list[dict[str, torch.Tensor]] = []
     losses: list[float] = []
@@ -177,6 +186,7 @@ class _Job:
     optimizer: Optimizer
     engine: str
     micro_batch: int | None
+    checkpoint: Checkpoint | None
 
     @property
     def example(self) -> torch.Tensor:
@@ -192,20 +202,26 @@ class _Job:
         optimizer = self.optimizer.over(named.values())
         noise = settings.noise(np.array([index]), sum(value.numel() for value in named.values()), device)
         draws = self.sampling.batches(settings.seed, index)
-        first = len(settings.rates) - round(1 / self.sampling.sample_rate)  # step of the last epoch
-        total, count = torch.zeros((), dtype=torch.float64, device=device), 0
+        steps, epoch = len(settings.rates), round(1 / self.sampling.sample_rate)
+        total, count = torch.zeros(2, dtype=torch.float64, device=device)  # over the last epoch
+        progress = Progress(
+            self.checkpoint, lambda: self._digest(network, index), [*named.values(), total, count], optimizer
+        )
+        done = progress.resume()
         network.train()
         for step, rate in enumerate(settings.rates):
             batch = torch.from_numpy(next(draws)).to(device)
+            drawn = None if noise is None else noise.draw()[0].to(self.images.dtype)
+            if step < done:
+                continue
             x, y = self.images[batch], self.labels[batch]
             x = x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x
             gradients = {name: torch.zeros_like(value) for name, value in named.items()}
             for losses in _add_clipped(gradients, clipped, x, y, settings.clipping_norm, most):
-                if step >= first:
+                if step >= steps - epoch:
                     total += losses.sum()
                     count += len(losses)
-            if noise is not None:
-                drawn = noise.draw()[0].to(x.dtype)
+            if drawn is not None:
                 parts = torch.split(drawn, [gradient.numel() for gradient in gradients.values()])
                 for gradient, part in zip(gradients.values(), parts, strict=True):
                     gradient += part.view(gradient.shape)
@@ -213,8 +229,17 @@ class _Job:
                 value.grad = gradients[name].div_(self.sampling.expected_batch)
             optimizer.param_groups[0]["lr"] = float(rate)
             optimizer.step()
+            if (step + 1) % epoch == 0 or step + 1 == steps:
+                progress.keep(step + 1, last=step + 1 == steps)
         network.eval()
-        return float(total) / count if count else float("nan")
+        return float(total / count) if count else float("nan")
+
+    def _digest(self, network: nn.Module, index: int) -> str:
+        """Digest of all that decides the training of a model, before its first step."""
+        settings = self.settings
+        noise = (settings.seed, index, settings.noise_multiplier[index], settings.clipping_norm, settings.rates)
+        given = (self.sampling, self.optimizer, self.engine, self.micro_batch)
+        return digest(self.images, self.labels, repr(network), *network.parameters(), *noise, *given)
 
 
 def _add_clipped(

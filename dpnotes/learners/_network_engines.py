@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from torch.nn.functional import cross_entropy
 from dpnotes import _validation as check
 from dpnotes._validation import Floats, Integers
 from dpnotes.learners._augmentation import apply_crop_flips
+from dpnotes.learners._checkpoints import Checkpoint, Progress, digest
 from dpnotes.learners._chunks import chunk_size, free_bytes, slices
 from dpnotes.learners._descent import Optimizer
 from dpnotes.learners._network_gradients import is_chain, stacked_gradients
@@ -39,6 +41,7 @@ class Training:
         Learning rates.
     optimizer : Optimizer
     augmentation : None or "crop-flip"
+    checkpoint : Checkpoint, optional
     """
 
     images: torch.Tensor
@@ -49,6 +52,7 @@ class Training:
     rates: Floats
     optimizer: Optimizer
     augmentation: str | None
+    checkpoint: Checkpoint | None = None
 
     def __post_init__(self) -> None:
         if self.augmentation not in (None, "crop-flip"):
@@ -57,6 +61,22 @@ class Training:
             raise ValueError(
                 f"augmentation='crop-flip' needs images [n, channels, height, width], got {self.images.ndim} axes"
             )
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of data and settings."""
+        settings = (self.n_classes, self.dtype, self.batch_size, self.optimizer, self.augmentation)
+        return digest(self.images, self.labels, self.rates, *settings)
+
+    def progress(
+        self, starts: Sequence[Start], tensors: Sequence[torch.Tensor], optimizer: torch.optim.Optimizer
+    ) -> Progress:
+        """Progress of some models together, before the first epoch."""
+
+        def training() -> str:
+            return digest(self.digest, [start.digest() for start in starts], [value.shape for value in tensors])
+
+        return Progress(self.checkpoint, training, tensors, optimizer)
 
     def take(self, rows: torch.Tensor, kinds: torch.Tensor | None) -> torch.Tensor:
         """Images of some rows [b], augmented as drawn [b], as the network sees them."""
@@ -86,15 +106,21 @@ def train_one(start: Start, training: Training) -> tuple[dict[str, torch.Tensor]
     network.train()
     optimizer = training.optimizer.over([p for p in network.parameters() if p.requires_grad])
     total = torch.zeros((), dtype=torch.float64, device=where)
-    for rate in training.rates:
+    progress = training.progress([start], [*network.parameters(), total], optimizer)
+    done = progress.resume()
+    for epoch, rate in enumerate(training.rates):
+        drawn = start.epoch(training.augmentation)
+        if epoch < done:
+            continue
         optimizer.param_groups[0]["lr"] = float(rate)
-        total = torch.zeros((), dtype=torch.float64, device=where)
-        for rows, changes in training.batches(*start.epoch(training.augmentation)):
+        total.zero_()
+        for rows, changes in training.batches(*drawn):
             optimizer.zero_grad(set_to_none=True)
             loss = cross_entropy(network(training.take(rows, changes)), training.labels[rows])
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             total += loss.detach() * len(rows)
+        progress.keep(epoch + 1, last=epoch + 1 == len(training.rates))
     parameters = {name: value.detach()[None].cpu().contiguous() for name, value in network.named_parameters()}
     return parameters, (total / len(start.rows)).cpu()[None]
 
@@ -116,9 +142,14 @@ def train_together(starts: Sequence[Start], training: Training) -> tuple[dict[st
     optimizer = training.optimizer.over(trained.values())
     losses = torch.zeros(len(starts), dtype=torch.float64, device=where)
     one_hot = torch.eye(training.n_classes, dtype=training.dtype, device=where)
+    progress = training.progress(starts, [*stacked.values(), losses], optimizer)
+    done = progress.resume()
     for epoch, rate in enumerate(training.rates):
+        drawn = _epoch(starts, training.augmentation, longest=int(sizes.max()))
+        if epoch < done:
+            continue
         optimizer.param_groups[0]["lr"] = float(rate)
-        batches = training.batches(*_epoch(starts, training.augmentation, longest=int(sizes.max())))
+        batches = training.batches(*drawn)
         for (rows, changes), weight in zip(batches, weights, strict=True):
             x = training.take(rows.flatten(), None if changes is None else changes.flatten())
             y = training.labels[rows]
@@ -130,6 +161,7 @@ def train_together(starts: Sequence[Start], training: Training) -> tuple[dict[st
             if epoch == len(training.rates) - 1:
                 each = cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="none").view(rows.shape)
                 losses += (each * (weight > 0)).sum(1)
+        progress.keep(epoch + 1, last=epoch + 1 == len(training.rates))
     return {name: value.detach().cpu() for name, value in stacked.items()}, losses.cpu() / sizes
 
 

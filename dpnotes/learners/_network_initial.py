@@ -15,6 +15,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from dpnotes.learners._augmentation import draw_crop_flips
+from dpnotes.learners._checkpoints import digest
 from dpnotes.learners._streams import torch_generator
 
 
@@ -42,6 +43,10 @@ class Start:
         order = self.rows[torch.randperm(len(self.rows), generator=self.orders)]
         return order, None if augmentation is None else draw_crop_flips(len(order), self.changes)
 
+    def digest(self) -> str:
+        """Digest of all of it."""
+        return digest(self.rows, repr(self.network), *self.network.parameters(), self.orders, self.changes)
+
 
 @dataclass(frozen=True, eq=False)
 class Starts:
@@ -60,6 +65,8 @@ class Starts:
     dtype : torch.dtype
         Of all weights.
     seed : int
+    first : int
+        Number of the first model, by which its streams are spawned.
     """
 
     build: Callable[[torch.Generator], nn.Module]
@@ -68,17 +75,19 @@ class Starts:
     new_last_layer: bool
     dtype: torch.dtype
     seed: int
+    first: int = 0
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __call__(self, index: int) -> Start:
         """Model ``index`` before training."""
-        orders = torch_generator(self.seed, index)  # gives the initial weights first
+        number = self.first + index
+        orders = torch_generator(self.seed, number)  # gives the initial weights first
         network = self.build(orders).to(self.dtype)
         if self.weights is not None:
             load_weights(network, self.weights, new_last_layer=self.new_last_layer)
-        return Start(network, self.rows[index], orders, torch_generator(self.seed, index, 1))
+        return Start(network, self.rows[index], orders, torch_generator(self.seed, number, 1))
 
 
 def check_data(images: NDArray[Any], labels: NDArray[np.integer], *, dtypes: tuple[str, ...]) -> None:

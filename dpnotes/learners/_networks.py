@@ -14,6 +14,7 @@ from torch.func import functional_call, vmap
 from dpnotes import _validation as check
 from dpnotes._validation import Features, Floats, Integers
 from dpnotes.learners import _network_engines as engines
+from dpnotes.learners._checkpoints import Checkpoint
 from dpnotes.learners._chunks import memory_named, slices
 from dpnotes.learners._descent import Optimizer, Schedule, epoch_factors
 from dpnotes.learners._devices import choose_device, one_thread
@@ -112,7 +113,9 @@ def fit_networks(
     new_last_layer: bool = False,
     engine: str = "auto",
     chunk: int | None = None,
+    checkpoint: Checkpoint | None = None,
     seed: int,
+    first: int = 0,
     device: str = "auto",
 ) -> Networks:
     """Fit one network to each subset by mini-batch descent on the cross-entropy.
@@ -159,7 +162,12 @@ def fit_networks(
         CPU, for a single model and for batches of 512 rows or more.
     chunk : int, >= 1, optional
         Models of one tensor program. Default: from the memory at hand.
+    checkpoint : Checkpoint, optional
+        Keeps the state of each training at the end of its epochs: ``save(training, state, last=...)``; a training of
+        which ``load(training)`` gives a state goes on from there, on the same machine bit for bit as without a stop.
     seed : int, >= 0
+    first : int, >= 0
+        Number of the first model, where these are some of many: model i takes the streams of number first + i.
     device : {"auto", "cpu", "cuda", ...}
         ``"auto"``: the GPU where there is one.
 
@@ -204,6 +212,7 @@ def fit_networks(
         new_last_layer,
         torch.float64 if images.dtype == np.float64 else torch.float32,
         check.at_least("seed", seed, 0),
+        check.at_least("first", first, 0),
     )
     network, example = starts(0).network.eval(), engines.as_pixels(torch.tensor(images[:1]), starts.dtype)
     n_classes, n_activations = check_network(network, example, labels)
@@ -217,6 +226,7 @@ def fit_networks(
         rates,
         Optimizer(optimizer, momentum, weight_decay),
         augmentation,
+        checkpoint,
     )
     engine = engines.choose_engine(engine, network, where, n_models=len(starts), batch_size=batch_size)
     size = engines.model_bytes(network, example, n_activations, batch_size=batch_size)

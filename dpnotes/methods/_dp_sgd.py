@@ -68,7 +68,8 @@ class DPSGD(PrivateClassifier, LogitClassifier):
         Standard deviation of the noise on the sum of clipped gradients, in units of the clipping norm.
     network : NetworkClassifier, optional
         Its architecture and the weights it starts from (``initial``, ``new_last_layer``: these must come from public
-        data) are used, its other settings are not. Default: softmax regression with an intercept, from zero weights.
+        data) are used, with a ``noise_seed`` its ``checkpoint`` too; its other settings are not. Default: softmax
+        regression with an intercept, from zero weights.
     clipping_norm : float, > 0
         Largest L2 norm of the gradient of one record, over all parameters together.
     sample_rate : float, in (0, 1]
@@ -207,6 +208,9 @@ class DPSGD(PrivateClassifier, LogitClassifier):
         def build(generator: torch.Generator) -> torch.nn.Module:
             return network.untrained(images.shape[1:], n_classes, generator)
 
-        models = fit_dp_sgd_network(build, images, codes, optimizer=self.optimizer, momentum=self.momentum, **settings)
+        settings |= {"optimizer": self.optimizer, "momentum": self.momentum}
+        if self.noise_seed is not None:  # secret noise cannot be drawn again
+            settings["checkpoint"] = network.checkpoint
+        models = fit_dp_sgd_network(build, images, codes, **settings)
         models.loss = np.full(len(models), np.nan)  # it was exact, without noise
         return _Fitted(models, images.shape[1:], settings["device"])

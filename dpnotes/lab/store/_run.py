@@ -3,13 +3,13 @@
 import contextlib
 import pickle
 import sys
-import time
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice, takewhile
+from pathlib import Path
 from typing import Any
 
 from joblib import Parallel, delayed, effective_n_jobs
@@ -17,6 +17,7 @@ from joblib.parallel import LokyBackend, get_active_backend
 from tqdm import tqdm
 
 from dpnotes.lab._progress import bar as progress_bar
+from dpnotes.lab.store._checkpoint import under_way
 from dpnotes.lab.store._code import code
 from dpnotes.lab.store._format import RESERVED, Row
 from dpnotes.lab.store._grid import Experiment, checked
@@ -35,6 +36,7 @@ class Job:
     options: Mapping[str, Any] | None
     n_jobs: int | None
     progress: bool
+    folder: Path | None = None  # of the store: rows under way keep checkpoints there
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def _outcomes(
     job: Job, todo: Sequence[Row], going: Callable[[object], bool]
 ) -> Generator[Row | Failure | Lost, None, None]:
     """What becomes of the rows, as they are finished; no further row is begun once ``going`` is false."""
-    task = partial(compute, job.experiment, options=job.options)
+    task = partial(compute, job.experiment, options=job.options, folder=job.folder)
     backend, _ = get_active_backend()
     if client := getattr(backend, "client", None):  # joblib's for Dask
         return _handed_out(Cluster(task, client, _say), todo, going)
@@ -145,14 +147,16 @@ def _say(text: str) -> None:
     tqdm.write(text, file=sys.stderr)
 
 
-def compute(experiment: Experiment, request: Row, options: Mapping[str, Any] | None) -> Row | Failure:
-    """Compute one row in this process."""
-    start = time.perf_counter()
-    try:
-        returned = experiment(**request.parameters, **(options or {}))
-    except (Exception, SystemExit) as error:
-        return Failure(request, error, traceback.format_exc())
-    seconds = round(time.perf_counter() - start, 3)
+def compute(
+    experiment: Experiment, request: Row, options: Mapping[str, Any] | None, folder: Path | None = None
+) -> Row | Failure:
+    """Compute one row in this process, for a store in ``folder`` or for none."""
+    with under_way(folder, request.key) as row:
+        try:
+            returned = experiment(**request.parameters, **(options or {}))
+        except (Exception, SystemExit) as error:
+            return Failure(request, error, traceback.format_exc())
+        seconds = round(row.spent(), 3)
     try:
         found = _metrics(returned, request)
     except (TypeError, ValueError) as error:

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import pandas as pd
 
 from dpnotes.lab._progress import say
+from dpnotes.lab.store._checkpoint import forget
 from dpnotes.lab.store._format import Contents, Row
 from dpnotes.lab.store._frame import frame
 from dpnotes.lab.store._grid import Experiment, Parameters, experiment_name, requests
@@ -78,7 +79,8 @@ def sweep(
     {'x': [3, 2], 'y': [9, 4]}
     """
     asked = requests(experiment_name(experiment), grid, options)
-    return _table(asked, _run_into(Store(store), asked, Job(experiment, options, n_jobs, progress)))
+    into = Store(store)
+    return _table(asked, _run_into(into, asked, Job(experiment, options, n_jobs, progress, into.path.parent)))
 
 
 def collect(
@@ -118,13 +120,14 @@ def collect(
     """
     if compute not in get_args(Compute):
         raise ValueError(f"compute must be one of {', '.join(map(repr, get_args(Compute)))}, got {compute!r}")
-    asked, job = requests(experiment_name(experiment), grid, options), Job(experiment, options, n_jobs, progress)
+    asked, into = requests(experiment_name(experiment), grid, options), Store(runs)
+    job = Job(experiment, options, n_jobs, progress, into.path.parent)
     if compute == "all":
-        return _table(asked, _run_into(Store(runs), asked, job, replace=True))
+        return _table(asked, _run_into(into, asked, job, replace=True))
     stored = Store(published).read(asked[0].experiment)
     gaps = [row for row in asked if row.key not in stored.rows]
     if compute == "missing" and gaps:
-        added = _run_into(Store(runs), gaps, job, of=len(asked))
+        added = _run_into(into, gaps, job, of=len(asked))
         stored = stored.extended(added.parameters, added.metrics)
         return _table(asked, replace(stored, rows={**added.rows, **stored.rows}))
     return _table(asked, stored)
@@ -140,7 +143,12 @@ def _run_into(store: Store, asked: Sequence[Row], job: Job, *, replace: bool = F
     todo = [row for row in asked if replace or row.key not in contents.rows]
     of = of or len(asked)
     say(f"{asked[0].experiment}: {of - len(todo)} of {of} rows were there")
-    run(job, todo, finished=lambda row: store.put([row], replace=replace))
+
+    def finished(row: Row) -> None:
+        store.put([row], replace=replace)
+        forget(store.path.parent, row.key)
+
+    run(job, todo, finished=finished)
     return store.read()
 
 

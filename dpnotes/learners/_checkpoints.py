@@ -1,0 +1,122 @@
+"""Checkpoints of long trainings: what is kept at an epoch's end, and how a training goes on from it bit for bit."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from dpnotes.learners._devices import device_name
+
+State = dict[str, Any]
+
+
+class Checkpoint(Protocol):
+    """Keeps the states of trainings while they run, so that one that was stopped goes on where it was.
+
+    A training is known by a digest of all that decides its result: data, initial weights, random streams and settings.
+    So no state is ever handed to another training. States are not private, whatever the training is.
+    """
+
+    def load(self, training: str) -> State | None:
+        """Give the state that was saved last for a training, None where there is none."""
+
+    def save(self, training: str, state: Callable[[], State], *, last: bool) -> None:
+        """Keep a state, which ``state()`` gives: numbers, strings and tensors in dicts and lists.
+
+        It is called at the end of each epoch, with ``last`` after the last one. A checkpoint may leave out some.
+        """
+
+
+class Progress:
+    """How far one training is, with the tensors that it changes in place.
+
+    Random streams have no place in a state: a training that goes on draws again what it drew, and leaves it unused.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint or None
+        None: nothing is kept.
+    training : callable
+        Gives the digest of all that decides the training, see :func:`digest`; it is called with a checkpoint only.
+    tensors : sequence of torch.Tensor
+        Weights and sums over an epoch, all on one device.
+    optimizer : torch.optim.Optimizer
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint | None,
+        training: Callable[[], str],
+        tensors: Sequence[torch.Tensor],
+        optimizer: torch.optim.Optimizer,
+    ) -> None:
+        self._checkpoint, self._tensors, self._optimizer = checkpoint, tensors, optimizer
+        self._training = "" if checkpoint is None else training()
+
+    def resume(self) -> int:
+        """Take up the state that was kept last; give the number of steps or epochs that it has behind it."""
+        state = None if self._checkpoint is None else self._checkpoint.load(self._training)
+        if state is None:
+            return 0
+        if state["made_by"] != self._arithmetic():
+            warnings.warn(
+                f"a checkpoint of this training was made by {state['made_by']}, not by {self._arithmetic()}: results "
+                "may differ in rounding or more, so that the training begins anew",
+                stacklevel=3,
+            )
+            return 0
+        with torch.no_grad():
+            for own, kept in zip(self._tensors, state["tensors"], strict=True):
+                own.copy_(kept)
+        self._optimizer.load_state_dict(state["optimizer"])
+        return int(state["done"])
+
+    def keep(self, done: int, *, last: bool) -> None:
+        """Offer the state after ``done`` steps or epochs to the checkpoint."""
+        if self._checkpoint is not None:
+            self._checkpoint.save(self._training, lambda: self._state(done), last=last)
+
+    def _state(self, done: int) -> State:
+        tensors = [value.detach() for value in self._tensors]
+        return {
+            "done": done,
+            "tensors": tensors,
+            "optimizer": self._optimizer.state_dict(),
+            "made_by": self._arithmetic(),
+        }
+
+    def _arithmetic(self) -> str:
+        """What else decides the result: our code, PyTorch, and the device or the instructions of the processor."""
+        device = self._tensors[0].device
+        name = torch.backends.cpu.get_cpu_capability() if device.type == "cpu" else device_name(str(device))
+        return f"code {_code()} and torch {torch.__version__} on {device.type} ({name})"
+
+
+@cache
+def _code() -> str:
+    """Digest of the sources of this package, which train and draw."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return digest(*((path.name, path.read_bytes()) for path in sources))[:10]
+
+
+def digest(*parts: Any) -> str:
+    """Digest of arrays, tensors, generators of PyTorch, and other things by their ``repr``; 32 hexadecimal digits."""
+    found = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        part = part.get_state() if isinstance(part, torch.Generator) else part
+        if isinstance(part, torch.Tensor):
+            part = part.detach().cpu().numpy()
+        if isinstance(part, np.ndarray):
+            found.update(f"{part.dtype} {part.shape}".encode())
+            found.update(np.ascontiguousarray(part).data)
+        else:
+            found.update(repr(part).encode())
+        found.update(b"\n")
+    return found.hexdigest()
