@@ -89,8 +89,8 @@ class Processes:
 
     def finished(self) -> Iterator[tuple[Row, Any]]:
         """Give the rows that workers have sent back, and those of workers that are no more."""
-        for pipe in wait(list(self._running), timeout=1.0):
-            assert isinstance(pipe, Connection)
+        ready = wait(list(self._running), timeout=1.0)
+        for pipe in [pipe for pipe in self._running if pipe in ready]:
             process, row = self._running.pop(pipe)
             try:
                 outcome = pipe.recv()
@@ -147,6 +147,7 @@ def _serve(pipe: Connection, task: bytes) -> None:
                 answer = pickle.dumps(pickle.loads(task)(row))
         except BaseException as error:
             answer = pickle.dumps(_unsent(error))
+        sys.stdout.flush()  # this process will be killed, not ended
         pipe.send_bytes(answer)
 
 
@@ -170,6 +171,7 @@ class Cluster:
 
     def __init__(self, task: Task, client: Any, say: Callable[[str], object]) -> None:
         self._task, self._client, self._say = bytes(dumps(task)), client, say  # the scheduler would read a function
+        self._address = client.scheduler.address
         self._done: SimpleQueue[Any] = SimpleQueue()
         self._running: dict[str, tuple[Any, Row]] = {}
         self._threads: dict[str, int] = {}
@@ -236,7 +238,7 @@ class Cluster:
     def _count_workers(self) -> None:
         try:
             self._threads = self._client.nthreads()
-        except OSError as error:
+        except Exception as error:  # of many kinds, as the connection is being given up
             raise self._disconnected() from error
         now = time.monotonic()
         self._look = now + 1.0
@@ -250,10 +252,6 @@ class Cluster:
                 f"no worker at the Dask scheduler {self._address} for {LONG:.0f} s: the sweep goes on when one comes; "
                 "Ctrl-C ends it, and keeps the rows that are finished"
             )
-
-    @property
-    def _address(self) -> str:
-        return str(self._client.scheduler.address)
 
     def _disconnected(self) -> ConnectionError:
         return ConnectionError(f"the Dask scheduler {self._address} is gone; the rows that were finished are stored")
