@@ -30,7 +30,8 @@ def sweep(
 
     Each finished row is written at once and atomically, so that after an interruption of whatever kind a second call
     goes on where the first ended. Several processes may fill one store; a row that two of them finish is kept once, the
-    first. A row that fails ends the sweep; what was finished before it, or running beside it, is stored.
+    first. A row that fails ends the sweep; what was finished before it, or running beside it, is stored. A row whose
+    process is killed (for memory, say) is run once more, last and alone; all others are stored before it is named.
 
     Parameters
     ----------
@@ -49,7 +50,8 @@ def sweep(
     n_jobs : int, optional
         How many rows to compute at a time, as joblib understands it: None is one, here in this process, unless
         ``joblib.parallel_config`` says otherwise (``parallel_config(backend="dask")`` for a cluster); -1 is all cores.
-        Processes share the cores between them, by joblib's own ``inner_max_num_threads``.
+        Processes share the cores between them, by joblib's own ``inner_max_num_threads``, and end with this one.
+        A cluster may change during the sweep, which waits, and says so, when no worker is left.
     progress : bool
         Show a bar on standard error.
 
@@ -64,9 +66,11 @@ def sweep(
     StoreError
         If the store is damaged or another experiment's; it is left as it is.
     OSError
-        If the store cannot be written; it is then what it was before.
+        If the store cannot be written; it is then what it was before. ConnectionError if the scheduler of the cluster
+        is gone.
     RuntimeError
-        If the experiment raised: the message has the row's parameters, the cause is the experiment's exception.
+        If the experiment raised: the message has the row's parameters, the cause is the experiment's exception. Also if
+        the process of a row was killed twice.
     TypeError, ValueError
         If ``grid`` or what the experiment returns is not as described above.
 

@@ -90,9 +90,13 @@ class Processes:
     def finished(self) -> Iterator[tuple[Row, Any]]:
         """Give the rows that workers have sent back, and those of workers that are no more."""
         ready = wait(list(self._running), timeout=1.0)
-        for pipe in [pipe for pipe in self._running if pipe in ready]:
-            process, row = self._running.pop(pipe)
+        for pipe, (process, row) in list(self._running.items()):
+            if pipe not in ready and process.is_alive():
+                continue
+            del self._running[pipe]
             try:
+                if not pipe.poll():  # no end of the file either, where children of the worker live on
+                    raise EOFError
                 outcome = pipe.recv()
                 self._idle[pipe] = process
             except (EOFError, OSError):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import textwrap
 import threading
 import time
@@ -13,6 +14,9 @@ from dpnotes.lab.store import read_store, sweep
 
 HANG = 300  # seconds: far beyond what a busy machine takes
 GRID = [{"index": index} for index in range(8)]
+
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="asks /proc which processes there are")
 
 
 def wait_until(condition):
@@ -74,6 +78,28 @@ def test_a_worker_killed_from_outside_costs_its_row_a_second_run(store, tmp_path
     assert len(set(lines(pids))) >= 3  # the second run is in a process that did not exist before
 
 
+@LINUX
+def test_a_worker_that_leaves_a_child_is_not_waited_for(store, tmp_path):
+    """The child holds all that the worker had open."""
+    pids = tmp_path / "pids"
+
+    def leaves(index):
+        child = os.fork()
+        if child == 0:
+            time.sleep(3600)
+        sweep_toys.note(pids, child)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    try:
+        with pytest.raises(RuntimeError, match=r"leaves lost its worker twice.*'index': 0"):
+            sweep(leaves, GRID[:1], store=store, n_jobs=2, progress=False)
+        assert len(lines(pids)) == 2
+        assert not any(gone(pid) for pid in lines(pids))
+    finally:
+        for pid in lines(pids):
+            os.kill(int(pid), signal.SIGKILL)
+
+
 PARENT = textwrap.dedent("""
     import sys
     from dpnotes.lab.store import sweep
@@ -85,7 +111,7 @@ PARENT = textwrap.dedent("""
 """)
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="asks /proc which processes there are")
+@LINUX
 @pytest.mark.parametrize(
     ("by", "stopped"),
     [(signal.SIGKILL, False), (signal.SIGKILL, True), (signal.SIGTERM, False), (signal.SIGINT, True)],
