@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
@@ -26,6 +27,7 @@ Chain: TypeAlias = tuple[str, ...]  # parts of a dotted name
 _PACKAGE = "dpnotes"
 _ASIDE = frozenset(("annotation", "returns", "type_comment", "ctx"))  # fields of a syntax tree that change no row
 _DIGITS = 12
+_ONE = threading.Lock()  # rows are computed in threads too, and ast.parse of CPython 3.11 fails in two at a time
 
 
 class Tree:
@@ -171,7 +173,8 @@ def _for_types(statement: ast.stmt) -> bool:
 
 def code(experiment: Experiment) -> str | None:
     """Digest of the code that an experiment rests on now; None where its source is not to be read."""
-    return _digest(experiment.__module__, experiment.__qualname__.partition(".")[0])
+    with _ONE:
+        return _digest(experiment.__module__, experiment.__qualname__.partition(".")[0])
 
 
 @functools.cache
