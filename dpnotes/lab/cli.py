@@ -203,13 +203,16 @@ def trace(paths: Sequence[Path]) -> None:
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--sample", type=click.IntRange(min=1), default=3, show_default=True, help="Rows of each experiment.")
 @click.option("--seed", type=int, help="Draws the sample.  [default: another one each time]")
-def verify(names: Sequence[str], sample: int, seed: int | None) -> None:
+@click.option("--cheapest", is_flag=True, help="The cheapest rows in the place of random ones.")
+@click.option("--keep/--no-keep", default=True, show_default=True, help="Keep what was found beside the results.")
+def verify(names: Sequence[str], sample: int, seed: int | None, cheapest: bool, keep: bool) -> None:
     """Compute a random sample of published rows again, and compare.
 
-    Without NAME: of every experiment that has published rows. Ends with exit code 1 if a row disagrees.
+    Without NAME: of every experiment that has published rows. Ends with exit code 1 if a row disagrees. `results
+    status` then says what rows of earlier code are worth.
     """
     from dpnotes.lab import store as sweep
-    from dpnotes.lab.experiments import EXPERIMENTS, find
+    from dpnotes.lab.experiments import EXPERIMENTS, VERIFICATIONS, find
 
     chosen = [find(name) for name in names]
     if not names:
@@ -219,8 +222,11 @@ def verify(names: Sequence[str], sample: int, seed: int | None) -> None:
         costs = [experiment.cost(row) for make in experiment.grids.values() for row in make()]
         most = _duration(max(costs, default=0.0))
         click.echo(f"{experiment.name}: computing {sample} rows again, each up to {most} on one core")
-        settings: dict[str, Any] = {"sample": sample, "random_state": seed, "tolerance": experiment.tolerance}
-        table = sweep.verify(experiment.function, sweep.published_store(experiment.name), **settings)
+        path = sweep.published_store(experiment.name)
+        settings: dict[str, Any] = {"random_state": seed, "tolerance": experiment.tolerance}
+        settings["sample"] = sweep.cheapest(path, experiment.cost)[:sample] if cheapest else sample
+        settings["keep"] = sweep.published_store(VERIFICATIONS) if keep else None
+        table = sweep.verify(experiment.function, path, **settings)
         wrong = table[~table["agrees"]]
         disagreeing += len(wrong)
         click.echo(f"  {len(table) - len(wrong)} of {len(table)} metrics in {table['row'].nunique()} rows agree")

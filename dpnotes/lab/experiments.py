@@ -23,6 +23,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     e.name: e for chapter in (bagging, dpbag, intrinsic_sgd, private_prediction) for e in chapter.EXPERIMENTS
 }
 
+VERIFICATIONS = "verifications"  # the store of what `dpnotes results verify` found
+
 
 def find(name: str) -> Experiment:
     """The experiment of that name.

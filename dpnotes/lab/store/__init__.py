@@ -18,7 +18,10 @@ from dpnotes.lab.store._results import missing as missing
 from dpnotes.lab.store._results import read_store as read_store
 from dpnotes.lab.store._results import rename_columns as rename_columns
 from dpnotes.lab.store._results import trace as trace
-from dpnotes.lab.store._results import verify as verify
 from dpnotes.lab.store._sweep import Compute as Compute
 from dpnotes.lab.store._sweep import collect as collect
 from dpnotes.lab.store._sweep import sweep as sweep
+from dpnotes.lab.store._verify import Standing as Standing
+from dpnotes.lab.store._verify import cheapest as cheapest
+from dpnotes.lab.store._verify import standing as standing
+from dpnotes.lab.store._verify import verify as verify

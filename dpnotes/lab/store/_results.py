@@ -6,18 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dpnotes.lab.store._code import code_at
 from dpnotes.lab.store._format import RESERVED, Contents, Row, StoreError
 from dpnotes.lab.store._frame import frame
-from dpnotes.lab.store._grid import Experiment, Parameters, experiment_name, requests
-from dpnotes.lab.store._run import compute, result
+from dpnotes.lab.store._grid import Parameters, requests
 from dpnotes.lab.store._store import PathLike, Store
 from dpnotes.lab.store._values import Scalar, is_missing
-
-_REPORT = ("row", "metric", "stored", "recomputed", "difference", "tolerance", "agrees")  # columns of `verify`
 
 
 def read_store(path: PathLike) -> pd.DataFrame:
@@ -40,7 +36,7 @@ def read_store(path: PathLike) -> pd.DataFrame:
     StoreError
         If a line is not as it was written; the message has file and line number.
     """
-    contents = _existing(path)
+    contents = existing(path)
     return frame((row.values for row in contents.rows.values()), contents.columns)
 
 
@@ -96,18 +92,18 @@ def adopt(
     OSError
         If the destination cannot be written; it is then what it was before.
     """
-    found = _existing(source)
+    found = existing(source)
     new = found.rows
     if grid is not None:
         asked = {row.key for row in requests(found.experiment or "", grid)}
         new = {key: row for key, row in new.items() if key in asked}
     target = Store(destination)
     old = target.read().rows
-    same = {key for key, row in new.items() if key in old and _compared(row) == _compared(old[key])}
+    same = {key for key, row in new.items() if key in old and compared(row) == compared(old[key])}
     differing = [row for key, row in new.items() if key in old and key not in same]
     if differing and not replace:
         row = differing[0]
-        there, here = _compared(old[row.key]), _compared(row)
+        there, here = compared(old[row.key]), compared(row)
         raise StoreError(
             f"{target.path} has other metrics in {len(differing)} of the rows of {source}, first in row {row.key} "
             f"({dict(row.parameters)}): {there} there, {here} here; replace=True takes the new"
@@ -142,7 +138,7 @@ def rename_columns(store: PathLike, columns: Mapping[str, str]) -> int:
     ValueError
         If there is no column of an old name, or a new name is taken.
     """
-    _existing(store)
+    existing(store)
 
     def renamed(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
         return {columns.get(name, name): value for name, value in values.items()}
@@ -186,7 +182,7 @@ def trace(store: PathLike) -> tuple[int, int]:
     StoreError
         If the store is damaged.
     """
-    before = _existing(store)
+    before = existing(store)
 
     def traced(row: Row) -> Row:
         found = row.provenance.get("code") or code_at(str(row.provenance.get("commit")), row.experiment)
@@ -197,63 +193,7 @@ def trace(store: PathLike) -> tuple[int, int]:
     return lacking[0] - lacking[1], lacking[1]
 
 
-def verify(
-    experiment: Experiment,
-    store: PathLike,
-    *,
-    sample: int,
-    random_state: int | np.random.Generator | None,
-    tolerance: Mapping[str, float],
-) -> pd.DataFrame:
-    """Compute a random sample of a store's rows again, and compare them metric by metric with what is stored.
-
-    Parameters
-    ----------
-    experiment : callable
-        The function whose rows the store holds.
-    store : path
-        A CSV file that `sweep` wrote.
-    sample : int, >= 1
-        How many rows, drawn without replacement; a store of no more than that is recomputed as a whole.
-    random_state : int, numpy.random.Generator or None
-        Draws the sample.
-    tolerance : dict of str to float
-        By how much a number may differ, metric by metric and in the metric's own unit; others must be equal.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``row``, ``metric``, ``stored``, ``recomputed``, ``difference`` (recomputed - stored, NA where they are not both
-        numbers), ``tolerance``, ``agrees`` (bool). The digest ``data`` is compared as well, where there is one.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no store.
-    StoreError
-        If the store is damaged, another experiment's, or without rows.
-    RuntimeError, TypeError
-        As in `sweep`.
-    """
-    name = experiment_name(experiment)
-    rows = list(_existing(store, name).rows.values())
-    if not rows:
-        raise StoreError(f"{os.fspath(store)} has no rows to verify")
-    drawn = np.random.default_rng(random_state).permutation(len(rows))[:sample]
-    report: list[dict[str, Scalar]] = []
-    for old in (rows[index] for index in sorted(drawn)):
-        new = result(compute(experiment, Row(name, old.parameters), None))
-        stored, recomputed = _compared(old), _compared(new)
-        for metric in sorted(stored.keys() | recomputed.keys()):
-            pair = stored.get(metric), recomputed.get(metric)
-            limit, difference = tolerance.get(metric, 0.0), _difference(*pair)
-            agrees = pair[0] == pair[1] if difference is None else abs(difference) <= limit
-            line = (old.key, metric, *pair, difference, limit, agrees)
-            report.append(dict(zip(_REPORT, line, strict=True)))
-    return frame(report, _REPORT)
-
-
-def _existing(path: PathLike, experiment: str | None = None) -> Contents:
+def existing(path: PathLike, experiment: str | None = None) -> Contents:
     """Contents of a store that must be there."""
     store = Store(path)
     if not store.path.is_file():
@@ -261,14 +201,7 @@ def _existing(path: PathLike, experiment: str | None = None) -> Contents:
     return store.read(experiment)
 
 
-def _compared(row: Row) -> dict[str, Scalar]:
+def compared(row: Row) -> dict[str, Scalar]:
     """What a second computation should give again: the metrics that are not missing, and the data's digest."""
     found = {**row.metrics, "data": row.provenance.get("data")}
     return {name: value for name, value in found.items() if not is_missing(value)}
-
-
-def _difference(stored: Scalar, recomputed: Scalar) -> float | None:
-    """Signed difference of two numbers (0 for equal infinities), None of anything else."""
-    if isinstance(stored, bool | str | None) or isinstance(recomputed, bool | str | None):
-        return None
-    return 0.0 if stored == recomputed else float(recomputed) - float(stored)
