@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 
+from dpnotes.lab.store import Tolerance as Tolerance
 from dpnotes.lab.store import experiment_name, published_store
 
 Grid = list[dict[str, Any]]
@@ -26,8 +28,9 @@ class Experiment:
         a flat dict of metrics out. Options (such as the device) may change rounding, never the meaning of a row.
     grids : mapping of str to callable
         For each scale (``"quick"``, ``"paper"``) a function that gives the list of parameter dicts.
-    tolerance : mapping of str to float
-        How far a recomputed metric may lie from the stored one on another machine, metric by metric.
+    tolerance : mapping of str to float or callable
+        How far a recomputed metric may lie from the stored one on another machine, metric by metric: a number, or a
+        function of the stored one. Less than what tells rows apart; see :func:`dpnotes.lab.store.verify`.
     cost : callable
         ``cost(parameters) -> float``: rough seconds of one row on one CPU core, to order what is missing.
     """
@@ -35,13 +38,18 @@ class Experiment:
     name: str
     function: Callable[..., dict[str, Any]]
     grids: Mapping[str, Callable[[], Grid]]
-    tolerance: Mapping[str, float] = field(default_factory=dict)
+    tolerance: Tolerance = field(default_factory=dict)
     cost: Callable[[Mapping[str, Any]], float] = lambda parameters: 0.0
 
     @property
     def chapter(self) -> str:
         """Name of the chapter that reads the rows, e.g. ``"bagging"``."""
         return experiment_name(self.function).partition(".")[0]
+
+
+def two_stds(count: float) -> float:
+    """Tolerance of a count of records that a network trained anew may call otherwise: two standard deviations."""
+    return 2 * math.sqrt(count)
 
 
 def paper_table(name: str) -> pd.DataFrame:

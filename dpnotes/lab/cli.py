@@ -126,15 +126,27 @@ def results() -> None:
 @results.command("status")
 @click.option("--all", "everything", is_flag=True, help=f"Name all missing rows, not only {_LISTED} expensive ones.")
 def results_status(everything: bool) -> None:
-    """Rows of each paper grid: published, missing, and what the missing ones would cost."""
-    from dpnotes.lab.experiments import EXPERIMENTS
-    from dpnotes.lab.store import missing, published_store, runs_store
+    """Rows of each paper grid: published, of which code, missing, and what the missing ones would cost."""
+    from dpnotes.lab._places import CHECKOUT, published_store, runs_store
+    from dpnotes.lab._remember import tell
+
+    folders = [published_store("any").parent, published_store("any").parent / "published", runs_store("any").parent]
+    files = [*(CHECKOUT / "dpnotes").rglob("*.py"), *(file for folder in folders for file in folder.glob("*.csv"))]
+    tell("results status --all" if everything else "results status", files, lambda: _results_status(everything))
+
+
+def _results_status(everything: bool) -> None:
+    from dpnotes.lab.experiments import EXPERIMENTS, code_standing
+    from dpnotes.lab.store import missing, published_store, read_store, runs_store
 
     for experiment in EXPERIMENTS.values():
         if not (grid := experiment.grids.get("paper", list)()):
             continue
-        lacking = sorted(missing(grid, published_store(experiment.name)), key=experiment.cost, reverse=True)
+        published = published_store(experiment.name)
+        lacking = sorted(missing(grid, published), key=experiment.cost, reverse=True)
         text = f"{experiment.name}: {len(grid) - len(lacking)} of {len(grid)} rows published"
+        if published.is_file():
+            text += f" ({code_standing(read_store(published))})"
         if lacking:
             finished = len(lacking) - len(missing(lacking, runs_store(experiment.name)))
             cost = _duration(sum(map(experiment.cost, lacking)))
@@ -242,11 +254,21 @@ def data() -> None:
 
 
 @data.command("status")
-def data_status() -> None:
+@click.option("--check", is_flag=True, help="Read every file, also where none has changed since the last time.")
+def data_status(check: bool) -> None:
     """List every data set: whether it is here and sound."""
     from dpnotes import data
+    from dpnotes.lab._places import CHECKOUT
+    from dpnotes.lab._remember import tell
 
-    _table((d.name, d.state, _size(d.bytes), d.path or "", d.note) for d in data.status())
+    folder = data.data_folder()
+    files = [*(CHECKOUT / "dpnotes" / "data").glob("*.py"), *(path for path in folder.glob("*")), *folder.glob("*/*")]
+    tell(
+        "data status",
+        files,
+        lambda: _table((d.name, d.state, _size(d.bytes), d.path or "", d.note) for d in data.status()),
+        anew=check,
+    )
 
 
 @data.command()

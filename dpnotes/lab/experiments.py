@@ -17,7 +17,7 @@ from dpnotes.lab.bagging import experiments as bagging
 from dpnotes.lab.dpbag import experiments as dpbag
 from dpnotes.lab.intrinsic_sgd import experiments as intrinsic_sgd
 from dpnotes.lab.private_prediction import experiments as private_prediction
-from dpnotes.lab.store import Compute, collect, published_store, runs_store
+from dpnotes.lab.store import Compute, Standing, code, collect, experiment_name, published_store, runs_store, standing
 
 EXPERIMENTS: dict[str, Experiment] = {
     e.name: e for chapter in (bagging, dpbag, intrinsic_sgd, private_prediction) for e in chapter.EXPERIMENTS
@@ -59,7 +59,7 @@ def rows(name: str, grid: Grid | None = None, *, compute: Compute = "stored", **
         One row for each entry of the grid, in its order; metrics of a row that is not there are empty.
     """
     chosen = find(name)
-    return collect(
+    found = collect(
         chosen.function,
         chosen.grids["paper"]() if grid is None else grid,
         compute=compute,
@@ -67,6 +67,35 @@ def rows(name: str, grid: Grid | None = None, *, compute: Compute = "stored", **
         runs=runs_store(name),
         **kwargs,
     )
+    if (stands := code_standing(found)).stale:
+        _say(f"`{name}`, {stands.rows} rows: {stands}.")
+    return found
+
+
+def code_standing(rows: pd.DataFrame) -> Standing:
+    """How many rows are of earlier code than that of today, and whether today's gives a sample of them again.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Rows as :func:`rows` gives them, of one experiment or several; gaps do not count.
+    """
+    functions = {experiment_name(e.function): e.function for e in EXPERIMENTS.values()}
+    there = rows.dropna(subset=["check"])
+    parts = (
+        standing(zip(own["row"], own["code"], strict=True), code(functions[name]), published_store(VERIFICATIONS))
+        for name, own in [(str(name), own) for name, own in there.groupby("experiment")]
+    )
+    return sum(parts, start=Standing())
+
+
+def _say(text: str) -> None:
+    """Show a remark beneath the cell of a chapter that runs; nowhere else."""
+    from IPython import get_ipython
+    from IPython.display import Markdown, display
+
+    if get_ipython() is not None:
+        display(Markdown(f"*{text}*"))  # type: ignore[no-untyped-call]
 
 
 def provenance(rows: pd.DataFrame) -> pd.DataFrame:
@@ -76,11 +105,12 @@ def provenance(rows: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         One row for each machine, device, version, commit and data set: rows (how many), hours (computing time, all rows
-        together), made by, data, until (the last day).
+        together), made by, code (:class:`dpnotes.lab.store.Standing` in words), data, until (the last day).
     """
     keys = ["machine", "device", "torch", "commit", "data"]
     there = rows.dropna(subset=["check"]).astype(dict.fromkeys([*keys, "date"], str))
     groups = there.groupby(keys)
+    stands = [str(code_standing(group)) for _, group in groups]
     totals = groups.agg(rows=("row", "count"), hours=("seconds", "sum"), until=("date", "max")).reset_index()
     made = totals["machine"] + ", " + totals["device"] + ", torch " + totals["torch"] + ", commit " + totals["commit"]
     return pd.DataFrame(
@@ -88,6 +118,7 @@ def provenance(rows: pd.DataFrame) -> pd.DataFrame:
             "rows": totals["rows"],
             "hours": (totals["hours"].astype(float) / 3600).round(2),
             "made by": made,
+            "code": stands,
             "data": totals["data"],
             "until": totals["until"].str[:10],
         }

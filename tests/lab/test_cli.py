@@ -7,9 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 import dpnotes
-from dpnotes.lab import cli, experiments
+from dpnotes.lab import _places, _remember, cli, experiments
 from dpnotes.lab import store as sweep
 from dpnotes.lab.experiments import Experiment
+from dpnotes.lab.store import _run
 
 HERE = {"more": 0.0, "fault": None}  # what is different about the machine that computes
 
@@ -43,7 +44,9 @@ def stores(tmp_path, monkeypatch):
     for name in ("published", "runs"):
         (tmp_path / name).mkdir()
     monkeypatch.setattr(experiments, "EXPERIMENTS", {"toy_table": TOY})
-    monkeypatch.setattr(sweep, "published_store", lambda name: tmp_path / "published" / f"{name}.csv")
+    for module in (sweep, experiments, _places):
+        monkeypatch.setattr(module, "published_store", lambda name: tmp_path / "published" / f"{name}.csv")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("DPNOTES_RUNS", str(tmp_path / "runs"))
     return tmp_path
 
@@ -123,7 +126,8 @@ def test_status_names_what_is_missing_and_what_it_costs(run, stores):
     assert code == 0
     lines = out.splitlines()
     assert lines[0] == (
-        "toy_table: 3 of 16 rows published, 13 missing (13.4 h on one core; 2 finished in runs: dpnotes results adopt)"
+        "toy_table: 3 of 16 rows published (present code), "
+        "13 missing (13.4 h on one core; 2 finished in runs: dpnotes results adopt)"
     )
     assert lines[1] == "  1.7 h    x=100  seed=0"  # the most expensive first
     assert lines[-1] == "  and 3 more: dpnotes results status --all"
@@ -181,6 +185,45 @@ def test_verify_agrees_within_the_tolerance_and_not_beyond(run, stores, monkeypa
     assert code == 1
     assert "4 of 8 metrics in 4 rows agree" in out
     assert err == "Error: 4 metrics differ from the published ones by more than the tolerance\n"
+
+
+def test_status_says_what_rows_of_earlier_code_are_worth(run, stores, monkeypatch):
+    published = stores / "published" / "toy_table.csv"
+    with monkeypatch.context() as then:
+        then.setattr(_run, "code", lambda experiment: "before")
+        sweep.sweep(toy, GRID, store=published, progress=False)
+    standing = "toy_table: 16 of 16 rows published"
+    assert run("results", "status")[1] == f"{standing} (stale: 16 of earlier code)\n"
+    run("results", "verify", "--sample", 2, "--cheapest", "--no-keep")
+    assert run("results", "status")[1] == f"{standing} (stale: 16 of earlier code)\n"
+    run("results", "verify", "--sample", 2, "--cheapest")
+    assert run("results", "status")[1] == f"{standing} (16 of earlier code, 2 of them computed again: agree)\n"
+    kept = sweep.read_store(stores / "published" / "verifications.csv")
+    assert set(kept["key"]) == set(sweep.read_store(published).nsmallest(8, "x").nsmallest(2, "seconds")["row"])
+    assert set(kept["code"]) == {sweep.code(toy)}
+    monkeypatch.setitem(HERE, "more", 1.0)
+    run("results", "verify", "--sample", 1, "--cheapest")
+    assert run("results", "status")[1] == f"{standing} (stale: 16 of earlier code, 1 of 2 differ now)\n"
+    assert sweep.read_store(stores / "published" / "verifications.csv")["differing"].dropna().tolist() == ["y"]
+
+
+def test_a_told_text_is_told_again_until_a_file_changes(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    file, made = tmp_path / "input", []
+
+    def say(anew=False):
+        _remember.tell("test command", [file], lambda: made.append(1) or print(len(made)), anew=anew)
+        return capsys.readouterr().out
+
+    assert (say(), say()) == ("1\n", "1\n")
+    file.write_text("here now")
+    assert (say(), say()) == ("2\n", "2\n")
+    assert say(anew=True) == "3\n"
+    (kept,) = (tmp_path / "cache" / "dpnotes" / "told").iterdir()
+    for text in ("", "[]", "{}", kept.read_text()[:-3]):
+        kept.write_text(text)
+        assert say() == f"{len(made)}\n"  # it was made again
+    assert len(made) == 7
 
 
 def test_what_an_experiment_says_is_missing_is_one_line_too(run, stores, monkeypatch):

@@ -1,10 +1,13 @@
 """What an experiment of the book must have, whatever its chapter."""
 
+import math
 from importlib import import_module
 
 import pytest
 
+from dpnotes.lab._experiment import two_stds
 from dpnotes.lab.experiments import EXPERIMENTS
+from dpnotes.lab.store import published_store, read_store
 
 CHAPTERS = ("bagging", "dpbag", "intrinsic_sgd", "private_prediction")
 
@@ -28,3 +31,27 @@ def test_no_two_experiments_share_a_name():
     chapters = [import_module(f"dpnotes.lab.{chapter}.experiments") for chapter in CHAPTERS]
     stores = [e.name for chapter in chapters for e in chapter.EXPERIMENTS]
     assert len(set(stores)) == len(stores) == len(EXPERIMENTS)  # a store that is there twice would hide another
+
+
+MACHINES = ("_seconds", "peak_memory")  # metrics that say what a machine did: no tolerance can be too large
+
+
+@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if published_store(name).is_file()])
+def test_no_tolerance_is_as_large_as_what_tells_rows_apart(name):
+    rows = read_store(published_store(name))
+    for metric, own in EXPERIMENTS[name].tolerance.items():
+        assert metric in rows, f"{name} has no metric {metric!r}"
+        values = rows[metric].dropna().astype(float)
+        low, high = values.quantile([0.25, 0.75])
+        between = high - low or values.max() - values.min()  # half of the rows lie within; all, if that is one value
+        apart = between or abs(values.median())  # a metric that no row changes must be told from 0
+        tolerance = own(values.median()) if callable(own) else own
+        if metric.endswith(MACHINES):
+            assert tolerance == math.inf
+        else:
+            assert tolerance < apart, f"{name}: {metric} may differ by {tolerance:g}, but rows differ by {apart:g}"
+
+
+def test_a_tolerance_of_counts_grows_with_them_and_stays_below():
+    assert two_stds(100) == 20
+    assert all(two_stds(count) < count for count in range(5, 2000))

@@ -354,19 +354,20 @@ def last_iterate(
 
 REJECTED = dict.fromkeys(("rejected", "rejected_corrected"), 0.5)
 WEIGHTS = dict.fromkeys(("sigma", "sigma_low", "sigma_high", "observed", "neighbours", "means"), 1e-6)
-ACCURACIES = dict.fromkeys(("accuracy", "gain", "noiseless"), 1e-3)
+ACCURACY = {"accuracy": 1e-3}
+GAIN = {**ACCURACY, "gain": 1e-4}
 TIMES = dict.fromkeys(("training_seconds", "statistics_seconds"), math.inf)  # of the machine
 
 EXPERIMENTS = [
     Experiment(f"intrinsic_sgd_{name}", function, grids.by_scale(grid), tolerance=tolerance, cost=grids.seconds)
     for name, function, grid, tolerance in (
-        ("summary", summary, grids.with_networks, {**WEIGHTS, **ACCURACIES, **REJECTED}),
+        ("summary", summary, grids.with_networks, {**WEIGHTS, **ACCURACY, **REJECTED}),
         ("distances", distances, grids.distances, dict.fromkeys(("mean", "q50", "q100"), 1e-5)),
-        ("utility", utility, grids.utilities, {**ACCURACIES, "noise_sigma": 1e-6}),
+        ("utility", utility, grids.utilities, {**GAIN, "noise_sigma": 1e-6}),
         ("trajectories", trajectory, grids.trajectories, dict.fromkeys(("first", "second"), 1e-6)),
-        ("hyperparameters", summary, grids.hyperparameters, {**WEIGHTS, **ACCURACIES}),
-        ("draws", draws, grids.draws, ACCURACIES),
-        ("scaling", scaling, grids.scalings, {**WEIGHTS, **ACCURACIES}),
+        ("hyperparameters", summary, grids.hyperparameters, {**WEIGHTS, **ACCURACY, **REJECTED}),
+        ("draws", draws, grids.draws, {**GAIN, "noiseless": 1e-3}),
+        ("scaling", scaling, grids.scalings, {**ACCURACY, "sigma": 1e-6, "observed": 1e-6}),
         ("cost", cost, list, TIMES),
         ("audit", audit, grids.audits, {"shift": 1e-6}),
         ("last_iterate", last_iterate, grids.last_iterates, {"accuracy": 2e-3, "noise_sigma": 1e-9}),

@@ -22,6 +22,7 @@ from dpnotes.lab.store._sweep import Compute as Compute
 from dpnotes.lab.store._sweep import collect as collect
 from dpnotes.lab.store._sweep import sweep as sweep
 from dpnotes.lab.store._verify import Standing as Standing
+from dpnotes.lab.store._verify import Tolerance as Tolerance
 from dpnotes.lab.store._verify import cheapest as cheapest
 from dpnotes.lab.store._verify import standing as standing
 from dpnotes.lab.store._verify import verify as verify

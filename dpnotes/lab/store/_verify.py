@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from dpnotes.lab.store._values import Scalar
 # order: some units of the sixteenth digit an operation (2.6e-14 at most after 8,400 steps of SGD, where it was measured
 # on rows that are right). What a wrong line of code changes is far more than a billionth.
 RELATIVE = 1e-9
+Tolerance: TypeAlias = Mapping[str, float | Callable[[float], float]]
 _KEPT = "store.verification"  # name of verifications in their store
 _REPORT = ("row", "metric", "stored", "recomputed", "difference", "tolerance", "agrees")
 
@@ -29,7 +31,7 @@ def verify(
     *,
     sample: int | Sequence[str],
     random_state: int | np.random.Generator | None,
-    tolerance: Mapping[str, float],
+    tolerance: Tolerance,
     keep: PathLike | None = None,
 ) -> pd.DataFrame:
     """Compute a random sample of a store's rows again, and compare them metric by metric with what is stored.
@@ -45,8 +47,9 @@ def verify(
         by their ``row``.
     random_state : int, numpy.random.Generator or None
         Draws the sample.
-    tolerance : dict of str to float
-        By how much a number may differ, metric by metric and in the metric's own unit. A float may always differ by a
+    tolerance : dict of str to float or callable
+        By how much a number may differ, metric by metric and in the metric's own unit, or a function of the stored
+        number that tells it. A float may always differ by a
         billionth of itself, for sums in another order; all else must be equal.
     keep : path, optional
         A CSV file that keeps what was found, the newest for each row: see `standing`.
@@ -87,15 +90,18 @@ def verify(
     return frame(report, _REPORT)
 
 
-def _compare(old: Row, new: Row, tolerance: Mapping[str, float]) -> list[dict[str, Scalar]]:
+def _compare(old: Row, new: Row, tolerance: Tolerance) -> list[dict[str, Scalar]]:
     """Lines of the report on one row."""
     stored, recomputed = compared(old), compared(new)
     lines = []
     for metric in sorted(stored.keys() | recomputed.keys()):
         pair = stored.get(metric), recomputed.get(metric)
-        limit, difference = tolerance.get(metric, 0.0), _difference(*pair)
-        if difference is not None and float in map(type, pair):
-            limit = max(limit, RELATIVE * min(abs(float(value)) for value in pair if value is not None))
+        own, difference, limit = tolerance.get(metric, 0.0), _difference(*pair), 0.0
+        if difference is not None:
+            numbers = [float(value) for value in pair if value is not None]
+            limit = own(numbers[0]) if callable(own) else own
+            if float in map(type, pair):
+                limit = max(limit, RELATIVE * min(map(abs, numbers)))
         agrees = pair[0] == pair[1] if difference is None else abs(difference) <= limit
         lines.append(dict(zip(_REPORT, (old.key, metric, *pair, difference, limit, agrees), strict=True)))
     return lines

@@ -9,6 +9,7 @@ import sweep_toys
 from dpnotes.lab.store import (
     StoreError,
     adopt,
+    cheapest,
     collect,
     missing,
     read_store,
@@ -284,6 +285,40 @@ def test_verify_names_the_metric_that_differs(store, now, metric):
     found = now
     report = verify(mutable, store, sample=1, random_state=0, tolerance={"y": 10.0, "word": 10.0, "flag": 10.0})
     assert report.loc[~report["agrees"], "metric"].tolist() == ([metric] if metric else [])
+
+
+@pytest.mark.parametrize(
+    ("stored", "now", "tolerance", "agrees"),
+    [
+        (0.3, 0.3 * (1 + 5e-10), 0.0, True),
+        (0.3, 0.3 * (1 + 5e-9), 0.0, False),
+        (0.3, 0.3 * (1 + 5e-9), 1e-6, True),
+        (0.0, 1e-300, 0.0, False),  # a billionth of nothing is nothing
+        (10**12, 10**12 + 1, 0.0, False),  # counts are exact
+        (100, 119, lambda count: 2 * count**0.5, True),
+        (100, 121, lambda count: 2 * count**0.5, False),
+    ],
+)
+def test_floats_may_differ_by_a_billionth_and_metrics_by_their_tolerance(store, stored, now, tolerance, agrees):
+    found = stored
+
+    def drifting(x):
+        return {"y": found}
+
+    sweep(drifting, [{"x": 1}], store=store, progress=False)
+    found = now
+    report = verify(drifting, store, sample=1, random_state=0, tolerance={"y": tolerance})
+    assert report["agrees"].tolist() == [agrees]
+
+
+def test_verify_takes_the_rows_that_it_is_told(store):
+    grid = [{"index": index} for index in range(5)]
+    rows = sweep(sweep_toys.fragile, grid, store=store, progress=False)["row"].tolist()
+    report = verify(sweep_toys.fragile, store, sample=[rows[3], rows[1]], random_state=None, tolerance={})
+    assert report["row"].tolist() == [rows[3], rows[1]]
+    assert cheapest(store, lambda parameters: -parameters["index"])[0] == rows[4]
+    with pytest.raises(StoreError, match="no row 'lost'"):
+        verify(sweep_toys.fragile, store, sample=["lost"], random_state=None, tolerance={})
 
 
 def test_verify_draws_its_sample_from_its_random_state(store):
