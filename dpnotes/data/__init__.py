@@ -10,6 +10,7 @@ _extras.require("learn", part="dpnotes.data")
 
 from dpnotes.data._catalogue import NAMES as NAMES
 from dpnotes.data._catalogue import DataStatus as DataStatus
+from dpnotes.data._catalogue import absent as absent
 from dpnotes.data._catalogue import load as load
 from dpnotes.data._catalogue import status as status
 from dpnotes.data._dataset import DataDamaged as DataDamaged

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -140,6 +140,21 @@ class DataStatus:
     path: Path | None
     bytes: int
     note: str
+
+
+def absent(names: Iterable[str]) -> list[str]:
+    """Those of the data sets of which the data folder lacks a file, each once; what files hold is not looked at.
+
+    Names that are no data set are left out.
+
+    Examples
+    --------
+    >>> absent(["digits", "breast_cancer"])
+    []
+    """
+    folder = data_folder()
+    wanted = [name for name in dict.fromkeys(names) if name in SOURCES]
+    return [name for name in wanted if not all((folder / file).is_file() for file in SOURCES[name].files)]
 
 
 def status() -> list[DataStatus]:

@@ -15,6 +15,12 @@ from dpnotes.lab.store import experiment_name, published_store
 Grid = list[dict[str, Any]]
 
 
+def _named(parameters: Mapping[str, Any]) -> list[str]:
+    """Data sets that parameters name: the private one (the digits where none is named), and public images."""
+    named = [parameters.get("dataset", "mnist"), parameters.get("public")]
+    return [str(name).partition("-")[0] for name in named if name]
+
+
 @dataclass(frozen=True)
 class Experiment:
     """One experiment: what is run, where its rows are kept, and over which grids.
@@ -32,7 +38,12 @@ class Experiment:
         How far a recomputed metric may lie from the stored one on another machine, metric by metric: a number, or a
         function of the stored one. Less than what tells rows apart; see :func:`dpnotes.lab.store.verify`.
     cost : callable
-        ``cost(parameters) -> float``: rough seconds of one row on one CPU core, to order what is missing.
+        ``cost(parameters) -> float``: rough seconds of one row on one CPU core. Where rows were measured, only its
+        ratios count, between rows of different parameters: see :class:`dpnotes.lab.costs.Costs`.
+    gpu_speedup : float
+        How many times faster a row is on a GPU, as long as no row of any experiment was measured on one.
+    data : callable
+        ``data(parameters) -> list of str``: the data sets that a row needs.
     """
 
     name: str
@@ -40,6 +51,8 @@ class Experiment:
     grids: Mapping[str, Callable[[], Grid]]
     tolerance: Tolerance = field(default_factory=dict)
     cost: Callable[[Mapping[str, Any]], float] = lambda parameters: 0.0
+    gpu_speedup: float = 1.0
+    data: Callable[[Mapping[str, Any]], list[str]] = _named
 
     @property
     def chapter(self) -> str:

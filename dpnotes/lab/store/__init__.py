@@ -12,6 +12,8 @@ from dpnotes.lab.store._checkpoint import unfinished as unfinished
 from dpnotes.lab.store._code import code as code
 from dpnotes.lab.store._format import StoreError as StoreError
 from dpnotes.lab.store._grid import experiment_name as experiment_name
+from dpnotes.lab.store._measured import Measured as Measured
+from dpnotes.lab.store._measured import measured as measured
 from dpnotes.lab.store._provenance import provenance as provenance
 from dpnotes.lab.store._results import adopt as adopt
 from dpnotes.lab.store._results import missing as missing
