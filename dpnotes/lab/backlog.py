@@ -12,10 +12,9 @@ from typing import Any
 from joblib import effective_n_jobs
 
 from dpnotes import data
+from dpnotes.lab import experiments, store
 from dpnotes.lab._experiment import Experiment
 from dpnotes.lab.costs import Costs
-from dpnotes.lab.experiments import EXPERIMENTS
-from dpnotes.lab.store import measured, missing, published_store, runs_store, sweep
 
 _BATCH = 60.0  # expected seconds of the rows that are begun together; one that takes longer is alone
 
@@ -60,20 +59,20 @@ def chosen(names: Sequence[str] = ()) -> list[Experiment]:
         If there is none of a name; the message lists the known ones.
     """
     of_chapters: dict[str, list[Experiment]] = {}
-    for experiment in EXPERIMENTS.values():
+    for experiment in experiments.EXPERIMENTS.values():
         of_chapters.setdefault(experiment.chapter, []).append(experiment)
-    known = of_chapters | {name: [experiment] for name, experiment in EXPERIMENTS.items()}
+    known = of_chapters | {name: [experiment] for name, experiment in experiments.EXPERIMENTS.items()}
     if unknown := [name for name in names if name not in known]:
         raise ValueError(f"unknown experiment or chapter {unknown[0]!r}; known: {', '.join(known)}")
-    found = [experiment for name in names for experiment in known[name]] if names else EXPERIMENTS.values()
+    found = [experiment for name in names for experiment in known[name]] if names else experiments.EXPERIMENTS.values()
     return list({experiment.name: experiment for experiment in found}.values())
 
 
 def lacking(experiment: Experiment) -> list[dict[str, Any]]:
     """Rows of the paper's grid that are neither published nor in the runs."""
     grid = experiment.grids.get("paper", list)()
-    unpublished = missing(grid, published_store(experiment.name)) if grid else []
-    return missing(unpublished, runs_store(experiment.name)) if unpublished else []
+    unpublished = store.missing(grid, store.published_store(experiment.name)) if grid else []
+    return store.missing(unpublished, store.runs_store(experiment.name)) if unpublished else []
 
 
 def tasks(rows: Iterable[tuple[Experiment, dict[str, Any]]], costs: Costs, *, gpu: bool = False) -> list[Task]:
@@ -86,7 +85,7 @@ def tasks(rows: Iterable[tuple[Experiment, dict[str, Any]]], costs: Costs, *, gp
         Task(experiment, row, costs.seconds(experiment, row, gpu=gpu and _takes_device(experiment)))
         for experiment, row in rows
     ]
-    places = {name: place for place, name in enumerate(EXPERIMENTS)}
+    places = {name: place for place, name in enumerate(experiments.EXPERIMENTS)}
     return sorted(made, key=lambda task: (math.frexp(task.seconds)[1], places[task.experiment.name]))
 
 
@@ -126,10 +125,10 @@ def fill(
     """
     from dpnotes.learners import device_name
 
-    begun, experiments = clock(), chosen(names)
+    begun, asked = clock(), chosen(names)
     gpu = device_name(device) != "cpu"
-    costs, outcome = Costs(EXPERIMENTS.values()), Outcome()
-    rows = [(experiment, row) for experiment in experiments for row in lacking(experiment)]
+    costs, outcome = Costs(experiments.EXPERIMENTS.values()), Outcome()
+    rows = [(experiment, row) for experiment in asked for row in lacking(experiment)]
     absent = {name: data.absent([name]) for name in {name for e, row in rows for name in e.data(row)}}
     for experiment, row in rows:
         if needed := [name for name in experiment.data(row) if absent[name]]:
@@ -144,14 +143,14 @@ def fill(
         experiment, grid = together[0].experiment, [task.parameters for task in together]
         try:
             options = {"device": device} if _takes_device(experiment) else {}
-            store = runs_store(experiment.name)
-            sweep(experiment.function, grid, store=store, options=options, n_jobs=n_jobs, progress=progress)
+            into = store.runs_store(experiment.name)
+            store.sweep(experiment.function, grid, store=into, options=options, n_jobs=n_jobs, progress=progress)
         except (RuntimeError, ValueError, TypeError, OSError) as error:
             outcome.failures[experiment.name] = error
             grid = [row for other, row in rows if other is experiment]
         else:
             outcome.finished += len(grid)
-            took = measured(store)
+            took = store.measured(into)
             costs.add(experiment.name, took[len(took) - len(grid) :])
         rows = [(other, row) for other, row in rows if other is not experiment or row not in grid]
 

@@ -6,9 +6,11 @@ are imported where they are used: ``dpnotes --help`` is quick, and ``dpnotes run
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +138,7 @@ def results_status(everything: bool) -> None:
 
 
 def _results_status(everything: bool) -> None:
+    from dpnotes.lab.costs import Costs
     from dpnotes.lab.experiments import EXPERIMENTS, code_standing
     from dpnotes.lab.store import missing, published_store, read_store, runs_store
 
@@ -143,13 +146,15 @@ def _results_status(everything: bool) -> None:
         if not (grid := experiment.grids.get("paper", list)()):
             continue
         published = published_store(experiment.name)
-        lacking = sorted(missing(grid, published), key=experiment.cost, reverse=True)
+        lacking = missing(grid, published)
+        seconds = partial(Costs([experiment] if lacking else []).seconds, experiment)
+        lacking.sort(key=seconds, reverse=True)
         text = f"{experiment.name}: {len(grid) - len(lacking)} of {len(grid)} rows published"
         if published.is_file():
             text += f" ({code_standing(read_store(published))})"
         if lacking:
             finished = len(lacking) - len(missing(lacking, runs_store(experiment.name)))
-            cost = _duration(sum(map(experiment.cost, lacking)))
+            cost = _duration(sum(map(seconds, lacking)))
             text += f", {len(lacking)} missing ({cost} on one core"
             text += f"; {finished} finished in runs: dpnotes results adopt)" if finished else ")"
         click.echo(text)
@@ -157,11 +162,64 @@ def _results_status(everything: bool) -> None:
         names = dict.fromkeys(name for row in grid for name in row)  # rows of one grid may differ in their parameters
         varied = [name for name in names if len({str(row.get(name)) for row in grid}) > 1]
         _table(
-            (_duration(experiment.cost(row)), *(f"{name}={row[name]!r}" if name in row else "" for name in varied))
+            (_duration(seconds(row)), *(f"{name}={row[name]!r}" if name in row else "" for name in varied))
             for row in shown
         )
         if len(shown) < len(lacking):
             click.echo(f"  and {len(lacking) - len(shown)} more: dpnotes results status --all")
+
+
+@results.command("run")
+@click.argument("names", nargs=-1, metavar="[NAME|CHAPTER]...")
+@click.option("--hours", type=click.FloatRange(min=0.0, min_open=True), help="The budget; may be given with --minutes.")
+@click.option("--minutes", type=click.FloatRange(min=0.0, min_open=True), help="The budget.  [default: none]")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
+@click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Rows at a time; -1: all cores.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), envvar="DPNOTES_RUNS", help=_OUT)
+@click.pass_context
+def results_run(
+    context: click.Context,
+    names: Sequence[str],
+    hours: float | None,
+    minutes: float | None,
+    device: str,
+    jobs: int,
+    out: Path | None,
+) -> None:
+    """Run what the papers' grids lack, cheapest first: rows that are neither published nor in the runs.
+
+    Without NAME: of all experiments. A row is not begun if it is expected to take longer than what is left of the
+    budget; each is kept as it finishes, so that the same command goes on where an earlier one ended.
+
+    A row is expected to take what the measured rows took that are most like it, and where there is none what its
+    experiment estimates. On a GPU, rows that were measured on one count; without them it is the time on a core, times
+    the fraction of that which the rows of other experiments took on a GPU; before there is any, divided by the speed-up
+    that the experiment estimates.
+    """
+    from dpnotes.lab import backlog
+    from dpnotes.lab.store import runs_store
+
+    if out:
+        os.environ["DPNOTES_RUNS"] = str(out.absolute())
+    seconds = 3600 * (hours or 0.0) + 60 * (minutes or 0.0)
+    try:
+        done = backlog.fill(names, seconds=seconds or math.inf, device=device, n_jobs=jobs)
+    except KeyboardInterrupt:
+        click.echo("\ninterrupted; finished rows are kept, and the same command goes on", err=True)
+        context.exit(130)
+    click.echo(f"{done.finished} rows finished")
+    if done.left:
+        first, total = done.left[0], _duration(sum(task.seconds for task in done.left))
+        cheapest = f"the cheapest, of {first.experiment.name}, would take {_duration(first.seconds)}"
+        click.echo(f"{len(done.left)} rows left out: {cheapest}, all together {total}")
+    for name, count in done.without_data.items():
+        click.echo(f"{count} rows need data that are not here: dpnotes data fetch {name}")
+    if done.finished:
+        click.echo(f"next: dpnotes results adopt, which takes them from {_short(runs_store('any').parent)}{os.sep}")
+    for name, error in done.failures.items():
+        click.echo(f"{name}: {error}", err=True)
+    if done.failures:
+        raise click.ClickException(f"{len(done.failures)} experiments failed; the others were run")
 
 
 @results.command()

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dpnotes.lab import store
 from dpnotes.lab._experiment import Experiment
-from dpnotes.lab.store import Measured, measured, published_store, runs_store
+from dpnotes.lab.store import Measured
 
 Parameters = Mapping[str, Any]
 
@@ -43,8 +44,8 @@ class Costs:
         self._gpu_fraction: float | None = None
         self._experiments = {experiment.name: experiment for experiment in experiments}
         for name in self._experiments:
-            for place in (published_store, runs_store):
-                self.add(name, measured(place(name)))
+            for place in (store.published_store, store.runs_store):
+                self.add(name, store.measured(place(name)))
 
     def add(self, name: str, rows: Iterable[Measured]) -> None:
         """Count these rows of an experiment, too."""

@@ -48,6 +48,9 @@ def stores(tmp_path, monkeypatch):
         monkeypatch.setattr(module, "published_store", lambda name: tmp_path / "published" / f"{name}.csv")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("DPNOTES_RUNS", str(tmp_path / "runs"))
+    read = sweep.measured
+    took = lambda path: [row._replace(seconds=60.0 * row.parameters["x"]) for row in read(path)]  # noqa: E731
+    monkeypatch.setattr(sweep, "measured", took)
     return tmp_path
 
 
@@ -132,6 +135,33 @@ def test_status_names_what_is_missing_and_what_it_costs(run, stores):
     assert lines[1] == "  1.7 h    x=100  seed=0"  # the most expensive first
     assert lines[-1] == "  and 3 more: dpnotes results status --all"
     assert len(run("results", "status", "--all")[1].splitlines()) == 1 + 13
+
+
+def test_what_is_missing_is_run_and_then_adopted(run, stores):
+    sweep.sweep(toy, GRID[:3], store=stores / "published" / "toy_table.csv", progress=False)
+    code, out, _ = run("results", "run", "toy_table")
+    assert code == 0
+    assert out.splitlines()[0] == "13 rows finished"
+    assert out.splitlines()[1].startswith("next: dpnotes results adopt")
+    assert run("results", "adopt")[1].endswith("toy_table.csv: 13 new rows, 0 were there already\n")
+    assert run("results", "run") == (0, "0 rows finished\n", "")
+
+
+def test_a_budget_leaves_out_what_it_has_no_room_for(run, stores):
+    code, out, _ = run("results", "run", "test_cli", "--minutes", 0.5)  # the chapter; an estimate of a minute a row
+    assert code == 0
+    assert (
+        out
+        == "0 rows finished\n16 rows left out: the cheapest, of toy_table, would take 1.0 min, all together 13.5 h\n"
+    )
+
+
+def test_an_experiment_that_fails_is_told(run, stores, monkeypatch):
+    monkeypatch.setitem(HERE, "fault", ValueError("no such kernel"))
+    code, out, err = run("results", "run", "toy_table")
+    assert (code, out) == (1, "0 rows finished\n")
+    assert "no such kernel" in err
+    assert err.endswith("Error: 1 experiments failed; the others were run\n")
 
 
 def test_status_lines_up_rows_that_differ_in_their_parameters(run, stores, monkeypatch):
