@@ -1,4 +1,5 @@
 # make book     build the book from a fresh clone; needs Python 3.11 or newer and a network to install from
+# make pdf      the book as one PDF too, _build/book.pdf; needs Chromium or Chrome
 # make test     everything that is checked: style, types, layers, units, examples, chapters, the pages in a browser
 # make bench    the speed claims
 # make campaign what is too long for each change: every wrong version of a formula that a claim rests on must be noticed,
@@ -15,11 +16,14 @@ UNFINISHED := $(VENV)/.unfinished
 SOUND := import sys, pip; sys.exit(sys.prefix == sys.base_prefix or sys.version_info < (3, 11))
 RUN := $(VENV)/bin/python -m
 
-.PHONY: book test bench campaign coverage setup clean
+.PHONY: book pdf test bench campaign coverage setup clean
 .DEFAULT_GOAL := book
 
 book: setup
 	$(RUN) dpnotes build
+
+pdf: setup
+	$(RUN) dpnotes build --pdf
 
 test: setup
 	$(RUN) ruff check

@@ -68,11 +68,14 @@ def book(folder: Path, force: bool) -> None:
 @click.option("--strict", is_flag=True, help="Read every page anew, and take every warning for an error.")
 @click.option("--force", is_flag=True, help="Execute chapters that are fresh too.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Chapters at a time.")
-def build(strict: bool, force: bool, jobs: int) -> None:
+@click.option("--pdf", is_flag=True, help="Print the pages into one PDF as well; needs the extra [pdf] and Chromium.")
+def build(strict: bool, force: bool, jobs: int, pdf: bool) -> None:
     """Build the book: execute what changed, then make the pages."""
     from dpnotes.lab import chapters
 
     chapters.build(strict=strict, force=force, jobs=jobs)
+    if pdf:
+        click.echo(_short(chapters.print_book()))
 
 
 @main.command()
@@ -101,6 +104,10 @@ def run(
         parameters = chosen.check(dict(given))
     except TypeError as error:
         raise click.ClickException(str(error)) from error
+    if (dataset := str(parameters.get("dataset", ""))).endswith((".csv", ".npz")):
+        from dpnotes.lab import own_data
+
+        own_data.reference(dataset, parameters.get("target", ""))  # what is wrong with it shows before a kernel starts
     folder = (out or chosen.root / "runs").absolute()
     os.environ["DPNOTES_RUNS"] = str(folder)  # where the chapter's sweeps keep their rows
     notebook = folder / f"{chosen.name}.ipynb"

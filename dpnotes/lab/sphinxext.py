@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sphinx.errors import ConfigError
 from sphinx.util import logging
 
 from dpnotes import __version__
@@ -15,12 +18,39 @@ from dpnotes.lab.chapters import Chapter
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
+    from sphinx.config import Config
 
 logger = logging.getLogger(__name__)
 
 # docutils marks up the references as a list of entries, but the elements between are none: readers of the page aloud
 # then announce a list that is empty.
 _ROLES = ('<div role="list" class="citation-list">', '<div class="citation-list">'), (' role="doc-biblioentry"', "")
+
+
+_REPOSITORY = re.compile(
+    r"(?P<url>https?://(?P<host>[^/@\s]+)/[^/@\s]+/[^/@\s]+?)(?:\.git)?/?(?:@(?P<branch>[\w./-]+))?"
+)
+_BINDER = {"binderhub_url": "https://mybinder.org", "notebook_interface": "jupyterlab"}
+
+
+def link_repository(app: Sphinx, config: Config) -> None:
+    """Link the repository and its issues, and launch chapters on Binder, where ``DPNOTES_REPOSITORY`` has its address.
+
+    That is ``https://HOST/OWNER/NAME``, with ``@BRANCH`` behind it unless the branch is ``main``. Without it no page
+    has such a link.
+    """
+    if not (address := os.environ.get("DPNOTES_REPOSITORY", "")):
+        return
+    if (found := _REPOSITORY.fullmatch(address)) is None:
+        raise ConfigError(f"DPNOTES_REPOSITORY must be https://HOST/OWNER/NAME or that and @BRANCH, got {address!r}")
+    known = (name for name in ("github", "bitbucket") if name in found["host"])
+    config.html_theme_options |= {
+        "repository_url": found["url"],
+        "repository_branch": found["branch"] or "main",
+        "repository_provider": next(known, "gitlab"),  # addresses of files on other hosts look like GitLab's
+        **dict.fromkeys(("use_repository_button", "use_issues_button", "use_source_button"), True),
+        "launch_buttons": _BINDER,
+    }
 
 
 def use_executed(app: Sphinx, docname: str, source: list[str]) -> None:
@@ -67,6 +97,7 @@ def keep_bars(app: Sphinx, what: str, name: str, thing: object, options: object,
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
+    app.connect("config-inited", link_repository)
     app.connect("source-read", use_executed)
     app.connect("autodoc-process-docstring", say_types, priority=900)  # after napoleon
     app.connect("autodoc-process-docstring", keep_bars, priority=900)

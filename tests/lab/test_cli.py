@@ -276,3 +276,14 @@ def test_data_status_lists_every_set(run, monkeypatch, tmp_path):
         ["breast_cancer", "embedded"],
         ["mnist", "missing"],
     ]
+
+
+def test_what_is_wrong_with_a_file_shows_before_a_kernel_starts(tmp_path, monkeypatch):
+    (tmp_path / "bad.csv").write_text("a,b,c\n1,,x\n2,y,x\n")
+    monkeypatch.setattr("dpnotes.lab.chapters.execute", lambda *_, **__: pytest.fail("it was run"))
+    arguments = ["run", "dpbag", "-p", "dataset", str(tmp_path / "bad.csv"), "-p", "target", "d"]
+    done = CliRunner().invoke(cli.main, arguments)
+    assert done.exit_code == 1
+    assert (
+        "cannot be used:\n- there is no column 'd' for the target; there are 'a', 'b', 'c'\n- column 'b'" in done.output
+    )

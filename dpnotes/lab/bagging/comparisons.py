@@ -89,15 +89,19 @@ def exposures(
 def private_bases(rows: pd.DataFrame) -> pd.DataFrame:
     """The modes of using a subsample, bare, private or not at all: guarantee and accuracy.
 
-    Columns: base_epsilon, mode, release_epsilon (at the common delta), advantage, tpr_at_fpr_1e3, accuracy (mean),
-    standard_error, seeds.
+    Columns: subsample, base_epsilon, mode, release_epsilon (at the common delta), advantage, tpr_at_fpr_1e3, accuracy
+    (mean), standard_error, seeds.
     """
     numbers = ["base_epsilon", "release_epsilon", "advantage", "tpr_at_fpr_1e3", "accuracy"]
     rows = rows.assign(base_epsilon=rows["epsilon"].where(rows["mode"] != "bare"))
-    done = rows.reindex(columns=["mode", *numbers]).dropna(subset=["accuracy"]).astype(dict.fromkeys(numbers, float))
+    done = (
+        rows.reindex(columns=["subsample", "mode", *numbers])
+        .dropna(subset=["accuracy"])
+        .astype(dict.fromkeys(numbers, float))
+    )
     aggregated: Any = {name: (name, "first") for name in numbers[1:-1]}
     aggregated |= {"accuracy": ("accuracy", "mean"), "standard_error": ("accuracy", "sem")}
-    groups: Any = done.groupby(["base_epsilon", "mode"], dropna=False)
+    groups: Any = done.groupby(["subsample", "base_epsilon", "mode"], dropna=False)
     table: pd.DataFrame = groups.agg(**aggregated, seeds=("accuracy", "count")).reset_index()
     return table
 
@@ -170,6 +174,11 @@ PRIVATE_BASES = Table(
         *columns("{:.2%}", tpr_at_fpr_1e3="true positives", accuracy="", standard_error="standard error"),
         "seeds",
     ),
+)
+OWN = Table(
+    "Your records: logistic regression on a subsample of k records without replacement, without noise, with a private "
+    "base learner, and what the same epsilon gives on all records. Epsilon of the release at delta = 1e-5 k/n.",
+    (Column("subsample", "k"), *PRIVATE_BASES.columns),
 )
 ATTACKS = Table(
     "Membership attacks on single networks of bagging: fraction of the drawn records that are called members (true "

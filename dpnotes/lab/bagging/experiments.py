@@ -11,7 +11,7 @@ import numpy as np
 
 from dpnotes import accounting
 from dpnotes._validation import one_of
-from dpnotes.lab import experiment
+from dpnotes.lab import experiment, own_data
 from dpnotes.lab._experiment import Experiment, Grid, Tolerance, two_stds
 from dpnotes.lab.bagging import exposure, grids
 from dpnotes.lab.bagging.attack import confidences, moments, standardised
@@ -349,7 +349,8 @@ def private_base(
     Parameters
     ----------
     dataset : {"mnist", "digits"}
-        MNIST's digits 3 and 5, randomly projected to 50 features of norm 1; or the digits of scikit-learn.
+        MNIST's digits 3 and 5, randomly projected to 50 features of norm 1; or the digits of scikit-learn; or a
+        reader's file, as :func:`dpnotes.lab.own_data.reference` calls it.
     split : {"test", "validation"}
         What is scored.
     mode : {"bare", "bagged", "direct"}
@@ -405,6 +406,10 @@ def _in_the_unit_ball(dataset: str, split: str) -> tuple[Dataset, Any, Any, Any,
     from dpnotes import data
 
     one_of("split", split, ("test", "validation"))
+    if own_data.is_own(dataset):
+        own = own_data.load(dataset)
+        X, X_test = (data.to_unit_ball(rows, bound=own.bound) for rows in (own.X_train, own.X_test))
+        return own, X, own.y_train, X_test, own.y_test
     if dataset == "digits":
         arrays = data.load("digits")
         return arrays, arrays.X_train / DIGITS_NORM, arrays.y_train, arrays.X_test / DIGITS_NORM, arrays.y_test

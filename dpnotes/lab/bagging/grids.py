@@ -247,6 +247,22 @@ def private_base(scale: str, *, seeds: int = 10) -> Grid:
     ]
 
 
+def own(dataset: str, n: int, *, subsamples: tuple[int, ...] = (), seeds: int = 5) -> Grid:
+    """Three base learners on subsamples of a reader's file of n training records, as in :func:`private_base`.
+
+    ``subsamples``: default a twentieth, a fifth and a half of the records.
+    """
+    common = {"dataset": dataset, "split": "test", "delta": 1e-5, "l2": 0.01}
+    return [
+        {**common, "subsample": size, "mode": mode, "epsilon": epsilon, "seed": seed}
+        for size in subsamples or (n // 20, n // 5, n // 2)
+        for epsilon in (1.0, 10.0)
+        for mode in ("bagged", "direct", "bare")
+        for seed in range(seeds)
+        if mode != "bare" or epsilon == 1.0  # without noise there is no epsilon to vary
+    ]
+
+
 def private_base_settings() -> Grid:
     """Candidates for the penalty, for the private base learner of the middle epsilon, on held-out rows."""
     common = {**PRIVATE_BASE["paper"], "split": "validation", "mode": "bagged", "epsilon": 3.0}

@@ -19,3 +19,4 @@ from dpnotes.lab.chapters._execute import is_unchanged as is_unchanged
 from dpnotes.lab.chapters._layout import LaidOut as LaidOut
 from dpnotes.lab.chapters._layout import lay_out as lay_out
 from dpnotes.lab.chapters._parameters import Parameter as Parameter
+from dpnotes.lab.chapters._pdf import print_book as print_book

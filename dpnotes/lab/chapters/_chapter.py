@@ -98,8 +98,10 @@ class Chapter:
                 total.update(hashlib.sha256(path.read_bytes()).digest())
         given = self.book_parameters if parameters is None else parameters
         for value in given.values():
-            if isinstance(value, str) and value and Path(value).is_file():  # a reader's own data
-                total.update(hashlib.sha256(Path(value).read_bytes()).digest())
+            if isinstance(value, str) and value and Path(value).is_file():  # a reader's own data, and what is public
+                files = (Path(value), Path(value).with_suffix(".toml"))
+                for path in filter(Path.is_file, files):
+                    total.update(hashlib.sha256(path.read_bytes()).digest())
         total.update(json.dumps(given, sort_keys=True).encode())
         return total.hexdigest()
 

@@ -16,6 +16,7 @@ SIZES: dict[str, dict[str, tuple[int, ...]]] = {  # teachers of a partition, par
     "boosting": {"n": (100, 150), "k": (1, 50, 100)},
     "quick": {"n": (10, 20), "k": (1, 10)},
 }
+LARGE = ("adult", "diabetes130")  # others have hundreds of records rather than thousands
 FILTERS = ((0.0, 1.0), (0.75, 0.75), (0.9, 0.5), (0.9, 0.25))  # confidence, votes of a teacher as a fraction of queries
 NOTHING: dict[str, Any] = {"accountant": "none", "epsilon": None, "delta": None, "n_teachers": 1, "n_partitions": 1}
 
@@ -38,17 +39,23 @@ def of_setting(n_teachers: int, n_partitions: int) -> Grid:
 
 
 def student(dataset: str, teachers: str, *, seeds: int = 10) -> Grid:
-    """Rows of one data set and learner, those that share teachers in a row; few teachers on the small data set."""
-    sizes = SIZES["quick" if dataset == "breast_cancer" else teachers]
+    """Rows of one data set and learner, those that share teachers in a row; few teachers on others."""
+    sizes = SIZES[teachers if dataset in LARGE else "quick"]
     rows = [NOTHING, *(row for n, k in product(sizes["n"], sizes["k"]) for row in of_setting(n, k))]
     return [{"dataset": dataset, "teachers": teachers, "seed": seed, **row} for seed in range(seeds) for row in rows]
+
+
+def own(dataset: str, *, seeds: int = 10) -> Grid:
+    """Rows of :func:`student` on a reader's file by tight accounting, and of one model on all private records."""
+    rows = student(dataset, "logistic", seeds=seeds)
+    return [row for row in rows if row["accountant"] in ("none", "tight")]
 
 
 def filtered(dataset: str, *, seeds: int = 10) -> Grid:
     """Rows of the filter of one partition at the stated delta, for all settings of :data:`FILTERS`."""
     common = {"dataset": dataset, "delta": STATED_DELTA, "n_partitions": 1}
     names = ("seed", "n_teachers", "epsilon", "confidence", "vote_fraction")
-    numbers = SIZES["quick" if dataset == "breast_cancer" else "logistic"]["n"]
+    numbers = SIZES["logistic" if dataset in LARGE else "quick"]["n"]
     return [
         {**common, **dict(zip(names, (*setting, *chosen), strict=True))}
         for *setting, chosen in product(range(seeds), numbers, EPSILONS, FILTERS)

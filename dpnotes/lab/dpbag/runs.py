@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpnotes import _validation as check
 from dpnotes import data
 from dpnotes.accounting import noisy_vote_answers
+from dpnotes.lab import own_data
 from dpnotes.mechanisms import draw_partitions, laplace_vote, stream
 
 SPLITS = {"adult": "dpbag", "diabetes130": "dpbag", "breast_cancer": "original"}
@@ -78,6 +79,10 @@ class Run(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _all_records(dataset: str) -> tuple[Floats, Codes, str]:
+    if own_data.is_own(dataset):
+        mine = own_data.load(dataset)  # of several classes the first one against the others
+        codes = np.concatenate([mine.y_train, mine.y_test])
+        return np.concatenate([mine.X_train, mine.X_test]).astype(np.float64), np.minimum(codes, 1), mine.digest
     loaded = data.load(dataset, split=SPLITS[check.one_of("dataset", dataset, tuple(SPLITS))])
     public = [] if loaded.X_public is None else [(loaded.X_public, loaded.y_public)]
     rows = [(loaded.X_train, loaded.y_train), *public, (loaded.X_test, loaded.y_test)]

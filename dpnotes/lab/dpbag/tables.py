@@ -13,7 +13,7 @@ import pandas as pd
 from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.dpbag.grids import EPSILONS, PUBLISHED_DELTA, SIZES, STATED_DELTA
 from dpnotes.lab.dpbag.runs import affordable
-from dpnotes.lab.tables import GAP, Column, Table, compare, mean_text
+from dpnotes.lab.tables import GAP, Column, Table, compare, mean_and_std, mean_text
 
 METHODS = {"dpbag": "DPBag", "dpbag_naive": "DPBag-", "saa": "SAA", "npb": "NPB"}  # how the pages show them
 METRICS = {"labels": "labels", "accuracy": "accuracy", "auroc": "AUROC", "auprc": "AUPRC"}  # and these
@@ -265,6 +265,31 @@ COUNTS = Table(
         Column("loop_stated", "loop 1e-5"),
         Column("tight", "tight 1e-5"),
         Column("gain", format="{:.1f}"),
+    ),
+)
+
+
+def own(rows: pd.DataFrame) -> pd.DataFrame:
+    """Means over runs of a reader's rows: epsilon, n_teachers, n_partitions, labels, accuracy, std, auroc, seeds."""
+    keys = ["epsilon", "n_teachers", "n_partitions"]
+    done = rows.reindex(columns=[*keys, "labels", "accuracy", "auroc"]).astype(float).dropna(subset=["accuracy"])
+    groups = done.groupby(keys, dropna=False)
+    means: Any = {name: (name, "mean") for name in ("labels", "accuracy", "auroc")}
+    table: pd.DataFrame = groups.agg(**means, std=("accuracy", "std"), seeds=("accuracy", "count")).reset_index()
+    return table
+
+
+OWN = Table(
+    "Your records, tight accounting at delta = 1e-5: labels that the budget pays for, and the student on the test "
+    "third. Without epsilon: one model on all private records, with no guarantee.",
+    (
+        Column("epsilon", format="{:g}"),
+        Column("n_teachers", "n", "{:.0f}"),
+        Column("n_partitions", "k", "{:.0f}"),
+        Column("labels", format="{:.0f}"),
+        mean_and_std("accuracy"),
+        Column("auroc", "AUROC", "{:.3f}"),
+        "seeds",
     ),
 )
 

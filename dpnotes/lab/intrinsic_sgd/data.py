@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import errno
 import functools
-import hashlib
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from dpnotes import _validation as check
 from dpnotes import data
-from dpnotes.data import to_unit_sphere
+from dpnotes.data import to_unit_ball, to_unit_sphere
+from dpnotes.lab import own_data
 from dpnotes.methods import longest_row
 
 UNSCALED = "mnist-unscaled"
+ROUNDING = 1e-6  # relative, of a row that was scaled to norm 1 in float32
 SPLITS = {"mnist": "intrinsic_sgd", "covertype": "intrinsic_sgd", "adult": "intrinsic_sgd", "breast_cancer": "original"}
 PAPER_NAMES = {"mnist": "MNIST-binary", UNSCALED: "MNIST-binary", "covertype": "Forest", "adult": "Adult"}
 SCALINGS = ("none", "rows", "rows before projection", "largest row", "features")
-ROUNDING = 1e-6  # relative, of a row that was scaled to norm 1 in float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,15 +55,15 @@ def records(dataset: str, scale_rows: bool = False) -> Records:
     dataset : str
         ``"mnist"`` (3 against 5, projected to 50 features), ``"covertype"`` (types 1 and 2), ``"adult"``: the paper's
         tasks, each row of norm 1; ``"mnist-unscaled"``: the same projection without the scaling, rows of norm 5 to 18;
-        ``"breast_cancer"``, rows of norm 1; or a file: ``.csv`` with a header, numeric features and the label in the
-        last column. One of its rows in five, drawn with a fixed seed, is a test row.
+        ``"breast_cancer"``, rows of norm 1; or a file, as :func:`dpnotes.data.load_file` reads it: of several classes
+        the first one, code 0, against all others.
     scale_rows : bool
-        Of a file: whether each row is divided by its norm. Else rows of norm above 1 are refused.
+        Of a file: whether each row is divided by its own norm, rather than all by the root of the number of columns.
 
     Raises
     ------
     ValueError
-        If there is no such task; if a file has not two classes, features that are not finite numbers, or longer rows.
+        If there is no such task, or the file cannot be used; the message lists all that is wrong with it.
     FileNotFoundError
         If there is no such file.
     """
@@ -79,30 +76,30 @@ def records(dataset: str, scale_rows: bool = False) -> Records:
         if arrays.split == "original":
             X, X_test = to_unit_sphere(X), to_unit_sphere(X_test)
         return Records(X, arrays.y_train, X_test, arrays.y_test, arrays.digest)
-    return _file(Path(located(dataset)), scale_rows=scale_rows)
+    mine = own_data.load(located(dataset))
+    bound = 1e-9 if scale_rows else mine.bound  # the former shortens each row to norm 1
+    X, X_test = (to_unit_ball(rows, bound=bound) for rows in (mine.X_train, mine.X_test))
+    return Records(X, (mine.y_train > 0).astype(np.int64), X_test, (mine.y_test > 0).astype(np.int64), mine.digest)
 
 
-def located(dataset: str) -> str:
-    """The name of a task as it is, a file by its full path; a relative one may start where the command was given.
+def located(dataset: str, target: str = "") -> str:
+    """The name of a task as it is; of a file what rows call it: see :func:`dpnotes.lab.own_data.reference`.
 
     Raises
     ------
     ValueError
-        If there is no such task.
+        If there is no such task, or the file cannot be used.
     FileNotFoundError
         If there is no such file.
     """
     tasks = [*SPLITS, UNSCALED]
-    if dataset in tasks:
+    if dataset in tasks or own_data.is_own(dataset):
         return dataset
-    path = Path(dataset).expanduser()
-    if path.suffix != ".csv":
-        raise ValueError(f"dataset must be one of {', '.join(map(repr, tasks))}, or a .csv file, got {dataset=}")
-    starts = [Path.cwd(), Path(os.environ.get("PWD", "."))]  # chapters run in the root of the checkout
-    for start in starts:
-        if (start / path).is_file():
-            return str((start / path).absolute())
-    raise FileNotFoundError(errno.ENOENT, f"dataset: there is no such file in {starts[0]} or {starts[1]}", dataset)
+    if Path(dataset).suffix not in (".csv", ".npz"):
+        raise ValueError(
+            f"dataset must be one of {', '.join(map(repr, tasks))}, or a .csv or .npz file, got {dataset=}"
+        )
+    return own_data.reference(dataset, target)
 
 
 def digits(scaling: str, projection: int) -> Records:
@@ -139,26 +136,3 @@ def _pixels() -> tuple[NDArray[np.floating], NDArray[np.floating], data.Dataset]
     images, split = data.load("mnist"), data.load("mnist", split=SPLITS["mnist"])
     train = images.X_train[np.isin(images.y_train, (3, 5))][-len(split.X_train) :]
     return train, images.X_test[np.isin(images.y_test, (3, 5))], split
-
-
-def _file(path: Path, *, scale_rows: bool) -> Records:
-    table = pd.read_csv(path)
-    *features, label = table
-    if words := [column for column in features if not pd.api.types.is_numeric_dtype(table[column].dtype)]:
-        raise ValueError(f"{path} must hold numeric features, got text in column {words[0]!r}; encode it as numbers")
-    X = check.features(table[features].to_numpy(np.float64), f"features of {path}")
-    classes, y = np.unique(table[label].to_numpy(), return_inverse=True)
-    if len(classes) != 2:
-        raise ValueError(f"{path} must hold labels of 2 classes, got {len(classes)}")
-    longest = longest_row(X)
-    if scale_rows:
-        X = to_unit_sphere(X)
-    elif longest > 1 + ROUNDING:
-        raise ValueError(
-            f"{path} must hold rows of norm at most 1, got a row of norm {longest:.6g}; give scale_rows=True to divide "
-            "each row by its norm, as the paper does"
-        )
-    test = np.zeros(len(X), dtype=bool)
-    test[np.random.default_rng(0).permutation(len(X))[: len(X) // 5]] = True
-    digest = f"{path.name}:{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
-    return Records(X[~test], y[~test], X[test], y[test], digest)

@@ -56,7 +56,13 @@ LAST_ITERATE = {"steps": 100, "learning_rate": LARGEST_RATE, "n_runs": 10, "seed
 
 
 def settings(
-    scale: str, *, dataset: str = "", scale_rows: bool = False, require_bound: bool = True, **own: Unpack[Runs]
+    scale: str,
+    *,
+    dataset: str = "",
+    target: str = "",
+    scale_rows: bool = False,
+    require_bound: bool = True,
+    **own: Unpack[Runs],
 ) -> Grid:
     """Settings of logistic regression with varied and with fixed initial weights, for each task of a scale.
 
@@ -65,8 +71,10 @@ def settings(
     scale : {"paper", "quick"}
     dataset : str
         Another task, or a file; empty: those of the scale.
+    target : str
+        Of a file: column of the classes; empty: the last one, or the array ``y``.
     scale_rows : bool
-        Of a file: divide each row by its norm.
+        Of a file: divide each row by its own norm.
     require_bound : bool
         False: a learning rate beyond 2 / smoothness is taken, and there is no bound on the sensitivity.
     own
@@ -92,7 +100,7 @@ def settings(
             "no bound on the sensitivity holds: give require_bound=False to go without one"
         )
     changed = {name: value for name, value in given.items() if value}
-    names = (located(dataset),) if dataset else DATASETS[scale]
+    names = (located(dataset, target),) if dataset else DATASETS[scale]
     if names[0] not in SGD:
         records(names[0], scale_rows)  # what is wrong with a file shows before anything runs
     rows = []

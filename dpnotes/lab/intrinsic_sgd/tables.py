@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpnotes.lab import own_data
 from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.intrinsic_sgd.data import PAPER_NAMES, UNSCALED
 from dpnotes.lab.intrinsic_sgd.printed import intrinsic_epsilon
@@ -45,7 +46,7 @@ RULES: dict[str, dict[str, Any]] = {  # of noise at epsilon = 1, by the rows of 
 
 def task_name(dataset: Any) -> str:
     """Name of a task as the chapter shows it."""
-    return TASKS.get(dataset, str(dataset))
+    return TASKS.get(dataset, own_data.label(str(dataset)))
 
 
 def sizes(summary: pd.DataFrame) -> pd.DataFrame:
@@ -292,7 +293,7 @@ def _by_initial(rows: pd.DataFrame, keys: list[str], values: list[str]) -> pd.Da
     return varied.join(fixed).reset_index()
 
 
-TASK = Column("dataset", "task", labels=TASKS)
+TASK = Column("dataset", "task", text=lambda row: task_name(row.dataset))
 QUANTITY_WORDS = {name: words for name, (_, words) in QUANTITIES.items()}
 SIZES = Table(
     "Tables I and II: sizes, settings and number of runs.",

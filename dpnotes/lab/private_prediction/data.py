@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dpnotes import data
 from dpnotes._validation import one_of
+from dpnotes.lab import own_data
 
 # Public bounds on the norm of a row of pixels in [0, 1]: constants, not read off the data. No row of MNIST or digits is
 # longer, so that none is shortened; the paper divides by the largest norm of MNIST's training rows, 17.18.
@@ -61,15 +62,22 @@ def task(dataset: str, *, n: int | None = None, d: int | None = None, n_classes:
     Parameters
     ----------
     dataset : {"mnist", "digits"}
+        Or a reader's file, as :func:`dpnotes.lab.own_data.reference` calls it.
     n : int, optional
-        Training rows, of the classes kept: the first ones; behind the last one, deformed copies of them.
+        Training rows, of the classes kept: the first ones; behind the last one, deformed copies of them (of images).
     d : int, optional
         Leading principal axes (without centring, so that no row grows) that rows are projected on. They are read off
         the training rows, as in the paper, and no guarantee counts that.
     n_classes : int, optional
         The classes 0 to n_classes - 1.
     """
-    arrays = data.load(one_of("dataset", dataset, tuple(BOUNDS)))
+    arrays: data.Dataset
+    if own_data.is_own(dataset):
+        arrays = mine = own_data.load(dataset)
+        bound = mine.bound
+    else:
+        arrays = data.load(one_of("dataset", dataset, tuple(BOUNDS)))
+        bound = BOUNDS[dataset]
     classes = n_classes or arrays.n_classes
     kept, scored = arrays.y_train < classes, arrays.y_test < classes
     X, y, X_score, y_score = arrays.X_train[kept], arrays.y_train[kept], arrays.X_test[scored], arrays.y_test[scored]
@@ -78,8 +86,8 @@ def task(dataset: str, *, n: int | None = None, d: int | None = None, n_classes:
         X, y = np.concatenate([X, deformed(X, n - len(X), side=side)]), y[np.arange(n) % len(y)]
     elif n is not None:
         X, y = X[:n], y[:n]
-    X = data.to_unit_ball(X, bound=BOUNDS[dataset])
-    X_score = data.to_unit_ball(X_score, bound=BOUNDS[dataset])
+    X = data.to_unit_ball(X, bound=bound)
+    X_score = data.to_unit_ball(X_score, bound=bound)
     if d is not None and d < X.shape[1]:
         axes = np.linalg.eigh(X.T.astype(np.float64) @ X)[1][:, : -d - 1 : -1]
         X, X_score = (data.to_unit_ball(rows @ axes, bound=1.0) for rows in (X, X_score))  # rounding may lengthen

@@ -28,6 +28,9 @@ SETTING_EPSILONS = (0.5, 1.0, 5.0)
 MODELS = (16, 32, 64, 128, 256, 512, 1024, 2048)
 N_MODELS = 256
 REPEATS = {"loss_perturbation": 20, "dp_sgd": 20}  # each of theirs is a fit; of the others 100, as in the paper
+FEW = {"subsample_aggregate": {"n_models": 30, "repeats": 20}}  # of small data sets
+ONCE = {"repeats": 5}
+FEW_EPSILONS = (1.0, 5.0, 20.0)
 PARTITIONED = {"subsample_aggregate": {"repeats": 30}}  # where each point needs models of its own
 
 
@@ -109,21 +112,28 @@ def setting() -> Grid:
     ]
 
 
-def quick() -> Grid:
+def quick(dataset: str = "digits") -> Grid:
     """Figure 1 on scikit-learn's digits; of DP-SGD, a row of which takes seconds, one point by the published analysis.
 
     The tight accounting of DP-SGD takes seconds a point by itself.
     """
-    few = {"subsample_aggregate": {"n_models": 30, "repeats": 20}}
     return [
-        point(
-            method, epsilon=epsilon, delta=delta, analysis=analysis, dataset="digits", **few.get(method, {"repeats": 5})
-        )
+        point(method, epsilon=epsilon, delta=delta, analysis=analysis, dataset=dataset, **FEW.get(method, ONCE))
         for delta in EPSILONS
         for analysis in ANALYSES
         for method in methods_at(delta)
-        for epsilon in (1.0, 5.0, 20.0)
+        for epsilon in FEW_EPSILONS
         if method != "dp_sgd" or (analysis == "published" and epsilon == 5.0)
+    ]
+
+
+def own(dataset: str) -> Grid:
+    """Figure 1 on a reader's file, by sound noise alone; see :func:`dpnotes.lab.own_data.reference`."""
+    return [
+        point(method, epsilon=epsilon, delta=delta, dataset=dataset, **FEW.get(method, ONCE))
+        for delta in EPSILONS
+        for method in methods_at(delta)
+        for epsilon in FEW_EPSILONS
     ]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpnotes.lab import own_data
 from dpnotes.lab.private_prediction.grids import ANSWERING, N_MODELS
 from dpnotes.lab.verdicts import Mean
 
@@ -54,8 +56,18 @@ def put_together(*stores: pd.DataFrame) -> pd.DataFrame:
     for name in NUMBERS:
         rows[name] = rows[name].where(rows[name].notna(), np.nan).astype(float)
     for name in ("n", "d", "n_classes"):
-        rows[name] = rows[name].fillna(rows["dataset"].map({data: size[name] for data, size in SIZES.items()}))
+        rows[name] = rows[name].fillna(
+            rows["dataset"].map({data: size_of(data)[name] for data in set(rows["dataset"])})
+        )
     return rows.assign(tuned=rows["l2"].isna(), l2=rows["l2"].fillna(rows["chosen_l2"]))
+
+
+def size_of(dataset: str) -> Mapping[str, float]:
+    """Training records, features and classes of a data set."""
+    if own_data.is_own(dataset):
+        mine = own_data.load(dataset)
+        return {"n": mine.n_train, "d": mine.d, "n_classes": mine.n_classes}
+    return SIZES[dataset]
 
 
 def series(
@@ -66,10 +78,11 @@ def series(
     Methods that release a model do not depend on the number of answers: along it they have one point. ``l2`` varies
     only where it was given rather than chosen.
     """
-    digits = (rows["dataset"] == "digits").all()
+    datasets = set(rows["dataset"])
+    dataset = "mnist" if "mnist" in datasets or len(datasets) != 1 else datasets.pop()
     setting: dict[str, Any] = {"method": method, "analysis": analysis, "delta": delta, "tuned": x != "l2"}
-    setting |= {**BASE, **SIZES["digits" if digits else "mnist"]}
-    if digits:
+    setting |= {**BASE, **size_of(dataset)}
+    if dataset != "mnist":
         setting["n_models"] = rows["n_models"].max()
     setting |= fixed
     if method not in ANSWERING:

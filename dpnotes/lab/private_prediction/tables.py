@@ -12,9 +12,18 @@ import pandas as pd
 
 from dpnotes import accounting
 from dpnotes.lab.exact_votes import soft_vote_pure_level
-from dpnotes.lab.tables import GAP, Column, Table, columns
+from dpnotes.lab.private_prediction.grids import NAMES
+from dpnotes.lab.tables import GAP, Column, Table, columns, mean_and_std
 from dpnotes.mechanisms import soft_vote
 
+OWN = Table(
+    "Your records, 100 answers, sound noise: test accuracy, mean and standard deviation over releases.",
+    (
+        Column("method", labels=NAMES),
+        *columns("{:g}", "delta", "epsilon"),
+        mean_and_std("accuracy", std="accuracy_std"),
+    ),
+)
 VERDICTS = {"gap": GAP, "not asked": ""}  # on a statement of the paper; the others are shown as they are
 
 NOISE = Table(

@@ -26,6 +26,7 @@ def rare_feature(tmp_path):
     y = (X[:, 0] > 0).astype(int)
     path = tmp_path / "rare.csv"
     pd.DataFrame(X).assign(label=y).to_csv(path, index=False)
+    path.with_suffix(".toml").write_text('[columns]\n"*" = [-5, 5]\n')  # zeros stay zeros
     return path
 
 

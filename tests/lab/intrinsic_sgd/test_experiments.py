@@ -10,7 +10,8 @@ from scipy import stats
 from dpnotes import data
 from dpnotes.accounting.papers import sgd_sensitivity
 from dpnotes.lab.intrinsic_sgd import experiments, grids, runs, tables
-from dpnotes.lab.intrinsic_sgd.data import records
+from dpnotes.lab.intrinsic_sgd.data import located, records
+from dpnotes.lab.intrinsic_sgd.tables import task_name
 from dpnotes.learners import fit_sgd
 
 TINY = {"n_seeds": 6, "n_neighbours": 4, "steps": 40}
@@ -280,36 +281,36 @@ def test_last_iterate_rows_are_those_of_the_method():
 
 def test_a_file_of_ones_own(tmp_path):
     generator = np.random.default_rng(1)
-    X = generator.normal(size=(100, 3))
+    X = generator.uniform(-1, 1, size=(250, 3))
     names = np.where(X[:, 0] > 0, "yes", "no")
     table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(label=names)
     table.to_csv(tmp_path / "mine.csv", index=False)
-    given = records(str(tmp_path / "mine.csv"), True)
-    assert (len(given.X), len(given.X_test), given.longest <= 1) == (80, 20, True)
-    scaled = X / np.linalg.norm(X, axis=1, keepdims=True)
-    both = np.vstack([given.X, given.X_test])
-    np.testing.assert_allclose(both[both[:, 0].argsort()], scaled[scaled[:, 0].argsort()], rtol=1e-6)
-    assert (np.append(given.y, given.y_test) == (both[:, 0] > 0)).all()
+    (tmp_path / "mine.toml").write_text('[columns]\n"*" = [-1, 1]\n')
+    mine = located(str(tmp_path / "mine.csv"))
+    for scale_rows, lengths in ((True, np.linalg.norm(X, axis=1, keepdims=True)), (False, 3**0.5)):
+        given = records(mine, scale_rows)
+        assert (len(given.X), len(given.X_test), given.longest <= 1) == (200, 50, True)
+        both = np.vstack([given.X, given.X_test])
+        scaled = X / lengths
+        np.testing.assert_allclose(both[both[:, 0].argsort()], scaled[scaled[:, 0].argsort()], rtol=1e-5)
+        assert (np.append(given.y, given.y_test) == (both[:, 0] > 0)).all()
     rows = grids.settings("paper", dataset=str(tmp_path / "mine.csv"), scale_rows=True, n_seeds=4, steps=30)
     assert [row["n_seeds"] for row in rows] == [4, 4]
+    assert {row["dataset"] for row in rows} == {mine}
+    assert task_name(mine) == "mine.csv"
     summary = experiments.summary(**rows[0], device="cpu")
-    assert summary["n"] == 80
-    assert {row["batch_size"] for row in grids.hyperparameters(rows)} == {8, 32}  # 128 and 512 are more than there are
+    assert summary["n"] == 200
+    assert {row["batch_size"] for row in grids.hyperparameters(rows)} == {8, 32, 128}  # 512 are more than there are
     assert summary["accuracy"] > 0.6
-
-    for change, message in (
-        ({"a": np.nan}, "bad.csv must be finite, got 100 bad entries"),
-        ({"a": "x"}, "must hold numeric features, got text in column 'a'"),
-        ({"label": "yes"}, "must hold labels of 2 classes, got 1"),
-    ):
-        table.assign(**change).to_csv(tmp_path / "bad.csv", index=False)
-        records.cache_clear()
-        with pytest.raises(ValueError, match=message):
-            records(str(tmp_path / "bad.csv"), True)
-    with pytest.raises(ValueError, match=r"must hold rows of norm at most 1, got a row of norm .*scale_rows=True"):
-        records(str(tmp_path / "mine.csv"))
     with pytest.raises(FileNotFoundError):
         records(str(tmp_path / "none.csv"))
+
+
+def test_of_several_classes_the_first_is_told_from_the_others(tmp_path):
+    table = pd.DataFrame({"a": np.arange(300.0), "kind": ["x", "y", "z"] * 100})
+    table.to_csv(tmp_path / "mine.csv", index=False)
+    given = records(located(str(tmp_path / "mine.csv"), "kind"))
+    assert sorted(np.append(given.y, given.y_test)) == [0] * 100 + [1] * 200
 
 
 @pytest.mark.parametrize(
@@ -354,20 +355,21 @@ def test_bad_settings_are_refused_before_anything_runs(change, message):
 
 
 def test_a_file_is_found_from_where_the_command_is_given(tmp_path, monkeypatch):
-    """Chapters run in the root of the checkout; the shell's own folder is in PWD."""
+    """Chapters run in the folder of the book; the shell's own folder is in PWD."""
     (tmp_path / "here").mkdir()
-    table = pd.DataFrame({"a": [0.1, 0.2] * 5, "label": [0, 1] * 5})
+    table = pd.DataFrame({"a": [0.1, 0.2] * 100, "label": [0, 1] * 100})
     table.to_csv(tmp_path / "here" / "mine.csv", index=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PWD", str(tmp_path / "here"))
-    assert grids.settings("quick", dataset="mine.csv")[0]["dataset"] == str(tmp_path / "here" / "mine.csv")
+    found = grids.settings("quick", dataset="mine.csv")[0]["dataset"]
+    assert found.startswith(f"{tmp_path / 'here' / 'mine.csv'}?target=")
     monkeypatch.delenv("PWD")
-    with pytest.raises(FileNotFoundError, match=r"dataset: there is no such file .*mine.csv"):
+    with pytest.raises(FileNotFoundError, match=r"dataset: there is no file mine.csv"):
         grids.settings("quick", dataset="mine.csv")
-    assert grids.settings("quick", dataset="here/mine.csv")[0]["dataset"].endswith("here/mine.csv")
-    table.assign(a=2.0).to_csv(tmp_path / "long.csv", index=False)
-    with pytest.raises(ValueError, match=r"must hold rows of norm at most 1, got a row of norm 2;"):
-        grids.settings("quick", dataset="long.csv")
+    assert grids.settings("quick", dataset="here/mine.csv")[0]["dataset"] == found
+    table.assign(a=2.0).to_csv(tmp_path / "constant.csv", index=False)
+    with pytest.raises(ValueError, match=r"constant.csv cannot be used:\n- column 'a': constant"):
+        grids.settings("quick", dataset="constant.csv")
 
 
 def test_beyond_the_largest_rate_there_is_no_bound_and_no_epsilon_from_one():

@@ -1,0 +1,312 @@
+"""A reader's own table: a ``.csv`` or ``.npz`` file, encoded by public bounds and categories, each row by itself."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import tomllib
+import zipfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpnotes.data._dataset import Dataset
+from dpnotes.data._source import cut
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST = 50  # categories of a column, and classes
+LEAST, OF_EACH = 200, 30  # records, and records of each class: so that each third of a file has some
+REST = "*"  # in the file of what is public: every other column of numbers
+
+
+@dataclass(frozen=True)
+class PublicColumn:
+    """One column of features, and what of it is public.
+
+    Parameters
+    ----------
+    name : str
+    known : tuple of float or tuple of str
+        (low, high) of numbers, or the categories.
+    given : bool
+        Whether it was said beforehand. False: it is taken from the records themselves, which no guarantee counts.
+    """
+
+    name: str
+    known: tuple[float, float] | tuple[str, ...]
+    given: bool
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it holds numbers, rather than categories."""
+        return not isinstance(self.known[0], str)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OwnDataset(Dataset):
+    """A data set from a file, with what of it is public; numbers are in [-1, 1], categories are indicators.
+
+    Parameters
+    ----------
+    columns : tuple of PublicColumn
+        In the order of the file; one of categories has as many features.
+    classes_given : bool
+        Whether the classes were said beforehand.
+    """
+
+    columns: tuple[PublicColumn, ...]
+    classes_given: bool
+
+    @property
+    def bound(self) -> float:
+        """Norm that no row exceeds, whatever it holds: the root of the number of columns."""
+        return float(np.sqrt(len(self.columns)))
+
+
+def load_file(path: str | Path, *, target: str = "") -> OwnDataset:
+    r"""Load a table of one's own: its rows are private, and each is encoded by itself, with what is public.
+
+    Numbers are mapped from public bounds to [-1, 1], text and truth values to indicators of public categories, by the
+    transformers of :mod:`dpnotes.preprocessing`. Bounds, categories and classes are read from a file beside the table,
+    ``NAME.toml``::
+
+        classes = ["no", "yes"]       # in the order of their codes
+
+        [columns]                     # others are no features; without this table all are
+        age = [0, 120]                # bounds
+        job = ["baker", "nurse"]      # categories, as text; any other value is none of them
+        "*" = [0, 1]                  # every other column of numbers
+
+    What is not said there is taken from the records, as if it were public, which no guarantee counts:
+    :attr:`OwnDataset.columns` tells what. Every fifth record, drawn by ``default_rng(0)``, is a test record.
+
+    Parameters
+    ----------
+    path : str or Path
+        ``.csv`` with a header, or ``.npz`` with numbers ``X`` [n, d], whose columns are called "0", "1" and so on.
+    target : str
+        Column of the classes, or the array of them. Default: the last column, or ``y``.
+
+    Returns
+    -------
+    OwnDataset
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is no such table. The message lists all that is wrong, by columns; it shows no value of a record.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"age": np.arange(300) % 90, "job": ["nurse", "baker", "cook"] * 100})
+    >>> table.assign(ill=table["age"] > 50).to_csv(tmp / "mine.csv", index=False)
+    >>> _ = (tmp / "mine.toml").write_text("[columns]\nage = [0, 120]\njob = ['baker', 'cook', 'nurse']")
+    >>> mine = load_file(tmp / "mine.csv", target="ill")
+    >>> mine.n_train, mine.feature_names, mine.class_names
+    (240, ('age', 'job=baker', 'job=cook', 'job=nurse'), ('False', 'True'))
+    """
+    path = Path(path)
+    table, target = _read(path, target)
+    beside = path.with_suffix(".toml")
+    public = _public(beside)
+    faults: list[str] = []
+    y, classes = _classes(table, target, public.get("classes"), faults)
+    columns = _columns(table.drop(columns=target, errors="ignore"), public.get("columns"), faults)
+    if len(table) < LEAST:
+        faults.append(f"there must be at least {LEAST} records")
+    if sum(1 if column.is_number else len(column.known) for column in columns) > len(table):
+        faults.append("there are more features than records: is the table transposed?")
+    if faults:
+        raise ValueError(f"{path} cannot be used:\n" + "\n".join(f"- {fault}" for fault in faults))
+    X, names = _encoded(table, columns)
+    test = np.zeros(len(table), dtype=bool)
+    test[np.random.default_rng(0).permutation(len(table))[: len(table) // 5]] = True
+    total = hashlib.sha256(path.read_bytes() + (beside.read_bytes() if beside.is_file() else b"") + target.encode())
+    return OwnDataset(
+        name=path.stem,
+        split="own",
+        class_names=classes,
+        feature_names=names,
+        digest=f"{path.name}:{total.hexdigest()[:12]}",
+        columns=tuple(columns),
+        classes_given="classes" in public,
+        **cut(X, y, {"train": ~test, "test": test}),
+    )
+
+
+def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
+    """The table with all its columns, and the name of the target among them."""
+    import pandas as pd
+
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    try:
+        if path.suffix == ".csv":
+            with path.open(newline="", encoding="utf-8") as file:
+                names = next(csv.reader(file), [])
+            table = pd.read_csv(path, skipinitialspace=True, index_col=False)
+            if doubled := sorted({name for name in names if names.count(name) > 1}):
+                raise ValueError(f"{path} must have columns of distinct names, got {_list(doubled)} twice")
+            table.columns = table.columns.astype(str)
+            return table, target or (table.columns[-1] if len(table.columns) else "")
+        if path.suffix == ".npz":
+            if not zipfile.is_zipfile(path):
+                raise EOFError
+            return _arrays(path, target or "y")
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, zipfile.BadZipFile, EOFError):
+        raise ValueError(f"{path} cannot be read: it is no {path.suffix} file, or a damaged one") from None
+    raise ValueError(f"a table must be a .csv or .npz file, got {path}")
+
+
+def _arrays(path: Path, target: str) -> tuple[pd.DataFrame, str]:
+    import pandas as pd
+
+    with np.load(path, allow_pickle=False) as arrays:
+        missing = [name for name in ("X", target) if name not in arrays]
+        if missing:
+            raise ValueError(f"{path} must have the arrays X and {target}, got {_list(arrays)}")
+        X, y = arrays["X"], arrays[target]
+    if X.ndim != 2 or y.shape != (len(X),) or X.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{path} must have numbers X [n, d] and {target} [n], got X of {X.dtype} {X.shape}, {target} {y.shape}"
+        )
+    table = pd.DataFrame(X.astype(np.float64), columns=[str(i) for i in range(X.shape[1])])
+    table[target] = y
+    return table, target
+
+
+def _public(beside: Path) -> dict[str, Any]:
+    """What is said to be public; an empty dict if nothing is."""
+    if not beside.is_file():
+        return {}
+    try:
+        public = tomllib.loads(beside.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{beside} is no TOML file: {error}") from error
+    columns, classes = public.get("columns", {}), public.get("classes", ["a", "b"])
+    if public.keys() - {"columns", "classes"} or not isinstance(columns, dict) or not isinstance(classes, list):
+        raise ValueError(f"{beside} may hold classes = [...] and a table [columns], got {_list(public)}")
+    return public
+
+
+def _classes(
+    table: pd.DataFrame, target: str, given: list[Any] | None, faults: list[str]
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Codes [n] of the classes, and their names; what is wrong is added to ``faults``."""
+    if target not in table:
+        faults.append(f"there is no column {target!r} for the target; there are {_list(table.columns)}")
+        return np.zeros(len(table), np.int64), ()
+    if table[target].isna().any():
+        faults.append(f"the target {target!r} has missing values")
+    labels = _text(table[target].dropna())
+    classes = tuple(map(str, given)) if given else tuple(_in_order(labels))
+    if not 2 <= len(set(classes)) == len(classes) <= MOST:
+        faults.append(f"the target {target!r} must have 2 to {MOST} classes; numbers of a wide range are none")
+        return np.zeros(len(table), np.int64), ()
+    if not labels.isin(classes).all():
+        faults.append(f"the target {target!r} has values that are not among the given classes")
+    if labels.value_counts().reindex(classes, fill_value=0).min() < OF_EACH:
+        faults.append(f"a class of {target!r} has fewer than {OF_EACH} records")
+    codes = _text(table[target]).map({name: code for code, name in enumerate(classes)})
+    return np.asarray(codes.fillna(0), dtype=np.int64), classes
+
+
+def _columns(table: pd.DataFrame, given: Mapping[str, Any] | None, faults: list[str]) -> list[PublicColumn]:
+    """The columns of features with what is public of them; what is wrong is added to ``faults``."""
+    given = {REST: None} if given is None else given
+    if unknown := [name for name in given if name not in table and name != REST]:
+        faults.append(f"what is public names columns {_list(unknown)} that the table has not")
+    chosen = table[[name for name in table if name in given or REST in given]]
+    numbers = chosen.select_dtypes("number")
+    wrong: dict[str, list[str]] = {
+        "missing values: leave such records out, or fill them by a rule that looks at one record": [
+            name for name in map(str, chosen) if chosen[name].isna().any()
+        ],
+        "infinite numbers": [name for name in map(str, numbers) if np.isinf(numbers[name]).any()],
+    }
+    found = []
+    for name in map(str, chosen):
+        is_number = name in numbers
+        known = given.get(name, given.get(REST) if is_number else None)
+        if known is None:
+            column, fault = _from_records(name, chosen[name].dropna(), is_number)
+        else:
+            column, fault = _said(name, known, is_number)
+        if fault:
+            wrong.setdefault(fault, []).append(name)
+        else:
+            found.append(column)
+    faults += [f"column{'s' * (len(names) > 1)} {_list(names)}: {fault}" for fault, names in wrong.items() if names]
+    if not len(chosen.columns):
+        faults.append("there are no columns of features")
+    return found
+
+
+def _from_records(name: str, values: pd.Series, is_number: bool) -> tuple[PublicColumn, str]:
+    """What the records themselves would tell, and what is wrong with it; an empty text if nothing is."""
+    if values.nunique() < 2:
+        return PublicColumn(name, (0.0, 1.0), False), "constant, or empty"
+    if is_number:
+        return PublicColumn(name, (float(values.min()), float(values.max())), False), ""
+    if values.nunique() > MOST:
+        return PublicColumn(name, (0.0, 1.0), False), f"text of more than {MOST} categories"
+    return PublicColumn(name, tuple(_in_order(_text(values))), False), ""
+
+
+def _said(name: str, known: Any, is_number: bool) -> tuple[PublicColumn, str]:
+    """What was said of a column, and what is wrong with it."""
+    pair = isinstance(known, list) and len(known) == 2 and all(type(value) in (int, float) for value in known)
+    if pair and not is_number:
+        return PublicColumn(name, (0.0, 1.0), True), "text, for which categories must be given, and not bounds"
+    if pair and -np.inf < known[0] < known[1] < np.inf:
+        return PublicColumn(name, (float(known[0]), float(known[1])), True), ""
+    if isinstance(known, list) and known and all(isinstance(value, str) for value in known) and len(set(known)) > 1:
+        return PublicColumn(name, tuple(known), True), ""
+    return PublicColumn(name, (0.0, 1.0), True), "what is public must be [low, high] or at least two categories as text"
+
+
+def _encoded(table: pd.DataFrame, columns: Iterable[PublicColumn]) -> tuple[NDArray[np.float32], tuple[str, ...]]:
+    """Features of all records, float32 [n, d], and their names."""
+    from dpnotes.preprocessing import PublicOneHot, PublicScaler
+
+    parts, names = [], []
+    for column in columns:
+        values = table[[column.name]]
+        if column.is_number:
+            low, high = column.known
+            parts.append(PublicScaler(low, high).fit_transform(values.to_numpy(np.float64)))
+            names.append(column.name)
+        else:
+            parts.append(PublicOneHot([*column.known]).fit_transform(_text(values[column.name]).to_frame()))
+            names += [f"{column.name}={category}" for category in column.known]
+    return np.ascontiguousarray(np.hstack(parts), dtype=np.float32), tuple(names)
+
+
+def _text(values: pd.Series) -> pd.Series:
+    """Values as they are written in a file of what is public: whole numbers without a point."""
+    if values.dtype.kind == "f":
+        return values.map("{:g}".format).astype(object)
+    return values.astype(str).astype(object)
+
+
+def _in_order(labels: pd.Series) -> list[str]:
+    """Distinct labels, numbers by their size and text by its letters."""
+    distinct = [str(label) for label in labels.unique()]
+    try:
+        return sorted(distinct, key=float)
+    except ValueError:
+        return sorted(distinct)
+
+
+def _list(names: Iterable[object]) -> str:
+    shown = [repr(str(name)) for name in names]
+    return ", ".join(shown[:20]) + (f" and {len(shown) - 20} more" if len(shown) > 20 else "")

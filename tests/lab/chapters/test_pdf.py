@@ -1,0 +1,78 @@
+"""The book as one PDF: in order, with an outline, nothing cut; and what is missing is said."""
+
+import sys
+
+import pytest
+
+from dpnotes.lab.chapters import BookError, _pdf, print_book
+
+PAGE = """<!doctype html><html data-theme="dark"><head><title>{title} — book</title></head><body><article>
+<h1>{title}</h1><details class="above-input"><summary>code</summary><pre>folded code</pre></details>
+<details class="below-input"><summary>out</summary><p>folded output</p></details>
+<div class="admonition dropdown toggle-hidden"><p>the solution</p></div>
+<p><a href="{other}.html">to the other page</a></p>
+<table><tr>{cells}</tr></table></article></body></html>"""
+
+
+@pytest.fixture
+def book(tmp_path):
+    """Two built pages, one of them with a table of several times the paper's width."""
+    html = tmp_path / "_build" / "html" / "book"
+    html.mkdir(parents=True)
+    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: book/index\nchapters:\n- file: book/zebra\n")
+    for name, other, columns in (("index", "zebra", 3), ("zebra", "index", 30)):
+        cells = "".join(f"<td>column{i}ofmany</td>" for i in range(columns))
+        (html / f"{name}.html").write_text(PAGE.format(title=name, other=other, cells=cells))
+    return tmp_path
+
+
+def printed(book):
+    """Text of each page of the PDF, and the entries of its outline."""
+    pypdf = pytest.importorskip("pypdf")
+    pytest.importorskip("playwright")
+    try:
+        reader = pypdf.PdfReader(print_book(book))
+    except BookError as error:
+        if "none could be started" in str(error):
+            pytest.skip(str(error))
+        raise
+    outline = [entry.title for entry in reader.outline if not isinstance(entry, list)]
+    return [page.extract_text() for page in reader.pages], outline
+
+
+def test_pages_are_whole_and_in_order(book):
+    texts, outline = printed(book)
+    assert outline == ["index", "zebra"]
+    assert [text.split()[0] for text in texts] == ["index", "zebra"]
+    for text in texts:
+        assert "folded output" in text
+        assert "the solution" in text
+        assert "folded code" not in text
+    assert "column29ofmany" in "".join(texts[1].split())
+
+
+def test_what_cannot_fit_is_an_error(book, monkeypatch):
+    monkeypatch.setattr(_pdf, "PREPARE", _pdf.PREPARE.replace("e.style.zoom =", "const unused ="))
+    with pytest.raises(BookError, match="1 formulas or tables do not fit on the paper: zebra: column0"):
+        printed(book)
+    assert not (book / "_build" / "book.pdf").exists()
+
+
+def test_a_missing_library_is_named(book, monkeypatch):
+    monkeypatch.setattr(_pdf, "find_spec", lambda name: None if name == "pypdf" else sys)
+    with pytest.raises(BookError, match=r'pip install "dpnotes\[pdf\]" \(not installed: pypdf\)'):
+        print_book(book)
+
+
+def test_a_missing_browser_is_named(book, monkeypatch):
+    pytest.importorskip("pypdf")
+    pytest.importorskip("playwright")
+    monkeypatch.setattr(_pdf, "program", lambda: str(book / "no-browser"))
+    with pytest.raises(BookError, match="a PDF needs Chromium or Chrome, none could be started"):
+        print_book(book)
+
+
+def test_a_book_that_is_not_built_is_an_error(book):
+    (book / "_build" / "html" / "book" / "zebra.html").unlink()
+    with pytest.raises(BookError, match=r"there is no .*zebra.html: run `dpnotes build` first"):
+        print_book(book)
