@@ -1,6 +1,7 @@
 """A real cluster on this machine: scheduler and two workers, each a process of its own, reached through joblib."""
 
 import contextlib
+import importlib
 import os
 import signal
 import subprocess
@@ -79,6 +80,7 @@ def cluster(machines, client):
     while len(machines.alive()) < 2:
         machines.start_worker()
     wait_until(lambda: len(client.nthreads()) == 2)
+    client.run(importlib.import_module, "dpnotes.lab.store")  # else the first to have it computes all rows
     with joblib.parallel_config(backend="dask"):
         yield machines
 
