@@ -17,6 +17,9 @@ GPU = (5000.0, 2000.0)  # images a second that a GPU would train VGG16 on, plain
 
 def images(parameters: Mapping[str, Any]) -> float:
     """Images that a row trains on, all epochs and models together, a public model and shared teachers not counted."""
+    if "first" in parameters:  # teachers; a logistic one takes as long as thirty epochs of a network
+        shards = parameters["n_models"] / parameters["n_teachers"] * RECORDS[parameters["dataset"]]
+        return float(shards * (parameters["epochs"] or 30))
     if "n_teachers" in parameters:
         return float((parameters["answers"] or parameters["queries"]) * parameters["student_epochs"])
     drawn = parameters.get("subsample") or RECORDS[parameters["dataset"]]
@@ -43,5 +46,5 @@ def gpu_hours(parameters: Mapping[str, Any]) -> float:
 
 def _with_teachers(parameters: Mapping[str, Any]) -> float:
     """Images of a row; for PATE with a ninth of its teachers, which nine rows share."""
-    teachers = RECORDS[parameters["dataset"]] * (parameters["epochs"] or 0) / 9 if "n_teachers" in parameters else 0.0
+    teachers = RECORDS[parameters["dataset"]] * (parameters["epochs"] or 0) / 9 if "answers" in parameters else 0.0
     return images(parameters) + teachers

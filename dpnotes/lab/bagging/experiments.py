@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -13,10 +13,20 @@ from dpnotes import accounting
 from dpnotes._validation import one_of
 from dpnotes.lab import experiment, own_data
 from dpnotes.lab._experiment import Experiment, Grid, Tolerance, two_stds
+from dpnotes.lab._shared import as_codes, as_text, shared_rows
 from dpnotes.lab.bagging import exposure, grids
 from dpnotes.lab.bagging.attack import confidences, moments, standardised
 from dpnotes.lab.bagging.costs import seconds
-from dpnotes.lab.bagging.networks import Architecture, Network, Trained, load, load_public, network, votes
+from dpnotes.lab.bagging.networks import (
+    Architecture,
+    Network,
+    Trained,
+    load,
+    load_public,
+    network,
+    shards,
+    teacher_votes,
+)
 
 if TYPE_CHECKING:
     from dpnotes.data import Dataset
@@ -165,6 +175,53 @@ def dp_sgd(
     }
 
 
+@experiment("bagging.teachers")
+def teachers(
+    *,
+    dataset: str,
+    n_teachers: int,
+    first: int,
+    n_models: int,
+    epochs: int | None,
+    seed: int,
+    l2: float | None = None,
+    device: str = "auto",
+    **start: Unpack[Network],
+) -> dict[str, Any]:
+    """Train some of the teachers of :func:`pate`, and let them vote on all public rows.
+
+    Parameters
+    ----------
+    first, n_models : int
+        Which: ``first`` to ``first + n_models - 1`` of ``n_teachers``.
+    seed : int
+        Of shards and teachers: ``teachers_seed`` of :func:`pate`.
+    dataset, n_teachers, epochs, l2, width, kernel_size, padding, batch_size, optimizer, learning_rate, architecture
+        As :func:`pate`.
+    public, public_epochs, public_rate, device
+        As :func:`pate`.
+
+    Returns
+    -------
+    dict
+        accuracy (mean over these teachers, on the public rows); votes (one letter for each teacher and public row, see
+        :func:`dpnotes.lab._shared.as_text`); data; device.
+    """
+    blocks: dict[str, Any] = {"n_teachers": n_teachers, "first": first, "n_models": n_models}
+    voted = teacher_votes(dataset, **blocks, epochs=epochs, l2=l2, seed=seed, device=device, **start)
+    arrays, *_ = load(dataset, "rest", start.get("public"))
+    _, y_public = load_public(dataset, start.get("public"))
+    return {"accuracy": float(np.mean(voted == y_public)), "votes": as_text(voted), **_origin(arrays, device)}
+
+
+@lru_cache(maxsize=1)
+def _votes(device: str, **parameters: Any) -> np.ndarray[Any, Any]:
+    """Votes of all teachers of a row of :func:`pate`, shape [n_teachers, n_public]."""
+    grid = grids.blocks_of_teachers(parameters)
+    rows = shared_rows(grids.teachers_store(parameters["dataset"]), teachers, grid, {"device": device})
+    return np.concatenate([as_codes(text) for text in rows["votes"]]).reshape(parameters["n_teachers"], -1)
+
+
 @experiment("bagging.pate")
 def pate(
     *,
@@ -185,7 +242,8 @@ def pate(
 ) -> dict[str, Any]:
     """Let an ensemble of networks label the public rows by Confident-GNMax, and score the student.
 
-    Rows that differ in ``queries``, ``answers``, ``student_epochs`` and ``seed`` share their teachers in a process.
+    The teachers are rows of :func:`teachers`, which rows that differ in ``queries``, ``answers``, ``student_epochs``,
+    ``seed`` and noise share.
 
     Parameters
     ----------
@@ -222,7 +280,8 @@ def pate(
     public = start.get("public")
     arrays, X, y, X_score, y_score = load(dataset, "rest", public)
     X_public, y_public = load_public(dataset, public)
-    shards, voted = votes(dataset, n_teachers, epochs, l2, teachers_seed, device=device, **start)
+    given: dict[str, Any] = {"dataset": dataset, "n_teachers": n_teachers, "epochs": epochs, "l2": l2, **start}
+    voted = _votes(device, teachers_seed=teachers_seed, **given)
     model = PATE(
         Trained(voted),
         n_teachers=n_teachers,
@@ -235,7 +294,7 @@ def pate(
         classes=range(arrays.n_classes),
         adjacency="add-remove",
         noise_seed=seed,
-    ).fit(X, y, public=X_public, shards=shards)
+    ).fit(X, y, public=X_public, shards=shards(len(X), n_teachers, teachers_seed))
     answered = np.flatnonzero(model.answered_)
     counts = np.stack([(voted == label).sum(axis=0) for label in range(arrays.n_classes)])  # [n_classes, n_public]
     return {
@@ -442,6 +501,7 @@ _CIFAR10 = {"accuracy": 0.01, "delta": 1e-12}
 _NOISY = {"accuracy": 0.03, "sigma": 1e-3, "advantage": 1e-4}
 _CALIBRATED = {"accuracy": 0.02, "sigma": 2e-3, "advantage": 1e-3}
 _VOTED = {"accuracy": 0.05, "answered": 5, "correct_fraction": 0.02, "agreement": 0.02, "plurality": 0.02, "asked": 20}
+_TEACHING = {"accuracy": 0.01}
 _ATTACKED: Tolerance = {"true_positives": two_stds, "false_positives": two_stds, "tpr_std": 0.005}
 _BASE = {"accuracy": 0.02, "release_epsilon": 1e-6}
 
@@ -451,6 +511,7 @@ _RUNS: tuple[tuple[str, Callable[..., dict[str, Any]], dict[str, Callable[[], Gr
     ("dp_sgd", dp_sgd, _scales(grids.dp_sgd) | {"paper": lambda: [*grids.dp_sgd("paper"), *grids.one_rate()]}, _NOISY),
     ("case2", ensemble, _scales(grids.case2), _CASE_2),
     ("pate", pate, _scales(grids.pate), _VOTED),
+    ("teachers", teachers, _scales(grids.teachers), _TEACHING),
     ("membership", membership, _scales(grids.membership), _ATTACKED),
     ("equal", dp_sgd, _scales(grids.equal), _CALIBRATED),
     ("dp_sgd_settings", dp_sgd, {"paper": grids.dp_sgd_settings}, _CALIBRATED),
@@ -459,6 +520,7 @@ _RUNS: tuple[tuple[str, Callable[..., dict[str, Any]], dict[str, Callable[[], Gr
     ("case2_dp_sgd", dp_sgd, _scales(grids.case2_dp_sgd), _NOISY),
     ("cifar10", ensemble, {"paper": grids.cifar10}, _CIFAR10),
     ("cifar10_dp_sgd", dp_sgd, {"paper": grids.cifar10_dp_sgd}, _NOISY),
+    ("cifar10_teachers", teachers, {"paper": partial(grids.teachers, "cifar10")}, _TEACHING),
     ("cifar10_pate", pate, {"paper": grids.cifar10_pate}, _VOTED),
     ("cifar10_settings", ensemble, {"paper": grids.cifar10_settings}, _CIFAR10),
     ("reduced", ensemble, {"paper": grids.reduced}, _CIFAR10),

@@ -72,6 +72,11 @@ PATE: dict[str, dict[str, Any]] = {
     "paper": {"n_teachers": 250, "threshold": 200.0, "sigma_threshold": 150.0, "sigma_answer": 40.0},
     "quick": {"n_teachers": 10, "threshold": 8.0, "sigma_threshold": 4.0, "sigma_answer": 2.0},
 }
+TEACHERS_A_ROW = 10
+TEACHER = (  # parameters of PATE that decide its teachers, beside their number and seed
+    "dataset", "epochs", "l2", "architecture", "width", "kernel_size", "padding", "batch_size", "optimizer",
+    "learning_rate", "public", "public_epochs", "public_rate",
+)  # fmt: skip
 STUDENT_EPOCHS = {"paper": 1000, "quick": 100}
 LOGISTIC_TEACHERS = 1 / 240  # scikit-learn's own penalty, C = 1, for the 240 records of a teacher
 MEMBERSHIP: dict[str, dict[str, Any]] = {
@@ -187,6 +192,29 @@ def pate(scale: str, *, seeds: int = 3) -> Grid:
         for reading in readings
         for seed in range(seeds)
     ]
+
+
+def teachers(scale: str) -> Grid:
+    """The teachers of all rows of :func:`pate` or of :func:`cifar10_pate`, some in a row."""
+    rows = cifar10_pate() if scale == "cifar10" else pate(scale)
+    blocks = [block for row in rows for block in blocks_of_teachers(row)]
+    return [dict(block) for block in dict.fromkeys(tuple(block.items()) for block in blocks)]
+
+
+def blocks_of_teachers(row: Mapping[str, Any]) -> Grid:
+    """Rows of teachers that a row of PATE is made of: ten networks in each, or all logistic regressions."""
+    own = {name: value for name, value in row.items() if name in TEACHER and (name != "l2" or value is not None)}
+    n_teachers, seed = row["n_teachers"], row["teachers_seed"]
+    size = n_teachers if "l2" in own else TEACHERS_A_ROW
+    return [
+        {**own, "n_teachers": n_teachers, "first": first, "n_models": min(size, n_teachers - first), "seed": seed}
+        for first in range(0, n_teachers, size)
+    ]
+
+
+def teachers_store(dataset: str) -> str:
+    """Name of the store of teachers."""
+    return "bagging_cifar10_teachers" if dataset == "cifar10" else "bagging_teachers"
 
 
 def case2_dp_sgd(scale: str) -> Grid:

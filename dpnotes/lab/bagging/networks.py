@@ -93,6 +93,7 @@ def network(
 
     ``training``: further parameters of :class:`dpnotes.learners.NetworkClassifier`.
     """
+    from dpnotes.lab.store import checkpoint
     from dpnotes.learners import NetworkClassifier
 
     size = {"width": width, "kernel_size": kernel_size, "padding": padding}
@@ -104,7 +105,7 @@ def network(
             if public == IMAGENET
             else public_weights(public, public_epochs, public_rate, **size, architecture=architecture, device=device)
         )
-    return NetworkClassifier(arrays.image_shape, **shape, device=device, **training)
+    return NetworkClassifier(arrays.image_shape, **shape, device=device, checkpoint=checkpoint(), **training)
 
 
 @functools.lru_cache(maxsize=2)
@@ -153,23 +154,42 @@ def _shape(architecture: str, *, norm: str | None, **size: int) -> dict[str, Any
     return {"channels": tuple(width * factor for factor in stages), **size}
 
 
-@functools.lru_cache(maxsize=1)
-def votes(
-    dataset: str, n_teachers: int, epochs: int | None, l2: float | None, seed: int, **start: Any
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Teacher of each record, shape [n], and the teachers' votes on all public rows, shape [n_teachers, n_public].
+def shards(n: int, n_teachers: int, seed: int) -> NDArray[np.int64]:
+    """Teacher of each of n records, shape [n]."""
+    from dpnotes.mechanisms import draw_partitions
+
+    return draw_partitions(n, n_chunks=n_teachers, n_partitions=1, seed=seed).chunk[:, 0]
+
+
+def teacher_votes(
+    dataset: str,
+    *,
+    n_teachers: int,
+    first: int,
+    n_models: int,
+    epochs: int | None,
+    l2: float | None,
+    seed: int,
+    **start: Any,
+) -> NDArray[np.int64]:
+    """Votes of some of PATE's teachers, from ``first`` on, on all public rows, shape [n_models, n_public].
 
     ``start``: what teachers and student have in common.
     """
     from dpnotes.learners import LogisticClassifier
-    from dpnotes.mechanisms import draw_partitions
 
     arrays, X, y, _, _ = load(dataset, "rest", start.get("public"))
-    shards = draw_partitions(len(X), n_chunks=n_teachers, n_partitions=1, seed=seed).chunk[:, 0]
-    subsets = [np.flatnonzero(shards == teacher) for teacher in range(n_teachers)]
-    learner: Any = network(arrays, epochs=epochs, **start) if l2 is None else LogisticClassifier(l2=l2, device="cpu")
-    teachers = learner.fit_many(X, y, subsets, n_classes=arrays.n_classes, seed=seed)
-    return shards, teachers.votes(load_public(dataset, start.get("public"))[0])
+    own = shards(len(X), n_teachers, seed)
+    subsets = [np.flatnonzero(own == teacher) for teacher in range(first, first + n_models)]
+    given: dict[str, Any] = {"n_classes": arrays.n_classes, "seed": seed}
+    learner: Any
+    if l2 is None:
+        learner, given["first"] = network(arrays, epochs=epochs, **start), first
+    else:
+        learner = LogisticClassifier(l2=l2, device="cpu")
+    teachers = learner.fit_many(X, y, subsets, **given)
+    votes: NDArray[np.int64] = teachers.votes(load_public(dataset, start.get("public"))[0])
+    return votes
 
 
 class Trained:

@@ -27,6 +27,7 @@ PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 5e-1)
 SETTING_EPSILONS = (0.5, 1.0, 5.0)
 MODELS = (16, 32, 64, 128, 256, 512, 1024, 2048)
 N_MODELS = 256
+VOTERS = 16  # networks of Figure 7's votes
 REPEATS = {"loss_perturbation": 20, "dp_sgd": 20}  # each of theirs is a fit; of the others 100, as in the paper
 FEW = {"subsample_aggregate": {"n_models": 30, "repeats": 20}}  # of small data sets
 ONCE = {"repeats": 5}
@@ -166,6 +167,11 @@ def networks() -> Grid:
         *(("subsample_aggregate", 1.0, answers) for answers in budgets),
     ]
     return [{"method": m, "epsilon": e, "answers": b, "dataset": "cifar10", "seed": 0} for m, e, b in asked]
+
+
+def vote_networks(dataset: str = "cifar10", seed: int = 0) -> Grid:
+    """The networks of Figure 7's votes, which all epsilons and numbers of answers share."""
+    return [{"dataset": dataset, "n_models": VOTERS, "model": model, "seed": seed} for model in range(VOTERS)]
 
 
 GRIDS = {"privacy": privacy, "budget": budget, "delta": failure, "size": size, "setting": setting}

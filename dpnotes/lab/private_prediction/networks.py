@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,27 +10,33 @@ from numpy.typing import NDArray
 
 from dpnotes import accounting
 from dpnotes.data import Dataset
+from dpnotes.lab.store import checkpoint
 from dpnotes.learners import NetworkClassifier, epoch_factors
-from dpnotes.mechanisms import soft_vote
+from dpnotes.mechanisms import soft_vote, vote_counts
 from dpnotes.methods import DPSGD, fit_shards
 
 METHODS = ("non_private", "dp_sgd", "subsample_aggregate")
 DELTA = 1e-5
-N_MODELS, EPOCHS, DP_EPOCHS = 16, 500, 100
+EPOCHS, DP_EPOCHS = 500, 100
 BATCH, RATE = 600, 0.1
 CLIPPING_NORM = 0.1  # to be chosen on held-out rows before the rows are published
 REPEATS = 100
 
 
+def voted(
+    votes: NDArray[np.int64], n_classes: int, *, epsilon: float | None, answers: int | None, seed: int
+) -> tuple[NDArray[np.int64], float]:
+    """Labels of a hundred soft votes, shape [repeats, n_test], and the noise, from votes [n_models, n_test]."""
+    if epsilon is None or answers is None:
+        raise ValueError(f"epsilon and answers must be given, got epsilon={epsilon!r}, answers={answers!r}")
+    beta = accounting.soft_vote_beta(epsilon, DELTA, answers=answers)
+    return soft_vote(vote_counts(votes, n_classes), beta=beta, seed=seed, n_repeats=REPEATS), 1 / float(beta)
+
+
 def labels(
-    method: str, arrays: Dataset, *, epsilon: float | None, answers: int | None, seed: int, device: str
+    method: str, arrays: Dataset, *, epsilon: float | None, seed: int, device: str
 ) -> tuple[NDArray[np.int64], float | None]:
-    """Labels of the test rows, shape [repeats, n_test], and the noise: one network, or a hundred votes of sixteen."""
-    if method == "subsample_aggregate":
-        if epsilon is None or answers is None:
-            raise ValueError(f"epsilon and answers must be given, got epsilon={epsilon!r}, answers={answers!r}")
-        beta = accounting.soft_vote_beta(epsilon, DELTA, answers=answers)
-        return soft_vote(_votes(arrays, seed, device), beta=beta, seed=seed, n_repeats=REPEATS), 1 / float(beta)
+    """Labels of the test rows, shape [1, n_test], that one network gives, and the noise."""
     network = _network(arrays, seed=seed, device=device)
     model: Any = network if method == "non_private" else _dp_sgd(network, arrays, epsilon, seed=seed, device=device)
     model.fit(arrays.X_train, arrays.y_train)
@@ -57,14 +63,25 @@ def _dp_sgd(network: NetworkClassifier, arrays: Dataset, epsilon: float | None, 
     )
 
 
-@lru_cache(maxsize=1)
-def _votes(arrays: Dataset, seed: int, device: str) -> NDArray[np.int64]:
-    """Votes for the test rows, shape [n_test, C]; one training serves every epsilon and budget."""
-    network = _network(arrays, seed=seed, device=device)
-    fit = fit_shards(
-        arrays.X_train, arrays.y_train, n_classes=arrays.n_classes, n_models=N_MODELS, estimator=network, seed=seed
-    )
-    return fit.vote_counts(arrays.X_test)
+@dataclass(frozen=True)
+class _One:
+    """Learner of one of many models, as it is when all of them are fitted."""
+
+    network: NetworkClassifier
+    model: int
+
+    def fit_many(self, X: Any, codes: Any, subsets: Any, **given: Any) -> Any:
+        own = subsets[self.model : self.model + 1]
+        return self.network.fit_many(X, codes, own, first=self.model, **given)
+
+
+def vote_of(arrays: Dataset, model: int, n_models: int, *, seed: int, device: str) -> NDArray[np.int64]:
+    """Labels of the test rows, shape [n_test], by the network on one of disjoint shards of the records."""
+    learner = _One(_network(arrays, seed=seed, device=device), model)
+    X, y, n_classes = arrays.X_train, arrays.y_train, arrays.n_classes
+    fit = fit_shards(X, y, n_classes=n_classes, n_models=n_models, estimator=learner, seed=seed)
+    found: NDArray[np.int64] = fit.models.votes(arrays.X_test)[0]
+    return found
 
 
 def _schedule(epochs: int) -> dict[int, float]:
@@ -83,5 +100,6 @@ def _network(arrays: Dataset, *, seed: int, device: str) -> NetworkClassifier:
         schedule=_schedule(EPOCHS),
         augmentation="crop-flip",
         device=device,
+        checkpoint=checkpoint(),
         random_state=seed,
     )

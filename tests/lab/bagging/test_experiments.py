@@ -6,7 +6,8 @@ import pytest
 
 from dpnotes.accounting import bagging as profile_of
 from dpnotes.lab import bagging, experiments
-from dpnotes.lab.bagging.networks import load, load_public, network, public_weights
+from dpnotes.lab.bagging.networks import load, load_public, network, public_weights, teacher_votes
+from dpnotes.lab.store import read_store, sweep
 
 
 def quick(**change):
@@ -62,6 +63,36 @@ def test_pate_shares_its_teachers_and_counts_what_it_asks():
     assert other["agreement"] != once["agreement"]
     logistic = bagging.experiments.pate(**{**rows[0], **short, "epochs": None, "l2": 0.01})
     assert logistic["plurality"] > 0.8
+
+
+def test_teachers_are_rows_that_rows_of_pate_share(tmp_path, monkeypatch):
+    """The votes of blocks are, bit for bit, those of all teachers at once; a sweep trains each block once."""
+    rows = [{**row, "epochs": 3, "student_epochs": 2, "n_teachers": 14} for row in bagging.grids.pate("quick", seeds=2)]
+    blocks = bagging.grids.blocks_of_teachers(rows[0])
+    assert [(block["first"], block["n_models"]) for block in blocks] == [(0, 10), (10, 4)]
+    assert len(bagging.grids.teachers("quick")) == 1
+    assert len(bagging.grids.teachers("paper")) == 26  # 250 networks, and logistic regressions
+    given = {name: value for name, value in blocks[0].items() if name not in ("first", "n_models")}
+    l2 = {"l2": None, "device": "cpu"}
+    whole = teacher_votes(**given, first=0, n_models=14, **l2)
+    np.testing.assert_array_equal(np.concatenate([teacher_votes(**block, **l2) for block in blocks]), whole)
+    made_of = []
+    trained = bagging.experiments.teacher_votes
+    monkeypatch.setattr(
+        bagging.experiments, "teacher_votes", lambda *a, **k: made_of.append(k["first"]) or trained(*a, **k)
+    )
+    bagging.experiments._votes.cache_clear()
+    store, options = tmp_path / "bagging_pate.csv", {"device": "cpu"}
+    first = sweep(bagging.experiments.pate, rows[:1], store=store, options=options, progress=False)
+    bagging.experiments._votes.cache_clear()  # as in another process
+    second = sweep(bagging.experiments.pate, rows, store=store, options=options, progress=False)
+    assert made_of == [0, 10]
+    assert set(second["agreement"]) == set(first["agreement"])
+    shared = read_store(tmp_path / "bagging_teachers.csv")
+    assert shared["n_models"].tolist() == [10, 4]
+    counts = np.stack([(whole == label).sum(axis=0) for label in range(10)])
+    assert first["agreement"][0] == counts.max(axis=0).mean() / 14
+    bagging.experiments._votes.cache_clear()
 
 
 def test_bad_parameters_are_named():

@@ -6,17 +6,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpnotes import methods
+from dpnotes import accounting, data, methods
 from dpnotes.lab import experiments
+from dpnotes.lab._shared import as_codes
 from dpnotes.lab.experiments import paper_table
 from dpnotes.lab.private_prediction import data as arrays
 from dpnotes.lab.private_prediction import experiments as chapter
 from dpnotes.lab.private_prediction import figures as drawn
-from dpnotes.lab.private_prediction import grids, runs, tables
+from dpnotes.lab.private_prediction import grids, networks, runs, tables
 from dpnotes.lab.private_prediction.arrows import HYPERPARAMETERS, arrows, show_arrows
 from dpnotes.lab.private_prediction.grids import GRIDS, METHODS, point
 from dpnotes.lab.private_prediction.series import put_together, series
 from dpnotes.lab.private_prediction.statements import STATEMENTS, Look, crossing, crossing_in_words, statements
+from dpnotes.lab.store import read_store, sweep
 
 
 def digits(method, **changed):
@@ -116,6 +118,48 @@ def test_climbing_ends_at_the_best_of_a_hill_and_tries_few():
     assert sorted(tried) == [("a", 2), ("a", 3), ("a", 4)]
     assert runs.climb(run, own, [ladder("a"), ladder("b"), ladder("c")]) == {"hill": "b", "at": 0}
     assert len(tried) == len(set(tried)) + 3  # the first ladder twice, no candidate twice in one climb
+
+
+@pytest.fixture
+def images(monkeypatch):
+    """In the place of CIFAR-10: 48 random images to train on, 20 to score; networks of one epoch."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((68, 192), dtype=np.float32), np.arange(68) % 10
+    shape = {"class_names": tuple("0123456789"), "feature_names": None, "image_shape": (3, 8, 8)}
+    split = {"X_train": X[:48], "y_train": y[:48], "X_test": X[48:], "y_test": y[48:]}
+    images = data.Dataset(name="cifar10", split="original", digest="cifar10:0", **shape, **split)
+    monkeypatch.setattr(data, "load", lambda name: images)
+    monkeypatch.setattr(networks, "EPOCHS", 1)
+    monkeypatch.setattr(networks, "BATCH", 12)
+    monkeypatch.setattr(grids, "VOTERS", 3)
+    return images
+
+
+def test_networks_of_a_vote_are_rows_that_all_votes_share(images, tmp_path, monkeypatch):
+    """Each is, bit for bit, the one that is fitted with all others; a sweep of votes trains each once."""
+    learner = networks._network(images, seed=0, device="cpu")
+    together = methods.fit_shards(
+        images.X_train, images.y_train, n_classes=10, n_models=3, estimator=learner, seed=0
+    ).votes(images.X_test)
+    votes = [
+        {"method": "subsample_aggregate", "dataset": "cifar10", "seed": 0} | {"epsilon": e, "answers": b}
+        for e, b in ((1.0, 10), (5.0, 10), (5.0, 1))
+    ]
+    trained, vote_of = [], networks.vote_of
+    monkeypatch.setattr(networks, "vote_of", lambda *a, **k: trained.append(a[1]) or vote_of(*a, **k))
+    options = {"device": "cpu"}
+    store = tmp_path / "private_prediction_networks.csv"
+    for rows in (votes[:1], votes):
+        table = sweep(chapter.network, rows, store=store, options=options, progress=False)
+    assert trained == [0, 1, 2]
+    shared = read_store(tmp_path / "private_prediction_vote_networks.csv")
+    np.testing.assert_array_equal([as_codes(text) for text in shared["votes"]], together)
+    assert table["accuracy"].between(0, 1).all()
+    expected = accounting.soft_vote_beta(5.0, 1e-5, answers=1)
+    assert table["noise"][2] == pytest.approx(1 / expected)
+    alone = chapter.network(**votes[0], **options)  # outside of a sweep, for itself
+    assert alone["accuracy"] == table["accuracy"][0]
+    assert trained == [0, 1, 2, 0, 1, 2]
 
 
 def test_bad_parameters_are_named():

@@ -1,0 +1,89 @@
+"""Rows that other rows are made of: computed once, kept in a store of their own, read by all that need them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from filelock import FileLock, Timeout
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from dpnotes.lab._places import published_store, runs_store
+from dpnotes.lab.store import collect, missing, row_under_way
+
+Grid = list[dict[str, Any]]
+LONG = 10.0  # seconds after which a process that waits says for what
+
+
+def shared_rows(
+    name: str, function: Callable[..., dict[str, Any]], grid: Grid, options: dict[str, Any]
+) -> pd.DataFrame:
+    """Rows of a grid of another experiment, for a row that is made of them.
+
+    Published rows are taken. What they lack is computed: into the store ``name`` beside that of the row under way,
+    where a second process waits for the first rather than compute the same; outside of a sweep for this call alone.
+
+    Returns
+    -------
+    DataFrame
+        One row for each of ``grid``, in its order, with its parameters and metrics.
+    """
+    row, published = row_under_way(), published_store(name)
+    if row is None:
+        rows = collect(function, grid, compute="stored", published=published, runs=runs_store(name))
+        computed = [
+            parameters | (function(**parameters, **options) if pd.isna(check) else dict(stored))
+            for parameters, check, (_, stored) in zip(grid, rows["check"], rows.iterrows(), strict=True)
+        ]
+        return pd.DataFrame(computed)
+    start = time.perf_counter()
+    with _first(row.folder / f".{name}.shared.lock", name):
+        runs = row.folder / f"{name}.csv"
+        rows = collect(
+            function, grid, compute="missing", published=published, runs=runs, options=options, n_jobs=1, progress=False
+        )
+    row.seconds -= time.perf_counter() - start  # they have their own
+    return rows
+
+
+def lacking(name: str, grid: Grid) -> Grid:
+    """Those rows of a grid that are neither published nor in the runs."""
+    return [*missing(unpublished, runs_store(name))] if (unpublished := missing(grid, published_store(name))) else []
+
+
+def as_text(codes: NDArray[np.integer]) -> str:
+    """Class codes below 26 as letters, one each, so that predictions are a cell of a row.
+
+    Examples
+    --------
+    >>> as_text(np.array([0, 2, 1])), as_codes("acb").tolist()
+    ('acb', [0, 2, 1])
+    """
+    return bytes((codes.ravel() + ord("a")).astype(np.uint8)).decode()
+
+
+def as_codes(text: str) -> NDArray[np.int64]:
+    """Class codes from letters, the inverse of :func:`as_text`."""
+    return np.frombuffer(text.encode(), np.uint8).astype(np.int64) - ord("a")
+
+
+@contextmanager
+def _first(path: Path, name: str) -> Iterator[None]:
+    """Hold the lock within the block; say so if another process has it for long."""
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=LONG)
+    except Timeout:
+        tqdm.write(f"waits for rows of {name}, which another process computes", file=sys.stderr)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()

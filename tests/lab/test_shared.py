@@ -1,0 +1,89 @@
+"""Rows that other rows are made of: computed once for all, by one process at a time, on their own time."""
+
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from filelock import FileLock
+
+from dpnotes.lab import _shared
+from dpnotes.lab.store import adopt, read_store, sweep
+
+CALLS = []
+
+
+def part(*, number, pause=0.0):
+    CALLS.append(number)
+    time.sleep(pause)
+    return {"square": number**2}
+
+
+def whole(*, numbers, pause=0.0):
+    rows = _shared.shared_rows("parts", part, [{"number": n} for n in range(numbers)], {"pause": pause})
+    return {"sum": int(rows["square"].sum())}
+
+
+@pytest.fixture(autouse=True)
+def _places(tmp_path, monkeypatch):
+    CALLS.clear()
+    monkeypatch.setattr(_shared, "published_store", lambda name: tmp_path / "published" / f"{name}.csv")
+    monkeypatch.setattr(_shared, "runs_store", lambda name: tmp_path / "runs" / f"{name}.csv")
+
+
+def run(tmp_path, *numbers, **options):
+    grid = [{"numbers": n} for n in numbers]
+    return sweep(whole, grid, store=tmp_path / "runs" / "wholes.csv", options=options, progress=False)
+
+
+def test_each_part_is_computed_once_and_kept(tmp_path):
+    assert run(tmp_path, 3, 5, 4)["sum"].tolist() == [5, 30, 14]
+    assert CALLS == [0, 1, 2, 3, 4]
+    assert read_store(tmp_path / "runs" / "parts.csv")["number"].tolist() == CALLS
+    assert _shared.lacking("parts", [{"number": n} for n in range(7)]) == [{"number": 5}, {"number": 6}]
+
+
+def test_published_parts_are_taken_and_outside_of_a_sweep_nothing_is_written(tmp_path):
+    run(tmp_path, 2)
+    adopt(tmp_path / "runs" / "parts.csv", tmp_path / "published" / "parts.csv")
+    (tmp_path / "runs" / "parts.csv").unlink()
+    CALLS.clear()
+    assert whole(numbers=4) == {"sum": 14}
+    assert CALLS == [2, 3]
+    assert not (tmp_path / "runs" / "parts.csv").exists()
+    assert run(tmp_path, 4)["sum"].tolist() == [14]
+    assert CALLS == [2, 3, 2, 3]
+
+
+def test_the_time_of_parts_is_their_own(tmp_path):
+    table = run(tmp_path, 2, pause=0.4)
+    assert (read_store(tmp_path / "runs" / "parts.csv")["seconds"] >= 0.4).all()
+    assert 0 <= table["seconds"][0] < 0.8
+
+
+def test_a_second_process_waits_and_says_so(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(_shared, "LONG", 0.0)
+    path = tmp_path / "runs" / ".parts.shared.lock"
+    path.parent.mkdir()
+    held = FileLock(path, is_singleton=False)
+    held.acquire()
+
+    def release(text, file):
+        held.release()
+        print(text, file=file)
+
+    monkeypatch.setattr(_shared.tqdm, "write", release)
+    assert run(tmp_path, 2)["sum"].tolist() == [1]
+    assert "waits for rows of parts, which another process computes" in capfd.readouterr().err
+
+
+def test_predictions_are_letters_that_a_store_gives_back(tmp_path):
+    codes = np.arange(10_000) % 26
+
+    def predict():
+        return {"votes": _shared.as_text(codes)}
+
+    (found,) = sweep(predict, [{}], store=tmp_path / "p.csv", progress=False)["votes"]
+    np.testing.assert_array_equal(_shared.as_codes(found), codes)
+    assert isinstance(found, str)
+    assert pd.notna(found)
