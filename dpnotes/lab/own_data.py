@@ -64,8 +64,15 @@ def label(dataset: str) -> str:
     return Path(dataset.rpartition(_TARGET)[0]).name if is_own(dataset) else dataset
 
 
-def statement(reference: str) -> str:
-    """What is private, what is public and what is done to each record, in Markdown."""
+SCALINGS = {
+    "columns": "; then all divided by the root of the number of columns, {bound:.3g}, so that none is longer than 1",
+    "record": "; then each record divided by its own norm",
+    "none": "",
+}
+
+
+def statement(reference: str, *, scaling: str = "columns") -> str:
+    """What is private, what is public and what is done to each record, in Markdown; scaling: one of SCALINGS."""
     own = load(reference)
     taken = [column.name for column in own.columns if not column.given]
     source = "All of it was given beforehand, in the file beside the table."
@@ -82,8 +89,7 @@ def statement(reference: str) -> str:
             f"* **Public**: that there are {own.n_train + own.n_test:,} records; the columns, their bounds and "
             f"categories, and the {own.n_classes} classes: {', '.join(own.class_names)}. {source}",
             f"* **Preparation**, of each record by itself: numbers from their bounds to [-1, 1], a number outside "
-            f"clipped; categories to indicators; then all divided by the root of the number of columns, "
-            f"{own.bound:.3g}, so that no record is longer than 1.",
+            f"clipped; categories to indicators{SCALINGS[scaling].format(bound=own.bound)}.",
             "* **Not private**: the accuracies below. They are computed from test records as they are.",
         ]
     )
@@ -105,13 +111,13 @@ def public_columns(reference: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def show(reference: str) -> None:
-    """Say on a page what is private, public and prepared."""
+def show(reference: str, *, scaling: str = "columns") -> None:
+    """Say on a page what is private, public and prepared; see :func:`statement`."""
     from IPython.display import Markdown, display
 
     from dpnotes.lab import tables
 
-    display(Markdown(statement(reference)))  # type: ignore[no-untyped-call]
+    display(Markdown(statement(reference, scaling=scaling)))  # type: ignore[no-untyped-call]
     display(tables.show(public_columns(reference), caption="What is public of the features."))  # type: ignore[no-untyped-call]
 
 
