@@ -32,8 +32,8 @@ details > summary { display: none !important; }
 details.below-input { border: 0 !important; padding: 0 !important; }
 .bd-article :is(.cell, .cell_output, .output, .docutils.container, table, tbody, ul, ol, dl, .admonition, details) {
   break-inside: auto !important; }
-h1, h2, h3, h4, caption, .admonition-title { break-after: avoid; }
-.bd-article :is(img, tr, mjx-container[display="true"], .admonition-title, div.highlight, pre) {
+h1, h2, h3, h4, caption, thead, .admonition-title { break-after: avoid; }
+.bd-article :is(img, tr, mjx-container[display="true"], .admonition-title, .cell_input, div.highlight, pre) {
   break-inside: avoid !important; }
 """
 
