@@ -125,18 +125,18 @@ class DataStatus:
     Parameters
     ----------
     name : str
-    state : "embedded", "present", "missing" or "damaged"
-        ``"embedded"`` sets come with scikit-learn.
+    state : "embedded", "present", "missing", "damaged" or "unreadable"
+        ``"embedded"`` sets come with scikit-learn; an ``"unreadable"`` one has a file that the system does not give.
     path : Path or None
         Its (first) file, whether it exists or not; None if embedded.
     bytes : int
         Size of its files that are here.
     note : str
-        What is inexact or damaged.
+        What is inexact, damaged or in the way.
     """
 
     name: str
-    state: Literal["embedded", "present", "missing", "damaged"]
+    state: Literal["embedded", "present", "missing", "damaged", "unreadable"]
     path: Path | None
     bytes: int
     note: str
@@ -166,10 +166,15 @@ def _status(name: str, folder: Path) -> DataStatus:
     files = [folder / file for file in SOURCES[name].files]
     if not files:
         return DataStatus(name, "embedded", None, 0, "")
-    size = sum(file.stat().st_size for file in files if file.is_file())
+    size = 0
     try:
+        size = sum(file.stat().st_size for file in files if file.is_file())
         return DataStatus(name, "present", files[0], size, SOURCES[name].read(folder).note)
     except DataMissing:
         return DataStatus(name, "missing", files[0], size, "")
     except DataDamaged as error:
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno:
+            return DataStatus(name, "unreadable", files[0], size, str(error.__cause__))
         return DataStatus(name, "damaged", files[0], size, error.fault)
+    except OSError as error:
+        return DataStatus(name, "unreadable", files[0], size, str(error))

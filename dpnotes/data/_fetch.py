@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Mapping
 from functools import partial
 from http.client import HTTPException
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dpnotes._processes import leftovers
 from dpnotes.data import _cifar100, _diabetes
 from dpnotes.data._catalogue import SOURCES, source
 from dpnotes.data._dataset import DataDamaged, DataError, DataUnreachable
@@ -27,7 +29,7 @@ def fetch(name: str) -> Path:
     A copy is sound if :func:`load` takes it, so an inexact CIFAR-10 stays until its file is removed.
     Images come by torchvision's own downloaders, tables as the published files. Everything is downloaded and checked
     in a scratch folder, and moved into place file by file in one step each: a failure leaves the data folder as it
-    was, and of concurrent calls each leaves whole files.
+    was, and of concurrent calls each leaves whole files. Scratch folders of killed calls are removed.
 
     Parameters
     ----------
@@ -60,7 +62,9 @@ def fetch(name: str) -> Path:
 def _download(name: str, folder: Path) -> None:
     files = source(name).files
     folder.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{name}.", dir=folder) as temporary:
+    for leftover in leftovers(folder, f".{name}."):
+        shutil.rmtree(leftover, ignore_errors=True)
+    with TemporaryDirectory(prefix=f".{name}.{os.getpid()}-", dir=folder) as temporary:
         scratch = Path(temporary)
         try:
             DOWNLOADS[name](scratch)

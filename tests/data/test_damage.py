@@ -170,6 +170,17 @@ def test_status_of_an_empty_folder(folder):
 
 
 @pytest.mark.data
+def test_a_file_that_cannot_be_read_does_not_hide_the_others(folder):
+    for unreadable in ("mnist.npz", "adult/adult.data", "covertype/covtype.data.gz"):
+        (folder / unreadable).mkdir(parents=True)  # a folder in its place: the superuser may read anything else
+    (folder / "diabetes130").write_text("a file in the place of a folder")
+    found = {one.name: one for one in data.status()}
+    for name in ("mnist", "adult", "covertype"):
+        assert (found[name].state, "Is a directory" in found[name].note) == ("unreadable", True)
+    assert found["diabetes130"].state == "unreadable"
+    assert found["cifar10"].state == "missing"
+
+
 def test_status_of_what_is_here(path_of):
     path = path_of("adult")
     status = next(status for status in data.status() if status.name == "adult")

@@ -2,7 +2,10 @@
 
 import gzip
 import hashlib
+import os
 import pickle
+import subprocess
+import sys
 import tarfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -160,6 +163,16 @@ def test_a_sound_copy_is_left_alone_and_a_damaged_one_replaced(mnist_mirror, fol
     assert data.load("mnist").n_train == 20
     monkeypatch.setattr(torchvision_datasets.MNIST, "mirrors", [NOWHERE])
     data.fetch("mnist")
+
+
+def test_what_a_killed_fetch_left_is_removed_and_what_others_work_on_is_not(mnist_mirror, folder):
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    dead, running = f".mnist.{int(ended.stdout)}-abc", f".mnist.{os.getpid()}-abc"
+    for scratch in (dead, running, f".adult.{int(ended.stdout)}-abc"):
+        (folder / scratch / "half").mkdir(parents=True)
+    data.fetch("mnist")
+    assert not (folder / dead).exists()
+    assert (folder / running / "half").is_dir()
 
 
 def test_concurrent_fetches_leave_one_whole_file(mnist_mirror, folder):

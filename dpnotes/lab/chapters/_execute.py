@@ -18,6 +18,7 @@ from typing import Any, TextIO
 
 import click
 
+from dpnotes._processes import leftovers
 from dpnotes.lab._progress import CHANNEL
 from dpnotes.lab.chapters._chapter import Chapter
 
@@ -81,7 +82,8 @@ def execute(chapter: Chapter, parameters: Mapping[str, object], output: Path, *,
     given = chapter.check(parameters)
     digest = chapter.digest(given)  # before execution: what is changed meanwhile makes the copy stale
     output.parent.mkdir(parents=True, exist_ok=True)
-    _remove_leftovers(chapter, output.parent)
+    for leftover in leftovers(output.parent, f"{chapter.name}.", ".partial.ipynb"):
+        leftover.unlink(missing_ok=True)
     partial = output.with_name(f"{chapter.name}.{os.getpid()}-{threading.get_ident()}.partial.ipynb")
     failed = output.with_name(f"{chapter.name}.partial.ipynb")
     seen = f"the notebook as far as it went is {failed}"
@@ -140,24 +142,6 @@ def _rows(chapter: Chapter, folder: Path) -> str:
 def _literal(path: Path) -> str:
     """A path as papermill takes it, which would replace names in braces by parameters."""
     return str(path).replace("{", "{{").replace("}", "}}")
-
-
-def _remove_leftovers(chapter: Chapter, folder: Path) -> None:
-    """Remove what killed processes of this machine left in a folder."""
-    for path in folder.glob(f"{chapter.name}.*-*.partial.ipynb"):
-        process = path.name.removeprefix(f"{chapter.name}.").partition("-")[0]
-        if process.isdecimal() and not _alive(int(process)):
-            path.unlink(missing_ok=True)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # another user's
-        return True
-    return True
 
 
 @contextmanager
