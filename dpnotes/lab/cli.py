@@ -114,6 +114,9 @@ def run(
     if not force and chapters.is_unchanged(chosen, parameters, notebook):
         click.echo(f"{chosen.name}: nothing changed since it was executed; --force executes it again")
     else:
+        from dpnotes.lab.plans import check_plan
+
+        check_plan(chosen.name, {p.name: p.default for p in chosen.parameters.values()} | parameters)
         click.echo(f"{chosen.name}: running; rows are kept in {_short(folder)}{os.sep} as they finish")
         try:
             seconds = chapters.execute(chosen, parameters, notebook, echo=True)

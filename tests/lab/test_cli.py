@@ -115,10 +115,12 @@ def test_an_interrupted_run_says_how_to_go_on(run, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(dpnotes.lab.chapters, "execute", interrupted)
-    code, out, err = run("run", "bagging", "-p", "subsample_sizes", "[50, 60]", "--out", tmp_path)
+    code, out, err = run(
+        "run", "bagging", "-p", "scale", "quick", "-p", "subsample_sizes", "[50, 60]", "--out", tmp_path
+    )
     assert code == 130
     assert out.startswith("bagging: running; rows are kept in ")
-    command = f"dpnotes run bagging -p subsample_sizes '[50, 60]' --out {tmp_path}"
+    command = f"dpnotes run bagging -p scale quick -p subsample_sizes '[50, 60]' --out {tmp_path}"
     assert err == f"\nbagging: interrupted; finished rows are kept. To go on: {command}\n"
 
 

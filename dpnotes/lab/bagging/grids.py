@@ -100,8 +100,13 @@ def table2a(scale: str, *, subsamples: tuple[int, ...] = (), seeds: int = 5) -> 
     """Rows of Table 2a: one network on one subsample with replacement, for each size, and one on all records.
 
     ``subsamples``: other sizes than the scale's own. The network on all records is trained with at most three seeds
-    (ten minutes each on one core).
+    (ten minutes each on one core). ValueError if a size is not between 1 and the number of training records.
     """
+    if wrong := [size for size in subsamples if not 1 <= size <= RECORDS[scale]]:
+        raise ValueError(
+            f"subsample_sizes must be in [1, {RECORDS[scale]}], the records of {DATASETS[scale]} at scale {scale!r}, "
+            f"got {wrong[0]} in {list(subsamples)}"
+        )
     common = _case_1(scale)
     sizes = sorted(subsamples or SUBSAMPLES[scale], reverse=True)
     whole = [
