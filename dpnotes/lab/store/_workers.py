@@ -241,7 +241,9 @@ class Cluster:
 
     def _count_workers(self) -> None:
         try:
-            self._threads = self._client.nthreads()
+            self._threads = self._client.sync(self._client.scheduler.ncores, callback_timeout=LONG)  # its nthreads()
+        except TimeoutError:
+            self._threads = {}
         except Exception as error:  # of many kinds, as the connection is being given up
             raise self._disconnected() from error
         now = time.monotonic()
@@ -253,24 +255,24 @@ class Cluster:
         elif now >= self._without + LONG:
             self._without = float("inf")
             self._say(
-                f"no worker at the Dask scheduler {self._address} for {LONG:.0f} s: the sweep goes on when one comes; "
-                "Ctrl-C ends it, and keeps the rows that are finished"
+                f"the Dask scheduler {self._address} has had no worker, or has not answered, for {LONG:.0f} s: "
+                "the sweep goes on when one comes; Ctrl-C ends it, and keeps the rows that are finished"
             )
 
     def _disconnected(self) -> ConnectionError:
         return ConnectionError(f"the Dask scheduler {self._address} is gone; the rows that were finished are stored")
 
 
-def _once(key: str, task: bytes, row: Row) -> object:
+def _once(key: str, task: bytes, row: Row) -> Any:
     """Compute a row in a Dask worker, unless an earlier worker began it and died: the client then decides."""
     from distributed import Event
 
     begun: Any = Event(key)  # type: ignore[no-untyped-call]
-    if begun.is_set():
-        outcome: object = Lost(row, "the Dask worker that computed it was lost")
-    else:
+    try:
+        if begun.is_set():
+            return Lost(row, "the Dask worker that computed it was lost")
         begun.set()
         with parallel_config(backend="threading"):
-            outcome = pickle.loads(task)(row)
-    begun.clear()
-    return outcome
+            return pickle.loads(task)(row)
+    finally:
+        begun.clear()

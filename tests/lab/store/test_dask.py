@@ -202,14 +202,30 @@ def test_a_cluster_without_workers_is_said_and_waited_for(cluster, store, monkey
     said = []
 
     def start_one_when_it_is_said():
-        wait_until(lambda: said.append(capfd.readouterr().err) or "no worker at the Dask scheduler" in "".join(said))
+        wait_until(lambda: said.append(capfd.readouterr().err) or "has had no worker" in "".join(said))
         cluster.start_worker()
 
     grid = [{"index": index} for index in range(3)]
     with meanwhile(start_one_when_it_is_said):
         table = sweep(sweep_toys.slow, grid, store=store, progress=False)
     assert table["square"].tolist() == [0, 1, 4]
-    assert "".join(said).count("no worker") == 1
+    assert "".join(said).count("has had no worker") == 1
+
+
+def test_a_scheduler_that_is_stopped_is_said_and_waited_for(cluster, store, monkeypatch, capfd):
+    monkeypatch.setattr(_workers, "LONG", 1.0)
+    said = []
+
+    def stop_until_it_is_said():
+        wait_until(lambda: rows_in(store) >= 3)
+        cluster.scheduler.send_signal(signal.SIGSTOP)
+        wait_until(lambda: said.append(capfd.readouterr().err) or "has not answered" in "".join(said))
+        cluster.scheduler.send_signal(signal.SIGCONT)
+
+    grid = [{"index": index} for index in range(20)]
+    with meanwhile(stop_until_it_is_said):
+        table = sweep(sweep_toys.slow, grid, store=store, options={"pause": 0.1}, progress=False)
+    assert table["square"].tolist() == [index**2 for index in range(20)]
 
 
 CLIENT = textwrap.dedent("""
