@@ -238,11 +238,12 @@ CLIENT = textwrap.dedent("""
 """)
 
 
-def test_a_killed_client_keeps_its_rows_and_ends_its_work(cluster, client, store, tmp_path, script):
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_client_keeps_its_rows_and_ends_its_work(cluster, client, store, tmp_path, script, by):
     process = script(CLIENT, cluster.scheduler_file, store, tmp_path / "calls")
     wait_until(lambda: rows_in(store) >= 5 or process.poll() is not None)
-    process.kill()
-    assert process.wait(HANG) == -signal.SIGKILL
+    process.send_signal(by)
+    assert process.wait(HANG) == -by
     wait_until(lambda: client.run_on_scheduler(tasks_and_marks)[0] == 0)
     kept = rows_in(store)
     calls = (tmp_path / "calls").read_text().split()
