@@ -14,7 +14,7 @@ from dpnotes.lab.bagging.tables import equals, parameters, published
 from dpnotes.lab.tables import GAP, Column, Table, columns, mean_and_std
 
 NETWORK = ["width", "optimizer", "learning_rate"]
-TASK = ["method", "architecture", "sigma"]
+TASK = ["method", "architecture", "subsample", "sigma"]
 ARCHITECTURES = {"vgg16": "VGG16", "vgg5": "five convolutions"}
 MODELS = {"network": "the network, batches of 256", "linear": "softmax regression, batches of 1,000"}
 
@@ -68,9 +68,10 @@ def two_rates(one_rate: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
 def cifar10(rows: pd.DataFrame, dp_sgd: pd.DataFrame) -> pd.DataFrame:
     """Settings that were tried on CIFAR-10's held-out training rows, and those in use.
 
-    The rule: of the candidates of one network and method the one with the best mean accuracy. Columns: method,
-    architecture, sigma (the noise multiplier of DP-SGD, empty for the least noise), optimizer, learning_rate, accuracy
-    (mean), std, seeds, chosen (the best where all candidates were run).
+    The rule: of the candidates of one network, method and size the one with the best mean accuracy. Columns: method,
+    architecture, subsample (records; empty for DP-SGD, which trains on all), sigma (the noise multiplier of DP-SGD,
+    empty for the least noise), optimizer, learning_rate, accuracy (mean), std, seeds, chosen (the best where all
+    candidates were run).
     """
     frames = (
         rows.assign(method="bagging", sigma=np.nan),
@@ -135,9 +136,10 @@ TWO_RATES = Table(
 )
 CIFAR10 = Table(
     "Settings that the paper leaves open on CIFAR-10: accuracy on the last 10,000 training images, models trained on "
-    "others: k = 1,000 and 30 epochs for bagging, 500 and 5 for VGG16; two epochs for DP-SGD.",
+    "k others: 30 epochs with k = 1,000, 5 with k = 500; two epochs for DP-SGD, on 40,000 images.",
     (
         Column("method", "for", text=_task),
+        Column("subsample", "k", format="{:,.0f}"),
         "optimizer",
         Column("learning_rate", "rate", format="{:g}"),
         mean_and_std("accuracy"),

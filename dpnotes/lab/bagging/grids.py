@@ -47,11 +47,11 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
 EPOCHS = {"paper": 100, "quick": 20, "cifar10": 100, "reduced": 30}
 ALL_RECORDS_EPOCHS = {**EPOCHS, "quick": 8}  # of networks, or of teachers together, that train on all records
 CANDIDATES = [(width, *pair) for width in (16, 32) for pair in (("adam", 1e-3), ("momentum", 1e-2))]
-CIFAR10_CANDIDATES: dict[str, tuple[tuple[str, float], ...]] = {
-    "cifar10": (("adam", 1e-3), ("adam", 1e-4)),
-    "reduced": (("adam", 1e-3), ("adam", 1e-4), ("momentum", 1e-2)),
-}
-CANDIDATE_RUNS = {"cifar10": (500, 5, 1), "reduced": (1000, 30, 2)}  # records, epochs, seeds
+CIFAR10_CANDIDATES: tuple[tuple[str, int, int, int, tuple[tuple[str, float], ...]], ...] = (
+    ("reduced", 1000, 30, 2, (("adam", 1e-3), ("adam", 1e-4), ("momentum", 1e-2))),  # records, epochs, seeds
+    ("cifar10", 500, 5, 1, (("adam", 1e-3), ("adam", 1e-4))),  # the rate in use was taken from these
+    ("cifar10", 1000, 30, 3, (("adam", 1e-3), ("adam", 3e-4), ("adam", 1e-4), ("adam", 3e-5))),
+)
 # The public models of Case II, and the tenth of a learning rate with which the paper goes on from one. The quick scale
 # has no public images besides its own.
 PUBLIC: dict[str, tuple[str, ...]] = {"paper": ("fashion_mnist",), "cifar10": (IMAGENET, "cifar100_subset")}
@@ -331,8 +331,8 @@ def cifar10_settings() -> Grid:
     rows = [
         {**_case_1(scale), "split": "validation", "subsample": size, "epochs": epochs, "seed": seed}
         | {"optimizer": optimizer, "learning_rate": rate}
-        for scale, (size, epochs, seeds) in CANDIDATE_RUNS.items()
-        for optimizer, rate in CIFAR10_CANDIDATES[scale]
+        for scale, size, epochs, seeds, candidates in CIFAR10_CANDIDATES
+        for optimizer, rate in candidates
         for seed in range(seeds)
     ]
     return sorted(rows, key=seconds)

@@ -27,6 +27,7 @@ PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 5e-1)
 SETTING_EPSILONS = (0.5, 1.0, 5.0)
 MODELS = (16, 32, 64, 128, 256, 512, 1024, 2048)
 N_MODELS = 256
+CLIPPING_NORMS = (0.03, 0.1, 0.3, 1.0)  # candidates of Figure 7
 VOTERS = 16  # networks of Figure 7's votes
 REPEATS = {"loss_perturbation": 20, "dp_sgd": 20}  # each of theirs is a fit; of the others 100, as in the paper
 FEW = {"subsample_aggregate": {"n_models": 30, "repeats": 20}}  # of small data sets
@@ -172,6 +173,15 @@ def networks() -> Grid:
 def vote_networks(dataset: str = "cifar10", seed: int = 0) -> Grid:
     """The networks of Figure 7's votes, which all epsilons and numbers of answers share."""
     return [{"dataset": dataset, "n_models": VOTERS, "model": model, "seed": seed} for model in range(VOTERS)]
+
+
+def network_settings() -> Grid:
+    """Candidates for the clipping norm of Figure 7's DP-SGD, with the noise of epsilon = 1, on held-out rows."""
+    return [
+        {"dataset": "cifar10", "clipping_norm": norm, "epsilon": 1.0, "epochs": 10, "seed": seed}
+        for norm in CLIPPING_NORMS
+        for seed in range(3)
+    ]
 
 
 GRIDS = {"privacy": privacy, "budget": budget, "delta": failure, "size": size, "setting": setting}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ METHODS = ("non_private", "dp_sgd", "subsample_aggregate")
 DELTA = 1e-5
 EPOCHS, DP_EPOCHS = 500, 100
 BATCH, RATE = 600, 0.1
-CLIPPING_NORM = 0.1  # to be chosen on held-out rows before the rows are published
+CLIPPING_NORM = 0.1  # to be what the candidates of grids.network_settings choose, before rows are published
+HELD_OUT = 10_000  # last training rows, while it is chosen
 REPEATS = 100
 
 
@@ -38,23 +39,46 @@ def labels(
 ) -> tuple[NDArray[np.int64], float | None]:
     """Labels of the test rows, shape [1, n_test], that one network gives, and the noise."""
     network = _network(arrays, seed=seed, device=device)
-    model: Any = network if method == "non_private" else _dp_sgd(network, arrays, epsilon, seed=seed, device=device)
+    given: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA}
+    model: Any = network if method == "non_private" else _dp_sgd(network, arrays, seed=seed, device=device, **given)
     model.fit(arrays.X_train, arrays.y_train)
     return model.predict(arrays.X_test)[None], getattr(model, "noise_multiplier_", None)
 
 
-def _dp_sgd(network: NetworkClassifier, arrays: Dataset, epsilon: float | None, *, seed: int, device: str) -> DPSGD:
+def setting(
+    arrays: Dataset, *, clipping_norm: float, epsilon: float, epochs: int, seed: int, device: str
+) -> tuple[float, float]:
+    """Accuracy on held-out training rows of a short DP-SGD with the noise of a whole one, and that noise."""
+    X, y = arrays.X_train, arrays.y_train
+    own = replace(arrays, X_train=X[:-HELD_OUT], y_train=y[:-HELD_OUT], X_test=X[-HELD_OUT:], y_test=y[-HELD_OUT:])
+    whole = {"sample_rate": BATCH / len(own.X_train), "steps": DP_EPOCHS * (len(own.X_train) // BATCH)}
+    noise = float(accounting.dp_sgd_noise_multiplier(epsilon, DELTA, accountant="pld", **whole))
+    given: dict[str, Any] = {"clipping_norm": clipping_norm, "epochs": epochs, "noise_multiplier": noise}
+    network = _network(own, seed=seed, device=device)
+    model = _dp_sgd(network, own, seed=seed, device=device, **given).fit(own.X_train, own.y_train)
+    return float(np.mean(model.predict(own.X_test) == own.y_test)), noise
+
+
+def _dp_sgd(
+    network: NetworkClassifier,
+    arrays: Dataset,
+    *,
+    clipping_norm: float = CLIPPING_NORM,
+    epochs: int | None = None,
+    seed: int,
+    device: str,
+    **noise: float | None,
+) -> DPSGD:
     """The network trained by DP-SGD, its rate divided by ten three times, as without privacy."""
-    epoch = len(arrays.X_train) // BATCH
-    factors = np.repeat(epoch_factors(_schedule(DP_EPOCHS), DP_EPOCHS), epoch)
+    epoch, epochs = len(arrays.X_train) // BATCH, epochs or DP_EPOCHS
+    factors = np.repeat(epoch_factors(_schedule(epochs), epochs), epoch)
     return DPSGD(
-        epsilon,
-        DELTA,
+        **noise,
         network=network,
-        clipping_norm=CLIPPING_NORM,
+        clipping_norm=clipping_norm,
         sample_rate=BATCH / len(arrays.X_train),
-        steps=DP_EPOCHS * epoch,
-        learning_rate=list(RATE / CLIPPING_NORM * factors),
+        steps=epochs * epoch,
+        learning_rate=list(RATE / clipping_norm * factors),
         classes=range(arrays.n_classes),
         adjacency="add-remove",
         accountant="pld",

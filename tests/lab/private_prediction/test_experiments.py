@@ -162,6 +162,31 @@ def test_networks_of_a_vote_are_rows_that_all_votes_share(images, tmp_path, monk
     assert trained == [0, 1, 2, 0, 1, 2]
 
 
+def test_the_clipping_norm_is_chosen_on_held_out_rows(images, monkeypatch):
+    monkeypatch.setattr(networks, "HELD_OUT", 12)
+    monkeypatch.setattr(networks, "DP_EPOCHS", 2)
+    given = {"dataset": "cifar10", "epsilon": 1.0, "epochs": 1, "seed": 0, "device": "cpu"}
+    fits, fit = [], networks.DPSGD.fit
+    monkeypatch.setattr(networks.DPSGD, "fit", lambda self, X, y: fits.append((self, X)) or fit(self, X, y))
+    row = chapter.network_setting(clipping_norm=0.5, **given)
+    ((model, X),) = fits
+    np.testing.assert_array_equal(X, images.X_train[:36])  # neither test rows nor held-out ones
+    assert (model.clipping_norm, model.steps, model.sample_rate) == (0.5, 3, 12 / 36)
+    assert row["noise"] == accounting.dp_sgd_noise_multiplier(1.0, 1e-5, sample_rate=12 / 36, steps=6, accountant="pld")
+    assert row["accuracy"] in np.arange(13) / 12
+    grid = grids.network_settings()
+    rows = pd.DataFrame(grid).assign(accuracy=[0.3, 0.3, 0.3, 0.2, 0.5, 0.5, 0.9, 0.0, 0.0, 0.1, 0.1, 0.1])
+    table = tables.clipping_norms(rows)
+    assert table.query("chosen")["clipping_norm"].tolist() == [0.1]  # the best mean, not the best seed
+    assert not tables.clipping_norms(rows.assign(accuracy=rows["accuracy"].replace(0.9, np.nan)))["chosen"].any()
+    assert tables.CLIPPING(tables.clipping_norms(pd.DataFrame(grid))).to_html().count("not run yet") == 4
+
+
+def test_the_clipping_norm_in_use_is_that_of_the_stored_rows():
+    chosen = tables.clipping_norms(experiments.rows("private_prediction_network_settings")).query("chosen")
+    assert chosen["clipping_norm"].tolist() in ([], [networks.CLIPPING_NORM])
+
+
 def test_bad_parameters_are_named():
     with pytest.raises(ValueError, match=r"method must be one of 'model_sensitivity', .*, got method='pate'"):
         chapter.trade_off(**digits("model_sensitivity") | {"method": "pate"})
