@@ -67,7 +67,7 @@ def _dp_sgd(
     epochs: int | None = None,
     seed: int,
     device: str,
-    **noise: float | None,
+    **noise: Any,
 ) -> DPSGD:
     """The network trained by DP-SGD, its rate divided by ten three times, as without privacy."""
     epoch, epochs = len(arrays.X_train) // BATCH, epochs or DP_EPOCHS
