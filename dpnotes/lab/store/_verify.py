@@ -1,6 +1,7 @@
 """Whether published rows still hold: rows computed again, compared, and kept; what stands on which code."""
 
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -79,12 +80,15 @@ def verify(
         raise StoreError(f"{os.fspath(store)} has no row {lost[0]!r}")
     report: list[dict[str, Scalar]] = []
     for key in sample:
+        start = time.process_time()
         new = result(compute(experiment, Row(name, rows[key].parameters), None))
+        cpu_seconds = round(time.process_time() - start, 3)  # by itself; the row's own seconds were in a run of many
         lines = _compare(rows[key], new, tolerance)
         report += lines
         if keep is not None:
             differing = [str(line["metric"]) for line in lines if not line["agrees"]]
             found: dict[str, Scalar] = {"metrics": len(lines), "differing": " ".join(differing) or None}
+            found["cpu_seconds"] = cpu_seconds
             asked = {"store": Store(store).path.stem, "key": key}
             Store(keep).put([Row(_KEPT, asked, found, new.provenance)], replace=True)
     return frame(report, _REPORT)
