@@ -5,9 +5,12 @@ from importlib import import_module
 
 import pytest
 
+from dpnotes.lab import experiments
 from dpnotes.lab._experiment import two_stds
 from dpnotes.lab.experiments import EXPERIMENTS
-from dpnotes.lab.store import published_store, read_store
+from dpnotes.lab.store import Standing, code, published_store, read_store
+from dpnotes.lab.store._format import Row
+from dpnotes.lab.store._store import Store
 
 CHAPTERS = ("bagging", "dpbag", "intrinsic_sgd", "private_prediction")
 
@@ -31,6 +34,41 @@ def test_no_two_experiments_share_a_name():
     chapters = [import_module(f"dpnotes.lab.{chapter}.experiments") for chapter in CHAPTERS]
     stores = [e.name for chapter in chapters for e in chapter.EXPERIMENTS]
     assert len(set(stores)) == len(stores) == len(EXPERIMENTS)  # a store that is there twice would hide another
+
+
+@pytest.fixture
+def of_earlier_code():
+    """Two published rows of a store, of which one says that other code computed it."""
+    rows = read_store(published_store("bagging_private_base")).head(2).copy()
+    rows["code"] = [code(EXPERIMENTS["bagging_private_base"].function), "0123456789ab"]
+    return rows
+
+
+def test_provenance_says_which_rows_are_of_earlier_code(of_earlier_code, monkeypatch, tmp_path):
+    monkeypatch.setattr(experiments, "published_store", lambda name: tmp_path / f"{name}.csv")
+    assert experiments.provenance(of_earlier_code)["code"].tolist() == ["stale: 1 of earlier code"]
+    assert experiments.provenance(of_earlier_code.head(1))["code"].tolist() == ["present code"]
+    gap = of_earlier_code.assign(check=None)
+    assert experiments.code_standing(gap) == Standing(0, 0, 0, 0)
+
+
+def test_a_chapter_says_beside_its_table_that_rows_are_stale(of_earlier_code, monkeypatch, tmp_path):
+    said = []
+    monkeypatch.setattr(experiments, "_say", said.append)
+    monkeypatch.setattr(experiments, "collect", lambda *given, **options: of_earlier_code)
+    monkeypatch.setattr(experiments, "published_store", lambda name: tmp_path / f"{name}.csv")
+    experiments.rows("bagging_private_base")
+    assert said == ["`bagging_private_base`, 2 rows: stale: 1 of earlier code."]
+    kept = Row(
+        "store.verification",
+        {"store": "bagging_private_base", "key": of_earlier_code["row"].iloc[1]},
+        {"metrics": 8},
+        {"seconds": 1.0, "code": of_earlier_code["code"].iloc[0]},
+    )
+    Store(tmp_path / "verifications.csv").put([kept])
+    experiments.rows("bagging_private_base")
+    assert len(said) == 1  # a sample agrees: nothing to say
+    assert str(experiments.code_standing(of_earlier_code)) == "1 of earlier code, 1 of them computed again: agree"
 
 
 MACHINES = ("_seconds", "peak_memory")  # metrics that say what a machine did: no tolerance can be too large
