@@ -36,7 +36,7 @@ def test_a_cheap_row_is_computed_again(name):
 
 def test_the_rows_that_are_computed_again_are_of_many_stores_and_cost_a_minute_at_most():
     seconds = CHEAPEST["cpu_seconds"][CHEAPEST["cpu_seconds"] <= LIMIT]
-    assert len(seconds) >= len(PUBLISHED) / 2
+    assert len(seconds) >= len(PUBLISHED) / 3
     assert seconds.sum() < 60
 
 
