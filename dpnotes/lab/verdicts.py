@@ -198,6 +198,24 @@ def compared(one: Mean, other: Mean, *, margin: float = ACCURACY) -> str:
     return ORDER[above(one - other, margin=margin)(LEVEL)]
 
 
+def agrees(ours: Mean, printed: float, *, std: float, runs: float, unit: float) -> bool:
+    """Whether a printed mean is one that our rows leave possible.
+
+    Parameters
+    ----------
+    ours : Mean
+    printed : float
+    std : float
+        Of the paper's single runs; where it prints none, that of ours.
+    runs : float
+        How many the paper took the mean of.
+    unit : float
+        Of the last digit that is printed.
+    """
+    low, high = (ours - Mean.of(printed, std, runs)).interval()
+    return low <= unit / 2 and high >= -unit / 2
+
+
 def places(means: Mapping[str, Mean], name: str, level: float = LEVEL) -> tuple[int, int]:
     """Best and worst place that one of several means can have: 1 is first; each is wrong with probability ``level``."""
     part = level / max(len(means) - 1, 1)

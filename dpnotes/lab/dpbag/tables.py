@@ -14,12 +14,14 @@ from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.dpbag.grids import EPSILONS, PUBLISHED_DELTA, SIZES, STATED_DELTA
 from dpnotes.lab.dpbag.runs import affordable
 from dpnotes.lab.tables import GAP, Column, Table, compare, mean_and_std, mean_text
+from dpnotes.lab.verdicts import Mean, agrees
 
 METHODS = {"dpbag": "DPBag", "dpbag_naive": "DPBag-", "saa": "SAA", "npb": "NPB"}  # how the pages show them
 METRICS = {"labels": "labels", "accuracy": "accuracy", "auroc": "AUROC", "auprc": "AUPRC"}  # and these
 SETTING = ["method", "n_teachers", "k", "epsilon"]
 PRINTED = {"DPBag": "dpbag", "DPBag-": "dpbag_naive", "SAA": "saa", "NPB": "npb"}  # in the files of published values
 PRINTED_METRICS = {"accuracy": "accuracy", "auroc": "AUROC", "auprc": "AUPRC"}
+PAPER_RUNS = 10  # each of its performances is the mean of so many
 PUBLISHED = {  # data set and learner: file of performances, and the names in the file of counts
     ("adult", "logistic"): ("dpbag_adult_lr", "UCI Adult", "logistic regression"),
     ("adult", "boosting"): ("dpbag_adult_gbm", "UCI Adult", "GBM"),
@@ -65,7 +67,9 @@ def cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
     -------
     DataFrame
         method, n_teachers, k, epsilon; published; reproduced, std, seeds and difference (also relative to the published
-        value) at delta = 1e-3 (what the paper's numbers are of); stated, stated_std at delta = 1e-5 (what it says).
+        value) at delta = 1e-3 (what the paper's numbers are of); agrees (a performance by the rule of
+        :func:`dpnotes.lab.verdicts.agrees`, with our standard deviation for both sides, since the paper prints none;
+        empty for counts and for single runs); stated, stated_std at delta = 1e-5 (what it says).
         Means and standard deviations over seeds. NPB has no epsilon and no delta: its values are under "reproduced".
     """
     paper, ours = published(rows["dataset"].iloc[0], rows["teachers"].iloc[0], metric), of_method(rows)
@@ -81,9 +85,17 @@ def cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
     if len(paper):
         table = table[table["published"].notna()]
     table["method"] = pd.Categorical(table["method"], list(METHODS))
-    columns = ["published", "reproduced", "std", "seeds", "difference", "relative", "stated", "stated_std"]
+    table["agrees"] = [None if metric == "labels" else _agrees(row) for row in table.itertuples()]
+    columns = ["published", "reproduced", "std", "seeds", "difference", "relative", "agrees", "stated", "stated_std"]
     table = table.sort_values(SETTING)[[*SETTING, *columns]].reset_index(drop=True)
     return table.astype({"method": str})
+
+
+def _agrees(row: Any) -> bool | None:
+    if not (row.seeds >= 2 and row.published == row.published):
+        return None
+    ours = Mean.of(row.reproduced, row.std, row.seeds)
+    return agrees(ours, row.published, std=row.std, runs=PAPER_RUNS, unit=1e-4)
 
 
 def _cells_table(metric: str) -> Table:
@@ -108,6 +120,7 @@ def _cells_table(metric: str) -> Table:
             Column("relative", "difference", "{:+.1f} %", scale=100)
             if counts
             else Column("difference", format="{:+.1f}", scale=100),
+            *(() if counts else [Column("agrees", labels={True: "yes", False: "no"})]),
             Column(
                 "stated",
                 "at delta = 1e\N{NON-BREAKING HYPHEN}5",
