@@ -65,7 +65,7 @@ class OwnDataset(Dataset):
 
     @property
     def bound(self) -> float:
-        """Norm that no row exceeds, whatever it holds: the root of the number of columns."""
+        """Norm that no row exceeds, whatever it holds, which is the root of the number of columns."""
         return float(np.sqrt(len(self.columns)))
 
 
@@ -84,7 +84,7 @@ def load_file(path: str | Path, *, target: str = "") -> OwnDataset:
         "*" = [0, 1]                  # every other column of numbers
 
     What is not said there is taken from the records, as if it were public, which no guarantee counts:
-    :attr:`OwnDataset.columns` tells what. Every fifth record, drawn by ``default_rng(0)``, is a test record.
+    ``columns`` of the result tells what. Every fifth record, drawn by ``default_rng(0)``, is a test record.
 
     Parameters
     ----------

@@ -104,10 +104,6 @@ def run(
         parameters = chosen.check(dict(given))
     except TypeError as error:
         raise click.ClickException(str(error)) from error
-    if (dataset := str(parameters.get("dataset", ""))).endswith((".csv", ".npz")):
-        from dpnotes.lab import own_data
-
-        own_data.reference(dataset, parameters.get("target", ""))  # what is wrong with it shows before a kernel starts
     folder = (out or chosen.root / "runs").absolute()
     os.environ["DPNOTES_RUNS"] = str(folder)  # where the chapter's sweeps keep their rows
     notebook = folder / f"{chosen.name}.ipynb"
