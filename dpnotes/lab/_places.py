@@ -1,11 +1,13 @@
 """Where the book is, and with it the two folders of stores: results that are published with the book, and new runs."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 CHECKOUT = PACKAGE.parent  # where the package is installed this is site-packages, and no checkout
 PACKAGED = PACKAGE / "lab" / "_book"  # what the wheel brings: pages, settings and published rows; not in a checkout
+CHECKPOINTS = ".checkpoints"  # folder beside stores: a folder of states for each row that is not finished
 MARK = ".dpnotes-book.json"  # in the root of a folder that `dpnotes book` made: its version and the files it wrote
 
 
@@ -61,6 +63,15 @@ def runs_store(name: str) -> Path:
         return book_folder() / "runs" / f"{name}.csv"
     except FileNotFoundError:  # a chapter by itself, as it is downloaded
         return Path.cwd() / "runs" / f"{name}.csv"
+
+
+def unfinished(folder: Path) -> dict[str, int]:
+    """Bytes of checkpoints by row, of the rows of all stores of a folder that were begun and are not finished."""
+    sizes: dict[str, int] = {}
+    for path in (folder / CHECKPOINTS).glob("*/*.state"):
+        with suppress(FileNotFoundError):  # it is finished by now
+            sizes[path.parent.name] = sizes.get(path.parent.name, 0) + path.stat().st_size
+    return sizes
 
 
 def _or_packaged() -> Path:

@@ -135,12 +135,16 @@ def results() -> None:
 @click.option("--all", "everything", is_flag=True, help=f"Name all missing rows, not only {_LISTED} expensive ones.")
 def results_status(everything: bool) -> None:
     """Rows of each paper grid: published, of which code, missing, and what the missing ones would cost."""
-    from dpnotes.lab._places import CHECKOUT, published_store, runs_store
+    from dpnotes.lab._places import CHECKOUT, published_store, runs_store, unfinished
     from dpnotes.lab._remember import tell
 
     folders = [published_store("any").parent, published_store("any").parent / "published", runs_store("any").parent]
     files = [*(CHECKOUT / "dpnotes").rglob("*.py"), *(file for folder in folders for file in folder.glob("*.csv"))]
     tell("results status --all" if everything else "results status", files, lambda: _results_status(everything))
+    if begun := unfinished(folders[-1]):
+        click.echo(
+            f"checkpoints of rows that were begun: {len(begun)} ({_size(sum(begun.values()))}), in {folders[-1]}"
+        )
 
 
 def _results_status(everything: bool) -> None:

@@ -7,9 +7,9 @@ one CSV file, each row with where it comes from: versions, commit, machine, devi
 from dpnotes.lab._places import book_folder as book_folder
 from dpnotes.lab._places import published_store as published_store
 from dpnotes.lab._places import runs_store as runs_store
+from dpnotes.lab._places import unfinished as unfinished
 from dpnotes.lab.store._checkpoint import checkpoint as checkpoint
 from dpnotes.lab.store._checkpoint import row_under_way as row_under_way
-from dpnotes.lab.store._checkpoint import unfinished as unfinished
 from dpnotes.lab.store._code import code as code
 from dpnotes.lab.store._format import StoreError as StoreError
 from dpnotes.lab.store._grid import experiment_name as experiment_name

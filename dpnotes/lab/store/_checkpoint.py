@@ -15,7 +15,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +24,8 @@ from typing import Any
 from filelock import FileLock, Timeout
 from tqdm import tqdm
 
-CHECKPOINTS = ".checkpoints"
+from dpnotes.lab._places import CHECKPOINTS
+
 LEAST = 1.0  # seconds of a training between two states
 FRACTION = 0.02  # of the time of a training that states may take
 
@@ -143,16 +144,6 @@ def checkpoint() -> RowCheckpoint | None:
 def forget(folder: Path, key: str) -> None:
     """Remove the states of a row that is in its store."""
     shutil.rmtree(folder / CHECKPOINTS / key, ignore_errors=True)
-
-
-def unfinished(folder: Path) -> dict[str, int]:
-    """Bytes of states by row, of the rows of all stores of a folder that were begun and are not finished."""
-    found = (folder / CHECKPOINTS).glob("*/*.state")
-    sizes: dict[str, int] = {}
-    for path in found:
-        with suppress(FileNotFoundError):
-            sizes[path.parent.name] = sizes.get(path.parent.name, 0) + path.stat().st_size
-    return sizes
 
 
 def _write(path: Path, state: dict[str, Any], seconds: float) -> None:

@@ -219,3 +219,16 @@ def test_outside_of_a_sweep_nothing_is_kept(store, monkeypatch):
     assert checkpoint() is None
     verify(training_toys.train, store, sample=1, random_state=0, tolerance={})
     assert len(kept) == 5
+
+
+def test_status_tells_the_size_of_what_was_begun(stopped, monkeypatch):
+    from click.testing import CliRunner
+
+    from dpnotes.lab import cli
+
+    store, file = stopped
+    monkeypatch.setenv("DPNOTES_RUNS", str(store.parent))
+    monkeypatch.setattr("dpnotes.lab._remember.tell", lambda *_: None)  # the rows themselves
+    told = CliRunner().invoke(cli.main, ["results", "status"], catch_exceptions=False).output
+    assert told == f"checkpoints of rows that were begun: 1 (0.1 MiB), in {store.parent}\n"
+    assert file.stat().st_size < 150_000
