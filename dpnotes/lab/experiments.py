@@ -90,12 +90,14 @@ def code_standing(rows: pd.DataFrame) -> Standing:
 
 
 def _say(text: str) -> None:
-    """Show a remark beneath the cell of a chapter that runs; nowhere else."""
+    """Print a remark beneath the cell of a chapter that runs; nowhere else.
+
+    It is no Markdown, which the page of a cell with a figure would take for a second figure of the same name.
+    """
     from IPython import get_ipython
-    from IPython.display import Markdown, display
 
     if get_ipython() is not None:
-        display(Markdown(f"*{text}*"))  # type: ignore[no-untyped-call]
+        print(text)
 
 
 def provenance(rows: pd.DataFrame) -> pd.DataFrame:
