@@ -14,7 +14,7 @@ import shutil
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -141,9 +141,11 @@ def checkpoint() -> RowCheckpoint | None:
     return None if _row.get() is None else RowCheckpoint()
 
 
-def forget(folder: Path, key: str) -> None:
-    """Remove the states of a row that is in its store."""
-    shutil.rmtree(folder / CHECKPOINTS / key, ignore_errors=True)
+def forget(folder: Path, stored: Container[str]) -> None:
+    """Remove the states of rows that are in their store."""
+    for states in (folder / CHECKPOINTS).glob("*"):
+        if states.name in stored:
+            shutil.rmtree(states, ignore_errors=True)
 
 
 def _write(path: Path, state: dict[str, Any], seconds: float) -> None:

@@ -145,12 +145,14 @@ def _run_into(store: Store, asked: Sequence[Row], job: Job, *, replace: bool = F
     contents = store.prepare(asked[0].experiment)
     contents.covering(asked)  # a parameter that is a metric there is noticed before a run, not after
     todo = [row for row in asked if replace or row.key not in contents.rows]
+    if not replace:
+        forget(store.path.parent, contents.rows)  # a process was killed between storing and forgetting
     of = of or len(asked)
     say(f"{asked[0].experiment}: {of - len(todo)} of {of} rows were there")
 
     def finished(row: Row) -> None:
         store.put([row], replace=replace)
-        forget(store.path.parent, row.key)
+        forget(store.path.parent, (row.key,))
 
     run(job, todo, finished=finished)
     return store.read()

@@ -12,7 +12,7 @@ import pytest
 import training_toys
 from filelock import FileLock
 
-from dpnotes.lab.store import _checkpoint, checkpoint, read_store, sweep, unfinished, verify
+from dpnotes.lab.store import _checkpoint, _sweep, checkpoint, read_store, sweep, unfinished, verify
 
 GRID = [{"kind": "mlp"}]
 
@@ -91,6 +91,18 @@ def test_a_row_goes_on_and_leaves_nothing(stopped, undisturbed, monkeypatch, cap
     assert f"row {key} goes on from a checkpoint of 0.1 MB, made after" in capfd.readouterr().err
     assert unfinished(store.parent) == {}
     assert not file.parent.exists()
+
+
+def test_what_a_kill_after_storing_leaves_is_removed_by_the_next_sweep(stopped, monkeypatch):
+    store, file = stopped
+    monkeypatch.setattr(_sweep, "forget", lambda *_: None)
+    sweep(training_toys.train, GRID, store=store, progress=False)
+    assert file.exists()
+    other = file.parent.with_name("another row")
+    other.mkdir()
+    monkeypatch.undo()
+    sweep(training_toys.train, GRID, store=store, progress=False)
+    assert [path.name for path in file.parent.parent.iterdir()] == [other.name]
 
 
 def test_processes_killed_at_random_moments_lose_nothing(tmp_path):
