@@ -39,7 +39,7 @@ bench: setup
 
 campaign: setup
 	OMP_NUM_THREADS=1 $(RUN) tests.claims --keep
-	OMP_NUM_THREADS=1 $(VENV)/bin/python benchmarks/tightness.py --keep
+	OMP_NUM_THREADS=1 PYTHONPATH=. $(VENV)/bin/python benchmarks/tightness.py --keep
 
 coverage: setup
 	OMP_NUM_THREADS=1 $(RUN) pytest -n 2 --cov=dpnotes --cov-report=term:skip-covered --cov-report=html:_build/coverage \

@@ -2,7 +2,8 @@
 
 A lower bound is explicit: two distributions that the mechanism has on adjacent data sets, on finitely many outcomes
 (densities are put into bins, which reveals less), and their hockey-stick divergence; compositions by the optimistic
-loss distribution of dp_accounting. With ``--keep`` the rows are stored in ``book/results``, for the foundations.
+loss distribution of dp_accounting. ``PYTHONPATH=. python benchmarks/tightness.py`` makes both tables, or the rows of
+the families that are named; with ``--keep`` they are stored in ``book/results``, for the foundations.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import math
 import os
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,10 +28,13 @@ from scipy import optimize, special, stats
 from dpnotes import accounting
 from dpnotes.accounting import PrivacyProfile
 from dpnotes.lab.store import published_store
+from tests.accounting.loss_densities import Problem, grid, log_ratio
 
 DELTAS = (1e-2, 1e-5)  # at which epsilons are compared
 INTERVAL = 1e-3  # of the loss distributions in the matrix
 TOTAL = 1e-5  # delta of the matrix
+SMALL = 0.01  # an epsilon below which ratios of epsilons are not compared: the lower bound reaches 0
+POINTS = {2: 2001, 3: 81}  # of an axis, for the densities of loss perturbation, by classes
 Draw = np.random.Generator
 
 
@@ -62,16 +67,23 @@ class Pair:
         return np.maximum(self.q, 0.0), np.maximum(self.p, 0.0)
 
 
-def binned(one: Callable[[np.ndarray], np.ndarray], two: Callable[[np.ndarray], np.ndarray], edges: np.ndarray) -> Pair:
-    """Pair of distributions with these cumulative functions, between the edges; the ends are outcomes, too."""
-    p, q = (np.diff(np.concatenate([[0.0], each(edges), [1.0]])) for each in (one, two))
-    return Pair(p, q)
+def shifted(cdf: Callable[[np.ndarray], np.ndarray], mu: float, rate: float, edges: np.ndarray) -> Pair:
+    """A symmetric distribution moved by ``mu`` with chance ``rate``, against itself; outcomes are between the edges.
+
+    Each mass is a difference of its nearer tail: far out, those of numbers near 1 are rounding.
+    """
+
+    def masses(weight: float) -> np.ndarray:
+        below, above = (weight * cdf(s * (edges - mu)) + (1 - weight) * cdf(s * edges) for s in (1, -1))
+        rise, fall = np.diff(below, prepend=0.0, append=1.0), -np.diff(above, prepend=1.0, append=0.0)
+        return np.where(np.append(below, 1.0) < 0.5, rise, fall)
+
+    return Pair(masses(rate), masses(0.0))
 
 
 def normal(mu: float, rate: float = 1.0, *, bins: int = 4000) -> Pair:
-    """N(-mu, 1) with probability ``rate`` and else N(0, 1), against N(0, 1): small masses are below, not near 1."""
-    edges = np.linspace(-9.0 - mu, 9.0, bins)
-    return binned(lambda x: rate * special.ndtr(x + mu) + (1 - rate) * special.ndtr(x), special.ndtr, edges)
+    """N(-mu, 1) with probability ``rate`` and else N(0, 1), against N(0, 1)."""
+    return shifted(special.ndtr, -mu, rate, np.linspace(-9.0 - mu, 9.0, bins))
 
 
 def coins(losing: np.ndarray, winning: np.ndarray, times: int) -> Pair:
@@ -119,8 +131,7 @@ def epsilon_of(pair: Pair, delta: float) -> float:
 
 def laplace_pair(mu: float, rate: float = 1.0) -> Pair:
     edges = np.concatenate([np.linspace(-30.0, 0.0, 600), np.linspace(0.0, mu, 2001)[1:], np.linspace(mu, 30, 600)[1:]])
-    cdf = stats.laplace.cdf
-    return binned(lambda x: rate * cdf(x - mu) + (1 - rate) * cdf(x), cdf, edges)
+    return shifted(stats.laplace.cdf, mu, rate, edges)
 
 
 def soft_pair(beta: float, answers: int) -> Pair:
@@ -161,6 +172,32 @@ def iterate(sigma: float, shift: float, steps: int, contraction: float) -> Pair:
     """A quadratic on which the record moves every step the same way."""
     powers = contraction ** np.arange(steps)
     return normal(shift * powers.sum() / (sigma * math.sqrt((powers**2).sum())))
+
+
+@dataclass(frozen=True)
+class Summed(Pair):
+    """Densities on a grid, less what their sum changes by when every second point is left out."""
+
+    coarse: Pair | None = None
+
+    def delta(self, epsilon: float) -> float:
+        found = super().delta(epsilon)
+        return found if self.coarse is None else max(0.0, found - abs(found - self.coarse.delta(epsilon)))
+
+
+def perturbed(n_classes: int, regulariser: float, sigma: float) -> Pair:
+    """Weights of one feature with and without a record; the others leave its class to the noise, or steer from it."""
+    many = 30 * (regulariser + sigma)
+    found: list[Pair] = []
+    for times, last in ((0.0, 1), (many, 1), (many, n_classes - 1)):
+        others = np.ones((2, 1)), np.array([1, last]), np.full(2, times)
+        problem = Problem(*others, (np.ones(1), 0), None, n_classes, regulariser, sigma)
+        points, q = grid(problem, POINTS[n_classes])
+        p = q * np.exp(log_ratio(problem, points))
+        shape = (POINTS[n_classes],) * (n_classes - 1)
+        half = [each.reshape(shape)[(slice(None, None, 2),) * len(shape)].ravel() * 2 ** len(shape) for each in (p, q)]
+        found.append(Summed(p, q, coarse=Pair(*half)))
+    return most_revealing(found)
 
 
 def between(generator: Draw, low: float, high: float) -> float:
@@ -257,21 +294,27 @@ def families(g: Draw) -> dict[str, Callable[[], tuple[PrivacyProfile, Pair]]]:
         profile = accounting.last_iterate(sigma=sigma, shift=shift, steps=steps, contraction=contraction)
         return profile, iterate(*setting)
 
+    def of_loss_perturbation() -> tuple[PrivacyProfile, Pair]:
+        n_classes, regulariser, sigma = int(g.integers(2, 4)), between(g, 0.3, 100), between(g, 0.5, 10)
+        profile = accounting.loss_perturbation(n_classes=n_classes, regulariser=regulariser, sigma=sigma)
+        return profile, perturbed(n_classes, regulariser, sigma)
+
     return {name.removeprefix("of_"): made for name, made in locals().items() if name.startswith("of_")}
 
 
 def tightness(settings: int, names: tuple[str, ...] = ()) -> Iterator[dict[str, Any]]:
     """One row for each constructor: worst and median ratio of the bound to the lower bound over random settings."""
-    for name, made in families(np.random.default_rng(17)).items():
-        if names and name not in names:
-            continue
+    for name in names or families(np.random.default_rng(0)):
+        made = families(np.random.default_rng([17, zlib.crc32(name.encode())]))[name]  # the same with others and alone
         ratios: dict[str, list[float]] = {"delta": [], "epsilon": []}
         profile = made()[0]
         for _ in range(settings):
             profile, pair = made()
             found = {e: pair.delta(e) for e in (0.0, *(epsilon_of(pair, delta) for delta in DELTAS)) if e < math.inf}
-            ratios["delta"] += [profile.delta(e) / delta for e, delta in found.items() if delta > 1e-12]
-            ratios["epsilon"] += [profile.epsilon(d) / e for e, d in found.items() if e > 1e-6 and d > 1e-12]
+            e, d = np.array(list(found.items())).T
+            seen, compared = d > 1e-12, (d > 1e-12) & (e > SMALL)
+            ratios["delta"] += (profile.delta(e[seen]) / d[seen]).tolist()
+            ratios["epsilon"] += (profile.epsilon(d[compared]) / e[compared]).tolist()
         yield {
             "constructor": name,
             "exactness": profile.exactness,
@@ -375,26 +418,36 @@ def matrix(names: tuple[str, ...] = ()) -> Iterator[dict[str, Any]]:
         yield {**row, "reason": "", "ours": ours, "fine_grid": float(grid), "lower": float(lower)}
 
 
-def keep(name: str, rows: pd.DataFrame) -> None:
+def keep(name: str, rows: pd.DataFrame, by: list[str]) -> None:
+    """Store rows in place of those that are about the same."""
     path = published_store(name)
+    stored = pd.read_csv(path).set_index(by) if path.exists() else rows.set_index(by)
+    fresh = rows.set_index(by)
+    order = [*stored.index, *(each for each in fresh.index if each not in stored.index)]
+    whole = pd.concat([stored[~stored.index.isin(fresh.index)], fresh]).loc[order]
     draft = path.with_suffix(".new")
-    rows.to_csv(draft, index=False)
+    whole.reset_index().to_csv(draft, index=False)
     os.replace(draft, path)  # whole or not at all
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("families", nargs="*", help="of the first table, those alone; default: all, and the second")
     parser.add_argument("--keep", action="store_true", help="store the rows in book/results/foundations_*.csv")
     parser.add_argument("--settings", type=int, default=200, help="random settings of each constructor")
     given = parser.parse_args()
+    if unknown := set(given.families) - set(families(np.random.default_rng(0))):
+        parser.error(f"families must be of {', '.join(families(np.random.default_rng(0)))}, got {sorted(unknown)}")
     warnings.filterwarnings("ignore", module="dp_accounting")
-    for name, made in (("tightness", tightness(given.settings)), ("composition", matrix())):
+    tables = [("tightness", tightness(given.settings, tuple(given.families)), ["constructor"])]
+    tables += [] if given.families else [("composition", matrix(), ["first", "second"])]
+    for name, made, by in tables:
         rows = []
         for row in made:
             print({key: round(v, 4) if isinstance(v, float) else v for key, v in row.items()}, flush=True)
             rows.append(row)
         if given.keep:
-            keep(f"foundations_{name}", pd.DataFrame(rows))
+            keep(f"foundations_{name}", pd.DataFrame(rows), by)
 
 
 if __name__ == "__main__":

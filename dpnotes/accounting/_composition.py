@@ -25,14 +25,16 @@ from dpnotes.accounting._profile import (
 )
 from dpnotes.accounting._renyi import RenyiRelease, Tabulated, Total
 
-REMARK = "composed: the smaller of two upper bounds, by privacy losses on a grid and by Renyi curves"
+REMARK = "composed: the smallest of the upper bounds by privacy losses on a grid and by Renyi curves"
 
 
 class ComposedRelease(LeastRelease):
     """Several independent releases: the smallest of the bounds by privacy losses, by Renyi divergence and by levels.
 
     They are computed at the first query. The sum of losses has the exactness of its grid, the last bound holds where
-    the other two cannot reach, at pure levels.
+    the other two cannot reach, at pure levels. Where several releases of one kind are known better by their Renyi
+    curve, the losses of what is known of all of them are added up, too: whoever sees several adaptive mechanisms, in
+    turns, learns no more than from the pairs that dominate each (Vadhan and Zhang 2023).
     """
 
     def __init__(self, terms: Terms, interval: float | None = None, **about: Any) -> None:
@@ -49,7 +51,16 @@ class ComposedRelease(LeastRelease):
         about, (level, lost), renyi = self._about(1), self._ceiling(), self._renyi()
         bounds: list[PrivacyProfile] = [LossDistribution(losses_of(self._parts, self._interval), **about)]
         bounds.append(RenyiRelease(renyi.curve, failure=renyi.failure, **about))
+        wholes = [self._whole(part, times) for part, times in self._parts]
+        if len(wholes) > 1 and wholes != self._parts:
+            bounds.append(LossDistribution(losses_of(wholes, self._interval), **about))
         return (*bounds, Statement([(level, lost, 1)], **about)) if math.isfinite(level) else tuple(bounds)
+
+    def _whole(self, part: PrivacyProfile, times: int) -> tuple[PrivacyProfile, int]:
+        """Several releases as one that is known by its curve, where their losses do not say all."""
+        if times == 1 or not part._beyond_pair:
+            return part, times
+        return ComposedRelease([(part, times)], self._interval, **part._about(times)), 1
 
     @property
     def _ready(self) -> bool:  # type: ignore[override]
@@ -80,12 +91,18 @@ class GroupRelease(CurveRelease):
         self._once, self._size = once, size
 
     def _delta(self, epsilon: Floats, direction: str) -> Floats:
+        return self._raised(self._once._delta, epsilon, direction)
+
+    def _rough(self, epsilon: Floats, direction: str) -> Floats:
+        return self._raised(self._once._rough, epsilon, direction)
+
+    def _raised(self, curve: Callable[[Floats, str], Floats], epsilon: Floats, direction: str) -> Floats:
         each = epsilon / self._size
         with np.errstate(over="ignore", invalid="ignore"):
-            delta = self._once._delta(each, direction)
+            delta = curve(each, direction)
             factor = np.exp(np.arange(self._size) * each[..., None]).sum(-1)
             found = np.where(delta > 0, delta * factor, 0.0)
-        best = np.minimum(found, self._size * self._once._delta(np.zeros_like(epsilon), direction))
+        best = np.minimum(found, self._size * curve(np.zeros(()), direction))
         return np.asarray(np.minimum(best, 1.0), dtype=np.float64)
 
     def _ceiling(self) -> tuple[float, float]:
@@ -99,8 +116,9 @@ def compose(
     """Guarantee of releasing all of several mechanisms, each with its own randomness, on the same data.
 
     Exact where the kinds agree (Gaussian noise with Gaussian noise, samples with samples, a few statements). Everything
-    else is the smaller of two bounds: the sum of the privacy losses on a grid, rounded to the private side, and the sum
-    of the Renyi curves. Nothing is computed before the first query.
+    else is the smallest of several bounds: the sum of the privacy losses on a grid, rounded to the private side, of the
+    single releases and of those of one kind together, and the sum of the Renyi curves. Nothing is computed before the
+    first query.
 
     Parameters
     ----------
@@ -125,7 +143,8 @@ def compose(
     Source
     ------
     Sommer, Meiser and Mohammadi (2019); Doroshenko, Ghazi, Kamath, Kumar and Manurangsi (2022) for the rounding;
-    Zhu, Dong and Wang (2022) for the losses of a mechanism known by its deltas; Mironov (2017).
+    Zhu, Dong and Wang (2022) for the losses of a mechanism known by its deltas; Vadhan and Zhang (2023) for adaptive
+    mechanisms that take turns; Mironov (2017).
 
     Examples
     --------
@@ -138,7 +157,6 @@ def compose(
     parts = [first, second, *others]
     for index, part in enumerate(parts):
         a_profile(f"profile {index + 1}", part)
-    about = _about(parts)
     if interval is not None:
         interval = check.positive("interval", interval)
     adjacencies = sorted({part.adjacency for part in parts})
@@ -148,7 +166,7 @@ def compose(
             f"adjacency must be the same for all profiles, got {' and '.join(adjacencies)}; the guarantees speak of "
             f"different neighbours, profile.for_adjacency(...) converts {ways}"
         )
-    return together([term for part in parts for term in part._terms()], about, interval)
+    return together([term for part in parts for term in part._terms()], _about(parts, interval), interval)
 
 
 def together(terms: Terms, about: dict[str, Any], interval: float | None = None) -> PrivacyProfile:
@@ -187,13 +205,14 @@ def together_lost(parts: Any) -> float:
     return -math.expm1(kept) + 0.0
 
 
-def _about(parts: list[PrivacyProfile]) -> dict[str, Any]:
+def _about(parts: list[PrivacyProfile], interval: float | None) -> dict[str, Any]:
     """Keyword arguments that describe the composition of the parts."""
     words = {name: joined([getattr(part, name) for part in parts]) for name in ("assumption", "source", "remark")}
     words["status"] = max((part.status for part in parts), key=STATUSES.index)
     words["implementation"] = max((part.implementation for part in parts), key=IMPLEMENTATIONS.index)
     words["exactness"] = max((part.exactness for part in parts), key=EXACTNESS.index)
-    return describe("compose", parts[0].adjacency, parts=[part_of(part) for part in parts]) | words
+    given = {} if interval is None else {"interval": interval}
+    return describe("compose", parts[0].adjacency, parts=[part_of(part) for part in parts], **given) | words
 
 
 def a_profile(name: str, value: object) -> None:

@@ -114,18 +114,17 @@ def dp_sgd(
     draw = resolved(sampling, sample_rate=sample_rate, steps=steps, epochs=epochs, **sizes)
     accountant = check.one_of("accountant", accountant, ACCOUNTANTS)
     adjacency = check.one_of("adjacency", adjacency, scheme.adjacencies)
-    if interval is not None:
-        interval = check.positive("interval", interval)
+    grid = {} if interval is None else {"interval": check.positive("interval", interval)}
     if sampling == "poisson":
         given: dict[str, Any] = {"noise_multiplier": sigma, "sample_rate": draw.rate, "steps": draw.steps}
     else:
         rate = {"sample_rate": draw.rate} if batch_size is None else {}
         known = {name: int(value) for name, value in sizes.items() if value is not None}
         given = {"noise_multiplier": sigma, **rate, **known, "steps": draw.steps, "sampling": sampling}
-    about = describe("dp_sgd", adjacency, **given, accountant=accountant)
+    about = describe("dp_sgd", adjacency, **given, accountant=accountant, **grid)
     about |= {"source": scheme.source, "remark": f"noise on the sum of clipped gradients; {scheme.remark}"}
     once = scheme.round(draw, 1 / sigma, adjacency, about)
-    return _accounted(once, draw.epochs or draw.steps, accountant, interval, about)
+    return _accounted(once, draw.epochs or draw.steps, accountant, grid.get("interval"), about)
 
 
 def _accounted(

@@ -188,6 +188,8 @@ class Statement(PrivacyProfile):
 class LeastRelease(PrivacyProfile):
     """A release of which several guarantees hold: at each epsilon the smallest delta of them."""
 
+    _beyond_pair = True
+
     def __init__(self, bounds: tuple[PrivacyProfile, ...], **about: Any) -> None:
         super().__init__(**about)
         self._bounds = bounds

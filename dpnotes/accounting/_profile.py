@@ -46,6 +46,7 @@ IMPLEMENTATIONS = ("exact", "ideal reals", "reproducible")
 DIRECTIONS = ("remove", "add")
 DESCRIPTION = ("mechanism", "parameters", "adjacency", "status", "assumption", "source", "remark", "implementation")
 QUALIFIED = {"status": STATUSES, "exactness": EXACTNESS, "implementation": IMPLEMENTATIONS}
+SHOWN = (0.0, 1.0, 5.0)  # epsilons of which a text has the deltas
 REPLACEABLE = ("status", "assumption", "source", "remark", "exactness", "implementation")
 
 
@@ -65,6 +66,11 @@ class Renyi:
 
     curve: Callable[[Floats], Floats]
     failure: float = 0.0
+
+
+def step_of(parameter: str) -> str:
+    """Which step after the constructor a parameter tells of: "times", "group", or another name."""
+    return parameter.partition("_")[0]
 
 
 def describe(mechanism: str, adjacency: str, **parameters: Any) -> dict[str, Any]:
@@ -89,7 +95,8 @@ class PrivacyProfile(ABC):
     mechanism : str
         Name of the constructor.
     parameters : mapping
-        The arguments that it was given.
+        The arguments that it was given, with its ``adjacency`` if this profile has another one; then, in their order,
+        how many ``times`` it was composed and how many records the ``group`` has.
     adjacency : {"add-remove", "zero-out", "replace-one"}
         Which data sets count as neighbours: one record more or less; one record replaced by an empty one that
         contributes nothing, their number being public (``REPLACE_SPECIAL`` of dp_accounting); or one record exchanged
@@ -130,6 +137,7 @@ class PrivacyProfile(ABC):
     symmetric: ClassVar[bool] = False  # delta is the same in both directions
     _never_pure: bool = False  # no finite epsilon has delta = 0, though the doubles underflow to it
     attained: ClassVar[bool] = False  # the curve is that of some pair of adjacent data sets
+    _beyond_pair: ClassVar[bool] = False  # its Renyi curve says more than the losses of the pair that has its deltas
 
     mechanism: str
     adjacency: str
@@ -524,9 +532,16 @@ class PrivacyProfile(ABC):
                 f"adjacency={adjacency!r} follows from {self.adjacency!r} only where {condition}; "
                 "if that holds, say assumed=True"
             )
-        result = copy.copy(self.group(size))
         words = "; ".join(word for word in (self.assumption, condition) if word)
-        vars(result).update(adjacency=adjacency, assumption=words)
+        return self.group(size)._relabelled(adjacency).with_(assumption=words)
+
+    def _relabelled(self, adjacency: str) -> PrivacyProfile:
+        """The same curve for other neighbours; the description keeps those of the constructor."""
+        if adjacency == self.adjacency:
+            return self
+        result = copy.copy(self)
+        vars(result)["adjacency"] = adjacency
+        result._parameters = {"adjacency": self.adjacency, **self._parameters}  # the first one stays
         return result
 
     # A kind of profile gives the first; the others have defaults that follow from it.
@@ -578,7 +593,14 @@ class PrivacyProfile(ABC):
 
     def _grouped(self, size: int) -> dict[str, Any]:
         """Keyword arguments that describe this profile for ``size`` records."""
-        return {**self._about(1), "parameters": {**self._parameters, "group": self._parameters.get("group", 1) * size}}
+        return {**self._about(1), "parameters": self._after("group", size)}
+
+    def _after(self, step: str, count: int) -> dict[str, Any]:
+        """The parameters after one more step, "times" or "group": in order, those of one kind in a row together."""
+        last, earlier = next(reversed(self._parameters), ""), [*map(step_of, self._parameters)].count(step)
+        if step_of(last) == step:
+            return {**self._parameters, last: count * self._parameters[last]}
+        return {**self._parameters, f"{step}_{earlier + 1}" if earlier else step: count}
 
     def _worst(self, epsilon: Floats) -> Floats:
         """Delta in the direction in which it is larger."""
@@ -599,8 +621,7 @@ class PrivacyProfile(ABC):
 
     def _about(self, times: int) -> dict[str, Any]:
         """Keyword arguments that describe this profile after ``times``-fold composition."""
-        together = self.parameters.get("times", 1) * times
-        parameters = {**self.parameters, "times": together} if together > 1 else dict(self._parameters)
+        parameters = self._after("times", times) if times > 1 else dict(self._parameters)
         about = {name: getattr(self, name) for name in DESCRIPTION}
         return {**about, "parameters": parameters, "exactness": self._exactness}
 
@@ -621,10 +642,11 @@ class PrivacyProfile(ABC):
         arguments = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
         curve = "curve computed at the first query"
         if points:
-            pairs = ", ".join(f"({epsilon:g}, {self.delta(epsilon):.4g})" for epsilon in (0.0, 1.0, 5.0))
+            shown = self.delta(SHOWN)  # together, which costs little more than one
+            pairs = ", ".join(f"({epsilon:g}, {delta:.4g})" for epsilon, delta in zip(SHOWN, shown, strict=True))
             stated = {"claimed": "claimed (epsilon, delta)"}.get(self.exactness, "(epsilon, delta)-DP")
             bound = "at most " if self.exactness == "upper bound" else ""
-            curve = f"{stated} at {pairs}; advantage {bound}{self.advantage:.4g}"
+            curve = f"{stated} at {pairs}; advantage {bound}{shown[0]:.4g}"
         lines = [
             f"PrivacyProfile of {self.mechanism}({arguments})",
             f"  {curve}",

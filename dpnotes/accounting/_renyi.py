@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -149,7 +150,9 @@ class RenyiRelease(PrivacyProfile):
 
     def _merged(self, terms: Terms, about: dict[str, Any]) -> RenyiRelease:
         """Divergences of the same order add."""
-        curve = Total(tuple((times, part._curve) for part, times in terms))
+        curve: Curve = Total(tuple((times, part._curve) for part, times in terms))
+        if all(isinstance(part._curve, Line) for part, _ in terms):
+            curve = Line(math.fsum(times * part._curve.rho for part, times in terms))
         kept = sum(times * float(np.log1p(-part._failure)) for part, times in terms if part._failure)
         return RenyiRelease(curve, failure=float(-np.expm1(kept)), **about)
 

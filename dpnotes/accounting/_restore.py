@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from dpnotes.accounting._profile import REPLACEABLE, PrivacyProfile
+from dpnotes.accounting._profile import REPLACEABLE, PrivacyProfile, step_of
 
 
 def from_dict(description: Mapping[str, Any]) -> PrivacyProfile:
@@ -46,27 +46,30 @@ def from_dict(description: Mapping[str, Any]) -> PrivacyProfile:
 
 
 def _made(mechanism: str, parameters: Mapping[str, Any], adjacency: str) -> PrivacyProfile:
-    """By the constructor, then for groups of records, then composed."""
+    """By the constructor, then composed and for groups of records, in the order told; other neighbours, same curve."""
     from dpnotes import accounting
 
-    if "counts" in parameters:
-        raise ValueError(f"counts of {mechanism} are private, and only their shape is part of a description")
+    private = "squares" if mechanism == "personalised_vote" else "counts" if "counts" in parameters else ""
+    if private:
+        raise ValueError(f"{private} of {mechanism} are private, and no part of a description")
     plain = {name: value for name, value in parameters.items() if value is not None}
     given: dict[str, Any] = {name: math.inf if value == "infinity" else value for name, value in plain.items()}
-    times, size = given.pop("times", 1), given.pop("group", 1)
+    steps = [(name, given.pop(name)) for name in plain if step_of(name) in ("times", "group")]
+    first = given.pop("adjacency", adjacency)
     constructor = getattr(accounting, mechanism, None) or getattr(accounting.papers, mechanism, None)
     if constructor is None or mechanism.startswith("_"):
         raise ValueError(f"mechanism must be the name of a constructor of dpnotes.accounting, got {mechanism!r}")
     if mechanism == "compose":
-        profile = constructor(*(_part(part, adjacency) for part in given["parts"]))
+        profile = constructor(*(_part(part, first) for part in given.pop("parts")), **given)
     elif mechanism == "subsampled":
-        profile = constructor(_part(given.pop("base"), adjacency), **given)
+        profile = constructor(_part(given.pop("base"), first), **given)
     else:
-        profile = constructor(**given, adjacency=adjacency)
+        profile = constructor(**given, adjacency=first)
     if not isinstance(profile, PrivacyProfile):
         raise ValueError(f"mechanism must be the name of a constructor of profiles, got {mechanism!r}")
-    grouped = profile if size == 1 else profile.group(size)
-    return grouped if times == 1 else grouped.compose(times)
+    for name, count in steps:
+        profile = profile.compose(count) if step_of(name) == "times" else profile.group(count)
+    return profile._relabelled(adjacency)
 
 
 def _part(part: Mapping[str, Any], adjacency: str) -> PrivacyProfile:

@@ -26,7 +26,7 @@ class BoundedRangeRelease(PrivacyProfile):
     one.
     """
 
-    symmetric = True
+    symmetric = _beyond_pair = True
 
     def __init__(self, width: float, **about: Any) -> None:
         super().__init__(**about)

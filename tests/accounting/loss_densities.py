@@ -101,38 +101,48 @@ def minimisers(b, x, y, times, basis, regulariser):
     raise AssertionError
 
 
-def exact(problem, epsilons, draws=DRAWS):
-    """Hockey-stick divergences [2, epsilons] of both directions, and bounds on their errors."""
-    basis = linalg.helmert(problem.n_classes).T
-    shape = (problem.n_classes - 1, problem.x.shape[1])
-    size, sigma, factors = shape[0] * shape[1], problem.sigma, np.exp(epsilons)
+def added(z, d):
+    """A record as arrays of one, or none."""
+    if z is None:
+        return np.zeros((1, d)), np.zeros(1, dtype=np.int64), np.zeros(1)
+    return z[0][None], np.array([z[1]]), np.ones(1)
 
-    def added(z):
-        empty = (np.zeros((1, shape[1])), np.zeros(1, dtype=np.int64), np.zeros(1))
-        return empty if z is None else (z[0][None], np.array([z[1]]), np.ones(1))
 
-    z, other = added(problem.record), added(problem.other)
+def grid(problem, count):
+    """Noise [points, size] on a grid of so many points an axis, and its probability masses."""
+    size, sigma = (problem.n_classes - 1) * problem.x.shape[1], problem.sigma
+    axis, spacing = np.linspace(-1, 1, count, retstep=True)
+    reach = REACH * sigma + np.sqrt(8) / 2
+    points = np.stack(np.meshgrid(*[axis * reach] * size, indexing="ij"), axis=-1).reshape(-1, size)
+    log_q = -(points**2).sum(1) / (2 * sigma**2) - size * np.log(sigma * np.sqrt(2 * np.pi))
+    return points, np.exp(log_q) * (spacing * reach) ** size
+
+
+def log_ratio(problem, points):
+    """log dP/dQ at the weights that noise ``points`` [points, size] gives without the record."""
+    basis, d, sigma = linalg.helmert(problem.n_classes).T, problem.x.shape[1], problem.sigma
+    z, other = added(problem.record, d), added(problem.other, d)
     base = [np.concatenate(parts) for parts in zip((problem.x, problem.y, problem.times), other, strict=True)]
-    grid = size in POINTS
-    if grid:
-        axis, spacing = np.linspace(-1, 1, POINTS[size], retstep=True)
-        reach = REACH * sigma + np.sqrt(8) / 2
-        points = np.stack(np.meshgrid(*[axis * reach] * size, indexing="ij"), axis=-1).reshape(-1, size)
-        log_q = -(points**2).sum(1) / (2 * sigma**2) - size * np.log(sigma * np.sqrt(2 * np.pi))
-        masses = np.exp(log_q) * (spacing * reach) ** size
-    else:
-        points = sigma * stats.norm.ppf(stats.qmc.Sobol(size, rng=0).random(draws))
-        masses = np.full(draws, 1 / draws)
-    b = points.reshape(-1, *shape)
+    b = points.reshape(len(points), problem.n_classes - 1, d)
     v = minimisers(b, *base, basis, problem.regulariser)
     of_base, of_other, of_z = (terms(v, *records, basis) for records in (base, other, z))
     moved = b + of_other[0] - of_z[0]
-    identity = problem.regulariser * np.eye(size)
+    identity = problem.regulariser * np.eye(points.shape[1])
     volumes = [np.linalg.slogdet(h + identity)[1] for h in (of_base[1], of_base[1] - of_other[1] + of_z[1])]
-    losses = ((b**2).sum((1, 2)) - (moved**2).sum((1, 2))) / (2 * sigma**2) + volumes[1] - volumes[0]  # log dP/dQ
-    ratio = np.exp(losses)[:, None]
+    return ((b**2).sum((1, 2)) - (moved**2).sum((1, 2))) / (2 * sigma**2) + volumes[1] - volumes[0]
+
+
+def exact(problem, epsilons, draws=DRAWS):
+    """Hockey-stick divergences [2, epsilons] of both directions, and bounds on their errors."""
+    size, factors = (problem.n_classes - 1) * problem.x.shape[1], np.exp(epsilons)
+    if size in POINTS:
+        points, masses = grid(problem, POINTS[size])
+    else:
+        points = problem.sigma * stats.norm.ppf(stats.qmc.Sobol(size, rng=0).random(draws))
+        masses = np.full(draws, 1 / draws)
+    ratio = np.exp(log_ratio(problem, points))[:, None]
     parts = np.maximum(ratio - factors, 0.0), np.maximum(1 - factors * ratio, 0.0)
-    errors = [np.full(len(epsilons), KINKS) if grid else 5 * part.std(0) / np.sqrt(draws) for part in parts]
+    errors = [np.full(len(epsilons), KINKS) if size in POINTS else 5 * part.std(0) / np.sqrt(draws) for part in parts]
     return np.array([masses @ part for part in parts]), np.array(errors)
 
 

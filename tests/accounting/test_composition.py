@@ -86,9 +86,17 @@ def brute(parts, epsilon, direction):
 # Every pair
 
 
-@pytest.mark.parametrize("names", list(itertools.combinations_with_replacement(KINDS, 2)), ids=" + ".join)
-def test_every_pair_composes(names):
-    """At least either part; at most the sum of both, where all epsilon is spent on one of them; the same both ways."""
+def each_with(offset):
+    """Each kind with the one so many further in the list."""
+    return list(zip(KINDS, itertools.islice(itertools.cycle(KINDS), offset, None), strict=False))
+
+
+@pytest.mark.parametrize("names", [pair for offset in (0, 1, 5) for pair in each_with(offset)], ids=" + ".join)
+def test_kinds_compose(names):
+    """At least either part; at most the sum of both, where all epsilon is spent on one of them; the same both ways.
+
+    Each kind with itself and four others; ``make campaign`` has all pairs, between two sharper bounds.
+    """
     one, other = (KINDS[name] for name in names)
     both = compose(one, other)
     deltas = both.delta(EPSILONS)
@@ -143,6 +151,46 @@ def test_laplace_of_the_issue():
     assert fifty.epsilon(1e-6) == pytest.approx(exact.get_epsilon_for_delta(1e-6), rel=1e-3)
 
 
+def adaptive_delta(widths, epsilons):
+    """Delta of answers of these ranges in this order, each the worst coin given the answers before, by recursion.
+
+    A coin of range w has log-ratios t and t - w, with the chances under which both distributions add up to 1.
+    """
+    grid = np.linspace(-6, 6, 4001)
+    value = np.maximum(0.0, -np.expm1(grid))
+    for width in reversed(widths):
+        best = np.zeros_like(grid)
+        for high in np.linspace(0, width, 42)[1:-1]:
+            low = high - width
+            chance = np.expm1(-low) / (np.exp(-low) - np.exp(-high))  # of the larger loss, under P
+            both = [np.interp(grid - loss, grid, value, left=1.0, right=0.0) for loss in (high, low)]
+            best = np.maximum(best, chance * both[0] + (1 - chance) * both[1])
+        value = best
+    return np.interp(epsilons, grid, value)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_votes_are_known_better_together(seed):
+    """Many answers by their Renyi curve, then its losses with those of another one: no other bound has both.
+
+    What adaptive votes reveal whose answers take turns, found by recursion, is below.
+    """
+    draw = np.random.default_rng(seed)
+    small, large = (float(draw.uniform(*ends)) for ends in ((0.03, 0.07), (0.15, 0.4)))
+    some, one = soft_vote(beta=small, answers=20), soft_vote(beta=large)
+    both = compose(some, one)
+    *others, together = (bound.epsilon(1e-5) for bound in (*both._bounds[:-2], both._bounds[-1], both._bounds[-2]))
+    assert together < 0.99 * min(others)
+    assert both.epsilon(1e-5) == together
+    for same in (compose(one, some), compose(*[soft_vote(beta=small)] * 20, one)):
+        assert same.epsilon(1e-5) == pytest.approx(together, rel=1e-12)
+    epsilons = np.array([0.0, 0.2, 0.7])
+    for place in (0, 10, 20):
+        widths = [2 * small] * 20
+        widths.insert(place, 2 * large)
+        assert (adaptive_delta(widths, epsilons) <= both.delta(epsilons) + 1e-6).all()
+
+
 # From below
 
 
@@ -159,7 +207,8 @@ def test_never_below_brute_force_and_hardly_above(seed, size, times, gap):
         if not p.sum() or not q.sum():
             p = q = np.ones(size)
         pairs.append((p / p.sum(), q / q.sum()))
-    profile = compose(*(Discrete(*pair) for pair in pairs), *[Discrete(*pairs[0])] * (times - 1))
+    one, other = (Discrete(*pair) for pair in pairs)
+    profile = compose(other, *[one] * times)
     parts = [pairs[1]] + [pairs[0]] * times
     for direction in ("remove", "add"):
         for epsilon in (0.0, 0.1 * gap, gap):
@@ -191,7 +240,7 @@ def test_between_the_optimistic_and_the_pessimistic_library(parts, make):
         for kind, scale, times in make:
             about = {
                 "pessimistic_estimate": pessimistic,
-                "value_discretization_interval": 5e-4 if pessimistic else 2e-4,
+                "value_discretization_interval": 1e-3 if pessimistic else 4e-4,
             }
             about |= {"use_connect_dots": pessimistic}
             if kind == "laplace":
@@ -211,7 +260,7 @@ def test_between_the_optimistic_and_the_pessimistic_library(parts, make):
 def test_many_steps_keep_their_accuracy():
     """A million Gaussian releases through the grid alone, against the closed form."""
     one = subsampled(gaussian(sigma=100.0), sample_rate=1 - 1e-12)
-    for times in (10, 1000, 10**6):
+    for times in (10, 10**6):
         exact = gaussian(sigma=100.0).compose(times)
         for delta in (1e-3, 1e-6, 1e-12):
             assert exact.epsilon(delta) <= one.compose(times).epsilon(delta) <= exact.epsilon(delta) * 1.003
@@ -235,11 +284,10 @@ def test_unlike_statements_are_the_optimal_composition():
 
 def test_counts_of_true_answers_may_be_grouped():
     """Past 2^17 counts several are taken together, to the larger loss: against the Gaussian limit."""
-    for times in (10**9, 10**12):
-        profile = pure(1.0 / math.sqrt(times)).compose(times)
-        assert len(profile._loss) < 2**18
-        for delta in (1e-3, 1e-6, 1e-30):
-            assert profile.epsilon(delta) == pytest.approx(gaussian(sigma=1.0).epsilon(delta), rel=2e-3)
+    profile = pure(1e-6).compose(10**12)
+    assert len(profile._loss) < 2**18
+    for delta in (1e-3, 1e-6, 1e-30):
+        assert profile.epsilon(delta) == pytest.approx(gaussian(sigma=1.0).epsilon(delta), rel=2e-3)
     exact, grouped = pure(0.01).compose(10**4), Statement([(0.01, 0.0, 10**4)], **describe("t", "zero-out"), source="")
     np.testing.assert_array_equal(exact.delta(EPSILONS), grouped.delta(EPSILONS))
 
@@ -446,7 +494,7 @@ def test_both_directions_meet_in_one_convex_curve(name):
 def test_losses_of_every_size_compose():
     parts = [pure(1e3), gaussian(sigma=1e-3), zcdp(1e4), zcdp(1e-12), laplace(scale=1e-3), gaussian(sigma=1e8)]
     parts += [laplace(scale=1e8), approximate(0.0, 1.0), pure(1e300), soft_vote(beta=100.0), pure(0.0), pure(1e-8)]
-    for one, other in [*itertools.pairwise(parts), *zip(parts, parts[5:], strict=False)]:
+    for one, other in itertools.pairwise(parts):
         both = compose(one, other)
         deltas = both.delta([0.0, 1.0, 1e3, 1e7, np.inf])
         assert not np.isnan(deltas).any()

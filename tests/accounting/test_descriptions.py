@@ -1,11 +1,13 @@
 """Profiles from their descriptions and from the events of another library, and back."""
 
+import inspect
 import json
 
 import dp_accounting as dp
 import pytest
 from dp_accounting.pld import PLDAccountant
 
+from dpnotes import accounting
 from dpnotes.accounting import (
     PrivacyProfile,
     approximate,
@@ -31,6 +33,7 @@ from dpnotes.accounting import (
     to_event,
     zcdp,
 )
+from dpnotes.accounting._profile import IMPLIED
 
 RUN = {"noise_multiplier": 1.5, "n": 1000, "epochs": 2, "accountant": "rdp"}
 PROFILES = {
@@ -64,17 +67,50 @@ PROFILES = {
     "composition": lambda: compose(compose(laplace(scale=1.0), zcdp(0.1)), gaussian(sigma=3.0)).compose(2),
     "loss perturbation": lambda: loss_perturbation(n_classes=3, regulariser=100.0, sigma=20.0),
     "of a paper": lambda: papers.intrinsic_sgd(sigma=1.0, sensitivity=0.1),
+    "for a group, composed": lambda: zcdp(0.1).group(2).compose(3),
+    "composed, for a group": lambda: dp_sgd(**RUN, sample_rate=0.1).compose(3).group(2),
+    "on a grid": lambda: dp_sgd(noise_multiplier=1.0, sample_rate=0.1, steps=10, interval=0.2),
+    "composition on a grid": lambda: compose(laplace(scale=1.0), gaussian(sigma=3.0), interval=0.2),
     "with other words": lambda: pure(1.0).with_(status="assumption", assumption="rows are clipped", remark="so"),
 }
 
 
+def same_again(profile):
+    described = json.loads(json.dumps(profile.to_dict(), allow_nan=False))
+    again = from_dict(described)
+    told = json.loads(json.dumps(again.to_dict()))
+    assert told.pop("advantage") == pytest.approx(described.pop("advantage"), rel=1e-12)
+    assert told == described
+    assert again.delta([0.0, 0.7]) == pytest.approx(profile.delta([0.0, 0.7]), rel=1e-12)
+
+
 @pytest.mark.parametrize("name", PROFILES)
 def test_a_description_gives_the_profile_back(name):
+    """Also where it is converted to each adjacency that it implies, and composed then."""
     profile = PROFILES[name]()
-    described = json.loads(json.dumps(profile.to_dict()))
-    again = from_dict(described)
-    assert json.loads(json.dumps(again.to_dict())) == described
-    assert again.delta([0.0, 0.7]).tolist() == profile.delta([0.0, 0.7]).tolist()
+    same_again(profile)
+    converted = [profile.for_adjacency(to, assumed=True) for given, to in IMPLIED if given == profile.adjacency]
+    for each in converted:
+        same_again(each)
+    for each in converted[-1:]:
+        same_again(compose(each.compose(2), pure(0.1, adjacency=each.adjacency)))
+
+
+def test_descriptions_of_all_constructors_are_checked():
+    public = {**vars(accounting), **vars(papers)}
+    made = {name for name, each in public.items() if inspect.isfunction(each)
+            and inspect.signature(each).return_annotation == "PrivacyProfile"}  # fmt: skip
+    others = {"from_dict", "from_event", "pure", "gaussian_of_advantage"}  # the last two are described as special cases
+    private = {"personalised_vote"}
+    assert made - others - private == {profile().mechanism for profile in PROFILES.values()}
+
+
+def test_a_description_tells_what_was_converted():
+    profile = gaussian(sigma=2.0).for_adjacency("zero-out", assumed=True).for_adjacency("replace-one").compose(3)
+    assert dict(profile.parameters) == {
+        "adjacency": "add-remove", "sigma": 2.0, "sensitivity": 1.0, "group": 2, "times": 3
+    }  # fmt: skip
+    same_again(profile)
 
 
 def test_descriptions_that_name_nothing():
@@ -84,6 +120,8 @@ def test_descriptions_that_name_nothing():
             from_dict({"mechanism": name, **about})
     with pytest.raises(ValueError, match="counts of gnmax are private"):
         from_dict(gnmax(sigma=5.0, counts=[[90, 10]], adjacency="replace-one").to_dict())
+    with pytest.raises(ValueError, match="squares of personalised_vote are private"):
+        from_dict(papers.personalised_vote([0, 38], noise=0.04, n_partitions=1, answers=38).to_dict())
 
 
 GAUSS = dp.GaussianDpEvent(2.0)

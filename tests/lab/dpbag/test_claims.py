@@ -19,16 +19,8 @@ def quieter(**arguments):
     return accounting.noisy_vote(**{**arguments, "noise": arguments["noise"] / 2})
 
 
-def louder(**arguments):
-    return accounting.noisy_vote(**{**arguments, "noise": 2 * arguments["noise"]})
-
-
 def scaled_answers(factor):
     return lambda *budget, **kwargs: int(factor * accounting.noisy_vote_answers(*budget, **kwargs))
-
-
-def scaled_moments(factor):
-    return lambda orders, **kwargs: factor * accounting.papers.personalised_moments(orders, **kwargs)
 
 
 def one_fraction(*arguments, **kwargs):
@@ -36,40 +28,22 @@ def one_fraction(*arguments, **kwargs):
     return accounting.papers.personalised_moments(*arguments, **{**kwargs, "m": np.ones_like(kwargs["m"])})
 
 
-def filter_of(factor):
-    return lambda **kwargs: accounting.chunk_filter(**{**kwargs, "budget": factor * kwargs["budget"]})
-
-
-def pate_of(factor, shift=0.0):
-    exact = votes.pate_moments
-    return lambda orders, **kwargs: exact(orders, **{**kwargs, "m": factor * kwargs["m"]}) + shift
-
-
 def epsilon_of(factor):
     return lambda *, noise, n_models: noisy_vote_pure_level(noise=factor * noise, n_models=n_models)
 
 
-WRONG = {
-    "22, half the guarantee": (22, claims, "noisy_vote", quieter),
-    "22, twice the guarantee": (22, claims, "noisy_vote", louder),
+WRONG = {  # wrong versions of the formulas themselves are in tests/claims
     "22, wrong epsilon": (22, claims, "noisy_vote_pure_level", epsilon_of(0.9)),
-    "23, an eighth of the bound": (23, claims, "personalised_moments", scaled_moments(1 / 8)),
-    "23, twice the bound": (23, claims, "personalised_moments", scaled_moments(2)),
     "23, no gain by m": (23, partitions, "largest_fraction", lambda cut: 1.0),
     "24, no gain by m": (24, partitions, "personalised_moments", one_fraction),
     "24, other counts": (24, claims, "personalised_answers", lambda *_, **__: 27),
     "24, too many labels": (24, claims, "noisy_vote_answers", scaled_answers(2)),
     "25, labels of the tight accountant": (25, claims, "noisy_vote_answers", scaled_answers(1.1)),
-    "25, loose accountant": (25, claims, "noisy_vote", louder),
     "26, too many labels": (26, claims, "noisy_vote_answers", scaled_answers(2)),
     "26, too few labels": (26, claims, "noisy_vote_answers", scaled_answers(0.5)),
     "27, wrong epsilon": (27, claims, "noisy_vote_pure_level", epsilon_of(1.1)),
     "27, wrong guarantee": (27, claims, "noisy_vote", quieter),
     "27, balance without loss": (27, partitions, "balanced_partitions", partitions.assigned),
-    "28, bound too small": (28, votes, "pate_moments", pate_of(0.5)),
-    "28, bound too large": (28, votes, "pate_moments", pate_of(1.0, shift=5.0)),
-    "29, half the budget counted": (29, claims, "chunk_filter", filter_of(0.5)),
-    "29, a loose filter": (29, claims, "chunk_filter", filter_of(1.01)),
     "29, no gain by m": (29, claims, "personalised_answers", lambda *_, **__: 7),
 }
 
@@ -81,7 +55,7 @@ def test_evidence_notices_a_wrong_ingredient(case, monkeypatch):
     assert not CLAIMS[number].evidence().supports
 
 
-@pytest.mark.parametrize("number", [22, 23, 27, 28])
+@pytest.mark.parametrize("number", [27, 28])
 def test_evidence_notices_a_wrong_distribution(number, monkeypatch):
     """The votes are given half of the noise."""
     distribution = votes.answer_distribution

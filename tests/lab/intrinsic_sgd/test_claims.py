@@ -75,12 +75,6 @@ def test_runs_that_take_half_steps_are_noticed(monkeypatch):
         (noise, "logistic_sgd", lambda features, *_, initial, **__: np.tile(initial, (len(features), 1)), 32),
         (
             distances,
-            "gaussian",
-            lambda **kwargs: accounting.gaussian(**{**kwargs, "sensitivity": kwargs["sensitivity"] / 2}),
-            33,
-        ),
-        (
-            distances,
             "gaussian_sigma",
             lambda epsilon, delta, **kwargs: 2 * accounting.gaussian_sigma(epsilon, delta, **kwargs),
             33,
