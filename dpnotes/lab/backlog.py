@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -128,13 +129,7 @@ def fill(
     begun, asked = clock(), chosen(names)
     gpu = device_name(device) != "cpu"
     costs, outcome = Costs(experiments.EXPERIMENTS.values()), Outcome()
-    rows = [(experiment, row) for experiment in asked for row in lacking(experiment)]
-    absent = {name: data.absent([name]) for name in {name for e, row in rows for name in e.data(row)}}
-    for experiment, row in rows:
-        if needed := [name for name in experiment.data(row) if absent[name]]:
-            key = ", ".join(needed)
-            outcome.without_data[key] = outcome.without_data.get(key, 0) + 1
-    rows = [(experiment, row) for experiment, row in rows if not any(absent[name] for name in experiment.data(row))]
+    rows, outcome.without_data = _with_data([(experiment, row) for experiment in asked for row in lacking(experiment)])
     while True:
         outcome.left = tasks(rows, costs, gpu=gpu)
         together = _together(outcome.left, begun + seconds - clock(), effective_n_jobs(n_jobs))
@@ -153,6 +148,14 @@ def fill(
             took = store.measured(into)
             costs.add(experiment.name, took[len(took) - len(grid) :])
         rows = [(other, row) for other, row in rows if other is not experiment or row not in grid]
+
+
+def _with_data(rows: Sequence[tuple[Experiment, dict[str, Any]]]) -> tuple[list[Any], dict[str, int]]:
+    """Rows whose data sets are here, and how many of the others need which ones."""
+    absent = set(data.absent(name for experiment, row in rows for name in experiment.data(row)))
+    lacked = [absent.intersection(experiment.data(row)) for experiment, row in rows]
+    without = Counter(", ".join(sorted(names)) for names in lacked if names)
+    return [row for row, names in zip(rows, lacked, strict=True) if not names], dict(without)
 
 
 def _together(left: Sequence[Task], budget: float, n_jobs: int) -> list[Task]:
