@@ -108,8 +108,14 @@ def adopt(
             f"{target.path} has other metrics in {len(differing)} of the rows of {source}, first in row {row.key} "
             f"({dict(row.parameters)}): {there} there, {here} here; replace=True takes the new"
         )
-    target.put((row for key, row in new.items() if key not in same), replace=replace)
-    return len(new) - len(same), len(same)
+    taken = {key: row for key, row in new.items() if key not in same}
+
+    def add(before: Contents) -> Contents:  # as a whole: published stores are never appended to
+        more = {key: row for key, row in taken.items() if replace or key not in before.rows}
+        return before.updated(more) if more else before
+
+    target.change(add, found.experiment)
+    return len(taken), len(same)
 
 
 def rename_columns(store: PathLike, columns: Mapping[str, str]) -> int:

@@ -1,5 +1,6 @@
 """Rows of a grid: from stores, and computed where the stores lack them."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias, get_args
@@ -8,7 +9,7 @@ import pandas as pd
 
 from dpnotes.lab._progress import say
 from dpnotes.lab.store._checkpoint import forget
-from dpnotes.lab.store._format import Contents, Row
+from dpnotes.lab.store._format import Contents, Row, StoreError
 from dpnotes.lab.store._frame import frame
 from dpnotes.lab.store._grid import Experiment, Parameters, experiment_name, requests
 from dpnotes.lab.store._run import Job, run
@@ -28,10 +29,11 @@ def sweep(
 ) -> pd.DataFrame:
     """Run the rows of a grid that a store lacks, and give all rows of the grid.
 
-    Each finished row is written at once and atomically, so that after an interruption of whatever kind a second call
-    goes on where the first ended. Several processes may fill one store; a row that two of them finish is kept once, the
-    first. A row that fails ends the sweep; what was finished before it, or running beside it, is stored. A row whose
-    process is killed (for memory, say) is run once more, last and alone; all others are stored before it is named.
+    Each finished row is written at once and as a whole, so that after an interruption of whatever kind a second call
+    goes on where the first ended. If the file is deleted or an older one takes its place meanwhile, rows of the grid
+    are put back. Several processes may fill one store; a row that two of them finish is kept once, the first. A row
+    that fails ends the sweep; what was finished before it, or running beside it, is stored. A row whose process is
+    killed (for memory, say) is run once more, last and alone; all others are stored before it is named.
 
     Parameters
     ----------
@@ -142,8 +144,10 @@ def _run_into(store: Store, asked: Sequence[Row], job: Job, *, replace: bool = F
 
     ``of``: how many rows the table has, those included that were found elsewhere.
     """
-    contents = store.prepare(asked[0].experiment)
+    contents = store.read(asked[0].experiment)
     contents.covering(asked)  # a parameter that is a metric there is noticed before a run, not after
+    if replace or any(row.key not in contents.rows for row in asked):  # a finished sweep may lie on a read-only disk
+        contents = store.prepare(asked[0].experiment, (row.key for row in asked))
     todo = [row for row in asked if replace or row.key not in contents.rows]
     if not replace:
         forget(store.path.parent, contents.rows)  # a process was killed between storing and forgetting
@@ -154,8 +158,15 @@ def _run_into(store: Store, asked: Sequence[Row], job: Job, *, replace: bool = F
         store.put([row], replace=replace)
         forget(store.path.parent, (row.key,))
 
-    run(job, todo, finished=finished)
-    return store.read()
+    if not todo:
+        return contents
+    try:
+        run(job, todo, finished=finished)
+    except BaseException:
+        with contextlib.suppress(OSError, StoreError):  # what ended the run is told
+            store.finish()
+        raise
+    return store.finish()
 
 
 def _table(asked: Sequence[Row], contents: Contents) -> pd.DataFrame:

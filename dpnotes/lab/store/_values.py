@@ -12,6 +12,8 @@ import numpy as np
 Scalar: TypeAlias = str | int | float | bool | None
 
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
+_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+quoted = json.encoder.encode_basestring_ascii  # a str as JSON
 _WORDS: dict[str, Scalar] = {"None": None, "True": True, "False": False}
 
 
@@ -22,6 +24,8 @@ def plain(value: object, label: str) -> Scalar:
     ------
     TypeError
         If the value is not a str, int, float, bool or None; ``label`` names it in the message.
+    ValueError
+        If it is a str that is no text: half of a pair of surrogates.
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -29,7 +33,10 @@ def plain(value: object, label: str) -> Scalar:
         return value
     for kind in (str, int, float):
         if isinstance(value, kind):  # a subclass (an enumeration) is made plain
-            return kind(value)
+            scalar = kind(value)
+            if isinstance(scalar, str) and not _is_text(scalar):
+                raise ValueError(f"{label} must be text, got half of a pair of surrogates: {scalar!r}")
+            return scalar
     raise TypeError(f"{label} must be a plain scalar (str, int, float, bool or None), got {value!r}")
 
 
@@ -51,7 +58,7 @@ def from_text(text: str) -> Scalar:
     Raises
     ------
     ValueError
-        If the text starts with a double quote, but is no JSON string.
+        If the text starts with a double quote, but is no JSON string of text.
     """
     if text == "" or text in _WORDS:
         return _WORDS.get(text)
@@ -59,6 +66,8 @@ def from_text(text: str) -> Scalar:
         value = json.loads(text)
         if not isinstance(value, str):
             raise ValueError(f"not a JSON string: {text}")
+        if not _is_text(value):
+            raise ValueError(f"half of a pair of surrogates is no text: {text}")
         return value
     if _INTEGER.fullmatch(text):
         return int(text)
@@ -69,22 +78,42 @@ def from_text(text: str) -> Scalar:
     return number if repr(number) == text else text
 
 
+def _is_text(value: str) -> bool:
+    return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
+
+
 def row_key(experiment: str, parameters: Mapping[str, Scalar]) -> str:
     """Twelve hexadecimal digits that stand for an experiment's name and its parameters, in whatever order.
 
     Numbers of equal value are the same parameter (1 and 1.0, 0.0 and -0.0); True, 1 and "1" are three.
     """
-    canonical = {
-        name: int(value) if isinstance(value, float) and value.is_integer() else value
-        for name, value in parameters.items()
-    }
-    return digest([experiment, canonical], 12)
+    members = (f"{quoted(name)}:{canonical(parameters[name])}" for name in sorted(parameters))
+    return digest_of_text(f"[{quoted(experiment)},{{{','.join(members)}}}]", 12)
+
+
+def canonical(value: Scalar) -> str:
+    """Write the value of a parameter as JSON, the same for numbers of equal value.
+
+    Raises
+    ------
+    ValueError
+        If it is a number that is not finite.
+    """
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{value!r} is no parameter, which must be finite")
+        value = int(value) if value.is_integer() else value
+    return repr(value) if type(value) in (int, float) else _JSON(value)
 
 
 def digest(content: object, length: int) -> str:
     """Return the first ``length`` hexadecimal digits of the SHA-256 of the content's canonical JSON."""
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()[:length]
+    return digest_of_text(_JSON(content), length)
+
+
+def digest_of_text(text: str, length: int) -> str:
+    """Return the first ``length`` hexadecimal digits of the SHA-256 of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
 def is_missing(value: Scalar) -> bool:

@@ -80,30 +80,35 @@ def test_a_process_killed_at_any_moment_loses_no_finished_row(store, tmp_path, s
 
 
 @pytest.mark.parametrize(
-    ("function", "when", "kept"),
-    [("fsync", "before", 3), ("fsync", "after", 3), ("replace", "before", 3), ("replace", "after", 4)],
+    ("function", "when", "column", "kept"),
+    [
+        *(("write", "before", 0, 3), ("write", "half", 0, 3), ("write", "after", 0, 4)),
+        *(("fsync", "before", 1, 3), ("fsync", "after", 1, 3), ("replace", "before", 1, 3), ("replace", "after", 1, 4)),
+    ],
 )
-def test_a_process_killed_at_the_worst_moments(store, script, function, when, kept):
-    """In the middle of the fourth row's writing; the lock that it held does not stop the next process."""
+def test_a_process_killed_at_the_worst_moments(store, script, function, when, column, kept):
+    """In the middle of the fourth row's writing, with a new column or none; its lock does not stop the next process."""
     code = textwrap.dedent("""
         import os, sys
         from dpnotes.lab.store import sweep
         import sweep_toys
-        store, function, when = sys.argv[1:]
-        grid = [{"index": index} for index in range(6)]
+        store, function, when, column = sys.argv[1:]
+        grid = [{"index": index, **({"last": 0.0} if index >= 3 and column == "1" else {})} for index in range(6)]
         sweep(sweep_toys.slow, grid[:3], store=store, progress=False)
         real = getattr(os, function)
         def deadly(*arguments, **settings):
             if when == "after":
                 real(*arguments, **settings)
+            if when == "half":
+                real(arguments[0], arguments[1][:50])
             os.kill(os.getpid(), 9)
         setattr(os, function, deadly)
         sweep(sweep_toys.slow, grid, store=store, progress=False)
     """)
-    process = script(code, store, function, when)
+    process = script(code, store, function, when, column)
     process.communicate(timeout=HANG)
     assert process.returncode == -9
-    grid = [{"index": index} for index in range(6)]
+    grid = [{"index": index, **({"last": 0.0} if index >= 3 and column else {})} for index in range(6)]
     assert len(missing(grid, store)) == 6 - kept
     sweep(sweep_toys.slow, grid, store=store, progress=False)
     assert read_store(store)["index"].tolist() == list(range(6))

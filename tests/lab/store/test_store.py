@@ -1,16 +1,21 @@
 """The file: refused when damaged, whole when the disk is full, stable in its columns."""
 
+import csv
 import errno
 import json
 import os
+import pathlib
+import signal
 import textwrap
+import time
 
 import pytest
 import sweep_toys
 
-from dpnotes.lab.store import StoreError, adopt, collect, missing, read_store, sweep, verify
+from dpnotes.lab.store import StoreError, _store, adopt, collect, missing, read_store, sweep, verify
 from dpnotes.lab.store._format import Row
 from dpnotes.lab.store._store import Store
+from dpnotes.lab.store._values import digest
 
 GRID = [{"a": 1}, {"a": 2}, {"a": 3}]
 
@@ -19,6 +24,11 @@ GRID = [{"a": 1}, {"a": 2}, {"a": 3}]
 def filled(store):
     sweep(sweep_toys.ratio, GRID, store=store, progress=False)
     return store
+
+
+def count(path):
+    """The file beside a store that has the number of its rows."""
+    return path.with_name(f".{path.name}.rows")
 
 
 def cell(line, column, text):
@@ -114,6 +124,8 @@ def test_a_damaged_store_is_refused_with_its_line_and_left_alone(filled, line, r
     ],
 )
 def test_damaged_bytes_are_refused_with_their_line_and_left_alone(filled, line, reason, damage):
+    """As published, without a count of rows, a line that does not end may be one that was cut."""
+    count(filled).unlink()
     before = damage(filled.read_bytes())
     filled.write_bytes(before)
     for use in users(filled).values():
@@ -190,29 +202,38 @@ def test_rows_of_others_are_seen_and_kept(store):
     assert read_store(store)["x"].tolist() == list(range(6))
 
 
-@pytest.mark.parametrize("call", ["fsync", "write", "replace"])
-def test_a_full_disk_leaves_the_old_file_and_no_other(filled, monkeypatch, call):
+@pytest.mark.parametrize("row", [{"a": 9}, {"a": 9, "b": 4.0}], ids=["appended", "with a new column"])
+@pytest.mark.parametrize("call", ["os.fsync", "os.write", "pathlib.Path.open", "pathlib.Path.replace"])
+def test_a_full_disk_leaves_the_old_file_and_no_other(filled, monkeypatch, call, row):
     before = filled.read_bytes()
+    real = {"os.write": os.write, "pathlib.Path.open": type(filled).open}
+    failed = []
 
     def full(*arguments, **settings):
+        if call == "pathlib.Path.open" and "wb" not in arguments:
+            return real[call](*arguments, **settings)
+        failed.append(call)
+        if call == "os.write" and len(failed) == 1:  # half of the line is on the disk
+            return real[call](arguments[0], arguments[1][: len(arguments[1]) // 2])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    targets = {"fsync": "os.fsync", "write": "pathlib.Path.open", "replace": "pathlib.Path.replace"}
     files = sorted(filled.parent.iterdir())
-    real_open = type(filled).open
-
-    def opened(path, mode="r", **settings):
-        return full() if mode == "wb" else real_open(path, mode, **settings)
-
-    monkeypatch.setattr(targets[call], opened if call == "write" else full)
-    with pytest.raises(OSError, match="cannot write the store \\(No space left on device\\)") as raised:
-        sweep(sweep_toys.ratio, [{"a": 9}], store=filled, progress=False)
+    monkeypatch.setattr(_store, "SYNC", 0.0)
+    monkeypatch.setattr(call, full)
+    used = {
+        "b" in row: {"os.fsync", "pathlib.Path.open", "pathlib.Path.replace"},
+        "b" not in row: {"os.fsync", "os.write"},
+    }
+    if call in used[True]:
+        with pytest.raises(OSError, match="cannot write the store \\(No space left on device\\)") as raised:
+            sweep(sweep_toys.ratio, [row], store=filled, progress=False)
+        assert raised.value.errno == errno.ENOSPC
+        assert raised.value.filename == str(filled)
+        assert filled.read_bytes() == before
+        assert failed
     monkeypatch.undo()
-    assert raised.value.errno == errno.ENOSPC
-    assert raised.value.filename == str(filled)
-    assert filled.read_bytes() == before
     assert sorted(filled.parent.iterdir()) == files
-    assert len(sweep(sweep_toys.ratio, [{"a": 9}], store=filled, progress=False)) == 1
+    assert len(sweep(sweep_toys.ratio, [row], store=filled, progress=False)) == 1
 
 
 def test_a_file_that_the_system_will_not_let_grow_is_left_whole(filled, script):
@@ -256,3 +277,179 @@ def test_a_store_reached_by_a_link_stays_one(filled, tmp_path):
     sweep(sweep_toys.ratio, [{"a": 9}], store=link, progress=False)
     assert link.is_symlink()
     assert len(read_store(filled)) == 4
+
+
+def test_a_row_costs_its_own_line_however_many_there_are(store, monkeypatch):
+    """Two processes, by turns: each writes its own line and reads that of the other, and nothing else."""
+    written, parsed = [], []
+    real_write, real_parse = os.write, _store.parse
+    monkeypatch.setattr(os, "write", lambda file, data: written.append(len(data)) or real_write(file, data))
+    monkeypatch.setattr(
+        _store, "parse", lambda data, *rest: parsed.append(data.count(b"\n")) or real_parse(data, *rest)
+    )
+    ours, theirs = Store(store), Store(store)
+    for index in range(10, 60):
+        (ours, theirs)[index % 2].put([Row("toy.f", {"x": index}, {"y": index}, {"seconds": 0.5})])
+    lines = store.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 51
+    numbers = len(count(store).read_bytes())
+    assert set(written) == {len(lines[-1]), numbers}
+    assert written.count(numbers) <= 51
+    assert sum(parsed) == 50  # the header and every line but the last, once each; none of its own by the writer
+    assert read_store(store)["x"].tolist() == list(range(10, 60))
+
+
+def rows_of(path):
+    return read_store(path)["index"].tolist()
+
+
+@pytest.mark.parametrize("fault", ["deleted", "rolled back", "written over", "replaced by fewer rows"])
+def test_a_file_that_vanishes_during_a_sweep_gets_its_rows_back(store, tmp_path, fault):
+    """Also those that were there at the beginning; the table has no gaps."""
+    sweep(sweep_toys.slow, [{"index": 100}], store=store, progress=False)
+    old = store.read_bytes()
+    count(store).unlink(missing_ok=True)
+
+    def faulty(index, *, at):
+        if index == at:
+            if fault == "deleted":
+                store.unlink()
+            elif fault == "written over":
+                store.write_bytes(old)
+                count(store).unlink()
+            else:
+                (tmp_path / "older.csv").write_bytes(old if fault == "rolled back" else old.splitlines()[0] + b"\n")
+                (tmp_path / "older.csv").replace(store)
+                count(store).unlink()
+        return sweep_toys.slow(index)
+
+    faulty.experiment_name = "sweep_toys.slow"
+    grid = [{"index": index} for index in (100, *range(6))]
+    for at in (3, 5):
+        store.unlink(missing_ok=True)
+        count(store).unlink(missing_ok=True)
+        store.write_bytes(old)
+        table = sweep(faulty, grid, store=store, options={"at": at}, progress=False)
+        assert table["square"].tolist() == [10_000, 0, 1, 4, 9, 16, 25]
+        assert sorted(rows_of(store)) == [0, 1, 2, 3, 4, 5, 100]
+
+
+def test_a_sweep_whose_file_is_rolled_back_below_its_count_ends_with_the_files_name(store):
+    sweep(sweep_toys.slow, [{"index": 100}], store=store, progress=False)
+    old = store.read_bytes()
+
+    def faulty(index):
+        if index == 3:
+            store.write_bytes(old)
+        return sweep_toys.slow(index)
+
+    faulty.experiment_name = "sweep_toys.slow"
+    with pytest.raises(StoreError, match=r"toy\.csv has 1 rows, and 4 were finished: .* remove .*\.toy\.csv\.rows"):
+        sweep(faulty, [{"index": index} for index in range(6)], store=store, progress=False)
+
+
+def test_a_file_that_is_cut_at_the_end_of_a_line_is_refused(store):
+    rows = [Row("toy.f", {"x": index}, {"y": index}, {"seconds": 0.5}) for index in range(4)]
+    for row in rows:
+        Store(store).put([row])
+    whole = store.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    for data in (b"".join(lines[:-1]), whole[:-7], lines[0], whole[:-1]):
+        store.write_bytes(data)
+        with pytest.raises(StoreError, match=r"rows, and 4 were finished: it was cut"):
+            read_store(store)
+        with pytest.raises(StoreError, match=r"rows, and 4 were finished: it was cut"):
+            Store(store).put([rows[-1]])
+        assert store.read_bytes() == data
+    store.write_bytes(lines[0])
+    count(store).unlink()
+    assert len(read_store(store)) == 0
+
+
+def test_a_torn_last_line_is_left_out_by_readers_and_dropped_by_writers(store):
+    rows = [Row("toy.f", {"x": index}, {"y": index}, {"seconds": 0.5}) for index in range(4)]
+    for row in rows[:3]:
+        Store(store).put([row])
+    whole = store.read_bytes()
+    for cut in range(1, 30):
+        store.write_bytes(whole + whole.splitlines()[-1][:cut])
+        reader = Store(store)
+        assert list(reader.read().rows) == [row.key for row in rows[:3]]
+        assert store.read_bytes() != whole
+        reader.prepare("toy.f")
+        assert store.read_bytes() == whole
+        reader.put([rows[3]])
+        assert len(Store(store).read().rows) == 4
+        store.write_bytes(whole)
+        count(store).write_text("3 rows\n")
+
+
+def test_a_new_column_keeps_the_mode_of_the_file(filled):
+    filled.chmod(0o640)
+    sweep(sweep_toys.ratio, [{"a": 1, "b": 8.0}], store=filled, progress=False)
+    assert filled.stat().st_mode & 0o777 == 0o640
+    assert len(read_store(filled)) == 4
+
+
+def test_a_finished_sweep_is_read_where_nothing_can_be_written(filled, monkeypatch):
+    def no_lock(*arguments, **settings):
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr("filelock.FileLock.acquire", no_lock)
+    assert sweep(sweep_toys.ratio, GRID, store=filled, progress=False)["a"].tolist() == [1, 2, 3]
+    with pytest.raises(OSError, match="read-only"):
+        sweep(sweep_toys.ratio, [{"a": 9}], store=filled, progress=False)
+
+
+def test_a_stopped_process_that_holds_the_lock_is_named(filled, script, monkeypatch, capsys):
+    code = textwrap.dedent("""
+        import os, signal, sys
+        from dpnotes.lab.store._store import Store
+        with Store(sys.argv[1])._locked():
+            print("ready", flush=True)
+            os.kill(os.getpid(), signal.SIGSTOP)
+    """)
+    process = script(code, filled)
+    assert process.stdout.readline() == "ready\n"
+    while pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+        time.sleep(0.01)
+    monkeypatch.setattr(_store, "PATIENCE", 0.05)
+    real = _store.tqdm.write
+
+    def told(text, **settings):
+        real(text, **settings)
+        process.send_signal(signal.SIGCONT)
+
+    monkeypatch.setattr(_store.tqdm, "write", told)
+    sweep(sweep_toys.ratio, [{"a": 9}], store=filled, progress=False)
+    said = capsys.readouterr().err
+    assert f"waiting for the lock of {filled}, held by process {process.pid}, which is stopped" in said
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "reason"),
+    [
+        ("ratio", "nan", "not a number"),
+        ("b", "inf", "inf is no parameter, which must be finite"),
+        ("b", "nan", "not a number"),
+        ("label", '"""\\ud800"""', "half of a pair of surrogates"),
+    ],
+)
+def test_values_that_no_cell_can_hold_are_refused_with_their_line(store, column, text, reason):
+    """Though the check of the line fits."""
+    sweep(sweep_toys.ratio, [{"a": 1, "b": 2.0}, {"a": 2, "b": 2.0}], store=store, progress=False)
+    names, first, second = store.read_text().splitlines()
+    cells = dict(zip(names.split(","), second.split(","), strict=True)) | {column: next(csv.reader([text]))[0]}
+    forged = {name: cell for name, cell in cells.items() if cell and name != "check"}
+    fields = [*second.split(",")]
+    fields[names.split(",").index(column)], fields[-1] = text, digest(forged, 8)
+    store.write_text("\n".join([names, first, ",".join(fields)]) + "\n")
+    with pytest.raises(StoreError, match=f"line 3: .*{reason}"):
+        read_store(store)
+
+
+def test_half_of_a_pair_of_surrogates_is_no_value(store):
+    with pytest.raises(ValueError, match=r"grid\[0\]: 'a' must be text, got half of a pair"):
+        sweep(sweep_toys.ratio, [{"a": "\ud800"}], store=store, progress=False)
+    with pytest.raises(ValueError, match=r"'label' must be text, got half of a pair"):
+        sweep(sweep_toys.ratio, [{"a": 1}], store=store, options={"label": "\udfff"}, progress=False)
