@@ -258,6 +258,19 @@ def adopt(paths: Sequence[Path], replace: bool) -> None:
 
 
 @results.command()
+@click.argument("base", type=_STORE)
+@click.argument("ours", type=_STORE)
+@click.argument("theirs", type=_STORE)
+@click.argument("name", default="")
+def merge(base: Path, ours: Path, theirs: Path, name: str) -> None:
+    """Merge stores of two branches into OURS: the driver that git calls (see CONTRIBUTING)."""
+    from dpnotes.lab import store as sweep
+
+    rows, new = sweep.merge(base, ours, theirs)
+    click.echo(f"{name or _short(ours)}: {rows} rows, {new} of them theirs")
+
+
+@results.command()
 @click.argument("path", type=_STORE)
 @click.argument("columns", nargs=-1, required=True, metavar="OLD=NEW...")
 def rename(path: Path, columns: Sequence[str]) -> None:

@@ -17,6 +17,7 @@ from dpnotes.lab.store._measured import Measured as Measured
 from dpnotes.lab.store._measured import measured as measured
 from dpnotes.lab.store._provenance import provenance as provenance
 from dpnotes.lab.store._results import adopt as adopt
+from dpnotes.lab.store._results import merge as merge
 from dpnotes.lab.store._results import missing as missing
 from dpnotes.lab.store._results import read_store as read_store
 from dpnotes.lab.store._results import rename_columns as rename_columns

@@ -4,12 +4,13 @@ import errno
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from dpnotes.lab.store._code import code_at
-from dpnotes.lab.store._format import RESERVED, Contents, Row, StoreError
+from dpnotes.lab.store._format import RESERVED, Contents, Row, StoreError, render
 from dpnotes.lab.store._frame import frame
 from dpnotes.lab.store._grid import Parameters, requests
 from dpnotes.lab.store._store import PathLike, Store
@@ -116,6 +117,60 @@ def adopt(
 
     target.change(add, found.experiment)
     return len(taken), len(same)
+
+
+def merge(base: PathLike, ours: PathLike, theirs: PathLike) -> tuple[int, int]:
+    """Merge a store that two branches changed, as git's merge driver: rows of both sides, written to ``ours``.
+
+    A row that one side alone added, computed anew or removed is as that side has it. A row that both sides have with
+    the same metrics stays as ours. An empty file is a store without rows.
+
+    Parameters
+    ----------
+    base, ours, theirs : path
+        The file at the common ancestor, here, and on the other branch.
+
+    Returns
+    -------
+    tuple of int
+        How many rows the merged store holds, and how many of them are theirs.
+
+    Raises
+    ------
+    StoreError
+        If a file is damaged, the experiments differ, or both sides changed a row to different metrics or one of them
+        removed it; ``ours`` is then what it was before.
+    """
+    old, here, there = (Contents() if not os.path.getsize(path) else existing(path) for path in (base, ours, theirs))
+    if len(names := {contents.experiment for contents in (here, there)} - {None}) > 1:
+        raise StoreError(f"rows of different experiments cannot be merged: {sorted(map(str, names))}")
+    rows, conflicts = dict(here.rows), []
+    for key in dict.fromkeys((*there.rows, *old.rows)):
+        before, mine, other = (contents.rows.get(key) for contents in (old, here, there))
+        if _check(mine) == _check(before) and other is not None:
+            rows[key] = other
+        elif _check(mine) == _check(before):
+            rows.pop(key, None)
+        elif _check(other) != _check(before) and (not (mine and other) or compared(mine) != compared(other)):
+            conflicts.append(mine or other)
+    if row := next(filter(None, conflicts), None):
+        sides = [
+            "removed" if not side else str(compared(side)) for side in (c.rows.get(row.key) for c in (here, there))
+        ]
+        raise StoreError(
+            f"both sides changed {len(conflicts)} rows of {row.experiment!r}, first row {row.key} "
+            f"({dict(row.parameters)}): {sides[0]} here, {sides[1]} there; keep one side's file (git checkout "
+            "--ours or --theirs), then dpnotes results adopt --replace what is right of the other"
+        )
+    if not names:
+        return 0, 0
+    columns = here.extended(there.parameters, there.metrics)
+    Path(ours).write_bytes(render(replace(columns, rows=rows)))
+    return len(rows), sum(row is there.rows.get(key) for key, row in rows.items())
+
+
+def _check(row: Row | None) -> str | None:
+    return row.check if row else None
 
 
 def rename_columns(store: PathLike, columns: Mapping[str, str]) -> int:
