@@ -10,7 +10,6 @@ import dpnotes
 from dpnotes.lab import _places, _remember, cli, experiments
 from dpnotes.lab import store as sweep
 from dpnotes.lab.experiments import Experiment
-from dpnotes.lab.store import _run
 
 HERE = {"more": 0.0, "fault": None}  # what is different about the machine that computes
 
@@ -222,7 +221,7 @@ def test_verify_agrees_within_the_tolerance_and_not_beyond(run, stores, monkeypa
 def test_status_says_what_rows_of_earlier_code_are_worth(run, stores, monkeypatch):
     published = stores / "published" / "toy_table.csv"
     with monkeypatch.context() as then:
-        then.setattr(_run, "code", lambda experiment: "before")
+        then.setattr("dpnotes.lab.store._run.code", lambda experiment: "before")
         sweep.sweep(toy, GRID, store=published, progress=False)
     standing = "toy_table: 16 of 16 rows published"
     assert run("results", "status")[1] == f"{standing} (stale: 16 of earlier code)\n"

@@ -5,12 +5,10 @@ from importlib import import_module
 
 import pytest
 
-from dpnotes.lab import experiments
+from dpnotes.lab import experiment, experiments
 from dpnotes.lab._experiment import two_stds
 from dpnotes.lab.experiments import EXPERIMENTS
-from dpnotes.lab.store import Standing, code, published_store, read_store
-from dpnotes.lab.store._format import Row
-from dpnotes.lab.store._store import Store
+from dpnotes.lab.store import Standing, code, published_store, read_store, sweep
 
 CHAPTERS = ("bagging", "dpbag", "intrinsic_sgd", "private_prediction")
 
@@ -59,13 +57,15 @@ def test_a_chapter_says_beside_its_table_that_rows_are_stale(of_earlier_code, mo
     monkeypatch.setattr(experiments, "published_store", lambda name: tmp_path / f"{name}.csv")
     experiments.rows("bagging_private_base")
     assert said == ["`bagging_private_base`, 2 rows: stale: 1 of earlier code."]
-    kept = Row(
-        "store.verification",
-        {"store": "bagging_private_base", "key": of_earlier_code["row"].iloc[1]},
-        {"metrics": 8},
-        {"seconds": 1.0, "code": of_earlier_code["code"].iloc[0]},
-    )
-    Store(tmp_path / "verifications.csv").put([kept])
+
+    @experiment("store.verification")
+    def verification(store, key):
+        return {"metrics": 8}
+
+    agreed, earlier = of_earlier_code.itertuples()
+    monkeypatch.setattr("dpnotes.lab.store._run.code", lambda experiment: agreed.code)
+    grid = [{"store": "bagging_private_base", "key": earlier.row}]
+    sweep(verification, grid, store=tmp_path / "verifications.csv", progress=False)
     experiments.rows("bagging_private_base")
     assert len(said) == 1  # a sample agrees: nothing to say
     assert str(experiments.code_standing(of_earlier_code)) == "1 of earlier code, 1 of them computed again: agree"
