@@ -158,7 +158,7 @@ def _leads(means: Mapping[str, Mean], first: str) -> Question:
 
 
 def _widths(x: np.ndarray[Any, Any]) -> list[float]:
-    """What each point stands for on an axis, which in the paper's figures is not logarithmic."""
+    """Length of the range that each point stands for: the range of epsilon itself, not of its logarithm."""
     edges = [x[0], *((a + b) / 2 for a, b in pairwise(x)), x[-1]]
     return list(np.diff(edges))
 

@@ -24,12 +24,16 @@ def environment():
 
 @pytest.fixture
 def script(environment):
-    """Start a Python process that can import the toys; whatever happens, it is gone after the test."""
+    """Start a Python process that can import the toys; whatever happens, it is gone after the test.
+
+    It takes Ctrl-C for what it is even where the tests themselves run in the background, where shells have it ignored.
+    """
     started = []
+    heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 
     def start(code, *arguments, **settings):
         process = subprocess.Popen(
-            [sys.executable, "-c", code, *map(str, arguments)],
+            [sys.executable, "-c", heed + code, *map(str, arguments)],
             env=environment | settings.pop("env", {}),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
