@@ -11,10 +11,18 @@ from dpnotes.lab import chapters
 
 CHAPTERS = chapters.all_chapters()
 # On a machine that only computes, there is no Jupyter Book: neither the command line nor a kernel may need it.
-WITHOUT_BOOK = (
-    "import sys; sys.modules.update(dict.fromkeys(['jupyter_book', 'myst_nb', 'sphinx']));"
-    "from dpnotes.lab.cli import main; main()"
-)
+WITHOUT_BOOK = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("jupyter_book", "myst_nb", "sphinx"):
+            raise ModuleNotFoundError(f"{name} is not here", name=name)
+
+sys.meta_path.insert(0, Absent())
+from dpnotes.lab.cli import main
+main()
+"""
 
 
 def execute(command, repository, runs):
