@@ -55,7 +55,9 @@ def shared_rows(
 
 def lacking(name: str, grid: Grid) -> Grid:
     """Those rows of a grid that are neither published nor in the runs."""
-    return [*missing(unpublished, runs_store(name))] if (unpublished := missing(grid, published_store(name))) else []
+    for store in (published_store(name), runs_store(name)):
+        grid = missing(grid, store) if grid else []
+    return grid
 
 
 def as_text(codes: NDArray[np.integer]) -> str:

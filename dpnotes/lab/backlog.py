@@ -15,6 +15,7 @@ from joblib import effective_n_jobs
 from dpnotes import data
 from dpnotes.lab import experiments, store
 from dpnotes.lab._experiment import Experiment
+from dpnotes.lab._shared import lacking
 from dpnotes.lab.costs import Costs
 
 _BATCH = 60.0  # expected seconds of the rows that are begun together; one that takes longer is alone
@@ -69,11 +70,9 @@ def chosen(names: Sequence[str] = ()) -> list[Experiment]:
     return list({experiment.name: experiment for experiment in found}.values())
 
 
-def lacking(experiment: Experiment) -> list[dict[str, Any]]:
+def gaps(experiment: Experiment) -> list[dict[str, Any]]:
     """Rows of the paper's grid that are neither published nor in the runs."""
-    grid = experiment.grids.get("paper", list)()
-    unpublished = store.missing(grid, store.published_store(experiment.name)) if grid else []
-    return store.missing(unpublished, store.runs_store(experiment.name)) if unpublished else []
+    return lacking(experiment.name, experiment.grids.get("paper", list)())
 
 
 def tasks(rows: Iterable[tuple[Experiment, dict[str, Any]]], costs: Costs, *, gpu: bool = False) -> list[Task]:
@@ -129,7 +128,7 @@ def fill(
     begun, asked = clock(), chosen(names)
     gpu = device_name(device) != "cpu"
     costs, outcome = Costs(experiments.EXPERIMENTS.values()), Outcome()
-    rows, outcome.without_data = _with_data([(experiment, row) for experiment in asked for row in lacking(experiment)])
+    rows, outcome.without_data = _with_data([(experiment, row) for experiment in asked for row in gaps(experiment)])
     while True:
         outcome.left = tasks(rows, costs, gpu=gpu)
         together = _together(outcome.left, begun + seconds - clock(), effective_n_jobs(n_jobs))

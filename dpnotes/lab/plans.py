@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpnotes import data
-from dpnotes.lab import bagging, dpbag, intrinsic_sgd, own_data, private_prediction, store
+from dpnotes.lab import bagging, dpbag, intrinsic_sgd, own_data, private_prediction
 from dpnotes.lab._experiment import Grid
+from dpnotes.lab._shared import lacking
 from dpnotes.lab.experiments import find
 
 Plan = list[tuple[str, Grid, str]]  # experiment, rows, compute
@@ -35,9 +36,8 @@ def check_plan(chapter: str, parameters: Mapping[str, Any]) -> None:
     needed: dict[str, int] = {}
     for name, grid, compute in PLANS[chapter](parameters):
         experiment = find(name)
-        if compute == "missing" and grid:
-            grid = store.missing(grid, store.published_store(name))
-            grid = store.missing(grid, store.runs_store(name)) if grid else []
+        if compute == "missing":
+            grid = lacking(name, grid)
         for row in grid if compute != "stored" else ():
             for dataset in dict.fromkeys(experiment.data(row)):
                 needed[dataset] = needed.get(dataset, 0) + 1

@@ -42,7 +42,7 @@ class Mean:
     ----------
     value : float
     variance : float
-        Of the mean, the square of its standard error; 0 for an exact value.
+        Of the mean, the square of its standard error; 0 for an exact value, infinite for one that is not known.
     doubt : float
         Sum over the means that it is made of: square of the variance over the degrees of freedom.
     """
@@ -52,18 +52,30 @@ class Mean:
     doubt: float = 0.0
 
     @classmethod
-    def of(cls, value: float, std: float, runs: float) -> Mean:
+    def of(cls, value: float, std: float, runs: float, *, freedom: float | None = None) -> Mean:
         """Mean of so many independent runs whose standard deviation is ``std``.
+
+        Parameters
+        ----------
+        value : float
+        std : float
+            NaN if it is not known, as that of a single run: the mean may be anything then.
+        runs : float
+        freedom : float, optional
+            Degrees of freedom of ``std``, where it is borrowed from other runs. Default: one less than runs.
 
         Raises
         ------
         ValueError
-            If one run alone is to have a standard deviation.
+            If a single run is to have a standard deviation of its own.
         """
-        if std > 0 and runs < 2:
+        if math.isnan(std):
+            return cls(value, math.inf)
+        freedom = runs - 1 if freedom is None else freedom
+        if std > 0 and freedom <= 0:
             raise ValueError(f"runs must be at least 2 for a standard deviation, got {runs}")
         variance = std**2 / runs
-        return cls(value, variance, variance**2 / (runs - 1) if variance else 0.0)
+        return cls(value, variance, variance**2 / freedom if variance else 0.0)
 
     def __add__(self, other: Mean | float) -> Mean:
         other = other if isinstance(other, Mean) else Mean(other)
@@ -84,6 +96,8 @@ class Mean:
         """Limits that the true mean is beyond with probability ``level`` at most, on either side."""
         if not self.variance:
             return self.value, self.value
+        if math.isinf(self.variance):
+            return -math.inf, math.inf
         reach = math.sqrt(self.variance) * float(stats.t.isf(level, self.freedom))
         return self.value - reach, self.value + reach
 
@@ -198,22 +212,22 @@ def compared(one: Mean, other: Mean, *, margin: float = ACCURACY) -> str:
     return ORDER[above(one - other, margin=margin)(LEVEL)]
 
 
-def agrees(ours: Mean, printed: float, *, std: float, runs: float, unit: float) -> bool:
-    """Whether a printed mean is one that our rows leave possible.
+def agrees(ours: Mean, printed: Mean, *, unit: float) -> Verdict:
+    """Whether a printed mean is one that our rows leave possible; undecided if an error is not known.
 
     Parameters
     ----------
     ours : Mean
-    printed : float
-    std : float
-        Of the paper's single runs; where it prints none, that of ours.
-    runs : float
-        How many the paper took the mean of.
+    printed : Mean
+        With the paper's standard deviation of single runs; where it prints none, with that of ours.
     unit : float
         Of the last digit that is printed.
     """
-    low, high = (ours - Mean.of(printed, std, runs)).interval()
-    return low <= unit / 2 and high >= -unit / 2
+    difference = ours - printed
+    low, high = difference.interval()
+    if math.isinf(difference.variance):
+        return UNDECIDED
+    return HOLDS if low <= unit / 2 and high >= -unit / 2 else REVERSED
 
 
 def places(means: Mapping[str, Mean], name: str, level: float = LEVEL) -> tuple[int, int]:
@@ -221,6 +235,12 @@ def places(means: Mapping[str, Mean], name: str, level: float = LEVEL) -> tuple[
     part = level / max(len(means) - 1, 1)
     found = [above(mean - means[name], margin=0.0)(part) for other, mean in means.items() if other != name]
     return 1 + found.count(HOLDS), len(means) - found.count(REVERSED)
+
+
+def inside(points: Sequence[Mean], *, margin: float = ACCURACY) -> Question:
+    """Whether some inner point of a series is above both of its ends."""
+    first, *inner, last = points
+    return some(every(above(point - end, margin=margin) for end in (first, last)) for point in inner)
 
 
 def trend(points: Sequence[Mean], *, margin: float = ACCURACY) -> str:
@@ -233,12 +253,11 @@ def trend(points: Sequence[Mean], *, margin: float = ACCURACY) -> str:
     >>> trend([Mean(1.0), Mean(2.0), Mean(4.0)]), trend([Mean(1.0), Mean(4.0), Mean(2.0)])
     ('up', 'up then down')
     """
-    first, *inner, last = points
     for sign, turned in ((1.0, "up then down"), (-1.0, "down then up")):
-        beyond = [every(above((point - end) * sign, margin=margin) for end in (first, last)) for point in inner]
-        if inner and some(beyond)(LEVEL) == HOLDS:
+        if inside([point * sign for point in points], margin=margin)(LEVEL) == HOLDS:
             return turned
-    return {HOLDS: "up", REVERSED: "down", TIE: "unchanged"}.get(above(last - first, margin=margin)(LEVEL), UNDECIDED)
+    rise = above(points[-1] - points[0], margin=margin)(LEVEL)
+    return {HOLDS: "up", REVERSED: "down", TIE: "unchanged"}.get(rise, UNDECIDED)
 
 
 def crossing(x: Sequence[float], leads: Sequence[Mean]) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpnotes.lab import backlog, experiments, store
+from dpnotes.lab import _shared, backlog, experiments, store
 from dpnotes.lab.costs import Costs
 from dpnotes.lab.experiments import Experiment
 from dpnotes.lab.store import Measured
@@ -73,7 +73,7 @@ class TestCosts:
 @pytest.fixture
 def stores(tmp_path, monkeypatch):
     """A folder of published rows and one of runs; gives a function that makes experiments the only ones."""
-    monkeypatch.setattr(store, "published_store", lambda name: tmp_path / "published" / f"{name}.csv")
+    monkeypatch.setattr(_shared, "published_store", lambda name: tmp_path / "published" / f"{name}.csv")
     monkeypatch.setenv("DPNOTES_RUNS", str(tmp_path / "runs"))
     monkeypatch.setitem(CLOCK, "now", 0.0)
     read = store.measured

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 import dpnotes
-from dpnotes.lab import _places, _remember, cli, experiments
+from dpnotes.lab import _places, _remember, _shared, cli, experiments
 from dpnotes.lab import store as sweep
 from dpnotes.lab.experiments import Experiment
 
@@ -43,7 +43,7 @@ def stores(tmp_path, monkeypatch):
     for name in ("published", "runs"):
         (tmp_path / name).mkdir()
     monkeypatch.setattr(experiments, "EXPERIMENTS", {"toy_table": TOY})
-    for module in (sweep, experiments, _places):
+    for module in (sweep, experiments, _places, _shared):
         monkeypatch.setattr(module, "published_store", lambda name: tmp_path / "published" / f"{name}.csv")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("DPNOTES_RUNS", str(tmp_path / "runs"))

@@ -58,6 +58,8 @@ def test_sums_and_multiples_keep_their_errors():
     with pytest.raises(ValueError, match="runs must be at least 2"):
         Mean.of(0.5, 0.1, 1)
     assert Mean.of(0.5, 0.0, 1) == Mean(0.5)
+    assert Mean.of(0.5, 0.1, 1, freedom=7).freedom == 7
+    assert (Mean.of(0.5, math.nan, 1) - one).interval() == (-math.inf, math.inf)
 
 
 def test_four_answers_to_one_question():

@@ -14,7 +14,7 @@ from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.dpbag.grids import EPSILONS, PUBLISHED_DELTA, SIZES, STATED_DELTA
 from dpnotes.lab.dpbag.runs import affordable
 from dpnotes.lab.tables import GAP, Column, Table, compare, mean_and_std, mean_text
-from dpnotes.lab.verdicts import Mean, agrees
+from dpnotes.lab.verdicts import HOLDS, Mean, agrees
 
 METHODS = {"dpbag": "DPBag", "dpbag_naive": "DPBag-", "saa": "SAA", "npb": "NPB"}  # how the pages show them
 METRICS = {"labels": "labels", "accuracy": "accuracy", "auroc": "AUROC", "auprc": "AUPRC"}  # and these
@@ -94,8 +94,8 @@ def cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
 def _agrees(row: Any) -> bool | None:
     if not (row.seeds >= 2 and row.published == row.published):
         return None
-    ours = Mean.of(row.reproduced, row.std, row.seeds)
-    return agrees(ours, row.published, std=row.std, runs=PAPER_RUNS, unit=1e-4)
+    ours, printed = Mean.of(row.reproduced, row.std, row.seeds), Mean.of(row.published, row.std, PAPER_RUNS)
+    return agrees(ours, printed, unit=1e-4) == HOLDS
 
 
 def _cells_table(metric: str) -> Table:

@@ -27,6 +27,7 @@ from dpnotes.lab.verdicts import (
     Verdict,
     above,
     every,
+    inside,
     most,
     not_behind,
     opposite,
@@ -303,11 +304,8 @@ def _best_inside(look: Look, method: str, x: str) -> Checked:
     for curve in curves.values():
         curve.at({"l2": grids.PENALTIES, "n_models": grids.MODELS}[x][-1])  # to the end of the range, else it is a gap
     best = {epsilon: float(curve.x[curve.accuracy.argmax()]) for epsilon, curve in curves.items()}
-    humps = [
-        some([every([above(mean - first), above(mean - last)]) for mean in inner])
-        for first, *inner, last in (curve.means for curve in curves.values())
-    ]
-    return every(humps), "best at " + ", ".join(f"{value:g} (epsilon {epsilon:g})" for epsilon, value in best.items())
+    words = ", ".join(f"{value:g} (epsilon {epsilon:g})" for epsilon, value in best.items())
+    return every(inside(curve.means) for curve in curves.values()), f"best at {words}"
 
 
 ONE = ("tight",)
