@@ -58,7 +58,7 @@ def use_executed(app: Sphinx, docname: str, source: list[str]) -> None:
     page = Path(app.env.doc2path(docname))
     if page.suffix != ".ipynb":
         return
-    chapter = Chapter(page.stem, Path(app.srcdir))
+    chapter = Chapter(page.stem, Path(app.srcdir), page.parent.relative_to(app.srcdir).as_posix())
     app.env.note_dependency(str(chapter.executed))
     if chapter.executed.is_file():
         source[0] = chapter.executed.read_text(encoding="utf-8")

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ from dpnotes.lab.store import book_folder
 
 BOOK = book_folder() / "book"
 CHAPTERS = chapters.all_chapters()
-PAGES = [*sorted(BOOK.glob("*.md")), *(chapter.source for chapter in CHAPTERS)]
+PAGES = [*sorted(BOOK.rglob("*.md")), *(chapter.source for chapter in CHAPTERS)]
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -116,4 +115,6 @@ def test_names_of_glued_values_are_unique():
 
 
 def test_every_notebook_is_in_the_book():
-    assert {path.stem for path in Path(BOOK).glob("*.ipynb")} == {chapter.name for chapter in CHAPTERS}
+    notebooks = sorted(path for path in BOOK.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
+    assert notebooks == sorted(chapter.source for chapter in CHAPTERS)
+    assert len({chapter.name for chapter in CHAPTERS}) == len(CHAPTERS)

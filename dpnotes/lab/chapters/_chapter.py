@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from dpnotes.lab._places import PACKAGE, book_folder
@@ -21,23 +21,26 @@ class Chapter:
     Parameters
     ----------
     name : str
-        Name of its file without the ending, ``"bagging"``.
+        Name of its file without the ending, ``"bagging"``; unique in the book.
     root : Path
         Folder of the book.
+    folder : str
+        Of its page, from there.
     """
 
     name: str
     root: Path = field(default_factory=book_folder)
+    folder: str = "book"
 
     @property
     def source(self) -> Path:
         """The notebook as committed."""
-        return self.root / "book" / f"{self.name}.ipynb"
+        return self.root / self.folder / f"{self.name}.ipynb"
 
     @property
     def executed(self) -> Path:
         """The executed copy that the book shows; it need not exist."""
-        return self.root / "_build" / "executed" / "book" / f"{self.name}.ipynb"
+        return self.root / "_build" / "executed" / self.folder / f"{self.name}.ipynb"
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
@@ -133,7 +136,8 @@ def all_chapters(root: Path | None = None) -> list[Chapter]:
     from sphinx_external_toc.parsing import parse_toc_yaml
 
     root = root or book_folder()
-    found = [Chapter(Path(page).name, root) for page in parse_toc_yaml(root / "_toc.yml")]
+    pages = map(PurePosixPath, parse_toc_yaml(root / "_toc.yml"))
+    found = [Chapter(page.name, root, str(page.parent)) for page in pages]
     return [chapter for chapter in found if chapter.source.is_file()]  # other pages are Markdown
 
 

@@ -352,3 +352,14 @@ class TestSource:
     def test_what_has_no_source_is_refused(self, thing):
         with pytest.raises(TypeError):
             _display.source(thing)
+
+
+def test_a_chapter_may_lie_in_a_folder_of_its_part(book):
+    (book / "book" / "insects").mkdir()
+    (book / "book" / "ant.ipynb").rename(book / "book" / "insects" / "ant.ipynb")
+    toc = book / "_toc.yml"
+    toc.write_text(toc.read_text().replace("book/ant", "book/insects/ant"))
+    ant = chapters.chapter("ant", book)
+    assert ant.source == book / "book" / "insects" / "ant.ipynb"
+    assert ant.executed == book / "_build" / "executed" / "book" / "insects" / "ant.ipynb"
+    assert [chapter.name for chapter in chapters.all_chapters(book)] == ["zebra", "ant"]
