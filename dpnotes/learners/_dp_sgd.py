@@ -92,6 +92,31 @@ class Sampling:
                 yield order[start : start + size]
 
 
+def dp_sgd_batches(n: int, *, sample_rate: float, seed: int, model: int = 0) -> Iterator[Integers]:
+    """Poisson batches that :func:`fit_dp_sgd_linear` and :func:`fit_dp_sgd_network` draw for one of their models.
+
+    Parameters
+    ----------
+    n : int, >= 1
+        Rows to draw from.
+    sample_rate : float in (0, 1]
+    seed : int, >= 0
+        As given to the learner.
+    model : int, >= 0
+
+    Yields
+    ------
+    ndarray of int
+        Positions 0..n - 1 of the rows of a batch, which can be empty; without end.
+
+    Examples
+    --------
+    >>> next(dp_sgd_batches(10, sample_rate=0.3, seed=1)).tolist()
+    [0, 7, 4]
+    """
+    return Sampling.checked(n, sampling="poisson", sample_rate=sample_rate, batch_size=None).batches(seed, model)
+
+
 @dataclass(frozen=True, eq=False)
 class Settings:
     """Noise of each model, and what all models share.
