@@ -1,5 +1,6 @@
 from dpnotes import accounting as accounting
 from dpnotes import data as data
+from dpnotes import exercises as exercises
 from dpnotes import lab as lab
 from dpnotes import learners as learners
 from dpnotes import mechanisms as mechanisms
