@@ -95,12 +95,18 @@ def keep_bars(app: Sphinx, what: str, name: str, thing: object, options: object,
         lines[index] = "``".join(part if place % 2 else part.replace("|", "\\|") for place, part in enumerate(parts))
 
 
+def skip_fields(app: Sphinx, what: str, name: str, thing: object, skip: bool, options: object) -> bool | None:
+    """Leave out the fields of a named tuple, whose docstrings count them; the class's own says what they are."""
+    return True if str(getattr(thing, "__doc__", "")).startswith("Alias for field number") else None
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
     app.connect("config-inited", link_repository)
     app.connect("source-read", use_executed)
     app.connect("autodoc-process-docstring", say_types, priority=900)  # after napoleon
     app.connect("autodoc-process-docstring", keep_bars, priority=900)
+    app.connect("autodoc-skip-member", skip_fields)
     app.connect("html-page-context", tidy, priority=900)  # after the extensions that add what is dropped
     return {"version": __version__, "parallel_read_safe": True, "parallel_write_safe": True}
 
