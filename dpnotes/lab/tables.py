@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -192,7 +193,7 @@ def show(
     Parameters
     ----------
     frame : DataFrame
-        Text between dollar signs, here and in the caption, is set as a formula.
+        Text between dollar signs, here, in headings and caption, is set as a formula; other text is shown as it is.
     caption : str
         Can be read alone.
     formats : mapping of column to format string, e.g. ``{"delta": "{:.4f}"}``
@@ -204,8 +205,8 @@ def show(
     -------
     pandas Styler
     """
-    names, gaps = dict(names or {}), dict(gaps or {})
-    shown = frame.copy()
+    names = {column: _with_formulas((names or {}).get(column, column)) for column in frame.columns}
+    gaps, shown = dict(gaps or {}), frame.copy()
     for column in shown.columns[[not pd.api.types.is_numeric_dtype(frame[c].dtype) for c in frame.columns]]:
         shown[column] = frame[column].map(_with_formulas)
     shown = shown.rename(columns=names)
@@ -215,7 +216,7 @@ def show(
         pattern = (formats or {}).get(column)
         if pattern is None and pd.api.types.is_float_dtype(frame[column].dtype):
             pattern = "{:.4g}"
-        style = style.format(pattern, subset=[names.get(column, column)], na_rep=gaps.get(column, ""))
+        style = style.format(pattern, subset=[names[column]], na_rep=gaps.get(column, ""))
     for column in shown.columns[[pd.api.types.is_numeric_dtype(frame[c].dtype) for c in frame.columns]]:
         right: Any = {column: [{"selector": "th, td", "props": [("text-align", "right")]}]}
         style = style.set_table_styles(right, overwrite=False)
@@ -223,6 +224,6 @@ def show(
 
 
 def _with_formulas(text: Any) -> Any:
-    """Text with its formulas marked for MathJax, which does not look for dollar signs in a cell's output."""
+    """Text as HTML, its formulas marked for MathJax, which does not look for dollar signs in a cell's output."""
     marked = r'<span class="math notranslate nohighlight">\\(\1\\)</span>'
-    return FORMULA.sub(marked, text) if isinstance(text, str) else text
+    return FORMULA.sub(marked, escape(text, quote=False)) if isinstance(text, str) else text

@@ -36,6 +36,13 @@ def test_an_empty_cell_shows_the_gap_of_its_column(name):
     assert page.count("not run yet") == (1 if name == "accuracy" else 2)
 
 
+def test_text_is_shown_as_it_is():
+    frame = pd.DataFrame({"<name>": ["a < b & c", "<b>bold</b>", "$x < y$"]})
+    page = show(frame, caption="All <i>text</i>.").to_html()
+    for text in ("&lt;name&gt;", "a &lt; b &amp; c", "&lt;b&gt;bold&lt;/b&gt;", r"\(x &lt; y\)", "All &lt;i&gt;text"):
+        assert text in page
+
+
 def test_formulas_are_marked_for_mathjax():
     frame = pd.DataFrame({"claim": ["at most $2k$", "none"], "n": [1, 2]})
     shown = show(frame, caption="For $n$ records.").to_html()
