@@ -21,7 +21,11 @@ WIDTHS = (1280, 390)
 def pages():
     """Addresses of the pages below the root: those of the table of contents, and some that Sphinx adds."""
     contents = yaml.safe_load((book_folder() / "_toc.yml").read_text())
-    files = [contents["root"], *(entry["file"] for part in contents["parts"] for entry in part["chapters"])]
+    left, files = [entry for part in contents["parts"] for entry in part["chapters"]], [contents["root"]]
+    while left:
+        entry = left.pop(0)
+        files.append(entry["file"])
+        left += entry.get("sections", [])
     return [*(f"{file}.html" for file in files), "search.html", "genindex.html", "_modules/index.html"]
 
 
@@ -112,9 +116,9 @@ def test_search_finds_words_of_the_chapters(tab):
 
 @pytest.mark.parametrize("chapter", chapters.all_chapters(), ids=lambda chapter: chapter.name)
 def test_a_chapter_can_be_downloaded_as_committed(tab, chapter):
-    visit(tab, f"book/{chapter.name}.html")
+    visit(tab, f"{chapter.folder}/{chapter.name}.html")
     target = tab.get_attribute("a.btn-download-source-button", "href")
-    offered = HTML / "book" / target
+    offered = HTML / chapter.folder / target
     assert json.loads(offered.read_text()) == json.loads(chapter.source.read_text())
 
 
