@@ -13,7 +13,7 @@ FLOOR = 0.01  # of the squared length by which a cell is divided: one without an
 CHUNK = 2000  # images at a time
 
 
-def hog(X: Features, image_shape: tuple[int, ...]) -> NDArray[np.float32]:
+def hog(X: Features, image_shape: tuple[int, ...] | None) -> NDArray[np.float32]:
     """Features of grey images, of norm 1; those of a record depend on its own pixels alone.
 
     Each cell of 4 x 4 pixels has a histogram of the directions of its gradients, by their length, divided by the length
@@ -24,7 +24,7 @@ def hog(X: Features, image_shape: tuple[int, ...]) -> NDArray[np.float32]:
     ----------
     X : ndarray of float, shape [n, height * width]
     image_shape : tuple of int, (1, height, width)
-        Pixels beyond a multiple of 4 are left out.
+        As a data set has it. Pixels beyond a multiple of 4 are left out.
 
     Returns
     -------
@@ -33,7 +33,7 @@ def hog(X: Features, image_shape: tuple[int, ...]) -> NDArray[np.float32]:
     Raises
     ------
     ValueError
-        If the images have colours, or no cell.
+        If the rows are no images, or have colours, or no cell.
 
     Examples
     --------
@@ -41,14 +41,15 @@ def hog(X: Features, image_shape: tuple[int, ...]) -> NDArray[np.float32]:
     >>> hog(edge, (1, 8, 8)).reshape(4, 9).argmax(axis=1).tolist()  # each cell sees the horizontal gradient
     [0, 0, 0, 0]
     """
-    channels, height, width = image_shape
+    channels, height, width = image_shape or (0, 0, 0)
     if channels != 1 or min(height, width) < CELL:
         raise ValueError(f"image_shape must be (1, height, width), sides of 4 and more, got image_shape={image_shape}")
     images = X.reshape(len(X), height, width)
     cells = [_cells(images[start : start + CHUNK]) for start in range(0, len(X), CHUNK)]
-    features = np.sqrt(np.concatenate(cells).reshape(len(X), -1))
+    features: NDArray[np.float32] = np.sqrt(np.concatenate(cells).reshape(len(X), -1))
     features -= features.mean(axis=1, keepdims=True)
-    return features / np.maximum(np.linalg.norm(features, axis=1, keepdims=True), 1e-6)
+    features /= np.maximum(np.linalg.norm(features, axis=1, keepdims=True), 1e-6)
+    return features
 
 
 def _cells(images: Features) -> NDArray[np.float32]:
@@ -66,7 +67,8 @@ def _cells(images: Features) -> NDArray[np.float32]:
     for bin_, part in ((lower, length * (1 - upper)), (lower + 1, length * upper)):
         index = cell * DIRECTIONS + bin_ % DIRECTIONS
         histograms += np.bincount(index[inside], part[inside], minlength=len(histograms))
-    cells = histograms.astype(np.float32).reshape(shape)
+    cells: NDArray[np.float32] = histograms.astype(np.float32).reshape(shape)
     energy = np.pad((cells**2).sum(axis=3), ((0, 0), (1, 1), (1, 1)))
     around = np.lib.stride_tricks.sliding_window_view(energy, (3, 3), axis=(1, 2)).sum(axis=(3, 4))
-    return cells / np.sqrt(around + np.float32(FLOOR))[..., None]
+    cells /= np.sqrt(around + np.float32(FLOOR))[..., None]
+    return cells
