@@ -174,8 +174,9 @@ def pages(root: Path | None = None) -> list[Page]:
     from sphinx_external_toc.parsing import parse_toc_yaml
 
     root = root or book_folder()
-    found = (root / f"{name}{ending}" for name in parse_toc_yaml(root / "_toc.yml") for ending in (".md", ".ipynb"))
-    return [Page(path) for path in found if path.is_file() and "api" not in path.relative_to(root).with_suffix("").parts]
+    names = [name for name in parse_toc_yaml(root / "_toc.yml") if "api" not in name.split("/")]
+    found = (root / f"{name}{ending}" for name in names for ending in (".md", ".ipynb"))
+    return [Page(path) for path in found if path.is_file()]
 
 
 def constants(page: Page) -> dict[str, str]:
