@@ -2,8 +2,9 @@
 # make pdf      the book as one PDF too, _build/book.pdf; needs Chromium or Chrome
 # make test     everything that is checked: style, types, layers, units, examples, chapters, the pages in a browser
 # make bench    the speed claims
-# make campaign what is too long for each change: every wrong version of a formula that a claim rests on must be noticed,
-#               bounds against lower bounds, all constructors composed; the figures are kept for the book
+# make campaign what is too long for each change: every wrong version of a formula that a claim rests on, of the rule of
+#               verdicts and of what turns runs into rows must be noticed, bounds against lower bounds, all constructors
+#               composed; the figures are kept for the book
 # make coverage which lines the unit tests reach: a table, and _build/coverage/index.html
 # make setup    only install, into .venv, which is made anew where it is broken; another Python: make setup PYTHON=python3.13
 # make clean    remove what the others made, apart from .venv and runs/
@@ -39,6 +40,7 @@ bench: setup
 
 campaign: setup
 	OMP_NUM_THREADS=1 $(RUN) tests.claims --keep
+	OMP_NUM_THREADS=1 $(RUN) tests.mutants --keep
 	OMP_NUM_THREADS=1 PYTHONPATH=. $(VENV)/bin/python benchmarks/tightness.py --keep
 
 coverage: setup

@@ -4,7 +4,7 @@ A number is *glued* from a cell; *asserted*, if an assertion of its page quotes 
 *cited*, if it stands in quotation marks or in a sentence that speaks of print, and is among the stored printed values;
 a *constant* of the text, which ``book/constants.toml`` lists with the reason; or *typed*, without any of these. Numbers
 in formulas, theorems, code and labels (Table 2a, claim 7) are none of the text. A sentence that compares methods is
-asserted in the same manner, or names the claim of the ledger that it rests on.
+asserted in the same manner, or names the claim, the theorem or the paper that it rests on.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Source: TypeAlias = Literal["glued", "asserted", "cited", "constant", "typed"]
 SOURCES: tuple[Source, ...] = ("glued", "asserted", "cited", "constant", "typed")
 Place: TypeAlias = Literal["code", "label", "formula", "cited"]  # that numbers of the text do not stand in
 
-EVERYWHERE = {"95 % interval": "the level of the one rule of verdicts, on both sides"}  # constants of all pages
+EVERYWHERE = ("95 % interval",)  # constants of all pages: the level of the one rule of verdicts
 _WORD = (
     "(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|"
     "nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred)"
@@ -41,7 +41,7 @@ _NUMBER = re.compile(
 _FENCE = re.compile(r"^ {0,3}(?P<ticks>`{3,}|:{3,})(?P<info>[^`]*)$")
 _THEOREM = re.compile(r"\{(?:prf:(?:theorem|lemma|corollary|definition|proposition|proof|algorithm)|math)\}")
 _NAMED = (
-    r"(?:Algorithm|Appendix|Appendice|[Cc]laim|Corollary|Corollarie|Definition|[Ee]quation|Example|Figure|Lemma|[Ll]ine|"
+    r"(?:Algorithm|Appendix|Appendice|[Cc]laim|[Ss]tatement|[Ii]nequality|Corollary|Corollarie|Definition|[Ee]quation|Example|Figure|Lemma|[Ll]ine|"
     r"Proposition|Python|Section|[Ss]tep|[Jj]ob|Table|Theorem|[Vv]ersion)s?"
 )
 _PLACES: list[tuple[Place, str]] = [  # in this order: what one has found, the next does not see
@@ -52,7 +52,10 @@ _PLACES: list[tuple[Place, str]] = [  # in this order: what one has found, the n
     ("formula", r"\b[A-Za-z]\w* = (?:\d[\d,]*(?!\.?\d)|1e-\d+)"),  # a setting
     ("cited", r"\"[^\"]+\"|“[^”]+”"),
     ("label", rf"\b{_NAMED}[\s~]+\(?\d[\d.]*[a-z]?\b\)?(?:(?:,| and| or| to|–|, and)\s\(?\d[\d.]*[a-z]?\b\)?)*"),
-    ("label", r"(?<=[A-Za-z])-?\d[\d.]*|\((?:19|20)\d\d\)|\b(?:in|of) (?:19|20)\d\d\b|^\d+\.(?=\s)|\b\d+[a-z]\b"),
+    (
+        "label",
+        r"(?<=[A-Za-z])-?\d[\d.]*|\((?:19|20)\d\d\)|\b(?:in|of) (?:19|20)\d\d\b|^\d+\.(?=\s)|\b\d+(?:[a-z]|-[A-Z]+)\b",
+    ),
     (
         "label",
         r"\*\*\d+ \(|\b1/[A-Za-z0-9]\b|(?<![\d.,])\b[01]\b(?![.,]\d| of|\s?%)",
@@ -63,7 +66,7 @@ _VALUE = re.compile(
 )  # no formula
 _SENTENCE = re.compile(r"(?<=[.!?:;])[)\"*]*\s+(?=[\"*$({\[A-Z])|\n\s*\n|\n(?=\s*[*|:#-]\s)")
 _COMPARES = re.compile(
-    r"\b(?:ahead|behind|better|worse|best|worst|exceeds?|beats?|more than|less than|fewer than|stands?|half|twice|"
+    r"\b(?:ahead|behind|better|worse|best|worst|exceeds?|beats?|(?:more|less|fewer) than(?!\s{4})|[Ww]hat stands|(?:about|at|than) half|twice|"
     r"overtakes?|outperforms?|higher|lower|larger than|smaller than)\b"
 )
 _METHODS = re.compile(
@@ -74,7 +77,9 @@ _METHODS = re.compile(
 )
 _QUOTED = re.compile(r"\"([^\"]+)\"")
 _PRINTED = re.compile(r"print|publish|\bpapers?\b|report|instead of|\{cite")
-_CLAIM = re.compile(r"\b[Cc]laims? \d")
+_CARRIED = re.compile(
+    r"\b[Cc]laims? \d|\{prf:ref\}|\{cite|\bthe paper (?:says|reads|notes|finds|prints)"
+)  # by the ledger, a proof, or who says it
 
 
 @dataclass(frozen=True)
@@ -160,7 +165,7 @@ class Page:
         for start, end in _spans(text):
             sentence = _plain(text[start:end])
             if _COMPARES.search(seen[start:end]) and _METHODS.search(seen[start:end]):
-                found.append((sentence, any(quote in sentence for quote in quotes) or bool(_CLAIM.search(sentence))))
+                found.append((sentence, any(quote in sentence for quote in quotes) or bool(_CARRIED.search(sentence))))
         return found
 
     def stale(self) -> list[str]:

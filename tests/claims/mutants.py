@@ -389,7 +389,8 @@ def _supports(number: int) -> bool:
 def _function(module: ModuleType, name: str) -> FunctionType:
     found: Any = module
     for part in name.split("."):
-        found = getattr(found, part)
+        found = inspect.getattr_static(found, part)
+        found = next((getattr(found, name) for name in ("__func__", "fget", "func") if hasattr(found, name)), found)
     found = inspect.unwrap(found)
     assert isinstance(found, FunctionType), name
     return found
