@@ -66,7 +66,7 @@ _VALUE = re.compile(
 )  # no formula
 _SENTENCE = re.compile(r"(?<=[.!?:;])[)\"*]*\s+(?=[\"*$({\[A-Z])|\n\s*\n|\n(?=\s*[*|:#-]\s)")
 _COMPARES = re.compile(
-    r"\b(?:ahead|behind|better|worse|best|worst|exceeds?|beats?|overtakes?|outperforms?|higher|lower|[Ww]hat stands|"
+    r"\b(?:ahead|behind|better|worse|best|worst(?! case)|exceeds?|beats?|overtakes?|outperforms?|higher|lower|[Ww]hat stands|"
     r"(?:larger|smaller) than|(?:more|less|fewer) than(?!\s{4})|(?:about|at|than) half|twice)\b"
 )
 _METHODS = re.compile(
@@ -78,7 +78,7 @@ _METHODS = re.compile(
 _QUOTED = re.compile(r"\"([^\"]+)\"")
 _PRINTED = re.compile(r"print|publish|\bpapers?\b|report|instead of|\{cite")
 _CARRIED = re.compile(
-    r"\b[Cc]laims? \d|\{prf:ref\}|\{cite|\bthe paper (?:says|reads|notes|finds|prints)"
+    r"\b[Cc]laims? \d|\{prf:ref\}|\{cite|\b[Tt]he paper (?:says|reads|notes|finds|prints)"
 )  # by the ledger, a proof, or who says it
 
 

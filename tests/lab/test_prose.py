@@ -7,11 +7,10 @@ import pytest
 from dpnotes.lab import prose
 
 PAGES = {page.name: page for page in prose.pages()}
-TYPED = {"bagging": 43, "intrinsic_sgd": 44}  # not done yet: may only fall
-STALE = {"bagging": 6, "intrinsic_sgd": 11}
+TYPED = {"intrinsic_sgd": 44}  # not done yet: may only fall
+STALE = {"intrinsic_sgd": 11}
 OPEN = {  # sentences that compare methods, not yet asserted: may only fall
     "index": 1,
-    "bagging": 11,
     "private_prediction": 1,
     "dpbag": 1,
     "intrinsic_sgd": 2,
