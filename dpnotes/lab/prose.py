@@ -66,8 +66,8 @@ _VALUE = re.compile(
 )  # no formula
 _SENTENCE = re.compile(r"(?<=[.!?:;])[)\"*]*\s+(?=[\"*$({\[A-Z])|\n\s*\n|\n(?=\s*[*|:#-]\s)")
 _COMPARES = re.compile(
-    r"\b(?:ahead|behind|better|worse|best|worst(?! case)|exceeds?|beats?|overtakes?|outperforms?|higher|lower|[Ww]hat stands|"
-    r"(?:larger|smaller) than|(?:more|less|fewer) than(?!\s{4})|(?:about|at|than) half|twice)\b"
+    r"\b(?:ahead|behind|better|worse|best|worst(?! case)|exceeds?|beats?|overtakes?|outperforms?|higher|lower|"
+    r"[Ww]hat stands|(?:larger|smaller) than|(?:more|less|fewer) than(?!\s{4})|(?:about|at|than) half|twice)\b"
 )
 _METHODS = re.compile(
     r"\b(?:[Bb]agging|[Bb]agged|(?:DP-)?SGD|PATE|DPBag|GNMax|LossPerturbation|diffprivlib|opacus|[Bb]oosting|augment\w+|"
