@@ -3,7 +3,9 @@
 A check asks what the text of the exercise asks, on small inputs; it says what is wrong, and nothing of how to do it.
 """
 
-from dpnotes.exercises import _dp_sgd as _dp_sgd  # each module registers the checks of one chapter
+# Each module of exercises registers the checks of one chapter.
+from dpnotes.exercises import _dp_sgd as _dp_sgd
+from dpnotes.exercises import _guarantee as _guarantee
 from dpnotes.exercises._check import Wrong as Wrong
 from dpnotes.exercises._check import check as check
 from dpnotes.exercises._check import names as names

@@ -28,6 +28,20 @@ def noise_for_each(gradients, clipping_norm, noise):
     return clipped(gradients, clipping_norm, noise) + (len(gradients) - 1) * noise
 
 
+def delta_of(p, q, factor):
+    return np.maximum(p - factor * q, 0).sum()
+
+
+def ranked(p, q, fpr, *, coins=True, by=lambda p, q: -p / q):
+    """The greedy test, right or with a fault."""
+    found = p[q == 0].sum()
+    p, q = p[q > 0], q[q > 0]
+    for i in np.argsort(by(p, q)):
+        part = min(1.0, fpr / q[i]) if coins else float(fpr >= q[i])
+        found, fpr = found + part * p[i], max(0.0, fpr - q[i])
+    return found
+
+
 WRONG = {
     "dp-sgd-6": [
         (of_the_mean, "a sum, not a mean"),
@@ -37,6 +51,20 @@ WRONG = {
         (lambda gradients, clipping_norm, noise: clipped(gradients, 1.0, noise), "is an argument"),
         (lambda gradients, clipping_norm, noise: gradients, "one number for each weight"),
         (lambda gradients: gradients, "raised TypeError"),
+    ],
+    "guarantee-5": [
+        (lambda p, q, epsilon: np.abs(p - np.exp(epsilon) * q).sum(), "total variation"),
+        (lambda p, q, epsilon: delta_of(p, q, 1 + epsilon), "exponential"),
+        (lambda p, q, epsilon: (p - np.exp(epsilon) * q)[p > q].sum(), "take nothing off"),
+        (lambda p, q, epsilon: delta_of(p, q, np.exp(epsilon)), "both directions"),
+        (lambda p, q, epsilon: delta_of(q, p, np.exp(epsilon)), "both directions"),
+    ],
+    "guarantee-6": [
+        (lambda p, q, fpr: ranked(p, q, fpr, by=lambda p, q: p / q), "largest"),
+        (lambda p, q, fpr: ranked(p, q, fpr, coins=False), "toss a coin"),
+        (lambda p, q, fpr: ranked(p[q > 0], q[q > 0], fpr), "impossible without Ada"),
+        (lambda p, q, fpr: ranked(p, q, fpr, by=lambda p, q: -p), "not by p alone"),
+        (lambda p, q, fpr: 3 * fpr, "both rates 1"),
     ],
 }
 

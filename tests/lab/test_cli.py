@@ -66,7 +66,7 @@ def test_it_is_a_module_too(repository):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "baging"], "unknown chapter 'baging'; known: foundations, implementations, "),
+        (["run", "baging"], "unknown chapter 'baging'; known: guarantee, "),
         (["run", "bagging", "-p", "scala", "quick"], "unknown parameter 'scala' for chapter 'bagging'; known: scale, "),
         (["run", "bagging", "-p", "subsample_sizes", "x"], "parameter 'subsample_sizes' of chapter 'bagging' must be"),
         (
