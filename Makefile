@@ -41,6 +41,7 @@ bench: setup
 campaign: setup
 	OMP_NUM_THREADS=1 $(RUN) tests.claims --keep
 	OMP_NUM_THREADS=1 $(RUN) tests.mutants --keep
+	OMP_NUM_THREADS=1 $(RUN) tests.row_mutants --keep
 	OMP_NUM_THREADS=1 PYTHONPATH=. $(VENV)/bin/python benchmarks/tightness.py --keep
 
 coverage: setup

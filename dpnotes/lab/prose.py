@@ -66,11 +66,12 @@ _VALUE = re.compile(
 )  # no formula
 _SENTENCE = re.compile(r"(?<=[.!?:;])[)\"*]*\s+(?=[\"*$({\[A-Z])|\n\s*\n|\n(?=\s*[*|:#-]\s)")
 _COMPARES = re.compile(
-    r"\b(?:ahead|behind|better|worse|best|worst(?! case)|exceeds?|beats?|overtakes?|outperforms?|higher|lower|"
-    r"[Ww]hat stands|(?:larger|smaller) than|(?:more|less|fewer) than(?!\s{4})|(?:about|at|than) half|twice)\b"
+    r"\b(?:ahead|behind|better|worse|(?:is|are|the) (?:best|worst)(?! case| on\b| (?:membership )?test)|exceeds?|"
+    r"beats?|overtakes?|outperforms?|higher|lower|[Ww]hat stands|(?:larger|smaller) than|"
+    r"(?:more|less|fewer) than(?!\s{4})|(?:about|at|than) half|twice)\b"
 )
 _METHODS = re.compile(
-    r"\b(?:[Bb]agging|[Bb]agged|(?:DP-)?SGD|PATE|DPBag|GNMax|LossPerturbation|diffprivlib|opacus|[Bb]oosting|augment\w+|"
+    r"\b(?:[Bb]agging|[Bb]agged|DP-SGD|PATE|DPBag|GNMax|LossPerturbation|diffprivlib|opacus|[Bb]oosting|augment\w+|"
     r"[Ss]ubsample-and-aggregate|(?:[Ll]oss|[Oo]utput|[Oo]bjective) perturbation|(?:[Ss]oft|[Nn]oisy) vot\w+|"
     r"(?:[Mm]odel|[Pp]rediction) sensitivity|released models?|private (?:training|prediction|models?)|"
     r"logistic regressions?)\b"

@@ -1,0 +1,225 @@
+"""Do the chapters notice when rows are wrong? ``python -m tests.row_mutants [CHAPTER]...``; ``--keep`` stores the rows.
+
+Every store that a chapter reads is changed in memory: the metrics of its first method shifted by two standard errors up
+or down, or the metrics of all rows shuffled, or put in the reverse order. The chapter's code cells are executed with
+it, without figures; it notices if an assertion fails, a cell ends in an error, or a word of verdict in a table changes.
+Glued numbers that change are counted, too: they carry a sentence by themselves. What changes nothing is listed. A shift
+that stays unnoticed is no fault where a verdict rests on intervals; an order that does is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import io
+import json
+import os
+import re
+import sys
+import types
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import IPython.display
+import numpy as np
+import pandas as pd
+
+from dpnotes.lab import chapters, experiments, figures, tables
+from dpnotes.lab.store import published_store
+
+CHAPTERS = ("private_prediction", "dpbag", "intrinsic_sgd", "bagging")
+CHANGES = ("shuffled", "reversed", "up", "down")
+METHODS = (
+    "method",
+    "accountant",
+    "noise",
+    "record",
+    "attack",
+    "mode",
+    "n_teachers",
+    "subsample",
+    "dataset",
+    "quantity",
+)
+SEEDS = ("seed", "run", "model")
+VERDICT = re.compile(
+    r"holds|reversed|ties?|undecided|not testable here|ahead|behind|equal|agrees|explained|unexplained|yes|no|not run|"
+    r"up|down|unchanged|up then down|down then up|supports|CONTRADICTS|true|false|↑|↓|=",
+    re.IGNORECASE,
+)
+
+
+class Told:
+    """What one execution of a chapter told: failed assertions and errors, words of verdict, glued values, stores."""
+
+    def __init__(self) -> None:
+        self.failed: list[str] = []
+        self.words: list[str] = []
+        self.glued: dict[str, str] = {}
+        self.stores: dict[str, list[str]] = {}  # and their metrics
+
+    def check(self, text: str, asserted: Callable[[], object]) -> None:
+        """In the place of an assertion: goes on where it fails."""
+        try:
+            holds = bool(asserted())
+        except Exception as error:
+            holds, text = False, f"{text}: {type(error).__name__}"
+        if not holds:
+            self.failed.append(text)
+
+    def show(self, frame: pd.DataFrame, **_: Any) -> None:
+        """In the place of a table."""
+        self.words += [text for text in map(str, frame.to_numpy(dtype=object).ravel()) if VERDICT.fullmatch(text)]
+
+
+class _Checks(ast.NodeTransformer):
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        call = ast.parse(f"_told.check({ast.unparse(node.test)!r}, lambda: 0)").body[0]
+        call.value.args[1].body = node.test  # type: ignore[attr-defined]
+        return ast.copy_location(ast.fix_missing_locations(call), node)
+
+
+@contextlib.contextmanager
+def _reading(told: Told, change: Callable[[str, pd.DataFrame], pd.DataFrame]) -> Iterator[None]:
+    """Stores are read through ``change(name, frame)``; tables and glue are told; nothing is drawn."""
+    collect, read_csv, folder = experiments.collect, pd.read_csv, published_store("any").parent
+
+    def collected(*args: Any, published: Path, **kwargs: Any) -> pd.DataFrame:
+        return change(published.stem, collect(*args, published=published, **kwargs))
+
+    def read(path: Any, *args: Any, **kwargs: Any) -> pd.DataFrame:
+        frame = read_csv(path, *args, **kwargs)
+        return change(Path(path).stem, frame) if isinstance(path, Path) and path.parent == folder else frame
+
+    def quiet(*_: Any, **__: Any) -> None: ...
+
+    drawn = [figures, *(m for name, m in sys.modules.items() if re.fullmatch(r"dpnotes\.lab\.\w+\.figures", name))]
+    with (
+        mock.patch.object(experiments, "collect", collected),
+        mock.patch.object(pd, "read_csv", read),
+        mock.patch.object(tables, "show", told.show),
+        mock.patch.object(chapters, "glue", lambda name, value: told.glued.update({name: str(value)})),
+        mock.patch.object(chapters, "show_source", quiet),
+        mock.patch.object(IPython.display, "display", quiet),
+    ):
+        kept = [(module, name, value) for module in drawn for name, value in vars(module).items()]
+        try:
+            for module, name, value in kept:
+                if isinstance(value, types.FunctionType) and value.__module__ == module.__name__:
+                    setattr(module, name, quiet)
+            yield
+        finally:
+            for module, name, value in kept:
+                setattr(module, name, value)
+
+
+def told_by(name: str, change: Callable[[str, pd.DataFrame], pd.DataFrame] = lambda _, frame: frame) -> Told:
+    """Execute a chapter's code cells in this process, with changed stores; what its tables and assertions say."""
+    told = Told()
+
+    def changed(store: str, frame: pd.DataFrame) -> pd.DataFrame:
+        told.stores.setdefault(store, metrics(store, frame))
+        return change(store, frame)
+
+    chapter = chapters.chapter(name)
+    cells = [c for c in json.loads(chapter.source.read_text())["cells"] if c["cell_type"] == "code"]
+    space: dict[str, Any] = {"__name__": "__main__", "_told": told, "display": lambda *_, **__: None}
+    with _reading(told, changed), warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        for number, cell in enumerate(cells):
+            tree = _Checks().visit(ast.parse("".join(cell["source"])))
+            try:
+                exec(compile(tree, f"{name}, cell {number}", "exec"), space)
+            except Exception as error:
+                told.failed.append(f"cell {number}: {type(error).__name__}: {error}")
+            if number == 0:
+                space |= chapter.book_parameters
+    return told
+
+
+def metrics(store: str, frame: pd.DataFrame) -> list[str]:
+    """Numbers that a store's rows measure: those that its experiment has a tolerance for."""
+    known = experiments.EXPERIMENTS.get(store)
+    named = known.tolerance if known else [name for name in frame if name.startswith(("delta", "epsilon", "ratio"))]
+    return [name for name in named if name in frame and pd.api.types.is_numeric_dtype(frame[name])]
+
+
+def mutated(frame: pd.DataFrame, measured: list[str], change: str) -> pd.DataFrame:
+    """Rows with the metrics of the first method shifted by two standard errors, or of all rows in another order."""
+    if change in ("shuffled", "reversed"):
+        order = (
+            np.random.default_rng(0).permutation(len(frame)) if change == "shuffled" else np.arange(len(frame))[::-1]
+        )
+        return frame.assign(**{name: frame[name].to_numpy()[order] for name in measured})
+    column = next((name for name in METHODS if _varies(frame, name)), None)
+    first = frame[column] == frame[column].dropna().iloc[0] if column else pd.Series(True, index=frame.index)
+    sign = 1.0 if change == "up" else -1.0
+    shifted = {
+        name: frame[name].astype(float) + sign * 2 * standard_error(frame[first], name) * first for name in measured
+    }
+    return frame.assign(**shifted)
+
+
+def standard_error(frame: pd.DataFrame, metric: str) -> float:
+    """Of a mean over runs that differ in the seed alone; a hundredth of the value where there is one run of each."""
+    values = frame[metric].astype(float)
+    if f"{metric}_std" in frame and "repeats" in frame:
+        return float((frame[f"{metric}_std"] / frame["repeats"] ** 0.5).mean())
+    if seed := next((name for name in SEEDS if _varies(frame, name)), None):
+        one = frame.groupby(seed)[metric].mean().astype(float)
+        return float(one.std() / len(one) ** 0.5)
+    return 0.01 * float(values.abs().mean())
+
+
+def _varies(frame: pd.DataFrame, name: str) -> bool:
+    return name in frame and len(frame[name].dropna().unique()) > 1
+
+
+def tried(chapter: str, changes: Sequence[str] = CHANGES) -> Iterator[dict[str, object]]:
+    """Rows of the table: each store of a chapter, each change."""
+    base = told_by(chapter)
+    if base.failed:
+        raise ValueError(f"{chapter} must pass with its own rows, got {base.failed}")
+    for store, measured in base.stores.items():
+        for change in changes if measured else ():
+            told = told_by(
+                chapter,
+                lambda name, frame, store=store, measured=measured, change=change: (
+                    mutated(frame, measured, change) if name == store else frame
+                ),
+            )
+            words = sum(one != other for one, other in zip(base.words, told.words, strict=False))
+            words += abs(len(base.words) - len(told.words))
+            glued = sum(told.glued.get(name) != value for name, value in base.glued.items())
+            found = {"failed": len(set(told.failed)), "verdicts": words, "glued": glued}
+            yield {"chapter": chapter, "store": store, "change": change, **found, "noticed": any(found.values())}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("chapters", nargs="*", default=CHAPTERS, metavar="CHAPTER")
+    parser.add_argument("--keep", action="store_true", help="store the rows in book/results/row_mutants.csv")
+    parser.add_argument("--changes", nargs="+", choices=CHANGES, default=CHANGES)
+    given = parser.parse_args()
+    path = published_store("row_mutants")
+    for chapter in given.chapters:
+        rows = []
+        for row in tried(chapter, given.changes):
+            print(*row.values(), flush=True)
+            rows.append(row)
+        if given.keep:
+            before = pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=["chapter"])
+            draft = path.with_suffix(".new")
+            pd.concat([before[before["chapter"] != chapter], pd.DataFrame(rows)]).to_csv(draft, index=False)
+            os.replace(draft, path)  # whole or not at all
+        missed = [f"{row['store']} {row['change']}" for row in rows if not row["noticed"]]
+        print(f"{chapter}: {len(rows)} changes, {len(missed)} without a notice: {', '.join(missed)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
