@@ -172,7 +172,7 @@ class Page:
     def stale(self) -> list[str]:
         """Words that an assertion quotes, or that ``constants.toml`` lists, and the page does not say."""
         text = _plain(self.prose)
-        return [phrase for phrase in (*self.quotes, *constants(self)) if _plain(phrase) not in text]
+        return [phrase for phrase in dict.fromkeys((*self.quotes, *constants(self))) if _plain(phrase) not in text]
 
 
 def pages(root: Path | None = None) -> list[Page]:
