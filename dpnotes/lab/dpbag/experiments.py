@@ -15,7 +15,7 @@ from dpnotes import _validation as check
 from dpnotes import accounting
 from dpnotes.lab import experiment
 from dpnotes.lab._experiment import Experiment, Grid
-from dpnotes.lab.dpbag import grids
+from dpnotes.lab.dpbag import causes, grids
 from dpnotes.lab.dpbag.runs import PAID, Codes, Labelled, Teaching, Thirds, Votes, affordable, run, scores, thirds
 
 ACCOUNTANTS = ("personalised", "naive", "tight", "none")
@@ -217,6 +217,13 @@ EXPERIMENTS = [
         {"paper": partial(grids.filtered, "adult"), "quick": partial(grids.filtered, "breast_cancer", seeds=2)},
         tolerance=_SCORES | {"sigma": 1e-6, "retired": 0.05},
         cost=grids.filtered_seconds,
+    ),
+    Experiment(
+        "dpbag_causes",
+        causes.cause,
+        {"paper": causes.grid, "quick": partial(causes.grid, "breast_cancer", seeds=2)},
+        tolerance=_SCORES,
+        cost=causes.seconds,
     ),
     Experiment(
         "dpbag_cost",
