@@ -100,7 +100,7 @@ def cause(
 
     records = thirds(dataset, seed)
     teachers, student = SETTINGS[check.one_of("setting", setting, tuple(SETTINGS))].models()
-    if accountant == "none":
+    if accountant == "none" or epsilon is None or delta is None:
         if "random_state" in student.get_params():
             student.set_params(random_state=seed)
         released, model = records.private.y, student.fit(*records.private)
