@@ -17,6 +17,8 @@ from dpnotes.mechanisms import Partitions
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+LIMITS = {"labels": 25.0, "accuracy": 5.0, "auroc": 8.0, "auprc": 12.0}  # of the colours of differences
+
 
 def touched_teachers(cut: Partitions, record: int) -> Figure:
     """Which teacher of each partition is trained on which record; those that share a teacher with one record stand out.
@@ -50,50 +52,57 @@ def touched_teachers(cut: Partitions, record: int) -> Figure:
     return figure
 
 
-def reproduction(tables: dict[str, pd.DataFrame]) -> Figure:
-    """Ours against published for several metrics: delta = 1e-3 filled, delta = 1e-5 open, equality dashed.
+def differences(tables: dict[str, pd.DataFrame]) -> Figure:
+    """Ours less published for every cell, one panel for each metric; what differs by the rule of verdicts is framed.
 
     Parameters
     ----------
     tables : dict of metric to DataFrame
-        Of :func:`dpnotes.lab.dpbag.tables.cells`.
+        Of :func:`dpnotes.lab.dpbag.tables.cells`. Counts are compared in per cent, performances in points.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    figure = blank(7.6, 7.0)
-    markers = dict(zip(METHODS, "oDs^", strict=True))
-    styles = line_styles(len(markers))
-    handles: dict[str, Any] = {}
-    for axes, (metric, table) in zip(figure.subplots(2, 2).ravel(), tables.items(), strict=False):
-        handles = {}  # the legend is that of the last axes, which have all methods
-        paper = table.dropna(subset=["published"])
-        for (method, marker), style in zip(markers.items(), styles, strict=True):
-            own, look = paper[paper["method"] == method], {"markersize": 5, "color": style["color"]}
-            if not own["reproduced"].notna().any():
-                continue
-            name = METHODS[method]
-            handles[name if method == "npb" else f"{name}, delta = 1e-3"] = axes.errorbar(
-                own["published"], own["reproduced"], yerr=own["std"].fillna(0.0), fmt=marker, linewidth=0.8, **look
-            )
-            if own["stated"].notna().any():
-                (handles[f"{name}, delta = 1e-5"],) = axes.plot(
-                    own["published"], own["stated"], marker, alpha=0.7, markerfacecolor="none", **look
+    from matplotlib.patches import Rectangle
+
+    settings = list(dict.fromkeys(map(_setting, pd.concat(tables.values()).itertuples())))
+    figure = blank(9.2, 0.27 * len(settings) + 1.6)
+    every = figure.subplots(1, len(tables), sharey=True)
+    for axes, (metric, table) in zip(every, tables.items(), strict=True):
+        epsilons = sorted(table["epsilon"].dropna().unique())
+        values = np.full((len(settings), len(epsilons)), np.nan)
+        row: Any
+        for row in table.itertuples():
+            at, difference = settings.index(_setting(row)), row.relative if metric == "labels" else row.difference
+            columns = range(len(epsilons)) if row.method == "npb" else [epsilons.index(row.epsilon)]
+            for column in columns:
+                values[at, column] = 100 * difference
+            if row.agrees is False:
+                corner = (columns[0] - 0.46, at - 0.46)
+                axes.add_patch(
+                    Rectangle(corner, len(columns) - 0.08, 0.92, fill=False, edgecolor="black", linewidth=1.2)
                 )
-        log = metric == "labels" and bool(handles)
-        ends = " (log)" if log else ""
-        axes.set(xlabel=f"{METRICS[metric]}, published{ends}", ylabel=f"{METRICS[metric]}, ours{ends}")
-        if log:
-            axes.set(xscale="log", yscale="log")
-        if handles:
-            diagonal = [paper["published"].min(), paper["published"].max()]
-            axes.plot(diagonal, diagonal, color="0.4", linewidth=1, linestyle="--", zorder=0)
-        else:
-            axes.text(0.5, 0.5, "nothing to compare", ha="center", va="center", transform=axes.transAxes)
-    legend = {"ncols": 4, "columnspacing": 1.0, "fontsize": "small"}
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", **legend)
+        axes.imshow(values, cmap="RdBu_r", vmin=-LIMITS[metric], vmax=LIMITS[metric], aspect="auto")
+        for at, column in zip(*np.nonzero(~np.isnan(values)), strict=True):
+            if settings[at] == METHODS["npb"] and column != 1:
+                continue  # one number, for all epsilons
+            ink = "white" if abs(values[at, column]) > 0.7 * LIMITS[metric] else "black"
+            axes.text(column, at, f"{values[at, column]:+.1f}", ha="center", va="center", fontsize=7, color=ink)
+        unit = "%" if metric == "labels" else "points"
+        axes.set_title(f"{METRICS[metric]}, {unit}", fontsize=10)
+        axes.set_xticks(range(len(epsilons)), [f"{epsilon:g}" for epsilon in epsilons])
+        axes.set_xlabel("epsilon")
+        axes.grid(visible=False)
+    every[0].set_yticks(range(len(settings)), settings, fontsize=8)
     return figure
+
+
+def _setting(row: Any) -> str:
+    if row.method == "npb":
+        return METHODS["npb"]
+    partitions = "" if row.k == 1 else f", k = {row.k:g}"
+    return f"{METHODS[row.method]}, n = {row.n_teachers:g}{partitions}"
 
 
 def variants(table: pd.DataFrame, *, n_teachers: int, metric: str = "auroc") -> Figure:

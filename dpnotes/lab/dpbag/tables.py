@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from itertools import product
-from typing import Any
+from itertools import pairwise, product
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from dpnotes.lab._experiment import paper_table
+from dpnotes.lab.dpbag.causes import SETTINGS
 from dpnotes.lab.dpbag.grids import EPSILONS, PUBLISHED_DELTA, SIZES, STATED_DELTA
 from dpnotes.lab.dpbag.runs import affordable
 from dpnotes.lab.tables import GAP, Column, Table, compare, mean_and_std, mean_text
-from dpnotes.lab.verdicts import HOLDS, Mean, agrees
+from dpnotes.lab.verdicts import HOLDS, REVERSED, TIE, UNDECIDED, Mean, Question, above, agrees, every, places, verdict
 
 METHODS = {"dpbag": "DPBag", "dpbag_naive": "DPBag-", "saa": "SAA", "npb": "NPB"}  # how the pages show them
 METRICS = {"labels": "labels", "accuracy": "accuracy", "auroc": "AUROC", "auprc": "AUPRC"}  # and these
@@ -91,11 +92,25 @@ def cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
     return table.astype({"method": str})
 
 
-def _agrees(row: Any) -> bool | None:
+def mean_of(row: Any, source: str = "reproduced") -> Mean | None:
+    """Mean of a cell of :func:`cells`, None for a gap.
+
+    A published one borrows the standard deviation of our runs of the same cell, since the paper prints none.
+
+    Parameters
+    ----------
+    row : named tuple
+    source : {"reproduced", "published"}
+    """
     if not (row.seeds >= 2 and row.published == row.published):
         return None
-    ours, printed = Mean.of(row.reproduced, row.std, row.seeds), Mean.of(row.published, row.std, PAPER_RUNS)
-    return agrees(ours, printed, unit=1e-4) == HOLDS
+    runs = row.seeds if source == "reproduced" else PAPER_RUNS
+    return Mean.of(getattr(row, source), row.std, runs, freedom=row.seeds - 1)
+
+
+def _agrees(row: Any) -> bool | None:
+    ours, printed = mean_of(row), mean_of(row, "published")
+    return None if ours is None or printed is None else agrees(ours, printed, unit=1e-4) == HOLDS
 
 
 def _cells_table(metric: str) -> Table:
@@ -135,81 +150,173 @@ CELLS = {metric: _cells_table(metric) for metric in METRICS}  # of cells(rows, m
 SOURCES = {"published": "published", "ours": "reproduced"}  # and their columns in a table of cells
 
 
-def orderings(rows: pd.DataFrame) -> pd.DataFrame:
-    """How often the paper's ordering statements hold, in its own numbers and in ours (delta = 1e-3, means over seeds).
+def tried(others: pd.DataFrame, *of_paper: pd.DataFrame) -> pd.DataFrame:
+    """Other settings of the learners, on the cells that they were tried on, beside those of the chapter.
 
-    Columns: ordering (one of :data:`ORDERINGS`); published and ours (in how many cells it holds), published_cells and
-    ours_cells (of how many).
+    Parameters
+    ----------
+    others : DataFrame
+        Of :func:`dpnotes.lab.dpbag.causes.cause`.
+    of_paper : DataFrame
+        Of :func:`dpnotes.lab.dpbag.experiments.student`, one for each learner.
+
+    Returns
+    -------
+    DataFrame
+        teachers, setting ("" for that of the chapter), cells (how many performances), agree (of them, by the rule of
+        verdicts), and for each performance <metric> (mean difference from the published ones of subsample-and-aggregate
+        at epsilon = 5) and <metric>_all (of one model on all records).
     """
-    by_metric = {metric: cells(rows, metric) for metric in METRICS}
     found = []
-    for ordering, (_, held) in ORDERINGS.items():
-        holds = {source: held(by_metric, column) for source, column in SOURCES.items()}
-        compared = {f"{source}_cells": len(held) for source, held in holds.items()}
-        found.append({"ordering": ordering, **{source: sum(held) for source, held in holds.items()}, **compared})
+    for rows in of_paper:
+        teachers = str(rows["teachers"].iloc[0])
+        mine = others.loc[[SETTINGS[name].teachers == teachers for name in others["setting"]]].assign(teachers=teachers)
+        same = rows[rows["accountant"].isin(mine["accountant"]) & (rows["n_partitions"] == 1)]
+        same = same[same["epsilon"].isna() | same["epsilon"].isin(mine["epsilon"])].assign(setting="")
+        for setting, own in pd.concat([same, mine]).groupby("setting", sort=False):
+            line: dict[str, Any] = {"teachers": teachers, "setting": setting, "cells": 0, "agree": 0}
+            for metric in PRINTED_METRICS:
+                table = cells(own, metric).dropna(subset=["reproduced"])
+                line["cells"] += int(table["agrees"].notna().sum())
+                line["agree"] += int(table["agrees"].eq(True).sum())
+                line[metric] = table.loc[table["epsilon"] == 5, "difference"].mean()
+                line[f"{metric}_all"] = table.loc[table["method"] == "npb", "difference"].mean()
+            found.append(line)
     return pd.DataFrame(found)
 
 
-def _above(better: str, worse: str, *metrics: str) -> Callable[[Mapping[str, pd.DataFrame], str], list[bool]]:
+def _points(suffix: str = "", of: str = "") -> list[Column]:
+    return [Column(f"{metric}{suffix}", f"{METRICS[metric]}{of}", "{:+.1f}", scale=100) for metric in PRINTED_METRICS]
+
+
+TRIED = Table(
+    "Other settings of the learners, on subsample-and-aggregate and on one model of all records (NPB), at delta = "
+    "1e-3: published performances that agree, and mean differences in points, at epsilon = 5 and of NPB.",
+    (
+        Column("setting", labels={"": "as in the tables"} | {name: setting.says for name, setting in SETTINGS.items()}),
+        "teachers",
+        Column("agree", text=lambda row: f"{row.agree} of {row.cells}"),
+        *_points(),
+        *_points("_all", ", NPB"),
+    ),
+)
+
+
+def orderings(rows: pd.DataFrame) -> pd.DataFrame:
+    """In how many cells the paper's ordering statements hold, by its own numbers and by ours at delta = 1e-3.
+
+    Columns: ordering (one of :data:`ORDERINGS`) and, for ``published`` and ``ours``, <source>_holds, <source>_reversed,
+    <source>_tie, <source>_undecided (cells), <source>_cells (of how many) and <source> (verdict on the statement for
+    all cells; empty where there is none).
+    """
+    by_metric = {metric: cells(rows, metric) for metric in METRICS}
+    found = []
+    for ordering, (_, ask) in ORDERINGS.items():
+        line: dict[str, Any] = {"ordering": ordering}
+        for source, column in SOURCES.items():
+            questions = ask(by_metric, column)
+            answers = [verdict(question) for question in questions]
+            line |= {f"{source}_{answer}": answers.count(answer) for answer in (HOLDS, REVERSED, TIE, UNDECIDED)}
+            line |= {f"{source}_cells": len(questions), source: verdict(every(questions)) if questions else None}
+        found.append(line)
+    return pd.DataFrame(found)
+
+
+Asked: TypeAlias = Callable[[Mapping[str, pd.DataFrame], str], list[Question]]
+
+
+def _above(better: str, worse: str, *metrics: str) -> Asked:
     keys = ["n_teachers", "epsilon", *(["k"] if worse == "dpbag_naive" else [])]
 
-    def held(by_metric: Mapping[str, pd.DataFrame], column: str) -> list[bool]:
-        found: list[bool] = []
-        for table in map(by_metric.__getitem__, metrics):
-            high, low = (table[table["method"] == name].dropna(subset=[column]) for name in (better, worse))
-            both = high.merge(low, on=keys)
-            found += (both[f"{column}_x"] > both[f"{column}_y"]).tolist()
+    def ask(by_metric: Mapping[str, pd.DataFrame], column: str) -> list[Question]:
+        found: list[Question] = []
+        for metric in metrics:
+            table = by_metric[metric]
+            low = {_key(row, keys): mean_of(row, column) for row in table.itertuples() if row.method == worse}
+            for row in table[table["method"] == better].itertuples():
+                high, other = mean_of(row, column), low.get(_key(row, keys))
+                if high is not None and other is not None:
+                    found.append(_lead(high - other, metric))
         return found
 
-    return held
+    return ask
 
 
-def _labels_rise(by_metric: Mapping[str, pd.DataFrame], column: str) -> list[bool]:
-    counts = by_metric["labels"].query("method == 'dpbag'").dropna(subset=[column]).sort_values("k")
-    rises = counts.groupby(["n_teachers", "epsilon"])[column].diff().dropna()
-    return (rises >= 0).tolist()
+def _key(row: Any, names: list[str]) -> tuple[Any, ...]:
+    return tuple(getattr(row, name) for name in names)
 
 
-ORDERINGS = {  # the statement, and in which cells it holds
+def _lead(difference: Mean, metric: str) -> Question:
+    """Whether one is ahead; counts tie where they are equal, performances within the margin of accuracy."""
+    return above(difference, margin=0.0) if metric == "labels" else above(difference)
+
+
+def _labels_rise(by_metric: Mapping[str, pd.DataFrame], column: str) -> list[Question]:
+    counts = by_metric["labels"].query("method == 'dpbag'").sort_values("k")
+    found: list[Question] = []
+    for _, group in counts.groupby(["n_teachers", "epsilon"]):
+        means = [mean for row in group.itertuples() if (mean := mean_of(row, column)) is not None]
+        found += [above(more - fewer, margin=0.0) for fewer, more in pairwise(means)]
+    return found
+
+
+ORDERINGS: dict[str, tuple[str, Asked]] = {  # the statement, and what is asked of each cell
     "dpbag_above_saa": ("DPBag above SAA of the same n", _above("dpbag", "saa", *METRICS)),
     "naive_above_saa": ("DPBag- above SAA of the same n", _above("dpbag_naive", "saa", *METRICS)),
     "dpbag_above_naive": ("DPBag above DPBag- of the same n and k", _above("dpbag", "dpbag_naive", *METRICS)),
     "more_labels": ("DPBag has more labels than SAA", _above("dpbag", "saa", "labels")),
-    "labels_rise": ("labels of DPBag do not fall with k", _labels_rise),
+    "labels_rise": ("labels of DPBag rise with k", _labels_rise),
 }
 
 
-def _of(holds: int, compared: int) -> str:
-    return f"{holds} of {compared}" if compared else GAP
+def _of(source: str) -> Column:
+    def text(row: Any) -> str:
+        answers = {answer: getattr(row, f"{source}_{answer}") for answer in (HOLDS, REVERSED, TIE, UNDECIDED)}
+        said = ", ".join(f"{answer} {count}" for answer, count in answers.items() if count)
+        return f"{said} of {getattr(row, f'{source}_cells')}" if said else GAP
+
+    return Column(f"{source}_cells", source, text=text)
 
 
 ORDER = Table(
-    "Cells in which an ordering statement of the paper holds: in its own tables, and in ours at delta = 1e-3 (means "
-    "over runs).",
+    "Cells in which an ordering statement of the paper holds, is reversed, ties or stays undecided: by its own numbers "
+    "(with our standard deviations, since it prints none), and by ours at delta = 1e-3.",
     (
         Column("ordering", "statement", labels={ordering: statement for ordering, (statement, _) in ORDERINGS.items()}),
-        Column("published", text=lambda row: _of(row.published, row.published_cells)),
-        Column("ours", text=lambda row: _of(row.ours, row.ours_cells)),
+        _of("published"),
+        _of("ours"),
     ),
 )
 
 
 def best(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Setting of DPBag with the largest value for each epsilon: epsilon, published_n, ours_n, published_k, ours_k."""
+    """Settings of DPBag that may have the largest value at each epsilon: none is shown to be ahead of them.
+
+    Columns: epsilon; published_n, published_k, ours_n, ours_k (values that occur in such settings, as text), and
+    published and ours (how many such settings there are).
+    """
     table = cells(rows, metric).query("method == 'dpbag'")
-    found: dict[str, pd.Series[Any]] = {}
-    for source, column in SOURCES.items():
-        there = table.dropna(subset=[column])
-        chosen = there.loc[there.groupby("epsilon")[column].idxmax()].set_index("epsilon")
-        found |= {f"{source}_n": chosen["n_teachers"], f"{source}_k": chosen["k"]}
-    return pd.DataFrame(found).rename_axis("epsilon").reset_index()
+    found = []
+    for epsilon, group in table.groupby("epsilon"):
+        line: dict[str, Any] = {"epsilon": epsilon}
+        for source, column in SOURCES.items():
+            means = {
+                f"{row.n_teachers:g} {row.k:g}": mean for row in group.itertuples() if (mean := mean_of(row, column))
+            }
+            first = [name.split() for name in means if places(means, name)[0] == 1]
+            line[source] = len(first)
+            for at, letter in enumerate("nk"):
+                line[f"{source}_{letter}"] = ", ".join(sorted({name[at] for name in first}, key=float))
+        found.append(line)
+    return pd.DataFrame(found)
 
 
 BEST = Table(
-    "Setting of DPBag with the largest accuracy at each epsilon.",
+    "Settings of DPBag that may have the largest accuracy at each epsilon: those that no other is shown to exceed.",
     (
         Column("epsilon", format="{:g}"),
-        *(Column(f"{source}_{name}", f"{source}, {name}", "{:g}") for name in ("n", "k") for source in SOURCES),
+        *(Column(f"{source}_{name}", f"{source}, {name}") for name in "nk" for source in SOURCES),
+        *(Column(source, f"{source}, settings") for source in SOURCES),
     ),
 )
 

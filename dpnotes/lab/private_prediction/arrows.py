@@ -61,17 +61,21 @@ def privacy_loss(name: str, value: float) -> float:
     """
     setting = BASE | {"l2": 1e-2} | {name: value}
     if name in VOTING:
-        beta = 0.01 if name == "answers" else 2.56 / setting["n_models"]
-        return float(accounting.soft_vote(beta=beta, answers=int(setting["answers"])).epsilon(0.0))
+        return float(accounting.soft_vote(beta=_beta(name, setting), answers=int(setting["answers"])).epsilon(0.0))
     return _shift(setting) * math.sqrt(setting["d"] * setting["n_classes"] + 1) / 0.05
 
 
 def failure_probability(name: str, value: float) -> float:
-    """Delta at epsilon = 1 of Gaussian noise (N, D, C, lambda) or votes (B, T) of a fixed size."""
+    """Delta at epsilon = 1 of Gaussian noise (N, D, C, lambda) or votes (B, T), fixed as in :func:`privacy_loss`."""
     setting = BASE | {"l2": 1e-2} | {name: value}
     if name in VOTING:
-        return float(accounting.soft_vote(beta=0.03, answers=int(setting["answers"])).delta(1.0))
+        return float(accounting.soft_vote(beta=_beta(name, setting), answers=int(setting["answers"])).delta(1.0))
     return float(accounting.gaussian(sigma=0.02, sensitivity=_shift(setting)).delta(1.0))
+
+
+def _beta(name: str, setting: dict[str, float]) -> float:
+    """Inverse temperature: fixed while B is varied, over the number of votes while T is, for epsilon as for delta."""
+    return 0.03 if name == "answers" else 7.68 / setting["n_models"]
 
 
 def _shift(setting: dict[str, float]) -> float:

@@ -40,6 +40,7 @@ from dpnotes.lab.verdicts import crossing as crossing_of
 CURVES, FEWEST = ("n", "d", "n_classes", "l2", "n_models", "delta"), 3  # points that a curve needs
 MS, LP, SGD, PS, SAA = grids.METHODS
 PURE = grids.methods_at(0.0)
+MANY = grids.RECORDS[-1]
 
 Checked = tuple[Question, str]  # whether a sentence holds, and the evidence in words
 
@@ -58,8 +59,6 @@ class Statement(NamedTuple):
         ``check(look, *of) -> (question, evidence)``; ``look(method, x, delta)`` gives a series or raises LookupError.
     of : tuple
         What the check is about, a method before all, if it serves several sentences.
-    analyses : tuple of str
-        Analyses by which there are rows for it.
     """
 
     claim_id: str
@@ -67,7 +66,6 @@ class Statement(NamedTuple):
     says: str
     check: Callable[..., Checked]
     of: tuple[Any, ...] = ()
-    analyses: tuple[str, ...] = grids.ANALYSES
 
 
 class Look:
@@ -106,17 +104,17 @@ def statements(rows: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns id, figure, says, published and tight (a verdict; "gap" where it was not run, "not asked" by the
-        paper), evidence (in words, of the tight rows where there are both).
+        Columns id, figure, says, published and tight (a verdict; "gap" where it was not run), evidence (in words, of
+        the tight rows where there are both).
     """
     looks = {analysis: Look(rows, analysis) for analysis in ("published", "tight")}
     found = []
     for statement in STATEMENTS:
-        verdicts: dict[str, str] = dict.fromkeys(looks, "not asked")
+        verdicts: dict[str, str] = {}
         evidence = ""
-        for analysis in [name for name in looks if name in statement.analyses]:
+        for analysis, look in looks.items():
             try:
-                question, evidence = statement.check(looks[analysis], *statement.of)
+                question, evidence = statement.check(look, *statement.of)
                 verdicts[analysis] = verdict(question)
             except LookupError:
                 verdicts[analysis], evidence = "gap", ""
@@ -263,15 +261,13 @@ def _few_records(look: Look) -> Checked:
 
 
 def _votes_gain_least(look: Look) -> Checked:
-    most_records = min(look(method, "n").x[-1] for method in (SAA, LP, MS))
-    gains = {m: look.mean(m, "n", most_records) - look.mean(m, "n", 10_000) for m in (SAA, LP, MS)}
+    gains = {m: look.mean(m, "n", MANY) - look.mean(m, "n", 10_000) for m in (SAA, LP, MS)}
     return every(above(gains[other] - gains[SAA]) for other in (LP, MS)), _listed(gains, "+.3f")
 
 
 def _many_records(look: Look, method: str) -> Checked:
-    most_records = min(look(method, "n").x[-1], look(SAA, "n").x[-1])
-    own, votes = (look.mean(each, "n", most_records) for each in (method, SAA))
-    return above(own - votes), f"{own.value:.3f} against {votes.value:.3f} at {most_records:.0f}"
+    own, votes = (look.mean(each, "n", MANY) for each in (method, SAA))
+    return above(own - votes), f"{own.value:.3f} against {votes.value:.3f} at {MANY:.0f}"
 
 
 def _few_dimensions(look: Look, method: str) -> Checked:
@@ -308,7 +304,6 @@ def _best_inside(look: Look, method: str, x: str) -> Checked:
     return every(inside(curve.means) for curve in curves.values()), f"best at {words}"
 
 
-ONE = ("tight",)
 STATEMENTS = (
     Statement(
         "pp033", "1a", "Subsample-and-aggregate is the most accurate at most epsilons.", _first, (SAA, 0.0, "most")
@@ -332,19 +327,19 @@ STATEMENTS = (
     Statement("pp043", "2b", "So is DP-SGD.", _never_behind_votes, (SGD,)),
     Statement("pp044", "2", "Loss perturbation gains much from delta > 0.", _gains_from_delta, (LP,)),
     Statement("pp045", "2", "Model sensitivity gains much from delta > 0.", _gains_from_delta, (MS,)),
-    Statement("pp047", "3", "Loss perturbation works at very small delta.", _works_at_small_delta, (LP,), ONE),
-    Statement("pp048", "3", "DP-SGD works at very small delta.", _works_at_small_delta, (SGD,), ONE),
+    Statement("pp047", "3", "Loss perturbation works at very small delta.", _works_at_small_delta, (LP,)),
+    Statement("pp048", "3", "DP-SGD works at very small delta.", _works_at_small_delta, (SGD,)),
     Statement("pp049", "3", "Model sensitivity works at very small delta.", _works_at_small_delta, (MS,)),
-    Statement("pp050", "3", "Prediction sensitivity needs an unacceptable delta.", _needs_large_delta, (), ONE),
-    Statement("pp051", "3", "Subsample-and-aggregate gains the most from delta.", _votes_gain_most, (), ONE),
-    Statement("pp052", "4", "With few records votes are the most accurate.", _few_records, (), ONE),
-    Statement("pp053", "4", "They gain less from more records.", _votes_gain_least, (), ONE),
-    Statement("pp054", "4", "With many records loss perturbation does well.", _many_records, (LP,), ONE),
-    Statement("pp055", "4", "With many records model sensitivity does well.", _many_records, (MS,), ONE),
-    Statement("pp056", "5a", "Loss perturbation is more competitive in few dimensions.", _few_dimensions, (LP,), ONE),
-    Statement("pp057", "5a", "Model sensitivity is more competitive in few dimensions.", _few_dimensions, (MS,), ONE),
-    Statement("pp058", "5b", "Accuracy falls with the number of classes.", _falls_with_classes, (), ONE),
-    Statement("pp059", "5b", "The order of the methods hardly depends on it.", _same_order, (), ONE),
-    Statement("pp060", "6a", "Lambda has an optimum inside, which depends on epsilon.", _best_inside, (LP, "l2"), ONE),
-    Statement("pp061", "6b", "So has the number of models.", _best_inside, (SAA, "n_models"), ONE),
+    Statement("pp050", "3", "Prediction sensitivity needs an unacceptable delta.", _needs_large_delta),
+    Statement("pp051", "3", "Subsample-and-aggregate gains the most from delta.", _votes_gain_most),
+    Statement("pp052", "4", "With few records votes are the most accurate.", _few_records),
+    Statement("pp053", "4", "They gain less from more records.", _votes_gain_least),
+    Statement("pp054", "4", "With many records loss perturbation does well.", _many_records, (LP,)),
+    Statement("pp055", "4", "With many records model sensitivity does well.", _many_records, (MS,)),
+    Statement("pp056", "5a", "Loss perturbation is more competitive in few dimensions.", _few_dimensions, (LP,)),
+    Statement("pp057", "5a", "Model sensitivity is more competitive in few dimensions.", _few_dimensions, (MS,)),
+    Statement("pp058", "5b", "Accuracy falls with the number of classes.", _falls_with_classes),
+    Statement("pp059", "5b", "The order of the methods hardly depends on it.", _same_order),
+    Statement("pp060", "6a", "Lambda has an optimum inside, which depends on epsilon.", _best_inside, (LP, "l2")),
+    Statement("pp061", "6b", "So has the number of models.", _best_inside, (SAA, "n_models")),
 )

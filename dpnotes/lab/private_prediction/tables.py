@@ -24,7 +24,7 @@ OWN = Table(
         mean_and_std("accuracy", std="accuracy_std"),
     ),
 )
-VERDICTS = {"gap": GAP, "not asked": ""}  # on a statement of the paper; the others are shown as they are
+VERDICTS = {"gap": GAP}  # on a statement of the paper; the others are shown as they are
 
 NOISE = Table(
     "Noise on a logit at (1, {delta:g}), in units of the sensitivity: exact and by the published search.",

@@ -261,7 +261,7 @@ def test_statements_can_hold_and_fail_and_be_gaps():
     assert verdicts.loc["pp038", "tight"] == "undecided"  # places that are known to be equal
     empty = statements(made_up(lambda row: math.nan))
     assert set(empty["tight"]) == {"gap"}
-    assert set(empty["published"]) == {"gap", "not asked"}
+    assert set(empty["published"]) == {"gap"}
     assert tables.STATEMENTS(empty).to_html().count("not run yet") > len(STATEMENTS)
     known = set(paper_table("private_prediction_text")["claim_id"])
     assert {statement.claim_id for statement in STATEMENTS} <= known
@@ -284,6 +284,8 @@ def test_thirty_arrows():
     gaps = arrows(made_up(lambda row: math.nan), pd.DataFrame(columns=["method", "varied"]))
     assert gaps["ours"].isna().sum() == 18
     assert "?" in show_arrows(gaps).to_html()
+    # one convention for both columns of T: at a temperature over the number of votes both fall, at a fixed one neither
+    assert ours["T", "privacy loss epsilon"] == ours["T", "privacy failure probability delta"] == "down"
     assert set(HYPERPARAMETERS) == {"n", "n_classes", "d", "answers", "n_models", "l2"}
 
 
