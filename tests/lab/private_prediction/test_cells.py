@@ -9,7 +9,22 @@ from dpnotes.lab.scorecard import ALL, UNEXPLAINED
 from dpnotes.lab.store import book_folder
 
 PAGES = book_folder() / "book"
-COUNTS = {}  # agree, explained, unexplained, undecided, gap
+COUNTS = {  # agree, explained, unexplained, undecided, gap
+    "Figure 1": [1, 0, 0, 0, 0],
+    "Figure 1a": [2, 0, 0, 1, 0],
+    "Figure 1b": [2, 0, 0, 1, 0],
+    "Figure 2": [2, 0, 0, 0, 0],
+    "Figure 2a": [3, 0, 0, 0, 0],
+    "Figure 2b": [1, 0, 1, 0, 0],
+    "Figure 3": [1, 0, 0, 0, 4],
+    "Figure 4": [0, 0, 0, 0, 4],
+    "Figure 5a": [0, 0, 0, 0, 2],
+    "Figure 5b": [0, 0, 0, 0, 2],
+    "Figure 6a": [0, 0, 0, 0, 1],
+    "Figure 6b": [0, 0, 0, 0, 1],
+    "Figure 7": [0, 0, 0, 0, 5],
+    "Table of arrows": [21, 0, 6, 3, 0],
+}
 
 
 def test_every_sentence_number_and_arrow_once():
