@@ -16,7 +16,8 @@ from dpnotes.accounting import audit_delta, audit_epsilon, audit_mu, clopper_pea
 from dpnotes.lab.intrinsic_sgd.runs import Setting
 from dpnotes.learners import fit_sgd, one_thread
 
-RECORDS = ("typical", "quiet direction", "own feature")
+RECORDS = ("typical", "only holder", "quiet direction", "own feature")
+REAL = RECORDS[:2]  # the others are constructed
 CONFIDENCE = 0.95
 RIDGE = 1e-9  # of the mean variance, for directions in which fitted runs hardly differ
 SCOUTS = 4  # runs for each weight, to find the direction in which the noise is small
@@ -67,9 +68,15 @@ def pair(setting: Setting, record: str, device: str) -> Pair:
     place, own, feature = 0, (X[1], int(y[1])), None
     if record == "quiet direction":
         own = _quiet(setting, device)
-    if record == "own feature":
+    if record in ("only holder", "own feature"):
         feature = int((absent != 0).sum(axis=0).argmin())
         holders = np.flatnonzero(absent[:, feature])
+    if record == "only holder":
+        if len(holders) != 1:
+            raise ValueError(f"dataset must have a feature of one record alone, got dataset={setting.dataset!r}")
+        place = int(holders[0])
+        own = (absent[place].copy(), int(labels[place]))
+    if record == "own feature":
         if len(holders) > len(absent) // 100:
             raise ValueError(f"dataset must have a rare feature, got dataset={setting.dataset!r}, where none is rare")
         absent[holders], labels[holders] = X[0], y[0]  # no other record has it

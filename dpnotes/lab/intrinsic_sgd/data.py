@@ -130,6 +130,35 @@ def digits(scaling: str, projection: int) -> Records:
     return Records(X, split.y_train, X_test, split.y_test, split.digest)
 
 
+def resplit(dataset: str, seed: int) -> Records:
+    """A task of which other records train: drawn anew as the split ``"intrinsic_sgd"`` draws or takes them.
+
+    Parameters
+    ----------
+    dataset : {"covertype", "adult"}
+        Forest: which records train, validate and test; Adult: which of the records of ``adult.data`` validate.
+    seed : int
+        Of the order; 0 gives Forest's own split.
+    """
+    check.one_of("dataset", dataset, ("covertype", "adult"))
+    split = data.load(dataset, split=SPLITS["adult"] if dataset == "adult" else "original")
+    assert split.X_validation is not None
+    assert split.y_validation is not None
+    X: NDArray[np.floating] = np.concatenate([split.X_train, split.X_validation])
+    y: NDArray[np.int64] = np.concatenate([split.y_train, split.y_validation])
+    if dataset == "adult":
+        kept = np.random.default_rng(seed).permutation(len(X))[len(X) // 10 :]
+        return Records(X[kept], y[kept], split.X_test, split.y_test, split.digest)
+    X, y = np.concatenate([X, split.X_test]), np.concatenate([y, split.y_test])
+    X, y = X[y < 2], y[y < 2]
+    order = np.random.default_rng(seed).permutation(len(y))
+    n = int(0.85 * len(order))
+    low, high = X[order[:n]].min(axis=0), X[order[:n]].max(axis=0)
+    X = to_unit_sphere((X[:, high > low] - low[high > low]) / (high - low)[high > low])
+    train, test = order[n // 10 : n], order[n:]
+    return Records(X[train], y[train], X[test], y[test], split.digest)
+
+
 @functools.lru_cache(maxsize=1)
 def _pixels() -> tuple[NDArray[np.floating], NDArray[np.floating], data.Dataset]:
     """Pixels in [0, 1] of the digits 3 and 5, without the tenth that validates, and the split that has their labels."""

@@ -16,7 +16,7 @@ from dpnotes.lab import experiment
 from dpnotes.lab._experiment import Experiment
 from dpnotes.lab.intrinsic_sgd import audit as audits
 from dpnotes.lab.intrinsic_sgd import grids, runs
-from dpnotes.lab.intrinsic_sgd.data import digits, records
+from dpnotes.lab.intrinsic_sgd.data import Records, digits, records, resplit
 from dpnotes.lab.intrinsic_sgd.runs import Setting, Study
 from dpnotes.learners import one_thread
 from dpnotes.methods import NoisySGD, noisy_descents
@@ -217,7 +217,31 @@ def scaling(*, scaling: str, projection: int, seed: int, device: str = "auto", *
     dict
         sigma, observed, accuracy, accuracy_std (over seeds), longest_row; data.
     """
-    given = digits(scaling, projection)
+    return _study(digits(scaling, projection), seed, device, row)
+
+
+@experiment("intrinsic_sgd.repeats")
+@one_thread()
+def repeats(*, dataset: str, seed: int, device: str = "auto", **row: Unpack[runs.Runs]) -> Metrics:
+    """The study of Table III once more, with other records to train on, other neighbours, other seeds.
+
+    Parameters
+    ----------
+    dataset, seed
+        See :func:`dpnotes.lab.intrinsic_sgd.data.resplit`; the seed is that of the study, too.
+    row, device
+        As :func:`scaling`, which repeats MNIST-binary by its projection.
+
+    Returns
+    -------
+    dict
+        Of :func:`scaling`.
+    """
+    return _study(resplit(dataset, seed), seed, device, row)
+
+
+def _study(given: Records, seed: int, device: str, row: runs.Runs) -> Metrics:
+    """Sigma, observed sensitivity and accuracy of a grid of runs with varied initial weights."""
     weights = runs.neighbour_runs(given.X, given.y, random_state=seed, device=device, **row).all_weights
     return {
         "sigma": runs.weight_stds(weights)["sigma"],
@@ -290,9 +314,9 @@ def audit(*, record: str, fit_runs: int, test_runs: int, device: str = "auto", *
 
     Parameters
     ----------
-    record : {"typical", "quiet direction", "own feature"}
-        A record exchanged for another of the data; one in the direction in which runs differ least; one with a feature
-        that no other record has.
+    record : {"typical", "only holder", "quiet direction", "own feature"}
+        Of the data: a record exchanged for another; the one that alone has some feature. Constructed: one in the
+        direction in which runs differ least; one that has a feature alone and nothing else.
     fit_runs, test_runs : int
         Runs on either data set to fit the test to, and to count its errors on.
 
@@ -368,6 +392,7 @@ EXPERIMENTS = [
         ("hyperparameters", summary, grids.hyperparameters, {**WEIGHTS, **ACCURACY, **REJECTED}),
         ("draws", draws, grids.draws, {**GAIN, "noiseless": 1e-3}),
         ("scaling", scaling, grids.scalings, {**ACCURACY, "sigma": 1e-6, "observed": 1e-6}),
+        ("repeats", repeats, grids.repeats, {**ACCURACY, "sigma": 1e-6, "observed": 1e-6}),
         ("cost", cost, list, TIMES),
         ("audit", audit, grids.audits, {"shift": 1e-6}),
         ("last_iterate", last_iterate, grids.last_iterates, {"accuracy": 2e-3, "noise_sigma": 1e-9}),

@@ -15,6 +15,7 @@ from dpnotes.methods import logistic_loss
 SCALES = ("paper", "quick")
 CHECKPOINTS = 40
 PROJECTIONS = 10  # of the digits
+REPEATS = {"covertype": 3, "adult": 5}  # of the studies of the other tasks
 LARGEST_RATE = 2 / logistic_loss(1.0).smoothness  # for rows of norm 1
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 6.0)  # the classical formula is not sufficient from 8 on
 
@@ -52,6 +53,7 @@ AUDITS = {
     "breast_cancer": (200, 400),
 }
 OWN_FEATURE = {"covertype": (240, 600), "adult": (600, 2000)}  # that no other record has; a test that is not fitted
+ONLY_HOLDER = {"adult": (600, 6000)}  # one in the data; on Forest the rarest feature has 39
 LAST_ITERATE = {"steps": 100, "learning_rate": LARGEST_RATE, "n_runs": 10, "seed": 0}
 
 
@@ -179,14 +181,23 @@ def draws(chosen: Grid) -> Grid:
 
 
 def scalings(chosen: Grid) -> Grid:
-    """The digits without scaling in several projections, and scaled in other ways."""
-    projected = [("none", projection) for projection in range(PROJECTIONS)]
-    projected += [(scaling, 0) for scaling in SCALINGS if scaling != "none"]
+    """The digits in each scaling and several projections."""
     return [
         {"scaling": scaling, "projection": projection, **{name: row[name] for name in (*SGD_FIELDS, "seed")}}
         for row in chosen
         if row["dataset"] == UNSCALED and row["initial"] == "varied"
-        for scaling, projection in projected
+        for scaling in SCALINGS
+        for projection in range(PROJECTIONS)
+    ]
+
+
+def repeats(chosen: Grid) -> Grid:
+    """The studies of Forest and of Adult, each several times with another seed."""
+    return [
+        {"dataset": row["dataset"], **{name: row[name] for name in SGD_FIELDS}, "seed": seed}
+        for row in chosen
+        if row["dataset"] in REPEATS and row["initial"] == "varied"
+        for seed in range(1, REPEATS[row["dataset"]] + 1)
     ]
 
 
@@ -213,12 +224,14 @@ def hyperparameters(chosen: Grid) -> Grid:
 
 
 def audits(chosen: Grid) -> Grid:
-    """Records to tell from the last weights: typical, in a quiet direction, with a feature of its own."""
+    """Records to tell from the last weights: see :data:`dpnotes.lab.intrinsic_sgd.audit.RECORDS`."""
     rows = []
     for row in chosen:
         runs = dict.fromkeys(("typical", "quiet direction"), AUDITS.get(row["dataset"], (400, 1000)))
         if row["dataset"] in OWN_FEATURE:
             runs = {"own feature": OWN_FEATURE[row["dataset"]], **runs}
+        if row["dataset"] in ONLY_HOLDER:
+            runs["only holder"] = ONLY_HOLDER[row["dataset"]]
         setting = _without(row, "n_seeds", "n_neighbours")
         rows += [{**setting, "record": kind, "fit_runs": fit, "test_runs": test} for kind, (fit, test) in runs.items()]
     return rows

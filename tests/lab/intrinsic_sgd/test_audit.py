@@ -58,6 +58,25 @@ def test_audit_of_a_feature_of_its_own_has_no_false_positives(tmp_path):
         assert seen == pytest.approx(0.05, rel=1e-6)
 
 
+def test_the_only_holder_is_the_record_of_the_data_as_it_is(tmp_path):
+    """In its own place, with its own values and label; without it no record has the feature."""
+    path = rare_feature(tmp_path)
+    row = grids.settings("quick", dataset=str(path), scale_rows=True, n_seeds=2, n_neighbours=1, steps=40)[1]
+    chosen = runs.Setting(**row)
+    given = chosen.records
+    pair = audit.pair(chosen, "only holder", "cpu")
+    present, codes = pair.X.copy(), pair.y.copy()
+    present[pair.place], codes[pair.place] = pair.record, pair.label
+    np.testing.assert_array_equal(present, given.X[1:])
+    np.testing.assert_array_equal(codes, given.y[1:])
+    assert not pair.X[:, pair.feature].any()
+    assert pair.record[pair.feature] != 0
+    with pytest.raises(
+        ValueError, match="dataset must have a feature of one record alone, got dataset='breast_cancer'"
+    ):
+        audit.pair(runs.Setting(**setting()), "only holder", "cpu")
+
+
 def test_what_audits_prove_counts_a_certain_test_only_where_it_is_above_delta():
     from dpnotes.accounting import audit_epsilon
 
@@ -112,7 +131,7 @@ def test_audit_by_likelihood_ratio_finds_a_fixed_start_and_keeps_its_level():
     varied = {**row, "initial": "varied"}
     near = experiments.audit(record="typical", fit_runs=150, test_runs=200, device="cpu", **varied)
     assert near["epsilon_low"] < far["epsilon_low"]
-    with pytest.raises(ValueError, match="record must be one of 'typical', 'quiet direction', 'own feature'"):
+    with pytest.raises(ValueError, match="record must be one of 'typical', 'only holder', 'quiet direction'"):
         experiments.audit(record="mine", fit_runs=9, test_runs=9, device="cpu", **row)
     with pytest.raises(ValueError, match="dataset must have a rare feature, got dataset='breast_cancer'"):
         experiments.audit(record="own feature", fit_runs=9, test_runs=9, device="cpu", **row)

@@ -10,7 +10,7 @@ from scipy import stats
 from dpnotes import data
 from dpnotes.accounting.papers import sgd_sensitivity
 from dpnotes.lab.intrinsic_sgd import experiments, grids, runs, tables
-from dpnotes.lab.intrinsic_sgd.data import located, records
+from dpnotes.lab.intrinsic_sgd.data import located, records, resplit
 from dpnotes.lab.intrinsic_sgd.tables import task_name
 from dpnotes.learners import fit_sgd
 
@@ -109,6 +109,19 @@ def test_bad_neighbours_are_refused(cancer):
         runs.neighbour_runs(X, y, **STUDY, **SGD | {"batch_size": len(X)})
     with pytest.raises(ValueError, match="y must hold 2 classes, got 1"):
         runs.neighbour_runs(X, np.ones(len(X), dtype=int), **STUDY, **SGD)
+
+
+def test_another_split_is_drawn_as_the_first_one_was():
+    own, again, other = records("covertype"), resplit("covertype", 0), resplit("covertype", 1)
+    np.testing.assert_allclose(again.X, own.X, atol=1e-6)  # from float32 in the units of another range
+    np.testing.assert_array_equal(again.y_test, own.y_test)
+    assert (len(other.X), len(other.X_test)) == (len(own.X), len(own.X_test))
+    assert (other.y[: len(own.y) // 2] != own.y[: len(own.y) // 2]).mean() > 0.4  # 57 % are of one class
+    adult, kept = records("adult"), resplit("adult", 1)
+    assert kept.X.shape == adult.X.shape
+    np.testing.assert_array_equal(kept.X_test, adult.X_test)
+    with pytest.raises(ValueError, match="dataset must be one of 'covertype', 'adult', got dataset='mnist'"):
+        resplit("mnist", 0)
 
 
 def test_percentiles_are_stored():
