@@ -15,10 +15,13 @@ import pandas as pd
 
 from dpnotes.lab import own_data
 from dpnotes.lab._experiment import paper_table
+from dpnotes.lab.intrinsic_sgd.audit import REAL
+from dpnotes.lab.intrinsic_sgd.audit import RECORDS as AUDITED
 from dpnotes.lab.intrinsic_sgd.data import PAPER_NAMES, UNSCALED
 from dpnotes.lab.intrinsic_sgd.printed import intrinsic_epsilon
 from dpnotes.lab.intrinsic_sgd.runs import INITIALS
 from dpnotes.lab.tables import GAP, Column, Table, columns
+from dpnotes.lab.verdicts import HOLDS, Mean, agrees, compared
 
 TASKS = {**PAPER_NAMES, UNSCALED: "MNIST-binary, rows unscaled", "": "all"}  # others are shown by their own name
 QUANTITIES = {  # of Table III, by their name in the published file: here, in words
@@ -138,20 +141,39 @@ def calibrations(utility: pd.DataFrame, last_iterate: pd.DataFrame) -> pd.DataFr
     kinds = {rule: matching(ours, **criteria) for rule, criteria in RULES.items()}
     kinds["last_iterate"] = matching(last_iterate, epsilon=1.0)
     table = pd.concat([rows.assign(rule=rule) for rule, rows in kinds.items()])
-    table = table.reindex(columns=["dataset", "rule", "noise_sigma", "accuracy"])
+    table = table.assign(runs=table["n_seeds"].fillna(table["n_runs"]))  # with noise of its own each, seed by seed
+    table = table.reindex(columns=["dataset", "rule", "noise_sigma", "accuracy", "accuracy_std", "runs"])
     order = {dataset: place for place, dataset in enumerate(ours["dataset"].unique())}
     return table[table["dataset"].isin(order)].sort_values("dataset", key=lambda names: names.map(order), kind="stable")
 
 
+def standings(calibrations: pd.DataFrame, rule: str, other: str) -> dict[str, str]:
+    """How the accuracy of one rule stands to that of another, task by task: ahead, behind, equal or undecided."""
+    one, two = (
+        {row["dataset"]: Mean.of(row["accuracy"], row["accuracy_std"], row["runs"]) for row in rows.to_dict("records")}
+        for rows in (matching(calibrations, rule=name).dropna(subset=["accuracy"]) for name in (rule, other))
+    )
+    return {dataset: compared(one[dataset], two[dataset]) for dataset in one if dataset in two}
+
+
 def audits(rows: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
-    """What the membership tests prove, beside what is claimed: one row for each task, initialisation and record."""
-    claims = with_epsilons(summary)[["dataset", "initial", "epsilon_observed_exact", "observed", "sigma"]]
+    """What the membership tests prove, beside what is claimed: one row for each record, task and initialisation.
+
+    ``constructed``: whether the record is not of the data. What is claimed is exact, under the assumption:
+    ``epsilon_exact`` from the paper's bound on the sensitivity, ``epsilon_observed_exact`` from the observed one.
+    """
+    claimed = ["epsilon_exact", "epsilon_observed_exact"]
+    claims = with_epsilons(summary)[["dataset", "initial", *claimed, "published", "observed", "sigma"]]
     table = rows.dropna(subset=["epsilon_low"]).merge(claims, on=["dataset", "initial"])
-    return table.assign(
+    table = table.assign(
+        constructed=~table["record"].isin(REAL),
         tpr=table["true_positives"] / table["positives"],
         fpr=table["false_positives"] / table["negatives"],
-        mu_claimed=table["observed"] / table["sigma"],
-    ).rename(columns={"epsilon_observed_exact": "epsilon_claimed"})
+        mu_exact=table["published"] / table["sigma"],
+        mu_observed_exact=table["observed"] / table["sigma"],
+    )
+    order = {record: place for place, record in enumerate(AUDITED)}
+    return table.sort_values("record", key=lambda names: names.map(order), kind="stable").reset_index(drop=True)
 
 
 def hyperparameters(rows: pd.DataFrame) -> pd.DataFrame:
@@ -191,31 +213,66 @@ def draws(rows: pd.DataFrame) -> pd.DataFrame:
     return _with_published(cells, pd.concat([paper.assign(value=tenths), stds]), on=keys[1:])
 
 
-def scaled_digits(rows: pd.DataFrame) -> pd.DataFrame:
-    """What is printed of MNIST-binary, and what each scaling of its rows and each random projection gives.
+def studies(scaling: pd.DataFrame, repeats: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
+    """Whole studies with varied initial weights, one in each row, and the epsilons that the paper's formula gives.
 
     Parameters
     ----------
-    rows : DataFrame
-        Of :func:`dpnotes.lab.intrinsic_sgd.experiments.scaling`.
+    scaling, repeats, summary : DataFrame
+        Rows of these experiments of :mod:`dpnotes.lab.intrinsic_sgd.experiments`.
 
     Returns
     -------
     DataFrame
-        scaling, projection (its seed), sigma, observed, accuracy, accuracy_std (over seeds); the first row, of scaling
-        "published", is the paper's.
+        dataset ("mnist", "covertype", "adult"), scaling (of the digits; "rows" is that of the paper), sigma, observed,
+        accuracy, epsilon, epsilon_observed.
+    """
+    found = pd.concat([scaling.assign(dataset="mnist"), repeats.assign(scaling="rows")]).dropna(subset=["sigma"])
+    tasks = logistic(summary).query("initial == 'varied'").set_index("dataset")
+    n, bound = (found["dataset"].map(tasks[name]).astype(float) for name in ("n", "published"))
+    unit = np.sqrt(2 * np.log(1.25 * n)) / found["sigma"].astype(float)
+    found = found.assign(epsilon=unit * bound, epsilon_observed=unit * found["observed"])
+    names = ["dataset", "scaling", "sigma", "observed", "accuracy", "epsilon", "epsilon_observed"]
+    return found[names].reset_index(drop=True)
+
+
+def another_study(found: pd.Series) -> Mean:
+    """What one more study would give, from what several gave: their mean, with the error of a single one."""
+    values = found.astype(float)
+    return Mean.of(float(values.mean()), float(values.std()) * math.sqrt(len(values) + 1), len(values))
+
+
+def scaled_digits(found: pd.DataFrame) -> pd.DataFrame:
+    """What is printed of MNIST-binary, and what each scaling of its rows gives over random projections.
+
+    Parameters
+    ----------
+    found : DataFrame
+        Of :func:`studies`.
+
+    Returns
+    -------
+    DataFrame
+        scaling; projections; sigma, observed, accuracy and their standard deviations over projections
+        (``<name>_std``); fits, those of the three that one more projection could give as printed. The first row, of
+        scaling "published", is the paper's.
     """
     three, four = (paper_table(f"intrinsic_sgd_table{n}").query("dataset == 'MNIST-binary'") for n in (3, 4))
-    values, quiet = three.set_index("quantity")["value"], four.set_index("treatment").loc["noiseless"]
-    published = {
-        "scaling": "published",
-        "projection": np.nan,
+    values = three.set_index("quantity")["value"]
+    printed = {
         "sigma": values["sigma_intrinsic"],
         "observed": values["sensitivity_empirical"],
-        "accuracy": quiet["value"],
-        "accuracy_std": quiet["sd"],
+        "accuracy": value(four, "value", treatment="noiseless"),
     }
-    return pd.concat([pd.DataFrame([published]), rows.dropna(subset=["sigma"])[[*published]]], ignore_index=True)
+    lines: list[dict[str, Any]] = [{"scaling": "published", **printed}]
+    for scaling, own in found[found["dataset"] == "mnist"].groupby("scaling", sort=False):
+        stds = {f"{name}_std": own[name].std() for name in printed}
+        fits = [name for name in printed if agrees(another_study(own[name]), Mean(printed[name]), unit=1e-3) == HOLDS]
+        lines.append({
+            "scaling": scaling, "projections": len(own), **own[[*printed]].mean(), **stds, "fits": ", ".join(fits)
+        })  # fmt: skip
+    columns = ["scaling", "projections", *printed, *(f"{name}_std" for name in printed), "fits"]
+    return pd.DataFrame(lines).reindex(columns=columns)
 
 
 def costs(rows: pd.DataFrame) -> pd.DataFrame:
@@ -294,6 +351,12 @@ def _by_initial(rows: pd.DataFrame, keys: list[str], values: list[str]) -> pd.Da
 
 
 TASK = Column("dataset", "task", text=lambda row: task_name(row.dataset))
+RECORDS = {
+    "typical": "typical",
+    "only holder": "only holder of a feature",
+    "quiet direction": "constructed: quiet direction",
+    "own feature": "constructed: a feature and nothing else",
+}
 QUANTITY_WORDS = {name: words for name, (_, words) in QUANTITIES.items()}
 SIZES = Table(
     "Tables I and II: sizes, settings and number of runs.",
@@ -329,20 +392,24 @@ TABLE3 = Table(
     ),
 )
 SCALED_DIGITS = Table(
-    "MNIST-binary by the scaling of its rows and the seed of the random projection, at the paper's batch size, rate "
-    "and number of steps: sigma, observed sensitivity, accuracy and its standard deviation over seeds.",
+    "MNIST-binary by the scaling of its rows, at the paper's batch size, rate and number of steps: means over random "
+    "projections (std: standard deviation over these), and which printed numbers one more projection could give.",
     (
         Column(
             "scaling",
             labels={
-                "rows": "rows to norm 1",
+                "none": "none",
+                "rows": "rows to norm 1, as the paper states",
                 "rows before projection": "rows to norm 1, then projected",
                 "largest row": "all by the largest norm",
                 "features": "features standardised",
             },
         ),
-        Column("projection", format="{:.0f}"),
-        *columns("{:.4f}", "sigma", "observed", "accuracy", accuracy_std="std"),
+        Column("projections", format="{:.0f}"),
+        *columns("{:.4f}", "sigma", sigma_std="std of sigma"),
+        *columns("{:.4f}", "observed", observed_std="std of observed"),
+        *columns("{:.3f}", "accuracy", accuracy_std="std of accuracy"),
+        "fits",
     ),
 )
 SENSITIVITY = Column("sensitivity", labels={"none": ""})
@@ -410,15 +477,18 @@ CALIBRATIONS = Table(
 )
 AUDITS = Table(
     "Membership tests on fresh runs: rates of true and false positives; the epsilon at delta = 1/n, the mu and the "
-    "delta at epsilon = 0 that they prove; epsilon (exactly) and mu as claimed from the observed sensitivity. inf: no "
-    "epsilon is enough, since a false positive is impossible and the fraction of true positives is above 1/n.",
+    "delta at epsilon = 0 that they prove; beside them the epsilon and mu that the bound on the sensitivity and the "
+    "observed one claim, exactly. inf: no epsilon is enough, since a false positive is impossible and the fraction of "
+    "true positives is above 1/n.",
     (
+        Column("record", labels=RECORDS),
         TASK,
         "initial",
-        "record",
         *columns("{:.4f}", tpr="TPR", fpr="FPR"),
-        *columns("{:.2f}", epsilon_low="epsilon >=", epsilon_claimed="claimed"),
-        *columns("{:.2f}", mu_low="mu >=", mu_claimed="mu claimed"),
+        *columns(
+            "{:.2f}", epsilon_low="epsilon >=", epsilon_exact="bound says", epsilon_observed_exact="observed says"
+        ),
+        *columns("{:.2f}", mu_low="mu >=", mu_exact="bound: mu", mu_observed_exact="observed: mu"),
         Column("delta_low", "delta >=", "{:.4f}"),
     ),
 )

@@ -14,7 +14,7 @@ from dpnotes.lab.intrinsic_sgd.printed import intrinsic_epsilon
 def stored():
     """Published rows of each experiment; a row that is not there yet is a gap."""
     names = ("summary", "distances", "utility", "audit", "hyperparameters", "last_iterate", "trajectories")
-    names += ("draws", "scaling", "cost")
+    names += ("draws", "scaling", "repeats", "cost")
     return {name: experiments.rows(f"intrinsic_sgd_{name}") for name in names}
 
 
@@ -66,17 +66,41 @@ def test_table4_is_one_draw_for_all_models(stored):
     assert tables.shown(none, "shared", "{:.3f}", dataset="adult") == "not run yet"
 
 
-def test_printed_digits_of_mnist_are_within_the_range_of_unscaled_projections(stored):
-    table = tables.scaled_digits(stored["scaling"])
-    unscaled = table[table["scaling"] == "none"]
-    printed = table.set_index("scaling").loc["published"]
-    assert len(unscaled) == 10
-    for column in ("sigma", "accuracy"):
-        assert unscaled[column].min() < printed[column] < unscaled[column].max()
-    assert (
-        table[table["scaling"].isin(["rows", "rows before projection", "largest row"])]["sigma"] > 5 * printed["sigma"]
-    ).all()
-    assert len(tables.scaled_digits(stored["scaling"].iloc[:0])) == 1
+def test_two_readings_of_the_rows_of_mnist_fit_what_is_printed(stored):
+    found = tables.studies(stored["scaling"], stored["repeats"], stored["summary"])
+    table = tables.scaled_digits(found).set_index("scaling")
+    assert table["projections"].iloc[1:].eq(10).all()
+    fits = table["fits"].to_dict()
+    assert fits["none"] == fits["features"] == "sigma, observed, accuracy"
+    assert fits["rows"] == fits["rows before projection"] == fits["largest row"] == ""
+    own = stored["scaling"].query("scaling == 'features'")
+    assert table.loc["features", "sigma"] == pytest.approx(own["sigma"].mean())
+    assert table.loc["features", "accuracy_std"] == pytest.approx(own["accuracy"].std())
+    none = {name: stored[name].iloc[:0] for name in ("scaling", "repeats")}
+    assert len(tables.scaled_digits(tables.studies(**none, summary=stored["summary"]))) == 1
+
+
+def test_studies_have_the_epsilons_of_the_paper_s_formula(stored):
+    found = tables.studies(stored["scaling"], stored["repeats"], stored["summary"])
+    assert found.groupby("dataset").size().to_dict() == {"adult": 5, "covertype": 3, "mnist": 50}
+    row = found[found["dataset"] == "covertype"].iloc[0]
+    kwargs = {"sigma": row["sigma"], "delta": 1 / 378_783, "analysis": "published"}
+    bound = 0.06272400780359202
+    assert row["epsilon"] == pytest.approx(intrinsic_epsilon(sensitivity=bound, **kwargs))
+    assert row["epsilon_observed"] == pytest.approx(intrinsic_epsilon(sensitivity=row["observed"], **kwargs))
+    more = tables.another_study(pd.Series([1.0, 2.0, 3.0]))
+    assert (more.value, more.variance, more.freedom) == pytest.approx((2.0, 1 + 1 / 3, 2.0))
+
+
+def test_noise_in_each_step_is_ahead_on_two_tasks(stored):
+    table = tables.calibrations(stored["utility"], stored["last_iterate"])
+    ahead = {"mnist": "ahead", "covertype": "behind", "adult": "ahead"}
+    turned = {"ahead": "behind", "behind": "ahead"}
+    for other in ("classical", "counted", "exact", "proved"):
+        assert tables.standings(table, "last_iterate", other) == ahead
+        assert tables.standings(table, other, "last_iterate") == {name: turned[word] for name, word in ahead.items()}
+    assert tables.standings(table, "last_iterate", "none") == {**ahead, "adult": "behind"}
+    assert set(tables.standings(table, "counted", "counted").values()) <= {"equal", "undecided"}
 
 
 def test_the_paper_s_study_takes_less_than_twenty_minutes(stored):
@@ -109,22 +133,26 @@ def test_no_pair_is_farther_apart_than_proved(stored):
 
 
 def test_audits_show_no_more_than_they_can(stored):
-    """A feature of its own gives no false positive; fixed starts expose quiet directions, no start a typical record."""
+    """The only holder of a feature is given away; fixed starts expose quiet directions, no start a typical record."""
     table = tables.audits(stored["audit"], stored["summary"])
-    own = table[table["record"] == "own feature"]
-    assert len(own) == 4
-    assert (own["fpr"] == 0).all()
-    assert (own["epsilon_low"] == math.inf).all()
-    assert (own[own["initial"] == "fixed"]["tpr"] == 1).all()
+    assert len(table) == 22
+    assert table["record"].drop_duplicates().tolist() == ["typical", "only holder", "quiet direction", "own feature"]
+    certain = table[table["record"].isin(["only holder", "own feature"])]
+    assert len(certain) == 6
+    assert (certain["fpr"] == 0).all()
+    assert (certain["epsilon_low"] == math.inf).all()
+    assert (certain[certain["initial"] == "fixed"]["tpr"] == 1).all()
     # over 1/n = 3.4e-5 and 2.6e-6, and no more than what was seen
-    assert own["delta_low"].gt(0.01).all()
-    assert (own["delta_low"] < own["tpr"]).all()
+    assert certain["delta_low"].gt(0.001).all()
+    assert (certain["delta_low"] < certain["tpr"]).all()
     quiet, typical = (table[table["record"] == record] for record in ("quiet direction", "typical"))
     exposed = quiet[quiet["initial"] == "fixed"]
-    assert len(table) == 20
-    assert (exposed["mu_low"] > exposed["mu_claimed"]).all()
-    assert (typical["mu_low"] < typical["mu_claimed"]).all()
+    assert (exposed["mu_low"] > exposed["mu_observed_exact"]).all()
+    assert (typical["mu_low"] < typical[["mu_exact", "mu_observed_exact"]].min(axis=1)).all()
     assert (table["tpr"].between(0, 1) & table["epsilon_low"].ge(0)).all()
+    beaten = {name: table["epsilon_low"] > table[name] for name in ("epsilon_exact", "epsilon_observed_exact")}
+    assert [int(found.sum()) for found in beaten.values()] == [6, 11]
+    assert [int((found & ~table["constructed"]).sum()) for found in beaten.values()] == [2, 2]
 
 
 def test_gaps_are_shown_as_gaps():

@@ -45,8 +45,8 @@ def sensitivity() -> list[Finding]:
     off in all three tasks, and a record may be visited $\lceil k \rceil$ times: 0.053, 0.113 and 0.177, which logistic
     regression comes within one percent of; a short last batch, where it is kept, adds more. The fraction $k$ does bound
     the distance between the weights' means over seeds, which is all that Equation 16 needs. All this holds for rows of
-    norm 1; what is printed of MNIST-binary fits rows that were not scaled (as measured in the chapter), for which there
-    is no such bound.
+    norm 1; what is printed of MNIST-binary fits longer ones (as measured in the chapter), for which there is no such
+    bound.
     """
     reached = max(_largest_fraction_of_bound(rate, steps) for rate in (0.1, 1.0, 4.0) for steps in (3, 5, 8))
     moved = []
@@ -134,7 +134,7 @@ def observed_sensitivity() -> list[Finding]:
     Reason: As a guarantee: a maximum over sampled pairs is a lower bound of the sensitivity. With the settings of
     Forest and Adult there are pairs about twice as far apart, and the noise then gives 1.6 and 1.5 instead of 1. On
     MNIST-binary the maximum lies near the bound for rows of norm 1, and no such pair is shown; but the printed maximum
-    fits rows that were not scaled, for which that bound is none. The paper's pairs differ in two places of the order,
+    fits longer rows, for which that bound is none. The paper's pairs differ in two places of the order,
     so that they are not even neighbours by its Definition 1. What stands is that the proved bound is far from what is
     typical.
     """

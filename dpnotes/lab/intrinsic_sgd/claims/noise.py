@@ -159,11 +159,11 @@ def less_noise() -> list[Finding]:
     gap in accuracy.
 
     Reason: That the noise is there is an assumption, false in the worst case and unproved for these tasks. What it
-    saves is 0.8% to 6.5% of the standard deviation; exact calibration saves 21% to 27% and assumes nothing. For
-    MNIST-binary and Adult that is less noise even with the larger sensitivity of claim 30; for Forest it is more. Table
-    IV contradicts itself: its gains are ten times what Section VI-D and the fractions of the gap on MNIST-binary and
-    Forest say, and on Adult 79 times. Its accuracies come from one draw of noise, the same for all models (as measured
-    in the chapter), so that its tests say nothing about another draw.
+    saves at the printed sigmas is 0.8% to 6.5% of the standard deviation; exact calibration saves 21% to 27% and
+    assumes nothing. For MNIST-binary and Adult that is less noise even with the larger sensitivity of claim 30; for
+    Forest it is more. Table IV contradicts itself: its gains are ten times what Section VI-D and the fractions of the
+    gap on MNIST-binary and Forest say, and on Adult 79 times. Its accuracies on Adult come from one draw of noise, the
+    same for all models (as measured in the chapter), so that its tests say nothing about another draw.
     """
     return [finding for task in tasks() for finding in _saving(task)]
 
