@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpnotes.lab import experiments
 from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.intrinsic_sgd import tables
 from dpnotes.lab.intrinsic_sgd.data import PAPER_NAMES, UNSCALED
@@ -30,6 +29,7 @@ from dpnotes.lab.intrinsic_sgd.printed import LIPSCHITZ
 from dpnotes.lab.intrinsic_sgd.runs import INITIALS
 from dpnotes.lab.intrinsic_sgd.tables import matching
 from dpnotes.lab.scorecard import Cause, Cell, number, sentence
+from dpnotes.lab.store import published_store, read_store
 from dpnotes.lab.verdicts import HOLDS, UNTESTED, Mean, Verdict, above, agrees, every, inside, verdict
 from dpnotes.methods import logistic_loss
 
@@ -112,7 +112,7 @@ Entries = dict[tuple[str, str], Entry]
 
 def cells() -> list[Cell]:
     """All printed numbers and sentences of the paper, in the order of its tables."""
-    rows = {name: experiments.rows(f"intrinsic_sgd_{name}") for name in STORES}
+    rows = {name: read_store(published_store(f"intrinsic_sgd_{name}")) for name in STORES}
     found = tables.studies(rows["scaling"], rows["repeats"], rows["summary"])
     entries = {**_settings(rows["summary"]), **_of_studies(found), **_of_noise(rows, found)}
     return [*_of_tables(entries), *_of_text(rows, entries)]

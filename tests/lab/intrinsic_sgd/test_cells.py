@@ -2,7 +2,6 @@
 
 import pytest
 
-from dpnotes.lab import experiments
 from dpnotes.lab.intrinsic_sgd import cells
 from dpnotes.lab.scorecard import scorecard
 
@@ -41,16 +40,16 @@ def test_what_explains_a_number_is_named(judged):
 
 def test_numbers_follow_their_rows(monkeypatch, judged):
     """Accuracies on Adult moved by a tenth: what agreed or was explained does so no longer."""
-    honest = experiments.rows
+    honest = cells.read_store
 
-    def moved(name):
-        rows = honest(name)
+    def moved(path):
+        rows = honest(path)
         shifted = rows["dataset"].eq("adult") if "dataset" in rows else rows.index < 0
         for column in {"accuracy", "noiseless"} & {*rows.columns}:
             rows.loc[shifted, column] = rows.loc[shifted, column] - 0.1
         return rows
 
-    monkeypatch.setattr(experiments, "rows", moved)
+    monkeypatch.setattr(cells, "read_store", moved)
     now = {cell.cell: cell for cell in cells.cells()}
     changed = [name for name, cell in now.items() if cell.outcome != judged[name].outcome]
     assert changed == ["noiseless, Adult", "noisy, theoretical, Adult", "noisy, observed, Adult"]
@@ -59,17 +58,17 @@ def test_numbers_follow_their_rows(monkeypatch, judged):
 
 def test_sentences_turn_with_their_rows(monkeypatch, judged):
     """Records and seeds exchanged, and gains of the other sign."""
-    honest = experiments.rows
+    honest = cells.read_store
 
-    def turned(name):
-        rows = honest(name)
-        if name == "intrinsic_sgd_distances":
+    def turned(path):
+        rows = honest(path)
+        if path.name == "intrinsic_sgd_distances.csv":
             rows["quantity"] = rows["quantity"].replace({"data": "seed", "seed": "data"})
-        if name == "intrinsic_sgd_utility":
+        if path.name == "intrinsic_sgd_utility.csv":
             rows[["gain", "gain_t"]] = -rows[["gain", "gain_t"]]
         return rows
 
-    monkeypatch.setattr(experiments, "rows", turned)
+    monkeypatch.setattr(cells, "read_store", turned)
     now = {cell.cell: cell for cell in cells.cells()}
     for name in ("seeds move the end farther than a record does", "the gain is smaller with fixed initial weights"):
         assert (judged[name].outcome, now[name].outcome) == ("agrees", "unexplained")
