@@ -22,6 +22,7 @@ from scipy import stats
 
 LEVEL = 0.025  # of one side: an interval of 95 per cent
 ACCURACY = 0.002  # a tie of accuracies: the papers print no more digits, and repeats of our own rows differ by as much
+NEGLIGIBLE = 0.01  # of a difference that a paper calls negligible in a figure of accuracies: one point, from 2026-11-21
 
 Verdict: TypeAlias = Literal["holds", "reversed", "tie", "undecided", "not testable here"]
 Question: TypeAlias = Callable[[float], Verdict]

@@ -9,7 +9,9 @@ from dpnotes.lab.bagging import comparisons as comparisons
 from dpnotes.lab.bagging import experiments as experiments
 from dpnotes.lab.bagging import figures as figures
 from dpnotes.lab.bagging import grids as grids
+from dpnotes.lab.bagging import handcrafted as handcrafted
 from dpnotes.lab.bagging import live as live
+from dpnotes.lab.bagging import means as means
 from dpnotes.lab.bagging import orderings as orderings
 from dpnotes.lab.bagging import rates as rates
 from dpnotes.lab.bagging import sampler as sampler

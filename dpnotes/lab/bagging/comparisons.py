@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,12 @@ from dpnotes.lab.bagging.exposure import profile, tpr_at_fpr_1e3
 from dpnotes.lab.bagging.grids import RECORDS
 from dpnotes.lab.bagging.tables import BUDGET, parameters
 from dpnotes.lab.tables import GAP, Column, Table, columns, mean_and_std
+from dpnotes.lab.verdicts import Mean, compared
 
 KEYS = ["subsample", "width", "sigma", "batch_size", "epochs", "queries", "answers"]  # of runs that differ in seeds
+TARGET = ["epsilon", "delta", "tpr_at_fpr_1e3"]  # what the noise of DP-SGD at equal exposure is calibrated to
+SENSES = {"advantage": "delta", "tpr": "tpr_at_fpr_1e3"}
+CONTENDERS = ("softmax", "network", "hog")
 ATTACK = ["attack", "mislabelled", "false_positive_rate"]
 POINT = ["method", "variant", "setting", "advantage", "tpr_at_fpr_1e3", "accuracy", "seeds"]
 
@@ -34,27 +39,71 @@ def baselines(table2a: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values("sigma", ascending=False, ignore_index=True)
 
 
-def equal_exposure(bagging: pd.DataFrame, equal: pd.DataFrame, scale: str) -> pd.DataFrame:
+def equal_exposure(
+    bagging: pd.DataFrame,
+    equal: pd.DataFrame,
+    scale: str,
+    handcrafted: tuple[pd.DataFrame, pd.DataFrame] | None = None,
+) -> pd.DataFrame:
     """Bagging at each size beside DP-SGD that exposes as much: in advantage, or at 0.1% false positives.
 
-    Columns: subsample, advantage, bagging (mean accuracy), and softmax_advantage, softmax_tpr, network_advantage,
-    network_tpr: the mean accuracy of softmax regression and of the network by DP-SGD at equal advantage and at equal
-    true-positive rate; for each of them its standard deviation ("..._std"); NaN where not run.
+    Parameters
+    ----------
+    bagging, equal : DataFrame
+        Rows of networks, and of DP-SGD on pixels.
+    scale : str
+    handcrafted : tuple of DataFrame, optional
+        Rows of bagging and of DP-SGD on handcrafted features.
+
+    Returns
+    -------
+    DataFrame
+        Columns subsample, advantage; mean accuracy of bagging, bagging_hog (logistic regressions on handcrafted
+        features), and of DP-SGD at equal advantage and at equal true-positive rate: softmax_advantage, softmax_tpr,
+        network_advantage, network_tpr, hog_advantage, hog_tpr. For each of them its standard deviation ("..._std") and
+        number of seeds ("..._seeds"); NaN and 0 where not run.
     """
-    bagging, equal = (frame.assign(accuracy=_accuracy(frame)) for frame in (bagging, equal))
+    nothing = pd.DataFrame(columns=["subsample", "width", "delta", "tpr_at_fpr_1e3", "accuracy"])
+    frames = (bagging, equal, *(handcrafted or (nothing, nothing)))
+    bagging, equal, bagged, features = (frame.assign(accuracy=_accuracy(frame)) for frame in frames)
+    rows = {"softmax": equal[equal["width"].isna()], "network": equal[equal["width"].notna()], "hog": features}
     lines = []
     sizes: Any = bagging.dropna(subset=["subsample"]).groupby("subsample")
     for size, drawn in sizes:
         pi = accounting.bagging(n=RECORDS[scale], subsample=int(size)).advantage
-        groups = {"bagging": drawn}
-        for model, linear in (("softmax", True), ("network", False)):
-            for sense, column in (("advantage", "delta"), ("tpr", "tpr_at_fpr_1e3")):
-                at = (equal["width"].isna() == linear) & np.isclose(equal[column].astype(float), pi)
-                groups[f"{model}_{sense}"] = equal[at]
-        means = {name: group["accuracy"].mean() for name, group in groups.items()}
-        stds = {f"{name}_std": group["accuracy"].std() for name, group in groups.items()}
-        lines.append({"subsample": int(size), "advantage": pi, **means, **stds})
+        groups = {"bagging": drawn, "bagging_hog": bagged[bagged["subsample"].astype(float) == size]}
+        for sense, column in SENSES.items():
+            for model in CONTENDERS:
+                groups[f"{model}_{sense}"] = rows[model][np.isclose(rows[model][column].astype(float), pi)]
+        line = {"subsample": int(size), "advantage": pi}
+        for name, group in groups.items():
+            accuracy = group["accuracy"]
+            line |= {name: accuracy.mean(), f"{name}_std": accuracy.std(), f"{name}_seeds": accuracy.count()}
+        lines.append(line)
     return pd.DataFrame(lines)
+
+
+def standings(equal: pd.DataFrame) -> pd.DataFrame:
+    """How bagging stands to each contender at equal exposure: ahead, behind, equal, undecided or not run.
+
+    Columns: subsample; softmax_advantage, ..., hog_tpr (bagging of networks to DP-SGD); hogs_advantage, hogs_tpr
+    (bagging on handcrafted features to DP-SGD on them).
+    """
+    pairs = {f"{model}_{sense}": ("bagging", f"{model}_{sense}") for sense in SENSES for model in CONTENDERS}
+    pairs |= {f"hogs_{sense}": ("bagging_hog", f"hog_{sense}") for sense in SENSES}
+    lines = []
+    for line in equal.to_dict("records"):
+        found = {}
+        for name, sides in pairs.items():
+            one, other = (_mean(line, side) for side in sides)
+            found[name] = "not run" if one is None or other is None else compared(one, other)
+        lines.append({"subsample": line["subsample"], **found})
+    return pd.DataFrame(lines, columns=["subsample", *pairs])
+
+
+def _mean(line: Any, name: str) -> Mean | None:
+    runs = line[f"{name}_seeds"]
+    return Mean.of(line[name], line[f"{name}_std"], runs) if runs else None
 
 
 def exposures(
@@ -106,6 +155,15 @@ def private_bases(rows: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
+def stands(one: pd.Series[Any], other: pd.Series[Any]) -> str:
+    """How the accuracy of a line of :func:`private_bases` stands to that of another: see ``verdicts.compared``."""
+    ours, theirs = (
+        Mean.of(line["accuracy"], line["standard_error"] * math.sqrt(line["seeds"]), line["seeds"])
+        for line in (one, other)
+    )
+    return compared(ours, theirs)
+
+
 def attacks(rows: pd.DataFrame) -> pd.DataFrame:
     """Error rates of the membership attacks with 95% Clopper-Pearson limits, as if records were independent.
 
@@ -154,6 +212,31 @@ EQUAL_EXPOSURE = Table(
         mean_and_std("softmax_tpr", "softmax, equal true-positive rate", std="softmax_tpr_std"),
         mean_and_std("network_advantage", "network, equal advantage", std="network_advantage_std"),
         mean_and_std("network_tpr", "network, equal true-positive rate", std="network_tpr_std"),
+    ),
+)
+HANDCRAFTED = Table(
+    "The same on histograms of oriented gradients, which no training data decides: logistic regression on k records by "
+    "bagging, softmax regression on all records by DP-SGD, ten epochs.",
+    (
+        Column("subsample", "k", format="{:,}"),
+        Column("advantage", "pi", format="{:.4f}"),
+        mean_and_std("bagging_hog", "bagging", std="bagging_hog_std"),
+        mean_and_std("hog_advantage", "DP-SGD, equal advantage", std="hog_advantage_std"),
+        mean_and_std("hog_tpr", "DP-SGD, equal true-positive rate", std="hog_tpr_std"),
+    ),
+)
+_MODELS = {"softmax": "softmax", "network": "network", "hog": "features", "hogs": "features, both"}
+STANDINGS = Table(
+    "How bagging of networks stands to DP-SGD (softmax regression or a network on pixels, softmax regression on "
+    'handcrafted features), and in "features, both" bagging on the features: by the one rule; left at equal advantage, '
+    "right at equal true-positive rate (TPR).",
+    (
+        Column("subsample", "k", format="{:,}"),
+        *(
+            Column(f"{model}_{sense}", words if sense == "advantage" else f"{words}, TPR")
+            for sense in SENSES
+            for model, words in _MODELS.items()
+        ),
     ),
 )
 PRIVATE_BASES = Table(

@@ -14,9 +14,10 @@ from dpnotes._validation import one_of
 from dpnotes.lab import experiment, own_data
 from dpnotes.lab._experiment import Experiment, Grid, Tolerance, two_stds
 from dpnotes.lab._shared import as_codes, as_text, shared_rows
-from dpnotes.lab.bagging import exposure, grids
+from dpnotes.lab.bagging import exposure, grids, handcrafted
 from dpnotes.lab.bagging.attack import confidences, moments, standardised
 from dpnotes.lab.bagging.costs import seconds
+from dpnotes.lab.bagging.handcrafted import hog_dp_sgd, hog_ensemble
 from dpnotes.lab.bagging.networks import (
     Architecture,
     Network,
@@ -510,6 +511,7 @@ _RUNS: tuple[tuple[str, Callable[..., dict[str, Any]], dict[str, Callable[[], Gr
     ("settings", ensemble, {"paper": grids.settings}, _BAGGED),
     ("dp_sgd", dp_sgd, _scales(grids.dp_sgd) | {"paper": lambda: [*grids.dp_sgd("paper"), *grids.one_rate()]}, _NOISY),
     ("case2", ensemble, _scales(grids.case2), _CASE_2),
+    ("causes", ensemble, {"paper": grids.causes}, _CASE_2),
     ("pate", pate, _scales(grids.pate), _VOTED),
     ("teachers", teachers, _scales(grids.teachers), _TEACHING),
     ("membership", membership, _scales(grids.membership), _ATTACKED),
@@ -523,6 +525,8 @@ _RUNS: tuple[tuple[str, Callable[..., dict[str, Any]], dict[str, Callable[[], Gr
     ("cifar10_teachers", teachers, {"paper": partial(grids.teachers, "cifar10")}, _TEACHING),
     ("cifar10_pate", pate, {"paper": grids.cifar10_pate}, _VOTED),
     ("cifar10_settings", ensemble, {"paper": grids.cifar10_settings}, _CIFAR10),
+    ("hog_settings", hog_ensemble, {"paper": handcrafted.ensemble_settings}, _BAGGED),
+    ("hog_dp_sgd_settings", hog_dp_sgd, {"paper": handcrafted.dp_sgd_settings}, _CALIBRATED),
     ("reduced", ensemble, {"paper": grids.reduced}, _CIFAR10),
     ("reduced_dp_sgd", dp_sgd, {"paper": grids.reduced_dp_sgd}, _NOISY),
     ("reduced_dp_sgd_settings", dp_sgd, {"paper": grids.reduced_dp_sgd_settings}, _NOISY),

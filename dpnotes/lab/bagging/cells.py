@@ -1,0 +1,102 @@
+"""Every printed number of the bagging paper, and every sentence about its two figures: what became of it.
+
+The paper prints no standard deviation and no number of runs; each printed number counts as one run whose standard
+deviation is that of our rows of the cell. Runs of DP-SGD and the network on all records of Table 3a, of which we have
+one each, borrow as :mod:`dpnotes.lab.bagging.means` says. PATE's teachers train for a tenth of the paper's epochs here:
+its cells are gaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from dpnotes.lab.bagging import grids, tables
+from dpnotes.lab.bagging.means import NOBODY, Borrowed, borrowed, mean, noisy, pooled
+from dpnotes.lab.bagging.orderings import orderings
+from dpnotes.lab.experiments import rows
+from dpnotes.lab.scorecard import Cause, Cell, number, sentence
+from dpnotes.lab.verdicts import UNTESTED, Mean
+
+UNIT = 1e-4  # the papers' accuracies have two digits after the point, in per cent
+COARSE = {("3b", 100.0): 1e-3}  # printed with one
+SENTENCES = {  # of the paper, by its figure; panel (a) is MNIST, (b) CIFAR-10
+    "figure1_falls": ("Figure 1", "MNIST: the more models, the lower the accuracy at fixed N k"),
+    "figure2_equal": ("Figure 2", "MNIST: drawing with or without replacement has negligible impact"),
+}
+CIFAR10 = {
+    "Figure 1": "CIFAR-10: the more models, the lower the accuracy at fixed N k",
+    "Figure 2": "CIFAR-10: drawing with or without replacement has negligible impact",
+}
+ONE_RATE = "the learning rate of the library's example"
+NO_RATE = "another learning rate is yet to be tried: a run takes a quarter of an hour on a core"
+NO_ROWS = "a rate of 3e-05 is yet to be tried"
+
+
+def cells() -> list[Cell]:
+    """Cells of Tables 2 and 3, and sentences about Figures 1 and 2, in the paper's order."""
+    bagged, case2 = rows("bagging_table2a"), rows("bagging_case2")
+    tuned, equal = rows("bagging_case2_dp_sgd"), rows("bagging_equal")
+    cifar10, noise, voted = rows("bagging_cifar10"), rows("bagging_cifar10_dp_sgd"), rows("bagging_cifar10_pate")
+    chosen = rows("bagging_dp_sgd", grids.dp_sgd("paper"))
+    found = {
+        "2a": tables.table2a(bagged, "paper", chosen),
+        "2b": tables.cifar10("2b", cifar10, noise),
+        "3a": tables.table3a(case2, rows("bagging_pate"), tuned, "paper"),
+        "3b": tables.cifar10("3b", cifar10, noise, voted),
+    }
+    lenders = {"dp_sgd": noisy(equal), "none": pooled(bagged[bagged["subsample"].isna()], ["epochs"])}
+    causes = _other_rates(lenders["dp_sgd"]) | _other_tuning()
+    numbers = [
+        _number(name, line, lenders, causes)
+        for name, table in found.items()
+        for _, line in table.query("variant == ''").dropna(subset=["published"]).iterrows()
+    ]
+    points, drawn_twice = tables.fixed_draws(case2, "paper"), tables.replacement(case2, "paper")
+    others = {"table2b": found["2b"], "table3b": found["3b"], "noisy": lenders["dp_sgd"]}
+    judged = orderings(found["2a"], found["3a"], points, drawn_twice, **others).set_index("claim")["verdict"]
+    figures = [sentence(figure, words, judged[claim]) for claim, (figure, words) in SENTENCES.items()]
+    return [*numbers, *figures, *(sentence(figure, words, UNTESTED) for figure, words in CIFAR10.items())]
+
+
+def _number(
+    table: str, line: pd.Series[Any], lenders: Mapping[str, Borrowed], causes: Mapping[Any, list[Cause]]
+) -> Cell:
+    lender = lenders.get(line["method"], NOBODY)
+    ran = line["seeds"] > 0 and line["method"] != "pate"
+    own = Borrowed(line["std"], line["seeds"] - 1) if line["seeds"] > 1 else lender
+    setting = line["sigma"] if line["method"] == "dp_sgd" else line["subsample"]
+    return number(
+        f"Table {table}",
+        tables.method_name(line),
+        mean(line, to=lender) if ran else None,
+        borrowed(line["published"], own),
+        unit=COARSE.get((table, line["answers"]), UNIT),
+        causes=causes.get((table, line["method"], setting), ()),
+        tried={"bagging": NO_ROWS, "dp_sgd": NO_RATE, "none": NO_RATE}.get(line["method"], "") if table == "3a" else "",
+    )
+
+
+def _other_rates(lender: Borrowed) -> dict[Any, list[Cause]]:
+    """DP-SGD at the noises of Table 2a, all with one learning rate."""
+    given = rows("bagging_dp_sgd", grids.one_rate()).dropna(subset=["accuracy"])
+    values = given[["noise_multiplier", "accuracy"]].astype(float).itertuples(index=False, name=None)
+    return {("2a", "dp_sgd", sigma): [Cause(ONE_RATE, "bagging_dp_sgd", borrowed(x, lender))] for sigma, x in values}
+
+
+def _other_tuning() -> dict[Any, list[Cause]]:
+    """Bagging of Table 3a that goes on from the public model with other optimisers and rates."""
+    found: dict[Any, list[Cause]] = {}
+    groups: Any = (
+        rows("bagging_causes")
+        .dropna(subset=["accuracy"])
+        .groupby(["subsample", "optimizer", "learning_rate"], sort=False)
+    )
+    for (size, optimizer, rate), group in groups:
+        accuracy = group["accuracy"].astype(float)
+        name = f"going on by {optimizer.capitalize()} at rate {rate:g}"
+        own = Mean.of(accuracy.mean(), accuracy.std(), len(accuracy))
+        found.setdefault(("3a", "bagging", size), []).append(Cause(name, "bagging_causes", own))
+    return found
