@@ -55,8 +55,12 @@ def cells() -> list[Cell]:
         for _, line in table.query("variant == ''").dropna(subset=["published"]).iterrows()
     ]
     points, drawn_twice = tables.fixed_draws(case2, "paper"), tables.replacement(case2, "paper")
-    others = {"table2b": found["2b"], "table3b": found["3b"], "noisy": lenders["dp_sgd"]}
-    judged = orderings(found["2a"], found["3a"], points, drawn_twice, **others).set_index("claim")["verdict"]
+    judged = orderings(
+        *(found["2a"], found["3a"], points, drawn_twice),
+        table2b=found["2b"],
+        table3b=found["3b"],
+        noisy=lenders["dp_sgd"],
+    ).set_index("claim")["verdict"]
     figures = [sentence(figure, words, judged[claim]) for claim, (figure, words) in SENTENCES.items()]
     return [*numbers, *figures, *(sentence(figure, words, UNTESTED) for figure, words in CIFAR10.items())]
 

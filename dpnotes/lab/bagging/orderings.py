@@ -148,9 +148,9 @@ def _further_than_published(table2a: pd.DataFrame, noisy: Borrowed) -> list[Mean
         for which in (("bagging",), ("dp_sgd",), ("dp_sgd", "least_noise"))
     )
     printed = bagged.merge(given, on="block", suffixes=("", "_given"))
-    printed = (printed["published"] - printed["published_given"]).tolist()
+    distances: list[float] = (printed["published"] - printed["published_given"]).tolist()
     ours = gaps(bagged, least, on="block", to=noisy)
-    return [gap - distance for gap, distance in zip(ours, printed, strict=True)] if len(ours) == len(printed) else []
+    return [gap - far for gap, far in zip(ours, distances, strict=True)] if len(ours) == len(distances) else []
 
 
 ORDERINGS = Table("Ordering claims of the paper against our rows, by the one rule.", shown(STATEMENTS))
