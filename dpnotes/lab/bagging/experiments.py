@@ -525,6 +525,8 @@ _RUNS: tuple[tuple[str, Callable[..., dict[str, Any]], dict[str, Callable[[], Gr
     ("cifar10_teachers", teachers, {"paper": partial(grids.teachers, "cifar10")}, _TEACHING),
     ("cifar10_pate", pate, {"paper": grids.cifar10_pate}, _VOTED),
     ("cifar10_settings", ensemble, {"paper": grids.cifar10_settings}, _CIFAR10),
+    ("hog", hog_ensemble, {"paper": handcrafted.ensembles}, _BAGGED),
+    ("hog_dp_sgd", hog_dp_sgd, {"paper": handcrafted.dp_sgds}, _CALIBRATED),
     ("hog_settings", hog_ensemble, {"paper": handcrafted.ensemble_settings}, _BAGGED),
     ("hog_dp_sgd_settings", hog_dp_sgd, {"paper": handcrafted.dp_sgd_settings}, _CALIBRATED),
     ("reduced", ensemble, {"paper": grids.reduced}, _CIFAR10),

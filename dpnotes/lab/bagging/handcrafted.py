@@ -27,10 +27,22 @@ TRAVELS = {  # rate times clipping norm times steps: how far the weights can go
 }
 PENALTIES = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6)
 # By the rows of bagging_hog_settings and bagging_hog_dp_sgd_settings: the best mean accuracy on held-out rows.
-PENALTY: dict[int, float] = {}
+PENALTY = {300: 1e-6, 500: 3e-6, 1000: 1e-5, 5000: 3e-5, 10_000: 1e-5}
 CHOSEN: dict[str, tuple[tuple[int, float, float], ...]] = {  # batch, clipping norm and travel at each size
-    "advantage": (),
-    "tpr": (),
+    "advantage": (
+        (1000, 1.0, 400.0),
+        (1000, 0.3, 1000.0),
+        (1000, 0.3, 2500.0),
+        (1000, 0.3, 6300.0),
+        (1000, 0.3, 6300.0),
+    ),
+    "tpr": (
+        (1000, 0.3, 16_000.0),
+        (1000, 0.3, 16_000.0),
+        (1000, 1.0, 16_000.0),
+        (1000, 1.0, 16_000.0),
+        (1000, 0.3, 16_000.0),
+    ),
 }
 
 

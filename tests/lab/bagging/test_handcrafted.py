@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 from dpnotes import accounting
+from dpnotes.lab import experiments
 from dpnotes.lab.bagging import exposure, handcrafted
 from dpnotes.lab.bagging.hog import DIRECTIONS, FLOOR, hog
+
+TARGET = ["epsilon", "delta", "tpr_at_fpr_1e3"]
+TUNED = ["batch_size", "clipping_norm", "learning_rate"]
 
 
 def slowly(image):
@@ -76,3 +80,19 @@ def test_rows_satisfy_their_exposure():
     drawn = handcrafted.hog_ensemble(dataset="digits", split="test", subsample=200, l2=1e-3, seed=0, device="cpu")
     assert drawn["delta"] == accounting.bagging(n=drawn["n"], subsample=200).advantage
     assert drawn["accuracy"] > 0.8
+
+
+def test_settings_are_those_that_held_out_rows_choose():
+    rows = experiments.rows("bagging_hog_settings")
+    means = rows.astype({"accuracy": float}).groupby(["subsample", "l2"])["accuracy"].mean().unstack()
+    assert means.notna().all(axis=None)
+    assert means.idxmax(axis=1).to_dict() == handcrafted.PENALTY
+    tried = experiments.rows("bagging_hog_dp_sgd_settings")
+    final = handcrafted.dp_sgds()
+    assert {row["split"] for row in [*final, *handcrafted.ensembles()]} == {"test"}
+    for row in final:
+        same = [tried[name].isna() if row[name] is None else tried[name] == row[name] for name in TARGET]
+        own = tried[np.logical_and.reduce(same)].astype({"accuracy": float})
+        best = own[own["accuracy"] == own["accuracy"].max()]
+        assert len(own) == (20 if row["tpr_at_fpr_1e3"] is None else 16)
+        assert tuple(row[name] for name in TUNED) in best[TUNED].itertuples(index=False, name=None)
