@@ -3,9 +3,10 @@
 A row is appended under a lock, by one write; what other processes appended is read from where the last reading ended.
 The file is replaced as a whole, by another one of the same mode, where columns are new or rows change. Beside a file
 that rows were appended to stands ``.<name>.rows``, the number of its rows, written after them: a file with fewer was
-cut, or an older one put in its place, and is refused. A line that does not end is an append that was killed, and is
-left out, if the file has as many whole rows as are counted. Published files are only ever replaced and have no count:
-it would be wrong on another branch of git, which knows by itself what was in them.
+cut, or an older one put in its place, and is refused, unless the process itself can put back all that is missing. A
+line that does not end is an append that was killed, and is left out, if the file has as many whole rows as are counted.
+Published files are only ever replaced and have no count: it would be wrong on another branch of git, which knows by
+itself what was in them.
 
 A process that is killed loses nothing that it has written. What a power failure could take is less than a second of
 rows: the disk is waited for (7 ms) once a second, at the end of a sweep and before a file is replaced.
@@ -171,7 +172,7 @@ class Store:
                 except StoreError:  # perhaps another file after all, whose lines are to be counted from its beginning
                     if not start:
                         raise
-        if len(contents.rows) < (counted or 0):
+        if len(contents.rows) < (counted or 0) > len({*contents.rows, *self._kept.keys() & self._contents.rows.keys()}):
             raise StoreError(
                 f"{self.path} has {len(contents.rows)} rows, and {counted} were finished: it was cut, or an older file "
                 f"was put in its place; put the right one back, or remove {self._count.path} to go on with what is left"

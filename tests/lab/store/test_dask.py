@@ -4,8 +4,6 @@ import contextlib
 import importlib
 import os
 import signal
-import subprocess
-import sys
 import textwrap
 import threading
 import time
@@ -13,6 +11,7 @@ import time
 import joblib
 import pytest
 import sweep_toys
+from processes import HANG, Machines, wait_until
 
 from dpnotes.lab.store import _workers, read_store, sweep
 from dpnotes.lab.store._grid import requests
@@ -25,38 +24,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning:distributed"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # sockets that distributed leaves to the collector
 ]
-HANG = 300  # seconds: far beyond what a busy machine takes
-
-
-class Machines:
-    """A scheduler and its workers."""
-
-    def __init__(self, folder, environment):
-        self.environment = environment
-        self.folder, self.workers, self.scheduler_file = folder, [], folder / "scheduler.json"
-        self.scheduler = self._start("scheduler", "--port", "0")
-
-    def _start(self, role, *arguments):
-        command = [sys.executable, "-m", "dask", role, "--scheduler-file", str(self.scheduler_file), "--no-dashboard"]
-        with (self.folder / f"{role}{len(self.workers)}.log").open("w") as log:
-            return subprocess.Popen(
-                [*command, "--host", "127.0.0.1", *arguments],
-                env=self.environment,
-                cwd=self.folder,
-                stdout=log,
-                stderr=log,
-            )
-
-    def start_worker(self):
-        self.workers.append(self._start("worker", "--no-nanny", "--nthreads", "1"))
-
-    def alive(self):
-        return [worker for worker in self.workers if worker.poll() is None]
-
-    def stop(self):
-        for process in [self.scheduler, *self.workers]:
-            process.kill()
-            process.wait()
 
 
 @pytest.fixture(scope="module")
@@ -83,13 +50,6 @@ def cluster(machines, client):
     client.run(importlib.import_module, "dpnotes.lab.store")  # else the first to have it computes all rows
     with joblib.parallel_config(backend="dask"):
         yield machines
-
-
-def wait_until(condition):
-    end = time.monotonic() + HANG
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def rows_in(store):

@@ -9,34 +9,14 @@ import time
 
 import pytest
 import sweep_toys
+from processes import HANG, gone, lines, wait_until
 
 from dpnotes.lab.store import read_store, sweep
 
-HANG = 300  # seconds: far beyond what a busy machine takes
 GRID = [{"index": index} for index in range(8)]
 
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="asks /proc which processes there are")
-
-
-def wait_until(condition):
-    end = time.monotonic() + HANG
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
-def lines(path):
-    return path.read_text().splitlines() if path.exists() else []
-
-
-def gone(pid):
-    """Whether a process has ended; one that its new parent has not asked for yet has, too."""
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] in "ZX"
-    except FileNotFoundError:
-        return True
 
 
 def test_a_row_that_kills_its_worker_is_run_twice_and_then_named(store, tmp_path, capfd):

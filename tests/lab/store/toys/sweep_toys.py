@@ -1,7 +1,10 @@
 """Experiments that need no learning."""
 
+import csv
 import os
 import time
+
+from dpnotes.lab.store._values import digest
 
 
 def ratio(a, b=2.0, *, calls=None, label="plain"):
@@ -25,6 +28,13 @@ def fragile(index, *, bad=(), pause=0.0, calls=None):
     if index in bad:
         raise Unpicklable(index, "no")
     return {"square": index * index}
+
+
+def plain(index, *, scale=1.0, pause=0.0, pids=None):
+    """Metrics of every kind that are the same wherever they are computed."""
+    note(pids, os.getpid())
+    time.sleep(pause)
+    return {"third": scale * index / 3, "even": index % 2 == 0, "label": f"row {index} of {scale}", "empty": None}
 
 
 def threads(index):
@@ -69,3 +79,12 @@ def note(calls, text):
         descriptor = os.open(calls, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.write(descriptor, f"{text}\n".encode())
         os.close(descriptor)
+
+
+def forged(header, line, column, text):
+    """A line of a store with another text in one cell, and the check that fits."""
+    names, fields = header.split(","), line.split(",")
+    cells = dict(zip(names, fields, strict=True)) | {column: next(csv.reader([text]))[0]}
+    fields[names.index(column)] = text
+    fields[-1] = digest({name: cell for name, cell in cells.items() if cell and name != "check"}, 8)
+    return ",".join(fields)
