@@ -15,22 +15,27 @@ from dpnotes.lab.store import provenance
 from tests.faults.damages import DAMAGES, TIMES
 from tests.faults.kills import DASK, LOCAL, Dask, Kind
 from tests.faults.place import Place, Tally, undisturbed
-from tests.faults.tables import write
+from tests.faults.tables import keep
 
 ABOUT = ("machine", "python", "commit", "date")
 
 
-def campaign(folder: Path, kills: float = 1.0, times: int = TIMES, dask: bool = True) -> Iterator[dict[str, object]]:
-    """A row for each kind of fault, with a fraction of the kills and so many of each other fault."""
+def campaign(
+    folder: Path, kills: float = 1.0, times: int = TIMES, names: tuple[str, ...] = ()
+) -> Iterator[dict[str, object]]:
+    """A row for each kind of fault (of one of the names), with a fraction of the kills and so many of other faults."""
     undisturbed(folder / "undisturbed")
-    for name, (processes, kind, number) in LOCAL.items():
-        yield _row(folder, f"SIGKILL: {name}", processes, kind, round(kills * number))
-    for name, kind in DAMAGES.items():
-        yield _row(folder, name, "1", kind, times)
     cluster = Dask(folder)
+    kinds: dict[str, tuple[str, Kind, int]] = {}
+    kinds |= {f"SIGKILL: {name}": (processes, kind, round(kills * n)) for name, (processes, kind, n) in LOCAL.items()}
+    kinds |= {
+        f"SIGKILL: {name}": ("1 + 3", getattr(cluster, kind), round(kills * n)) for name, (kind, n) in DASK.items()
+    }
+    kinds |= {name: ("1", kind, times) for name, kind in DAMAGES.items()}
     try:
-        for name, (method, number) in DASK.items() if dask else ():
-            yield _row(folder, f"SIGKILL: {name}", "1 + 3", getattr(cluster, method), round(kills * number))
+        for name, (processes, kind, number) in kinds.items():
+            if not names or any(part in name for part in names):
+                yield _row(folder, name, processes, kind, number)
     finally:
         cluster.stop()
 
@@ -54,16 +59,18 @@ def _cpu() -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="only kinds of faults that have one of these texts in their names")
     parser.add_argument("--keep", action="store_true", help="store the rows, and the table made of them")
-    keep, rows, began = parser.parse_args().keep, [], time.monotonic()
+    chosen, rows, began = parser.parse_args(), [], time.monotonic()
+    about = {name: provenance().get(name) for name in ABOUT}
     with tempfile.TemporaryDirectory() as temporary:
         os.chmod(temporary, 0o755)  # one fault is a process of another user
-        for row in campaign(Path(temporary)):
+        for row in campaign(Path(temporary), names=tuple(chosen.names)):
             print(*row.values(), flush=True)
-            rows.append(row)
+            rows.append({**row, **about})
+            if chosen.keep:
+                keep("store_faults", rows[-1])
     table = pd.DataFrame(rows)
-    if keep:
-        write("store_faults", table.assign(**{name: provenance().get(name) for name in ABOUT}))
     kills = table["tried"][table["fault"].str.startswith("SIGKILL")].sum()
     failed = int((table["tried"] - table["survived"]).sum())
     print(f"{kills} kills, {table['tried'].sum()} faults, {failed} not survived, {table['rows_lost'].sum()} rows lost")

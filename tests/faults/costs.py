@@ -6,12 +6,10 @@ import tempfile
 import time
 from pathlib import Path
 
-import pandas as pd
-
 from dpnotes.lab.store import provenance
 from dpnotes.lab.store._format import Row
 from dpnotes.lab.store._store import Store
-from tests.faults.tables import write
+from tests.faults.tables import keep
 
 SIZES = (1_000, 10_000, 100_000)
 APPENDED = 300  # rows whose appending is measured, the fastest of three times
@@ -50,14 +48,14 @@ def costs(size: int, path: Path) -> dict[str, object]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keep", action="store_true", help="store the figures, and the table made of them")
-    keep, rows = parser.parse_args().keep, []
+    kept = parser.parse_args().keep
+    about = {name: provenance().get(name) for name in ("machine", "python", "commit", "date")}
     with tempfile.TemporaryDirectory() as temporary:
         for size in SIZES:
-            rows.append(costs(size, Path(temporary) / f"{size}.csv"))
-            print(*rows[-1].values(), flush=True)
-    if keep:
-        about = {name: provenance().get(name) for name in ("machine", "python", "commit", "date")}
-        write("store_costs", pd.DataFrame(rows).assign(cores=os.cpu_count(), **about))
+            row = costs(size, Path(temporary) / f"{size}.csv")
+            print(*row.values(), flush=True)
+            if kept:
+                keep("store_costs", {**row, "cores": os.cpu_count(), **about})
 
 
 if __name__ == "__main__":

@@ -27,18 +27,21 @@ COLUMNS = {
 }
 
 
-def write(name: str, table: pd.DataFrame) -> None:
-    """Keep rows, and put the table made from them into its place."""
-    path = published_store(name)
+def keep(name: str, row: dict[str, object]) -> None:
+    """Keep a row, in place of an earlier one of the same first cell, and put the table of all into its place."""
+    path, texts = published_store(name), {column: str(value) for column, value in row.items()}
+    first = next(iter(row))
+    known = _rows(name).to_dict("records") if path.exists() else []
+    places = {old[first]: old for old in known} | {texts[first]: texts}
     draft = path.with_suffix(".new")
-    table.to_csv(draft, index=False)
+    pd.DataFrame(places.values()).to_csv(draft, index=False)
     os.replace(draft, path)  # whole or not at all
     PAGE.write_text(_between(name).sub(lambda _: marked(name), PAGE.read_text()))
 
 
 def marked(name: str) -> str:
     """The table of the kept rows, with its marks."""
-    table = pd.read_csv(published_store(name), dtype=str, keep_default_na=False)
+    table = _rows(name)
     columns = COLUMNS[name]
     rows = [[row[column] for column in columns] for _, row in table.iterrows()]
     if name == "store_faults":
@@ -52,6 +55,10 @@ def shown(name: str) -> str:
     """What the page has, with its marks."""
     found = _between(name).search(PAGE.read_text())
     return found.group() if found else ""
+
+
+def _rows(name: str) -> pd.DataFrame:
+    return pd.read_csv(published_store(name), dtype=str, keep_default_na=False)
 
 
 def _between(name: str) -> re.Pattern[str]:
