@@ -141,11 +141,11 @@ def _calls(place: Place, **settings) -> int:
 
 
 LOCAL: dict[str, tuple[str, Kind, int]] = {
-    "one writer, at any call": ("1", one_writer, 160),
-    "one writer, within a write": ("1", partial(one_writer, within=True), 120),
-    "one of two writers": ("2", partial(two_writers, killed=1), 100),
-    "both of two writers": ("2", partial(two_writers, killed=2), 80),
-    "a worker of two": ("1 + 2", worker, 60),
-    "the parent of two workers": ("1 + 2", partial(one_writer, n_jobs=2), 60),
+    "one writer, at any call": ("1", one_writer, 180),
+    "one writer, within a write": ("1", partial(one_writer, within=True), 140),
+    "one of two writers": ("2", partial(two_writers, killed=1), 120),
+    "both of two writers": ("2", partial(two_writers, killed=2), 100),
+    "a worker of two": ("1 + 2", worker, 24),
+    "the parent of two workers": ("1 + 2", partial(one_writer, n_jobs=2), 24),
 }
-DASK = {"a Dask worker": ("worker", 30), "a Dask client": ("client", 30), "a Dask scheduler": ("scheduler", 6)}
+DASK = {"a Dask worker": ("worker", 12), "a Dask client": ("client", 12), "a Dask scheduler": ("scheduler", 2)}

@@ -5,11 +5,13 @@ import csv
 import os
 import signal
 import sys
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
 from filelock import FileLock
+from tqdm import tqdm
 
 from dpnotes.lab.store import StoreError, _sweep, read_store, sweep
 from dpnotes.lab.store._store import Store
@@ -112,6 +114,7 @@ class Place:
             with self.error.open("w", buffering=1) as told:
                 os.dup2(told.fileno(), 1)
                 os.dup2(told.fileno(), 2)
+            tqdm.set_lock(threading.RLock())  # its own is shared with processes that are killed while they hold it
             _sweep.Store = _reporting(self.log)  # type: ignore[misc]
             options = {"pause": pause, **({"pids": self.pids} if n_jobs else {})}
             experiment = _disturbed(*at) if at else sweep_toys.plain
