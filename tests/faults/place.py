@@ -111,9 +111,9 @@ class Place:
             return child
         code = 1
         try:
-            with self.error.open("w", buffering=1) as told:
-                os.dup2(told.fileno(), 1)
-                os.dup2(told.fileno(), 2)
+            sys.stderr = self.error.open("w", buffering=1)
+            os.dup2(sys.stderr.fileno(), 1)
+            os.dup2(sys.stderr.fileno(), 2)
             tqdm.set_lock(threading.RLock())  # its own is shared with processes that are killed while they hold it
             _sweep.Store = _reporting(self.log)  # type: ignore[misc]
             options = {"pause": pause, **({"pids": self.pids} if n_jobs else {})}

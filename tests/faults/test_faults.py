@@ -1,20 +1,17 @@
-"""A few faults of each kind; all of them, and those of Dask, are tried by ``make campaign``."""
+"""A few faults of each kind; all of them, and those of workers and of Dask, are tried by ``make campaign``."""
 
 import pytest
 
 from dpnotes.lab.store import read_store
 from tests.faults.__main__ import campaign
 from tests.faults.damages import DAMAGES
-from tests.faults.kills import LOCAL
 from tests.faults.place import GRID, Place, undisturbed
 from tests.faults.tables import COLUMNS, marked, shown
-
-LOCALLY = (*LOCAL, *DAMAGES)
 
 
 def test_no_fault_costs_a_row(tmp_path):
     tmp_path.chmod(0o755)
-    for row in campaign(tmp_path, kills=1 / 60, times=1, names=LOCALLY):
+    for row in campaign(tmp_path, kills=1 / 60, times=1, names=("writer", *DAMAGES)):
         assert row["survived"] == row["tried"] >= 1, row
         assert row["rows_lost"] == 0, row
 
