@@ -4,6 +4,7 @@ A check asks what the text of the exercise asks, on small inputs; it says what i
 """
 
 # Each module of exercises registers the checks of one chapter.
+from dpnotes.exercises import _composition as _composition
 from dpnotes.exercises import _dp_sgd as _dp_sgd
 from dpnotes.exercises import _guarantee as _guarantee
 from dpnotes.exercises._check import Wrong as Wrong

@@ -42,7 +42,33 @@ def ranked(p, q, fpr, *, coins=True, by=lambda p, q: -p / q):
     return found
 
 
+def converted(orders, divergences, delta, *, best=np.min):
+    return max(0.0, best(divergences + np.log1p(-1 / orders) - (np.log(delta) + np.log(orders)) / (orders - 1)))
+
+
+def product(p, q, times):
+    """Probabilities of all combinations of outputs."""
+    both = np.ones(1), np.ones(1)
+    for _ in range(times):
+        both = np.outer(both[0], p).ravel(), np.outer(both[1], q).ravel()
+    return both
+
+
 WRONG = {
+    "composition-4": [
+        (lambda orders, d, delta: d - np.log(delta) / (orders - 1), "one number"),
+        (lambda orders, d, delta: np.min(d - np.log(delta) / (orders - 1)), "two more logarithms"),
+        (lambda orders, d, delta: converted(orders, d, delta, best=np.max), "smallest"),
+        (lambda orders, d, delta: converted(orders, orders / 2, 1e-5), "arguments"),
+        (lambda orders, d, delta: converted(orders, d, delta) or -0.7, "not negative"),
+    ],
+    "composition-5": [
+        (lambda p, q, times, epsilon: times * np.abs(p - np.exp(epsilon) * q).sum(), "positive part"),
+        (lambda p, q, times, epsilon: times * delta_of(p, q, np.exp(epsilon)), "need not add"),
+        (lambda p, q, times, epsilon: 1 - (1 - delta_of(p, q, np.exp(epsilon))) ** times, "multiply"),
+        (lambda p, q, times, epsilon: delta_of(*product(p, q, times), np.exp(times * epsilon)), "not of each"),
+        (lambda p, q, times, epsilon: delta_of(*product(p[q > 0], q[q > 0], times), np.exp(epsilon)), "impossible"),
+    ],
     "dp-sgd-6": [
         (of_the_mean, "a sum, not a mean"),
         (of_the_batch, "by itself"),
