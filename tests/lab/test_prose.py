@@ -3,8 +3,9 @@
 import json
 
 import pytest
+from click.testing import CliRunner
 
-from dpnotes.lab import prose
+from dpnotes.lab import cli, prose
 
 PAGES = {page.name: page for page in prose.pages()}
 TYPED = {"intrinsic_sgd": 44}  # not done yet: may only fall
@@ -117,3 +118,15 @@ def test_a_constant_is_its_words_and_not_its_digits(page):
 )
 def test_comparisons_are_found(page, text, found):
     assert [asserted for _, asserted in page(text, 'assert x  # "PATE is worse"').comparisons()] == found
+
+
+def test_the_command_lists_assertions_and_fails_where_a_number_is_typed(page, monkeypatch):
+    monkeypatch.setattr(prose, "pages", lambda: [page("It is 12 ahead, of 13.", 'assert x > 12  # "12 ahead"')])
+    done = CliRunner().invoke(cli.main, ["check", "toy"])
+    assert done.exit_code == 1
+    assert "toy: 0 glued, 1 asserted, 0 cited, 0 constant, 1 typed; 1 assertions" in done.output
+    assert "13" in done.output.splitlines()[1]
+    assert "assert x > 12  '12 ahead'" in done.output
+    monkeypatch.setattr(prose, "pages", lambda: [page("Nothing.")])
+    assert CliRunner().invoke(cli.main, ["check"]).exit_code == 0
+    assert "unknown page 'toys'; known: toy" in CliRunner().invoke(cli.main, ["check", "toys"]).output
