@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dpnotes import exercises
 
@@ -54,7 +55,61 @@ def product(p, q, times):
     return both
 
 
+def softmax(scores, epsilon, sensitivity):
+    exponents = epsilon * (scores - np.max(scores)) / (2 * sensitivity)
+    return np.exp(exponents) / np.exp(exponents).sum()
+
+
+def unshifted(scores, epsilon, sensitivity):
+    weights = np.exp(epsilon * scores / (2 * sensitivity))
+    return weights / weights.sum()
+
+
+def noisy_mean(values, low, high, scale):
+    return np.clip(values, low, high).mean() + scale
+
+
+def limits(successes, trials, alpha, *, low=0, high=1):
+    """Limits by the beta distribution, with given tails, and counts that are off by some."""
+    bottom = stats.beta.ppf(alpha, successes + low, trials - successes + 1 - low) if successes else 0.0
+    top = stats.beta.ppf(1 - alpha, successes + high, trials - successes + 1 - high) if successes < trials else 1.0
+    return bottom, top
+
+
+def wald(successes, trials, confidence):
+    p = successes / trials
+    width = stats.norm.ppf((1 + confidence) / 2) * np.sqrt(p * (1 - p) / trials)
+    return p - width, p + width
+
+
 WRONG = {
+    "votes-6": [
+        (lambda scores, epsilon, sensitivity: softmax(scores, 2 * epsilon, sensitivity), "the sum of the weights does"),
+        (lambda scores, epsilon, sensitivity: softmax(scores, epsilon / 2, sensitivity), "grow exponentially"),
+        (lambda scores, epsilon, sensitivity: softmax(scores, epsilon, 1.0), "flatter"),
+        (lambda scores, epsilon, sensitivity: np.exp(epsilon * scores / 2), "add up to 1"),
+        (lambda scores, epsilon, sensitivity: softmax(-scores, epsilon, sensitivity), "likelier"),
+        (lambda scores, epsilon, sensitivity: int(np.argmax(scores)), "one probability"),
+        (unshifted, "also if it is large"),
+    ],
+    "mechanisms-6": [
+        (lambda v, low, high, e, noise: v.mean() + (high - low) / len(v) / e * noise, "moved to them"),
+        (lambda v, low, high, e, noise: noisy_mean(v, low, high, np.ptp(v) / len(v) / e * noise), "what is public"),
+        (lambda v, low, high, e, noise: noisy_mean(v, low, high, (high - low) / e * noise), "part of the range"),
+        (lambda v, low, high, e, noise: noisy_mean(v, low, high, 1 / len(v) / e * noise), "width of the bounds over"),
+        (lambda v, low, high, e, noise: noisy_mean(v, low, high, (high - low) / len(v) * e * noise), "/ epsilon"),
+        (lambda v, low, high, e, noise: noisy_mean(v, low, high, high / len(v) / e * noise), "with the width"),
+        (lambda v, low, high, e, noise: noisy_mean(v, low, high, 0.0), "noise is added"),
+        (lambda v, low, high, e, noise: v.sum() + noise, "averaged"),
+    ],
+    "attacks-6": [
+        (lambda k, m, c: limits(k, m, (1 - c) / 2)[::-1], "lower one first"),
+        (lambda k, m, c: limits(k, m, 1 - c), "on either side"),
+        (wald, "on either side|have half"),
+        (lambda k, m, c: limits(k, m, 0.025), "confidence is an argument"),
+        (lambda k, m, c: limits(k, m, (1 - c) / 2, high=0), "so few successes|raised|half"),
+        (lambda k, m, c: limits(k, m, (1 - c) / 2, low=1), "on either side|so many successes"),
+    ],
     "composition-4": [
         (lambda orders, d, delta: d - np.log(delta) / (orders - 1), "one number"),
         (lambda orders, d, delta: np.min(d - np.log(delta) / (orders - 1)), "two more logarithms"),
