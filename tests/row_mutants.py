@@ -95,7 +95,8 @@ def _reading(told: Told, change: Callable[[str, pd.DataFrame], pd.DataFrame]) ->
         frame = read_csv(path, *args, **kwargs)
         return change(Path(path).stem, frame) if isinstance(path, Path) and path.parent == folder else frame
 
-    def quiet(*_: Any, **__: Any) -> None: ...
+    def quiet(*_: Any, **__: Any) -> tuple[()]:
+        return ()  # where panels are looped over, there are none
 
     drawn = [figures, *(m for name, m in sys.modules.items() if re.fullmatch(r"dpnotes\.lab\.\w+\.figures", name))]
     with (
