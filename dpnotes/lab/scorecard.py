@@ -160,13 +160,13 @@ COUNTS = Table(
     ),
 )
 WHY = Table(
-    "Cells that differ, {outcome}.",
+    "Cells, {outcome}.",
     (
         "paper",
         "table",
         "cell",
         Column("printed", format="{:.4g}"),
         Column("ours", format="{:.4g}"),
-        Column("why", "{why}"),
+        "why",
     ),
 )

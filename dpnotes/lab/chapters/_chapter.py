@@ -13,6 +13,8 @@ from typing import Any
 from dpnotes.lab._places import PACKAGE, book_folder
 from dpnotes.lab.chapters._parameters import Parameter, check, parse
 
+SUMMARIES = ("scorecard",)  # chapters that read the results of all
+
 
 @dataclass(frozen=True)
 class Chapter:
@@ -82,8 +84,8 @@ class Chapter:
         """SHA-256 sum over all that decides what the executed chapter shows.
 
         That is the notebook, the package, the parameters, and those stored results whose name begins with the chapter's
-        (``book/results/bagging*.csv``, and in ``published/`` there): a chapter reads no others. Where a parameter names
-        a file, its content counts as well.
+        (``book/results/bagging*.csv``, and in ``published/`` there): a chapter reads no others; the scorecard
+        reads all. Where a parameter names a file, its content counts as well.
 
         Parameters
         ----------
@@ -91,7 +93,8 @@ class Chapter:
             What it is executed with; default: what the book executes it with.
         """
         results = self.root / "book" / "results"
-        stored = [path for folder in (results, results / "published") for path in folder.glob(f"{self.name}*.csv")]
+        names = "*.csv" if self.name in SUMMARIES else f"{self.name}*.csv"
+        stored = [path for folder in (results, results / "published") for path in folder.glob(names)]
         total = hashlib.sha256()
         own = self.root / "dpnotes"  # of a checkout; where the package is installed, it lies elsewhere
         package = own if own.is_dir() else PACKAGE
