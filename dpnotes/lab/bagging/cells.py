@@ -13,11 +13,13 @@ from typing import Any
 
 import pandas as pd
 
+from dpnotes.lab._experiment import Grid
 from dpnotes.lab.bagging import grids, tables
+from dpnotes.lab.bagging.experiments import EXPERIMENTS
 from dpnotes.lab.bagging.means import NOBODY, Borrowed, borrowed, mean, noisy, pooled
 from dpnotes.lab.bagging.orderings import orderings
-from dpnotes.lab.experiments import rows
 from dpnotes.lab.scorecard import Cause, Cell, number, sentence
+from dpnotes.lab.store import collect, published_store
 from dpnotes.lab.verdicts import UNTESTED, Mean
 
 UNIT = 1e-4  # the papers' accuracies have two digits after the point, in per cent
@@ -37,14 +39,14 @@ NO_ROWS = "a rate of 3e-05 is yet to be tried"
 
 def cells() -> list[Cell]:
     """Cells of Tables 2 and 3, and sentences about Figures 1 and 2, in the paper's order."""
-    bagged, case2 = rows("bagging_table2a"), rows("bagging_case2")
-    tuned, equal = rows("bagging_case2_dp_sgd"), rows("bagging_equal")
-    cifar10, noise, voted = rows("bagging_cifar10"), rows("bagging_cifar10_dp_sgd"), rows("bagging_cifar10_pate")
-    chosen = rows("bagging_dp_sgd", grids.dp_sgd("paper"))
+    bagged, case2 = _rows("bagging_table2a"), _rows("bagging_case2")
+    tuned, equal = _rows("bagging_case2_dp_sgd"), _rows("bagging_equal")
+    cifar10, noise, voted = _rows("bagging_cifar10"), _rows("bagging_cifar10_dp_sgd"), _rows("bagging_cifar10_pate")
+    chosen = _rows("bagging_dp_sgd", grids.dp_sgd("paper"))
     found = {
         "2a": tables.table2a(bagged, "paper", chosen),
         "2b": tables.cifar10("2b", cifar10, noise),
-        "3a": tables.table3a(case2, rows("bagging_pate"), tuned, "paper"),
+        "3a": tables.table3a(case2, _rows("bagging_pate"), tuned, "paper"),
         "3b": tables.cifar10("3b", cifar10, noise, voted),
     }
     lenders = {"dp_sgd": noisy(equal), "none": pooled(bagged[bagged["subsample"].isna()], ["epochs"])}
@@ -85,7 +87,7 @@ def _number(
 
 def _other_rates(lender: Borrowed) -> dict[Any, list[Cause]]:
     """DP-SGD at the noises of Table 2a, all with one learning rate."""
-    given = rows("bagging_dp_sgd", grids.one_rate()).dropna(subset=["accuracy"])
+    given = _rows("bagging_dp_sgd", grids.one_rate()).dropna(subset=["accuracy"])
     values = given[["noise_multiplier", "accuracy"]].astype(float).itertuples(index=False, name=None)
     return {("2a", "dp_sgd", sigma): [Cause(ONE_RATE, "bagging_dp_sgd", borrowed(x, lender))] for sigma, x in values}
 
@@ -94,7 +96,7 @@ def _other_tuning() -> dict[Any, list[Cause]]:
     """Bagging of Table 3a that goes on from the public model with other optimisers and rates."""
     found: dict[Any, list[Cause]] = {}
     groups: Any = (
-        rows("bagging_causes")
+        _rows("bagging_causes")
         .dropna(subset=["accuracy"])
         .groupby(["subsample", "optimizer", "learning_rate"], sort=False)
     )
@@ -104,3 +106,11 @@ def _other_tuning() -> dict[Any, list[Cause]]:
         own = Mean.of(accuracy.mean(), accuracy.std(), len(accuracy))
         found.setdefault(("3a", "bagging", size), []).append(Cause(name, "bagging_causes", own))
     return found
+
+
+def _rows(name: str, grid: Grid | None = None) -> pd.DataFrame:
+    """Published rows of an experiment of this chapter; metrics of a row that is not there are empty."""
+    chosen = next(experiment for experiment in EXPERIMENTS if experiment.name == name)
+    store = published_store(name)
+    grid = chosen.grids["paper"]() if grid is None else grid
+    return collect(chosen.function, grid, compute="stored", published=store, runs=store)
