@@ -38,8 +38,13 @@ def quick(chapter):
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
 def test_a_chapter_runs_at_quick_scale(chapter, repository, tmp_path):
-    execute(["-c", WITHOUT_BOOK, "run", chapter.name, *quick(chapter), "--out", str(tmp_path)], repository, tmp_path)
-    notebook = json.loads((tmp_path / f"{chapter.name}.ipynb").read_text())
+    """One without a scale, and built as it is now, was executed like this for the book."""
+    path = chapter.executed
+    if "scale" in chapter.parameters or not chapter.is_fresh():
+        path = tmp_path / f"{chapter.name}.ipynb"
+        run = ["-c", WITHOUT_BOOK, "run", chapter.name, *quick(chapter), "--out", str(tmp_path)]
+        execute(run, repository, tmp_path)
+    notebook = json.loads(path.read_text())
     assert notebook["metadata"]["dpnotes"]["parameters"] == dict([quick(chapter)[1:]] if quick(chapter) else [])
     streams = [o for cell in notebook["cells"] for o in cell.get("outputs", []) if o.get("name") == "stderr"]
     assert streams == []  # no warnings, no progress bars left behind
