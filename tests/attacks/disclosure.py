@@ -79,6 +79,14 @@ def one_long_row(target):
     return compared(outcome(lambda: target(X, Y)), outcome(lambda: target(*changed(row=1000 * X[5]))))
 
 
+@attack(broken=broken.trees_within_the_data, ours=ours("RandomTrees"))
+def splits_that_follow_a_record(target):
+    """One record is far from the others: are splits that random_state draws still the same?"""
+    first, second = (target(rows, Y, random_state=3).thresholds_ for rows in (X, changed(row=1000 * X[5])[0]))
+    moved = np.mean(first != second)
+    return Evidence(moved > 0, f"{moved:.0%} of {first.size} thresholds differ")
+
+
 @attack(broken=REFUSES, ours=ours())
 def one_unknown_label(target):
     """One record whose label is not among the public classes: does the fit refuse, and name it?"""

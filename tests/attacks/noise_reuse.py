@@ -19,7 +19,7 @@ from sklearn.base import clone
 from dpnotes.accounting import gaussian_sigma
 from tests.attacks import broken
 from tests.attacks.catalogue import Evidence, attack
-from tests.attacks.ours import RELEASED, answers, estimator, ours, table, weights
+from tests.attacks.ours import RELEASED, WITH_WEIGHTS, answers, estimator, ours, table, weights
 
 X, Y = table()
 
@@ -35,7 +35,7 @@ def two_budgets(target):
     return Evidence(error < 1e-3, f"the minimiser up to a relative error of {error:.1g}")
 
 
-@attack(broken=broken.fit(broken.OutputPerturbation), ours=ours(*RELEASED))
+@attack(broken=broken.fit(broken.OutputPerturbation), ours=ours(*WITH_WEIGHTS))
 def neighbours_with_one_random_state(target):
     """Releases from two neighbouring data sets with one random_state: their difference points along the record."""
     record = np.zeros(X.shape[1])
@@ -48,7 +48,7 @@ def neighbours_with_one_random_state(target):
     return Evidence(cosine > 0.96, f"cosine with the span of the two records {cosine:.4f}")
 
 
-@attack(broken=broken.fit(broken.OutputPerturbation), ours=ours(*RELEASED))
+@attack(broken=broken.fit(broken.OutputPerturbation), ours=ours(*WITH_WEIGHTS))
 def guessed_random_state(target):
     """The weight of a feature that is always 0 is noise alone: random_state is guessed on made-up data."""
     mine, others = X.copy(), table(seed=1)[0]

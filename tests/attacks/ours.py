@@ -19,12 +19,14 @@ from dpnotes.methods import (
     PATE,
     AugmentedSGD,
     Bagging,
+    ClassMeans,
     DPBag,
     FilteredVote,
     LossPerturbation,
     ModelSensitivity,
     NoisySGD,
     PredictionSensitivity,
+    RandomTrees,
     SubsampleAggregate,
 )
 
@@ -36,6 +38,8 @@ DESCENT = {"noise_multiplier": 20.0, "steps": 4, "sample_rate": 0.5, "learning_r
 NETWORK = NetworkClassifier((1, 4, 5), channels=(16,), kernel_size=2)
 SETTINGS: dict[str, tuple[type, dict[str, Any]]] = {
     "ModelSensitivity": (ModelSensitivity, LINEAR),
+    "ClassMeans": (ClassMeans, {"epsilon": 0.1, "delta": 1e-6}),
+    "RandomTrees": (RandomTrees, {"epsilon": 0.1, "delta": 1e-6, "n_trees": 8}),
     "LossPerturbation": (LossPerturbation, LINEAR),
     "PredictionSensitivity": (PredictionSensitivity, LINEAR | {"answers": ANSWERS}),
     "DPSGD": (DPSGD, DESCENT | {"device": "cpu"}),
@@ -65,7 +69,8 @@ SURELY: dict[str, dict[str, Any]] = {  # settings under which one record meets a
     "SubsampleAggregate": {"n_models": 2},
 }
 WITH_PUBLIC = ("PATE", "DPBag")
-RELEASED = ("ModelSensitivity", "LossPerturbation", "DPSGD", "NoisySGD", "AugmentedSGD")
+RELEASED = ("ModelSensitivity", "ClassMeans", "RandomTrees", "LossPerturbation", "DPSGD", "NoisySGD", "AugmentedSGD")
+WITH_WEIGHTS = tuple(name for name in RELEASED if name != "RandomTrees")  # one for each feature
 WITH_BUDGET = ("PredictionSensitivity", "SubsampleAggregate")
 Fit = Callable[..., Any]
 

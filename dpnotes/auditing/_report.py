@@ -1,0 +1,238 @@
+"""What an audit reports: whether the claim is refuted, and the lower bounds that hold in any case."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpnotes import _validation as check
+from dpnotes._validation import Floats
+from dpnotes.accounting import PrivacyProfile, gaussian
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+DELTAS, EPSILONS = (0.0, 1e-5, 1e-2), (0.0, 1.0, 5.0)  # of which a text has the bounds
+LOW_RATE = 0.001  # the false-positive rate of which a text has the true-positive rate
+
+
+class Evidence(Protocol):
+    """What the runs prove, at the report's confidence."""
+
+    def p_value(self, claim: PrivacyProfile) -> float:
+        """P-value of a claim, paid for all that was tried."""
+
+    def epsilon(self, delta: float) -> float:
+        """Lower bound of epsilon at one delta."""
+
+    def delta(self, epsilon: float) -> float:
+        """Lower bound of delta at one epsilon."""
+
+    def mu(self) -> float:
+        """Lower bound of mu."""
+
+    def tpr(self, fpr: Floats) -> Floats:
+        """Lower bound of the best test's true-positive rates, [rates]."""
+
+    def draw(self, axes: Axes) -> None:
+        """Draw the observed error rates with their band."""
+
+
+@dataclass(frozen=True)
+class AuditReport:
+    """Whether a claim is refuted, and lower bounds of what the audited training reveals.
+
+    All bounds hold jointly, unless a remark says otherwise, with probability at least ``confidence`` over the runs,
+    whatever the training is. They say what one attack has shown: a better one may show more, and a claim that is not
+    refuted is not thereby proved.
+
+    Attributes
+    ----------
+    claim : PrivacyProfile or None
+    p_value : float, in [0, 1]
+        Largest probability, over all trainings for which the claim is true, of evidence as strong as this; 1 without
+        a claim.
+    confidence : float, in (0, 1)
+    adjacency : {"add-remove", "zero-out", "replace-one"}
+        In what the data sets of the two kinds of runs differ.
+    strategy : str
+        How the evidence was found.
+    runs : int
+        Trainings that were scored.
+    seconds : float
+        What the audit took; NaN where only scores were given.
+    tried : pandas.DataFrame
+        What the audit chose from, and what it chose: all of it is paid for.
+    remarks : tuple of str
+        What a reader should know besides.
+    """
+
+    evidence: Evidence = field(repr=False)
+    claim: PrivacyProfile | None
+    confidence: float
+    adjacency: str
+    strategy: str
+    runs: int
+    seconds: float
+    tried: pd.DataFrame = field(repr=False)
+    remarks: tuple[str, ...] = ()
+    p_value: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        p_value = 1.0 if self.claim is None else self.evidence.p_value(self.claim)
+        object.__setattr__(self, "p_value", float(p_value))
+
+    @property
+    def refuted(self) -> bool:
+        """Whether ``p_value <= 1 - confidence``; False without a claim."""
+        return self.p_value <= 1 - self.confidence
+
+    def epsilon(self, delta: ArrayLike, *, assume_gaussian: bool = False) -> float | Floats:
+        """Lower bound: the training is not (epsilon, delta)-DP for any smaller epsilon.
+
+        Parameters
+        ----------
+        delta : float or array_like, in [0, 1]
+        assume_gaussian : bool
+            That the training's guarantee is of Gaussian form, for some mu: the bound is then the epsilon of the lower
+            bound of mu, which reaches deltas far below one in the number of runs. It holds under that assumption only.
+
+        Returns
+        -------
+        float or ndarray, >= 0
+
+        Raises
+        ------
+        ValueError
+            If a delta is outside [0, 1].
+        """
+        deltas = check.array("delta", delta, high=1.0)
+        if assume_gaussian:
+            return gaussian(sigma=1 / self.mu).epsilon(deltas) if self.mu > 0 else _each(lambda _: 0.0, deltas)
+        return _each(self.evidence.epsilon, deltas)
+
+    def delta(self, epsilon: ArrayLike) -> float | Floats:
+        """Lower bound: the training is not (epsilon, delta)-DP for any smaller delta.
+
+        Parameters
+        ----------
+        epsilon : float or array_like, >= 0
+
+        Returns
+        -------
+        float or ndarray, in [0, 1]
+
+        Raises
+        ------
+        ValueError
+            If an epsilon is negative or NaN.
+        """
+        return _each(self.evidence.delta, check.array("epsilon", epsilon))
+
+    @property
+    def mu(self) -> float:
+        """The training is not mu-GDP for any smaller mu. That it is of Gaussian form is not assumed."""
+        return self.evidence.mu()
+
+    def tpr(self, fpr: ArrayLike) -> float | Floats:
+        """Lower bound of the true-positive rate of the best test for membership.
+
+        Parameters
+        ----------
+        fpr : float or array_like, in [0, 1]
+            Its false-positive rate.
+
+        Returns
+        -------
+        float or ndarray, in [0, 1]
+
+        Raises
+        ------
+        ValueError
+            If a rate is outside [0, 1].
+        """
+        rates = check.array("fpr", fpr, high=1.0)
+        found = self.evidence.tpr(np.atleast_1d(rates).ravel()).reshape(rates.shape)
+        return float(found) if found.ndim == 0 else found
+
+    def plot(self, axes: Axes | None = None) -> Figure:
+        """Error rates of the tests that were run, with a band; what the claim allows; what the bound excludes.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes, optional
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        if axes is None:
+            from matplotlib import pyplot
+
+            axes = pyplot.subplots(figsize=(5, 4.5), layout="constrained")[1]
+        rates = np.concatenate([[0.0], np.geomspace(1e-4, 1.0, 200)])
+        self.evidence.draw(axes)
+        if not np.isnan(bound := self.evidence.tpr(rates)).any():
+            axes.plot(rates, 1 - bound, "-", color="C3", label=f"bound, confidence {self.confidence:g}")
+        if self.claim is not None:
+            axes.plot(rates, self.claim.tradeoff(rates), "--", color="k", label="least that the claim allows")
+        axes.plot(rates, 1 - rates, ":", color="0.6", label="guessing")
+        axes.set(xlabel="false-positive rate", ylabel="false-negative rate", xlim=(0, 1), ylim=(0, 1))
+        axes.legend()
+        return axes.get_figure(root=True)  # type: ignore[return-value]  # axes that are drawn have one
+
+    def __str__(self) -> str:
+        lines = [f"{self._verdict()} (confidence {self.confidence:g})"]
+        lines += [f"  {name}: {text}" for name, text in self._facts().items()]
+        return "\n".join(textwrap.fill(line, 100, subsequent_indent="    ") for line in lines)
+
+    def _repr_html_(self) -> str:
+        rows = [("verdict", self._verdict()), ("confidence", f"{self.confidence:g}"), *self._facts().items()]
+        cells = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in rows)
+        return f"<table>{cells}</table>"
+
+    def _verdict(self) -> str:
+        if self.claim is None:
+            return "Audit without a claim"
+        if self.refuted:
+            return f"The claim is REFUTED, p-value {self.p_value:.2g}"
+        return f"The claim is not refuted, p-value {self.p_value:.2g}"
+
+    def _facts(self) -> dict[str, str]:
+        facts = {}
+        if self.claim is not None:
+            pairs = ", ".join(f"epsilon {self.claim.epsilon(delta):.4g} at delta {delta:g}" for delta in DELTAS)
+            facts["claim"] = f"{self.claim.mechanism}, {self.adjacency}: {pairs}"
+        epsilons = ", ".join(f"{self.epsilon(delta):.4g} at delta {delta:g}" for delta in DELTAS)
+        deltas = ", ".join(f"{self.delta(epsilon):.4g} at epsilon {epsilon:g}" for epsilon in EPSILONS)
+        facts |= {"epsilon at least": epsilons, "delta at least": deltas, "mu at least": f"{self.mu:.4g}"}
+        if not np.isnan(rate := self.tpr(LOW_RATE)):
+            facts["best test"] = f"true-positive rate at least {rate:.4g} at false-positive rate {LOW_RATE:g}"
+        facts |= {
+            "strategy": self.strategy,
+            "runs": f"{self.runs}" + ("" if np.isnan(self.seconds) else f", {self.seconds:.1f} s"),
+            "tried": f"{len(self.tried)} rows in .tried",
+        }
+        return facts | ({"remarks": "; ".join(self.remarks)} if self.remarks else {})
+
+
+def _each(bound: Callable[[float], float], values: Floats) -> float | Floats:
+    found = np.array([bound(float(value)) for value in values.ravel()]).reshape(values.shape)
+    return float(found) if found.ndim == 0 else found
+
+
+def draw_rates(axes: Axes, members: Floats, nonmembers: Floats, *, label: str) -> tuple[Floats, Floats]:
+    """Draw the error rates of all thresholds, ``score >= t`` being a member; false-positive and -negative rates."""
+    cuts = np.concatenate([[-np.inf], np.unique(np.concatenate([members, nonmembers])), [np.inf]])
+    fnr, tnr = (np.searchsorted(np.sort(kind), cuts) / len(kind) for kind in (members, nonmembers))
+    axes.step(1 - tnr, fnr, where="post", color="C0", label=label)
+    return 1 - tnr, fnr

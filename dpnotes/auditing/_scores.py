@@ -1,0 +1,393 @@
+"""Audits by scores of many independent runs, with the record and without it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from dpnotes import _validation as check
+from dpnotes._validation import Floats
+from dpnotes.accounting import ADJACENCIES, PrivacyProfile
+from dpnotes.auditing._curve import Curve
+from dpnotes.auditing._region import (
+    COARSE,
+    Counts,
+    least_delta,
+    least_epsilon,
+    least_mu,
+    least_tpr,
+)
+from dpnotes.auditing._report import AuditReport, draw_rates
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MAIN = 0.7  # fraction of what may fail that goes to the event chosen for the claim, or for mu without one
+THRESHOLDS = 48  # of each score, from which an event is chosen
+FEWEST = 4  # runs of each kind; and as many of them are in the first split, or half of all
+
+
+@dataclass(frozen=True)
+class Event:
+    """``score >= threshold``, or ``score < threshold``, which is to say "member"; counted on the runs left for that."""
+
+    score: str
+    threshold: float
+    above: bool
+    level: float  # probability with which what is said of it may fail
+    counts: Counts
+    members: Floats  # scores of the runs that counted, [runs], turned so that higher is more like a member
+    nonmembers: Floats
+
+    def __str__(self) -> str:
+        return f"{self.score} {'>=' if self.above else '<'} {self.threshold:.6g}"
+
+
+@dataclass(frozen=True)
+class Events:
+    """Evidence of events that were chosen on other runs; what may fail is divided among them."""
+
+    chosen: tuple[Event, ...]
+
+    def p_value(self, claim: PrivacyProfile) -> float:
+        """The smallest of the events' p-values, each times what its part of the level costs."""
+        curve, whole = Curve.of(claim), sum(event.level for event in self.chosen)
+        found = [event.counts.p_value(curve)[0] * whole / event.level for event in self.chosen]
+        return min(1.0, *map(float, found))
+
+    def epsilon(self, delta: float) -> float:
+        """The largest bound of any event."""
+        return max(float(least_epsilon(each, delta)[0]) for each in self._frontiers())
+
+    def delta(self, epsilon: float) -> float:
+        """The largest bound of any event."""
+        return max(float(least_delta(each, epsilon)[0]) for each in self._frontiers())
+
+    def mu(self) -> float:
+        """The largest bound of any event."""
+        return max(float(least_mu(each)[0]) for each in self._frontiers())
+
+    def tpr(self, fpr: Floats) -> Floats:
+        """The largest bound of any event."""
+        return np.asarray(np.max([least_tpr(each, fpr)[0] for each in self._frontiers()], axis=0))
+
+    def _frontiers(self) -> list[tuple[Floats, Floats]]:
+        return [event.counts.frontier(event.level) for event in self.chosen]
+
+    def draw(self, axes: Axes) -> None:
+        """All thresholds of the main event's score, with the band of Dvoretzky, Kiefer, Wolfowitz and Massart."""
+        event = self.chosen[0]
+        fpr, fnr = draw_rates(axes, event.members, event.nonmembers, label=f"observed, {event.score}")
+        level = sum(each.level for each in self.chosen) / 2
+        up, right = (math.sqrt(math.log(2 / level) / (2 * len(each))) for each in (event.members, event.nonmembers))
+        low = np.column_stack([fpr - right, fnr - up])
+        high = np.column_stack([fpr + right, fnr + up])
+        axes.fill(*np.clip(np.vstack([low, high[::-1]]), 0, 1).T, color="C0", alpha=0.15, lw=0, label="its band")
+
+
+def audit_scores(
+    members: ArrayLike,
+    nonmembers: ArrayLike,
+    *,
+    claim: PrivacyProfile | None = None,
+    confidence: float = 0.95,
+    adjacency: str | None = None,
+    delta: float = 1e-5,
+    holdout: float = 0.15,
+    names: Sequence[str] | None = None,
+    random_state: int = 0,
+) -> AuditReport:
+    """Whether scores of independent runs refute a claim, and lower bounds of what they reveal.
+
+    Guarantees: if the runs are independent, with probability at least ``confidence`` every bound of the report holds
+    and a claim that is true is not refuted, at any number of runs and whatever the scores are. The argument:
+
+    1. The runs of each kind are divided at random. Events ("the score is at least t", or below it) are chosen on the
+       first split alone: one for the claim (for mu without one), one for epsilon at ``delta``, one for the advantage.
+       Given that split they are fixed, and the runs of the second are still independent.
+    2. On the second split an event's counts with and without the record are two independent binomial numbers. Their
+       rates lie in a joint region at a stated confidence: Clopper and Pearson's one-sided p-values, combined by Fisher.
+    3. Events divide what may fail: 0.7 of it goes to the first, the rest to the others, and all to one that was chosen
+       alone. By the union bound all regions hold jointly.
+    4. A claim is refuted, and a bound given, only where it follows for *every* pair of rates in a region. This is
+       computed on the region's frontier, in steps that are rounded to the side that proves less.
+
+    The scores of one run may depend on one another, and be many: they cost nothing but their choice on the first split.
+
+    Parameters
+    ----------
+    members, nonmembers : array_like of float, shape [runs] or [runs, scores]
+        Scores of independent runs with the record and without it, higher where a run looks more like one with it (the
+        direction is tried both ways). A run that failed gets a score, such as ``-inf``: to leave it out is not sound.
+    claim : PrivacyProfile, optional
+        What the training is said to guarantee.
+    confidence : float, in (0, 1)
+    adjacency : {"add-remove", "zero-out", "replace-one"}, optional
+        In what the data sets of the two kinds of runs differ; by default in what the claim says, or by one record more.
+    delta : float, in [0, 1]
+        Where the bound of epsilon should be largest.
+    holdout : float, in (0, 1)
+        Fraction of the runs on which events are chosen.
+    names : sequence of str, optional
+        Names of the scores.
+    random_state : int, >= 0
+        Of the division. To try several and report the best is not sound.
+
+    Returns
+    -------
+    AuditReport
+
+    Raises
+    ------
+    ValueError
+        If a score is NaN, there are fewer than four runs of a kind, the claim has another adjacency than the runs, or a
+        parameter is outside its range.
+
+    Source
+    ------
+    Kairouz, Oh and Viswanath (2015) and Dong, Roth and Su (2022) for what a guarantee allows; Clopper and Pearson
+    (1934) and Fisher (1932) for the region; Nasr et al. (2023) for bounds of mu.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpnotes.accounting import gaussian
+    >>> generator = np.random.default_rng(0)
+    >>> with_it, without = generator.normal(2.0, size=500), generator.normal(size=500)  # noise of sigma = 1/2
+    >>> audit_scores(with_it, without, claim=gaussian(sigma=1.0)).refuted
+    True
+    >>> audit_scores(with_it, without, claim=gaussian(sigma=0.5)).refuted
+    False
+    """
+    given = [_matrix("members", members), _matrix("nonmembers", nonmembers)]
+    if given[0].shape[1] != given[1].shape[1]:
+        raise ValueError(
+            f"members and nonmembers must have the same scores, got {given[0].shape[1]} and {given[1].shape[1]}"
+        )
+    confidence = checked_confidence(confidence)
+    holdout = check.real("holdout", holdout, high=1.0, open_low=True, below="runs must be left to count on")
+    delta = check.real("delta", delta, high=1.0)
+    adjacency = runs_adjacency(claim, adjacency)
+    titles = [f"score {i}" for i in range(given[0].shape[1])] if names is None else [str(name) for name in names]
+    if len(titles) != given[0].shape[1]:
+        raise ValueError(f"names must name {given[0].shape[1]} scores, got names={titles}")
+    generator = np.random.default_rng(check.at_least("random_state", random_state, 0))
+    divided = [_divided(kind, holdout, generator) for kind in given]
+    first, second = ([split[i] for split in divided] for i in (0, 1))
+    if len(titles) > 1:
+        first, second, titles = _with_combined(first, second, titles)
+    curve = None if claim is None else Curve.of(claim)
+    choice = _Choice(curve, delta, 1 - confidence, (len(second[0]), len(second[1])))
+    rows = [
+        {"score": name, "column": j, **row}
+        for j, name in enumerate(titles)
+        for row in choice.best(first[0][:, j], first[1][:, j])
+    ]
+    tried = pd.DataFrame(rows)
+    chosen = _chosen(tried, second, 1 - confidence)
+    return AuditReport(
+        evidence=Events(chosen),
+        claim=claim,
+        confidence=confidence,
+        adjacency=adjacency,
+        strategy=f"many runs: event {chosen[0]}, chosen on {len(first[0])} + {len(first[1])} runs, "
+        f"counted on {len(second[0])} + {len(second[1])}",
+        runs=len(given[0]) + len(given[1]),
+        seconds=math.nan,
+        tried=tried,
+        remarks=_remarks(given, claim, confidence, holdout),
+    )
+
+
+def runs_needed(claim: PrivacyProfile, *, confidence: float = 0.95, holdout: float = 0.15) -> float:
+    """Fewest runs of each kind with which :func:`audit_scores` can refute a claim at all, by a test without errors.
+
+    Parameters
+    ----------
+    claim : PrivacyProfile
+    confidence : float, in (0, 1)
+    holdout : float, in (0, 1)
+
+    Returns
+    -------
+    float
+        A whole number; infinite if the claim allows a test without errors.
+
+    Examples
+    --------
+    >>> from dpnotes.accounting import pure
+    >>> [runs_needed(pure(epsilon)) for epsilon in (0.1, 1.0, 5.0)]
+    [7.0, 12.0, 418.0]
+    """
+    curve, level = Curve.of(claim), math.log(1 - checked_confidence(confidence))
+
+    def refutes(runs: int) -> bool:
+        left = runs - _first(runs, holdout)
+        return float(Counts.of(left, left, 0, left).log_p_value(curve, 4096)[0]) <= level
+
+    low = high = FEWEST
+    while not refutes(high):
+        low, high = high, 2 * high
+        if high > 2**40:
+            return math.inf
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if refutes(middle) else (middle, high)
+    return float(high)
+
+
+def checked_confidence(confidence: float) -> float:
+    """Give ``confidence`` as a float; it must lie in (0, 1)."""
+    return check.real("confidence", confidence, high=1.0, open_low=True, below="no finite sample gives certainty")
+
+
+def runs_adjacency(claim: PrivacyProfile | None, adjacency: str | None) -> str:
+    """The adjacency of the runs, which must be that of the claim."""
+    if adjacency is None:
+        return "add-remove" if claim is None else claim.adjacency
+    check.one_of("adjacency", adjacency, ADJACENCIES)
+    if claim is not None and claim.adjacency != adjacency:
+        raise ValueError(
+            f"claim must be for the adjacency of the runs, {adjacency!r}, got one for {claim.adjacency!r}; "
+            "claim.for_adjacency(...) converts one where that is implied"
+        )
+    return adjacency
+
+
+def _matrix(name: str, values: ArrayLike) -> Floats:
+    """Scores as [runs, scores]."""
+    scores = np.asarray(values, dtype=np.float64)
+    scores = scores[:, None] if scores.ndim == 1 else scores
+    if scores.ndim != 2 or 0 in scores.shape:
+        raise ValueError(f"{name} must have shape [runs] or [runs, scores], got shape {np.shape(values)}")
+    if np.isnan(scores).any():
+        raise ValueError(
+            f"{name} must hold no NaN, got {int(np.isnan(scores).any(1).sum())} runs with one; give a run that failed "
+            "a score such as -inf: to leave runs out is not sound"
+        )
+    if len(scores) < FEWEST:
+        raise ValueError(f"{name} must be of at least {FEWEST} runs, got {len(scores)}; runs_needed(claim) says more")
+    return scores
+
+
+def _first(runs: int, holdout: float) -> int:
+    return min(max(FEWEST, round(holdout * runs)), runs // 2 if holdout * runs <= FEWEST else runs - 1)
+
+
+def _divided(scores: Floats, holdout: float, generator: np.random.Generator) -> tuple[Floats, Floats]:
+    order, first = generator.permutation(len(scores)), _first(len(scores), holdout)
+    return scores[order[:first]], scores[order[first:]]
+
+
+def _with_combined(
+    first: Sequence[Floats], second: Sequence[Floats], names: list[str]
+) -> tuple[list[Floats], list[Floats], list[str]]:
+    """One more score: the linear discriminant of the finite ones, learned on the first split alone."""
+    pooled = np.vstack(first)
+    kept = np.flatnonzero(np.isfinite(pooled).all(0))
+    kept = kept[np.ptp(pooled[:, kept], axis=0) > 0]
+    if len(kept) < 2:
+        return list(first), list(second), names
+    low, high, scale = (of(pooled[:, kept], axis=0) for of in (np.min, np.max, np.std))
+    ours = [kind[:, kept] / scale for kind in first]
+    centred = np.vstack([kind - kind.mean(0) for kind in ours])
+    ridge = len(kept) / len(centred) * np.eye(len(kept))  # more where there are few runs for the scores
+    weights = np.linalg.solve(centred.T @ centred / len(centred) + ridge, ours[0].mean(0) - ours[1].mean(0)) / scale
+
+    def joined(kind: Floats) -> Floats:
+        return np.column_stack([kind, np.clip(kind[:, kept], low, high) @ weights])
+
+    return [joined(kind) for kind in first], [joined(kind) for kind in second], [*names, "combined"]
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Choosing events on the first split: by the bounds that the second would give at the same rates."""
+
+    curve: Curve | None
+    delta: float
+    level: float
+    runs: tuple[int, int]  # of the second split, with and without
+
+    def best(self, members: Floats, nonmembers: Floats) -> list[dict[str, object]]:
+        """For each target the best event of one score."""
+        cuts = thresholds_between(np.unique(np.concatenate([members, nonmembers])))
+        rates = []
+        for kind in (members, nonmembers):
+            above = len(kind) - np.searchsorted(np.sort(kind), cuts)
+            rates.append((np.concatenate([above, len(kind) - above]) + 0.5) / (len(kind) + 1))
+        totals = [np.full(len(rate), float(left)) for rate, left in zip(rates, self.runs, strict=True)]
+        counts = Counts(rates[0] * totals[0], totals[0], rates[1] * totals[1], totals[1])
+        frontier, gap = counts.frontier(self.level, COARSE), rates[0] - rates[1]
+        main = least_mu(frontier) if self.curve is None else -counts.log_p_value(self.curve, 2 * COARSE)
+        targets = (main, least_epsilon(frontier, self.delta), least_delta(frontier, 0.0))
+        best = [int(np.lexsort((gap, value))[-1]) for value in targets]
+        return [
+            {
+                "target": target,
+                "threshold": cuts[i % len(cuts)],
+                "above": i < len(cuts),
+                "expected": value[i],
+                "gap": gap[i],
+            }
+            for target, value, i in zip(_targets(self.curve), targets, best, strict=True)
+        ]
+
+
+def _targets(curve: Curve | None) -> tuple[str, str, str]:
+    return "mu" if curve is None else "claim", "epsilon", "advantage"
+
+
+def thresholds_between(values: Floats) -> Floats:
+    """Cuts between the ascending ``values``: all of them where they are few, else closer at the ends."""
+    if len(values) == 1:
+        return values
+    where = np.arange(1, len(values))
+    if len(where) > THRESHOLDS:
+        ends = np.unique(np.geomspace(1, len(values) / 2, THRESHOLDS // 2).astype(int))
+        where = np.unique(np.concatenate([ends, len(values) - ends]))
+    low, high = values[where - 1], values[where]
+    with np.errstate(invalid="ignore"):
+        middle = low + (high - low) / 2
+    return np.where(np.isfinite(middle) & (middle > low), middle, high)
+
+
+def _chosen(tried: pd.DataFrame, second: Sequence[Floats], level: float) -> tuple[Event, ...]:
+    """The best event for each target, each once, with its part of the level and its counts; told in ``tried``."""
+    ordered = tried.sort_values(["expected", "gap"], ascending=False, kind="stable")
+    best = [ordered.index[ordered["target"] == target][0] for target in tried["target"].unique()]
+    rows = tried.loc[best].drop_duplicates(["column", "threshold", "above"])
+    parts = [1.0] if len(rows) == 1 else [MAIN] + [(1 - MAIN) / (len(rows) - 1)] * (len(rows) - 1)
+    events = []
+    for (index, row), part in zip(rows.iterrows(), parts, strict=True):
+        kinds = [kind[:, row["column"]] for kind in second]
+        above = [int((kind >= row["threshold"]).sum()) for kind in kinds]
+        found = above if row["above"] else [len(kind) - n for kind, n in zip(kinds, above, strict=True)]
+        counts = Counts.of(found[0], len(kinds[0]), found[1], len(kinds[1]))
+        turned = kinds if row["above"] else [-kind for kind in kinds]
+        events.append(Event(row["score"], row["threshold"], row["above"], part * level, counts, turned[0], turned[1]))
+        tried.loc[index, ["level", "tpr", "fpr"]] = [part * level, found[0] / len(kinds[0]), found[1] / len(kinds[1])]
+    return tuple(events)
+
+
+def _remarks(
+    given: Sequence[Floats], claim: PrivacyProfile | None, confidence: float, holdout: float
+) -> tuple[str, ...]:
+    """What a reader should know of these scores."""
+    found = []
+    if all((kind == kind[0]).all() for kind in given):
+        alike = "all runs" if (given[0][0] == given[1][0]).all() else "all runs of a kind"
+        found.append(
+            f"{alike} have the same scores: does the training use its seed, and does the score see its result?"
+        )
+    if claim is not None:
+        needed, runs = runs_needed(claim, confidence=confidence, holdout=holdout), min(map(len, given))
+        if runs < needed:
+            found.append(f"no {runs} runs of each kind could refute this claim, at least {needed:.0f} are needed")
+    return tuple(found)

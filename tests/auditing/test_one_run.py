@@ -1,0 +1,133 @@
+"""One run with many canaries: the bound against an optimum, another implementation and exact null distributions."""
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+from dpnotes.accounting import approximate, bagging, gaussian, one_run_audit, pure
+from dpnotes.auditing import one_run
+from dpnotes.auditing._curve import Curve
+from dpnotes.auditing._one_run import Guesses, of_curve, of_mu, of_pair, tail_excluded
+
+
+def evidence(examples, *runs, level=0.05):
+    return Guesses(runs, level, np.zeros(examples), np.zeros(examples, dtype=bool))
+
+
+@pytest.mark.parametrize(
+    ("examples", "guesses", "correct", "epsilon"),
+    [  # jax_privacy 2.0.0, CanaryScoreAuditor.epsilon_one_run_fdp's bound for Gaussian noise, delta = 1e-5, to 1e-6
+        (1000, 100, 95, 3.3233005),
+        (1000, 1000, 700, 1.3719800),
+        (1000, 50, 50, 4.0619150),
+        (100, 100, 75, 1.5735761),
+        (10000, 500, 480, 3.7903606),
+    ],
+)
+def test_mu_equals_another_implementation(examples, guesses, correct, epsilon):
+    mu = evidence(examples, (guesses, correct)).mu()
+    assert gaussian(sigma=1 / mu).epsilon(1e-5) == pytest.approx(epsilon, abs=2e-6)
+
+
+@pytest.mark.parametrize("run", [(1000, 700), (100, 95), (50, 50), (100, 75)])
+def test_epsilon_is_at_least_that_of_steinke(run):
+    """Equal where delta is negligible; above it where 2 delta examples is not."""
+    found, given = evidence(1000, run), {"examples": 1000, "guesses": run[0], "correct": run[1]}
+    for delta in (0.0, 1e-5, 1e-3):
+        assert found.epsilon(delta) >= one_run_audit(**given, delta=delta) - 1e-9
+    assert found.epsilon(0.0) == pytest.approx(one_run_audit(**given, delta=0.0), abs=0.05)
+    assert found.epsilon(1e-3) > one_run_audit(**given, delta=1e-3) + 0.01
+
+
+@pytest.mark.parametrize(("guesses", "correct"), [(12, 10), (12, 8), (7, 7)])
+@pytest.mark.parametrize("pair", [(1.0, 0.0), (0.5, 0.02), (0.0, 0.1)])
+def test_the_recursion_is_the_optimum(guesses, correct, pair):
+    """Largest tail of all distributions of correct guesses that meet the inequalities, by linear programming."""
+    examples, (epsilon, delta) = 12, pair
+    w = np.arange(guesses + 1)
+    right, wrong = w / examples, (guesses - w) / examples
+    rows, limits = [], []
+    for j in range(1, guesses + 1):
+        ours, theirs = np.where(w >= j, right, 0.0), np.where(w >= j - 1, wrong, 0.0)
+        for factor, rest in ((np.exp(epsilon), delta), (np.exp(-epsilon), 1 - np.exp(-epsilon) * (1 - delta))):
+            rows.append(ours - factor * theirs)
+            limits.append(rest)
+    best = optimize.linprog(-(w >= correct).astype(float), A_ub=rows, b_ub=limits, A_eq=[np.ones(len(w))], b_eq=[1.0])
+    run = {"examples": examples, "guesses": guesses, "correct": correct}
+    assert not tail_excluded(-best.fun * (1 - 1e-6), of_pair(epsilon, delta), **run)
+    if best.fun > -1 + 1e-9:
+        assert tail_excluded(-best.fun * (1 + 1e-6), of_pair(epsilon, delta), **run)
+
+
+@pytest.mark.parametrize(
+    ("claim", "chance"),
+    [  # of each number of correct guesses among 60, of a mechanism for which the claim is true
+        (pure(1.0), stats.binom.pmf(np.arange(61), 60, 1 / (1 + np.exp(-1.0)))),
+        (gaussian(sigma=1.0), stats.binom.pmf(np.arange(61), 60, stats.norm.cdf(0.5))),
+        (approximate(0.0, 0.04), 0.96 * stats.binom.pmf(np.arange(61), 60, 0.5) + 0.04 * (np.arange(61) == 60)),
+    ],
+)
+def test_true_claims_are_refuted_as_rarely_as_stated(claim, chance):
+    """Randomised response, rounded noise, and a mechanism that reveals all canaries with probability delta."""
+    for level in (0.05, 0.01):
+        p_values = np.array([evidence(60, (60, v)).p_value(claim) for v in range(61)])
+        assert chance[p_values <= level].sum() <= level
+        assert np.diff(p_values).max() <= 1e-12
+    limit = claim.delta(20.0)  # what is allowed to reveal all
+    assert limit <= p_values[-1] < max(1.25 * limit, 0.005)
+
+
+@pytest.mark.parametrize("claim", [gaussian(sigma=0.7), pure(1.2), bagging(n=30, subsample=5)])
+def test_least_of_a_curve_is_that_of_the_profile(claim):
+    least = of_curve(Curve.of(claim, symmetric=True))
+    rates = np.linspace(0, 1, 41)
+    np.testing.assert_allclose([least(x) for x in rates], claim.tradeoff(1 - rates), atol=2e-3)
+    if claim.mechanism == "gaussian":
+        np.testing.assert_allclose([of_mu(claim.mu)(x) for x in rates], claim.tradeoff(1 - rates), atol=1e-9)
+
+
+def canaries(mu, n):
+    included = np.arange(n) % 2 == 0
+    quantiles = stats.norm.ppf((np.arange(n // 2) + 0.5) / (n // 2))
+    scores = np.empty(n)
+    scores[included], scores[~included] = quantiles + mu, quantiles
+    return scores, included
+
+
+def test_many_canaries_refute_what_is_false():
+    scores, included = canaries(2.0, 2000)
+    report = one_run(scores, included, claim=gaussian(sigma=1.0))
+    assert report.refuted
+    assert 1.1 < report.mu < 2
+    assert not one_run(scores, included, claim=gaussian(sigma=0.5)).refuted
+    assert list(report.tried["guesses"]) == [100, 400, 1000]
+    assert np.isnan(report.tpr(0.1))
+    assert "best test" not in str(report)
+    assert report.delta(0.0) > 0
+    alone = one_run(scores, included, claim=gaussian(sigma=1.0), guesses=400)
+    assert alone.mu > one_run(scores, included, guesses=[400, 2, 3]).mu  # which others cost
+    assert one_run(-scores, included).mu == 0
+
+
+def test_picture_of_one_run():
+    pytest.importorskip("matplotlib").use("agg")
+    figure = one_run(*canaries(2.0, 100), claim=pure(1.0)).plot()
+    assert figure.axes[0].get_legend_handles_labels()[1][0] == "canaries of this run"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"scores": [0.0] * 9}, "must both have shape"),
+        ({"scores": [np.nan] * 10}, "scores must hold no NaN, got 10"),
+        ({"included": [1] * 10}, "included must be boolean"),
+        ({"included": [True] * 10}, "must be drawn with probability 1/2 for each canary, got 10 of 10"),
+        ({"guesses": 11}, "guesses must be >= 1 and <= canaries=10"),
+        ({"guesses": []}, "guesses must name at least one number"),
+        ({"claim": pure(1.0), "adjacency": "replace-one"}, "claim must be for the adjacency of the runs"),
+    ],
+)
+def test_bad_input_is_named(arguments, message):
+    given = {"scores": np.arange(10.0), "included": np.arange(10) % 2 == 0}
+    with pytest.raises(ValueError, match=message):
+        one_run(**{**given, **arguments})

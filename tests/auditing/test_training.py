@@ -1,0 +1,170 @@
+"""Trainings and what is read off their results: many fits in one call have the distribution of one at a time."""
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import LinearSVC
+
+from dpnotes import DPSGD, Bagging, LossPerturbation, ModelSensitivity, NoisySGD, SubsampleAggregate
+from dpnotes.auditing._canaries import Domain, Neighbours, find_canaries, many_canaries, opposite
+from dpnotes.auditing._observing import Observer, fingerprint, numbers_of
+from dpnotes.auditing._training import Runs, Training
+from dpnotes.learners import LogisticClassifier
+
+X, Y = load_breast_cancer(return_X_y=True)
+X = (X / np.linalg.norm(X, axis=1, keepdims=True))[:60]
+Y = Y[:60]
+LABELS = np.array([0, 1])
+OBSERVER = Observer(X[0], 1, LABELS)
+RUNS = 120
+
+
+def shown(model, x, label):
+    """Fraction of votes, or margin, of class 1; a score of the user's own is read off one fit after the other."""
+    of = model.predict_proba if isinstance(model, Bagging) else model.decision_function
+    return of(x[None])[0, 1] if isinstance(model, Bagging) else of(x[None])[0]
+
+
+USERS = Observer(X[0], 1, LABELS, shown)
+
+ESTIMATORS = [
+    NoisySGD(2.0, 1e-3, steps=5, learning_rate=2.0, radius=5.0, noise_seed=0),
+    DPSGD(noise_multiplier=1.0, steps=3, sample_rate=0.5, device="cpu", noise_seed=0),
+    ModelSensitivity(2.0, l2=0.1, device="cpu", noise_seed=0),
+    ModelSensitivity(2.0, 1e-3, l2=0.1, device="cpu"),
+    LossPerturbation(2.0, l2=0.1, device="cpu", noise_seed=0),
+    Bagging(subsample=10, n_models=3, estimator=LogisticClassifier(l2=0.01, device="cpu"), noise_seed=0),
+]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+def test_many_fits_in_one_call_are_distributed_as_one_at_a_time(estimator):
+    """With an empty record among the others; both samples follow their seeds, or miss with probability 1e-9."""
+    training = Training.of(estimator, LABELS)
+    assert training.many is not None
+    data = Neighbours(X, Y, "zero-out", (np.zeros(X.shape[1]), 2)).without((X[0], 1))
+    seeds = np.arange(RUNS).tolist()
+    [together] = training.runs(data, [OBSERVER], seeds)
+    alone = Runs.joined([training.runs(data, [USERS], [seed])[0] for seed in range(RUNS, 2 * RUNS)])
+    name = "votes for the label" if isinstance(estimator, Bagging) else "margin"
+    one, other = together.scores[name], alone.scores["score"]
+    assert stats.ks_2samp(one, other, method="exact").pvalue > 1e-9
+    assert np.std(one) > 0
+
+
+class Network(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(X.shape[1], 2)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+def fitted(model):
+    return model.fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("result", "names"),
+    [
+        (2.5, {"value"}),
+        (np.float32(2.5), {"value"}),
+        (True, {"value"}),
+        ("1", {"is the label"}),
+        (np.ones(30), {"along the canary"}),
+        (np.ones(31), {"along the canary", "intercept"}),
+        (np.ones((2, 31)), {"margin", "along the canary"}),
+        (np.ones((30, 2)), {"margin", "along the canary"}),
+        (np.ones((7, 30)), {"distance of the nearest row"}),
+        (np.ones(5), {"entry 0", "entry 4"}),
+        ([1.0, 2.0], {"entry 0", "entry 1"}),
+        ({"mean": np.ones(30), "n": 60}, {"mean: along the canary", "n: value"}),
+        ((np.ones(30), 1.5), {"0: along the canary", "1: value"}),
+        (torch.ones(30), {"along the canary"}),
+        (Network(), {"margin", "output 0"}),
+        (fitted(LogisticRegression()), {"margin", "along the canary"}),
+        (fitted(LinearSVC()), {"margin"}),
+        (fitted(GaussianNB()), {"log-odds of the label"}),
+        (fitted(LinearRegression()), {"along the canary"}),
+        (lambda x: x.sum(axis=1), {"entry 0"}),
+        (object(), set()),
+    ],
+)
+def test_scores_are_read_off_whatever_comes(result, names):
+    found = OBSERVER.scores(result)
+    assert names <= set(found) if names else not found
+    assert all(np.isfinite(value) for value in found.values())
+
+
+def test_a_budget_of_answers_is_used_up():
+    model = SubsampleAggregate(5.0, answers=20, n_models=5, noise_seed=0).fit(X, Y)
+    found = OBSERVER.scores(model)
+    assert 0 <= found["answers with the label"] <= 1
+    assert model.budget_.left == 0
+
+
+def test_margins_favour_the_label():
+    coef, intercept = np.zeros((1, 2, 30)), np.array([[0.0, 1.0]])
+    for label, sign in ((0, -1.0), (1, 1.0)):
+        assert Observer(X[0], label, LABELS).linear(coef, intercept)["margin"] == [sign]
+        assert Observer(X[0], label, LABELS).linear(coef[:, :1], intercept[:, 1:])["margin"] == [sign]
+
+
+def test_fingerprints_forget_the_seed_only():
+    same, other = (GaussianNB().fit(X, Y) for _ in range(2))
+    assert fingerprint(same, X) == fingerprint(other, X)
+    assert fingerprint(same, X) != fingerprint(GaussianNB().fit(X[:40], Y[:40]), X)
+    assert numbers_of({"a": [1, 2.0], "b": None}).tolist() == [1, 2]
+
+
+def test_runs_join_where_scores_lack():
+    joined = Runs.joined([Runs({"a": np.array([1.0])}, 1), Runs({"b": np.array([2.0])}, 1)])
+    assert joined.matrix(["a", "b"]).tolist() == [[1, -np.inf], [-np.inf, 2]]
+
+
+@pytest.mark.parametrize("bounds", [{}, {"norm": 1.0}, {"bounds": (-1, 1)}, {"norm": 0.5, "bounds": (0, 1)}])
+def test_canaries_are_records_that_the_claim_allows(bounds):
+    """Those of the data itself are taken as they are; constructed ones reach the bounds where there are any."""
+    domain = Domain.of(X, Y, **({"norm": None, "bounds": None, "classes": None} | bounds))
+    found, place = find_canaries(X, Y, domain, None)
+    assert found[0].x is not None
+    assert (found[0].x == X[place]).all()
+    constructed = [canary for canary in found if canary.origin == "constructed"]
+    assert len(constructed) == 4
+    for canary in constructed:
+        assert domain.allows(canary.x, canary.label)
+        assert domain.allows(*opposite(canary, domain))
+    if "norm" in bounds:
+        assert max(np.linalg.norm(canary.x) for canary in constructed) > 0.999 * bounds["norm"]
+
+
+def test_canaries_of_images_and_of_numbers():
+    images, targets = X.reshape(60, 5, 6), X.sum(axis=1)
+    domain = Domain.of(X, targets, norm=1.0, bounds=None, classes=None)
+    assert domain.labels.tolist() == [targets.min(), targets.max()]
+    found, _ = find_canaries(images, targets, domain, None)
+    assert {canary.x.shape for canary in found} == {(5, 6)}
+
+
+def test_many_canaries_have_other_labels_than_their_places():
+    domain = Domain.of(X, Y, norm=1.0, bounds=None, classes=None)
+    canaries, places = many_canaries(X, Y, domain, 10)
+    assert len(set(places.tolist())) == 10
+    assert all(canary.label != Y[place] for canary, place in zip(canaries, places, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "sizes"), [("add-remove", (61, 60)), ("zero-out", (61, 61)), ("replace-one", (61, 61))]
+)
+def test_neighbours_differ_in_one_record(adjacency, sizes):
+    neighbours = Neighbours(X, Y, adjacency, (np.zeros(30), 2) if adjacency == "zero-out" else None)
+    (X1, y1), (X2, y2) = neighbours.with_((X[3], 1)), neighbours.without((-X[3], 0))
+    assert (len(X1), len(X2)) == sizes
+    assert (X1[-60:] == X2[-60:]).all()
+    assert (y1[-60:] == y2[-60:]).all()
+    assert (X1[0] == X[3]).all()

@@ -1,0 +1,117 @@
+"""Audit the planted faults and the sound trainings: ``python -m tests.audits``; with ``--keep`` for the book.
+
+Each fault gets two minutes of one process, in which an audit should refute it; sound trainings get short audits, again
+and again, of which few may be refuted. What is kept is not done again; a fault that is named is.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import dpnotes
+from dpnotes.accounting import clopper_pearson
+from dpnotes.lab.faults import FAULTS, SOUND, Target
+from dpnotes.lab.faults.catalogue import NORM, table
+from dpnotes.lab.store import provenance, published_store
+
+ABOUT = ("machine", "python", "commit", "date")
+DELTA = 1e-5
+
+
+def audited(target: Target, seconds: float, random_state: int) -> dict[str, Any]:
+    """A row of what one audit found."""
+    X, y = table()
+    claim = claimed(target)
+    report = dpnotes.audit(
+        target.train, X, y, claim=claim, seconds=seconds, score=target.score, norm=NORM, random_state=random_state
+    )
+    how, _, canary = report.strategy.partition("; canary: ")
+    strategy, _, event = how.partition(": ")
+    return {
+        "refuted": report.refuted,
+        "p_value": report.p_value,
+        "seconds": round(report.seconds, 1),
+        "runs": report.runs,
+        "strategy": strategy,
+        "canary": canary.partition(",")[0],
+        "event": event.removeprefix("event ").partition(",")[0],
+        "epsilon_claimed": claim.epsilon(DELTA),
+        "epsilon": report.epsilon(DELTA),
+        "mu": report.mu,
+    }
+
+
+@cache
+def claimed(target: Target) -> Any:
+    return target.claim()
+
+
+def kept(name: str) -> list[dict[str, Any]]:
+    path = published_store(name)
+    return pd.read_csv(path, dtype=str).to_dict("records") if path.is_file() else []
+
+
+def keep(name: str, row: dict[str, Any]) -> None:
+    """Store a row, in place of an earlier one of the same training and seed."""
+    texts = {column: f"{value:.6g}" if isinstance(value, float) else str(value) for column, value in row.items()}
+    rows = {key(old): old for old in kept(name)} | {key(texts): texts}
+    path = published_store(name)
+    draft = Path(f"{path}.new")
+    pd.DataFrame(rows.values()).to_csv(draft, index=False)
+    draft.replace(path)  # whole or not at all
+
+
+def key(row: dict[str, Any]) -> tuple[str, str]:
+    return row["training"], str(row["random_state"])
+
+
+def wanted(sound: int, names: list[str]) -> Iterator[tuple[str, str, Target, int]]:
+    """Store, name, target and seed of each audit to do."""
+    for name, target in FAULTS.items():
+        if not sound and (not names or name in names):
+            yield "audits_faults", name, target, 0
+    for seed in range(sound):
+        for name, target in SOUND.items():
+            if not names or name in names:
+                yield "audits_sound", name, target, seed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="only these trainings")
+    parser.add_argument("--sound", type=int, default=0, help="audits of each sound training, in place of the faults")
+    parser.add_argument("--seconds", type=float, help="of each audit; 120 for a fault, 5 for a sound training")
+    parser.add_argument("--keep", action="store_true", help="store the rows in book/results/audits_*.csv")
+    given = parser.parse_args()
+    seconds = given.seconds or (5.0 if given.sound else 120.0)
+    about = {name: provenance().get(name) for name in ABOUT}
+    rows = []
+    for store, name, target, seed in wanted(given.sound, given.names):
+        known = [row for row in kept(store) if key(row) == (name, str(seed))]
+        if known and given.keep and (given.sound or not given.names):
+            rows += known
+            continue
+        try:
+            found = audited(target, seconds, seed)
+        except ValueError as error:  # too few seconds on a busy machine
+            print(name, error, flush=True)
+            continue
+        row = {"training": name, "random_state": seed, "words": target.words, **found}
+        rows.append(row)
+        print(*row.values(), sep="  ", flush=True)
+        if given.keep:
+            keep(store, row | {"budget": seconds} | about)
+    for level in (0.05, 0.01):
+        refuted = sum(float(row["p_value"]) <= level for row in rows)
+        low, high = clopper_pearson(refuted, max(1, len(rows)))
+        print(f"{refuted} of {len(rows)} refuted at {1 - level:g}: {low:.2%} to {high:.2%}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""Every planted fault violates its claim: a hand-made attack shows it, or the noise against what one record moves."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dpnotes.accounting import gaussian
+from dpnotes.auditing import audit_scores
+from dpnotes.auditing._canaries import Domain, find_canaries, opposite
+from dpnotes.lab.faults import FAULTS, SOUND
+from dpnotes.lab.faults.catalogue import NORM, D, table
+from tests.audits.__main__ import DELTA, kept
+
+X, Y = table()
+QUIET, FAR = (np.eye(D)[-1], 0), (-np.eye(D)[0], 1)
+DENSE = (np.array([-1, 1, 1, 1, 1, 1]) / D**0.5, 1)
+BY_HAND = {  # canary and runs, where another canary or more runs than most need
+    "early stopping": (FAR, 150),
+    "clipped late": (FAR, 600),
+    "best of ten": (QUIET, 1500),
+    "bounds from the data": (FAR, 400),
+    "rate twice": (FAR, 400),
+    "Laplace for L2": (DENSE, 4000),
+    "low entropy": (FAR, 4000),
+    "one step more": (QUIET, 800),
+    "budget counted once": (QUIET, 800),
+    "replace-one as add-remove": (DENSE, 1000),
+}
+GAUSSIAN = [  # one step of these is Gaussian noise on a sum
+    "noise of the mean on the sum",
+    "sum in place of the mean",
+    "no clipping",
+    "batch clipped",
+    "bias not clipped",
+    "rate twice",
+    "clipped late",
+    "standardised",
+    "replace-one as add-remove",
+]
+
+
+class Constant(np.random.Generator):
+    """Normal numbers that are all the same."""
+
+    value = 0.0
+
+    def normal(self, loc=0.0, scale=1.0, size=None):
+        return loc + scale * np.full(size, self.value)
+
+
+def neighbours(claim, record):
+    """Data sets with a record, and without it or with its mirror image."""
+    x, label = record
+    with_ = np.vstack([x, X]), np.append(label, Y)
+    return with_, ((X, Y) if claim.adjacency == "add-remove" else (np.vstack([-x, X]), with_[1]))
+
+
+def released(target, data, runs, first, record):
+    """Numbers that runs give out, [runs, numbers], the shorter filled up."""
+    found = []
+    for seed in range(first, first + runs):
+        result = target.train(*data, seed)
+        if target.score:
+            result = target.score(result, *record)
+        if np.ndim(result) == 2:  # a row for each class
+            result = result[1] - result[0]
+        parts = result.values() if isinstance(result, dict) else [result]
+        numbers = np.concatenate([np.ravel(part) for part in parts])
+        found.append(np.pad(np.asarray(numbers, float), (0, 20 - len(numbers)), constant_values=-9))
+    return np.stack(found)
+
+
+def ratio(train, pair):
+    """By how many standard deviations of its noise one step moves between two data sets."""
+    values = []
+    for data, value in ((pair[0], 0.0), (pair[1], 0.0), (pair[0], 1.0)):
+        generator = Constant(np.random.PCG64(0))
+        generator.value = value
+        values.append(train(*data, generator))
+    return float(np.linalg.norm((values[0] - values[1]) / (values[2] - values[0])))
+
+
+def one_step(train):
+    return replace(train, steps=1) if hasattr(train, "steps") else train
+
+
+def test_thirty_faults_and_ten_sound_trainings_say_what_they_are():
+    assert (len(FAULTS), len(SOUND)) == (30, 10)
+    assert not set(FAULTS) & set(SOUND)
+    words = [target.words for target in (FAULTS | SOUND).values()]
+    assert len(set(words)) == 40
+    assert all(text[0].isupper() and text.endswith(".") for text in words[:30])
+    for name, target in (FAULTS | SOUND).items():
+        claim = target.claim()
+        assert claim.status in ("proved", "assumption"), name
+        assert claim.delta(1.0) < 0.6 or name == "shuffled as Poisson", name
+    assert np.linalg.norm(X, axis=1).max() < 1
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_falls_to_an_attack_by_hand(name):
+    target = FAULTS[name]
+    record, runs = BY_HAND.get(name, (QUIET, 300 if target.score else 150))
+    with_, without = neighbours(target.claim(), record)
+    members = released(target, with_, runs, 0, record)
+    others = released(target, without, runs, 10**6, record)
+    found = audit_scores(members, others, claim=target.claim())
+    assert found.p_value < 2e-3
+
+
+@pytest.mark.parametrize("name", GAUSSIAN)
+def test_one_step_of_a_fault_moves_too_far_for_its_noise(name):
+    train = one_step(FAULTS[name].train)
+    claim = train.claim()
+    mu = max(ratio(train, neighbours(claim, record)) for record in (QUIET, FAR, DENSE))
+    assert gaussian(sigma=1 / mu).delta(0.5) > 1.4 * claim.delta(0.5)
+
+
+@pytest.mark.parametrize("name", ["full gradients", "momentum", "noisy sum", "votes"])
+def test_one_step_of_a_sound_training_moves_as_far_as_is_accounted_for(name):
+    train = one_step(SOUND[name].train)
+    claim, draw = train.claim(), np.random.default_rng(0)
+    records = [QUIET, FAR, DENSE] + [(draw.normal(size=D) * 10.0 ** draw.integers(-2, 3), i % 2) for i in range(100)]
+    mu = max(ratio(train, neighbours(claim, record)) for record in records)
+    assert gaussian(sigma=1 / mu).delta(0.5) <= claim.delta(0.5) * (1 + 1e-9)
+    assert gaussian(sigma=1 / mu).delta(0.5) > 0.9 * claim.delta(0.5)  # and some record moves it nearly so far
+
+
+def test_an_exchanged_record_moves_what_a_linear_model_sums():
+    domain = Domain.of(X, Y, norm=NORM, bounds=None, classes=None)
+    for canary in find_canaries(X, Y, domain, None)[0]:
+        x, label = opposite(canary, domain)
+        with_, without = ((2 * y - 1) * np.append(at, 1.0) for at, y in ((canary.x, canary.label), (x, label)))
+        assert domain.allows(x, label)
+        assert np.linalg.norm(with_ - without) >= 2 * max(np.linalg.norm(canary.x), 0.2) * (1 - 1e-6), canary.kind
+
+
+def test_kept_audits_refute_nearly_all_faults_in_time():
+    rows = {row["training"]: row for row in kept("audits_faults")}
+    assert set(rows) <= set(FAULTS)
+    assert sum(row["refuted"] == "False" for row in rows.values()) <= 4
+    for name, row in rows.items():
+        assert row["words"] == FAULTS[name].words
+        assert float(row["epsilon_claimed"]) == pytest.approx(FAULTS[name].claim().epsilon(DELTA), rel=1e-4)
+        assert (row["refuted"] == "True") == (float(row["p_value"]) <= 0.05)
+        assert row["refuted"] == "False" or float(row["seconds"]) <= 130
