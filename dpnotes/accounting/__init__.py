@@ -51,3 +51,5 @@ from dpnotes.accounting._sensitivity import norm_noise_rate as norm_noise_rate
 from dpnotes.accounting._sensitivity import prediction_sensitivity_sigma as prediction_sensitivity_sigma
 from dpnotes.accounting._soft_vote import soft_vote as soft_vote
 from dpnotes.accounting._soft_vote import soft_vote_beta as soft_vote_beta
+from dpnotes.accounting._statement import PrivacyStatement as PrivacyStatement
+from dpnotes.accounting._statement import statement as statement

@@ -9,6 +9,7 @@ from dpnotes.methods._augmented_sgd import AugmentedSGD as AugmentedSGD
 from dpnotes.methods._bagging import Bagging as Bagging
 from dpnotes.methods._budget import BudgetExhausted as BudgetExhausted
 from dpnotes.methods._budget import InferenceBudget as InferenceBudget
+from dpnotes.methods._class_means import ClassMeans as ClassMeans
 from dpnotes.methods._classifier import PrivateClassifier as PrivateClassifier
 from dpnotes.methods._classifier import longest_row as longest_row
 from dpnotes.methods._dp_sgd import DPSGD as DPSGD
@@ -31,6 +32,7 @@ from dpnotes.methods._personal_accountant import squares_of_budget as squares_of
 from dpnotes.methods._prediction_sensitivity import NoisyPredictions as NoisyPredictions
 from dpnotes.methods._prediction_sensitivity import PredictionSensitivity as PredictionSensitivity
 from dpnotes.methods._prediction_sensitivity import noisy_predictions as noisy_predictions
+from dpnotes.methods._random_trees import RandomTrees as RandomTrees
 from dpnotes.methods._recommend import Recommendation as Recommendation
 from dpnotes.methods._recommend import recommend as recommend
 from dpnotes.methods._sgd_release import logistic_loss as logistic_loss

@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpnotes._scikit_learn import BaseEstimator, ClassifierMixin
 from dpnotes._validation import Features, Integers, positive
-from dpnotes.accounting import PrivacyProfile
+from dpnotes.accounting import PrivacyProfile, PrivacyStatement, statement
 from dpnotes.methods._answers import Answering, Randomness
 from dpnotes.methods._budget import InferenceBudget
+
+if TYPE_CHECKING:
+    from dpnotes.auditing import AuditReport
 
 FLOATS = [np.float64, np.float32]  # dtypes of features; others are converted to the first
 PREPARED = "rows were prepared without looking at them together"
@@ -128,6 +131,60 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         vars(release).clear()
         vars(release).update(copy.deepcopy(kept))
         return release
+
+    def statement_(
+        self,
+        *,
+        delta: ArrayLike | None = None,
+        epsilon: ArrayLike = (),
+        declared: Mapping[str, str] | None = None,
+        n_public: bool = False,
+        audit: AuditReport | None = None,
+    ) -> PrivacyStatement:
+        """What this fit guarantees, and what not, on one page to be signed, and as JSON.
+
+        Parameters
+        ----------
+        delta : float or array_like, optional
+            Deltas of which epsilon is asked for. Default: the parameter ``delta``, where there is one.
+        epsilon, declared, n_public, audit
+            See :func:`dpnotes.accounting.statement`.
+
+        Returns
+        -------
+        PrivacyStatement
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before a fit.
+        ValueError, TypeError
+            See :func:`dpnotes.accounting.statement`.
+
+        Source
+        ------
+        Near, Darais, Lefkovitz and Howarth (2025), NIST SP 800-226.
+        """
+        check_is_fitted(self)
+        name, budget = type(self).__name__, getattr(self, "budget_", None)
+        if self._published:
+            told = {"product_type": "Machine learning model", "access_type": "Non-interactive"}
+            told["released"] = f"the fitted {name} as publish() gives it, and any number of its predictions"
+        else:
+            number = "any number of" if budget is None else f"at most {budget.answers}"
+            told = {"product_type": "Interactive API", "access_type": "Interactive"}
+            told["released"] = f"{number} answers of one fitted {name}, which stays with who holds the records"
+        told |= {"method": f"dpnotes.{name}", "trust_model": "Central", **(declared or {})}
+        given = getattr(self, "delta", None) if delta is None else delta
+        return statement(
+            self.profile_,
+            delta=() if given is None else given,
+            epsilon=epsilon,
+            declared=told,
+            unprotected=(READ_OFF.partition(",")[0],) if READ_OFF in self.profile_.assumption else (),
+            n_public=n_public,
+            audit=audit,
+        )
 
     def _fit_at_once(self, X: Any, y: Any, **given: Any) -> Self:
         """Learn with the parameters of this moment, and take over what was learned once all of it is there.

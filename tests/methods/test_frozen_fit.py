@@ -15,12 +15,14 @@ from dpnotes.methods import (
     PATE,
     AugmentedSGD,
     Bagging,
+    ClassMeans,
     DPBag,
     FilteredVote,
     LossPerturbation,
     ModelSensitivity,
     NoisySGD,
     PredictionSensitivity,
+    RandomTrees,
     SubsampleAggregate,
 )
 
@@ -33,6 +35,8 @@ TRAINING = {"sample_rate": 0.5, "steps": 3, "noise_multiplier": 1.0, "device": "
 STUDENT = {"student": LogisticRegression(), **NEAREST, **COMMON}
 ESTIMATORS = {
     "ModelSensitivity": ModelSensitivity(**LINEAR),
+    "ClassMeans": ClassMeans(1.0, **COMMON),
+    "RandomTrees": RandomTrees(1.0, n_trees=3, **COMMON),
     "LossPerturbation": LossPerturbation(**LINEAR),
     "PredictionSensitivity": PredictionSensitivity(answers=100, **LINEAR),
     "DPSGD": DPSGD(**TRAINING),
@@ -56,6 +60,7 @@ OTHER = {  # another valid value of each parameter, of some estimator
     "budget": 10**6, "sigma": 1e-9, "confidence": 0.0, "student": KNeighborsClassifier(1), "keep_votes": True,
     "queries": 1, "aggregator": "laplace", "threshold": 0.0, "sigma_threshold": 1e-9, "sigma_answer": 1e-9,
     "scale": 1e-9, "allow_overlap": False, "noise": 1e9, "partitions": "balanced",
+    "low": -9.0, "high": 9.0, "n_trees": 2, "depth": 2,
 }  # fmt: skip
 PUBLISHED = sorted(set(ESTIMATORS) - {"PredictionSensitivity", "SubsampleAggregate", "FilteredVote"})
 CASES = [(name, parameter) for name, model in ESTIMATORS.items() for parameter in sorted(model.get_params(deep=False))]

@@ -1,0 +1,407 @@
+"""The privacy statement: one page that says what a release guarantees and what it does not, and the same as JSON.
+
+What entries there are, how they are called on the page and which of them a caller can tell is said once, in
+``statement.schema.json``, whose descriptions name the entries of NIST SP 800-226 and of the registry of deployments.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import platform
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpnotes import _validation as check
+from dpnotes.accounting._profile import PrivacyProfile, _plain, step_of
+from dpnotes.accounting._restore import from_dict
+from dpnotes.accounting._statement_page import page
+
+if TYPE_CHECKING:
+    from dpnotes.auditing import AuditReport
+
+SCHEMA: dict[str, Any] = json.loads(files("dpnotes.accounting").joinpath("statement.schema.json").read_text("utf-8"))
+SECTIONS: dict[str, Any] = SCHEMA["properties"]
+ENTRIES = {section: schema["properties"] for section, schema in SECTIONS.items() if "properties" in schema}
+TOLD = tuple(name for section in ("release", "process") for name in ENTRIES[section])  # what a caller may say
+NOISE = {text.partition(":")[0]: text for text in ENTRIES["implementation"]["noise"]["enum"]}
+
+DELTAS, LOW_RATE = (0.0, 1e-9, 1e-7, 1e-5, 1e-3), 0.001
+LEVELS = ("mu", "misfit", "tpr", "advantage")
+PRECISION, ABSOLUTE = 1e-6, 1e-12  # of levels that are computed again
+PRIVATE = ("counts", "squares")  # parameters that are votes of private records
+LIBRARIES = ("dpnotes", "numpy", "scipy", "dp-accounting", "scikit-learn", "torch")
+KINDS: dict[str, Any] = {"object": dict, "array": list, "string": str, "number": int | float}
+
+NEIGHBOURS = {
+    "add-remove": (
+        "data sets of which one has {unit} more than the other: also protected is whether there is such a record at all"
+    ),
+    "zero-out": (
+        "data sets that differ in {unit}, empty in one of them and contributing nothing there; the number of places "
+        "is public"
+    ),
+    "replace-one": "data sets of equal size that differ in {unit}, exchanged for any other; their number is public",
+}
+
+
+@dataclass(frozen=True)
+class PrivacyStatement:
+    """What a release guarantees, and what not: a page to be signed, and the JSON that it is made from.
+
+    Made by :func:`statement` and by ``statement_()`` of the estimators. It holds public knowledge alone: what the
+    profile says, and what its maker told. All levels on the page are rounded up to four digits; the JSON has them all.
+    In Jupyter it shows its page.
+
+    Parameters
+    ----------
+    json : str
+        The statement as JSON; it must be valid by the schema ``dpnotes/accounting/statement.schema.json``, and its
+        digest that of the rest. The digest tells a change, and is no signature: who forges can compute it, too, which
+        :meth:`verify` answers.
+
+    Raises
+    ------
+    ValueError
+        If the JSON is not that of a statement, or was changed.
+
+    Source
+    ------
+    Near, Darais, Lefkovitz and Howarth (2025), NIST SP 800-226; Nanayakkara, Ghazi and Vadhan (2025) for the fields of
+    the Differential Privacy Deployments Registry.
+
+    Examples
+    --------
+    >>> from dpnotes.accounting import PrivacyStatement, gaussian, statement
+    >>> stated = statement(gaussian(sigma=4.0), delta=1e-5, declared={"name": "heights of 2026", "curator": "a clinic"})
+    >>> stated.content["guarantee"]["mu"], stated.content["process"]["utility"]
+    (0.25, 'unknown')
+    >>> PrivacyStatement.from_json(stated.to_json()) == stated
+    True
+    """
+
+    json: str
+
+    def __post_init__(self) -> None:
+        content = _parsed(self.json)
+        _fit(content, SCHEMA, "the statement")
+        if content["digest"] != _digest(content):
+            raise ValueError("json must have the digest of its content, got another one: the statement was changed")
+        object.__setattr__(self, "json", _written(content))
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """A copy of the entries, section by section."""
+        return dict(json.loads(self.json))
+
+    def to_json(self) -> str:
+        """The statement as JSON, ASCII alone; its order and digits are kept by :meth:`from_json`."""
+        return self.json
+
+    @classmethod
+    def from_json(cls, text: str) -> PrivacyStatement:
+        """The statement that :meth:`to_json` wrote; other white space is accepted.
+
+        Raises
+        ------
+        ValueError
+            If the JSON is not that of a statement, or was changed.
+        """
+        return cls(text)
+
+    def to_html(self) -> str:
+        """The page, which needs nothing else: one sheet of A4 unless what was told is long."""
+        return page(self.content, SECTIONS, whole=True)
+
+    def _repr_html_(self) -> str:
+        return page(self.content, SECTIONS, whole=False)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the statement as ``.json``, ``.html`` or ``.pdf``, by the ending of the path.
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        ValueError
+            If the path has another ending.
+        RuntimeError
+            For ``.pdf``: if the extra ``dpnotes[pdf]`` is missing, or no Chromium or Chrome can be started.
+        """
+        path = Path(path)
+        kind = check.one_of("the ending of path", path.suffix.lower(), (".json", ".html", ".pdf"))
+        if kind == ".pdf":
+            from dpnotes._chromium import print_page
+
+            print_page(self.to_html(), path)
+        else:
+            path.write_text(self.to_json() if kind == ".json" else self.to_html(), encoding="utf-8", newline="\n")
+        return path
+
+    def verify(self) -> None:
+        """Make the profile anew from its description, and compare: no figure of the statement may be below it.
+
+        The words of the profile (status, assumption, source, remark) are those of its maker, as what was told is.
+
+        Raises
+        ------
+        ValueError
+            If a figure is below that of the profile as it is computed now, or nothing makes such a profile.
+        """
+        content = self.content
+        stated = content["guarantee"]
+        try:
+            profile = from_dict(stated["profile"])
+        except (TypeError, KeyError) as error:
+            raise ValueError(f"the statement must describe a profile, got what makes none: {error}") from error
+        found = {**_figures(profile), "advantage": profile.advantage}
+        figures = {**stated, "advantage": stated["profile"]["advantage"]}
+        levels = {name: math.inf if figures[name] == "infinity" else figures[name] for name in LEVELS}
+        below = [name for name, value in levels.items() if value < found[name] * (1 - PRECISION) - ABSOLUTE]
+        for pair in stated["asked"] + stated["pairs"]:  # an infinite epsilon says that there is none
+            delta, epsilon = pair["delta"], pair["epsilon"]
+            if epsilon != "infinity" and delta < profile.delta(epsilon) * (1 - PRECISION):
+                below.append(f"delta={delta:g}")
+        told = {**content["protection"], "noise": content["implementation"]["noise"], "variant": stated["variant"]}
+        derived = {**_who(profile), "noise": NOISE[profile.implementation], "variant": found["variant"]}
+        if wrong := below + [name for name, word in derived.items() if told[name] != word]:
+            raise ValueError(f"the statement must say what the profile does, got other values of {', '.join(wrong)}")
+
+
+def statement(
+    profile: PrivacyProfile,
+    *,
+    delta: ArrayLike = (),
+    epsilon: ArrayLike = (),
+    declared: Mapping[str, str] | None = None,
+    unprotected: Sequence[str] = (),
+    n_public: bool = False,
+    audit: AuditReport | None = None,
+) -> PrivacyStatement:
+    """What a release of this guarantee promises, and what not, on one page.
+
+    Parameters
+    ----------
+    profile : PrivacyProfile
+        Of all that is released.
+    delta, epsilon : float or array_like
+        Deltas of which epsilon is asked for, and the converse; they are stated first.
+    declared : mapping of str to str, optional
+        What the profile cannot know: ``name``, ``released``, ``curator``, ``person`` and others, see
+        ``dpnotes/accounting/statement.schema.json``, sections "release" and "process". Each is "unknown" without.
+    unprotected : sequence of str
+        What is released without protection.
+    n_public : bool
+        That the number of records is public, though the adjacency is ``"add-remove"``, which protects it.
+    audit : AuditReport, optional
+        Its figures are no part of the guarantee: it must have run on records that are public, or stand in for them.
+
+    Returns
+    -------
+    PrivacyStatement
+
+    Raises
+    ------
+    ValueError
+        If the guarantee depends on private records (status "per-instance"), or has a number of records that is not
+        public; if ``declared`` has an unknown name, or a delta or epsilon is outside its range.
+    TypeError
+        If profile is no PrivacyProfile, or something told is no text.
+
+    Source
+    ------
+    Near, Darais, Lefkovitz and Howarth (2025), NIST SP 800-226.
+
+    Examples
+    --------
+    >>> from dpnotes.accounting import laplace
+    >>> stated = statement(laplace(scale=2.0).compose(3), delta=[0.0, 1e-6])
+    >>> stated.content["guarantee"]["asked"]
+    [{'epsilon': 1.5, 'delta': 0.0}, {'epsilon': 1.499992000..., 'delta': 1e-06}]
+    >>> stated.content["protection"]["unit"]
+    'one record'
+    """
+    if not isinstance(profile, PrivacyProfile):
+        raise TypeError(f"profile must be a PrivacyProfile, got {type(profile).__name__}")
+    n = _public_n(profile, n_public)
+    told = dict(declared or {})
+    for name, text in told.items():
+        check.one_of("a name in declared", name, TOLD)
+        if not isinstance(text, str):
+            raise TypeError(f"declared[{name!r}] must be text, got {type(text).__name__}")
+    deltas = np.ravel(check.array("delta", delta, high=1.0))
+    epsilons = np.ravel(check.array("epsilon", epsilon))
+    asked = _pairs(profile.epsilon(deltas), deltas) + _pairs(epsilons, profile.delta(epsilons))
+    fixed = ENTRIES["implementation"]
+    hidden = profile.adjacency == "add-remove" and not n_public
+    content = {
+        "schema": SECTIONS["schema"]["const"],
+        "release": _filled("release", {"method": profile.mechanism, **told}),
+        "protection": {
+            **_who(profile),
+            "records": "protected" if hidden else ", ".join(n) or "public, not stated here",
+            "unprotected": [*(() if hidden else ("the number of records",)), *unprotected],
+        },
+        "guarantee": {**_figures(profile), "asked": asked, "profile": profile.to_dict()},
+        "implementation": {
+            "noise": NOISE[profile.implementation],
+            **{name: fixed[name]["const"] for name in ("composition", "post_processing")},
+            "versions": _versions(),
+        },
+        "process": _filled("process", told),
+        "audit": _filled("audit", {} if audit is None else _audited(audit, profile, n_public)),
+        "not_protected": SECTIONS["not_protected"]["const"],
+    }
+    content = json.loads(json.dumps(_plain(content), allow_nan=False))
+    return PrivacyStatement(json.dumps({**content, "digest": _digest(content)}))
+
+
+def _public_n(profile: PrivacyProfile, n_public: bool) -> list[str]:
+    """Numbers of records that a profile shows; ValueError where it shows what is private."""
+    entries = list(_entries(profile.parameters))
+    if profile.status == "per-instance" or any(name in PRIVATE for name, _ in entries):
+        raise ValueError("profile must not depend on private records, got one that does: to state it would show them")
+    found = {str(value) for name, value in entries if name == "n" and value is not None}
+    found.update(re.findall(r"\bn=(\d+)", profile.assumption))
+    if found and profile.adjacency == "add-remove" and not n_public:
+        raise ValueError(
+            f"the profile of {profile.mechanism} shows the number of records, which adjacency='add-remove' protects: "
+            "n_public=True declares it public, and adjacency='zero-out' takes it for public"
+        )
+    return sorted(found)
+
+
+def _filled(section: str, told: Mapping[str, str]) -> dict[str, str]:
+    """Entries of a section as they were told, or as they are without."""
+    return {name: told.get(name, entry["default"]) for name, entry in ENTRIES[section].items()}
+
+
+def _figures(profile: PrivacyProfile) -> dict[str, Any]:
+    pure, some = profile.epsilon(0.0) < math.inf, profile.advantage < 1 or profile.delta(100.0) < 1
+    return {
+        "variant": "Pure DP" if pure else "Approximate DP" if some else "no guarantee",
+        "asked": [],
+        "pairs": _pairs(profile.epsilon(DELTAS), DELTAS),
+        "mu": profile.mu,
+        "misfit": profile.misfit,
+        "tpr": float(profile.tpr(LOW_RATE)),
+    }
+
+
+def _who(profile: PrivacyProfile) -> dict[str, str]:
+    """Unit of privacy, adjacency, and both in words."""
+    groups = [count for name, count in profile.parameters.items() if step_of(name) == "group"]
+    size = math.prod(groups)
+    if profile.adjacency == "replace-one" and profile.parameters.get("adjacency", "replace-one") != "replace-one":
+        size //= 2  # exchanging is removing and adding
+    unit = "one record" if size == 1 else f"up to {size} records together"
+    if sum(step_of(name) == "group" for name, _ in _entries(profile.parameters)) > len(groups):
+        unit += ", or more in the parts that have a group"
+    return {"unit": unit, "adjacency": profile.adjacency, "neighbours": NEIGHBOURS[profile.adjacency].format(unit=unit)}
+
+
+def _audited(audit: AuditReport, profile: PrivacyProfile, n_public: bool) -> dict[str, str]:
+    claim, verdict = "none", "no claim was tested"
+    if audit.claim is not None:
+        _public_n(audit.claim, n_public)
+        told, own = audit.claim.to_dict(), profile.to_dict()
+        same = all(told[name] == own[name] for name in ("mechanism", "parameters", "adjacency"))
+        claim = "this guarantee" if same else f"another one: {audit.claim!r}"
+        word = "refuted" if audit.refuted else "not refuted, which is no proof"
+        verdict = f"{word.upper() if same and audit.refuted else word}; p-value {audit.p_value:.2g}"
+    return {
+        "verdict": verdict,
+        "claim": claim,
+        "bounds": ", ".join(f"epsilon at least {audit.epsilon(delta):.3g} at delta {delta:g}" for delta in (0.0, 1e-5)),
+        "evidence": f"{audit.runs} runs, confidence {audit.confidence:g}, {audit.adjacency}, {audit.strategy}; the "
+        "records that it ran on are public or stand in for the private ones",
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def _entries(value: Any) -> Iterator[tuple[str, Any]]:
+    """Names and values of parameters, those of parts within them included."""
+    if isinstance(value, Mapping):
+        yield from value.items()
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for each in value:
+            yield from _entries(each)
+
+
+def _pairs(epsilons: ArrayLike, deltas: ArrayLike) -> list[dict[str, float]]:
+    both = zip(np.ravel(epsilons), np.ravel(deltas), strict=True)
+    return [{"epsilon": float(epsilon), "delta": float(delta)} for epsilon, delta in both]
+
+
+def _written(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, indent=2, allow_nan=False) + "\n"
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    rest = {name: value for name, value in content.items() if name != "digest"}
+    return hashlib.sha256(_written(rest).encode("ascii")).hexdigest()
+
+
+def _parsed(text: str) -> Any:
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(found := dict(pairs)) < len(pairs):
+            raise ValueError("an entry occurs twice")
+        return found
+
+    def finite(token: str) -> float:
+        if not math.isfinite(value := float(token)):
+            raise ValueError(f"{token} is no number of JSON")
+        return value
+
+    try:
+        return json.loads(text, object_pairs_hook=once, parse_float=finite, parse_constant=finite)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"json must be that of a statement, got what cannot be read: {error}") from error
+
+
+def _fit(value: Any, schema: Mapping[str, Any], where: str) -> None:
+    """Check a value by the part of JSON Schema that the schema of statements uses."""
+    if "$ref" in schema:
+        schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
+    named = schema.get("type", ())
+    kinds = tuple(KINDS[name] for name in ((named,) if isinstance(named, str) else named))
+    good = not kinds or (isinstance(value, kinds) and not isinstance(value, bool))
+    good = good and value in schema.get("enum", (value,)) and value == schema.get("const", value)
+    if isinstance(value, str):
+        good = good and re.search(schema.get("pattern", ""), value) is not None
+    elif isinstance(value, int | float):
+        good = good and schema.get("minimum", value) <= value <= schema.get("maximum", value)
+    if not good:
+        rule = {name: rule for name, rule in schema.items() if name not in ("title", "description", "properties")}
+        raise ValueError(f"{where} must follow the schema of statements, {rule}, got {value!r:.60}")
+    if isinstance(value, dict):
+        known, others = schema.get("properties", {}), schema.get("additionalProperties", {})
+        wrong = set(schema.get("required", ())) - set(value) or (others is False and set(value) - set(known))
+        if wrong:
+            raise ValueError(f"{where} must have the entries of the schema of statements, got others: {sorted(wrong)}")
+        for name, each in value.items():
+            _fit(each, known.get(name, others), name)
+    elif isinstance(value, list):
+        for each in value:
+            _fit(each, schema.get("items", {}), where)

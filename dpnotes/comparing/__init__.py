@@ -1,0 +1,14 @@
+"""Which private learner for a table: all of them under one adjacency, one accountant and one preparation."""
+
+from dpnotes import _extras
+
+_extras.require("learn", part="dpnotes.comparing")
+
+from dpnotes.comparing._candidates import OURS as OURS
+from dpnotes.comparing._candidates import Candidate as Candidate
+from dpnotes.comparing._candidates import Task as Task
+from dpnotes.comparing._candidates import Unsuited as Unsuited
+from dpnotes.comparing._compare import compare as compare
+from dpnotes.comparing._majority import MajorityClass as MajorityClass
+from dpnotes.comparing._result import Comparison as Comparison
+from dpnotes.comparing._selection import private_choice as private_choice

@@ -1,0 +1,299 @@
+"""What is compared: each method with the settings that are tried, made for a budget, and what others must state."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
+
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+
+from dpnotes import methods
+from dpnotes.accounting import PrivacyProfile, bagging, gaussian, gaussian_sigma
+from dpnotes.comparing._majority import MajorityClass
+
+NO_PRIVACY, MAJORITY = "no privacy", "majority class"
+BINARY = "two classes only"
+NOT_PURE = "no pure guarantee: give a delta"
+
+
+class Unsuited(Exception):
+    """Why a method cannot be used for a task, in a few words."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a method is made for.
+
+    Parameters
+    ----------
+    n, d : int
+        Records that it will be fitted to, and their features after the preparation.
+    classes : sequence
+        All labels.
+    epsilon, delta : float
+    answers : int or None
+        Queries that will be answered; None: any number, which only a released model does.
+    seed : int or None
+        None: noise from the operating system.
+    scale : float, >= 1
+        How many records there really are for each of these, where settings are tried on a part of them, at an epsilon
+        at which noise is as large relative to the records.
+    """
+
+    n: int
+    d: int
+    classes: Sequence[Any]
+    epsilon: float
+    delta: float
+    answers: int | None
+    seed: int | None
+    scale: float = 1.0
+
+    @property
+    def common(self) -> dict[str, Any]:
+        """Parameters that all estimators of the package have."""
+        return {"classes": list(self.classes), "noise_seed": self.seed}
+
+    def part(self, n: int, *, seed: int) -> Task:
+        """The task on ``n`` of the records at an epsilon at which noise has the same size relative to them.
+
+        Noise is inverse to epsilon if it is pure, and to mu if it is Gaussian.
+        """
+        scale, epsilon = self.n / n, self.epsilon
+        if scale > 1:
+            sigma = gaussian_sigma(epsilon, self.delta) / scale if self.delta else 0.0
+            epsilon = float(gaussian(sigma=float(sigma)).epsilon(self.delta)) if self.delta else epsilon * scale
+        return replace(self, n=n, epsilon=epsilon, seed=seed, scale=self.scale * scale)
+
+    def needs(self, **wanted: bool) -> None:
+        """Refuse the task where a method needs what it does not have: ``answers``, ``delta``, ``two_classes``."""
+        reasons = {
+            "answers": (self.answers is None, "answers queries: give their number, answers="),
+            "delta": (self.delta == 0, NOT_PURE),
+            "two_classes": (len(self.classes) != 2, BINARY),
+        }
+        for name in wanted:
+            lacking, reason = reasons[name]
+            if lacking:
+                raise Unsuited(reason)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method in a comparison; also the adapter for a method of another library.
+
+    Parameters
+    ----------
+    name : str
+    make : callable
+        ``make(task, **setting)`` gives an unfitted scikit-learn classifier whose fit is (epsilon, delta)-DP for one
+        record made empty, as the task says, or raises :class:`Unsuited`.
+    settings : sequence of mapping
+        What is tried, the likeliest first: at most eight, so that no method is tuned more than another.
+    released : {"model", "answers", "nothing"}
+    ball : bool
+        Rows are shortened to norm 1; False: numbers are in [-1, 1], each column by itself.
+    profile : callable, optional
+        ``profile(task)``: the guarantee that another library claims. Default: ``profile_`` of the fitted estimator.
+    module : str
+        Package that must be installed.
+    """
+
+    name: str
+    make: Callable[..., Any]
+    settings: Sequence[Mapping[str, Any]] = ({},)
+    _: KW_ONLY
+    released: str = "model"
+    ball: bool = True
+    profile: Callable[[Task], PrivacyProfile] | None = None
+    module: str = ""
+
+    def made(self, task: Task, setting: Mapping[str, Any]) -> Any:
+        """The unfitted estimator for a task.
+
+        Raises
+        ------
+        Unsuited
+            If there is none.
+        """
+        if self.module and importlib.util.find_spec(self.module) is None:
+            raise Unsuited(f"{self.module} is not installed")
+        return self.make(task, **setting)
+
+
+def _each(**lists: Sequence[Any]) -> tuple[dict[str, Any], ...]:
+    """Settings of one parameter, or of several side by side."""
+    return tuple(dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True))
+
+
+def _linear(kind: Any, **more: Any) -> Callable[..., Any]:
+    """A linear estimator whose ``strength`` is l2 times the number of records, which decides its noise."""
+
+    def make(task: Task, *, strength: float) -> Any:
+        return kind(task.epsilon, task.delta, l2=strength / (task.n * task.scale), device="cpu", **more, **task.common)
+
+    return make
+
+
+def _predictions(task: Task, *, strength: float) -> Any:
+    task.needs(answers=True)
+    return _linear(methods.PredictionSensitivity, answers=task.answers)(task, strength=strength)
+
+
+def _descent(task: Task, *, steps: int, learning_rate: float) -> Any:
+    task.needs(delta=True)
+    fixed: dict[str, Any] = {"sample_rate": 1.0, "steps": steps, "learning_rate": learning_rate, "device": "cpu"}
+    return methods.DPSGD(task.epsilon, task.delta, **fixed, **task.common)
+
+
+def _last_iterate(task: Task, *, radius: float, learning_rate: float) -> Any:
+    task.needs(delta=True, two_classes=True)
+    fixed: dict[str, Any] = {"steps": 100, "learning_rate": learning_rate, "radius": radius}
+    return methods.NoisySGD(task.epsilon, task.delta, **fixed, **task.common)
+
+
+def _augmented(task: Task, *, passes: int, learning_rate: float) -> Any:
+    task.needs(delta=True, two_classes=True)
+    batch = min(task.n, max(1, round(50 / task.scale)))
+    fixed: dict[str, Any] = {
+        "batch_size": batch,
+        "steps": passes * (task.n // batch),
+        "learning_rate": learning_rate,
+        "device": "cpu",
+    }
+    return methods.AugmentedSGD(task.epsilon, task.delta, **fixed, **task.common)
+
+
+def _means(task: Task) -> Any:
+    return methods.ClassMeans(task.epsilon, task.delta, **task.common)
+
+
+def _trees(task: Task, *, n_trees: int | None, depth: int | None) -> Any:
+    fixed: dict[str, Any] = {"n_trees": n_trees, "depth": depth}
+    return methods.RandomTrees(task.epsilon, task.delta, **fixed, **task.common)
+
+
+def _shards(task: Task, *, n_models: int) -> Any:
+    task.needs(answers=True)
+    fixed: dict[str, Any] = {"answers": task.answers, "n_models": _fitting(task, n_models), "device": "cpu"}
+    return methods.SubsampleAggregate(task.epsilon, task.delta, **fixed, **task.common)
+
+
+def _filtered(task: Task, *, n_teachers: int) -> Any:
+    task.needs(answers=True, delta=True)
+    sigma = (2 * task.answers) ** 0.5 * float(gaussian_sigma(task.epsilon, task.delta))  # type: ignore[operator]
+    fixed: dict[str, Any] = {
+        "budget": task.answers,
+        "sigma": sigma,
+        "n_teachers": _fitting(task, n_teachers),
+        "device": "cpu",
+    }
+    return methods.FilteredVote(**fixed, **task.common)
+
+
+def _fitting(task: Task, models: int) -> int:
+    """As many models as there are records for, five of each class."""
+    if task.n * task.scale < 5 * len(task.classes) * models:
+        raise Unsuited(f"too few records for {models} models")
+    return max(1, round(models / task.scale))
+
+
+def _bagged(task: Task) -> Any:
+    """One model on the largest subsample that the guarantee allows."""
+
+    def allowed(size: int) -> bool:
+        return bagging(n=task.n, subsample=size, adjacency="zero-out").delta(task.epsilon) <= task.delta
+
+    low, high = 0, task.n
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if allowed(middle) else (low, middle)
+    if not low:
+        raise Unsuited("no subsample is small enough for this delta")
+    return methods.Bagging(subsample=low, **task.common)
+
+
+def _student(task: Task) -> Any:
+    raise Unsuited("needs public rows of the same kind, which a comparison does not have")
+
+
+def _most_frequent(task: Task) -> Any:
+    return MajorityClass(task.epsilon, task.delta, **task.common)
+
+
+def _without(task: Task, *, C: float) -> Any:
+    if C:
+        return LogisticRegression(C=C, max_iter=200)
+    return RandomForestClassifier(50, min_samples_leaf=2, max_features="sqrt", random_state=task.seed)
+
+
+STRENGTHS = _each(strength=(10.0, 1.0, 100.0, 3.0, 30.0, 300.0, 0.3, 1000.0))
+OURS: tuple[Candidate, ...] = (
+    Candidate("ClassMeans", _means),
+    Candidate(
+        "RandomTrees",
+        _trees,
+        _each(n_trees=(None, None, 16, 32, None, 4, 16, 4), depth=(None, 4, None, 4, 6, 3, 6, 5)),
+        ball=False,
+    ),
+    Candidate("LossPerturbation", _linear(methods.LossPerturbation), STRENGTHS),
+    Candidate("ModelSensitivity", _linear(methods.ModelSensitivity), STRENGTHS),
+    Candidate("PredictionSensitivity", _predictions, STRENGTHS, released="answers"),
+    Candidate(
+        "DPSGD",
+        _descent,
+        _each(steps=(30, 10, 100, 30, 100, 10, 30, 3), learning_rate=(1.0, 2.0, 0.5, 4.0, 2.0, 0.5, 0.25, 2.0)),
+    ),
+    Candidate(
+        "NoisySGD",
+        _last_iterate,
+        _each(radius=(3.0, 1.0, 10.0, 3.0, 1.0, 10.0, 30.0, 0.3), learning_rate=(1, 1, 1, 0.2, 0.2, 0.2, 1, 1)),
+    ),
+    Candidate(
+        "AugmentedSGD",
+        _augmented,
+        _each(passes=(1, 1, 2, 5, 1, 2, 1, 5), learning_rate=(1.0, 0.3, 1.0, 1.0, 3.0, 0.3, 0.1, 3.0)),
+    ),
+    Candidate(
+        "SubsampleAggregate",
+        _shards,
+        _each(n_models=(32, 8, 128, 512, 16, 64, 256, 1024)),
+        released="answers",
+        ball=False,
+    ),
+    Candidate(
+        "FilteredVote",
+        _filtered,
+        _each(n_teachers=(32, 8, 128, 512, 16, 64, 256, 1024)),
+        released="answers",
+        ball=False,
+    ),
+    Candidate("Bagging", _bagged, ball=False),
+    Candidate("PATE", _student),
+    Candidate("DPBag", _student),
+    Candidate(MAJORITY, _most_frequent),
+    Candidate(NO_PRIVACY, _without, _each(C=(10.0, 1.0, 100.0, 0.0)), released="nothing", ball=False),
+)
+
+
+def chosen(wanted: Sequence[str | Candidate] | None) -> tuple[Candidate, ...]:
+    """Candidates by name, or new ones, always with the two that others are measured by.
+
+    Raises
+    ------
+    ValueError
+        If a name is not known, or two are the same.
+    """
+    known = {candidate.name: candidate for candidate in OURS}
+    given = (
+        list(known) if wanted is None else [*wanted, *(name for name in (MAJORITY, NO_PRIVACY) if name not in wanted)]
+    )
+    if unknown := [each for each in given if isinstance(each, str) and each not in known]:
+        raise ValueError(f"methods must be candidates, or names of {', '.join(known)}, got {', '.join(unknown)}")
+    found = tuple(known[each] if isinstance(each, str) else each for each in given)
+    if len({candidate.name for candidate in found}) < len(found):
+        raise ValueError(f"methods must have different names, got {', '.join(each.name for each in found)}")
+    return found

@@ -1,0 +1,400 @@
+"""``dpnotes.compare``: every private learner on a table, or on synthetic ones of its shape, within a budget of time."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from sklearn.base import clone
+
+from dpnotes import _validation as check
+from dpnotes.comparing._candidates import MAJORITY, NO_PRIVACY, Candidate, Task, Unsuited, chosen
+from dpnotes.comparing._result import Comparison
+from dpnotes.comparing._running import scored, text_of
+from dpnotes.comparing._selection import COST, SHORTLIST, blocks_for, choice_profile, private_choice
+from dpnotes.comparing._tables import (
+    TEST,
+    Bounds,
+    Preparation,
+    Split,
+    codes_of,
+    cut,
+    preparation,
+    synthetic,
+    table_of,
+)
+from dpnotes.preprocessing import ClipNorm
+
+DATA = ("shape", "public", "private")
+HALVING = ((1, 4), (2, 2), (2, 1))  # repeats of all settings that are left, and how many of each method go on
+TUNING, MEASURING = 0.5, 0.8  # of the time, when the settings must be chosen and the repeats done
+MOST, MOST_CLASSES = 60, 50  # repeats; classes, of which a number has more
+LOST = 2.0  # the error of what failed
+TUNED_ON = 2000  # records at most; at an epsilon at which noise is as large relative to them
+FEW = 4  # repeats that there should be time for
+AROUND = (1 / 3, 3.0)  # other epsilons of the figure, as multiples
+
+
+def compare(
+    X: Any,
+    y: Any,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    answers: int | None = None,
+    classes: Sequence[Any] | None = None,
+    bounds: Bounds | None = None,
+    data: str = "shape",
+    seconds: float = 300.0,
+    repeats: int | None = None,
+    methods: Sequence[str | Candidate] | None = None,
+    random_state: int = 0,
+    noise_seed: int | None = None,
+    n_jobs: int = 1,
+    progress: bool = False,
+    memory: MutableMapping[str, Any] | None = None,
+) -> Comparison:
+    """Compare all private classifiers for a table, and give the best one, ready to fit.
+
+    Guarantees: with ``data="shape"`` the result depends on the numbers of rows, columns and classes and on what is
+    declared, and on nothing else of the table, so that it reveals nothing. With ``data="public"`` the table is used as
+    one that is no secret. With ``data="private"`` the result is (epsilon/5)-DP for one record made empty, and together
+    with one fit of ``best`` (epsilon, delta)-DP: disjoint blocks of records vote, and the vote is released with noise.
+
+    All methods hide one record made empty, by the accounting of this package (those of other libraries by what they
+    claim), after the same preparation by public bounds. The settings of each are chosen from at most eight, by
+    successive halving on the same splits; what is reported are other splits, with other noise, the same for all
+    methods, whose differences are therefore paired.
+
+    Parameters
+    ----------
+    X : array_like [n, ...] or data frame
+        At least as many rows as columns.
+    y : array_like, shape [n]
+        Labels.
+    epsilon : float, > 0
+    delta : float, in [0, 1)
+        0: pure differential privacy.
+    answers : int, >= 1, optional
+        Queries that will be answered. Default: any number, which leaves out methods that answer from a budget.
+    classes : sequence, optional
+        All labels that can occur. Default: those of y, which are public then.
+    bounds : tuple or mapping, optional
+        What is public of the columns: (low, high), numbers or one for each column; or for the columns of a data frame
+        ``{name: (low, high) or [categories]}``. Default: read off X, which must be public then.
+    data : {"shape", "public", "private"}
+        What methods are compared on: synthetic tables of this shape; this table, which is declared no secret; or
+        synthetic tables for all that is shown, and this table for the choice among the first five alone, which costs a
+        fifth of epsilon (:attr:`Comparison.profile`). What is then left is the budget of :attr:`Comparison.best`.
+    seconds : float, > 0
+        Budget. What there is no time for costs repeats, and intervals are wider.
+    repeats : int, >= 1, optional
+        Repeats after the settings are chosen, in place of seconds: the result is then the same each time.
+    methods : sequence of str or Candidate, optional
+        Default: all of the package.
+    random_state : int, >= 0
+    noise_seed : int, optional
+        Of the private choice, for experiments. Default: the operating system's noise.
+    n_jobs : int
+        joblib workers; ``joblib.parallel_config`` chooses others, a Dask cluster among them.
+    progress : bool
+        Tell on standard error how far it is.
+    memory : mutable mapping, optional
+        Where accuracies are kept, as plain numbers by name: a comparison that was interrupted goes on with them.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    TypeError
+        If a number is of the wrong kind.
+    ValueError
+        If X and y are no table with labels of two classes, something public is not declared, or a number is outside
+        its range. Messages tell names, types and sizes, and no value of a record.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> result = compare(X, y, epsilon=1.0, data="public", methods=["ClassMeans", "LossPerturbation"], repeats=3)
+    >>> list(result.table["method"])[-1], result.best is not None
+    ('majority class', True)
+    """
+    check.one_of("data", data, DATA)
+    epsilon, delta = check.positive("epsilon", epsilon), check.real("delta", delta, high=1.0, below="nothing is hidden")
+    answers = None if answers is None else check.at_least_one("answers", answers)
+    seconds = check.positive("seconds", seconds)
+    table = table_of(X)
+    labels = _classes(y, classes, len(table))
+    prepared = preparation(table, bounds, public=data == "public")
+    task = Task(len(table), prepared.d, labels, epsilon, delta, answers, None)
+    budget = Budget(seconds, None if repeats is None else check.at_least_one("repeats", repeats), progress)
+    remarks = [] if classes else ["the labels that occur are taken to be public"]
+    blocks = blocks_for(task.n, len(labels), COST * epsilon) if data == "private" else 0
+    if data == "private" and not blocks:
+        data = "shape"
+        remarks.append("there are too few records to pay for a choice on them, and it costs nothing")
+    if blocks:
+        task = replace(task, epsilon=(1 - COST) * epsilon)
+    source: Shape | Public = Shape(task, random_state)
+    if data != "shape":
+        codes = codes_of(y, labels)
+        rows = np.asarray(clone(prepared.box).fit_transform(table), dtype=np.float64)
+    if data == "public":
+        source = Public(task, random_state, rows[codes < len(labels)], codes[codes < len(labels)])
+    run = Run(chosen(methods), source, budget, {} if memory is None else memory, n_jobs)
+    found = run.result(prepared, data, remarks)
+    if not blocks:
+        return found
+    coded = replace(task, classes=range(len(labels)))
+    shortlist = [*found.private[:SHORTLIST], MAJORITY]
+    place = run.memory.get("choice")
+    if place is None:  # an interrupted comparison must not draw again, which would be paid for again
+        place = run.memory["choice"] = private_choice(
+            [(run.named[name], found.settings[name]) for name in shortlist],
+            rows,
+            codes,
+            coded,
+            epsilon=COST * epsilon,
+            n_blocks=blocks,
+            random_state=random_state,
+            noise_seed=noise_seed,
+            n_jobs=n_jobs,
+        )
+    return replace(found, choice=shortlist[place], profile=choice_profile(COST * epsilon))
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """Synthetic tables; each repeat has a new one, so that repeats are independent."""
+
+    task: Task
+    random_state: int
+    shared: float = 0.0  # of the variance of a repeat's accuracy, what more repeats do not lessen
+
+    def split(self, repeat: int) -> Split:
+        """The table of a repeat."""
+        return synthetic(self.task.n, self.task.d, len(self.task.classes), [self.random_state, repeat])
+
+
+@dataclass(frozen=True, eq=False)
+class Public:
+    """One table, cut anew for each repeat; by Nadeau and Bengio's (2003) correction for what cuts have in common."""
+
+    task: Task
+    random_state: int
+    X: Any
+    codes: Any
+    shared: float = TEST / (1 - TEST)
+
+    def split(self, repeat: int) -> Split:
+        """The cut of a repeat."""
+        return cut(self.X, self.codes, [self.random_state, repeat])
+
+
+@dataclass(eq=False)
+class Budget:
+    """Time, or repeats."""
+
+    seconds: float
+    repeats: int | None
+    progress: bool
+
+    def __post_init__(self) -> None:
+        self.began = time.perf_counter()
+
+    def past(self, fraction: float) -> bool:
+        """Whether so much of the time is gone; never where repeats are counted."""
+        return self.repeats is None and self.left(fraction) == 0.0 and fraction < np.inf
+
+    def left(self, fraction: float) -> float:
+        """Seconds until so much of the time is gone."""
+        return max(0.0, fraction * self.seconds - (time.perf_counter() - self.began))
+
+    def tell(self, text: str) -> None:
+        """Progress on standard error."""
+        if self.progress:
+            print(f"\rcompare: {text}, {time.perf_counter() - self.began:.0f} s ", end="", file=sys.stderr, flush=True)
+
+
+Settings = dict[str, list[Mapping[str, Any]]]  # of each method, the best first
+
+
+@dataclass(eq=False)
+class Run:
+    """One comparison: accuracies by method, setting, repeat, epsilon and number of rows, each computed once."""
+
+    candidates: Sequence[Candidate]
+    source: Shape | Public
+    budget: Budget
+    memory: MutableMapping[str, Any]
+    n_jobs: int
+    errors: dict[str, str] = field(default_factory=dict)  # the last of each method
+
+    def __post_init__(self) -> None:
+        self.left_out: dict[str, str] = {}  # why, by name
+        self.named = {each.name: each for each in self.candidates}
+        self._split: tuple[int, Split] | None = None
+
+    def result(self, prepared: Preparation, data: str, remarks: Sequence[str]) -> Comparison:
+        """Choose settings, measure, and say what follows."""
+        settings, first = self._tuned(self._suited())
+        rows = self._affordable(settings)
+        shown: list[tuple[int, float]] = []
+        for repeat in range(first, first + (self.budget.repeats or MOST)):
+            if shown and self.budget.past(MEASURING):
+                break
+            self._all(settings, repeat, rows=rows)
+            shown.append((repeat, 1.0))
+        for repeat, _ in shown[: max(2, len(shown) // 2)]:
+            for factor in AROUND:
+                if not self.budget.past(1.0):
+                    private = {name: each for name, each in settings.items() if name != NO_PRIVACY}
+                    self._all(private, repeat, factor, rows=rows)
+                    shown.append((repeat, factor))
+        if rows is not None:
+            remarks = [*remarks, f"for want of time on {rows} records at a time, at epsilons as large relative to them"]
+        scores = [
+            {"method": name, "epsilon": factor * self.source.task.epsilon, "repeat": repeat, "accuracy": kept[0]}
+            for name, (setting,) in settings.items()
+            for repeat, factor in shown
+            if (kept := self.memory.get(self._key(name, setting, repeat, factor, rows)))
+        ]
+        noise = {n: self.memory[self._key(n, s, first, 1.0, rows)][2] for n, (s,) in settings.items()}
+        return Comparison(
+            scores=pd.DataFrame(scores),
+            about=pd.DataFrame({n: self._about(n, s, noise[n]) for n, (s,) in settings.items()}).T,
+            left_out=self.left_out,
+            task=self.source.task,
+            data=data,
+            shared=self.source.shared,
+            settings={name: setting for name, (setting,) in settings.items()},
+            estimators={name: self._final(prepared, name, *each) for name, each in settings.items()},
+            remarks=tuple(remarks),
+        )
+
+    def _suited(self) -> Settings:
+        """The settings of each method that can be used for the task at all."""
+        found: Settings = {}
+        for candidate in self.candidates:
+            for setting in candidate.settings:
+                try:
+                    candidate.made(self._task(self._table(0)), setting)
+                    found.setdefault(candidate.name, []).append(setting)
+                except Unsuited as reason:
+                    self.left_out[candidate.name] = str(reason)
+        self.left_out = {name: reason for name, reason in self.left_out.items() if name not in found}
+        return found
+
+    def _tuned(self, settings: Settings) -> tuple[Settings, int]:
+        """The one setting of each method, and the first repeat that did not help to choose it."""
+        done = 0
+        for count, keep in HALVING:
+            if done and self.budget.past(TUNING):
+                break
+            for repeat in range(done, done + count):
+                self._all(settings, repeat, rows=TUNED_ON, late=TUNING)
+            done += count
+            settings = {
+                name: sorted(tried, key=partial(self._loss, name, repeats=done))[:keep]
+                for name, tried in settings.items()
+            }
+        for name, (best, *_) in list(settings.items()):
+            settings[name] = [best]
+            if self._loss(name, best, repeats=done) == LOST:
+                self.left_out[name] = f"failed: {self.errors.get(name, 'in an earlier run')}"
+                del settings[name]
+        return settings, done
+
+    def _loss(self, name: str, setting: Mapping[str, Any], *, repeats: int) -> float:
+        """Mean error on the first repeats; of a setting that failed, or that there was no time for, the worst."""
+        found = [self.memory.get(self._key(name, setting, repeat, 1.0, TUNED_ON)) for repeat in range(repeats)]
+        values = [1 - each[0] for each in found if each is not None]
+        return float(np.mean(values)) if values and not np.isnan(values).any() else LOST
+
+    def _affordable(self, settings: Settings) -> int | None:
+        """Rows with which there is time for a few repeats; None: all."""
+        if self.budget.repeats is not None or len(self._table(0).X) <= TUNED_ON:
+            return None
+        each = sum(self.memory[self._key(n, s, 0, 1.0, TUNED_ON)][1] for n, (s,) in settings.items()) / TUNED_ON
+        rows = int(self.budget.left(MEASURING) / (FEW * each))
+        return None if rows >= len(self._table(0).X) else max(rows, TUNED_ON)
+
+    def _all(
+        self, settings: Settings, repeat: int, factor: float = 1.0, *, rows: int | None, late: float = np.inf
+    ) -> None:
+        """Accuracies of all methods on one repeat: of the first setting of each, then of the second."""
+        split = self._table(repeat).thinned(rows)
+        for place in range(max(map(len, settings.values()), default=0)):
+            if place and self.budget.past(late):
+                return
+            tried = {name: each[place] for name, each in settings.items() if place < len(each)}
+            keys = {name: self._key(name, setting, repeat, factor, rows) for name, setting in tried.items()}
+            missing = [name for name, key in keys.items() if key not in self.memory]
+            task = self._task(self._table(repeat), factor).part(len(split.X), seed=repeat)
+            calls = (delayed(scored)(self.named[name], task, tried[name], split) for name in missing)
+            found = Parallel(n_jobs=self.n_jobs, return_as="generator")(calls)
+            for name, (accuracy, seconds, note) in zip(missing, found, strict=True):
+                if np.isnan(accuracy):
+                    self.errors[name] = note
+                self.memory[keys[name]] = [accuracy, seconds, note]
+                self.budget.tell(f"{len(self.memory)} fits, {name}")
+
+    def _about(self, name: str, setting: Mapping[str, Any], noise: str) -> dict[str, Any]:
+        """What the method releases and guarantees, by a fit of some records with the noise of a real release."""
+        candidate, split = self.named[name], self._table(0)
+        about: dict[str, Any] = {"released": candidate.released, "exactness": "", "status": "", "noise": noise}
+        taken = [each[1] for key, each in self.memory.items() if key.startswith(f"{name}|{text_of(setting)}|")]
+        about |= {"setting": text_of(setting), "seconds": float(np.mean(taken))}
+        if candidate.released == "nothing":
+            return about
+        task = self._task(split)
+        profile = candidate.profile(task) if candidate.profile else None
+        if profile is None:
+            some = split.thinned(TUNED_ON)
+            rows = ClipNorm().fit_transform(some.X) if candidate.ball else some.X
+            profile = candidate.made(task, setting).fit(rows, some.codes).profile_
+        return about | {"exactness": profile.exactness, "status": profile.status}
+
+    def _final(self, prepared: Preparation, name: str, setting: Mapping[str, Any]) -> Any:
+        """The unfitted pipeline for all records, with the labels as they are."""
+        candidate = self.named[name]
+        return prepared.before(candidate.made(self.source.task, setting), ball=candidate.ball)
+
+    def _table(self, repeat: int) -> Split:
+        if self._split is None or self._split[0] != repeat:
+            self._split = repeat, self.source.split(repeat)
+        return self._split[1]
+
+    def _task(self, split: Split, factor: float = 1.0) -> Task:
+        whole = self.source.task
+        return replace(whole, n=len(split.X), classes=range(len(whole.classes)), epsilon=factor * whole.epsilon)
+
+    def _key(self, name: str, setting: Mapping[str, Any], repeat: int, factor: float, rows: int | None) -> str:
+        return f"{name}|{text_of(setting)}|{repeat}|{factor:.3g}|{rows or 'all'}"
+
+
+def _classes(y: Any, classes: Sequence[Any] | None, n: int) -> list[Any]:
+    """All labels, sorted; errors show none that is read off y."""
+    labels = np.asarray(y)
+    if labels.ravel().shape != (n,):
+        raise ValueError(f"y must hold one label for each of {n} rows of X, got shape {labels.shape}")
+    if classes is None and labels.dtype.kind in "Mm":
+        raise ValueError("y must hold labels, got dates")
+    if classes is None and pd.isna(labels).any():
+        raise ValueError("y must hold no missing labels; with classes= such records count as empty")
+    found: list[Any] = np.unique(labels if classes is None else np.asarray(classes)).tolist()
+    if len(found) < 2:
+        raise ValueError("there must be at least 2 classes, got fewer; name all that can occur in classes=")
+    if len(found) > MOST_CLASSES:
+        raise ValueError(f"there must be at most {MOST_CLASSES} classes, got more: is y a number to be predicted?")
+    return found

@@ -1,0 +1,218 @@
+"""What a comparison gives: a table with intervals, the best method ready to fit, a figure."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from dpnotes.accounting import PrivacyProfile
+from dpnotes.comparing._candidates import MAJORITY, NO_PRIVACY, Task
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LEVEL = 0.05  # at which an interval, or a winner among all methods, may be wrong
+COLUMNS = ("method", "accuracy", "low", "high", "gap", "released", "exactness", "status", "seconds", "noise")
+ORIGIN = {
+    "shape": "The choice was made on synthetic tables of this shape: no record was looked at, and it reveals nothing.",
+    "public": "The choice was made on this table, which was declared public: of private records it would be a leak.",
+    "private": "The choice was made on this table and is paid for; accuracies are of synthetic tables of its shape.",
+}
+
+
+class Interval(NamedTuple):
+    """A mean with its limits."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What :func:`dpnotes.comparing.compare` found.
+
+    Attributes
+    ----------
+    scores : pandas.DataFrame
+        Accuracies on held-out records, one row for each method, epsilon and repeat; the splits and the settings are the
+        same at all epsilons.
+    about : pandas.DataFrame
+        What each method releases and guarantees, and its setting.
+    left_out : mapping
+        Why a method was not compared, by name.
+    task : Task
+    data : {"shape", "public", "private"}
+        On whose data the choice was made.
+    shared : float
+        Of the variance of one repeat, what more repeats do not lessen, as they share records.
+    estimators, settings : mapping
+        Unfitted pipelines, and the parameters that were chosen, by name.
+    remarks : tuple of str
+    choice : str or None
+        The method that a private choice gave.
+    profile : PrivacyProfile or None
+        Of that choice, which composes with the guarantee of the fit; None where the choice reveals nothing.
+    """
+
+    scores: pd.DataFrame = field(repr=False)
+    about: pd.DataFrame = field(repr=False)
+    left_out: Mapping[str, str]
+    task: Task
+    data: str
+    shared: float
+    estimators: Mapping[str, Any] = field(repr=False)
+    settings: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    remarks: tuple[str, ...] = ()
+    choice: str | None = None
+    profile: PrivacyProfile | None = None
+
+    def accuracy(self, method: str, epsilon: float | None = None) -> Interval:
+        """Mean accuracy with a 95 % interval for the mean over splits and noise; NaN limits of a single repeat."""
+        mean, low, high = self._interval(self._repeats(epsilon)[method].dropna())
+        return Interval(mean, max(low, 0.0), min(high, 1.0)) if low == low else Interval(mean, low, high)
+
+    def difference(self, one: str, other: str, *, level: float = LEVEL) -> Interval:
+        """Mean difference of two methods' accuracies on the same splits, with its paired interval.
+
+        Parameters
+        ----------
+        one, other : str
+            Names of methods.
+        level : float, in (0, 1)
+            With which probability the interval may be wrong.
+        """
+        repeats = self._repeats(None)
+        return self._interval((repeats[one] - repeats[other]).dropna(), level)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row for each method, by falling accuracy; those that were left out last, with the reason as status.
+
+        Columns method, accuracy with the limits low and high, gap (mean accuracy lost against no privacy), released
+        ("model" or "answers"), exactness and status of the guarantee, seconds of one fit, and noise.
+        """
+        means = {name: self.accuracy(name) for name in self.about.index}
+        top = means[NO_PRIVACY].mean if NO_PRIVACY in means else np.nan
+        rows = [
+            {"method": name, **dict(zip(("accuracy", "low", "high"), found, strict=True)), "gap": top - found.mean}
+            | {column: self.about.loc[name, column] for column in COLUMNS[5:]}
+            for name, found in sorted(means.items(), key=lambda pair: -pair[1].mean)
+        ]
+        rows += [{"method": name, "status": reason} for name, reason in self.left_out.items()]
+        return pd.DataFrame(rows, columns=list(COLUMNS))
+
+    @property
+    def private(self) -> list[str]:
+        """Methods with a guarantee that is proved, by falling accuracy; not the majority class."""
+        sound = self.about[~self.about["status"].isin(["", "refuted", "conjecture"])].index.drop(
+            MAJORITY, errors="ignore"
+        )
+        return sorted(sound, key=lambda name: -self.accuracy(name).mean)
+
+    @property
+    def chosen(self) -> str:
+        """Name of the method of :attr:`best`: the private choice, or the highest mean if it beats the majority."""
+        if self.choice:
+            return self.choice
+        for name in self.private[:1]:
+            if MAJORITY not in self.about.index or self.difference(name, MAJORITY).low > 0:
+                return name
+        return MAJORITY
+
+    @property
+    def best(self) -> Any:
+        """The chosen method with its setting, as an unfitted pipeline with the preparation by public bounds."""
+        from sklearn.base import clone
+
+        return clone(self.estimators[self.chosen])
+
+    @property
+    def winner(self) -> str | None:
+        """The one method that is shown to be ahead of every other, or None; all comparisons together at 5 %."""
+        first, *others = self.private or [MAJORITY]
+        part = LEVEL / max(1, len(others))
+        return first if all(self.difference(first, other, level=part).low > 0 for other in others) else None
+
+    def plot(self, axes: Axes | None = None) -> Figure:
+        """Mean accuracy against epsilon, with bands of 95 %; settings are those for the epsilon that was asked for.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes, optional
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        if axes is None:
+            from matplotlib import pyplot
+
+            axes = pyplot.subplots(figsize=(6.5, 4.5), layout="constrained")[1]
+        for place, name in enumerate([*self.private, MAJORITY]):
+            own = self.scores[self.scores["method"] == name]
+            at = np.sort(own["epsilon"].unique())
+            mean, low, high = np.array([self.accuracy(name, epsilon) for epsilon in at]).T
+            (line,) = axes.plot(at, mean, "os^vDPX*<>"[place % 10] + "-", label=name)
+            axes.fill_between(at, low, high, alpha=0.15, color=line.get_color())
+        if NO_PRIVACY in self.about.index:
+            axes.axhline(self.accuracy(NO_PRIVACY).mean, color="k", linestyle=":", label=NO_PRIVACY)
+        axes.set(xscale="log", xlabel="epsilon (logarithmic)", ylabel="accuracy on held-out records")
+        axes.legend(fontsize="small")
+        return axes.get_figure(root=True)  # type: ignore[return-value]  # axes that are drawn have one
+
+    def __str__(self) -> str:
+        shown = self.table.to_string(index=False, float_format="{:.3f}".format, na_rep="")
+        return "\n".join([*self.lines(), "", shown])
+
+    def _repr_html_(self) -> str:
+        lines = "".join(f"<p>{html.escape(line)}</p>" for line in self.lines())
+        return lines + self.table.to_html(index=False, float_format="{:.3f}".format, na_rep="", escape=True)
+
+    def lines(self) -> list[str]:
+        """What to say before the table: on whose data, for what, which is the best and whether it wins."""
+        task, chosen = self.task, self.chosen
+        asked = "any number of answers" if task.answers is None else f"{task.answers} answers"
+        setting = str(self.about.loc[chosen, "setting"])
+        suffix = f" ({setting})" if setting else ""
+        paid = "" if self.profile is None else f", and {self.profile.epsilon(0.0):g} for the choice"
+        lines = [
+            ORIGIN[self.data],
+            f"epsilon {task.epsilon:g}{paid}, delta {task.delta:g}, one record made empty, {asked}; "
+            f"{task.n} records, {task.d} features, {len(task.classes)} classes; {len(self._repeats(None))} repeats.",
+            f"Best: {chosen}{suffix}. {self._standing()}",
+        ]
+        return lines + [f"Note: {remark}." for remark in self.remarks]
+
+    def _standing(self) -> str:
+        if self.choice:
+            return "Most blocks of records voted for it, up to noise."
+        if self.chosen == MAJORITY:
+            return "No method is shown to be better than always answering with the most frequent class."
+        if self.winner:
+            return "It is ahead of every other method."
+        tied = [name for name in self.private[1:] if not self.difference(self.chosen, name).low > 0]
+        return (
+            f"No winner: it is not told apart from {', '.join(tied)}." if tied else "Ahead of each, not of all at once."
+        )
+
+    def _repeats(self, epsilon: float | None) -> pd.DataFrame:
+        """Accuracies by repeat and method."""
+        at = np.isclose(self.scores["epsilon"], self.task.epsilon if epsilon is None else epsilon)
+        return self.scores[at].pivot_table(index="repeat", columns="method", values="accuracy")
+
+    def _interval(self, values: pd.Series, level: float = LEVEL) -> Interval:
+        count, mean = len(values), float(values.mean())
+        if count < 2:
+            return Interval(mean, np.nan, np.nan)
+        error = float(values.std(ddof=1)) * np.sqrt(1 / count + self.shared)
+        reach = float(stats.t.isf(level / 2, count - 1)) * error
+        return Interval(mean, mean - reach, mean + reach)

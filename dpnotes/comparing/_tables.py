@@ -1,0 +1,196 @@
+"""The tables that methods are compared on: a public one, cut again and again, or synthetic ones of the same shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
+
+from dpnotes._validation import Features, Integers
+from dpnotes.preprocessing import ClipNorm, PublicOneHot, PublicScaler
+
+Bounds = tuple[Any, Any] | Mapping[Any, Sequence[Any]]
+TEST = 0.25  # fraction of the records that methods are tested on
+MARGINS = (1.5, 8.0)  # of synthetic tables: distance of two classes, in standard deviations of a factor
+FACTORS = 10  # independent directions in which synthetic rows vary, besides noise
+DECLARE = (
+    "declare what is public: bounds=(low, high) for numbers, of all columns or of each; or of a data frame "
+    "bounds={column: (low, high) or [categories]}"
+)
+
+
+class Split(NamedTuple):
+    """Records to fit and to test, features in [-1, 1], labels as codes."""
+
+    X: Features
+    codes: Integers
+    X_test: Features
+    codes_test: Integers
+
+    def thinned(self, rows: int | None) -> Split:
+        """At most so many records to fit, evenly from all of them; as many test records as there are."""
+        if rows is None or rows >= len(self.X):
+            return self
+        kept = np.linspace(0, len(self.X) - 1, rows).astype(np.int64)
+        return self._replace(X=self.X[kept], codes=self.codes[kept])
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """What is done to each row by itself, before any method, with what is public of the columns.
+
+    Parameters
+    ----------
+    box : transformer
+        Unfitted: numbers from their bounds to [-1, 1], categories to indicators.
+    d : int
+        Features after it.
+    """
+
+    box: Any
+    d: int
+
+    def before(self, estimator: Any, *, ball: bool) -> Any:
+        """An unfitted pipeline: the preparation, then an estimator."""
+        steps = [clone(self.box), *([ClipNorm()] if ball else []), estimator]
+        return make_pipeline(*steps)
+
+
+def table_of(X: Any) -> Any:
+    """X as a table of columns: a data frame as it is, else an array [n, d]; rows of pictures are flattened.
+
+    Raises
+    ------
+    ValueError
+        If it is no table, or has more columns than rows, or dates.
+    """
+    table = X if hasattr(X, "columns") else np.asarray(X)
+    if table.ndim > 2:
+        table = table.reshape(len(table), -1)
+    if table.ndim != 2 or 0 in table.shape:
+        raise ValueError(f"X must have shape [n >= 1, d >= 1], got shape {table.shape}")
+    if table.shape[1] > table.shape[0]:
+        raise ValueError(
+            f"X must have at least as many rows as columns, got shape {table.shape}: is it transposed? Otherwise "
+            "leave columns out by a rule that does not look at the records"
+        )
+    dates = [name for name, dtype in _dtypes(table) if dtype.kind in "mM"]
+    if dates:
+        raise ValueError(
+            f"X must hold numbers or categories, got dates in {_list(dates)}: give days since a public one"
+        )
+    return table
+
+
+def preparation(table: Any, bounds: Bounds | None, *, public: bool) -> Preparation:
+    """How rows are prepared; only where the table is public, bounds that are not declared are read off it.
+
+    Raises
+    ------
+    ValueError
+        If bounds are missing, or do not fit the columns.
+    """
+    text = [name for name, dtype in _dtypes(table) if dtype.kind not in "biuf"]
+    if isinstance(bounds, Mapping):
+        return _by_column(table, bounds)
+    if text:
+        raise ValueError(f"X has text in {_list(text)}: bounds must be a mapping; {DECLARE}")
+    if bounds is None:
+        if not public:
+            raise ValueError(f"bounds must be given, as they may not be read off private records: {DECLARE}")
+        bounds = _read_off(table)
+    if not isinstance(bounds, tuple) or len(bounds) != 2:
+        raise ValueError(f"bounds must be a pair or a mapping, got {type(bounds).__name__}: {DECLARE}")
+    box = PublicScaler(*bounds)
+    clone(box).fit(np.zeros((1, table.shape[1])))  # its checks of the bounds
+    return Preparation(box, table.shape[1])
+
+
+def _by_column(table: Any, bounds: Mapping[Any, Sequence[Any]]) -> Preparation:
+    if not hasattr(table, "columns"):
+        raise ValueError(f"bounds may be a mapping where X is a data frame, got X of type {type(table).__name__}")
+    names = list(table.columns)
+    if wrong := [name for name in names if name not in bounds] + [name for name in bounds if name not in names]:
+        raise ValueError(
+            f"bounds must name the columns of X and no others, got a difference in {_list(wrong)}: {DECLARE}"
+        )
+    numbers = [name for name in names if _is_pair(bounds[name])]
+    kinds = {name: dtype.kind for name, dtype in _dtypes(table)}
+    if text := [name for name in numbers if kinds[name] not in "biuf"]:
+        raise ValueError(f"columns {_list(text)} hold text: declare their categories, bounds={{column: [categories]}}")
+    others = [name for name in names if name not in numbers]
+    steps: list[tuple[str, Any, list[Any]]] = []
+    if numbers:
+        low, high = np.array([bounds[name] for name in numbers], dtype=np.float64).T
+        steps.append(("numbers", PublicScaler(low.tolist(), high.tolist()), numbers))
+    if others:
+        steps.append(("categories", PublicOneHot([list(bounds[name]) for name in others]), others))
+    for _, step, columns in steps:
+        clone(step).fit(pd.DataFrame(np.zeros((1, len(columns))), columns=columns))  # its checks
+    return Preparation(ColumnTransformer(steps), len(numbers) + sum(len(bounds[name]) for name in others))
+
+
+def _is_pair(known: Any) -> bool:
+    return len(known) == 2 and all(isinstance(value, int | float | np.number) for value in known)
+
+
+def _read_off(table: Any) -> tuple[list[float], list[float]]:
+    values = np.asarray(table, dtype=np.float64)
+    values = np.where(np.isfinite(values), values, np.nan)
+    with np.errstate(all="ignore"):
+        low = np.fmin.reduce(values, axis=0)
+        high = np.fmax.reduce(values, axis=0)
+    constant = [name for (name, _), wide in zip(_dtypes(table), high > low, strict=True) if not wide]
+    if constant:
+        raise ValueError(f"columns {_list(constant)} are constant or empty: leave them out, or {DECLARE}")
+    return low.tolist(), high.tolist()
+
+
+def _dtypes(table: Any) -> list[tuple[Any, np.dtype[Any]]]:
+    """Names and dtypes of the columns; categories of pandas count as text."""
+    if not hasattr(table, "columns"):
+        return [(place, table.dtype) for place in range(table.shape[1])]
+    return [(n, t if isinstance(t, np.dtype) else np.dtype(object)) for n, t in table.dtypes.items()]
+
+
+def _list(names: Sequence[Any]) -> str:
+    return ", ".join(map(repr, names[:10])) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+
+def codes_of(y: Any, classes: Sequence[Any]) -> Integers:
+    """Code of each label; ``len(classes)`` for a label that is none of them."""
+    known = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
+    return np.array([known.get(label, len(known)) for label in np.asarray(y).ravel().tolist()], dtype=np.int64)
+
+
+def cut(X: Features, codes: Integers, seed: Sequence[int]) -> Split:
+    """A quarter of each class to test on, the others to fit."""
+    generator = np.random.default_rng(seed)
+    order = generator.permutation(len(codes))
+    order = order[np.argsort(codes[order], kind="stable")]  # class by class, shuffled within each
+    place = np.arange(len(codes)) - np.searchsorted(codes[order], codes[order])
+    test = place < np.floor(TEST * np.bincount(codes)[codes[order]])
+    return Split(X[order[~test]], codes[order[~test]], X[order[test]], codes[order[test]])
+
+
+def synthetic(n: int, d: int, n_classes: int, seed: Sequence[int]) -> Split:
+    """A table of that shape, whose classes differ by a margin that is drawn with it.
+
+    Rows are a few Gaussian factors, whose means depend on the class, mixed into all columns, with an offset of each
+    column and noise; margins are log-uniform. Each table is drawn anew, so that comparisons on several are independent.
+    """
+    generator = np.random.default_rng(seed)
+    margin = float(np.exp(generator.uniform(*np.log(MARGINS))))
+    factors = min(d, FACTORS)
+    centres = generator.normal(size=(n_classes, factors))
+    codes = generator.integers(n_classes, size=n + max(200, int(n * TEST)))
+    hidden = margin / np.sqrt(2 * factors) * centres[codes] + generator.normal(size=(len(codes), factors))
+    mixed = hidden @ generator.normal(size=(factors, d)) / np.sqrt(factors)
+    X = np.clip(generator.uniform(-0.5, 0.5, d) + 0.25 * (mixed + 0.3 * generator.normal(size=mixed.shape)), -1, 1)
+    return Split(X[:n], codes[:n], X[n:], codes[n:])

@@ -1,0 +1,111 @@
+"""``dpnotes compare``: which private learner for a reader's own table, and the report on one page."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpnotes.comparing import Comparison, compare
+from dpnotes.data import OwnDataset, load_file
+from dpnotes.lab.own_training import Kept
+
+STYLE = (
+    "body{font:16px/1.5 sans-serif;max-width:70em;margin:2em auto;padding:0 1em}table{border-collapse:collapse}"
+    "td,th{padding:.2em .6em;text-align:left;border-bottom:1px solid #ccc}.wide{overflow-x:auto}svg{max-width:100%}"
+)
+
+
+def compare_table(
+    table: Path,
+    *,
+    target: str,
+    data: str,
+    report: Path | None,
+    keep: Path | None,
+    jobs: int,
+    seed: int,
+    **settings: Any,
+) -> Comparison:
+    """Compare methods for all records of a table, encoded by public bounds and categories.
+
+    Parameters
+    ----------
+    table : Path
+    target : str
+        See :func:`dpnotes.data.load_file`.
+    data : str
+        See :func:`dpnotes.compare`.
+    report : Path, optional
+        Where the report goes, as HTML.
+    keep : Path, optional
+        See :class:`dpnotes.lab.own_training.Kept`.
+    jobs, seed : int
+    **settings
+        Of :func:`dpnotes.compare`.
+
+    Raises
+    ------
+    ValueError
+        If something is not declared that must be public, or the table cannot be used.
+    """
+    own = load_file(table, target=target)
+    if data != "public":
+        _check_declared(own, table)
+    about = json.dumps([own.digest, data, seed, settings], sort_keys=True)
+    result = compare(
+        np.concatenate([own.X_train, own.X_test]),
+        np.concatenate([own.y_train, own.y_test]),
+        bounds=(-1.0, 1.0),
+        classes=range(len(own.class_names)),
+        data=data,
+        n_jobs=jobs,
+        random_state=seed,
+        progress=sys.stderr.isatty(),
+        memory=None if keep is None else Kept(keep, about, kind="comparison"),
+        **settings,
+    )
+    if report is not None:
+        report.write_text(page(result, own), encoding="utf-8")
+    return result
+
+
+def _check_declared(own: OwnDataset, table: Path) -> None:
+    """Refuse a table of which something was read off its records, which are not said to be public."""
+    beside = table.with_suffix(".toml").name
+    lacking = [column for column in own.columns if not column.given]
+    lines = [f'"{column.name}" = {"[low, high]" if column.is_number else "[categories]"}' for column in lacking]
+    said = [*([] if own.classes_given else ["classes = [all labels]"]), *(["[columns]", *lines] if lines else [])]
+    if said:
+        why = "or say --public if the records are no secret"
+        raise ValueError(f"declare what is public in {beside}, beside the table, {why}:\n" + "\n".join(said))
+
+
+def page(result: Comparison, own: OwnDataset) -> str:
+    """The report, as one HTML page without scripts; all that comes from the table's file is escaped."""
+    from matplotlib import pyplot
+
+    drawing = io.StringIO()
+    figure = result.plot()
+    figure.savefig(drawing, format="svg", metadata={"Date": None})
+    pyplot.close(figure)
+    svg = drawing.getvalue()
+    columns = [
+        [column.name, ", ".join(map(str, column.known)), "declared" if column.given else "read off the records"]
+        for column in own.columns
+    ]
+    rows = "".join("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in columns)
+    title = html.escape(f"{own.name}: which private learner?")
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head><body>'
+        f'<h1>{title}</h1><div class="wide">{result._repr_html_()}</div>'
+        f'<h2>Accuracy against epsilon</h2><div class="wide">{svg[svg.index("<svg") :]}</div>'
+        f"<h2>The estimator to fit</h2><pre>{html.escape(repr(result.best[-1]))}</pre>"
+        f'<h2>What is public of the columns</h2><div class="wide"><table>{rows}</table></div></body></html>\n'
+    )

@@ -1,0 +1,185 @@
+"""The nearest private mean: one noisy sum for each class, and no optimisation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpnotes._validation import Features, Floats, at_least_one, one_of, positive
+from dpnotes.accounting import PrivacyProfile, gaussian, gaussian_sigma, norm_noise_rate, pure
+from dpnotes.learners import LinearClassifier, decision_values
+from dpnotes.mechanisms import stream
+from dpnotes.methods._classifier import PrivateClassifier
+from dpnotes.methods._linear import noisy
+from dpnotes.methods._linear_estimators import checked_epsilon_delta
+from dpnotes.preprocessing import ClipNorm
+
+ADJACENCIES = ("zero-out", "replace-one", "add-remove")
+COUNT = 0.5  # the constant feature that counts a class's records, as a fraction of the norm
+DIGITS = 26  # binary ones, of an entry in units of the norm
+ROUNDING = 1e-12  # relative, of the division by the norm
+
+
+@dataclass(eq=False, repr=False)
+class ClassMeans(PrivateClassifier, LinearClassifier):
+    """The class whose mean is nearest, the means being released with noise.
+
+    For each class the sum of its records and their number are released as one vector; the mean is their quotient, moved
+    to the nearest point of norm at most ``norm``. A record is in one class, so the noise of a class is that of one
+    vector of d + 1 numbers, whatever the number of classes. Nothing is fitted, and there is next to nothing to tune:
+    the method of choice where epsilon times the number of records is small. Its bias does not vanish with more.
+
+    Parameters
+    ----------
+    epsilon : float, > 0
+    delta : float, in [0, 0.999]
+        0: pure differential privacy.
+    norm : float, > 0
+        Public bound on the Euclidean norm of each row of X, in the units of X. Longer rows, of records and of queries,
+        are shortened to it, silently. It must not be taken from the data. Rows should be centred by a public rule
+        (:class:`dpnotes.preprocessing.PublicScaler` does): a shift common to all rows uses up the norm.
+    adjacency : {"zero-out", "replace-one", "add-remove"}
+        Which data sets are neighbours: those with one record made empty, exchanged (which costs twice the noise of pure
+        differential privacy), or one more.
+    classes, random_state, noise_seed
+        See :class:`PrivateClassifier`; ``random_state`` is not used.
+
+    Attributes
+    ----------
+    profile_ : dpnotes.accounting.PrivacyProfile
+        Guarantee of releasing the noisy sums, from which all else follows.
+    coef_ : ndarray of float64, shape [n_classes, d]
+        The means.
+    intercept_ : ndarray of float64, shape [n_classes]
+        Minus half their squared norms.
+    norm_ : float
+    classes_ : ndarray, shape [n_classes]
+    n_features_in_ : int
+
+    Source
+    ------
+    Sums of bounded vectors with noise of density ``exp(-rate ||b||)`` (Chaudhuri, Monteleoni and Sarwate 2011), or
+    Gaussian noise (Balle and Wang 2018); classes hold different records, so they compose in parallel (McSherry 2009).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = ClassMeans(1.0, noise_seed=0).fit(X / 8 - 1, y)
+    >>> model.coef_.shape, bool(model.score(X / 8 - 1, y) > 0.7), model.profile_.epsilon(0.0)
+    ((10, 64), True, 1.0)
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    _: KW_ONLY
+    norm: float = 1.0
+    adjacency: str = "zero-out"
+
+    _published = ("coef_", "intercept_", "norm_")
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Release the sums.
+
+        Parameters
+        ----------
+        X : array_like of float, shape [n, d]
+        y : array_like, shape [n]
+
+        Returns
+        -------
+        Self
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If data are not finite or differ in length, there is one class only, or a parameter is outside its range.
+        """
+        return self._fit_at_once(X, y)
+
+    def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
+        records = self._private_records(X, y)
+        means, profile = self.fit_many(
+            *records.labelled(), n_classes=len(records.classes), seed=self._randomness().noise
+        )
+        self.profile_ = self._implemented(profile, exact=True)
+        self.coef_, self.intercept_ = means[0], -np.square(means[0]).sum(axis=1) / 2
+        self.norm_, self.classes_ = float(self.norm), records.classes
+
+    def fit_many(
+        self, X: Features, codes: NDArray[np.integer], *, n_classes: int, n_repeats: int = 1, seed: int | None
+    ) -> tuple[Floats, PrivacyProfile]:
+        """Release the same records ``n_repeats`` times; this estimator itself stays as it is.
+
+        Parameters
+        ----------
+        X : ndarray of float, shape [n, d], finite
+        codes : ndarray of int, shape [n]
+            Class codes 0 to ``n_classes - 1``.
+        n_classes : int, >= 2
+        n_repeats : int, >= 1
+        seed : int, >= 0, or None
+            None: exact noise from the operating system. Repeat r draws from a stream of its own.
+
+        Returns
+        -------
+        means : ndarray of float64, shape [n_repeats, n_classes, d]
+        profile : dpnotes.accounting.PrivacyProfile
+            Of one release.
+        """
+        epsilon, delta = checked_epsilon_delta(self.epsilon, self.delta)
+        twice = one_of("adjacency", self.adjacency, ADJACENCIES) == "replace-one"
+        norm = positive("norm", self.norm)
+        longest = math.hypot(1.0, COUNT) * (1 + ROUNDING)  # of a record with the constant feature, in units of the norm
+        rate, sigma, profile = None, None, pure(epsilon, adjacency=self.adjacency)
+        if delta == 0:  # exchanged: a record leaves one class and another comes to one
+            rate = norm_noise_rate(epsilon, sensitivity=2 * longest if twice else longest)
+        else:  # exchanged: the sums of two classes differ by one record each, or that of one class by two rows
+            sensitivity = max(2.0 * (1 + ROUNDING), math.sqrt(2) * longest) if twice else longest
+            sigma = gaussian_sigma(epsilon, delta, sensitivity=sensitivity)
+            profile = gaussian(sigma=sigma, sensitivity=sensitivity, adjacency=self.adjacency)
+        rows = np.asarray(X, dtype=np.float64)
+        rows = ClipNorm(norm).fit_transform(rows) / norm if len(rows) else rows
+        sums = _sums(rows, codes, n_classes)
+        streams = (None if seed is None else stream(seed, r) for r in range(at_least_one("n_repeats", n_repeats)))
+        ones = np.ones(n_classes)
+        released = np.stack([noisy(sums, one, rate=rate, sigma=sigma, scales=ones) for one in streams])
+        about = {"status": "proved", "assumption": f"norm={norm:g} is public", "source": "Chaudhuri et al. (2011)"}
+        return norm * _means(released, least=_deviation(rate, sigma, sums.shape[1])), profile.with_(**about)
+
+    def decision_function(self, X: Any) -> Features:
+        """Half the squared norm of a query, shortened like the records, less half its squared distance to each mean.
+
+        Shape [n, n_classes]; for two classes their difference, shape [n].
+        """
+        X = self._queries(X)
+        return decision_values(ClipNorm(self.norm_).fit_transform(X) @ self.coef_.T + self.intercept_)
+
+
+def _sums(X: Floats, codes: NDArray[np.integer], n_classes: int) -> Floats:
+    """Sums of the rows of each class, and of the constant feature, shape [n_classes, d + 1], without rounding error.
+
+    Rows lose the digits, towards zero, that a sum of 2^27 of them has no room for. So what a record adds is the same
+    whatever the others are, and is no longer than the record.
+    """
+    rows = np.hstack([np.trunc(X * 2**DIGITS), np.full((len(X), 1), COUNT * 2**DIGITS)])
+    sums: Floats = np.stack([rows[codes == c].sum(axis=0) for c in range(n_classes)]) / 2**DIGITS
+    return sums
+
+
+def _means(released: Floats, *, least: float) -> Floats:
+    """Means, of norm at most 1, from noisy sums; a number of records counts as no less than its noise."""
+    numbers = np.maximum(released[..., -1:], least) / COUNT
+    means: Floats = released[..., :-1] / numbers
+    means /= np.maximum(np.linalg.norm(means, axis=-1, keepdims=True), 1.0)
+    return means
+
+
+def _deviation(rate: float | None, sigma: float | None, d: int) -> float:
+    """Standard deviation of the noise of one number."""
+    return math.sqrt(d + 1) / rate if rate is not None else float(sigma)  # type: ignore[arg-type]

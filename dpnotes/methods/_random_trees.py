@@ -1,0 +1,236 @@
+"""Trees grown without data, whose leaves count the records of each class with noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpnotes._validation import Features, Floats, Integers, at_least, at_least_one, one_of
+from dpnotes.accounting import PrivacyProfile, gaussian, gaussian_sigma, laplace, pure
+from dpnotes.learners import LogitClassifier, decision_values
+from dpnotes.methods._classifier import PrivateClassifier
+from dpnotes.methods._linear import noisy
+from dpnotes.methods._linear_estimators import checked_epsilon_delta
+from dpnotes.preprocessing import PublicScaler
+
+ADJACENCIES = ("zero-out", "replace-one")
+TREES = (8, 64)  # with delta = 0, each record being counted in one tree, and otherwise
+DEEPEST = 10  # levels, by default
+SIGNAL = 2.0  # records of a leaf, over all trees, in standard deviations of their noise, that choose the depth
+SMOOTHING = 0.25  # of a count, in standard deviations of its noise
+BLOCK = 2**22  # pairs of a row and a tree at a time
+
+
+@dataclass(eq=False, repr=False)
+class RandomTrees(PrivateClassifier, LogitClassifier):
+    """Trees whose splits are drawn at random between public bounds; what is released are the noisy counts in leaves.
+
+    No split looks at data, so all that a record tells is in which leaves it is counted. With ``delta=0`` each record is
+    counted in one tree, by its place, and Laplace noise of scale ``1 / epsilon`` on each count is epsilon-DP whatever
+    the number of trees. With ``delta > 0`` each record is counted in all T trees, which moves the counts by ``sqrt(T)``
+    in Euclidean norm, and they get Gaussian noise. A query sums over its leaves the logarithms of the smoothed counts,
+    each relative to its class. For tables where classes are no half-spaces, and of few columns: a split of a column
+    that does not matter halves the counts for nothing. Elsewhere :class:`ClassMeans` is better.
+
+    Parameters
+    ----------
+    epsilon : float, > 0
+    delta : float, in [0, 0.999]
+        0: pure differential privacy.
+    low, high : float, or array_like of float, shape [d]
+        Public bounds of the columns, between which thresholds are drawn; low < high. They must not be taken from the
+        data; the defaults suit :class:`dpnotes.preprocessing.PublicScaler`. What lies outside is in the outer leaves.
+    n_trees : int, >= 1, optional
+        Default: 8 with ``delta=0``, 64 otherwise.
+    depth : int, in [1, 20], optional
+        Each tree has ``2^depth`` leaves. Default: from the number of records and the noise alone, so that an even leaf
+        has, over all trees, about twice as many records as the noise's standard deviation; at most 10.
+    adjacency : {"zero-out", "replace-one"}
+        Which data sets are neighbours: those with one record made empty, or exchanged, which changes two counts of a
+        tree. The number of records is public.
+    classes, random_state, noise_seed
+        See :class:`PrivateClassifier`; ``random_state`` draws the splits, and which record is counted in which tree.
+
+    Attributes
+    ----------
+    profile_ : dpnotes.accounting.PrivacyProfile
+        Guarantee of releasing all noisy counts, from which all else follows.
+    features_ : ndarray of int64, shape [n_trees, 2^depth - 1]
+        Columns that are split, level by level; the children of node j are 2j + 1 and 2j + 2.
+    thresholds_ : ndarray of float64, shape [n_trees, 2^depth - 1]
+        A row goes to the second child where it is above.
+    counts_ : ndarray of float64, shape [n_trees, 2^depth, n_classes]
+        Noisy numbers of records.
+    classes_ : ndarray, shape [n_classes]
+    n_features_in_ : int
+
+    Source
+    ------
+    Random decision trees with noisy leaves: Jagannathan, Pillaipakkamnatt and Wright (2009); disjoint records compose
+    in parallel (McSherry 2009); Gaussian noise by Balle and Wang (2018).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> X, y = make_moons(1000, noise=0.2, random_state=0)
+    >>> model = RandomTrees(1.0, low=[-1.5, -1.0], high=[2.5, 1.5], noise_seed=0).fit(X, y)
+    >>> model.counts_.shape, bool(model.score(X, y) > 0.85), model.profile_.epsilon(0.0)
+    ((8, 128, 2), True, 1.0)
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    _: KW_ONLY
+    low: float | ArrayLike = -1.0
+    high: float | ArrayLike = 1.0
+    n_trees: int | None = None
+    depth: int | None = None
+    adjacency: str = "zero-out"
+
+    _published = ("features_", "thresholds_", "counts_", "logits_", "intercept_")
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Grow the trees, and release the counts.
+
+        Parameters
+        ----------
+        X : array_like of float, shape [n, d]
+        y : array_like, shape [n]
+
+        Returns
+        -------
+        Self
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If data are not finite or differ in length, there is one class only, or a parameter is outside its range.
+        """
+        return self._fit_at_once(X, y)
+
+    def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
+        records, randomness = self._private_records(X, y), self._randomness()
+        n, kept = records.n, records.codes < len(records.classes)
+        plan = self._plan(n)
+        generator = np.random.default_rng(randomness.learning)
+        box = PublicScaler(self.low, self.high).fit(records.X)
+        features, thresholds = _grown(plan.n_trees, plan.depth, box.low_, box.high_, generator)
+        trees = generator.permutation(n)[:, None] % plan.n_trees if plan.rate else np.arange(plan.n_trees)
+        trees = np.broadcast_to(trees, (n, 1 if plan.rate else plan.n_trees))  # in which a place is counted
+        exact = _counts(records.X[kept], records.codes[kept], trees[kept], features, thresholds, len(records.classes))
+        one = np.ones(exact.size)
+        flat = noisy(exact.reshape(-1, 1), randomness.generator(0), rate=plan.rate, sigma=plan.sigma, scales=one)
+        self.profile_, self.classes_ = self._implemented(plan.profile, exact=True), records.classes
+        self.features_, self.thresholds_, self.counts_ = features, thresholds, flat.reshape(exact.shape)
+        self.logits_, self.intercept_ = _logits(self.counts_, plan.deviation)
+
+    def _plan(self, n: int) -> _Plan:
+        """Numbers of trees and leaves, and the noise, for ``n`` records."""
+        epsilon, delta = checked_epsilon_delta(self.epsilon, self.delta)
+        changed = 1 + (one_of("adjacency", self.adjacency, ADJACENCIES) == "replace-one")  # counts of a tree
+        n_trees = TREES[delta > 0] if self.n_trees is None else at_least_one("n_trees", self.n_trees)
+        if delta == 0:
+            rate, sigma, deviation = epsilon / changed, None, math.sqrt(2) * changed / epsilon
+            if changed == 1:
+                profile = laplace(scale=1 / rate, adjacency=self.adjacency)
+            else:
+                profile = pure(epsilon, adjacency=self.adjacency)
+        else:
+            sensitivity = math.sqrt(changed * n_trees)
+            rate, sigma = None, gaussian_sigma(epsilon, delta, sensitivity=sensitivity)
+            deviation = sigma
+            profile = gaussian(sigma=sigma, sensitivity=sensitivity, adjacency=self.adjacency)
+        places = n * n_trees if delta else n
+        depth = self.depth
+        if depth is None:
+            noise = SIGNAL * deviation * math.sqrt(n_trees)  # of the sum over all trees
+            depth = min(max(round(math.log2(max(places / noise, 1))), 1), DEEPEST)
+        depth = at_least("depth", depth, 1, most=("the deepest", 20))
+        about = {"status": "proved", "source": "Jagannathan et al. (2009)"}
+        about |= {"assumption": "low and high are public"}
+        return _Plan(n_trees, depth, rate, sigma, deviation, profile.with_(**about))
+
+    def decision_function(self, X: Any) -> Features:
+        """Sums over the trees of the logits in the query's leaves, [n, n_classes]; for two classes differences, [n]."""
+        X, n_trees = self._queries(X), len(self.features_)
+        logits = np.empty((len(X), len(self.classes_)))
+        for rows in _blocks(len(X), n_trees):
+            trees = np.broadcast_to(np.arange(n_trees), (len(X[rows]), n_trees))
+            leaves = _leaves(X[rows], trees, self.features_, self.thresholds_)
+            logits[rows] = self.intercept_ + self.logits_[trees, leaves].sum(axis=1)
+        return decision_values(logits)
+
+
+class _Plan(NamedTuple):
+    """What is public before the data are seen; of ``rate`` (Laplace) and ``sigma`` (Gaussian) one is None."""
+
+    n_trees: int
+    depth: int
+    rate: float | None
+    sigma: float | None
+    deviation: float  # of the noise of a count
+    profile: PrivacyProfile
+
+
+def _grown(
+    n_trees: int, depth: int, low: Floats, high: Floats, generator: np.random.Generator
+) -> tuple[Integers, Floats]:
+    """Columns and thresholds of the nodes of all trees, level by level: uniform, within the box of each node."""
+    features: list[Integers] = []
+    thresholds: list[Floats] = []
+    for level in range(depth):
+        feature, place = generator.integers(len(low), size=(n_trees, 2**level)), generator.random((n_trees, 2**level))
+        start, end = low[feature], high[feature]
+        for above in range(level):  # a split of the same column further up bounds the box
+            path = np.arange(2**level) >> (level - above - 1)
+            split, same = thresholds[above][:, path >> 1], features[above][:, path >> 1] == feature
+            start, end = np.where(same & (path % 2 == 1), split, start), np.where(same & (path % 2 == 0), split, end)
+        features.append(feature)
+        thresholds.append((1 - place) * start + place * end)
+    return np.concatenate(features, axis=1), np.concatenate(thresholds, axis=1)
+
+
+def _leaves(X: Features, trees: Integers, features: Integers, thresholds: Floats) -> Integers:
+    """Leaf of each row [n, d] in each of its trees [n, k], shape [n, k]."""
+    node = np.zeros_like(trees)
+    rows, inner = np.arange(len(X))[:, None], features.shape[1]
+    for _ in range((inner + 1).bit_length() - 1):
+        node = 2 * node + 1 + (X[rows, features[trees, node]] > thresholds[trees, node])
+    return np.asarray(node - inner)
+
+
+def _counts(
+    X: Features, codes: Integers, trees: Integers, features: Integers, thresholds: Floats, n_classes: int
+) -> Floats:
+    """Numbers of rows of each class in each leaf, a row being counted in its trees [n, k] alone."""
+    shape = (len(features), features.shape[1] + 1, n_classes)
+    counts = np.zeros(math.prod(shape))
+    for rows in _blocks(len(X), trees.shape[1]):
+        leaves = _leaves(X[rows], trees[rows], features, thresholds)
+        cells = (trees[rows] * shape[1] + leaves) * n_classes + codes[rows, None]
+        counts += np.bincount(cells.ravel(), minlength=counts.size)
+    return counts.reshape(shape)
+
+
+def _logits(counts: Floats, deviation: float) -> tuple[Floats, Floats]:
+    """Logits of the leaves [n_trees, leaves, n_classes], and of the classes [n_classes], from noisy counts.
+
+    Those of a leaf are the logarithms of the fractions of each class that are in it, both numbers being smoothed.
+    """
+    trees, leaves, _ = counts.shape
+    totals = np.maximum(counts.sum(axis=(0, 1)), 0) + deviation * math.sqrt(trees * leaves) / 2
+    smoothing = SMOOTHING * deviation
+    fractions = (np.maximum(counts, 0) + smoothing) / (totals / trees + leaves * smoothing)
+    return np.log(fractions), np.log(totals / totals.sum())
+
+
+def _blocks(n: int, k: int) -> Iterator[slice]:
+    """Slices of n rows, each of a bounded number of pairs with k trees."""
+    size = max(1, BLOCK // k)
+    return (slice(start, start + size) for start in range(0, n, size))

@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from dpnotes import accounting
+from dpnotes.comparing import Candidate, Task, compare
+from dpnotes.comparing._running import scored
+from dpnotes.comparing._selection import COST, blocks_for, choice_profile, private_choice
+from dpnotes.comparing._tables import synthetic
+from dpnotes.mechanisms import soft_vote
+
+K = 2
+
+
+class Constant(LogisticRegression):
+    """Always the class ``C``, whatever the records are."""
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), int(self.C))
+
+
+SHORTLIST = [(Candidate(f"always {c}", lambda task, c=c: Constant(C=c)), {}) for c in range(K)]
+CRASHING = (Candidate("crash", lambda task: LogisticRegression(C=-1.0)), {})
+
+
+def choose(codes, monkeypatch=None, shortlist=SHORTLIST, **given):
+    codes = np.asarray(codes)
+    settings = {"epsilon": 1.0, "n_blocks": 20, "random_state": 0, "noise_seed": 0, "n_jobs": 1} | given
+    task = Task(len(codes), 2, range(K), 1.0, 0.0, None, None)
+    return private_choice(shortlist, np.zeros((len(codes), 2)), codes, task, **settings)
+
+
+@pytest.fixture
+def counts(monkeypatch):
+    """Votes that reach the mechanism."""
+    seen = []
+
+    def spy(counts, *, beta, seed):
+        seen.append((np.array(counts[0]), beta))
+        return soft_vote(counts, beta=beta, seed=seed)
+
+    monkeypatch.setattr("dpnotes.comparing._selection.draw_soft_vote", spy)
+    return seen
+
+
+def test_one_record_made_empty_or_exchanged_moves_one_vote(counts):
+    generator = np.random.default_rng(0)
+    codes = generator.integers(K, size=200)
+    choose(codes)
+    for place in generator.permutation(200)[:12]:
+        for other in (K, 1 - codes[place]):  # empty, or of the other class
+            changed = codes.copy()
+            changed[place] = other
+            choose(changed)
+    first = counts[0][0]
+    moves = np.array([votes - first for votes, _ in counts[1:]])
+    assert (np.abs(moves).sum(axis=1) <= 2).all()
+    assert (moves.max(axis=1) <= 1).all()
+    assert (moves != 0).any()  # the search sees votes move
+    assert {beta for _, beta in counts} == {0.5}
+
+
+def test_training_that_fails_is_a_vote_and_no_error(counts):
+    codes = np.zeros(200, dtype=int)
+    codes[:60] = K
+    choose(codes, shortlist=[CRASHING, SHORTLIST[1]])
+    assert counts[0][0].sum() == 20
+    assert choose(np.full(200, K)) in (0, 1)  # nothing but empty records
+    assert counts[1][0].tolist() == [0, 0]
+
+
+def test_the_profile_is_that_of_the_cost_and_composes_to_the_budget():
+    assert choice_profile(0.2).epsilon(0.0) == pytest.approx(0.2)
+    assert choice_profile(0.2).adjacency == "zero-out"
+    whole = accounting.compose(choice_profile(0.2), accounting.pure(0.8, adjacency="zero-out"))
+    assert whole.epsilon(0.0) == pytest.approx(1.0)
+
+
+def test_probabilities_of_neighbours_differ_by_at_most_the_cost():
+    """Exact, for all pairs of counts that one vote apart can be."""
+    beta, levels = 0.5, []
+    for a in range(9):
+        for b in range(9):
+            for c in range(1, 9):
+                one, other = np.exp(beta * np.array([a, b, c])), np.exp(beta * np.array([a + 1, b, c - 1]))
+                levels.append(np.abs(np.log(one / one.sum()) - np.log(other / other.sum())).max())
+    assert max(levels) <= 2 * beta + 1e-12
+    assert max(levels) > 1.8 * beta  # nearly attained
+
+
+def test_blocks_are_a_public_number_and_none_where_they_would_be_noise():
+    assert blocks_for(500, 2, 0.2) == 0
+    assert blocks_for(10_000, 2, 0.2) == 10_000 // 60
+    assert blocks_for(10**6, 2, 0.2) == 200
+
+
+def test_a_private_comparison_finds_what_the_table_asks_for_and_pays():
+    split = synthetic(6000, 4, 2, [3])
+    X, y = split.X, split.codes
+    right = Candidate("right", lambda task: LogisticRegression(C=1.0), profile=claimed)
+    wrong = Candidate("wrong", lambda task: LogisticRegression(C=1e-9), profile=claimed)
+    given = {"epsilon": 5.0, "bounds": (-1, 1), "methods": [wrong, right], "repeats": 2, "noise_seed": 0}
+    memory = {}
+    result = compare(X, y, data="private", memory=memory, **given)
+    assert result.chosen == "right"
+    assert result.profile.epsilon(0.0) == pytest.approx(COST * 5.0)
+    assert result.task.epsilon == pytest.approx(4.0)
+    assert "is paid for" in str(result).splitlines()[0]
+    public = compare(X, y, **given | {"epsilon": 4.0})
+    assert result.scores.equals(public.scores)  # nothing shown comes from the table
+    again = compare(X, y, data="private", memory={**memory, "choice": 0}, **given)
+    assert again.chosen == result.chosen if memory["choice"] == 0 else again.chosen != result.chosen  # not drawn anew
+    few = compare(X[:300], y[:300], data="private", **given | {"epsilon": 1.0})
+    assert (few.profile, few.data) == (None, "shape")
+    assert "too few records" in str(few)
+
+
+def claimed(task):
+    return accounting.pure(task.epsilon, adjacency="zero-out").with_(exactness="claimed")
+
+
+def test_scoring_passes_no_error_on():
+    split = synthetic(60, 2, 2, [0])
+    accuracy, _, note = scored(CRASHING[0], Task(60, 2, range(2), 1.0, 0.0, None, 0), {}, split)
+    assert np.isnan(accuracy)
+    assert note.startswith("InvalidParameterError")

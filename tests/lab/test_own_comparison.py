@@ -1,0 +1,85 @@
+"""``dpnotes compare``: a table, what is public of it, a report; what was found is kept."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from dpnotes.comparing import OURS, Candidate
+from dpnotes.lab import cli
+
+DECLARED = 'classes = ["no", "yes"]\n[columns]\nage = [0, 120]\n"<b>job" = ["baker", "nurse"]\n'
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    generator = np.random.default_rng(0)
+    age, job = generator.integers(20, 80, size=240), generator.integers(2, size=240)
+    ill = np.where(age + 10 * job + generator.normal(0, 5, 240) > 55, "yes", "no")
+    table = pd.DataFrame({"age": age, "<b>job": np.where(job == 1, "nurse", "baker"), "ill": ill})
+    table.to_csv(tmp_path / "mine.csv", index=False)
+    (tmp_path / "mine.toml").write_text(DECLARED, encoding="utf-8")
+    few = tuple(each for each in OURS if each.name in ("ClassMeans", "RandomTrees", "majority class", "no privacy"))
+    odd = Candidate("<i>odd</i>", few[0].make)
+    monkeypatch.setattr("dpnotes.comparing._candidates.OURS", (*few, odd))
+    return tmp_path
+
+
+def call(folder, *options):
+    arguments = ["compare", f"{folder}/mine.csv", "--target", "ill", "--epsilon", "2", "--repeats", "2", *options]
+    result = CliRunner().invoke(cli.main, arguments)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+def test_a_comparison_and_its_report(folder):
+    report = folder / "report.html"
+    code, text = call(folder, "--report", str(report))
+    assert code == 0
+    assert "synthetic tables of this shape" in text.splitlines()[0]
+    page = report.read_text(encoding="utf-8")
+    body = page[page.index("<body>") :]
+    assert body.index("synthetic tables of this shape") < body.index("<table")
+    assert "&lt;b&gt;job" in page
+    assert "&lt;i&gt;odd" in page
+    assert "<b>job" not in page
+    assert "<i>odd" not in page
+    assert "<svg" in page
+    assert "<script" not in page
+
+
+def test_what_is_not_declared_is_asked_for_by_name(folder):
+    (folder / "mine.toml").unlink()
+    code, text = call(folder)
+    assert code == 1
+    assert '"age" = [low, high]' in text
+    assert '"<b>job" = [categories]' in text
+    assert "classes = [all labels]" in text
+    assert "nurse" not in text
+    code, text = call(folder, "--public")
+    assert code == 0
+    assert "declared public" in text.splitlines()[0]
+
+
+def test_it_is_resumed_from_what_was_kept(folder):
+    kept = folder / "kept.jsonl"
+    _, whole = call(folder, "--keep", str(kept))
+    content = kept.read_bytes()
+    kept.write_bytes(content[: len(content) // 2])  # torn in the middle of a line
+    _, resumed = call(folder, "--keep", str(kept))
+    assert len(kept.read_bytes().splitlines()) == len(content.splitlines())
+    assert resumed.splitlines()[:3] == whole.splitlines()[:3]
+    code, text = call(folder, "--keep", str(kept), "--public")
+    assert code == 1
+    assert "of another comparison" in text
+
+
+def test_bad_input_is_one_line(folder):
+    assert "--public and --private exclude each other" in call(folder, "--public", "--private")[1]
+    code, text = call(folder, "--target", "missing")
+    assert code == 1
+    assert "there is no column 'missing'" in text
+    code, text = call(folder, "--epsilon", "0")
+    assert code == 1
+    assert "epsilon must be > 0" in text

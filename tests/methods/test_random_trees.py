@@ -1,0 +1,196 @@
+"""Random trees: where rows fall, what a record changes, the noise, the profile, an attack, accuracy."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.datasets import make_circles, make_moons
+
+from dpnotes.accounting import gaussian_sigma
+from dpnotes.auditing import audit
+from dpnotes.methods import ClassMeans, RandomTrees
+from dpnotes.methods import _random_trees as module
+from dpnotes.methods._random_trees import _counts, _grown, _leaves, _logits
+
+
+def grown(n_trees=5, depth=4, d=3, seed=0):
+    return _grown(n_trees, depth, np.full(d, -1.0), np.full(d, 1.0), np.random.default_rng(seed))
+
+
+def test_a_row_falls_where_its_splits_say():
+    X = np.random.default_rng(1).uniform(-1.5, 1.5, size=(50, 3))
+    features, thresholds = grown()
+    trees = np.broadcast_to(np.arange(5), (50, 5))
+    leaves = _leaves(X, trees, features, thresholds)
+    for row, found in zip(X, leaves, strict=True):
+        for tree in range(5):
+            node = 0
+            while node < features.shape[1]:
+                node = 2 * node + 1 + int(row[features[tree, node]] > thresholds[tree, node])
+            assert node - features.shape[1] == found[tree]
+
+
+def test_each_threshold_lies_within_the_box_of_its_node():
+    features, thresholds = grown(n_trees=20, depth=6, d=2)
+    for feature, threshold in zip(features, thresholds, strict=True):
+        boxes = {0: np.array([[-1.0, 1.0], [-1.0, 1.0]])}
+        for node in range(len(feature)):
+            box = boxes[node]
+            low, high = box[feature[node]]
+            assert low < threshold[node] < high
+            boxes[2 * node + 1], boxes[2 * node + 2] = box.copy(), box.copy()
+            boxes[2 * node + 1][feature[node], 1] = boxes[2 * node + 2][feature[node], 0] = threshold[node]
+    assert set(features.ravel()) == {0, 1}
+
+
+@pytest.fixture
+def exact(monkeypatch):
+    """Calls of the noise: the counts without it, and its rate or standard deviation."""
+    calls = []
+
+    def noisy(values, generator, *, rate, sigma, scales):
+        calls.append((values.copy(), rate, sigma))
+        return values
+
+    monkeypatch.setattr(module, "noisy", noisy)
+    return calls
+
+
+@pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
+@pytest.mark.parametrize("delta", [0.0, 1e-3])
+def test_one_record_changes_the_counts_by_no_more_than_the_noise_is_for(exact, adjacency, delta):
+    generator = np.random.default_rng(2)
+    X, y = generator.uniform(-1, 1, size=(30, 3)), np.arange(30) % 3
+    model = RandomTrees(2.0, delta, adjacency=adjacency, n_trees=4, depth=3, classes=[0, 1, 2], random_state=1)
+    changes = []
+    model.fit(X, y)
+    for place in range(30):
+        other, labels = X.copy(), y.copy()
+        if adjacency == "zero-out":
+            labels[place] = 7  # not a class: the record is empty
+        else:
+            other[place], labels[place] = -X[place], (y[place] + 1) % 3
+        model.fit(other, labels)
+        changes.append(exact[-1][0] - exact[0][0])
+    changed = {"zero-out": 1, "replace-one": 2}[adjacency]
+    trees = 4 if delta else 1
+    if delta == 0:
+        assert {np.abs(change).sum() for change in changes} == {changed}
+        assert exact[0][1] == 2.0 / changed
+    else:
+        assert {round(np.square(change).sum()) for change in changes} == {changed * trees}
+        assert exact[0][2] == pytest.approx(gaussian_sigma(2.0, 1e-3, sensitivity=math.sqrt(changed * 4)), rel=1e-12)
+    assert exact[0][0].sum() == 30 * trees
+    assert model.profile_.epsilon(delta) == pytest.approx(2.0, rel=1e-6)
+    assert model.profile_.adjacency == adjacency
+
+
+def test_each_record_is_counted_in_one_tree_by_its_place_alone(exact):
+    X = np.random.default_rng(3).uniform(-1, 1, size=(64, 2))
+    model = RandomTrees(1.0, n_trees=4, depth=2, classes=[0, 1], random_state=0).fit(X, np.zeros(64))
+    by_tree = exact[0][0].reshape(4, -1).sum(axis=1)
+    assert by_tree.tolist() == [16] * 4
+    model.fit(-X, np.ones(64))
+    assert exact[1][0].reshape(4, -1).sum(axis=1).tolist() == [16] * 4
+
+
+def test_blocks_of_rows_change_nothing(monkeypatch):
+    X = np.random.default_rng(4).uniform(-1, 1, size=(100, 3))
+    trees, codes = np.broadcast_to(np.arange(5), (100, 5)), np.arange(100) % 2
+    whole = _counts(X, codes, trees, *grown(), 2)
+    monkeypatch.setattr(module, "BLOCK", 35)
+    assert (_counts(X, codes, trees, *grown(), 2) == whole).all()
+    assert whole.sum() == 500
+
+
+@pytest.mark.parametrize(("delta", "distribution"), [
+    (0.0, lambda scale: stats.laplace(scale=scale / 2)),
+    (1e-3, lambda scale: stats.norm(scale=scale * gaussian_sigma(2.0, 1e-3, sensitivity=math.sqrt(8)))),
+])  # fmt: skip
+@pytest.mark.parametrize("seed", [None, 0])
+def test_noise_has_the_stated_distribution(delta, distribution, seed):
+    """A scale 10 % off must be noticed; without a seed, the level is 1e-9."""
+    X = np.zeros((4, 2))
+    model = RandomTrees(2.0, delta, n_trees=8, depth=8, classes=[0, 1], noise_seed=seed).fit(X, [3] * 4)
+    noise = model.counts_.ravel()
+    assert stats.kstest(noise, distribution(1.0).cdf).pvalue > 1e-9
+    assert stats.kstest(np.tile(noise, 4), distribution(1.3).cdf).pvalue < 1e-9
+    assert model.profile_.implementation == ("exact" if seed is None else "reproducible")
+    if seed is None:
+        assert (model.counts_ * 2.0**26 % 1 == 0).all()
+
+
+def test_empty_records_count_nowhere(exact):
+    X = np.random.default_rng(5).uniform(-1, 1, size=(12, 2))
+    broken = X.copy()
+    broken[0, 1], broken[1, 0] = np.nan, np.inf
+    RandomTrees(1.0, 1e-3, n_trees=3, depth=2, classes=[0, 1], random_state=0).fit(broken, [0] * 6 + [1] * 5 + [2])
+    assert exact[0][0].sum() == 3 * 9
+
+
+def test_logits_of_a_leaf_are_relative_to_the_class():
+    """Where counts are as the classes are, a leaf says nothing; elsewhere the class that is there is preferred."""
+    counts = np.array([[[300.0, 100.0], [600.0, 200.0], [0.0, 100.0]]])
+    logits, prior = _logits(counts, 1e-9)
+    assert np.exp(prior) == pytest.approx([900 / 1300, 400 / 1300])
+    assert logits[0, 0] - logits[0, 1] == pytest.approx([math.log(1 / 2)] * 2)
+    assert logits[0, 2, 1] > logits[0, 2, 0]
+
+
+def rings(seed):
+    X, y = make_circles(1000, noise=0.1, factor=0.5, random_state=seed)
+    return X / 1.5, y
+
+
+def moons(seed):
+    X, y = make_moons(1000, noise=0.2, random_state=seed)
+    return (X - [0.5, 0.25]) / [2, 1.25], y
+
+
+@pytest.mark.parametrize(("table", "delta", "least"), [(moons, 0.0, 0.87), (rings, 0.0, 0.8), (rings, 1e-5, 0.85)])
+def test_it_is_accurate_where_classes_are_no_half_spaces(table, delta, least):
+    (X, y), (queries, labels) = table(0), table(1)
+    scores = [RandomTrees(1.0, delta, noise_seed=seed).fit(X, y).score(queries, labels) for seed in range(10)]
+    assert np.mean(scores) > least
+    if table is rings:
+        assert ClassMeans(1.0, delta, noise_seed=0).fit(X, y).score(queries, labels) < 0.7
+
+
+def test_an_attack_comes_close_to_epsilon_and_not_above():
+    """The count of the record's leaf, of 4,000 trees with one record and without; with two records it is beyond."""
+    hits = {}
+    for n in (0, 1, 2):
+        X = np.zeros((4000, 1))
+        y = np.full(4000, 0 if n else 9)  # 9 is no class: all records are empty
+        model = RandomTrees(1.0, n_trees=4000 // max(n, 1), depth=1, classes=[0, 1], noise_seed=n, random_state=0)
+        model.fit(X, y)
+        leaf = _leaves(X[:1], np.arange(len(model.counts_))[None], model.features_, model.thresholds_)[0]
+        own = model.counts_[np.arange(len(leaf)), leaf, 0]
+        hits[n] = (own > 1.0).mean()
+    assert 0.8 < math.log(hits[1] / hits[0]) < 1.2
+    assert math.log(hits[2] / hits[0]) > 1.3
+
+
+@pytest.mark.parametrize("budget", [1.0, 4.0])
+def test_an_audit_refutes_what_is_false_alone(budget):
+    """The noise for one tree, and the noise of four times the claim, as if each record were in four trees unpaid."""
+    X, y = np.random.default_rng(6).uniform(-1, 1, size=(12, 2)), np.arange(12) % 2
+    settings = {"n_trees": 4, "depth": 1, "classes": [0, 1], "random_state": 0}
+
+    def counts(X, y, seed):
+        return RandomTrees(budget, noise_seed=seed, **settings).fit(X, y).counts_.ravel()
+
+    claim = RandomTrees(1.0, noise_seed=0, **settings).fit(X, y).profile_
+    report = audit(counts, X, y, claim=claim, bounds=(-1, 1), empty=(np.zeros(2), 9), runs=600)
+    assert report.refuted == (budget > 1)
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"epsilon": 0}, "epsilon must be > 0"), ({"delta": 1.0}, "delta must be"), ({"n_trees": 0}, "n_trees must be"),
+    ({"depth": 21}, "depth must be"), ({"depth": 0}, "depth must be"), ({"adjacency": "add-remove"}, "adjacency must"),
+    ({"low": 1.0}, "low must be < high"), ({"high": [1.0, 2.0, 3.0]}, "high must be"),
+])  # fmt: skip
+def test_bad_parameters_are_named(change, message):
+    with pytest.raises(ValueError, match=message):
+        RandomTrees(**{"epsilon": 1.0} | change).fit(np.eye(4), [0, 1, 0, 1])
