@@ -415,6 +415,66 @@ def guarantee() -> None:
     """
 
 
+@main.command()
+@click.argument("training", metavar="FILE.py:NAME")
+@click.option(
+    "--data", "table", type=_STORE, required=True, help="A .csv or .npz file; bounds beside it, in NAME.toml."
+)
+@click.option("--target", default="", help="Column of the classes.  [default: the last one, or y]")
+@click.option("--epsilon", type=float, help="Of the claim.  [default: that of an estimator; of a function none]")
+@click.option("--delta", type=float, default=0.0, show_default=True, help="Of the claim.")
+@click.option("--adjacency", type=click.Choice(["add-remove", "zero-out", "replace-one"]), default="add-remove",
+              show_default=True, help="Of the claim.")  # fmt: skip
+@click.option("--seconds", type=click.FloatRange(min=0.0, min_open=True), default=120.0, show_default=True)
+@click.option("--runs", type=click.IntRange(min=1), help="Budget in trainings, in place of seconds.")
+@click.option("--confidence", type=float, default=0.95, show_default=True)
+@click.option("--score", help="FILE.py:NAME of a function score(result, x, label).  [default: what the result offers]")
+@click.option("--strategy", default="auto", show_default=True, help="See dpnotes.audit.")
+@click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Trainings at a time; -1: all cores.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--keep", type=click.Path(dir_okay=False, path_type=Path), help="File with which it can be resumed.")
+def audit(training: str, table: Path, **given: Any) -> None:
+    """Train NAME of FILE.py again and again, and tell whether what is seen refutes a claim.
+
+    For example: dpnotes audit script.py:train --data table.csv --epsilon 1 --delta 1e-5. NAME is a function train(X, y,
+    seed) or an unfitted estimator. Numbers of the table are mapped to [-1, 1] by their bounds, text to indicators of
+    its categories; all records are trained on. Ends with exit code 1 if the claim is refuted.
+    """
+    from dpnotes.lab.own_training import audit_table
+
+    report = audit_table(training, table, **given)
+    click.echo(report)
+    click.get_current_context().exit(int(report.refuted))
+
+
+@main.command("compare")
+@click.argument("table", type=_STORE)
+@click.option("--target", default="", help="Column of the classes.  [default: the last one, or y]")
+@click.option("--epsilon", type=float, required=True)
+@click.option("--delta", type=float, default=0.0, show_default=True)
+@click.option("--answers", type=click.IntRange(min=1), help="Queries that will be answered.  [default: any number]")
+@click.option("--public", is_flag=True, help="Compare on this table, as one that is no secret.")
+@click.option("--private", is_flag=True, help="Choose on this table, for a fifth of epsilon.")
+@click.option("--seconds", type=click.FloatRange(min=0.0, min_open=True), default=300.0, show_default=True)
+@click.option("--repeats", type=click.IntRange(min=1), help="Budget in repeats, in place of seconds.")
+@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="File for the report, as HTML.")
+@click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Fits at a time; -1: all cores.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--keep", type=click.Path(dir_okay=False, path_type=Path), help="File with which it can be resumed.")
+def compare_methods(table: Path, public: bool, private: bool, **given: Any) -> None:
+    """Say which private learner suits TABLE, a .csv or .npz file; what is public of it stands beside it, in NAME.toml.
+
+    Methods are compared on synthetic tables of its shape, unless --public or --private is said. For example: dpnotes
+    compare mine.csv --target ill --epsilon 1 --delta 1e-5 --answers 500 --report mine.html
+    """
+    from dpnotes.lab.own_comparison import compare_table
+
+    if public and private:
+        raise click.UsageError("--public and --private exclude each other")
+    data = "public" if public else "private" if private else "shape"
+    click.echo(compare_table(table, data=data, **given))
+
+
 def _foreseen(error: BaseException | None) -> bool:
     """Tell whether an error says by itself what a user did wrong or what is missing.
 

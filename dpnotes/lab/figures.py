@@ -26,7 +26,8 @@ def use_style() -> None:
     import seaborn as sns
 
     spines = {"axes.spines.top": False, "axes.spines.right": False}
-    settings = {**spines, "legend.frameon": False, "lines.linewidth": 2, "savefig.facecolor": "white"}
+    legends = {"legend.framealpha": 0.9, "legend.edgecolor": "none", "legend.borderpad": 0.2}  # over no grid lines
+    settings = {**spines, **legends, "lines.linewidth": 2, "savefig.facecolor": "white"}
     sns.set_theme(context="notebook", style="whitegrid", palette="colorblind", font_scale=1.0, rc=settings)
     inline.set_matplotlib_formats("retina")  # type: ignore[no-untyped-call,unused-ignore]
 

@@ -44,6 +44,9 @@ def _command(name: str, function: Callable[..., Any]) -> click.Command:
     for given, shown in (("delta", "epsilon"), ("epsilon", "delta")) if profile else ():
         words = f"Show {shown} at this {given} too."
         options.append(click.Option([f"--at-{given}"], type=float, multiple=True, help=words))
+    if profile:
+        words = "Write what a release of this guarantee promises, one page, as .json, .html or .pdf."
+        options.append(click.Option(["--statement"], type=click.Path(dir_okay=False), help=words))
     options.append(click.Option(["--json", "as_json"], is_flag=True, help="For machines."))
     run = _show_profile if profile else _show_number
 
@@ -81,7 +84,10 @@ def _plain(text: str) -> str:
 
 def _show_profile(name: str, function: Callable[..., Any], given: dict[str, Any]) -> None:
     as_json, deltas, epsilons = given.pop("as_json"), given.pop("at_delta"), given.pop("at_epsilon")
+    file = given.pop("statement")
     profile = function(**given)
+    if file is not None:  # what is typed is public, a number of records too
+        accounting.statement(profile, delta=deltas, epsilon=epsilons, n_public=True).save(file)
     pairs = [(float(profile.epsilon(delta)), delta) for delta in deltas]
     pairs += [(epsilon, float(profile.delta(epsilon))) for epsilon in epsilons]
     if as_json:

@@ -20,7 +20,7 @@ def check_plan(chapter: str, parameters: Mapping[str, Any]) -> None:
     Parameters
     ----------
     chapter : str
-        A chapter without experiments needs nothing.
+        A chapter without experiments needs nothing; evidence is of the experiments of its chapter.
     parameters : mapping of str to object
         All of the chapter's.
 
@@ -31,10 +31,11 @@ def check_plan(chapter: str, parameters: Mapping[str, Any]) -> None:
     FileNotFoundError
         If a data set or a file is not here; the message says what would bring it.
     """
-    if chapter not in PLANS:
+    of = chapter.removesuffix("_evidence")
+    if of not in PLANS:
         return
     needed: dict[str, int] = {}
-    for name, grid, compute in PLANS[chapter](parameters):
+    for name, grid, compute in PLANS[of](parameters):
         experiment = find(name)
         if compute == "missing":
             grid = lacking(name, grid)
@@ -81,7 +82,7 @@ def _bagging(p: Mapping[str, Any]) -> Plan:
 
 def _dpbag(p: Mapping[str, Any]) -> Plan:
     grids, quick, compute, seeds = dpbag.grids, p["scale"] == "quick", p["compute"], p["seeds"]
-    if p["dataset"]:
+    if p.get("dataset"):
         own_data.reference(p["dataset"], p["target"])
         return []
     boosted = compute if p["boosting"] else "stored"
@@ -121,7 +122,7 @@ def _intrinsic_sgd(p: Mapping[str, Any]) -> Plan:
 
 def _private_prediction(p: Mapping[str, Any]) -> Plan:
     grids, compute = private_prediction.grids, p["compute"]
-    if p["dataset"]:
+    if p.get("dataset"):
         own_data.reference(p["dataset"], p["target"])
         return []
     if p["scale"] == "quick":

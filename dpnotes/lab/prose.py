@@ -192,7 +192,8 @@ def constants(page: Page) -> dict[str, str]:
 
 def printed(page: Page) -> set[float]:
     """Values that the papers print, as they are stored for the page."""
-    return set().union(*(_stored(path) for path in (_book(page) / "results" / "published").glob(f"{page.name}*.csv")))
+    folder, chapter = _book(page) / "results" / "published", page.name.removesuffix("_evidence")
+    return set().union(*(_stored(path) for path in folder.glob(f"{chapter}*.csv")))
 
 
 def _book(page: Page) -> Path:

@@ -144,21 +144,21 @@ def listed(papers: Mapping[str, Iterable[Cell]]) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=["paper", *Cell.__dataclass_fields__])
 
 
+OUTCOMES = (
+    "cells",
+    Column(AGREES, "agree"),
+    Column(UNEXPLAINED, "differ, unexplained"),
+    Column(EXPLAINED, "differ, explained"),
+    Column(OPEN, "undecided"),
+    "run",
+    Column(GAP, "gaps"),
+)
 COUNTS = Table(
     "Every table and figure of the four papers: how many of its printed numbers, or of the sentences about a figure "
     "without printed numbers, were run, agree, differ or are not there.",
-    (
-        "paper",
-        "table",
-        "cells",
-        "run",
-        Column(AGREES, "agree"),
-        Column(EXPLAINED, "differ, explained"),
-        Column(UNEXPLAINED, "differ, unexplained"),
-        Column(OPEN, "undecided"),
-        Column(GAP, "gaps"),
-    ),
+    ("table", *OUTCOMES, "paper"),
 )
+TOTALS = Table("All tables and figures of a paper together.", ("paper", *OUTCOMES))
 WHY = Table(
     "Cells, {outcome}.",
     (

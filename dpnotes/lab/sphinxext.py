@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -61,12 +62,19 @@ def use_executed(app: Sphinx, docname: str, source: list[str]) -> None:
     chapter = Chapter(page.stem, Path(app.srcdir), page.parent.relative_to(app.srcdir).as_posix())
     app.env.note_dependency(str(chapter.executed))
     if chapter.executed.is_file():
-        source[0] = chapter.executed.read_text(encoding="utf-8")
+        notebook = json.loads(chapter.executed.read_text(encoding="utf-8"))
+        notebook["cells"] = [cell for cell in notebook["cells"] if not _is_injected(cell)]
+        source[0] = json.dumps(notebook)
         message, kind = "the chapter, the package or its results changed since: run `dpnotes build`", "stale"
     else:
         message, kind = "the chapter has not been executed: run `dpnotes build`", "absent"
     if not chapter.is_fresh():
         logger.warning(message, location=docname, type="dpnotes", subtype=kind)
+
+
+def _is_injected(cell: dict[str, Any]) -> bool:
+    """Whether papermill has put a cell there: the parameters of the book, which tell a reader nothing."""
+    return "injected-parameters" in cell["metadata"].get("tags", ())
 
 
 def tidy(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:

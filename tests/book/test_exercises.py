@@ -10,7 +10,6 @@ from dpnotes.lab import chapters
 
 EXERCISE = re.compile(r"\*\*(\d+) \((?:[a-z ]+)(?:, `([\w-]+)`)?\)\.\*\*(.*?)(?=\n\*\*\d+ \(|\n## |\Z)", re.DOTALL)
 CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
-COURSE = [chapter for chapter in chapters.all_chapters() if chapter.folder == "book/foundations"]
 
 
 def found(chapter):
@@ -20,6 +19,7 @@ def found(chapter):
     return EXERCISE.findall(text)
 
 
+COURSE = [c for c in chapters.all_chapters() if c.folder == "book/foundations" or found(c)]
 ALL = [(chapter.name, *exercise) for chapter in COURSE for exercise in found(chapter)]
 
 

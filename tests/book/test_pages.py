@@ -2,6 +2,7 @@
 
 import json
 import os
+from importlib.resources import files
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -12,6 +13,8 @@ from dpnotes.lab.store import book_folder
 
 HTML = book_folder() / "_build" / "html"
 WIDTHS = (1280, 390)
+READ = {1280: "light", 390: "dark"}  # what axe-core reads, which takes seconds a page; contrast is looked at in both
+TALLEST, LARGEST = 15_000, 1_500_000  # pixels at the first width; bytes
 
 
 def pages():
@@ -35,12 +38,75 @@ def visit(tab, page):
 def test_a_page_fits_loads_and_is_readable(tab, page, width):
     tab.set_viewport_size({"width": width, "height": 900})
     visit(tab, page)
+    tab.add_style_tag(content="* { transition: none !important; }")  # colours are looked at once they have changed
     for scheme in ("light", "dark"):
         tab.emulate_media(color_scheme=scheme)
         tab.wait_for_function("scheme => document.documentElement.dataset.theme === scheme", arg=scheme)
         assert tab.evaluate("document.documentElement.scrollWidth") <= width, scheme
         assert tab.evaluate(PALE_TEXT) == [], scheme
+        if scheme == READ[width]:
+            assert barriers(tab) == [], scheme
+    assert tab.evaluate(NAMELESS) == []
+    assert tab.evaluate(CUT_FORMULAS) == []
     assert tab.faults == []
+
+
+def barriers(tab):
+    """What axe-core finds to be a serious or critical barrier to some readers."""
+    if not tab.evaluate("typeof axe === 'object'"):
+        tab.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
+    settings = "{resultTypes: ['violations'], preload: false}"  # nothing is requested
+    found = tab.evaluate(f"axe.run({{exclude: ['mjx-container']}}, {settings})")
+    grave = [rule for rule in found["violations"] if rule["impact"] in ("serious", "critical")]
+    return [f"{rule['id']}: {node['html'][:200]}" for rule in grave for node in rule["nodes"]]
+
+
+@pytest.mark.parametrize("page", pages())
+def test_a_page_is_short_and_light(tab, page):
+    visit(tab, page)
+    assert (HTML / page).stat().st_size < LARGEST
+    if "evidence" not in page.split("/"):  # which may be long
+        assert tab.evaluate("document.documentElement.scrollHeight") <= TALLEST
+
+
+@pytest.mark.parametrize("page", pages())
+def test_search_leads_from_every_page_by_keys_alone(tab, page):
+    visit(tab, page)
+    tab.keyboard.press("Control+k")
+    tab.keyboard.type("pate")
+    tab.wait_for_selector("#found a")
+    first, second = tab.evaluate("[...document.querySelectorAll('#found a')].slice(0, 2).map(a => a.href)")
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("ArrowDown")
+    assert tab.evaluate("document.activeElement.href") == second
+    tab.keyboard.press("ArrowUp")
+    tab.keyboard.press("ArrowUp")
+    tab.keyboard.press("Enter")
+    tab.wait_for_url(first)
+    assert tab.faults == []
+
+
+def test_the_keyboard_reaches_what_a_mouse_does(tab):
+    tab.set_viewport_size({"width": 390, "height": 900})
+    visit(tab, "book/foundations/votes.html")
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.getAttribute('href')") == "#main-content"
+    folded, reached = tab.evaluate(FOLDED), set()
+    for _ in range(400):
+        tab.keyboard.press("Tab")
+        reached.add(tab.evaluate("[...document.querySelectorAll('*')].indexOf(document.activeElement)"))
+    assert folded
+    assert set(folded) <= reached
+    tab.evaluate("document.querySelector('main details.hide > summary').focus()")
+    tab.keyboard.press("Enter")
+    assert tab.evaluate("document.querySelector('main details.hide').open")
+
+
+def test_what_papermill_injects_is_not_shown():
+    built = {chapter.name: HTML / chapter.folder / f"{chapter.name}.html" for chapter in chapters.all_chapters()}
+    if not all(path.is_file() for path in built.values()):
+        pytest.skip("the book is not built: run `dpnotes build` first")
+    assert [name for name, path in built.items() if "# Parameters" in path.read_text(encoding="utf-8")] == []
 
 
 @pytest.mark.parametrize("page", pages())
@@ -66,6 +132,8 @@ def dead_links(tab, page):
 def test_the_first_page_leads_into_the_book(tab):
     tab.goto((HTML / "index.html").as_uri(), wait_until="commit")
     tab.wait_for_url("**/book/index.html")
+    title = tab.inner_text("h1").strip("#\n ")
+    assert tab.inner_text("body").count(title) == tab.title().count(title) == 1
     assert tab.faults == []
 
 
@@ -90,6 +158,26 @@ RAW_MATHEMATICS = r"""() => {
   const article = document.querySelector('main').cloneNode(true);
   article.querySelectorAll('pre, code, script, style, mjx-container, a').forEach(e => e.remove());
   return article.textContent.match(/\$[^$\n]+\$|\\\(|\\\[|\\begin\{/g) ?? [];
+}"""
+
+# What scrolls and cannot be reached by the keyboard, or has no name.
+NAMELESS = """() => [...document.querySelectorAll('main *')].filter(e => {
+  const style = getComputedStyle(e);
+  const scrolls = /auto|scroll/.test(style.overflowX) && e.scrollWidth > e.clientWidth + 1
+    || /auto|scroll/.test(style.overflowY) && e.scrollHeight > e.clientHeight + 1;
+  return scrolls && e.clientWidth && !e.closest('mjx-assistive-mml') && (e.tabIndex !== 0 || !e.ariaLabel);
+}).map(e => e.outerHTML.slice(0, 200))"""
+
+# Formulas on lines of their own that reach beyond their place, which scrolls.
+CUT_FORMULAS = """() => [...document.querySelectorAll('main mjx-container[display]')].filter(e => {
+  const right = part => part.getBoundingClientRect().right;
+  return e.clientWidth && right(e.querySelector('mjx-math')) > right(e) + 1;
+}).map(e => e.textContent)"""
+
+# Where on a page, among all elements, the folds are that a reader can see.
+FOLDED = """() => {
+  const all = [...document.querySelectorAll('*')], folds = 'main summary, main .toggle-button';
+  return all.filter(e => e.matches(folds) && e.checkVisibility()).map(e => all.indexOf(e));
 }"""
 
 BROKEN_IMAGES = """async () => {
@@ -126,9 +214,9 @@ PALE_TEXT = """() => {
     const element = node.parentElement;
     if (!node.textContent.trim() || !element.checkVisibility()) continue;
     if (element.closest('.headerlink, script, style')) continue;
-    const style = getComputedStyle(element);
-    const under = background(element);
-    const [a, b] = [luminance(over(parse(style.color), under)), luminance(under)];
+    const style = getComputedStyle(element), drawn = element.closest('svg'); // drawn on white; dark pages invert both
+    const under = drawn ? [255, 255, 255] : background(element);
+    const [a, b] = [luminance(over(parse(drawn ? style.fill : style.color), under)), luminance(under)];
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     const size = parseFloat(style.fontSize);
     const large = size >= 24 || (size >= 18.66 && style.fontWeight >= 700);

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from dpnotes import exercises
 
@@ -55,6 +55,22 @@ def product(p, q, times):
     return both
 
 
+def wins(counts, noise):
+    lead = noise * (counts[1] - counts[0])
+    loses = (2 + abs(lead)) / 4 * np.exp(-abs(lead))
+    return 1 - loses if lead > 0 else loses
+
+
+def of_one_noise(counts, noise):
+    return stats.laplace.cdf(noise * (counts[1] - counts[0]))
+
+
+def answers_within(epsilon, delta, noise, *, first=1, log=np.log):
+    orders = np.arange(first, 10_000)
+    room = (orders * epsilon + log(delta)) / (2 * noise**2 * orders * (orders + 1))
+    return int(max(0, np.floor(room.max())))
+
+
 def softmax(scores, epsilon, sensitivity):
     exponents = epsilon * (scores - np.max(scores)) / (2 * sensitivity)
     return np.exp(exponents) / np.exp(exponents).sum()
@@ -82,7 +98,135 @@ def wald(successes, trials, confidence):
     return p - width, p + width
 
 
+def farthest(n, batch_size, steps, learning_rate, lipschitz, smoothness, *, passes=None, factor=2):
+    passes = np.ceil(steps / (n // batch_size)) if passes is None else passes(n, batch_size, steps)
+    bound = factor * lipschitz * learning_rate / batch_size * passes
+    return bound if learning_rate <= 2 / smoothness else np.inf
+
+
+def gaussian_epsilon(sensitivity, sigma, delta):
+    mu = sensitivity / sigma
+
+    def excess(e):
+        return stats.norm.cdf(mu / 2 - e / mu) - np.exp(e + stats.norm.logcdf(-mu / 2 - e / mu)) - delta
+
+    return optimize.brentq(excess, 0, mu * (mu + 40)) if excess(0) > 0 else 0.0
+
+
+def vote_level(n_models, beta, *, weigh=lambda a, b: np.logaddexp(a, b), best=max):
+    ahead = np.arange(n_models + 1)
+    total = weigh(beta * ahead, beta * ahead[::-1])
+    return best(abs(np.diff(beta * ahead - total)))
+
+
+def least_sigma(epsilon, delta):
+    return optimize.brentq(lambda s: gaussian_epsilon(1.0, s, delta) - epsilon, 1e-3, 1e4, xtol=1e-13)
+
+
+def token(private, public, bound, beta, *, exponents=None):
+    added = np.clip(private - public, -bound, bound).sum(axis=0)
+    return softmax(public + beta * added if exponents is None else exponents, 2.0, 1.0)
+
+
+def bare_token(private, public, bound, beta):
+    weights = np.exp(public + beta * np.clip(private - public, -bound, bound).sum(axis=0))
+    return weights / weights.sum()
+
+
+def linear_losses(epsilon, sigma, rate, steps, *, directions=max, mean=False):
+    visits, points = np.arange(steps + 1), np.linspace(-60, 80, 20_001)
+    p = stats.norm.pdf(points[:, None], visits, sigma) @ stats.binom.pmf(visits, steps, rate)
+    p = stats.norm.pdf(points, rate * steps, sigma) if mean else p
+    q = stats.norm.pdf(points, 0, sigma)
+    return directions(np.trapezoid(np.maximum(a - np.exp(epsilon) * b, 0), points) for a, b in ((p, q), (q, p)))
+
+
 WRONG = {
+    "dpbag-6": [
+        (lambda counts, noise: float(counts[1] > counts[0]), "equal counts"),
+        (of_one_noise, "not Laplace"),
+        (lambda counts, noise: wins(counts, 1 / noise), "inverse"),
+        (lambda counts, noise: wins(counts[::-1], noise), "more votes"),
+        (lambda counts, noise: min(1.0, wins(counts, noise) + 0.1 * (counts[0] != counts[1])), "add up"),
+        (lambda counts, noise: wins((counts[0] / sum(counts), counts[1] / sum(counts)), 7 * noise), "not that of"),
+    ],
+    "dpbag-7": [
+        (lambda epsilon, delta, noise: answers_within(epsilon, delta, noise) + 1, "over epsilon"),
+        (lambda epsilon, delta, noise: answers_within(epsilon, delta, noise / 2**0.5), "10 answers"),
+        (lambda epsilon, delta, noise: answers_within(epsilon, delta, noise, log=np.log10), "10 answers"),
+        (lambda epsilon, delta, noise: answers_within(epsilon, 1e-3, noise), "smaller delta"),
+        (lambda epsilon, delta, noise: answers_within(epsilon, delta, noise, first=10), "another order"),
+        (lambda epsilon, delta, noise: max(1, answers_within(epsilon, delta, noise)), "is 0"),
+    ],
+    "bagging-5": [
+        (lambda n, k, N, replace: min(1, N * k / n), "do not add up"),  # the paper's Theorem 4
+        (lambda n, k, N, replace: 1 - (1 - k / n) ** N, "replace=True"),
+        (lambda n, k, N, replace: 1 - (1 - 1 / n) ** (N * k), "3 of 10 records without replacement"),
+        (lambda n, k, N, replace: 1 - ((1 - 1 / n) ** k if replace else 1 - k / n) ** N, "loses all digits"),
+    ],
+    "bagging-6": [
+        (lambda pi, alpha: 1 - pi - alpha, "not negative"),
+        (lambda pi, alpha: pi * (1 - alpha), "without false positives"),
+        (lambda pi, alpha: (1 - pi) * (1 - alpha), "called at random"),
+        (lambda pi, alpha: 1 - pi, "one rate for each"),
+    ],
+    "bagging-8": [
+        (lambda n, k, lead: np.floor(n * np.expm1(np.log1p(lead) / k)), "round up"),
+        (lambda n, k, lead: np.ceil(n * ((1 - lead) ** (-1 / k) - 1)), "no longer votes"),
+        (lambda n, k, lead: np.ceil(n * lead / k), "lost once"),
+        (lambda n, k, lead: np.ceil(n * ((1 - lead / 2) ** (-1 / k) - 1)), "vote as before"),
+        (lambda n, k, lead: np.ceil(n * (1 - (1 + lead) ** (-1 / k))), "is larger"),
+    ],
+    "intrinsic-sgd-5": [
+        (lambda *args: farthest(*args, factor=1), "twice the Lipschitz"),
+        (lambda *args: farthest(*args, passes=lambda n, b, t: 1), "once more"),
+        (lambda *args: farthest(*args, passes=lambda n, b, t: t * b / n), "begun"),
+        (lambda *args: farthest(*args, passes=lambda n, b, t: np.ceil(t * b / n)), "left over"),
+        (lambda *args: farthest(*args[:3], 0.999 * args[3], *args[4:]), "over B|largest rate"),
+        (lambda *args: farthest(*args[:5], 2 / 9), "no bound"),
+        (lambda *args: farthest(*args) if args[3] < 2 / args[5] else np.inf, "largest rate"),
+    ],
+    "intrinsic-sgd-6": [
+        (lambda s, sigma, delta: np.sqrt(2 * np.log(1.25 / delta)) * s / sigma, "too large|too small"),
+        (lambda s, sigma, delta: gaussian_epsilon(sigma, s, delta), "too large|too small"),
+        (lambda s, sigma, delta: max(1e-3, gaussian_epsilon(s, sigma, delta)), "epsilon is 0"),
+        (lambda s, sigma, delta: gaussian_epsilon(s, sigma, 2 * delta), "too small"),
+        (lambda s, sigma, delta: gaussian_epsilon(s, sigma, delta / 2), "too large"),
+    ],
+    "intrinsic-sgd-7": [
+        (lambda e, sigma, q, t: linear_losses(e, sigma * t, q, t), "variances"),
+        (lambda e, sigma, q, t: linear_losses(e, sigma, q, t), "variances"),
+        (lambda e, sigma, q, t: linear_losses(e, sigma * t**0.5, q, t, mean=True), "probability q"),
+        (lambda e, sigma, q, t: linear_losses(e, sigma * t**0.5, q, t, directions=min), "worse"),
+        (lambda e, sigma, q, t: linear_losses(2 * e, sigma * t**0.5, q, t), "exponential"),
+    ],
+    "private-prediction-6": [
+        (lambda n, beta: beta, "normaliser"),  # the paper's Theorem 7
+        (lambda n, beta: 2 * beta, "one model alone"),
+        (lambda n, beta: beta if n == 1 else 2 * beta, "limit"),
+        (lambda n, beta: vote_level(n, beta, best=min), "over all votes"),
+        (lambda n, beta: vote_level(n, beta, weigh=lambda a, b: np.log(np.exp(a) + np.exp(b))), "overflows"),
+    ],
+    "private-prediction-7": [
+        (lambda e, d, B, shift: (2 * np.log(1.25 / d)) ** 0.5 / e * B**0.5 * shift, "not least"),
+        (lambda e, d, B, shift: least_sigma(e / 2, d) * B**0.5 * shift, "exact condition"),
+        (lambda e, d, B, shift: least_sigma(e, d) * B * shift, "grows slower"),
+        (lambda e, d, B, shift: least_sigma(e, d) * shift, "together"),
+        (lambda e, d, B, shift: least_sigma(e / B, d / B) * shift, "together"),
+        (lambda e, d, B, shift: least_sigma(e, d) * B**0.5, "smaller shift"),
+        (lambda e, d, B, shift: min(100, least_sigma(e, d)) * B**0.5 * shift, "small epsilons"),
+    ],
+    "private-prediction-9": [
+        (lambda p, o, c, beta: p, "one probability"),
+        (lambda p, o, c, beta: np.exp(o + beta * np.clip(p - o, -c, c).sum(axis=0)), "add up to 1"),
+        (lambda p, o, c, beta: token(p, o, c, beta, exponents=beta * np.clip(p - o, -c, c).sum(axis=0)), "add nothing"),
+        (lambda p, o, c, beta: token(p, o, c, beta, exponents=np.clip(p, -c, c).mean(axis=0)), "add nothing"),
+        (lambda p, o, c, beta: token(p, o, np.inf, beta), "cut off at the bound"),
+        (lambda p, o, c, beta: token(p, o, c, beta / 2), "beta times the bound"),
+        (lambda p, o, c, beta: token(p, o, c, beta / len(p)), "by itself"),
+        (lambda p, o, c, beta: token((p - o).sum(axis=0) + o[None], o, c, beta), "by itself"),
+        (bare_token, "also if it is large"),
+    ],
     "votes-6": [
         (lambda scores, epsilon, sensitivity: softmax(scores, 2 * epsilon, sensitivity), "the sum of the weights does"),
         (lambda scores, epsilon, sensitivity: softmax(scores, epsilon / 2, sensitivity), "grow exponentially"),

@@ -29,6 +29,17 @@ def test_a_profile_in_words_and_at_points(ask):
     assert f"(2, {profile.delta(2.0):.6g})-DP" in out
 
 
+def test_a_statement_is_written(ask, tmp_path):
+    file = tmp_path / "stated.json"
+    code, out = ask("bagging", "--n", 100, "--subsample", 5, "--at-delta", 0.1, "--at-epsilon", 1, "--statement", file)
+    stated = accounting.PrivacyStatement.from_json(file.read_text())
+    assert code == 0
+    assert out.startswith("PrivacyProfile of bagging")
+    assert stated == accounting.statement(accounting.bagging(n=100, subsample=5), delta=0.1, epsilon=1, n_public=True)
+    code, out = ask("pure", "--epsilon", 1, "--statement", tmp_path / "stated.doc")
+    assert (code, "the ending of path must be one of" in out) == (1, True)
+
+
 def test_json_is_that_of_the_profile(ask):
     code, out = ask("gaussian", "--sigma", 2, "--at-delta", 1e-5, "--json")
     found = json.loads(out)

@@ -39,17 +39,8 @@ NO_ROWS = "a rate of 3e-05 is yet to be tried"
 
 def cells() -> list[Cell]:
     """Cells of Tables 2 and 3, and sentences about Figures 1 and 2, in the paper's order."""
-    bagged, case2 = _rows("bagging_table2a"), _rows("bagging_case2")
-    tuned, equal = _rows("bagging_case2_dp_sgd"), _rows("bagging_equal")
-    cifar10, noise, voted = _rows("bagging_cifar10"), _rows("bagging_cifar10_dp_sgd"), _rows("bagging_cifar10_pate")
-    chosen = _rows("bagging_dp_sgd", grids.dp_sgd("paper"))
-    found = {
-        "2a": tables.table2a(bagged, "paper", chosen),
-        "2b": tables.cifar10("2b", cifar10, noise),
-        "3a": tables.table3a(case2, _rows("bagging_pate"), tuned, "paper"),
-        "3b": tables.cifar10("3b", cifar10, noise, voted),
-    }
-    lenders = {"dp_sgd": noisy(equal), "none": pooled(bagged[bagged["subsample"].isna()], ["epochs"])}
+    found, bagged, case2 = printed_tables(), rows("bagging_table2a"), rows("bagging_case2")
+    lenders = {"dp_sgd": noisy(rows("bagging_equal")), "none": pooled(bagged[bagged["subsample"].isna()], ["epochs"])}
     causes = _other_rates(lenders["dp_sgd"]) | _other_tuning()
     numbers = [
         _number(name, line, lenders, causes)
@@ -65,6 +56,26 @@ def cells() -> list[Cell]:
     ).set_index("claim")["verdict"]
     figures = [sentence(figure, words, judged[claim]) for claim, (figure, words) in SENTENCES.items()]
     return [*numbers, *figures, *(sentence(figure, words, UNTESTED) for figure, words in CIFAR10.items())]
+
+
+def printed_tables() -> dict[str, pd.DataFrame]:
+    """Tables 2 and 3 of the paper, our published rows beside: see :mod:`dpnotes.lab.bagging.tables`."""
+    cifar10, noise = rows("bagging_cifar10"), rows("bagging_cifar10_dp_sgd")
+    case2 = rows("bagging_case2"), rows("bagging_pate"), rows("bagging_case2_dp_sgd")
+    return {
+        "2a": tables.table2a(rows("bagging_table2a"), "paper", rows("bagging_dp_sgd", grids.dp_sgd("paper"))),
+        "2b": tables.cifar10("2b", cifar10, noise),
+        "3a": tables.table3a(*case2, "paper"),
+        "3b": tables.cifar10("3b", cifar10, noise, rows("bagging_cifar10_pate")),
+    }
+
+
+def rows(name: str, grid: Grid | None = None) -> pd.DataFrame:
+    """Published rows of an experiment of this chapter; metrics of a row that is not there are empty."""
+    chosen = next(experiment for experiment in EXPERIMENTS if experiment.name == name)
+    store = published_store(name)
+    grid = chosen.grids["paper"]() if grid is None else grid
+    return collect(chosen.function, grid, compute="stored", published=store, runs=store)
 
 
 def _number(
@@ -87,7 +98,7 @@ def _number(
 
 def _other_rates(lender: Borrowed) -> dict[Any, list[Cause]]:
     """DP-SGD at the noises of Table 2a, all with one learning rate."""
-    given = _rows("bagging_dp_sgd", grids.one_rate()).dropna(subset=["accuracy"])
+    given = rows("bagging_dp_sgd", grids.one_rate()).dropna(subset=["accuracy"])
     values = given[["noise_multiplier", "accuracy"]].astype(float).itertuples(index=False, name=None)
     return {("2a", "dp_sgd", sigma): [Cause(ONE_RATE, "bagging_dp_sgd", borrowed(x, lender))] for sigma, x in values}
 
@@ -96,7 +107,7 @@ def _other_tuning() -> dict[Any, list[Cause]]:
     """Bagging of Table 3a that goes on from the public model with other optimisers and rates."""
     found: dict[Any, list[Cause]] = {}
     groups: Any = (
-        _rows("bagging_causes")
+        rows("bagging_causes")
         .dropna(subset=["accuracy"])
         .groupby(["subsample", "optimizer", "learning_rate"], sort=False)
     )
@@ -106,11 +117,3 @@ def _other_tuning() -> dict[Any, list[Cause]]:
         own = Mean.of(accuracy.mean(), accuracy.std(), len(accuracy))
         found.setdefault(("3a", "bagging", size), []).append(Cause(name, "bagging_causes", own))
     return found
-
-
-def _rows(name: str, grid: Grid | None = None) -> pd.DataFrame:
-    """Published rows of an experiment of this chapter; metrics of a row that is not there are empty."""
-    chosen = next(experiment for experiment in EXPERIMENTS if experiment.name == name)
-    store = published_store(name)
-    grid = chosen.grids["paper"]() if grid is None else grid
-    return collect(chosen.function, grid, compute="stored", published=store, runs=store)

@@ -13,11 +13,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARKERS = "osD^vP"
-LABELS = {  # of the curves of plane, by method and variant
+LABELS = {  # of the curves of plane, by method and variant; PATE's logistic teachers are a stand-in, and left out
     ("dp_sgd", "short"): "DP-SGD, a network, 10 epochs",
     ("dp_sgd", "long"): "DP-SGD, a network, 100 epochs",
     ("dp_sgd", "softmax"): "DP-SGD, softmax regression",
-    ("pate", "logistic"): "PATE with public data, logistic teachers",
     ("pate", "networks"): "PATE with public data, networks",
     ("bagging", ""): "bagging, a network",
 }

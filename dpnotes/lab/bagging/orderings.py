@@ -72,17 +72,16 @@ def orderings(
         As :func:`dpnotes.lab.bagging.means.judged` gives it, for :data:`STATEMENTS`.
     """
     tables = {"2a": table2a, "3a": table3a, "2b": table2b, "3b": table3b}
-    bagged = {name: _method(table, "bagging") for name, table in tables.items()}
+    bagged = {name: method(table, "bagging") for name, table in tables.items()}
     found: dict[str, list[Mean]] = {}
     for name, table in tables.items():
-        blocks = bagged[name].dropna(subset=["block"])
         others = {"dp_sgd": ("dp_sgd", ""), "least": ("dp_sgd", "least_noise")}
         others |= {"pate": ("pate", ""), "logistic": ("pate", "logistic_teachers")}
         for other, which in others.items():
-            found[f"{name}_above_{other}"] = gaps(blocks, _method(table, *which), on="block", to=noisy)
+            found[f"{name}_above_{other}"] = leads(table, *which, to=noisy)
         series = bagged[name].query("seeds > 0").sort_values("subsample").to_dict("records")
         found[f"{name}_grows"] = steps([mean(line) for line in series])
-    found["2a_as_far"] = _further_than_published(table2a, noisy)
+    found["2a_as_far"] = further_than_published(table2a, noisy)
     found["mnist_public_is_no_gain"] = gaps(bagged["2a"], bagged["3a"], on="subsample")
     found["cifar10_public_helps"] = gaps(bagged["3b"], bagged["2b"], on="subsample")
     found["figure1_falls"] = [
@@ -137,19 +136,22 @@ def reduced_orderings(table: pd.DataFrame) -> pd.DataFrame:
     return judged(REDUCED_STATEMENTS, answers)
 
 
-def _method(table: pd.DataFrame, method: str, variant: str = "") -> pd.DataFrame:
-    return table[(table["method"] == method) & (table["variant"] == variant)]
+def method(table: pd.DataFrame, name: str, variant: str = "") -> pd.DataFrame:
+    """Lines of a table that are of one method."""
+    return table[(table["method"] == name) & (table["variant"] == variant)]
 
 
-def _further_than_published(table2a: pd.DataFrame, noisy: Borrowed) -> list[Mean]:
+def leads(table: pd.DataFrame, other: str, variant: str = "", *, to: Borrowed = NOBODY) -> list[Mean]:
+    """Accuracy of bagging less that of another method, at each pair of the table for which both were run."""
+    return gaps(method(table, "bagging").dropna(subset=["block"]), method(table, other, variant), on="block", to=to)
+
+
+def further_than_published(table2a: pd.DataFrame, noisy: Borrowed) -> list[Mean]:
     """Our distance between bagging and DP-SGD with the least noise, less the printed distance, at each pair."""
-    bagged, given, least = (
-        _method(table2a, *which).dropna(subset=["block"])
-        for which in (("bagging",), ("dp_sgd",), ("dp_sgd", "least_noise"))
-    )
+    bagged, given = (method(table2a, name).dropna(subset=["block"]) for name in ("bagging", "dp_sgd"))
     printed = bagged.merge(given, on="block", suffixes=("", "_given"))
     distances: list[float] = (printed["published"] - printed["published_given"]).tolist()
-    ours = gaps(bagged, least, on="block", to=noisy)
+    ours = leads(table2a, "dp_sgd", "least_noise", to=noisy)
     return [gap - far for gap, far in zip(ours, distances, strict=True)] if len(ours) == len(distances) else []
 
 

@@ -248,7 +248,7 @@ def _accuracies(caption: str, exposed: Column, gap: Callable[[Any], str]) -> Tab
     means = Column("reproduced", text=lambda row: mean_text(row.reproduced, row.std, gap=gap(row)))
     difference = Column("difference", format="{:+.2f}", scale=100)
     published = Column("published", format="{:.2%}")
-    return Table(caption, (Column("method", text=method_name), BUDGET, exposed, published, means, "seeds", difference))
+    return Table(caption, (Column("method", text=method_name), published, means, difference, exposed, BUDGET, "seeds"))
 
 
 BUDGET = Column("budget", "published budget", text=_budget)

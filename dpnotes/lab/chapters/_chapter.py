@@ -13,6 +13,7 @@ from typing import Any
 from dpnotes.lab._places import PACKAGE, book_folder
 from dpnotes.lab.chapters._parameters import Parameter, check, parse
 
+EVIDENCE = "_evidence"  # ends the name of a page that has the evidence of a chapter
 SUMMARIES = ("scorecard",)  # chapters that read the results of all
 
 
@@ -43,6 +44,11 @@ class Chapter:
     def executed(self) -> Path:
         """The executed copy that the book shows; it need not exist."""
         return self.root / "_build" / "executed" / self.folder / f"{self.name}.ipynb"
+
+    @property
+    def of(self) -> str:
+        """Name of the chapter whose experiments it reads, which is its own unless it is the evidence of another one."""
+        return self.name.removesuffix(EVIDENCE)
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
@@ -84,8 +90,8 @@ class Chapter:
         """SHA-256 sum over all that decides what the executed chapter shows.
 
         That is the notebook, the package, the parameters, and those stored results whose name begins with the chapter's
-        (``book/results/bagging*.csv``, and in ``published/`` there): a chapter reads no others; the scorecard
-        reads all. Where a parameter names a file, its content counts as well.
+        (``book/results/bagging*.csv``, and in ``published/`` there): a chapter and its evidence read no others; the
+        scorecard reads all. Where a parameter names a file, its content counts as well.
 
         Parameters
         ----------
@@ -93,7 +99,7 @@ class Chapter:
             What it is executed with; default: what the book executes it with.
         """
         results = self.root / "book" / "results"
-        names = "*.csv" if self.name in SUMMARIES else f"{self.name}*.csv"
+        names = "*.csv" if self.name in SUMMARIES else f"{self.of}*.csv"
         stored = [path for folder in (results, results / "published") for path in folder.glob(names)]
         total = hashlib.sha256()
         own = self.root / "dpnotes"  # of a checkout; where the package is installed, it lies elsewhere

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from dpnotes._chromium import browser
 from dpnotes.lab._places import book_folder
 from dpnotes.lab.chapters._execute import BookError
 
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-OFFLINE = ("--disable-gpu", "--disable-background-networking", "--disable-component-update", "--no-first-run")
 PAPER = {"format": "A4", "margin": dict.fromkeys(("top", "right", "bottom", "left"), "15mm"), "scale": 0.8}
 WIDTH = 850  # CSS pixels between the margins of A4 at that scale
 
@@ -83,25 +79,12 @@ def print_book(root: Path | None = None) -> Path:
     """
     root = root or book_folder()
     pages = _pages(root)
-    if lacking := [name for name in ("playwright", "pypdf") if find_spec(name) is None]:
-        raise BookError(
-            f'a PDF needs the extra [pdf]: pip install "dpnotes[pdf]" (not installed: {", ".join(lacking)})'
-        )
-    from playwright import sync_api
-    from pypdf import PdfWriter
+    written, cut = root / "_build" / "book.pdf", []
+    with browser("pypdf", error=BookError) as opened, TemporaryDirectory() as folder:
+        from pypdf import PdfWriter
 
-    written = root / "_build" / "book.pdf"
-    cut: list[str] = []
-    with TemporaryDirectory() as folder, sync_api.sync_playwright() as playwright, PdfWriter() as book:
-        try:
-            browser = playwright.chromium.launch(executable_path=program(), args=arguments())
-        except sync_api.Error as error:
-            what = error.message.splitlines()[0]
-            raise BookError(
-                f"a PDF needs Chromium or Chrome, none could be started: {what}; install one, or run "
-                "`playwright install chromium`"
-            ) from error
-        tab = browser.new_page(viewport={"width": WIDTH, "height": 1200}, color_scheme="light")
+        book = PdfWriter()
+        tab = opened.new_page(viewport={"width": WIDTH, "height": 1200}, color_scheme="light")
         tab.emulate_media(media="print")
         for number, page in enumerate(pages):
             tab.goto(page.as_uri())
@@ -110,23 +93,12 @@ def print_book(root: Path | None = None) -> Path:
             part = Path(folder) / f"{number}.pdf"
             tab.pdf(path=part, print_background=True, outline=True, tagged=True, **PAPER)
             book.append(part, outline_item=tab.title().partition(" —")[0].partition(" — ")[0])
-        browser.close()
         if cut:
             raise BookError(f"{len(cut)} formulas or tables do not fit on the paper: {'; '.join(cut)}")
         partial = written.with_suffix(".partial")
         book.write(partial)
         partial.replace(written)
     return written
-
-
-def program() -> str | None:
-    """Path of a Chromium or Chrome; None if none is on the path, for Playwright's own."""
-    return next(filter(None, map(shutil.which, PROGRAMS)), None)
-
-
-def arguments() -> list[str]:
-    """What Chromium is started with: it asks nothing of the network, and has no sandbox where root runs it."""
-    return [*OFFLINE, *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else [])]
 
 
 def _pages(root: Path) -> list[Path]:

@@ -102,14 +102,16 @@ def stopped_loop() -> list[Finding]:
     r"""Algorithm 1, run as printed on the two data sets of the example: how many labels it gives out.
 
     Computed: The loop of Algorithm 1 on four records in two partitions of two chunks, and with a fifth record; $\lambda
-    = 0.04$, $\varepsilon = 1$, $\delta = 10^{-5}$.
+    = 0.04$, $\varepsilon = 1$, $\delta = 10^{-5}$; what the 12 largest published counts spend by tight accounting with
+    $\lambda = 2 / n$.
 
     Statement: The student that Algorithm 1 trains, on labels answered until the personalised accountant reaches
     $\varepsilon$, is $(\varepsilon, \delta)$-DP.
 
     Reason: The number of labels is a deterministic function of the data: two neighbouring data sets get 27 and 7, which
     tells them apart with certainty, and a student may depend on it. The paper says in Section 4.4 that one cannot stop
-    so, and stops so. With a number of labels fixed beforehand the data-independent guarantee ($m = 1$) stands.
+    so, and stops so. With a number of labels fixed beforehand the data-independent guarantee ($m = 1$) stands, and by
+    tight accounting every printed number, had it been fixed beforehand, would be within its $(\varepsilon, 10^{-5})$.
     """
     noise, epsilon = 0.04, 1.0
     without = partitions.loop(EXAMPLE, epsilon, DELTA, noise=noise, joined=("ab", "ac"))
@@ -122,11 +124,15 @@ def stopped_loop() -> list[Finding]:
     distance = float(hockey_stick(lengths[0], lengths[1], Fraction(math.e**epsilon)))
     fixed = noisy_vote_answers(epsilon, DELTA, noise=noise)
     spent = noisy_vote_exact_delta(epsilon, noise=noise, n_models=50, answers=max(fixed, 1))
+    printed = [noisy_vote(noise=2 / n, answers=labels).epsilon(DELTA) / budget for n, budget, _, labels in CELLS]
+    exact = max(noisy_vote_exact_delta(e, noise=2 / n, n_models=n, answers=p) for n, e, _, p in CELLS if n == 50)
     return [
         shown("labels without the record", without, 27, also=by_formula[0] == 27),
         Finding("labels with the record", without, with_record, 7, 7, by_formula[1] == 7),
         Finding("least delta at epsilon = 1 for the number of labels alone", DELTA, distance, 1.0, 1.0),
         shown("labels if their number is fixed beforehand, 50 chunks", fixed, 38, also=spent <= DELTA),
+        Finding("epsilon of a printed number fixed beforehand, least fraction of it", 1.0, min(printed), 0.621, 0.622),
+        at_most("the same, largest fraction", 1.0, max(printed), least=0.741, also=exact <= DELTA),
     ]
 
 

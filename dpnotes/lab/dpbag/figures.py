@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpnotes.lab.dpbag.runs import QUANTILES
 from dpnotes.lab.dpbag.tables import METHODS, METRICS
-from dpnotes.lab.dpbag.variants import SETTING, variant_name
+from dpnotes.lab.dpbag.variants import FILTER, SETTING, variant_name
 from dpnotes.lab.figures import blank, blank_axes, line_styles
 from dpnotes.mechanisms import Partitions
 
@@ -120,20 +120,27 @@ def variants(table: pd.DataFrame, *, n_teachers: int, metric: str = "auroc") -> 
     """
     shown = table[table["n_teachers"] == n_teachers]
     groups = [rows for _, rows in shown.groupby([*SETTING, "k"], sort=False, dropna=False)]
-    figure, axes = blank_axes(6.6, 5.4)
-    for i, (rows, style) in enumerate(zip(groups, line_styles(len(groups)), strict=True)):
-        first = next(rows.itertuples())
-        proved = first.guarantee == "proved"
-        axes.errorbar(
-            rows["epsilon"] * 1.02 ** (i - len(groups) / 2), rows[metric], yerr=rows[f"{metric}_std"].fillna(0.0),
-            marker="o", markersize=6, markerfacecolor=style["color"] if proved else "white", elinewidth=0.8,
-            label=f"{variant_name(first)}, k = {first.k:.0f}" + ("" if proved else " (no guarantee)"), **style,
-        )  # fmt: skip
-    axes.set(xscale="log", xlabel="epsilon (log)", ylabel=f"{METRICS.get(metric, metric)} of the student")
+    filters = [str(rows["method"].iloc[0]) == FILTER for rows in groups]
+    figure = blank(9.0, 4.6)
     epsilons = sorted(shown["epsilon"].unique())
-    axes.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
-    axes.minorticks_off()
-    figure.legend(loc="outside upper center", ncols=2, fontsize="small")
+    for axes, kind, title in zip(figure.subplots(1, 2, sharey=True), (False, True), ("votes", "filters"), strict=True):
+        own = [rows for rows, filtered in zip(groups, filters, strict=True) if filtered is kind]
+        for i, (rows, style) in enumerate(zip(own, line_styles(len(own)), strict=True)):
+            first = next(rows.itertuples())
+            proved = first.guarantee == "proved"
+            axes.errorbar(
+                rows["epsilon"] * 1.02 ** (i - len(own) / 2), rows[metric], yerr=rows[f"{metric}_std"].fillna(0.0),
+                marker="o", markersize=6, markerfacecolor=style["color"] if proved else "white", elinewidth=0.8,
+                label=f"{variant_name(first)}, k = {first.k:.0f}" + ("" if proved else " (no guarantee)"), **style,
+            )  # fmt: skip
+        axes.set(xscale="log", xlabel="epsilon (log)", title=title)
+        axes.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
+        axes.minorticks_off()
+        if own:
+            axes.legend(loc="lower right", fontsize="small")
+        else:
+            axes.set_visible(False)
+    figure.axes[0].set_ylabel(f"{METRICS.get(metric, metric)} of the student")
     return figure
 
 

@@ -60,7 +60,7 @@ def paths(rows: pd.DataFrame) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = blank_axes()
+    figure, axes = blank_axes(6.6, 3.2)
     runs = list(rows.sort_values("step").groupby("run"))
     for (_, run), style in zip(runs, line_styles(len(runs)), strict=True):
         axes.plot(run["first"], run["second"], linewidth=1, color=style["color"])
@@ -87,7 +87,7 @@ def distances(rows: pd.DataFrame, bounds: Mapping[str, float | None]) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure, panels = _panels(rows, 2.1)
+    figure, panels = _panels(rows, 1.3)
     styles = dict(zip(KINDS, line_styles(len(KINDS)), strict=True))
     for dataset, axes in panels.items():
         own = rows[rows["dataset"] == dataset].set_index(["quantity", "initial"])
@@ -107,7 +107,9 @@ def distances(rows: pd.DataFrame, bounds: Mapping[str, float | None]) -> Figure:
 
 @_or_gap
 def pairwise_epsilons(rows: pd.DataFrame, scales: Mapping[tuple[str, str], float], *, published: Any = None) -> Figure:
-    """Densities of the epsilon of single pairs of data sets: their distance times log(1.25/delta)'s constant / sigma.
+    """Densities of the epsilon of single pairs of data sets, one panel a task.
+
+    It is their distance times log(1.25/delta)'s constant / sigma.
 
     Parameters
     ----------
@@ -122,15 +124,20 @@ def pairwise_epsilons(rows: pd.DataFrame, scales: Mapping[tuple[str, str], float
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = blank_axes(6.6, 3.4 + 0.15 * len(rows))
-    shown = [row for row in rows.to_dict("records") if (row["dataset"], row["initial"]) in scales]
-    for row, style in zip(shown, line_styles(len(shown)), strict=True):
+    shown = pd.DataFrame([row for row in rows.to_dict("records") if (row["dataset"], row["initial"]) in scales])
+    figure, panels = _panels(shown, 1.3)
+    styles = dict(zip(("varied", "fixed"), line_styles(2), strict=True))
+    for row in shown.to_dict("records"):
+        axes, style = panels[row["dataset"]], styles[row["initial"]]
         values = np.array([row[name] for name in QUANTILES], dtype=float) * scales[row["dataset"], row["initial"]]
-        _density(axes, values, label=f"{task_name(row['dataset'])}, {row['initial']} initial weights", **style)
+        _density(axes, values, **style)
         for epsilon, marker in zip((published or {}).get(row["dataset"], ()), ("s", "D"), strict=False):
-            axes.plot(epsilon, 0, marker, color=style["color"], markerfacecolor="none", markersize=9, clip_on=False)
-    axes.set(xscale="log", yticks=[], ylabel="density", xlabel="epsilon of a pair of data sets (log)", ylim=(0, None))
-    figure.legend(loc="outside upper center", ncols=1 if len(shown) < 3 else 2)
+            axes.plot(epsilon, 0, marker, color="0.25", markerfacecolor="none", markersize=9, clip_on=False)
+        axes.set(xscale="log", yticks=[], ylabel="density", ylim=(0, None))
+    axes.set_xlabel("epsilon of a pair of data sets (log)")
+    for initial in shown["initial"].unique():
+        axes.plot([], [], label=f"{initial} initial weights", **styles[initial])
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure
 
 
@@ -201,7 +208,7 @@ def utility(rows: pd.DataFrame, last_iterate: pd.DataFrame | None = None) -> Fig
 
 @_or_gap
 def batch_sizes(table: pd.DataFrame) -> Figure:
-    """Sigma against the batch size at the same number of passes, both initialisations, one colour a task.
+    """Sigma against the batch size at the same number of passes, one panel an initialisation, one curve a task.
 
     Parameters
     ----------
@@ -212,15 +219,16 @@ def batch_sizes(table: pd.DataFrame) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = blank_axes()
+    figure = blank(6.6, 3.8)
+    panels = dict(zip(("varied", "fixed"), figure.subplots(1, 2, sharey=True), strict=True))
     tasks = list(table.groupby("dataset", sort=False))
-    for (dataset, rows), style in zip(tasks, line_styles(len(tasks)), strict=True):
-        own = rows.sort_values("batch_size")
-        for initial, dash in (("varied", "-o"), ("fixed", "--o")):
-            label = f"{task_name(dataset)}, {initial}"
-            axes.plot(own["batch_size"], own[f"sigma_{initial}"], dash, color=style["color"], label=label)
-    axes.set(xscale="log", yscale="log", xlabel="batch size (log)", ylabel="standard deviation of a weight (log)")
-    figure.legend(loc="outside upper center", ncols=2)
+    for initial, axes in panels.items():
+        for (dataset, rows), style in zip(tasks, line_styles(len(tasks)), strict=True):
+            own = rows.sort_values("batch_size")
+            axes.plot(own["batch_size"], own[f"sigma_{initial}"], marker="o", label=task_name(dataset), **style)
+        axes.set(xscale="log", yscale="log", xlabel="batch size (log)", title=f"{initial} initial weights")
+    panels["varied"].set_ylabel("standard deviation of a weight (log)")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=4)
     return figure
 
 

@@ -72,6 +72,17 @@ def table3(summary: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def study(summary: pd.DataFrame) -> pd.DataFrame:
+    """Table III with a row for each task: ``<quantity>_published``, ``<quantity>_reproduced``, and sound epsilons.
+
+    Those are ``epsilon_exact`` and ``epsilon_proved`` of :func:`with_epsilons`.
+    """
+    rows = with_epsilons(summary).query("initial == 'varied'").set_index("dataset")[["epsilon_exact", "epsilon_proved"]]
+    for quantity, own in table3(summary).groupby("quantity"):
+        rows = rows.join(own.set_index("dataset")[["published", "reproduced"]].add_prefix(f"{quantity}_"))
+    return rows.reset_index()
+
+
 def with_epsilons(summary: pd.DataFrame) -> pd.DataFrame:
     """Rows of logistic regression with delta = 1/n and epsilon by several readings of sensitivity and sigma.
 
@@ -145,6 +156,12 @@ def calibrations(utility: pd.DataFrame, last_iterate: pd.DataFrame) -> pd.DataFr
     table = table.reindex(columns=["dataset", "rule", "noise_sigma", "accuracy", "accuracy_std", "runs"])
     order = {dataset: place for place, dataset in enumerate(ours["dataset"].unique())}
     return table[table["dataset"].isin(order)].sort_values("dataset", key=lambda names: names.map(order), kind="stable")
+
+
+def beside(calibrations: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy by each rule in a column of its name, a row for each task."""
+    wide = calibrations.pivot_table("accuracy", "dataset", "rule", sort=False)
+    return wide.reindex(columns=list(RULE_WORDS)).reset_index()
 
 
 def standings(calibrations: pd.DataFrame, rule: str, other: str) -> dict[str, str]:
@@ -391,6 +408,19 @@ TABLE3 = Table(
         Column("relative", format="{:+.1%}"),
     ),
 )
+STUDY = Table(
+    "Table III: noise of SGD, observed sensitivity and epsilon, printed and ours, by the paper's formula; then epsilon "
+    "exactly, and exactly with the proved sensitivity. All epsilons are under the assumption, at delta = 1/n.",
+    (
+        TASK,
+        *columns("{:.3f}", sigma_intrinsic_published="sigma, printed", sigma_intrinsic_reproduced="sigma, ours"),
+        Column("sensitivity_empirical_published", "observed, printed", "{:.3f}"),
+        Column("sensitivity_empirical_reproduced", "observed, ours", "{:.3f}"),
+        Column("epsilon_intrinsic_published", "epsilon, printed", "{:.2f}"),
+        Column("epsilon_intrinsic_reproduced", "epsilon, ours", "{:.2f}"),
+        *columns("{:.2f}", epsilon_exact="exact", epsilon_proved="proved sensitivity"),
+    ),
+)
 SCALED_DIGITS = Table(
     "MNIST-binary by the scaling of its rows, at the paper's batch size, rate and number of steps: means over random "
     "projections (std: standard deviation over these), and which printed numbers one more projection could give.",
@@ -456,6 +486,21 @@ READINGS = Table(
         *columns("{:.2f}", epsilon_observed="observed", epsilon_observed_exact="observed, exact"),
     ),
 )
+RULE_WORDS = {
+    "none": "no noise: no guarantee",
+    "classical": "classical formula, a fraction of a pass",
+    "counted": "the same, counting SGD's own noise",
+    "exact": "exact calibration, a fraction of a pass",
+    "proved": "exact calibration, proved sensitivity",
+    "last_iterate": "noise in each step, last weights released",
+}
+SHORT = ("no noise", "classical", "own counted", "exact", "proved bound", "in each step")
+RULES_BESIDE = Table(
+    "Accuracy at epsilon = 1, delta = 1/n, replace-one: no noise, the paper's classical calibration, the same with the "
+    "noise of SGD counted, exact calibration, that for the proved sensitivity, noise in each step. The last two are "
+    "guarantees.",
+    (TASK, *columns("{:.3f}", **dict(zip(RULE_WORDS, SHORT, strict=True)))),
+)
 CALIBRATIONS = Table(
     "Noise on each weight (for the last rule: in each step) and accuracy at epsilon = 1, delta = 1/n, replace-one. "
     "Counting SGD's own noise is an assumption, the fraction of a pass no bound; the last two rules are proved.",
@@ -463,14 +508,7 @@ CALIBRATIONS = Table(
         TASK,
         Column(
             "rule",
-            labels={
-                "none": "no noise: no guarantee",
-                "classical": "classical formula, a fraction of a pass",
-                "counted": "the same, counting SGD's own noise",
-                "exact": "exact calibration, a fraction of a pass",
-                "proved": "exact calibration, proved sensitivity",
-                "last_iterate": "noise in each step, last weights released",
-            },
+            labels=RULE_WORDS,
         ),
         *columns("{:.4f}", noise_sigma="noise", accuracy="accuracy"),
     ),
@@ -490,6 +528,19 @@ AUDITS = Table(
         ),
         *columns("{:.2f}", mu_low="mu >=", mu_exact="bound: mu", mu_observed_exact="observed: mu"),
         Column("delta_low", "delta >=", "{:.4f}"),
+    ),
+)
+ATTACKS = Table(
+    "Membership tests on fresh runs with varied initial weights: rates of true and false positives, and the epsilon at "
+    "delta = 1/n that they prove with 95% confidence, beside what the bound on the sensitivity and the observed one "
+    "claim. inf: no epsilon is enough.",
+    (
+        Column("record", labels=RECORDS),
+        TASK,
+        *columns("{:.4f}", tpr="TPR", fpr="FPR"),
+        *columns(
+            "{:.2f}", epsilon_low="epsilon >=", epsilon_exact="bound says", epsilon_observed_exact="observed says"
+        ),
     ),
 )
 HYPERPARAMETERS = Table(

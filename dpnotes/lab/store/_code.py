@@ -1,8 +1,9 @@
 """The digest of the code that an experiment rests on: what its function reaches in the package, read without running.
 
 The walk goes from the function over the names that it uses, through imports and re-exports, to the top-level statements
-that define them. Left out is what changes no row: docstrings, comments, annotations, the texts of exceptions, and in
-which module a definition stands. A row whose digest is that of today was computed by the code of today.
+that define them. Left out is what changes no row: docstrings, comments, annotations, the texts of exceptions, methods
+that only tell of a fit, and in which module a definition stands. A row whose digest is that of today was computed by
+the code of today.
 """
 
 import ast
@@ -26,6 +27,7 @@ Chain: TypeAlias = tuple[str, ...]  # parts of a dotted name
 
 _PACKAGE = "dpnotes"
 _ASIDE = frozenset(("annotation", "returns", "type_comment", "ctx"))  # fields of a syntax tree that change no row
+_TELLING = frozenset(("statement_",))  # methods that tell of a fit and are part of no row
 _DIGITS = 12
 _ONE = threading.Lock()  # rows are computed in threads too, and ast.parse of CPython 3.11 fails in two at a time
 
@@ -113,7 +115,7 @@ def _normal(statement: ast.stmt) -> tuple[str, set[Chain], dict[str, Chain]]:
 
     def text(value: Any) -> str:
         if isinstance(value, list):
-            return f"[{','.join([text(item) for item in value if not _is_text(item)])}]"
+            return f"[{','.join([text(item) for item in value if not _is_aside(item)])}]"
         if not isinstance(value, ast.AST):
             return repr(value)
         if isinstance(value, ast.Import | ast.ImportFrom):
@@ -161,6 +163,10 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
             yield node.id
         else:
             waiting += ast.iter_child_nodes(node)
+
+
+def _is_aside(node: object) -> bool:
+    return _is_text(node) or (isinstance(node, ast.FunctionDef) and node.name in _TELLING)
 
 
 def _is_text(node: object) -> bool:

@@ -33,6 +33,8 @@ from dpnotes.lab.store._values import (
 
 T = TypeVar("T")
 
+csv.field_size_limit(2**31 - 1)  # a cell may hold all predictions of an ensemble
+
 PROVENANCE = (
     *("data", "device", "version", "commit", "code", "python", "torch", "numpy", "scikit_learn", "machine", "date"),
 )

@@ -3,7 +3,7 @@
 import pytest
 
 from dpnotes import accounting
-from dpnotes.lab.bagging import claims
+from dpnotes.lab.bagging import cells, claims
 from dpnotes.lab.ledger import LEDGER
 
 CLAIMS = {claim.number: claim for claim in LEDGER}
@@ -24,6 +24,7 @@ WRONG = {  # wrong versions of the formulas themselves are in tests/claims
     "7, fewer steps": (7, "dp_sgd", {"steps": 0.9}),
     "7, half the sample rate": (7, "dp_sgd", {"sample_rate": 0.5}),
     "7, twice the records": (7, "bagging", {"n": 2}),
+    "37, more noise than there is": (37, "dp_sgd", {"noise_multiplier": 1.05}),
 }
 
 
@@ -40,6 +41,21 @@ def test_evidence_notices_another_run(number, monkeypatch):
     monkeypatch.setattr(claims, "SGD_RUNS", tuple((e, d, 2 * sigma, k) for e, d, sigma, k in claims.SGD_RUNS))
     monkeypatch.setattr(claims, "PATE_RUNS", tuple((e, d, p, 4 * queries) for e, d, p, queries in claims.PATE_RUNS))
     assert not CLAIMS[number].evidence().supports
+
+
+@pytest.mark.parametrize(
+    ("store", "points"), [("bagging_table2a", -2.0), ("bagging_dp_sgd", 80.0), ("bagging_case2", 5.0)]
+)
+def test_evidence_notices_other_accuracies(store, points, monkeypatch):
+    """The order is that of the rows: where it is lost, or is as large as printed, the claim has another status."""
+    published = cells.rows
+
+    def moved(name, *grid):
+        frame = published(name, *grid)
+        return frame.assign(accuracy=frame["accuracy"].astype(float) + points / 100) if name == store else frame
+
+    monkeypatch.setattr(cells, "rows", moved)
+    assert not CLAIMS[37].evidence().supports
 
 
 def test_moments_by_summation_agree_with_the_curve():

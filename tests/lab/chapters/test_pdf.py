@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from dpnotes import _chromium
 from dpnotes.lab.chapters import BookError, _pdf, print_book
 
 PAGE = """<!doctype html><html data-theme="dark"><head><title>{title} — book</title></head><body><article>
@@ -59,7 +60,7 @@ def test_what_cannot_fit_is_an_error(book, monkeypatch):
 
 
 def test_a_missing_library_is_named(book, monkeypatch):
-    monkeypatch.setattr(_pdf, "find_spec", lambda name: None if name == "pypdf" else sys)
+    monkeypatch.setattr(_chromium, "find_spec", lambda name: None if name == "pypdf" else sys)
     with pytest.raises(BookError, match=r'pip install "dpnotes\[pdf\]" \(not installed: pypdf\)'):
         print_book(book)
 
@@ -67,7 +68,7 @@ def test_a_missing_library_is_named(book, monkeypatch):
 def test_a_missing_browser_is_named(book, monkeypatch):
     pytest.importorskip("pypdf")
     pytest.importorskip("playwright")
-    monkeypatch.setattr(_pdf, "program", lambda: str(book / "no-browser"))
+    monkeypatch.setattr(_chromium, "program", lambda: str(book / "no-browser"))
     with pytest.raises(BookError, match="a PDF needs Chromium or Chrome, none could be started"):
         print_book(book)
 

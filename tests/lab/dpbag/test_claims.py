@@ -38,6 +38,7 @@ WRONG = {  # wrong versions of the formulas themselves are in tests/claims
     "24, no gain by m": (24, partitions, "personalised_moments", one_fraction),
     "24, other counts": (24, claims, "personalised_answers", lambda *_, **__: 27),
     "24, too many labels": (24, claims, "noisy_vote_answers", scaled_answers(2)),
+    "24, wrong epsilon of printed numbers": (24, claims, "noisy_vote", quieter),
     "25, labels of the tight accountant": (25, claims, "noisy_vote_answers", scaled_answers(1.1)),
     "26, too many labels": (26, claims, "noisy_vote_answers", scaled_answers(2)),
     "26, too few labels": (26, claims, "noisy_vote_answers", scaled_answers(0.5)),

@@ -199,7 +199,7 @@ def test_figures_draw():
     for figure, axes in (
         (figures.touched_teachers(cut, 5), 1),
         (figures.differences({metric: tables.cells(rows, metric) for metric in tables.METRICS}), 4),
-        (figures.variants(table, n_teachers=250), 1),
+        (figures.variants(table, n_teachers=250), 2),
         (figures.who_pays(variants.paid(rows), epsilon=3.0), 1),
         (figures.two_draws(np.arange(5.0), np.arange(5.0)), 1),
     ):

@@ -94,6 +94,15 @@ def test_whatever_the_function_reaches_changes_the_digest(name, old, new):
     assert digest(edited(name, old, new)) not in (digest(SOURCES), None)
 
 
+@pytest.mark.parametrize(("name", "same"), [("statement_", True), ("statement", False)])
+def test_methods_that_tell_of_a_fit_leave_the_digest(name, same):
+    plain, more = "class step(float):\n    pass\n", f"    def {name}(self):\n        return RATE\n"
+    before, after = (
+        edited("dpnotes.learners._fit", "def step(count):\n    return count\n", text) for text in (plain, plain + more)
+    )
+    assert (digest(before) == digest(after)) is same
+
+
 def test_a_definition_may_move_to_another_module():
     text = SOURCES["dpnotes.learners._fit"]
     step = text[text.index("def step") :]

@@ -456,3 +456,10 @@ def test_half_of_a_pair_of_surrogates_is_no_value(store):
         sweep(sweep_toys.ratio, [{"a": "\ud800"}], store=store, progress=False)
     with pytest.raises(ValueError, match=r"'label' must be text, got half of a pair"):
         sweep(sweep_toys.ratio, [{"a": 1}], store=store, options={"label": "\udfff"}, progress=False)
+
+
+def test_a_cell_as_long_as_the_predictions_of_an_ensemble_is_read_back(store):
+    """Python's csv refuses fields of more than 131,072 characters unless it is told otherwise."""
+    long = "0123456789" * 100_000
+    sweep(sweep_toys.ratio, [{"a": 1}], store=store, options={"label": long}, progress=False)
+    assert read_store(store)["label"].tolist() == [long]

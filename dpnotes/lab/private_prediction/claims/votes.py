@@ -25,13 +25,14 @@ def pure_vote() -> list[Finding]:
     r"""The largest log-likelihood ratio over all votes of 8 models, and the exact one of the paper's 256.
 
     Computed: All votes of 8 models for 3 classes at $\beta = 0.5$, one vote moved; 256 models, 10 classes and unanimous
-    votes at $\beta = \varepsilon / B$, $\varepsilon = 1$.
+    votes at $\beta = \varepsilon / B$, $\varepsilon = 1$; of two classes the exact $\delta(1)$ of 100 answers.
 
     Statement: $B$ answers by a soft majority vote with $\beta = \varepsilon / B$ are $(\varepsilon, 0)$-DP.
 
     Reason: The proof drops the normaliser: a moved vote lowers one count and raises another, and an answer is $2
     \beta$-DP. The true $\varepsilon$ is up to twice the claimed one: 2 at $B = 1$, and 1.54 at $B = 100$ with 256
-    models and 10 classes. $\beta = \varepsilon / (2 B)$ is correct.
+    models and 10 classes. $\beta = \varepsilon / (2 B)$ is correct. For many answers it is the $\delta$ of 0 alone that
+    fails: at $B = 100$, two classes and questions fixed beforehand, $\delta(1)$ is $6 \cdot 10^{-27}$.
     """
     ratios = [np.log(one / other) for one, other in _moved_votes(8, 3)]
     counted, width = max(float(ratio.max()) for ratio in ratios), max(float(np.ptp(ratio)) for ratio in ratios)
@@ -45,11 +46,15 @@ def pure_vote() -> list[Finding]:
     exact = math.isclose(hundred, 100 * _unanimous_ratio(EPSILON / 100), rel_tol=1e-9)
     same = math.isclose(counted, level, rel_tol=1e-9)
     repaired = max(total(answers, "tight") for answers in (1, 10, 100, 1000))
+    small = exact_votes.soft_vote_exact_delta(EPSILON, beta=EPSILON / 100, n_models=MODELS, answers=100)
     return [
         exceeds("largest log-likelihood ratio, 8 models", BETA, counted, low=0.959, high=0.9591, also=same),
         exceeds("largest range of log-likelihood ratios", BETA, width, low=1 - 1e-9, high=1 + 1e-9),
         exceeds("epsilon of one answer, beta = 1", EPSILON, one, low=2 - 1e-6, high=2 + 1e-6),
         exceeds("epsilon of 100 answers, beta = 1/100", EPSILON, hundred, low=1.542, high=1.543, also=exact),
+        exceeds(
+            "delta at epsilon = 1 of 100 answers, beta = 1/100, two classes", 0.0, small, low=5.86e-27, high=5.87e-27
+        ),
         at_most(
             "largest epsilon at beta = epsilon/(2 B), B = 1 to 1000", EPSILON, repaired, least=0.999, rel_tol=1e-12
         ),

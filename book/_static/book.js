@@ -1,0 +1,104 @@
+// What the theme leaves to wish for readers without a mouse or with a narrow window; nothing is loaded from elsewhere.
+
+const SCROLLABLE =
+  "main :is(.output, .cell_output, .pst-scrollable-table-container, figure, div.math, mjx-container, pre, .bd-sidebar-secondary)";
+
+// Whatever scrolls inside the page can be reached by the keyboard and has a name; `scrolls` lets the style say so.
+function nameWhatScrolls() {
+  for (const image of document.querySelectorAll("main figure img")) {
+    image.classList.toggle("wide", parseFloat(image.style.width) > 700); // several panels: not shrunk to a phone
+  }
+  for (const formula of document.querySelectorAll("main mjx-container")) {
+    const own = formula.hasAttribute("display"); // on lines of its own
+    const around = own ? formula : formula.closest("p, li, dd, td, th, figcaption, caption, h1, h2, h3");
+    formula.classList.remove("wide");
+    formula.style.zoom = 1;
+    const width = own ? formula.querySelector("mjx-math")?.getBoundingClientRect().width : formula.offsetWidth;
+    const needed = around && width ? around.clientWidth / width : 1;
+    if (needed < 1) formula.style.zoom = Math.max(0.75, 0.99 * needed); // a little smaller, else it scrolls
+    formula.classList.toggle("wide", !own && needed < 0.75);
+  }
+  for (const part of document.querySelectorAll(SCROLLABLE)) {
+    const style = getComputedStyle(part);
+    const sideways = /auto|scroll/.test(style.overflowX) && part.scrollWidth > part.clientWidth + 1;
+    const down = /auto|scroll/.test(style.overflowY) && part.scrollHeight > part.clientHeight + 1;
+    part.classList.toggle("scrolls", sideways && Boolean(part.querySelector("table, img")));
+    if (sideways || down) {
+      const caption = part.querySelector("caption, figcaption")?.textContent.trim();
+      const kinds = { "div.math, mjx-container": "formula", pre: "text", ".bd-sidebar-secondary": "contents" };
+      const kind = Object.entries(kinds).find(([selector]) => part.matches(selector))?.[1] ?? "output";
+      part.tabIndex = 0;
+      part.setAttribute("role", "group");
+      part.setAttribute("aria-label", (caption || `${kind} that scrolls`).slice(0, 120));
+    } else if (part.getAttribute("role") === "group") {
+      ["tabindex", "role", "aria-label"].forEach((name) => part.removeAttribute(name));
+    }
+  }
+}
+
+// Lists of the list of modules stand within its entries.
+function nestLists() {
+  document.querySelectorAll("main ul > ul").forEach((list) => list.previousElementSibling?.append(list));
+}
+
+// The arrows that unfold the contents say what they unfold.
+function nameArrows() {
+  for (const arrow of document.querySelectorAll(".bd-links summary")) {
+    const page = arrow.closest("li").querySelector("a").textContent.trim();
+    arrow.setAttribute("aria-label", `Pages of ${page}`);
+  }
+}
+
+// Pages for the words of the search field as they are typed: Enter opens the first, the arrows go to the others.
+function searchWhileTyping() {
+  const forms = document.querySelectorAll("form.bd-search"); // in a dialog; the page of search has its own below
+  const field = forms[forms.length - 1]?.elements.q;
+  if (!field || typeof Search === "undefined" || !Search._performSearch) return; // Enter then leads to the page of search
+  const list = Object.assign(document.createElement("ol"), { id: "found" });
+  list.setAttribute("aria-live", "polite");
+  field.form.after(list);
+  const links = () => [...list.querySelectorAll("a")];
+  const find = () => {
+    const words = field.value.trim();
+    const found = words && Search.hasIndex() ? Search._performSearch(...Search._parseQuery(words)).reverse() : [];
+    const named = ([, title, , description]) => !description && title.toLowerCase().includes(words.toLowerCase());
+    found.sort((one, other) => named(other) - named(one)); // pages of that name before functions
+    list.replaceChildren(...found.slice(0, 10).map(([page, title, anchor, description]) => {
+      const link = document.createElement("a");
+      link.href = document.documentElement.dataset.content_root + page + DOCUMENTATION_OPTIONS.LINK_SUFFIX + (anchor ?? "");
+      link.innerHTML = title + (description ? ` (${description})` : "");
+      const item = document.createElement("li");
+      item.append(link);
+      return item;
+    }));
+  };
+  field.addEventListener("input", find);
+  field.form.parentElement.addEventListener("keydown", (event) => {
+    const at = links().indexOf(document.activeElement); // -1: the field
+    if (event.key === "Enter" && document.activeElement === field) {
+      find();
+      if (links().length) event.preventDefault();
+      links()[0]?.click();
+    } else if (/Arrow(Down|Up)/.test(event.key) && (at >= 0 || document.activeElement === field)) {
+      event.preventDefault();
+      const next = at + (event.key === "ArrowDown" ? 1 : -1);
+      (next < 0 ? field : links()[Math.min(next, links().length - 1)])?.focus();
+    }
+  });
+}
+
+window.addEventListener("load", () => {
+  let asked = 0;
+  const look = () => {
+    cancelAnimationFrame(asked);
+    asked = requestAnimationFrame(nameWhatScrolls);
+  };
+  nestLists();
+  nameArrows();
+  searchWhileTyping();
+  look();
+  window.MathJax?.startup?.promise?.then(look);
+  const sizes = new ResizeObserver(look);
+  document.querySelectorAll("main, main table, .bd-sidebar-secondary > *").forEach((part) => sizes.observe(part));
+  document.addEventListener("toggle", look, true); // folded cells, once they are open
+});
