@@ -4,7 +4,8 @@
 # make bench    the speed claims
 # make campaign what is too long for each change: every wrong version of a formula that a claim rests on, of the rule of
 #               verdicts and of what turns runs into rows must be noticed, bounds against lower bounds, all constructors
-#               composed; hundreds of kills and other faults of a store; the figures are kept for the book
+#               composed; hundreds of kills and other faults of a store; audits of planted faults
+#               and of sound trainings; the figures are kept for the book
 # make coverage which lines the unit tests reach: a table, and _build/coverage/index.html
 # make setup    only install, into .venv, which is made anew where it is broken; another Python: make setup PYTHON=python3.13
 # make clean    remove what the others made, apart from .venv and runs/
@@ -44,6 +45,8 @@ campaign: setup
 	OMP_NUM_THREADS=1 $(RUN) tests.row_mutants --keep
 	OMP_NUM_THREADS=1 $(RUN) tests.faults --keep
 	OMP_NUM_THREADS=1 $(RUN) tests.faults.costs --keep
+	OMP_NUM_THREADS=1 $(RUN) tests.audits --keep
+	OMP_NUM_THREADS=1 $(RUN) tests.audits --sound 100 --keep
 	OMP_NUM_THREADS=1 PYTHONPATH=. $(VENV)/bin/python benchmarks/tightness.py --keep
 
 coverage: setup

@@ -1,4 +1,6 @@
 from dpnotes import accounting as accounting
+from dpnotes import auditing as auditing
+from dpnotes import comparing as comparing
 from dpnotes import data as data
 from dpnotes import exercises as exercises
 from dpnotes import lab as lab
@@ -7,17 +9,23 @@ from dpnotes import mechanisms as mechanisms
 from dpnotes import methods as methods
 from dpnotes import preprocessing as preprocessing
 from dpnotes.accounting import PrivacyProfile as PrivacyProfile
+from dpnotes.auditing import AuditReport as AuditReport
+from dpnotes.auditing import audit as audit
+from dpnotes.comparing import Comparison as Comparison
+from dpnotes.comparing import compare as compare
 from dpnotes.methods import DPSGD as DPSGD
 from dpnotes.methods import PATE as PATE
 from dpnotes.methods import AugmentedSGD as AugmentedSGD
 from dpnotes.methods import Bagging as Bagging
 from dpnotes.methods import BudgetExhausted as BudgetExhausted
+from dpnotes.methods import ClassMeans as ClassMeans
 from dpnotes.methods import DPBag as DPBag
 from dpnotes.methods import FilteredVote as FilteredVote
 from dpnotes.methods import LossPerturbation as LossPerturbation
 from dpnotes.methods import ModelSensitivity as ModelSensitivity
 from dpnotes.methods import NoisySGD as NoisySGD
 from dpnotes.methods import PredictionSensitivity as PredictionSensitivity
+from dpnotes.methods import RandomTrees as RandomTrees
 from dpnotes.methods import SubsampleAggregate as SubsampleAggregate
 from dpnotes.methods import recommend as recommend
 

@@ -29,9 +29,13 @@ import numpy as np
 import pandas as pd
 
 from dpnotes.lab import chapters, experiments, figures, tables
-from dpnotes.lab.store import published_store
+from dpnotes.lab.bagging import cells as bagging
+from dpnotes.lab.dpbag import cells as dpbag
+from dpnotes.lab.intrinsic_sgd import cells as intrinsic_sgd
+from dpnotes.lab.private_prediction import cells as private_prediction
+from dpnotes.lab.store import published_store, read_store
 
-CHAPTERS = ("private_prediction", "dpbag", "intrinsic_sgd", "bagging")
+CHAPTERS = tuple(chapter.name for chapter in chapters.all_chapters() if "scale" in chapter.parameters)
 CHANGES = ("shuffled", "reversed", "up", "down")
 METHODS = (
     "method",
@@ -95,6 +99,9 @@ def _reading(told: Told, change: Callable[[str, pd.DataFrame], pd.DataFrame]) ->
         frame = read_csv(path, *args, **kwargs)
         return change(Path(path).stem, frame) if isinstance(path, Path) and path.parent == folder else frame
 
+    def stored(path: Path) -> pd.DataFrame:
+        return change(path.stem, read_store(path))
+
     def quiet(*_: Any, **__: Any) -> tuple[()]:
         return ()  # where panels are looped over, there are none
 
@@ -102,6 +109,10 @@ def _reading(told: Told, change: Callable[[str, pd.DataFrame], pd.DataFrame]) ->
     with (
         mock.patch.object(experiments, "collect", collected),
         mock.patch.object(pd, "read_csv", read),
+        mock.patch.object(bagging, "collect", collected),
+        mock.patch.object(dpbag, "read_store", stored),
+        mock.patch.object(intrinsic_sgd, "read_store", stored),
+        mock.patch.object(private_prediction, "read_store", stored),
         mock.patch.object(tables, "show", told.show),
         mock.patch.object(chapters, "glue", lambda name, value: told.glued.update({name: str(value)})),
         mock.patch.object(chapters, "show_source", quiet),

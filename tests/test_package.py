@@ -108,9 +108,9 @@ def test_version_is_in_one_place(repository):
     assert f"## {dpnotes.__version__}\n" in (repository / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def test_readme_code_runs(repository, capsys):
+def test_readme_code_runs(repository, capsys, tmp_path):
     blocks = re.findall(r"```python\n(.*?)```", (repository / "README.md").read_text(encoding="utf-8"), re.S)
-    library, table, cluster = blocks
+    library, table, compared, stated, audited, cluster = blocks
     exec(compile(library, "README.md", "exec"), {})
     printed = capsys.readouterr().out
     assert float(printed.splitlines()[0]) > 0.7
@@ -119,6 +119,14 @@ def test_readme_code_runs(repository, capsys):
     printed = capsys.readouterr().out
     assert 0 <= float(printed.splitlines()[0]) <= 1  # unseeded noise; tests/test_preprocessing.py has it with a seed
     assert "PrivacyProfile of approximate(epsilon=2.0" in printed
+    assert "seconds=30" in compared
+    exec(compile(compared.replace("seconds=30", "repeats=1"), "README.md", "exec"), {})
+    assert "on this table, which was declared public" in capsys.readouterr().out
+    exec(compile(stated.replace('"statement.html"', repr(str(tmp_path / "statement.html"))), "README.md", "exec"), {})
+    assert "Example Clinic" in (tmp_path / "statement.html").read_text(encoding="utf-8")
+    assert "seconds=30" in audited
+    exec(compile(audited.replace("seconds=30", "runs=4000"), "README.md", "exec"), {})  # counted, not timed
+    assert "The claim is REFUTED" in capsys.readouterr().out
     compile(cluster, "README.md", "exec")  # run on a real cluster by tests/sweep
 
 
@@ -140,7 +148,7 @@ def test_licence_and_types_are_shipped(repository):
 def test_every_public_name_is_on_one_page_of_the_interface(repository):
     """Names that a package's door imports, each documented once."""
     pages = "\n".join(path.read_text(encoding="utf-8") for path in sorted((repository / "book" / "api").glob("*.md")))
-    for module in ("accounting", "methods", "learners"):  # whose names are divided among pages
+    for module in ("accounting", "auditing", "comparing", "methods", "learners"):  # whose names are divided among pages
         shown = re.findall(rf"module:: dpnotes\.{module}\n(.*?)```", pages, re.DOTALL)
         listed = sorted(re.findall(r"^\.\. auto\w+:: (\w+)$", "\n".join(shown), re.MULTILINE))
         door = vars(import_module(f"dpnotes.{module}"))

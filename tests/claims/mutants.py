@@ -90,6 +90,24 @@ MUTANTS: list[Mutant] = [
         ("FALSE_POSITIVE_RATE = 0.001", "FALSE_POSITIVE_RATE = 0.0011", (7,)),
         ("PUBLIC = 1000", "PUBLIC = 900", (8,)),
     ),
+    *of(
+        f"{LAB}.bagging.orderings:leads",
+        ("method(table, other, variant)", "method(table, other)", (37,)),  # the paper's noise for the least
+    ),
+    *of(
+        f"{LAB}.bagging.orderings:further_than_published",
+        ("gap - far for", "gap for", (37,)),
+        ('"dp_sgd", "least_noise"', '"dp_sgd"', (37,)),
+    ),
+    *of(f"{LAB}.bagging.means:gaps", ("mean(line, **ends, to=to) for", "mean(line, **ends) for", (37,))),
+    *of(
+        f"{LAB}.bagging.claims:_spent", ('noise_multiplier=run["sigma"]', 'noise_multiplier=1.01 * run["sigma"]', (37,))
+    ),
+    *of(
+        f"{LAB}.verdicts:above",
+        ("HOLDS if low > 0", "HOLDS if high > 0", (37,)),
+        ("HOLDS if low > 0", "HOLDS if low > 0.02", (37,)),
+    ),
     # votes with Gaussian noise
     *of(
         f"{ACCOUNTING}._gnmax:_aggregate",
