@@ -20,7 +20,10 @@ function nameWhatScrolls() {
   }
   for (const part of document.querySelectorAll(SCROLLABLE)) {
     const style = getComputedStyle(part);
-    const sideways = /auto|scroll/.test(style.overflowX) && part.scrollWidth > part.clientWidth + 1;
+    const wide = () => /auto|scroll/.test(style.overflowX) && part.scrollWidth > part.clientWidth + 1;
+    part.classList.remove("narrowed", "scrolls"); // measured as it would be without them: what they change decides nothing
+    part.classList.toggle("narrowed", wide());
+    const sideways = wide();
     const down = /auto|scroll/.test(style.overflowY) && part.scrollHeight > part.clientHeight + 1;
     part.classList.toggle("scrolls", sideways && Boolean(part.querySelector("table, img")));
     if (sideways || down) {
