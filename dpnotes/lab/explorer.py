@@ -131,13 +131,13 @@ def specification() -> dict[str, Any]:
         "strokeDash": [dashes[styles[name]["linestyle"]] for name in NAMES],
     }
     logarithmic = {"type": "log", "domain": [RATES[0], 1], "nice": False}
-    axis = {"values": [10.0**power for power in range(-5, 1)], "format": "~g"}
+    axis = {"values": [10.0**power for power in range(-5, 1)], "format": "~g", "labelFontSize": 12, "titleFontSize": 13}
     encoding = {
         "x": alt.X("alpha:Q", title="false-positive rate (log)").scale(**logarithmic).axis(**axis),
         "y": alt.Y("tpr:Q", title="largest true-positive rate (log)").scale(**logarithmic, clamp=True).axis(**axis),
         "color": alt.Color("method:N", title=None)
         .scale(domain=NAMES, range=scale["color"])
-        .legend(orient="top", columns=2, labelLimit=0),
+        .legend(orient="top", columns=2, labelLimit=0, labelFontSize=13),
         "strokeDash": alt.StrokeDash("method:N", title=None).scale(domain=NAMES, range=scale["strokeDash"]),
         "tooltip": [alt.Tooltip("method:N"), alt.Tooltip("alpha:Q", format=".2g"), alt.Tooltip("tpr:Q", format=".3g")],
     }

@@ -234,7 +234,7 @@ def membership(drawn: np.ndarray[Any, np.dtype[np.bool_]], record: int) -> Figur
     """
     runs, n = drawn.shape
     plain, _, _, picked = _colors(4)
-    figure, axes = blank_axes(height=0.32 * runs + 1.2)
+    figure, axes = blank_axes(height=0.26 * runs + 1.2)
     row, column = np.nonzero(drawn)
     own = column == record
     axes.scatter(column[~own], row[~own], s=30, color=plain, label="drawn")

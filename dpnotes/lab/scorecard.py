@@ -156,7 +156,7 @@ OUTCOMES = (
 COUNTS = Table(
     "Every table and figure of the four papers: how many of its printed numbers, or of the sentences about a figure "
     "without printed numbers, were run, agree, differ or are not there.",
-    ("table", *OUTCOMES, "paper"),
+    (Column("table", text=lambda row: f"{row.paper}, {row.table}"), *OUTCOMES),
 )
 TOTALS = Table("All tables and figures of a paper together.", ("paper", *OUTCOMES))
 WHY = Table(

@@ -46,7 +46,7 @@ def plane(points: pd.DataFrame) -> Figure:
 
     ``points``: as :func:`dpnotes.lab.bagging.comparisons.exposures` gives them.
     """
-    figure = figures.blank(9.0, 4.4)
+    figure = figures.blank(9.0, 4.0)
     left, right = figure.subplots(1, 2, sharey=True)
     groups = dict(list(points.groupby(["method", "variant"])))
     curves = [(label, groups[key]) for key, label in LABELS.items() if key in groups]

@@ -35,7 +35,7 @@ def touched_teachers(cut: Partitions, record: int) -> Figure:
     """
     n, k = cut.chunk.shape
     colors = np.array([style["color"] for style in line_styles(cut.n_chunks)])
-    figure, axes = blank_axes(6.6, 0.42 * k + 1.4)
+    figure, axes = blank_axes(6.6, 0.36 * k + 1.4)
     for j, chunks in enumerate(cut.chunk.T):
         together = chunks == chunks[record]
         others = np.flatnonzero(~together)
@@ -121,7 +121,7 @@ def variants(table: pd.DataFrame, *, n_teachers: int, metric: str = "auroc") -> 
     shown = table[table["n_teachers"] == n_teachers]
     groups = [rows for _, rows in shown.groupby([*SETTING, "k"], sort=False, dropna=False)]
     filters = [str(rows["method"].iloc[0]) == FILTER for rows in groups]
-    figure = blank(9.0, 4.6)
+    figure = blank(9.0, 3.9)
     epsilons = sorted(shown["epsilon"].unique())
     for axes, kind, title in zip(figure.subplots(1, 2, sharey=True), (False, True), ("votes", "filters"), strict=True):
         own = [rows for rows, filtered in zip(groups, filters, strict=True) if filtered is kind]

@@ -24,7 +24,7 @@ KINDS = {  # of distances, in words
     ("seed", "varied"): "order and initial weights",
     ("both", "varied"): "order, initial weights and one record",
 }
-CURVES = {  # of utility, by the columns noise and counted, in words
+CURVES = {  # of utility, by the columns noise and counted, in words; those of the paper, then one more
     ("published", False): "theoretical sensitivity",
     ("published", True): "the same, SGD's own noise counted",
     ("observed", False): "observed sensitivity",
@@ -173,6 +173,8 @@ def p_values(rows: pd.DataFrame, n_weights: Mapping[str, int]) -> Figure:
 def utility(rows: pd.DataFrame, last_iterate: pd.DataFrame | None = None) -> Figure:
     """Accuracy against epsilon, one panel a task: noise in full, less SGD's own, and no noise.
 
+    The paper's curves; or, with ``last_iterate``, those of the paper's theoretical sensitivity beside what is proved.
+
     Parameters
     ----------
     rows : DataFrame
@@ -185,11 +187,12 @@ def utility(rows: pd.DataFrame, last_iterate: pd.DataFrame | None = None) -> Fig
     matplotlib.figure.Figure
     """
     figure, panels = _panels(rows, 2.3)
+    other = "observed" if last_iterate is None else "proved"
     styles = line_styles(len(CURVES) + 1)
     for dataset, axes in panels.items():
         own = rows[rows["dataset"] == dataset]
         for (noise, counted), style in zip(CURVES, styles, strict=False):
-            if (rows["noise"] == noise).any():
+            if noise in ("published", other) and (rows["noise"] == noise).any():
                 curve = matching(own, noise=noise, counted=counted).dropna(subset=["epsilon"])
                 curve = curve[curve["analysis"].isin(curve["analysis"].mode()[:1])]
                 _accuracies(axes, curve, label=CURVES[noise, counted], **style)

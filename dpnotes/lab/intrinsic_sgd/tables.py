@@ -409,16 +409,16 @@ TABLE3 = Table(
     ),
 )
 STUDY = Table(
-    "Table III: noise of SGD, observed sensitivity and epsilon, printed and ours, by the paper's formula; then epsilon "
-    "exactly, and exactly with the proved sensitivity. All epsilons are under the assumption, at delta = 1/n.",
+    "Table III: epsilon, printed and ours, by the paper's formula; exactly, and exactly with the proved sensitivity, "
+    "all under the assumption, at delta = 1/n; noise of SGD and observed sensitivity, printed and ours.",
     (
         TASK,
-        *columns("{:.3f}", sigma_intrinsic_published="sigma, printed", sigma_intrinsic_reproduced="sigma, ours"),
-        Column("sensitivity_empirical_published", "observed, printed", "{:.3f}"),
-        Column("sensitivity_empirical_reproduced", "observed, ours", "{:.3f}"),
         Column("epsilon_intrinsic_published", "epsilon, printed", "{:.2f}"),
         Column("epsilon_intrinsic_reproduced", "epsilon, ours", "{:.2f}"),
         *columns("{:.2f}", epsilon_exact="exact", epsilon_proved="proved sensitivity"),
+        *columns("{:.3f}", sigma_intrinsic_published="sigma, printed", sigma_intrinsic_reproduced="sigma, ours"),
+        Column("sensitivity_empirical_published", "observed, printed", "{:.3f}"),
+        Column("sensitivity_empirical_reproduced", "observed, ours", "{:.3f}"),
     ),
 )
 SCALED_DIGITS = Table(
@@ -514,33 +514,31 @@ CALIBRATIONS = Table(
     ),
 )
 AUDITS = Table(
-    "Membership tests on fresh runs: rates of true and false positives; the epsilon at delta = 1/n, the mu and the "
-    "delta at epsilon = 0 that they prove; beside them the epsilon and mu that the bound on the sensitivity and the "
-    "observed one claim, exactly. inf: no epsilon is enough, since a false positive is impossible and the fraction of "
-    "true positives is above 1/n.",
+    "Membership tests on fresh runs: the epsilon at delta = 1/n and the mu that they prove, beside what the bound on "
+    "the sensitivity and the observed one claim, exactly; the delta at epsilon = 0; rates of true and false positives. "
+    "inf: no epsilon is enough, since a false positive is impossible and the fraction of true positives is above 1/n.",
     (
         Column("record", labels=RECORDS),
         TASK,
         "initial",
-        *columns("{:.4f}", tpr="TPR", fpr="FPR"),
         *columns(
             "{:.2f}", epsilon_low="epsilon >=", epsilon_exact="bound says", epsilon_observed_exact="observed says"
         ),
         *columns("{:.2f}", mu_low="mu >=", mu_exact="bound: mu", mu_observed_exact="observed: mu"),
-        Column("delta_low", "delta >=", "{:.4f}"),
+        *columns("{:.4f}", delta_low="delta >=", tpr="TPR", fpr="FPR"),
     ),
 )
 ATTACKS = Table(
-    "Membership tests on fresh runs with varied initial weights: rates of true and false positives, and the epsilon at "
-    "delta = 1/n that they prove with 95% confidence, beside what the bound on the sensitivity and the observed one "
-    "claim. inf: no epsilon is enough.",
+    "Membership tests on fresh runs with varied initial weights: the epsilon at delta = 1/n that they prove with 95% "
+    "confidence, beside what the bound on the sensitivity and the observed one claim; rates of true and false "
+    "positives. inf: no epsilon is enough.",
     (
         Column("record", labels=RECORDS),
         TASK,
-        *columns("{:.4f}", tpr="TPR", fpr="FPR"),
         *columns(
             "{:.2f}", epsilon_low="epsilon >=", epsilon_exact="bound says", epsilon_observed_exact="observed says"
         ),
+        *columns("{:.4f}", tpr="TPR", fpr="FPR"),
     ),
 )
 HYPERPARAMETERS = Table(

@@ -68,7 +68,7 @@ def trade_offs(rows: pd.DataFrame, panels: Sequence[Panel], *, mark: str = "") -
     -------
     matplotlib.figure.Figure
     """
-    figure = blank(min(4.2, 9.6 / len(panels)) * len(panels) + 0.6, 4.6)
+    figure = blank(min(4.2, 9.6 / len(panels)) * len(panels) + 0.6, 3.9)
     every = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     drawn: dict[str, Any] = {}
     for axes, panel in zip(every, panels, strict=True):

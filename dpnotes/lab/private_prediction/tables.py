@@ -53,9 +53,9 @@ ATTACK = Table(
     "Membership test on one answer of a soft vote of four models, claimed to be (1, 0)-private.",
     (
         "analysis",
-        *columns("{:g}", "beta", "claimed"),
-        *columns("{:.3f}", exact="exact epsilon", audited="audited, at least"),
         Column("caught", "claim refuted", labels={True: "yes", False: "no"}),
+        *columns("{:.3f}", audited="audited, at least", exact="exact epsilon"),
+        *columns("{:g}", "claimed", "beta"),
     ),
 )
 STATEMENTS = Table(
