@@ -231,9 +231,22 @@ def one_run_p_value(*, examples: int, guesses: int, correct: int, epsilon: float
     at_least = float(stats.binom.sf(correct - 1, guesses, q))
     if correct == 0 or delta == 0:
         return min(1.0, at_least)
-    below = stats.binom.pmf(np.arange(correct - 1, -1, -1), guesses, q)  # [correct] just below, then further down
-    slack = float(np.max(np.cumsum(below) / np.arange(1, correct + 1)))
+    slack = _largest_mean_below(correct, guesses, float(q))
     return min(1.0, at_least + 2 * examples * delta * slack)
+
+
+def _largest_mean_below(correct: int, guesses: int, q: float) -> float:
+    """Largest mean, over m, of the m binomial probabilities just below ``correct``.
+
+    They rise to the mode and fall: below a probability that is less than the mean so far all means are less.
+    """
+    size = 256 + max(0, correct - int(guesses * q))  # beyond the mode
+    while True:
+        size = min(2 * size, correct)
+        below = stats.binom.pmf(np.arange(correct - 1, correct - 1 - size, -1), guesses, q)
+        means = np.cumsum(below) / np.arange(1, size + 1)
+        if size == correct or below[-1] < means[-1]:
+            return float(np.max(means))
 
 
 def one_run_audit(*, examples: int, guesses: int, correct: int, delta: float, confidence: float = 0.95) -> float:

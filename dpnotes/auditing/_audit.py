@@ -131,8 +131,9 @@ def audit(
     TypeError
         If ``train`` is neither, or returns nothing.
     ValueError
-        If training fails, gives the same result for every seed, or no scores; if the budget is too small, the claim is
-        about other neighbours, a canary is not allowed, or a parameter is outside its range.
+        If training fails, gives the same result for every seed or results of earlier runs again, or no scores; if the
+        budget is too small, the claim is about other neighbours, a canary is not allowed, or a parameter is outside its
+        range.
 
     Source
     ------
@@ -281,7 +282,13 @@ class _Setting:
         told_apart = [apart(*pair) for pair in seen]
         last = sorted(range(len(found)), key=lambda i: -told_apart[i][0])[:FINALISTS]
         second = int(np.clip((1 - FIRST_ROUND) * budget / self._sets(len(last)), LEAST_PILOT, ENOUGH[1]))
-        for i, pair in zip(last, self._seen([found[i] for i in last], second), strict=True):
+        start = self.runner.index
+        more = self._seen([found[i] for i in last], second)
+        if names := list(more[0][0].scores):
+            runs, canary = more[0][0], found[last[0]]
+            about = self._pair(canary)[0], self._observers([canary])[0], names, runs.matrix(names)
+            self.runner.check_memory(*about, start + np.arange(runs.count))
+        for i, pair in zip(last, more, strict=True):
             seen[i] = Runs.joined([seen[i][0], pair[0]]), Runs.joined([seen[i][1], pair[1]])
             told_apart[i] = apart(*seen[i])
         best = max(last, key=lambda i: (self._promise(*seen[i]), told_apart[i][0]))
@@ -300,13 +307,19 @@ class _Setting:
         members, others = seen[best]
         along = None if self.score else direction(members.numbers, others.numbers)
         names = [name for name in members.scores if name in others.scores]
+        if not names:
+            error = next(iter([*members.errors, *others.errors]), "no score that runs with and without it have")
+            raise ValueError(
+                f"train must run on records with a canary, too, got {error} ({found[best].kind}); "
+                "canaries= chooses others"
+            )
         learned = [] if along is None else ["learned direction"]
         told = None if along is None else along.tolist()
         return {"canary": best, "names": names + learned, "direction": told}, tried
 
     def _promise(self, members: Runs, others: Runs) -> float:
         """-log of the p-value of the claim on pilot runs, where it is small enough to choose a canary by."""
-        if self.claim is None:
+        if self.claim is None or not members.scores:
             return 0.0
         kinds = [kind.matrix(list(members.scores)) for kind in (members, others)]
         found = audit_scores(*kinds, claim=self.claim, adjacency=self.adjacency, holdout=0.5)

@@ -77,6 +77,7 @@ class Counted:
             ended = "the claim fell" if report.refuted else "the budget ended"
             told = f"stopped before the planned {count} runs of each kind: {ended}"
             report = replace(report, remarks=(told, *report.remarks))
+        self._check_memory(kinds[0])
         return report
 
     def bet(self) -> AuditReport:
@@ -92,7 +93,16 @@ class Counted:
             members, others = (np.concatenate(kind)[audit.pairs :] for kind in kinds)
             for pair in zip(members[:size], others[:size], strict=True):
                 audit.update(*pair)
+        self._check_memory(kinds[0])
         return audit.report()
+
+    def _check_memory(self, blocks: list[Floats]) -> None:
+        """Whether the runs with the record depend on others."""
+        if blocks:
+            sizes = [len(block) for block in blocks]
+            places = [_place(before, 0, size) for before, size in zip(np.cumsum([0, *sizes[:-1]]), sizes, strict=True)]
+            indices = np.concatenate([start + np.arange(size) for start, size in zip(places, sizes, strict=True)])
+            self.runner.check_memory(self.pair[0], self.observer, self.plan["names"], np.concatenate(blocks), indices)
 
     def _fill(self, kinds: tuple[list[Floats], list[Floats]], upto: int) -> bool:
         """Run both kinds in turn until there are so many of each; False if the budget ends before."""
@@ -102,7 +112,7 @@ class Counted:
             if runner.over and f"members {done} {size}" not in (runner.memory or {}):
                 return False
             for k, label in enumerate(("members", "others")):
-                find = partial(self._scores, self.pair[k], size, COUNTED + 2 * done + k * size)
+                find = partial(self._scores, self.pair[k], size, _place(done, k, size))
                 kinds[k].append(np.asarray(runner.remembered(f"{label} {done} {size}", find)))
         return True
 
@@ -113,3 +123,8 @@ class Counted:
             parts.append(runner.run(data, [self.observer], left)[0].matrix(self.plan["names"]))
         scores: list[list[float]] = np.concatenate(parts).tolist()
         return scores
+
+
+def _place(done: int, kind: int, size: int) -> int:
+    """Index of the first run of a block, which has ``size`` runs, as many as that of the other kind."""
+    return COUNTED + 2 * done + kind * size

@@ -67,12 +67,12 @@ class Counts:
         return np.asarray(np.minimum(0.0, log_kappa + np.log1p(-log_kappa)), dtype=np.float64)
 
     def _fpr_of(self, steps: Floats) -> Floats:
-        """False-positive rates of p-value ``e^-steps``, ascending, [..., steps]; 1 where every run was positive."""
+        """False-positive rates of p-value ``e^-steps``, both ascending, [..., steps]; 1 if all runs were positive."""
         k, n = self.false_positives[..., None], self.negatives[..., None]
+        near, far = np.split(steps, [np.searchsorted(steps, 1.0)])
         with np.errstate(all="ignore"):
-            near = special.betaincinv(k + 1, n - k, -np.expm1(-steps))
-            far = special.betainccinv(k + 1, n - k, np.exp(-steps))
-        found = np.where(steps < 1, near, far)
+            parts = special.betaincinv(k + 1, n - k, -np.expm1(-near)), special.betainccinv(k + 1, n - k, np.exp(-far))
+        found = np.concatenate(parts, axis=-1)
         found = np.where(np.isnan(found), 1.0, found)  # of expected counts within one of all runs some have no inverse
         return np.where(k < n, found, np.where(steps > 0, 1.0, 0.0))
 

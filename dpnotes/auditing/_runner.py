@@ -10,13 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from joblib import Parallel, cpu_count, delayed
 
+from dpnotes._validation import Floats, Integers
 from dpnotes.auditing._observing import Observer
 from dpnotes.auditing._training import Data, Runs, Training
 
 BATCH_SECONDS, LARGEST_BATCH = 0.5, 2048  # of runs between two looks at the clock, for each worker
 TIMED, WARM_UP = (1, 4), 0.02  # the first runs, what is compiled once in one alone; fraction of the budget for more
+PROBES = 3  # runs that are made again, of those that repeat an earlier one's scores, and of those that are repeated
 FIXED_BATCH = 256  # runs in a batch where runs are counted, so that they are repeatable
 PRIME, STRIDE = 2**31 - 1, 1_130_977_471  # seeds are below 2^31, all different, and not in a row
 
@@ -109,6 +112,34 @@ class Runner:
             self.batch = size
             self.run(data, observers, size)
         return Runs.joined(found[1:])
+
+    def check_memory(
+        self, data: Data, observer: Observer, names: Sequence[str], scores: Floats, indices: Integers
+    ) -> None:
+        """Whether runs with these scores [runs, names], and these indices, depend on those before them.
+
+        Raises
+        ------
+        ValueError
+            If some have the scores of others, and their seeds give, twice, other results now.
+        """
+        if self.training.many is not None:
+            return
+        index, rows = self.index, pd.DataFrame(scores)
+        again, repeated = rows.duplicated(), rows.duplicated(keep="last")
+        for i in [*np.flatnonzero(repeated & ~again)[:PROBES], *np.flatnonzero(again)[:PROBES]]:
+            self.index = int(indices[i])
+            seeds = self.seeds(1)
+            now, later = (self.training.runs(data, [observer], seeds, closely=True)[0] for _ in range(2))
+            if now.numbers is None or (now.numbers == np.round(now.numbers)).all() or now.prints != later.prints:
+                break  # answers and counts are often the same by chance, and the operating system's noise is never
+            if not np.array_equal(now.matrix(names)[0], scores[i]):
+                raise ValueError(
+                    f"train must give results that depend on its records and its seed alone, got one again in "
+                    f"{again.sum()} of {len(rows)} runs, and others now with the same seeds: does it keep results? "
+                    "Runs are then not independent, and nothing can be concluded from them"
+                )
+        self.index = index
 
     def remembered(self, name: str, find: Callable[[], Any]) -> Any:
         """What was found under this name before, else what is found now."""

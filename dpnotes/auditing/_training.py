@@ -217,11 +217,14 @@ class Training:
 
     def _one(self, data: Data, observers: Sequence[Observer], seed: int, closely: bool) -> list[Runs]:
         X, y = data
+        trained = False
         try:
             result = self.fit(X.copy(), y.copy(), seed)  # copies: some trainings write into their records
+            trained = True
             scores = [observer.scores(result) for observer in observers] if result is not None else []
         except Exception as error:  # that a run fails is a part of what it shows
-            failed = Runs({}, 1, errors=(f"{type(error).__name__}: {error}",), prints=(None,))
+            told = f"{type(error).__name__}: {error}" + (" (in the score of its result)" if trained else "")
+            failed = Runs({}, 1, errors=(told,), prints=(None,))
             return [failed] * len(observers)
         if result is None:
             raise TypeError(

@@ -173,6 +173,15 @@ def test_one_run_p_value_equals_the_plain_sum():
     assert found == pytest.approx(plain, rel=1e-12)
 
 
+@pytest.mark.parametrize("correct", [1, 600, 9000, 15_000, 20_000])
+def test_one_run_p_value_equals_the_sum_over_all_below(correct):
+    guesses, q = 20_000, math.exp(0.5) / (1 + math.exp(0.5))  # the mode is at 12,449
+    below = stats.binom.pmf(np.arange(correct - 1, -1, -1), guesses, q)
+    slack = (np.cumsum(below) / np.arange(1, correct + 1)).max()
+    plain = min(1.0, stats.binom.sf(correct - 1, guesses, q) + 2 * guesses * 1e-3 * slack)
+    assert one_run_p_value(examples=guesses, guesses=guesses, correct=correct, epsilon=0.5, delta=1e-3) == plain
+
+
 def test_one_run_without_delta_is_a_binomial_test():
     level = optimize.brentq(lambda q: stats.binom.sf(79, 100, q) - 0.05, 0.5, 0.9)
     found = one_run_audit(examples=100, guesses=100, correct=80, delta=0.0)

@@ -130,10 +130,34 @@ def fails(X, y, seed):
     raise KeyError("no such column")
 
 
+def fails_with_more(X, y, seed):
+    if len(X) == len(Y):
+        raise KeyError("too many")
+    return noisy_sum(X, y, seed)
+
+
 def kept(X, y, seed, found=[]):  # noqa: B006
     if not found:
         found.append(noisy_sum(X, y, 0))
     return found[0]
+
+
+class Forgetful:
+    """Keeps forty results of each data set, and then gives these again."""
+
+    def __init__(self):
+        self.kept = {}
+
+    def __call__(self, X, y, seed):
+        found = self.kept.setdefault(X.tobytes(), [])
+        if len(found) < 40:
+            found.append(noisy_sum(X, y, seed))
+            return found[-1]
+        return found[seed % 40]
+
+
+def few_seeds(X, y, seed):
+    return noisy_sum(X, y, seed % 40)
 
 
 def sometimes_nan(X, y, seed):
@@ -149,6 +173,7 @@ def sometimes_nan(X, y, seed):
         (lambda X, y, seed: X.mean(axis=0), ValueError, "ignores its seed, or has no randomness"),
         (LogisticRegression(), ValueError, "ignores its seed, or has no randomness"),
         (kept, ValueError, "does it use its seed and its records"),
+        (fails_with_more, ValueError, "train must run on records with a canary, too, got KeyError: 'too many'"),
         (lambda X, y, seed: np.full(30, np.nan), ValueError, "got NaN in all of the first"),
         (lambda X, y, seed: object(), ValueError, "score= must be given"),
         ("train", TypeError, "train must be a function"),
@@ -157,6 +182,22 @@ def sometimes_nan(X, y, seed):
 def test_what_cannot_be_audited_is_said(train, error, message):
     with pytest.raises(error, match=message):
         audit(train, X, Y, claim=CLAIM, runs=400)
+
+
+def test_a_score_that_fails_is_named():
+    with pytest.raises(ValueError, match=r"got ValueError: .* \(in the score of its result\)"):
+        audit(noisy_sum, X, Y, claim=CLAIM, runs=400, score=lambda result, x, label: "high")
+
+
+@pytest.mark.parametrize("strategy", ["many runs", "betting"])
+def test_results_that_are_kept_are_no_runs(strategy):
+    with pytest.raises(ValueError, match=r"got one again in \d+ of \d+ runs, .* does it keep results"):
+        audit(Forgetful(), X, Y, claim=CLAIM, norm=1.0, runs=1_500, strategy=strategy)
+
+
+def test_few_seeds_are_a_fault_and_no_cache():
+    """The same result comes again, but the same seed gives it each time."""
+    assert audit(few_seeds, X, Y, claim=CLAIM, norm=1.0, runs=2_000).refuted
 
 
 def test_runs_that_fail_count():
