@@ -6,7 +6,7 @@ const SCROLLABLE =
 // Whatever scrolls inside the page can be reached by the keyboard and has a name; `scrolls` lets the style say so.
 function nameWhatScrolls() {
   for (const image of document.querySelectorAll("main figure img")) {
-    image.classList.toggle("wide", parseFloat(image.style.width) > 700); // several panels: not shrunk to a phone
+    image.classList.toggle("wide", parseFloat(image.style.width) > 700 && !image.closest("picture")); // not shrunk to a phone
   }
   for (const formula of document.querySelectorAll("main mjx-container")) {
     const own = formula.hasAttribute("display"); // on lines of its own
@@ -21,11 +21,12 @@ function nameWhatScrolls() {
   for (const part of document.querySelectorAll(SCROLLABLE)) {
     const style = getComputedStyle(part);
     const wide = () => /auto|scroll/.test(style.overflowX) && part.scrollWidth > part.clientWidth + 1;
-    part.classList.remove("narrowed", "scrolls"); // measured as it would be without them: what they change decides nothing
+    part.classList.remove("narrowed", "scrolls", "scrolls-down"); // what they change decides nothing
     part.classList.toggle("narrowed", wide());
     const sideways = wide();
     const down = /auto|scroll/.test(style.overflowY) && part.scrollHeight > part.clientHeight + 1;
     part.classList.toggle("scrolls", sideways && Boolean(part.querySelector("table, img")));
+    part.classList.toggle("scrolls-down", down && part.matches(".cell_output"));
     if (sideways || down) {
       const caption = part.querySelector("caption, figcaption")?.textContent.trim();
       const kinds = { "div.math, mjx-container": "formula", pre: "text", ".bd-sidebar-secondary": "contents" };

@@ -1,14 +1,16 @@
 """One look for every figure of the book: chapters set no colours, sizes or fonts.
 
 The published result is always the open marker, ours the filled one; epsilon axes are logarithmic; a band says in the
-legend what it is.
+legend what it is. What a cell shows goes with the same picture for a phone (:func:`narrow`), which the page then takes.
 """
 
 from __future__ import annotations
 
+import base64
+import pickle
 from collections.abc import Mapping, Sequence
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
@@ -16,20 +18,91 @@ import pandas as pd
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
 
     from dpnotes.accounting import PrivacyProfile
+
+
+NARROW = "application/vnd.dpnotes.narrow"  # a mime type that no notebook shows: the PNG for a phone, in base 64
+_WIDTH = 4.4  # inches of a picture for a phone, whose letters then are nearly of the text's size
 
 
 def use_style() -> None:
     """Set the look of all figures that follow in this kernel."""
     import matplotlib_inline.backend_inline as inline
     import seaborn as sns
+    from IPython.core.interactiveshell import InteractiveShell
+    from matplotlib.figure import Figure
 
     spines = {"axes.spines.top": False, "axes.spines.right": False}
     legends = {"legend.framealpha": 0.9, "legend.edgecolor": "none", "legend.borderpad": 0.2}  # over no grid lines
     settings = {**spines, **legends, "lines.linewidth": 2, "savefig.facecolor": "white"}
     sns.set_theme(context="notebook", style="whitegrid", palette="colorblind", font_scale=1.0, rc=settings)
     inline.set_matplotlib_formats("retina")  # type: ignore[no-untyped-call,unused-ignore]
+    display: Any = InteractiveShell.instance().display_formatter
+    display.mimebundle_formatter.for_type(Figure, _beside)
+
+
+def _beside(figure: Figure, **which: Any) -> dict[str, str]:
+    """What is shown beside a figure's usual picture."""
+    found = narrow(figure)
+    return {} if found is None else {NARROW: base64.b64encode(found).decode()}
+
+
+def narrow(figure: Figure) -> bytes | None:
+    """The same picture for a phone: panels under each other, legends above what they explain, letters as they are.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        Stays as it is.
+
+    Returns
+    -------
+    bytes or None
+        PNG, 4.4 inches wide; None of panels that are tall and thin, or whose cells are squares: they are only legible
+        at their own width.
+    """
+    from IPython.core.pylabtools import print_figure
+
+    copy: Figure = pickle.loads(pickle.dumps(figure))
+    width, height = copy.get_size_inches()
+    panels = [axes for axes in copy.axes if axes.get_subplotspec() is not None]
+    if not panels or any(axes.get_aspect() != "auto" for axes in panels):
+        return None
+    rows, columns = (getattr(panels[0].get_gridspec(), name) for name in ("nrows", "ncols"))
+    if columns > 1 and (rows > 1 or height > 2 * width / columns):
+        return None
+    if columns > 1:
+        height, grid = 2.6 * columns, copy.add_gridspec(columns, 1)
+        for row, axes in enumerate(panels):
+            axes.set_subplotspec(grid[row])
+            axes.tick_params(labelbottom=True, labelleft=True)
+            axes.set_ylabel(axes.get_ylabel() or panels[0].get_ylabel())
+    drawn: dict[str, Any] = {}
+    for axes in panels:
+        artists, names = axes.get_legend_handles_labels()
+        drawn |= dict(zip(names, artists, strict=True))
+    for axes in panels:
+        if (own := axes.get_legend()) is not None:
+            lines = _lines(own, drawn)
+            above: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (-0.15, 1), "alignment": "left"}
+            axes.legend(lines.values(), lines, title=axes.get_title() or None, fontsize="small", **above)
+            axes.set_title("")
+            height += 0.25 * len(lines)
+    for shared in list(copy.legends):
+        lines = _lines(shared, drawn)
+        shared.remove()
+        copy.legend(lines.values(), lines, loc="outside upper left")
+        height += 0.25 * len(lines)
+    copy.set_size_inches(_WIDTH, height)
+    return cast(bytes, print_figure(copy, fmt="png", dpi=2 * copy.dpi))  # type: ignore[no-untyped-call]
+
+
+def _lines(legend: Legend, drawn: Mapping[str, Any]) -> dict[str, Any]:
+    """What a legend explains: artists by name, the legend's own where the panels have none of the name."""
+    own = zip(legend.get_texts(), legend.legend_handles, strict=True)
+    return {text.get_text(): drawn.get(text.get_text(), line) for text, line in own}
 
 
 def blank(width: float = 6.6, height: float = 4.0) -> Figure:
@@ -182,7 +255,7 @@ def growth(times: Sequence[int], curves: Mapping[str, Sequence[float]], *, xlabe
 
 def _curves(x: Any, curves: Mapping[str, Any], *, nothing: Any = None, legend: Any = "best", **settings: Any) -> Figure:
     """Curves of distinct styles; ``nothing``: that of a test which learns nothing."""
-    figure, axes = blank_axes()
+    figure, axes = blank_axes(height=3.6)
     for (name, values), style in zip(curves.items(), line_styles(len(curves)), strict=True):
         axes.plot(x, values, label=name, **style)
     if nothing is not None:
@@ -210,7 +283,10 @@ def stacked_counts(counts: pd.DataFrame, *, xlabel: str) -> Figure:
     for kind, color in zip(counts, _colors(counts.shape[1]), strict=True):
         widths = counts[kind].to_numpy()
         bars = axes.barh(counts.index.astype(str), widths, left=left, color=color, edgecolor="white", label=kind)
-        axes.bar_label(bars, labels=[str(width) if width else "" for width in widths], label_type="center")
+        for bar, width in zip(bars, widths, strict=True):
+            if width:  # written by hand, as what bar_label leaves in a figure cannot be copied
+                x, y = bar.get_center()
+                axes.text(x, y, str(width), ha="center", va="center")
         left += widths
     axes.set(xlabel=xlabel, ylabel=counts.index.name)
     axes.invert_yaxis()

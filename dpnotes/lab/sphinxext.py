@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
 import re
@@ -16,6 +18,7 @@ from sphinx.util import logging
 
 from dpnotes import __version__
 from dpnotes.lab.chapters import Chapter
+from dpnotes.lab.figures import NARROW
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -56,20 +59,45 @@ def link_repository(app: Sphinx, config: Config) -> None:
 
 def use_executed(app: Sphinx, docname: str, source: list[str]) -> None:
     """Put the executed copy of a chapter in the place of its source; warn if there is none, or it is not fresh."""
-    page = Path(app.env.doc2path(docname))
-    if page.suffix != ".ipynb":
+    if (chapter := _chapter(app, docname)) is None:
         return
-    chapter = Chapter(page.stem, Path(app.srcdir), page.parent.relative_to(app.srcdir).as_posix())
     app.env.note_dependency(str(chapter.executed))
     if chapter.executed.is_file():
         notebook = json.loads(chapter.executed.read_text(encoding="utf-8"))
         notebook["cells"] = [cell for cell in notebook["cells"] if not _is_injected(cell)]
+        for cell in notebook["cells"]:
+            for output in cell.get("outputs", ()):
+                output.get("data", {}).pop(NARROW, None)  # offer_narrow sees to it
         source[0] = json.dumps(notebook)
         message, kind = "the chapter, the package or its results changed since: run `dpnotes build`", "stale"
     else:
         message, kind = "the chapter has not been executed: run `dpnotes build`", "absent"
     if not chapter.is_fresh():
         logger.warning(message, location=docname, type="dpnotes", subtype=kind)
+
+
+def _chapter(app: Sphinx, docname: str) -> Chapter | None:
+    """The chapter that a page shows."""
+    page = Path(app.env.doc2path(docname))
+    if page.suffix != ".ipynb":
+        return None
+    return Chapter(page.stem, Path(app.srcdir), page.parent.relative_to(app.srcdir).as_posix())
+
+
+def offer_narrow(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
+    """Let phones take the pictures that a chapter's figures have for them."""
+    chapter = _chapter(app, pagename) if doctree is not None else None
+    if chapter is None or not chapter.executed.is_file():
+        return
+    for cell in json.loads(chapter.executed.read_text(encoding="utf-8"))["cells"]:
+        for shown in (output.get("data", {}) for output in cell.get("outputs", ())):
+            if NARROW not in shown:
+                continue
+            name = hashlib.sha256(base64.b64decode(shown["image/png"])).hexdigest()  # as myst-nb calls the file
+            (Path(app.outdir) / "_images").mkdir(exist_ok=True)
+            (Path(app.outdir) / "_images" / f"{name}.narrow.png").write_bytes(base64.b64decode(shown[NARROW]))
+            picture = r'<picture><source media="(max-width: 576px)" srcset="\1.narrow.png" />\g<0></picture>'
+            context["body"] = re.sub(rf'<img [^>]*src="([^"]*{name})\.png"[^>]*>', picture, context["body"])
 
 
 def _is_injected(cell: dict[str, Any]) -> bool:
@@ -115,6 +143,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", say_types, priority=900)  # after napoleon
     app.connect("autodoc-process-docstring", keep_bars, priority=900)
     app.connect("autodoc-skip-member", skip_fields)
+    app.connect("html-page-context", offer_narrow)
     app.connect("html-page-context", tidy, priority=900)  # after the extensions that add what is dropped
     return {"version": __version__, "parallel_read_safe": True, "parallel_write_safe": True}
 

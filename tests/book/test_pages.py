@@ -88,6 +88,19 @@ def test_search_leads_from_every_page_by_keys_alone(tab, page):
     assert tab.faults == []
 
 
+@pytest.mark.parametrize("page", ["book/private_prediction.html", "book/implementations.html", "book/bagging.html"])
+def test_on_a_phone_panels_stand_under_each_other(tab, page):
+    tab.set_viewport_size({"width": 390, "height": 900})
+    visit(tab, page)
+    assert tab.evaluate(BROKEN_IMAGES) == []
+    taken = tab.evaluate(
+        "[...document.querySelectorAll('main .cell_output figure img')].map(image => image.currentSrc)"
+    )
+    assert taken
+    assert [source for source in taken if not source.endswith(".narrow.png")] == []
+    assert tab.evaluate("document.querySelectorAll('main figure.scrolls').length") == 0
+
+
 def test_the_keyboard_reaches_what_a_mouse_does(tab):
     tab.set_viewport_size({"width": 390, "height": 900})
     visit(tab, "book/foundations/votes.html")
@@ -97,6 +110,7 @@ def test_the_keyboard_reaches_what_a_mouse_does(tab):
     for _ in range(400):
         tab.keyboard.press("Tab")
         reached.add(tab.evaluate("[...document.querySelectorAll('*')].indexOf(document.activeElement)"))
+        assert tab.evaluate(RING), tab.evaluate("document.activeElement.outerHTML")[:200]
     assert folded
     assert set(folded) <= reached
     tab.evaluate("document.querySelector('main details.hide > summary').focus()")
@@ -180,6 +194,16 @@ CUT_FORMULAS = """() => [...document.querySelectorAll('main mjx-container[displa
 FOLDED = """() => {
   const all = [...document.querySelectorAll('*')], folds = 'main summary, main .toggle-button';
   return all.filter(e => e.matches(folds) && e.checkVisibility()).map(e => all.indexOf(e));
+}"""
+
+# Whether the element that the keyboard is at, or what holds it, shows so.
+RING = """() => {
+  const shown = e => {
+    const style = getComputedStyle(e);
+    return style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0 || style.boxShadow !== 'none';
+  };
+  const here = document.activeElement;
+  return here === document.body || shown(here) || shown(here.parentElement);
 }"""
 
 BROKEN_IMAGES = """async () => {

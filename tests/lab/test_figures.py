@@ -1,5 +1,7 @@
 """Tables and figures: what they compare is correct, gaps are named, axes are labelled."""
 
+from io import BytesIO
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -87,6 +89,15 @@ def test_figures_are_labelled_and_leave_nothing_open(make, tmp_path):
             assert "(log)" in axes.get_xlabel()
     assert figure.legends or figure.axes[0].get_legend()
     figure.savefig(tmp_path / "figure.png")
+    size, legends = figure.get_size_inches().tolist(), list(figure.legends)
+    height, width, _ = plt.imread(BytesIO(figures.narrow(figure))).shape
+    assert width <= 1.05 * 4.4 * 2 * figure.dpi  # letters are as large as in the usual picture
+    assert height >= width or len(figure.axes) == 1  # panels under each other
+    assert (figure.get_size_inches().tolist(), figure.legends) == (size, legends)
+
+
+def test_what_only_its_own_width_makes_legible_has_no_picture_for_a_phone():
+    assert figures.narrow(figures.matrix(pd.DataFrame(np.eye(3)), label="value")) is None
 
 
 def test_no_two_curves_look_the_same():

@@ -1,5 +1,7 @@
-"""What the extension of the book sets: links to the repository where its address is told, and none otherwise."""
+"""What the extension of the book sets: links where the repository's address is told, pictures that phones take."""
 
+import base64
+import hashlib
 import json
 from types import SimpleNamespace
 
@@ -7,6 +9,7 @@ import pytest
 from sphinx.errors import ConfigError
 
 from dpnotes.lab import sphinxext
+from dpnotes.lab.figures import NARROW
 
 GIVEN = {"repository_url": "", "navbar_persistent": []}
 
@@ -53,3 +56,22 @@ def test_no_address_is_in_the_tree(repository):
     assert "-e .[book,lab]" in binder
     for name in ("_config.yml", ".devcontainer/devcontainer.json", ".binder/requirements.txt", "README.md"):
         assert "github.com/" not in (repository / name).read_text()
+
+
+def test_a_phone_is_offered_the_picture_that_a_figure_has_for_it(tmp_path):
+    png, phone = b"the usual picture", b"that for a phone"
+    shown = {"image/png": base64.b64encode(png).decode(), NARROW: base64.b64encode(phone).decode()}
+    output = {"cells": [{"outputs": [{"data": shown}, {"data": {"image/png": ""}}, {"text": "printed"}]}, {}]}
+    executed = tmp_path / "_build" / "executed" / "book" / "page.ipynb"
+    executed.parent.mkdir(parents=True)
+    executed.write_text(json.dumps(output))
+    name = hashlib.sha256(png).hexdigest()
+    app = SimpleNamespace(
+        srcdir=tmp_path, outdir=tmp_path, env=SimpleNamespace(doc2path=lambda page: tmp_path / f"{page}.ipynb")
+    )
+    image, other = f'<img alt="a" src="../_images/{name}.png" />', '<img alt="b" src="../_images/other.png" />'
+    context = {"body": image + other}
+    sphinxext.offer_narrow(app, "book/page", "", context, "a tree")
+    source = f'<source media="(max-width: 576px)" srcset="../_images/{name}.narrow.png" />'
+    assert context["body"] == f"<picture>{source}{image}</picture>{other}"
+    assert (tmp_path / "_images" / f"{name}.narrow.png").read_bytes() == phone

@@ -26,9 +26,9 @@ KINDS = {  # of distances, in words
 }
 CURVES = {  # of utility, by the columns noise and counted, in words; those of the paper, then one more
     ("published", False): "theoretical sensitivity",
-    ("published", True): "the same, SGD's own noise counted",
+    ("published", True): "theoretical, SGD's own noise counted",
     ("observed", False): "observed sensitivity",
-    ("observed", True): "the same, SGD's own noise counted",
+    ("observed", True): "observed, SGD's own noise counted",
     ("proved", False): "proved sensitivity, exact calibration",
 }
 
