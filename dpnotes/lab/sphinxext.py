@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import inspect
 import json
 import os
 import re
@@ -136,12 +137,19 @@ def skip_fields(app: Sphinx, what: str, name: str, thing: object, skip: bool, op
     return True if str(getattr(thing, "__doc__", "")).startswith("Alias for field number") else None
 
 
+def leave_constants(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """Say nothing of a constant in the words of its type, such as how a ``str`` is made from bytes."""
+    if what == "data" and "\n".join(lines).strip() == (inspect.getdoc(type(thing)) or "").strip():
+        lines.clear()
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
     app.connect("config-inited", link_repository)
     app.connect("source-read", use_executed)
     app.connect("autodoc-process-docstring", say_types, priority=900)  # after napoleon
     app.connect("autodoc-process-docstring", keep_bars, priority=900)
+    app.connect("autodoc-process-docstring", leave_constants)
     app.connect("autodoc-skip-member", skip_fields)
     app.connect("html-page-context", offer_narrow)
     app.connect("html-page-context", tidy, priority=900)  # after the extensions that add what is dropped

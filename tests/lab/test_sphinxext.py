@@ -75,3 +75,10 @@ def test_a_phone_is_offered_the_picture_that_a_figure_has_for_it(tmp_path):
     source = f'<source media="(max-width: 576px)" srcset="../_images/{name}.narrow.png" />'
     assert context["body"] == f"<picture>{source}{image}</picture>{other}"
     assert (tmp_path / "_images" / f"{name}.narrow.png").read_bytes() == phone
+
+
+def test_a_constant_is_not_described_in_the_words_of_its_type():
+    borrowed, own = (str.__doc__ or "").splitlines(), ["The level of all intervals."]
+    for lines in (borrowed, own):
+        sphinxext.leave_constants(None, "data", "LEVEL", "text", None, lines)
+    assert (borrowed, own) == ([], ["The level of all intervals."])
