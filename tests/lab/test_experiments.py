@@ -10,7 +10,7 @@ from dpnotes.lab._experiment import two_stds
 from dpnotes.lab.experiments import EXPERIMENTS
 from dpnotes.lab.store import Standing, code, published_store, read_store, sweep
 
-CHAPTERS = ("bagging", "dpbag", "intrinsic_sgd", "private_prediction")
+CHAPTERS = ("bagging", "dpbag", "intrinsic_sgd", "private_prediction", "head_to_head")
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -1,0 +1,183 @@
+"""Experiments of the head-to-head: all private learners on one task, and the one that is chosen without its data."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Unpack
+
+import numpy as np
+from scipy import stats
+
+from dpnotes.comparing import OURS, Candidate, Comparison, compare
+from dpnotes.lab import experiment
+from dpnotes.lab._experiment import Experiment
+from dpnotes.lab.head_to_head import grids
+from dpnotes.lab.head_to_head.tasks import Chosen, Table, table
+from dpnotes.methods import recommend
+
+ANSWERS = 100  # queries that methods with a budget answer
+FPR = 0.001  # false positives at which exposure is the true-positive rate
+LEVEL = 0.05  # of the intervals that standard errors are taken from
+MAJORITY, NO_PRIVACY = "majority class", "no privacy"
+BLIND, ALWAYS, RECOMMENDED = "chosen without the data", "always DP-SGD", "recommended"
+NAMES = {  # of `recommend`
+    "model_sensitivity": "ModelSensitivity",
+    "loss_perturbation": "LossPerturbation",
+    "prediction_sensitivity": "PredictionSensitivity",
+    "dp_sgd": "DPSGD",
+    "subsample_aggregate": "SubsampleAggregate",
+}
+
+
+@experiment("head_to_head.methods")
+def methods(*, epsilon: float, delta: float, repeats: int, seed: int, **task: Unpack[Chosen]) -> dict[str, Any]:
+    """Accuracies of all methods on one task, on the same cuts of it.
+
+    Parameters
+    ----------
+    dataset, target, rows, columns, margin
+        As :func:`dpnotes.lab.head_to_head.tasks.table`.
+    epsilon, delta : float
+    repeats : int, >= 2
+        Cuts that are shown; each method's setting was chosen on others, of the same table.
+    seed : int
+        Of the cuts.
+
+    Returns
+    -------
+    dict
+        best (the highest mean of the private methods); for each method ``accuracy_NAME``, ``behind_NAME`` (mean of
+        the paired difference from the best), ``error_NAME`` (its standard error, by Nadeau and Bengio's correction) and
+        ``exposure_NAME`` (bound on the true-positive rate at 0.1 % false positives); n, d, classes, data.
+    """
+    found = table(**task)
+    result = _compare(found, epsilon, delta, repeats, seed)
+    exposures = {
+        f"exposure_{column(name)}": float(estimator.fit(found.X, found.y)[-1].profile_.tpr(FPR))
+        for name, estimator in result.estimators.items()
+        if name != NO_PRIVACY
+    }
+    return _cells(result, repeats) | exposures | _about(found)
+
+
+@experiment("head_to_head.regret")
+def regret(*, epsilon: float, delta: float, repeats: int, seed: int, **task: Unpack[Chosen]) -> dict[str, Any]:
+    """Beside all methods on one task: that which ``compare`` gives without its data, DP-SGD, and recommended ones.
+
+    The three come with settings that were chosen on synthetic tables of the shape; the methods that they are measured
+    by, with settings that were chosen on cuts of the table itself. Of what ``recommend`` does not rule out the first
+    is taken.
+
+    Parameters
+    ----------
+    dataset, target, rows, columns, margin, epsilon, delta, repeats, seed
+        As :func:`methods`.
+
+    Returns
+    -------
+    dict
+        As :func:`methods` without exposures, and chosen and advised, the names of two of the three.
+    """
+    found = table(**task)
+    blind = _compare(found, epsilon, delta, repeats, seed, data="shape")
+    n, d = found.X.shape
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        advice = recommend(
+            n=n,
+            d=d,
+            n_classes=len(np.unique(found.y)),
+            epsilon=epsilon,
+            delta=delta,
+            answers=ANSWERS,
+            n_models=min(256, n),
+        )
+    advised = next((NAMES[name] for name in advice.candidates if NAMES[name] in blind.settings), MAJORITY)
+    named = {BLIND: blind.chosen, RECOMMENDED: advised, ALWAYS: "DPSGD"}
+    own = {candidate.name: candidate for candidate in OURS}
+    fixed = [
+        replace(own[name], name=role, settings=(blind.settings[name],))
+        for role, name in named.items()
+        if name in blind.settings
+    ]
+    result = _compare(found, epsilon, delta, repeats, seed, fixed)
+    told = {"chosen": blind.chosen, "advised": advised}
+    return _cells(result, repeats, roles=tuple(named)) | told | _about(found)
+
+
+def _compare(
+    found: Table,
+    epsilon: float,
+    delta: float,
+    repeats: int,
+    seed: int,
+    more: Sequence[Candidate] = (),
+    *,
+    data: str = "public",
+) -> Comparison:
+    return compare(
+        found.X,
+        found.y,
+        epsilon=epsilon,
+        delta=delta,
+        answers=ANSWERS,
+        bounds=(0.0, 1.0),
+        data=data,
+        repeats=repeats,
+        methods=[*(candidate.name for candidate in OURS), *more],
+        random_state=seed,
+    )
+
+
+def _cells(result: Comparison, repeats: int, *, roles: Sequence[str] = ()) -> dict[str, Any]:
+    names = [*result.private, MAJORITY, NO_PRIVACY]
+    best = max((name for name in names[:-1] if name not in roles), key=lambda name: result.accuracy(name).mean)
+    cells: dict[str, Any] = {"best": best}
+    reach = float(stats.t.isf(LEVEL / 2, repeats - 1))
+    for name in names:
+        gap = result.difference(best, name)
+        cells[f"accuracy_{column(name)}"] = float(result.accuracy(name).mean)
+        cells[f"behind_{column(name)}"] = float(gap.mean)
+        cells[f"error_{column(name)}"] = float(gap.mean - gap.low) / reach
+    return cells
+
+
+def column(name: str) -> str:
+    """A method's name as part of the name of a column."""
+    return name.replace(" ", "_").replace("-", "_")
+
+
+def _about(found: Table) -> dict[str, Any]:
+    n, d = found.X.shape
+    return {"n": n, "d": d, "classes": len(np.unique(found.y)), "data": found.digest}
+
+
+_TOLERANCE = {"accuracy_ClassMeans": 0.02, "accuracy_RandomTrees": 0.02, "accuracy_LossPerturbation": 0.02}
+EXPERIMENTS = [
+    Experiment(
+        "head_to_head_tasks",
+        methods,
+        {"paper": grids.development},
+        tolerance=_TOLERANCE,
+        cost=grids.seconds,
+        data=grids.needed,
+    ),
+    Experiment(
+        "head_to_head_synthetic",
+        methods,
+        {"paper": grids.synthetic},
+        tolerance=_TOLERANCE,
+        cost=grids.seconds,
+        data=grids.needed,
+    ),
+    Experiment(
+        "head_to_head_sealed",
+        regret,
+        {"paper": grids.sealed},
+        tolerance=_TOLERANCE,
+        cost=lambda parameters: 2 * grids.seconds(parameters),
+        data=grids.needed,
+    ),
+]

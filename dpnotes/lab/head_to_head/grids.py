@@ -1,0 +1,83 @@
+"""Grids of the head-to-head. The sealed sets were run once, after code, grids and rules were committed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from dpnotes.lab._experiment import Grid
+from dpnotes.lab.head_to_head.tasks import SYNTHETIC
+
+EPSILONS, DELTAS = (0.1, 1.0, 10.0), (0.0, 1e-5)
+SEALED_EPSILONS = (0.5, 1.0, 3.0)
+SIZES, WIDTHS, MARGINS = (200, 2000), (5, 50), (0.5, 1.5)  # of synthetic tables
+
+Task = tuple[str, str, int, int | None]  # dataset, target, rows, columns
+DEVELOPMENT: tuple[Task, ...] = (
+    ("breast_cancer", "", 569, None),
+    ("wine", "", 178, None),
+    ("digits", "3-8", 357, None),
+    ("digits", "odd", 1000, 32),
+    ("mnist", "3-5", 2000, 49),
+)
+SEALED: tuple[Task, ...] = (
+    ("adult", "", 4000, None),
+    ("adult", "", 500, None),
+    ("adult", "", 2000, 20),
+    ("adult", "sex=Male", 2000, None),
+    ("diabetes130", "", 4000, None),
+    ("diabetes130", "", 1000, 20),
+    ("diabetes130", "gender=Male", 2000, None),
+    ("covertype", "", 4000, None),
+    ("covertype", "0-1", 2000, None),
+    ("covertype", "2-5", 500, None),
+    ("covertype", "odd", 2000, 10),
+    ("fashion_mnist", "", 2000, 49),
+    ("fashion_mnist", "0-6", 2000, 49),
+    ("fashion_mnist", "5-7", 500, 49),
+    ("fashion_mnist", "odd", 2000, 98),
+)
+
+
+def _rows(tasks: Sequence[Task], epsilons: Sequence[float], deltas: Sequence[float], **more: Any) -> Grid:
+    names = ("dataset", "target", "rows", "columns")
+    return [
+        {**dict(zip(names, task, strict=True)), "margin": None, "epsilon": epsilon, "delta": delta, **more}
+        for task, delta, epsilon in product(tasks, deltas, epsilons)
+    ]
+
+
+def development(*, repeats: int = 5) -> Grid:
+    """Development sets and what is derived from them."""
+    return _rows(DEVELOPMENT, EPSILONS, DELTAS, repeats=repeats, seed=0)
+
+
+def synthetic(*, repeats: int = 5) -> Grid:
+    """Two classes, where n, d and the margin are turned."""
+    shapes = product(SIZES, WIDTHS, MARGINS)
+    tasks: list[tuple[Task, float]] = [((SYNTHETIC, "", n, d), margin) for n, d, margin in shapes]
+    return [
+        {**row, "margin": margin}
+        for task, margin in tasks
+        for row in _rows([task], EPSILONS, DELTAS, repeats=repeats, seed=0)
+    ]
+
+
+def sealed(*, repeats: int = 5) -> Grid:
+    """Sets that no method or rule was chosen on."""
+    return _rows(SEALED, SEALED_EPSILONS, (1e-5,), repeats=repeats, seed=0)
+
+
+def seconds(parameters: Mapping[str, Any]) -> float:
+    """Measured on one core."""
+    classes = {"covertype": 7, "wine": 3}.get(parameters["dataset"], 2)
+    if parameters["dataset"] == "fashion_mnist" and not parameters["target"]:
+        classes = 10
+    return 2.0 + 0.0007 * float(parameters["rows"]) * classes
+
+
+def needed(parameters: Mapping[str, Any]) -> list[str]:
+    """The data set of a task, where it is one of :data:`dpnotes.data.NAMES`."""
+    name = str(parameters["dataset"])
+    return [] if name in (SYNTHETIC, "wine") else [name]

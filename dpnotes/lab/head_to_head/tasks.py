@@ -1,0 +1,101 @@
+"""Tasks of the head-to-head: data sets, what is derived from them, and synthetic tables of a given shape and margin."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypedDict, Unpack
+
+import numpy as np
+from sklearn.datasets import load_wine, make_classification
+
+from dpnotes import data
+from dpnotes._validation import Features, Integers
+
+SYNTHETIC = "synthetic"
+SPLITS = {"diabetes130": "dpbag"}
+INFORMATIVE = 5  # columns of a synthetic table that tell classes apart
+REACH = 4.0  # standard deviations of a synthetic column within its public bounds
+
+
+class Table(NamedTuple):
+    """Rows with columns in [0, 1], labels, and what tells the data."""
+
+    X: Features
+    y: Integers
+    digest: str
+
+
+class Chosen(TypedDict):
+    """What names a task; see :func:`table`."""
+
+    dataset: str
+    target: str
+    rows: int
+    columns: int | None
+    margin: float | None
+
+
+def table(**chosen: Unpack[Chosen]) -> Table:
+    """Rows of a task; which, depends on public numbers alone.
+
+    Parameters
+    ----------
+    dataset : str
+        ``"synthetic"``, ``"wine"`` (scikit-learn's), or one of :data:`dpnotes.data.NAMES`.
+    target : str
+        Empty: the classes of the data set; ``"3-8"``: only records of these two codes; ``"odd"``: whether the code is
+        odd; ``"sex=Male"``: this column, all that are named ``sex=`` being left out of the rows.
+    rows : int
+        At most so many records, drawn without replacement by ``default_rng(0)``.
+    columns : int or None
+        So many columns, evenly spaced among all; None: all.
+    margin : float or None
+        Of synthetic tables: half the distance of the classes' centres along each axis, in standard deviations.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    ValueError
+        If a column of that name is not there.
+    """
+    dataset, target, rows, columns = chosen["dataset"], chosen["target"], chosen["rows"], chosen["columns"]
+    if dataset == SYNTHETIC:
+        X, y = make_classification(
+            rows,
+            columns,
+            n_informative=min(INFORMATIVE, columns or INFORMATIVE),
+            n_redundant=0,
+            n_clusters_per_class=1,
+            flip_y=0.0,
+            class_sep=chosen["margin"],
+            random_state=0,
+        )
+        return Table(np.clip(0.5 + X / (2 * REACH), 0.0, 1.0), y.astype(np.int64), "made by scikit-learn")
+    if dataset == "wine":
+        X, y = load_wine(return_X_y=True)
+        low, high = X.min(axis=0), X.max(axis=0)  # printed in the set's public description
+        X, names, digest = (X - low) / (high - low), (), "wine of scikit-learn"
+    else:
+        found = data.load(dataset, split=SPLITS.get(dataset, "original"))
+        X = np.concatenate([found.X_train, found.X_test]).clip(0.0, 1.0)
+        y = np.concatenate([found.y_train, found.y_test])
+        names, digest = found.feature_names or (), found.digest
+    first, dash, second = target.partition("-")
+    if target == "odd":
+        y = y % 2
+    elif dash:
+        kept = np.isin(y, (int(first), int(second)))
+        X, y = X[kept], (y[kept] == int(second)).astype(np.int64)
+    elif target:
+        if target not in names:
+            raise ValueError(f"target must be a column of {dataset}, a pair of codes, 'odd' or empty, got {target!r}")
+        own = np.array([name.startswith(target.partition("=")[0] + "=") for name in names])
+        y = (X[:, list(names).index(target)] > 0).astype(np.int64)
+        X = X[:, ~own]
+    order = np.random.default_rng(0).permutation(len(X))[:rows]
+    X, y = X[order], y[order]
+    if columns is not None:
+        X = X[:, np.linspace(0, X.shape[1] - 1, columns).astype(int)]
+    return Table(np.asarray(X, dtype=np.float64), y, digest)

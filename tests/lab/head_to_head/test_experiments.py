@@ -1,0 +1,58 @@
+"""What makes a row of the head-to-head: the rows of a task, its public numbers, and the three that are fixed."""
+
+import numpy as np
+import pytest
+
+from dpnotes.lab.head_to_head import experiments, grids
+from dpnotes.lab.head_to_head.tasks import table
+
+DIGITS = {"dataset": "digits", "target": "", "rows": 300, "columns": None, "margin": None}
+
+
+def test_a_pair_keeps_the_records_of_two_codes():
+    whole, pair = table(**{**DIGITS, "rows": 2000}), table(**{**DIGITS, "rows": 2000, "target": "3-8"})
+    assert len(pair.y) == np.isin(whole.y, (3, 8)).sum()
+    assert pair.y.sum() == (whole.y == 8).sum()
+
+
+def test_odd_is_the_parity_of_the_same_records():
+    whole, odd = table(**DIGITS), table(**{**DIGITS, "target": "odd", "columns": 9})
+    np.testing.assert_array_equal(odd.y, whole.y % 2)
+    assert odd.X.shape == (300, 9)
+
+
+def test_the_margin_of_a_synthetic_table_is_turned():
+    shape = {"dataset": "synthetic", "target": "", "rows": 400, "columns": 5}
+    near, far = (table(**shape, margin=margin) for margin in (0.5, 2.0))
+
+    def distance(found):
+        return np.linalg.norm(found.X[found.y == 1].mean(axis=0) - found.X[found.y == 0].mean(axis=0))
+
+    assert distance(near) < distance(far) / 2
+    assert 0 <= far.X.min() <= far.X.max() <= 1
+
+
+def test_a_target_that_is_no_column_is_refused():
+    with pytest.raises(ValueError, match="target must be a column of digits"):
+        table(**{**DIGITS, "target": "age=3"})
+
+
+def test_no_task_of_development_comes_from_a_sealed_set():
+    development, sealed = ({task[0] for task in tasks} for tasks in (grids.DEVELOPMENT, grids.SEALED))
+    assert not development & sealed
+    assert len(grids.SEALED) - len(sealed) >= 10  # derived ones
+
+
+def test_a_row_names_the_best_and_what_the_others_are_behind():
+    task = {**DIGITS, "target": "3-8", "rows": 150}
+    row = experiments.regret(**task, epsilon=1.0, delta=1e-5, repeats=2, seed=0)
+    private = [name for name in row if name.startswith("accuracy_") and name != "accuracy_no_privacy"]
+    roles = {experiments.column(role) for role in (experiments.BLIND, experiments.ALWAYS, experiments.RECOMMENDED)}
+    methods = [name for name in private if name.removeprefix("accuracy_") not in roles]
+    assert len(methods) == len(private) - len(roles)
+    assert max(row[name] for name in methods) == row[f"accuracy_{experiments.column(row['best'])}"]
+    assert row[f"behind_{experiments.column(row['best'])}"] == 0
+    for role in roles:
+        gap = row[f"accuracy_{experiments.column(row['best'])}"] - row[f"accuracy_{role}"]
+        assert row[f"behind_{role}"] == pytest.approx(gap)
+    assert row["accuracy_always_DP_SGD"] > 0.5
