@@ -81,7 +81,7 @@ def table(**chosen: Unpack[Chosen]) -> Table:
         found = data.load(dataset, split=SPLITS.get(dataset, "original"))
         X = np.concatenate([found.X_train, found.X_test]).clip(0.0, 1.0)
         y = np.concatenate([found.y_train, found.y_test])
-        names, digest = found.feature_names or (), found.digest
+        names, digest = found.feature_names or (), found.digest  # type: ignore[assignment]
     first, dash, second = target.partition("-")
     if target == "odd":
         y = y % 2
@@ -91,8 +91,8 @@ def table(**chosen: Unpack[Chosen]) -> Table:
     elif target:
         if target not in names:
             raise ValueError(f"target must be a column of {dataset}, a pair of codes, 'odd' or empty, got {target!r}")
-        own = np.array([name.startswith(target.partition("=")[0] + "=") for name in names])
-        y = (X[:, list(names).index(target)] > 0).astype(np.int64)
+        own = np.array([name.startswith(target.partition("=")[0] + "=") for name in names])  # type: ignore[var-annotated]
+        y = (X[:, list(names).index(target)] > 0).astype(np.int64)  # type: ignore[arg-type]
         X = X[:, ~own]
     order = np.random.default_rng(0).permutation(len(X))[:rows]
     X, y = X[order], y[order]

@@ -1,0 +1,89 @@
+"""From rows of the head-to-head to verdicts: which family is the right choice where, and what a choice gives up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from dpnotes.lab.head_to_head.experiments import column
+from dpnotes.lab.verdicts import HOLDS, NEGLIGIBLE, TIE, UNDECIDED, Mean, Verdict, above, every, not_behind, verdict
+
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "bagging": ("Bagging",),
+    "private prediction": ("LossPerturbation", "ModelSensitivity", "PredictionSensitivity", "SubsampleAggregate"),
+    "filtered votes": ("FilteredVote",),
+    "DP-SGD": ("DPSGD",),
+    "noisy SGD": ("NoisySGD", "AugmentedSGD"),
+    "class means": ("ClassMeans",),
+    "random trees": ("RandomTrees",),
+    "majority": ("majority class",),
+}
+FAMILY = {method: family for family, methods in FAMILIES.items() for method in methods}
+
+
+def behind(row: pd.Series, method: str, repeats: int) -> Mean:
+    """What a method is behind the best of a row, on the same cuts."""
+    error = float(row[f"error_{column(method)}"])
+    return Mean(float(row[f"behind_{column(method)}"]), error**2, error**4 / (repeats - 1))
+
+
+def right_choice(rows: pd.DataFrame) -> pd.DataFrame:
+    """The family of the best method of each row, where it is ahead of every other family; else undecided.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Rows of :func:`dpnotes.lab.head_to_head.experiments.methods`; gaps are left out.
+
+    Returns
+    -------
+    DataFrame
+        The rows with columns family (that of the highest mean) and choice (the same, or the word of the verdict).
+    """
+    there = rows.dropna(subset=["best"])
+    families, choices = [], []
+    for _, row in there.iterrows():
+        own = FAMILY[row["best"]]
+        others = [
+            above(behind(row, method, int(row["repeats"])))
+            for method, family in FAMILY.items()
+            if family != own and pd.notna(row.get(f"behind_{column(method)}"))
+        ]
+        found = verdict(every(others))
+        families.append(own)
+        choices.append(own if found == HOLDS else TIE if found == TIE else UNDECIDED)
+    return there.assign(family=families, choice=choices)
+
+
+def regrets(rows: pd.DataFrame, roles: Sequence[str], *, at_most: float = NEGLIGIBLE) -> pd.DataFrame:
+    """Mean accuracy that each choice gives up against the best method in hindsight, and whether it is little enough.
+
+    The mean is over rows; tasks are the repeats of its error, each with the mean over its rows.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Rows of :func:`dpnotes.lab.head_to_head.experiments.regret`; gaps are left out.
+    roles : sequence of str
+        Choices, as the rows name them.
+    at_most : float
+        What is little enough: one point.
+
+    Returns
+    -------
+    DataFrame
+        One row for each choice: choice, tasks, regret, low, high, verdict.
+    """
+    there = rows.dropna(subset=["best"])
+    task = ["dataset", "target", "rows", "columns"]
+    found = []
+    for role in roles:
+        own = there.groupby(task, dropna=False)[f"behind_{column(role)}"].mean().dropna()
+        mean = Mean.of(float(own.mean()), float(own.std(ddof=1)), len(own))
+        low, high = mean.interval()
+        within: Verdict = verdict(not_behind(mean * -1.0, margin=at_most))
+        found.append(
+            {"choice": role, "tasks": len(own), "regret": mean.value, "low": low, "high": high, "verdict": within}
+        )
+    return pd.DataFrame(found)

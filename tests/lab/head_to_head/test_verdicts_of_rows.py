@@ -1,0 +1,53 @@
+"""Verdicts of the head-to-head, from rows whose answers are known."""
+
+import pandas as pd
+import pytest
+
+from dpnotes.comparing import OURS
+from dpnotes.lab.head_to_head import tables
+from dpnotes.lab.head_to_head.experiments import NO_PRIVACY
+
+UNSUITED = {"PATE", "DPBag", NO_PRIVACY}  # need public rows, or have no guarantee
+
+
+def row(gap, error):
+    cells = {"behind_ClassMeans": 0.0, "error_ClassMeans": 0.0, "behind_DPSGD": gap, "error_DPSGD": error}
+    return {"best": "ClassMeans", "repeats": 5, **cells}
+
+
+def test_every_method_that_can_be_compared_has_one_family():
+    assert set(tables.FAMILY) == {candidate.name for candidate in OURS} - UNSUITED
+    assert sum(map(len, tables.FAMILIES.values())) == len(tables.FAMILY)
+
+
+@pytest.mark.parametrize(
+    ("gap", "error", "choice"),
+    [(0.1, 0.01, "class means"), (0.02, 0.01, "undecided"), (0.0, 0.0001, "tie")],
+)
+def test_a_family_is_the_right_choice_only_where_it_is_ahead(gap, error, choice):
+    found = tables.right_choice(pd.DataFrame([row(gap, error), {"best": None, "repeats": 5}]))
+    assert found["choice"].tolist() == [choice]
+    assert found["family"].tolist() == ["class means"]
+
+
+def test_two_methods_of_one_family_do_not_undo_it():
+    both = {"behind_NoisySGD": 0.0, "error_NoisySGD": 0.0, "behind_AugmentedSGD": 0.001, "error_AugmentedSGD": 0.05}
+    cells = {"best": "NoisySGD", "repeats": 5, **both, "behind_DPSGD": 0.2, "error_DPSGD": 0.01}
+    assert tables.right_choice(pd.DataFrame([cells]))["choice"].tolist() == ["noisy SGD"]
+
+
+@pytest.mark.parametrize(
+    ("gaps", "expected"),
+    [((0.001, 0.002, 0.003), "holds"), ((0.1, 0.11, 0.12), "reversed"), ((0.0, 0.0, 0.5), "undecided")],
+)
+def test_regret_is_a_mean_over_tasks(gaps, expected):
+    common = {"best": "DPSGD", "target": "", "columns": None, "dataset": "adult"}
+    rows = [
+        {**common, "rows": place, "epsilon": epsilon, "behind_chosen": gap}
+        for place, gap in enumerate(gaps)
+        for epsilon in (0.5, 1.0)
+    ]
+    (found,) = tables.regrets(pd.DataFrame(rows), ["chosen"]).itertuples()
+    assert (found.tasks, found.verdict) == (3, expected)
+    assert found.regret == pytest.approx(sum(gaps) / 3)
+    assert found.low <= found.regret <= found.high
