@@ -17,7 +17,7 @@ from dpnotes.lab.head_to_head import grids
 from dpnotes.lab.head_to_head.tasks import Chosen, Table, table
 from dpnotes.methods import recommend
 
-ANSWERS = 100  # queries that methods with a budget answer
+QUARTER = 4  # so many parts of a table, of which one is tested on: methods with a budget answer all of it
 FPR = 0.001  # false positives at which exposure is the true-positive rate
 LEVEL = 0.05  # of the intervals that standard errors are taken from
 MAJORITY, NO_PRIVACY = "majority class", "no privacy"
@@ -33,7 +33,9 @@ NAMES = {  # of `recommend`
 
 @experiment("head_to_head.methods")
 def methods(*, epsilon: float, delta: float, repeats: int, seed: int, **task: Unpack[Chosen]) -> dict[str, Any]:
-    """Accuracies of all methods on one task, on the same cuts of it.
+    """Accuracies of all methods on one task, on the same cuts of it; those with a budget answer a quarter of its rows.
+
+    All test records are answered: a cut has them class by class, so that the first of them would be one class.
 
     Parameters
     ----------
@@ -91,7 +93,7 @@ def regret(*, epsilon: float, delta: float, repeats: int, seed: int, **task: Unp
             n_classes=len(np.unique(found.y)),
             epsilon=epsilon,
             delta=delta,
-            answers=ANSWERS,
+            answers=n // QUARTER,
             n_models=min(256, n),
         )
     advised = next((NAMES[name] for name in advice.candidates if NAMES[name] in blind.settings), MAJORITY)
@@ -122,7 +124,7 @@ def _compare(
         found.y,
         epsilon=epsilon,
         delta=delta,
-        answers=ANSWERS,
+        answers=len(found.X) // QUARTER,
         bounds=(0.0, 1.0),
         data=data,
         repeats=repeats,

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.model_selection import train_test_split
 
 from dpnotes.lab.head_to_head import experiments, grids
 from dpnotes.lab.head_to_head.tasks import table
@@ -56,3 +57,14 @@ def test_a_row_names_the_best_and_what_the_others_are_behind():
         gap = row[f"accuracy_{experiments.column(row['best'])}"] - row[f"accuracy_{role}"]
         assert row[f"behind_{role}"] == pytest.approx(gap)
     assert row["accuracy_always_DP_SGD"] > 0.5
+
+
+def test_methods_with_a_budget_answer_all_test_records(monkeypatch):
+    """The first of them alone would be of one class."""
+    given = []
+    monkeypatch.setattr(experiments, "compare", lambda X, y, **options: given.append((X, options)))
+    found = table(**DIGITS)
+    experiments._compare(found, 1.0, 1e-5, 2, 0)
+    (X, options), (_, test) = *given, train_test_split(found.y, test_size=0.25, stratify=found.y, random_state=0)
+    assert options["answers"] == len(test)
+    assert len(X) == 300
