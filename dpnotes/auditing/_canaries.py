@@ -193,7 +193,7 @@ class _Finder:
         return x, self.farthest(x)
 
     def quiet(self) -> tuple[Floats, int]:
-        """Where the records have least, so that no other gradient points there: of largest leverage."""
+        """Where the records have least, so that no other gradient points there: of largest leverage; mislabelled."""
         moving = np.flatnonzero(self.domain.high > self.domain.low)
         second = self.X[:, moving].T @ self.X[:, moving] / len(self.X)
         vectors = np.linalg.eigh(second)[1][:, :QUIET].T
@@ -202,7 +202,8 @@ class _Finder:
         ends = np.stack([self.domain.within(end) for end in ends])
         ridge = (np.trace(second) / len(moving) + 1e-300) / len(self.X) * np.eye(len(moving))
         leverage = (ends[:, moving] * np.linalg.solve(second + ridge, ends[:, moving].T).T).sum(axis=1)
-        return ends[int(leverage.argmax())], self._rarest()
+        x = ends[int(leverage.argmax())]
+        return x, self.farthest(x)
 
     def rare_feature(self) -> tuple[Floats, int]:
         """One feature alone, that of which the records have least."""
