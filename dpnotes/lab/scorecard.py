@@ -144,6 +144,32 @@ def listed(papers: Mapping[str, Iterable[Cell]]) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=["paper", *Cell.__dataclass_fields__])
 
 
+def noticed(changes: pd.DataFrame) -> pd.DataFrame:
+    """Count, page by page, how many changes of rows its assertions, words of verdict and numbers in sentences noticed.
+
+    Parameters
+    ----------
+    changes : DataFrame
+        The rows of ``row_mutants.csv``: chapter, store, change ("shuffled", "reversed": the order; "up", "down": by two
+        standard errors), failed, verdicts, glued (how many of each changed), reason.
+
+    Returns
+    -------
+    DataFrame
+        chapter, stores; orders and shifts: how many were tried; of them ``<kind>_checked`` noticed by an assertion or a
+        verdict, ``<kind>_told`` by a number in a sentence alone, ``<kind>_missed`` by neither.
+    """
+    checked = (changes["failed"] > 0) | (changes["verdicts"] > 0)
+    told = ~checked & (changes["glued"] > 0)
+    flags = {"": checked | ~checked, "_checked": checked, "_told": told, "_missed": ~checked & ~told}
+    kinds = {"orders": changes["change"].isin(["shuffled", "reversed"])}
+    kinds["shifts"] = ~kinds["orders"]
+    columns = {f"{kind}{end}": flag & own for kind, own in kinds.items() for end, flag in flags.items()}
+    pages = changes.groupby("chapter", sort=False)["store"].nunique().rename("stores")
+    counts = pd.DataFrame(columns).groupby(changes["chapter"], sort=False).sum()
+    return pd.concat([pages, counts], axis=1).reset_index()
+
+
 OUTCOMES = (
     "cells",
     Column(AGREES, "agree"),
@@ -169,4 +195,21 @@ WHY = Table(
         Column("ours", format="{:.4g}"),
         "why",
     ),
+)
+NOTICED = Table(
+    "What the pages notice when the rows of one store are changed: their order, or the first method's by two standard "
+    "errors. Checked: an assertion fails, or a word of verdict changes; told: a number in a sentence changes.",
+    (
+        Column("chapter", "page"),
+        "stores",
+        *(
+            Column(f"{kind}{end}", f"{words}{name}")
+            for kind, words in (("orders", "orders"), ("shifts", "shifts"))
+            for end, name in (("", ""), ("_missed", ": neither"), ("_checked", ": checked"), ("_told", ": told"))
+        ),
+    ),
+)
+UNNOTICED = Table(
+    "Changed orders that a page does not notice, and why no sentence of it is wrong then.",
+    (Column("chapter", "page"), "store", "change", "reason"),
 )

@@ -2,9 +2,24 @@
 
 import math
 
+import pandas as pd
 import pytest
 
-from dpnotes.lab.scorecard import AGREES, EXPLAINED, GAP, OPEN, UNEXPLAINED, Cause, listed, number, scorecard, sentence
+from dpnotes.lab import chapters
+from dpnotes.lab.scorecard import (
+    AGREES,
+    EXPLAINED,
+    GAP,
+    OPEN,
+    UNEXPLAINED,
+    Cause,
+    listed,
+    noticed,
+    number,
+    scorecard,
+    sentence,
+)
+from dpnotes.lab.store import published_store
 from dpnotes.lab.verdicts import Mean
 
 PRINTED = Mean.of(0.9, 0.01, 1, freedom=4)
@@ -60,3 +75,22 @@ def test_counts():
     assert counts["run"].tolist() == [2, 1, 0, 3]
     assert counts[[AGREES, EXPLAINED, UNEXPLAINED, OPEN, GAP]].iloc[-1].tolist() == [2, 0, 1, 0, 2]
     assert len(listed({"one": cells})) == 4
+
+
+def test_what_pages_notice_is_counted_by_what_noticed_it():
+    names = ["chapter", "store", "change", "failed", "verdicts", "glued"]
+    rows = [("one", "a", "up", 1, 0, 3), ("one", "a", "shuffled", 0, 0, 2), ("one", "b", "down", 0, 0, 0)]
+    found = noticed(pd.DataFrame([*rows, ("two", "a", "reversed", 0, 4, 0)], columns=names))
+    assert found["stores"].tolist() == [2, 1]
+    assert found.loc[0, "orders":].tolist() == [1, 0, 1, 0, 2, 1, 0, 1]
+    assert found.loc[1, "orders":].tolist() == [1, 1, 0, 0, 0, 0, 0, 0]
+
+
+def test_each_page_of_a_paper_was_tried_and_what_it_does_not_notice_has_a_reason():
+    rows = pd.read_csv(published_store("row_mutants"), keep_default_na=False)
+    papers = ("bagging", "private_prediction", "dpbag", "intrinsic_sgd")
+    pages = {chapter.name for chapter in chapters.all_chapters() if chapter.name.removesuffix("_evidence") in papers}
+    assert set(rows["chapter"]) == pages
+    assert len(pages) == 8
+    missed = rows[rows["change"].isin(["shuffled", "reversed"]) & ~rows["noticed"]]
+    assert (missed["reason"] != "").all()
