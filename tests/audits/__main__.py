@@ -1,7 +1,8 @@
 """Audit the planted faults and the sound trainings: ``python -m tests.audits``; with ``--keep`` for the book.
 
 Each fault gets two minutes of one process, in which an audit should refute it; sound trainings get short audits, again
-and again, of which few may be refuted. What is kept is not done again; a fault that is named is.
+and again, of which few may be refuted, and with ``--strategies`` one audit by each strategy, all in the same time: how
+near do they come to what is claimed? What is kept is not done again; a fault that is named is.
 """
 
 import argparse
@@ -11,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 import dpnotes
@@ -21,14 +23,24 @@ from dpnotes.lab.store import provenance, published_store
 
 ABOUT = ("machine", "python", "commit", "date")
 DELTA = 1e-5
+EPSILONS = np.append(0.0, np.geomspace(0.01, 20, 60))  # at which bounds of delta are compared with the claim
+STRATEGIES = ("many runs", "betting", "one run", "lira")
 
 
-def audited(target: Target, seconds: float, random_state: int) -> dict[str, Any]:
+def audited(target: Target, seconds: float, random_state: int, strategy: str = "auto") -> dict[str, Any]:
     """A row of what one audit found."""
     X, y = table()
     claim = claimed(target)
     report = dpnotes.audit(
-        target.train, X, y, claim=claim, seconds=seconds, score=target.score, norm=NORM, random_state=random_state
+        target.train,
+        X,
+        y,
+        claim=claim,
+        seconds=seconds,
+        score=target.score,
+        norm=NORM,
+        strategy=strategy,
+        random_state=random_state,
     )
     how, _, canary = report.strategy.partition("; canary: ")
     strategy, _, event = how.partition(": ")
@@ -43,6 +55,7 @@ def audited(target: Target, seconds: float, random_state: int) -> dict[str, Any]
         "epsilon_claimed": claim.epsilon(DELTA),
         "epsilon": report.epsilon(DELTA),
         "mu": report.mu,
+        "fraction": np.max(np.asarray(report.delta(EPSILONS)) / np.maximum(claim.delta(EPSILONS), 1e-12)),
     }
 
 
@@ -66,42 +79,47 @@ def keep(name: str, row: dict[str, Any]) -> None:
     draft.replace(path)  # whole or not at all
 
 
-def key(row: dict[str, Any]) -> tuple[str, str]:
-    return row["training"], str(row["random_state"])
+def key(row: dict[str, Any]) -> tuple[str, str, str]:
+    return row["training"], str(row["random_state"]), row.get("asked", "")
 
 
-def wanted(sound: int, names: list[str]) -> Iterator[tuple[str, str, Target, int]]:
-    """Store, name, target and seed of each audit to do."""
-    for name, target in FAULTS.items():
-        if not sound and (not names or name in names):
-            yield "audits_faults", name, target, 0
-    for seed in range(sound):
-        for name, target in SOUND.items():
-            if not names or name in names:
-                yield "audits_sound", name, target, seed
+def wanted(sound: int, strategies: bool, names: list[str]) -> Iterator[tuple[str, str, Target, int, str]]:
+    """Store, name, target, seed and strategy of each audit to do."""
+    for name, target in (SOUND if sound or strategies else FAULTS).items():
+        if not names or name in names:
+            if strategies:
+                yield from (("audits_strategies", name, target, 0, strategy) for strategy in STRATEGIES)
+            elif sound:
+                yield from (("audits_sound", name, target, seed, "") for seed in range(sound))
+            else:
+                yield "audits_faults", name, target, 0, ""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="only these trainings")
     parser.add_argument("--sound", type=int, default=0, help="audits of each sound training, in place of the faults")
-    parser.add_argument("--seconds", type=float, help="of each audit; 120 for a fault, 5 for a sound training")
+    parser.add_argument("--strategies", action="store_true", help="each strategy on each sound training instead")
+    parser.add_argument(
+        "--seconds", type=float, help="of each audit; 120 for a fault, 5 for a sound training, 30 for a strategy"
+    )
     parser.add_argument("--keep", action="store_true", help="store the rows in book/results/audits_*.csv")
     given = parser.parse_args()
-    seconds = given.seconds or (5.0 if given.sound else 120.0)
+    seconds = given.seconds or (30.0 if given.strategies else 5.0 if given.sound else 120.0)
     about = {name: provenance().get(name) for name in ABOUT}
     rows = []
-    for store, name, target, seed in wanted(given.sound, given.names):
-        known = [row for row in kept(store) if key(row) == (name, str(seed))]
-        if known and given.keep and (given.sound or not given.names):
+    for store, name, target, seed, strategy in wanted(given.sound, given.strategies, given.names):
+        known = [row for row in kept(store) if key(row) == (name, str(seed), strategy)]
+        if known and given.keep and (store != "audits_faults" or not given.names):
             rows += known
             continue
         try:
-            found = audited(target, seconds, seed)
+            found = audited(target, seconds, seed, strategy or "auto")
         except ValueError as error:  # too few seconds on a busy machine
             print(name, error, flush=True)
             continue
-        row = {"training": name, "random_state": seed, "words": target.words, **found}
+        asked = {"asked": strategy} if strategy else {}
+        row = {"training": name, "random_state": seed, "words": target.words, **asked, **found}
         rows.append(row)
         print(*row.values(), sep="  ", flush=True)
         if given.keep:
