@@ -61,6 +61,10 @@ VERDICT = re.compile(
 PICTURE = "they stand in pictures alone: no sentence of the page speaks of them"
 REASONS: dict[tuple[str, ...], str] = {  # of orders that a page does not notice: (page, store), or with the change
     ("bagging", "bagging_pate"): PICTURE,
+    (
+        "dpbag_evidence",
+        "dpbag_filtered",
+    ): "they stand in a table alone: what is said of them stands in the chapter, which notices",
     ("intrinsic_sgd", "intrinsic_sgd_draws"): "their cells are judged by the scorecard and the evidence page",
     (
         "intrinsic_sgd",
