@@ -23,7 +23,7 @@ from dpnotes.lab.store import provenance, published_store
 
 ABOUT = ("machine", "python", "commit", "date")
 DELTA = 1e-5
-EPSILONS = np.append(0.0, np.geomspace(0.01, 20, 60))  # at which bounds of delta are compared with the claim
+EPSILONS = np.append(0.0, np.geomspace(0.1, 10, 10))  # at which bounds of delta are compared with the claim
 STRATEGIES = ("many runs", "betting", "one run", "lira")
 
 

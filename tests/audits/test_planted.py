@@ -1,14 +1,16 @@
 """Every planted fault violates its claim: a hand-made attack shows it, or the noise against what one record moves."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from dpnotes.accounting import gaussian
+from dpnotes.accounting import clopper_pearson, gaussian
 from dpnotes.auditing import audit_scores
 from dpnotes.auditing._canaries import Domain, find_canaries, opposite
-from dpnotes.lab.faults import FAULTS, SOUND
+from dpnotes.lab.faults import FAULTS, SOUND, tables
 from dpnotes.lab.faults.catalogue import NORM, D, table
 from tests.audits.__main__ import DELTA, kept
 
@@ -145,3 +147,26 @@ def test_kept_audits_refute_nearly_all_faults_in_time():
         assert float(row["epsilon_claimed"]) == pytest.approx(FAULTS[name].claim().epsilon(DELTA), rel=1e-4)
         assert (row["refuted"] == "True") == (float(row["p_value"]) <= 0.05)
         assert row["refuted"] == "False" or float(row["seconds"]) <= 130
+
+
+def test_kept_audits_of_sound_trainings_refute_no_more_than_allowed():
+    rows = pd.DataFrame(kept("audits_sound"))
+    assert set(rows["training"]) <= set(SOUND)
+    assert not rows.duplicated(["training", "random_state"]).any()
+    p_values = rows["p_value"].astype(float)
+    assert (rows["refuted"] == "True").tolist() == (p_values <= 0.05).tolist()
+    for level in (0.05, 0.01):
+        assert clopper_pearson(int((p_values <= level).sum()), len(rows))[0] <= level
+
+
+def test_tables_of_audits():
+    asked = {"training": "sum", "words": "a sum"}
+    rows = pd.DataFrame([{**asked, "asked": "lira", "fraction": 0.1}, {**asked, "asked": "betting", "fraction": 0.7}])
+    found = tables.by_strategy(rows).loc[0]
+    assert (found["best"], found["lira"]) == (0.7, 0.1)
+    assert math.isnan(found["many runs"])
+    keys = {"mechanism": "Gaussian", "quantity": "mu", "runs_kind": "many", "size": 9, "repeats": 12}
+    bounds = {"dpnotes": 0.9, "jax_privacy, split": 0.5, "jax_privacy, Bonferroni": 0.6}
+    lines = [{**keys, "side": side, "fraction": bound, "above": 1} for side, bound in bounds.items()]
+    near = tables.nearness(pd.DataFrame(lines))
+    assert near[["ours", "theirs", "above"]].to_numpy().tolist() == [[0.9, 0.6, 1]]
