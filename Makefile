@@ -47,6 +47,7 @@ campaign: setup
 	OMP_NUM_THREADS=1 $(RUN) tests.faults.costs --keep
 	OMP_NUM_THREADS=1 $(RUN) tests.audits --keep
 	OMP_NUM_THREADS=1 $(RUN) tests.audits --sound 100 --keep
+	OMP_NUM_THREADS=1 $(RUN) tests.audits --strategies --keep
 	OMP_NUM_THREADS=1 PYTHONPATH=. $(VENV)/bin/python benchmarks/tightness.py --keep
 
 coverage: setup
