@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpnotes.lab import verdicts
 from dpnotes.lab.verdicts import (
     ACCURACY,
     HOLDS,
@@ -89,6 +90,9 @@ def test_level_and_not_behind():
         REVERSED,
     ]
     assert not_behind(Mean.of(0.0, 1.0, 9))(LEVEL) == UNDECIDED
+    assert (
+        not_behind(Mean(-0.0025, 0.0007**2))(LEVEL) == REVERSED
+    )  # from -0.0039 to -0.0011: behind, by the margin or not
 
 
 @pytest.mark.parametrize(
@@ -150,6 +154,9 @@ def test_places_are_those_that_the_errors_leave_open():
     assert [places(sharp, name) for name in sharp] == [(1, 1), (2, 2), (3, 3)]
     assert places({**sharp, "b": Mean.of(0.8, 2.0, 3)}, "c") == (2, 3)
     assert places({"a": Mean(1.0)}, "a") == (1, 1)
+    near = {"a": Mean(0.0, 1.0), "b": Mean(2.1), "c": Mean(9.0)}  # 2.1 is beyond the limit for one rival, not for two
+    assert places(near, "a") == (2, 3)
+    assert places({name: near[name] for name in ("a", "b")}, "a") == (2, 2)
 
 
 def test_trends():
@@ -171,3 +178,10 @@ def test_crossing_lies_between_the_last_lead_and_the_first_loss():
     assert crossing([1, 2, 5, 10, 20], leads) == (2, 20)
     assert crossing([1, 2], leads[:2]) == (2, math.inf)
     assert crossing([5], leads[-1:]) == (-math.inf, 5)
+    assert crossing([1, 2, 5], [Mean(1.0), Mean(-1.0), Mean(1.0)]) == (1, 2)  # a lead that comes back is another
+
+
+def test_level_and_margins_are_those_that_were_dated():
+    assert (verdicts.LEVEL, verdicts.ACCURACY, verdicts.NEGLIGIBLE) == (0.025, 0.002, 0.01)
+    assert [above(Mean(value))(0.025) for value in (0.0019, 0.0021)] == [TIE, HOLDS]
+    assert Mean(0.0, 1.0).interval()[1] == pytest.approx(1.95996, abs=1e-5)
