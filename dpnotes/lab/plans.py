@@ -67,6 +67,7 @@ def _bagging(p: Mapping[str, Any]) -> Plan:
         ("bagging_case2", grids.case2(scale, seeds=few), long),
         ("bagging_pate", grids.pate(scale, seeds=few), long),
         ("bagging_case2_dp_sgd", grids.case2_dp_sgd(scale), long),
+        ("bagging_case2_dp_sgd", grids.one_rate("3a"), as_paper),
         ("bagging_cifar10", grids.cifar10(public), longest),
         ("bagging_cifar10_dp_sgd", grids.cifar10_dp_sgd(public), longest),
         ("bagging_cifar10_pate", grids.cifar10_pate(public), longest),

@@ -32,14 +32,17 @@ CIFAR10 = {
     "Figure 1": "CIFAR-10: the more models, the lower the accuracy at fixed N k",
     "Figure 2": "CIFAR-10: drawing with or without replacement has negligible impact",
 }
-ONE_RATE = "the learning rate of the library's example"
+ONE_RATE = {  # of DP-SGD in a table, and its rows
+    "2a": ("the learning rate of the library's example", "bagging_dp_sgd"),
+    "3a": ("a tenth of the learning rate of the library's example", "bagging_case2_dp_sgd"),
+}
 
 
 def cells() -> list[Cell]:
     """Cells of Tables 2 and 3, and sentences about Figures 1 and 2, in the paper's order."""
     found, bagged, case2 = printed_tables(), rows("bagging_table2a"), rows("bagging_case2")
     lenders = {"dp_sgd": noisy(rows("bagging_equal")), "none": pooled(bagged[bagged["subsample"].isna()], ["epochs"])}
-    causes = _other_rates(lenders["dp_sgd"]) | _other_tuning()
+    causes = _other_rates(lenders["dp_sgd"]) | _other_tuning(lenders["none"])
     numbers = [
         _number(name, line, lenders, causes)
         for name, table in found.items()
@@ -59,7 +62,8 @@ def cells() -> list[Cell]:
 def printed_tables() -> dict[str, pd.DataFrame]:
     """Tables 2 and 3 of the paper, our published rows beside: see :mod:`dpnotes.lab.bagging.tables`."""
     cifar10, noise = rows("bagging_cifar10"), rows("bagging_cifar10_dp_sgd")
-    case2 = rows("bagging_case2"), rows("bagging_pate"), rows("bagging_case2_dp_sgd")
+    tuned = rows("bagging_case2_dp_sgd", grids.case2_dp_sgd("paper"))
+    case2 = rows("bagging_case2"), rows("bagging_pate"), tuned
     return {
         "2a": tables.table2a(rows("bagging_table2a"), "paper", rows("bagging_dp_sgd", grids.dp_sgd("paper"))),
         "2b": tables.cifar10("2b", cifar10, noise),
@@ -83,6 +87,7 @@ def _number(
     ran = line["seeds"] > 0 and line["method"] != "pate"
     own = Borrowed(line["std"], line["seeds"] - 1) if line["seeds"] > 1 else lender
     setting = line["sigma"] if line["method"] == "dp_sgd" else line["subsample"]
+    setting = None if pd.isna(setting) else setting
     return number(
         f"Table {table}",
         tables.method_name(line),
@@ -94,23 +99,28 @@ def _number(
 
 
 def _other_rates(lender: Borrowed) -> dict[Any, list[Cause]]:
-    """DP-SGD at the noises of Table 2a, all with one learning rate."""
-    given = rows("bagging_dp_sgd", grids.one_rate()).dropna(subset=["accuracy"])
-    values = given[["noise_multiplier", "accuracy"]].astype(float).itertuples(index=False, name=None)
-    return {("2a", "dp_sgd", sigma): [Cause(ONE_RATE, "bagging_dp_sgd", borrowed(x, lender))] for sigma, x in values}
+    """DP-SGD at the noises of Tables 2a and 3a, all of a table with one learning rate."""
+    found = {}
+    for table, (name, store) in ONE_RATE.items():
+        given = rows(store, grids.one_rate(table)).dropna(subset=["accuracy"])
+        for sigma, x in given[["noise_multiplier", "accuracy"]].astype(float).itertuples(index=False, name=None):
+            found[table, "dp_sgd", sigma] = [Cause(name, store, borrowed(x, lender))]
+    return found
 
 
-def _other_tuning() -> dict[Any, list[Cause]]:
-    """Bagging of Table 3a that goes on from the public model with other optimisers and rates."""
+def _other_tuning(lender: Borrowed) -> dict[Any, list[Cause]]:
+    """Networks of Table 3a that go on from the public model with other optimisers and rates."""
     found: dict[Any, list[Cause]] = {}
     groups: Any = (
         rows("bagging_causes")
         .dropna(subset=["accuracy"])
-        .groupby(["subsample", "optimizer", "learning_rate"], sort=False)
+        .groupby(["subsample", "optimizer", "learning_rate"], sort=False, dropna=False)
     )
     for (size, optimizer, rate), group in groups:
         accuracy = group["accuracy"].astype(float)
         name = f"going on by {optimizer.capitalize()} at rate {rate:g}"
-        own = Mean.of(accuracy.mean(), accuracy.std(), len(accuracy))
-        found.setdefault(("3a", "bagging", size), []).append(Cause(name, "bagging_causes", own))
+        whole = pd.isna(size)
+        own = borrowed(accuracy.mean(), lender) if whole else Mean.of(accuracy.mean(), accuracy.std(), len(accuracy))
+        key = ("3a", "none", None) if whole else ("3a", "bagging", size)
+        found.setdefault(key, []).append(Cause(name, "bagging_causes", own))
     return found

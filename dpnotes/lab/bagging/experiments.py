@@ -519,7 +519,12 @@ _RUNS: tuple[tuple[str, Callable[..., dict[str, Any]], dict[str, Callable[[], Gr
     ("dp_sgd_settings", dp_sgd, {"paper": grids.dp_sgd_settings}, _CALIBRATED),
     ("private_base", private_base, _scales(grids.private_base), _BASE),
     ("private_base_settings", private_base, {"paper": grids.private_base_settings}, _BASE),
-    ("case2_dp_sgd", dp_sgd, _scales(grids.case2_dp_sgd), _NOISY),
+    (
+        "case2_dp_sgd",
+        dp_sgd,
+        _scales(grids.case2_dp_sgd) | {"paper": lambda: [*grids.case2_dp_sgd("paper"), *grids.one_rate("3a")]},
+        _NOISY,
+    ),
     ("cifar10", ensemble, {"paper": grids.cifar10}, _CIFAR10),
     ("cifar10_dp_sgd", dp_sgd, {"paper": grids.cifar10_dp_sgd}, _NOISY),
     ("cifar10_teachers", teachers, {"paper": partial(grids.teachers, "cifar10")}, _TEACHING),

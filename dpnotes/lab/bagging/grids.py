@@ -24,7 +24,9 @@ RECORDS = {scale: RECORDS_OF[dataset] for scale, dataset in DATASETS.items()}
 SUBSAMPLES = {"paper": (300, 500, 1000, 5000, 10_000), "quick": (50, 100, 200)}
 CASE_2 = {"paper": (500, 1000, 5000), "quick": (50, 100)}  # Table 3a, Figure 2
 MORE_SEEDS = {500: 10, 1000: 10, 5000: 13}  # of Figure 2: the rule that judges it had seen three of each
-TUNING = {("adam", 3e-5): (500, 1000, 5000), ("adam", 1e-5): (500,), ("momentum", 1e-3): (500,)}  # and their sizes
+TUNING: dict[tuple[str, float], tuple[int | None, ...]] = {  # and their sizes; None is all records
+    ("adam", 3e-5): (500, 1000, 5000, None), ("adam", 1e-5): (500,), ("momentum", 1e-3): (500,),
+}  # fmt: skip
 MODELS: dict[str, dict[int, tuple[int, ...]]] = {  # Figure 1: N for each N k
     "paper": {500: (1, 2, 5, 10, 25, 50), 1000: (1, 2, 5, 10, 25, 50), 5000: (1, 5, 25)},
     "quick": {100: (1, 2, 5)},
@@ -136,10 +138,16 @@ def dp_sgd(scale: str) -> Grid:
     return _two_noises(_private(scale), scale, "2a")
 
 
-def one_rate() -> Grid:
-    """DP-SGD at the noises of Table 2a, all with the learning rate of the public example of the paper's library."""
-    rows = noises(_private("paper"), budgets("2a"))
-    return [row for row in rows if row["noise_multiplier"] is not None]
+def one_rate(table: str = "2a") -> Grid:
+    """DP-SGD at the noises of Table 2a or 3a, all with the learning rate of the public example of the paper's library.
+
+    From the public model (Table 3a) it is a tenth of it, as for all other rows there.
+    """
+    common = _private("paper")
+    if table == "3a":
+        tenth = FINE_TUNING * common["learning_rate"]
+        common = {**common, "split": "rest", **_start("paper"), "learning_rate": tenth}
+    return [row for row in noises(common, budgets(table)) if row["noise_multiplier"] is not None]
 
 
 def table3a(scale: str, *, seeds: int = 3) -> Grid:
@@ -175,16 +183,18 @@ def figure2(scale: str, *, seeds: int = 3) -> Grid:
 
 
 def causes() -> Grid:
-    """Bagging of Table 3a that goes on from the public model by another optimiser or at another rate than ours.
+    """Networks of Table 3a that go on from the public model by another optimiser or at another rate than ours.
 
     The paper names neither. These runs look for what it may have used, on its own test rows; no setting of the chapter
     is chosen by them.
     """
+    drawn = _case_2("paper")
     return [
-        {**_case_2("paper"), "optimizer": optimizer, "learning_rate": rate, "subsample": k, "seed": seed}
+        {**common, "optimizer": optimizer, "learning_rate": rate, "seed": seed}
         for (optimizer, rate), sizes in TUNING.items()
         for k in sizes
-        for seed in range(3)
+        for common in [_on_all_records(drawn, "paper") if k is None else {**drawn, "subsample": k}]
+        for seed in range(1 if k is None else 3)
     ]
 
 

@@ -65,6 +65,8 @@ def test_every_row_of_the_tables_has_the_rate_of_its_noise():
     for row in bagging.grids.case2_dp_sgd("paper"):
         assert row["learning_rate"] == pytest.approx(rates.dp_sgd_rate("network", row, n=N) / 10)
     assert {row["learning_rate"] for row in bagging.grids.one_rate()} == {0.15}
+    tuned, tenth = bagging.grids.case2_dp_sgd("paper"), bagging.grids.one_rate("3a")
+    assert [row | {"learning_rate": 0.015} for row in tuned if row["noise_multiplier"]] == tenth
 
 
 def test_cifar10_takes_the_rates_of_its_noise_and_a_tenth_from_a_public_model():
