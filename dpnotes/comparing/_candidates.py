@@ -124,7 +124,7 @@ class Candidate:
         return self.make(task, **setting)
 
 
-def _each(**lists: Sequence[Any]) -> tuple[dict[str, Any], ...]:
+def each_of(**lists: Sequence[Any]) -> tuple[dict[str, Any], ...]:
     """Settings of one parameter, or of several side by side."""
     return tuple(dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True))
 
@@ -230,13 +230,13 @@ def _without(task: Task, *, C: float) -> Any:
     return RandomForestClassifier(50, min_samples_leaf=2, max_features="sqrt", random_state=task.seed)
 
 
-STRENGTHS = _each(strength=(10.0, 1.0, 100.0, 3.0, 30.0, 300.0, 0.3, 1000.0))
+STRENGTHS = each_of(strength=(10.0, 1.0, 100.0, 3.0, 30.0, 300.0, 0.3, 1000.0))
 OURS: tuple[Candidate, ...] = (
     Candidate("ClassMeans", _means),
     Candidate(
         "RandomTrees",
         _trees,
-        _each(n_trees=(None, None, 16, 32, None, 4, 16, 4), depth=(None, 4, None, 4, 6, 3, 6, 5)),
+        each_of(n_trees=(None, None, 16, 32, None, 4, 16, 4), depth=(None, 4, None, 4, 6, 3, 6, 5)),
         ball=False,
     ),
     Candidate("LossPerturbation", _linear(methods.LossPerturbation), STRENGTHS),
@@ -245,29 +245,29 @@ OURS: tuple[Candidate, ...] = (
     Candidate(
         "DPSGD",
         _descent,
-        _each(steps=(30, 10, 100, 30, 100, 10, 30, 3), learning_rate=(1.0, 2.0, 0.5, 4.0, 2.0, 0.5, 0.25, 2.0)),
+        each_of(steps=(30, 10, 100, 30, 100, 10, 30, 3), learning_rate=(1.0, 2.0, 0.5, 4.0, 2.0, 0.5, 0.25, 2.0)),
     ),
     Candidate(
         "NoisySGD",
         _last_iterate,
-        _each(radius=(3.0, 1.0, 10.0, 3.0, 1.0, 10.0, 30.0, 0.3), learning_rate=(1, 1, 1, 0.2, 0.2, 0.2, 1, 1)),
+        each_of(radius=(3.0, 1.0, 10.0, 3.0, 1.0, 10.0, 30.0, 0.3), learning_rate=(1, 1, 1, 0.2, 0.2, 0.2, 1, 1)),
     ),
     Candidate(
         "AugmentedSGD",
         _augmented,
-        _each(passes=(1, 1, 2, 5, 1, 2, 1, 5), learning_rate=(1.0, 0.3, 1.0, 1.0, 3.0, 0.3, 0.1, 3.0)),
+        each_of(passes=(1, 1, 2, 5, 1, 2, 1, 5), learning_rate=(1.0, 0.3, 1.0, 1.0, 3.0, 0.3, 0.1, 3.0)),
     ),
     Candidate(
         "SubsampleAggregate",
         _shards,
-        _each(n_models=(32, 8, 128, 512, 16, 64, 256, 1024)),
+        each_of(n_models=(32, 8, 128, 512, 16, 64, 256, 1024)),
         released="answers",
         ball=False,
     ),
     Candidate(
         "FilteredVote",
         _filtered,
-        _each(n_teachers=(32, 8, 128, 512, 16, 64, 256, 1024)),
+        each_of(n_teachers=(32, 8, 128, 512, 16, 64, 256, 1024)),
         released="answers",
         ball=False,
     ),
@@ -275,7 +275,7 @@ OURS: tuple[Candidate, ...] = (
     Candidate("PATE", _student),
     Candidate("DPBag", _student),
     Candidate(MAJORITY, _most_frequent),
-    Candidate(NO_PRIVACY, _without, _each(C=(10.0, 1.0, 100.0, 0.0)), released="nothing", ball=False),
+    Candidate(NO_PRIVACY, _without, each_of(C=(10.0, 1.0, 100.0, 0.0)), released="nothing", ball=False),
 )
 
 
@@ -287,9 +287,13 @@ def chosen(wanted: Sequence[str | Candidate] | None) -> tuple[Candidate, ...]:
     ValueError
         If a name is not known, or two are the same.
     """
-    known = {candidate.name: candidate for candidate in OURS}
+    from dpnotes.comparing._others import OTHERS  # which are candidates
+
+    known = {candidate.name: candidate for candidate in (*OURS, *OTHERS)}
     given = (
-        list(known) if wanted is None else [*wanted, *(name for name in (MAJORITY, NO_PRIVACY) if name not in wanted)]
+        [candidate.name for candidate in OURS]
+        if wanted is None
+        else [*wanted, *(name for name in (MAJORITY, NO_PRIVACY) if name not in wanted)]
     )
     if unknown := [each for each in given if isinstance(each, str) and each not in known]:
         raise ValueError(f"methods must be candidates, or names of {', '.join(known)}, got {', '.join(unknown)}")
