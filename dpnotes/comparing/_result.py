@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from dpnotes.accounting import PrivacyProfile
+from dpnotes.accounting import PrivacyProfile, PrivacyStatement, compose
 from dpnotes.comparing._candidates import MAJORITY, NO_PRIVACY, Task
 
 if TYPE_CHECKING:
@@ -133,6 +134,47 @@ class Comparison:
         from sklearn.base import clone
 
         return clone(self.estimators[self.chosen])
+
+    def statement(self, fitted: Any, *, declared: Mapping[str, str] | None = None, **given: Any) -> PrivacyStatement:
+        """What the fit of the chosen method and the choice of it guarantee together, to be signed, and as JSON.
+
+        Parameters
+        ----------
+        fitted : Pipeline
+            :attr:`best` after its fit: what a fit guarantees may depend on how many records it had.
+        declared : mapping of str to str, optional
+            See :func:`dpnotes.accounting.statement`.
+        **given
+            ``delta``, ``epsilon``, ``n_public``, ``audit``: see :func:`dpnotes.accounting.statement`.
+
+        Returns
+        -------
+        PrivacyStatement
+            Its JSON gives the same page again.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before a fit.
+        ValueError, TypeError
+            See :func:`dpnotes.accounting.statement`.
+
+        Source
+        ------
+        :func:`dpnotes.accounting.compose`.
+        """
+        from sklearn.utils.validation import check_is_fitted
+
+        estimator = fitted[-1]
+        check_is_fitted(estimator)
+        tuning = f"{ORIGIN[self.data]} Its part of this guarantee: none."
+        if self.profile is not None:
+            estimator = copy.copy(estimator)
+            estimator.profile_ = compose(estimator.profile_, self.profile)
+            tuning = f"{ORIGIN[self.data]} Its part of this guarantee: epsilon {self.profile.epsilon(0.0):g}."
+        told = {"tuning": tuning, "preparation": "Each row by itself, by public bounds and categories."}
+        result: PrivacyStatement = estimator.statement_(declared={**told, **(declared or {})}, **given)
+        return result
 
     @property
     def winner(self) -> str | None:

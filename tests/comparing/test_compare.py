@@ -6,6 +6,7 @@ import pytest
 from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 import dpnotes
@@ -276,3 +277,25 @@ def test_data_frames_are_prepared_by_what_is_declared():
     best = clone(result.estimators["ClassMeans"]).fit(frame, y)
     assert best[0].transform(frame.assign(age=[None] * 200, job="spy")).tolist() == [[0.0, 0.0, 0.0]] * 200
     assert best.predict(frame).shape == (200,)
+
+
+@pytest.mark.parametrize(
+    ("data", "delta", "cost"), [("private", 0.0, 0.2), ("private", 1e-5, 0.2), ("shape", 0.0, 0.0)]
+)
+def test_the_statement_counts_the_choice_and_is_made_again_from_its_json(data, delta, cost):
+    X, y = table(3000, 2)
+    given = {"bounds": (-1, 1), "classes": [0, 1], "methods": FAST, "repeats": 1, "noise_seed": 0}
+    result = compare(X, y, epsilon=1.0, delta=delta, data=data, **given)
+    assert (result.profile is not None) == (cost > 0)
+    with pytest.raises(NotFittedError):
+        result.statement(result.best)
+    stated = result.statement(result.best.fit(X, y), declared={"curator": "a clinic"})
+    again = accounting.PrivacyStatement.from_json(stated.to_json())
+    assert (again.to_json(), again.to_html()) == (stated.to_json(), stated.to_html())
+    stated.verify()
+    (asked,) = stated.content["guarantee"]["asked"]
+    assert asked["delta"] == delta
+    assert (1 - cost) * 0.98 < asked["epsilon"] <= 1 + 1e-9
+    process = stated.content["process"]
+    assert ("epsilon 0.2" if cost else "none") in process["tuning"]
+    assert stated.content["release"]["curator"] == "a clinic"
