@@ -150,6 +150,10 @@ def compare(
         codes = codes_of(y, labels)
         rows = np.asarray(clone(prepared.box).fit_transform(table), dtype=np.float64)
     if data == "public":
+        if max(np.bincount(codes, minlength=len(labels))[: len(labels)]) < 1 / TEST:
+            raise ValueError(
+                f"y must have a class with at least {1 / TEST:g} records, of which {TEST:.0%} are tested on"
+            )
         source = Public(task, random_state, rows[codes < len(labels)], codes[codes < len(labels)])
     run = Run(chosen(methods), source, budget, {} if memory is None else memory, n_jobs)
     found = run.result(prepared, data, remarks)

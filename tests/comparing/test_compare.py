@@ -247,6 +247,10 @@ SECRET = 31337.25
         (table()[0], np.arange(300) + SECRET, {}, "at most 50 classes"),
         (table()[0], table()[1][:-1], {}, "one label for each of 300 rows"),
         (table()[0].T, np.zeros(4), {}, "at least as many rows as columns"),
+        (table()[0], np.full(300, SECRET), {"classes": [0, 1], "data": "public"}, "a class with at least 4 records"),
+        (table()[0][:6], np.arange(6) // 3, {"data": "public"}, "a class with at least 4 records"),
+        (table()[0], None, {}, "one label for each of 300 rows"),
+        (table()[0], table()[1], {"epsilon": np.nan}, "epsilon must be > 0"),
         (np.full((9, 2), SECRET), np.arange(9) % 2, {"bounds": None, "data": "public"}, "constant or empty"),
         (np.full((9, 2), str(SECRET)), np.arange(9) % 2, {}, "text"),
         (np.full((9, 2), "2020-01-01", "M8[D]"), np.arange(9) % 2, {}, "dates in 0, 1"),
@@ -266,6 +270,17 @@ def test_bad_input_is_named_without_a_value(X, y, given, message):
     with pytest.raises(ValueError, match=message) as error:
         compare(X, y, **{"epsilon": 1.0, "bounds": (-1, 1), "repeats": 1, "methods": FAST, **given})
     assert "31337" not in str(error.value)
+
+
+def test_missing_values_and_labels_that_are_not_declared_count_as_nothing():
+    X, y = table(200, 2)
+    missing, other = X.copy(), y.astype(object)
+    missing[:20, 0], other[:20] = np.nan, SECRET
+    given = {"epsilon": 1.0, "bounds": (-1, 1), "classes": [0, 1], "data": "public", "methods": FAST, "repeats": 2}
+    compare(missing, y, **given).best.fit(missing, y)
+    without = compare(X[20:], y[20:], **given)
+    pd.testing.assert_frame_equal(compare(X, other, **given).scores, without.scores)
+    assert "31337" not in str(compare(X, other, **given))
 
 
 def test_data_frames_are_prepared_by_what_is_declared():
