@@ -70,15 +70,21 @@ class OtherClassifier(PrivateClassifier):
 
 
 def _forest(records: Records, epsilon: float, delta: float, seed: int | None, **setting: int) -> Trained:
-    """Trees with random splits on disjoint runs of rows; leaves by permute-and-flip.
+    """Trees with random splits on disjoint parts of the rows; leaves by permute-and-flip.
 
-    An empty record keeps its place, with a code that no leaf counts: one count falls by 1, and no other tree changes.
+    The parts are drawn, as rows may be sorted by class (by default the library takes them in turn). An empty record keeps its place, with a code that no leaf counts: one count falls by 1, and no other tree changes.
     Left out, it would move records from tree to tree.
     """
     from diffprivlib.models import RandomForestClassifier
 
     classes = np.arange(len(records.classes))
-    fixed: dict[str, Any] = {"epsilon": epsilon, "bounds": (-1.0, 1.0), "classes": classes, "random_state": seed}
+    fixed: dict[str, Any] = {
+        "epsilon": epsilon,
+        "bounds": (-1.0, 1.0),
+        "classes": classes,
+        "shuffle": True,
+        "random_state": seed,
+    }
     X = np.where(records.codes[:, None] < len(classes), records.X, 0.0)
     model = RandomForestClassifier(**fixed, **setting).fit(X, records.codes)
     source = "Fletcher and Islam (2017); McKenna and Sheldon (2020); diffprivlib.models.RandomForestClassifier"
@@ -216,7 +222,7 @@ OTHERS: tuple[Candidate, ...] = (
     Candidate(
         "diffprivlib forest",
         partial(_made, _forest, "diffprivlib.models", {}),
-        each_of(n_estimators=(10, 3, 30, 10, 1, 100, 5, 30), max_depth=(5, 5, 5, 3, 3, 8, 4, 3)),
+        each_of(n_estimators=(10, 20, 5, 10, 30, 3, 50, 10), max_depth=(5, 4, 6, 7, 4, 6, 5, 3)),
         ball=False,
         module="diffprivlib",
     ),
