@@ -72,8 +72,9 @@ class OtherClassifier(PrivateClassifier):
 def _forest(records: Records, epsilon: float, delta: float, seed: int | None, **setting: int) -> Trained:
     """Trees with random splits on disjoint parts of the rows; leaves by permute-and-flip.
 
-    The parts are drawn, as rows may be sorted by class (by default the library takes them in turn). An empty record keeps its place, with a code that no leaf counts: one count falls by 1, and no other tree changes.
-    Left out, it would move records from tree to tree.
+    The parts are drawn, as rows may be sorted by class (by default the library takes them in turn). An empty record
+    keeps its place, with a code that no leaf counts: one count falls by 1, and no other tree changes. Left out, it
+    would move records from tree to tree.
     """
     from diffprivlib.models import RandomForestClassifier
 
