@@ -290,11 +290,9 @@ def chosen(wanted: Sequence[str | Candidate] | None) -> tuple[Candidate, ...]:
     from dpnotes.comparing._others import OTHERS  # which are candidates
 
     known = {candidate.name: candidate for candidate in (*OURS, *OTHERS)}
-    given = (
-        [candidate.name for candidate in OURS]
-        if wanted is None
-        else [*wanted, *(name for name in (MAJORITY, NO_PRIVACY) if name not in wanted)]
-    )
+    given: list[str | Candidate] = [candidate.name for candidate in OURS] if wanted is None else list(wanted)
+    names = {each if isinstance(each, str) else each.name for each in given}
+    given += [name for name in (MAJORITY, NO_PRIVACY) if name not in names]
     if unknown := [each for each in given if isinstance(each, str) and each not in known]:
         raise ValueError(f"methods must be candidates, or names of {', '.join(known)}, got {', '.join(unknown)}")
     found = tuple(known[each] if isinstance(each, str) else each for each in given)

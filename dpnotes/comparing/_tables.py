@@ -170,13 +170,14 @@ def codes_of(y: Any, classes: Sequence[Any]) -> Integers:
 
 
 def cut(X: Features, codes: Integers, seed: Sequence[int]) -> Split:
-    """A quarter of each class to test on, the others to fit."""
+    """A quarter of each class to test on, in no order, as some methods answer the first of them; the others to fit."""
     generator = np.random.default_rng(seed)
     order = generator.permutation(len(codes))
     order = order[np.argsort(codes[order], kind="stable")]  # class by class, shuffled within each
     place = np.arange(len(codes)) - np.searchsorted(codes[order], codes[order])
     test = place < np.floor(TEST * np.bincount(codes)[codes[order]])
-    return Split(X[order[~test]], codes[order[~test]], X[order[test]], codes[order[test]])
+    fitted, tested = order[~test], generator.permutation(order[test])
+    return Split(X[fitted], codes[fitted], X[tested], codes[tested])
 
 
 def synthetic(n: int, d: int, n_classes: int, seed: Sequence[int]) -> Split:

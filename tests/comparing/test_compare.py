@@ -314,3 +314,17 @@ def test_the_statement_counts_the_choice_and_is_made_again_from_its_json(data, d
     process = stated.content["process"]
     assert ("epsilon 0.2" if cost else "none") in process["tuning"]
     assert stated.content["release"]["curator"] == "a clinic"
+
+
+def test_test_records_are_in_no_order_as_methods_answer_the_first_of_them():
+    X, y = table(400)
+    first = cut(X, y, [0]).codes_test[:20]
+    assert 0 < first.sum() < 20
+    assert not np.array_equal(first, np.sort(first))
+
+
+def test_a_candidate_may_take_the_place_of_the_majority_class():
+    from dpnotes.comparing._candidates import chosen
+
+    (own,) = [each for each in OURS if each.name == "majority class"]
+    assert [each.name for each in chosen(["ClassMeans", own])] == ["ClassMeans", "majority class", "no privacy"]

@@ -35,8 +35,6 @@ NAMES = {  # of `recommend`
 def methods(*, epsilon: float, delta: float, repeats: int, seed: int, **task: Unpack[Chosen]) -> dict[str, Any]:
     """Accuracies of all methods on one task, on the same cuts of it; those with a budget answer a quarter of its rows.
 
-    All test records are answered: a cut has them class by class, so that the first of them would be one class.
-
     Parameters
     ----------
     dataset, target, rows, columns, margin

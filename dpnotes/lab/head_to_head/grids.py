@@ -10,6 +10,7 @@ from dpnotes.lab._experiment import Grid
 from dpnotes.lab.head_to_head.tasks import SYNTHETIC
 
 EPSILONS, DELTAS = (0.1, 1.0, 10.0), (0.0, 1e-5)
+REPEATS = 15  # cuts of a development or synthetic task; five left nearly all verdicts open
 SEALED_EPSILONS = (0.5, 1.0, 3.0)
 SIZES, WIDTHS, MARGINS = (200, 2000), (5, 50), (0.5, 1.5)  # of synthetic tables
 
@@ -48,12 +49,12 @@ def _rows(tasks: Sequence[Task], epsilons: Sequence[float], deltas: Sequence[flo
     ]
 
 
-def development(*, repeats: int = 5) -> Grid:
+def development(*, repeats: int = REPEATS) -> Grid:
     """Development sets and what is derived from them."""
     return _rows(DEVELOPMENT, EPSILONS, DELTAS, repeats=repeats, seed=0)
 
 
-def synthetic(*, repeats: int = 5) -> Grid:
+def synthetic(*, repeats: int = REPEATS) -> Grid:
     """Two classes, where n, d and the margin are turned."""
     shapes = product(SIZES, WIDTHS, MARGINS)
     tasks: list[tuple[Task, float]] = [((SYNTHETIC, "", n, d), margin) for n, d, margin in shapes]
