@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 from scipy import stats
 
-from dpnotes.comparing import OURS, Candidate, Comparison, compare
+from dpnotes.comparing import OTHERS, OURS, Candidate, Comparison, compare
 from dpnotes.lab import experiment
 from dpnotes.lab._experiment import Experiment
 from dpnotes.lab.head_to_head import grids
@@ -107,6 +107,52 @@ def regret(*, epsilon: float, delta: float, repeats: int, seed: int, **task: Unp
     return _cells(result, repeats, roles=tuple(named)) | told | _about(found)
 
 
+@experiment("head_to_head.others")
+def others(*, epsilon: float, delta: float, repeats: int, seed: int, **task: Unpack[Chosen]) -> dict[str, Any]:
+    """The best model of ours beside the best of other libraries', at the guarantees that these claim.
+
+    Which is the best of a side is decided on the cuts of ``seed``; it is measured on those of the next seed.
+
+    Parameters
+    ----------
+    dataset, target, rows, columns, margin, epsilon, delta, repeats, seed
+        As :func:`methods`.
+
+    Returns
+    -------
+    dict
+        ours, theirs (names); accuracy_ours, accuracy_theirs; ahead (mean of the paired difference) and error (its
+        standard error, by Nadeau and Bengio's correction); ``accuracy_NAME`` of each method; n, d, classes, data.
+
+    Raises
+    ------
+    ImportError
+        Without any of the other libraries.
+    """
+    found = table(**task)
+    released = [candidate.name for candidate in OURS if candidate.released == "model"]
+    known, result = (_compare(found, epsilon, delta, repeats, seed + k, OTHERS, ours=released) for k in (0, 1))
+    sides = [
+        [name for name in known.private if name in names]
+        for names in (released, [candidate.name for candidate in OTHERS])
+    ]
+    if not sides[1]:
+        raise ImportError(f"no other library can be used: {dict(known.left_out)}")
+    ours, theirs = (max(side, key=lambda name: known.accuracy(name).mean) for side in sides)
+    ahead = result.difference(ours, theirs)
+    shown = {f"accuracy_{column(name)}": result.accuracy(name).mean for name in (*result.private, MAJORITY, NO_PRIVACY)}
+    return {
+        "ours": ours,
+        "theirs": theirs,
+        "accuracy_ours": result.accuracy(ours).mean,
+        "accuracy_theirs": result.accuracy(theirs).mean,
+        "ahead": ahead.mean,
+        "error": float(ahead.mean - ahead.low) / _reach(repeats),
+        **shown,
+        **_about(found),
+    }
+
+
 def _compare(
     found: Table,
     epsilon: float,
@@ -115,6 +161,7 @@ def _compare(
     seed: int,
     more: Sequence[Candidate] = (),
     *,
+    ours: Sequence[str] | None = None,
     data: str = "public",
 ) -> Comparison:
     return compare(
@@ -126,7 +173,7 @@ def _compare(
         bounds=(0.0, 1.0),
         data=data,
         repeats=repeats,
-        methods=[*(candidate.name for candidate in OURS), *more],
+        methods=[*([candidate.name for candidate in OURS] if ours is None else ours), *more],
         random_state=seed,
     )
 
@@ -135,13 +182,17 @@ def _cells(result: Comparison, repeats: int, *, roles: Sequence[str] = ()) -> di
     names = [*result.private, MAJORITY, NO_PRIVACY]
     best = max((name for name in names[:-1] if name not in roles), key=lambda name: result.accuracy(name).mean)
     cells: dict[str, Any] = {"best": best}
-    reach = float(stats.t.isf(LEVEL / 2, repeats - 1))
     for name in names:
         gap = result.difference(best, name)
         cells[f"accuracy_{column(name)}"] = float(result.accuracy(name).mean)
         cells[f"behind_{column(name)}"] = float(gap.mean)
-        cells[f"error_{column(name)}"] = float(gap.mean - gap.low) / reach
+        cells[f"error_{column(name)}"] = float(gap.mean - gap.low) / _reach(repeats)
     return cells
+
+
+def _reach(repeats: int) -> float:
+    """Standard errors from the mean to the limit of an interval."""
+    return float(stats.t.isf(LEVEL / 2, repeats - 1))
 
 
 def column(name: str) -> str:
@@ -178,6 +229,14 @@ EXPERIMENTS = [
         {"paper": grids.sealed},
         tolerance=_TOLERANCE,
         cost=lambda parameters: 2 * grids.seconds(parameters),
+        data=grids.needed,
+    ),
+    Experiment(
+        "head_to_head_others",
+        others,
+        {"paper": grids.others},
+        tolerance={"accuracy_ours": 0.02, "accuracy_theirs": 0.05},
+        cost=lambda parameters: 4 * grids.seconds(parameters),
         data=grids.needed,
     ),
 ]

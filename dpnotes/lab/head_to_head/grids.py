@@ -40,6 +40,13 @@ SEALED: tuple[Task, ...] = (
     ("fashion_mnist", "odd", 2000, 98),
 )
 
+BESIDE_OTHERS: tuple[Task, ...] = (
+    ("wine", "", 178, None),
+    ("breast_cancer", "", 569, None),
+    ("digits", "", 1797, None),
+    ("adult", "", 4000, None),
+)
+
 
 def _rows(tasks: Sequence[Task], epsilons: Sequence[float], deltas: Sequence[float], **more: Any) -> Grid:
     names = ("dataset", "target", "rows", "columns")
@@ -68,6 +75,11 @@ def synthetic(*, repeats: int = REPEATS) -> Grid:
 def sealed(*, repeats: int = 5) -> Grid:
     """Sets that no method or rule was chosen on."""
     return _rows(SEALED, SEALED_EPSILONS, (1e-5,), repeats=repeats, seed=0)
+
+
+def others(*, repeats: int = REPEATS) -> Grid:
+    """Where other libraries' methods are run, too."""
+    return _rows(BESIDE_OTHERS, (1.0, 3.0), DELTAS, repeats=repeats, seed=0)
 
 
 def seconds(parameters: Mapping[str, Any]) -> float:

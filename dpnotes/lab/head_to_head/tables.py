@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -24,8 +25,11 @@ FAMILY = {method: family for family, methods in FAMILIES.items() for method in m
 
 def behind(row: pd.Series, method: str, repeats: int) -> Mean:
     """What a method is behind the best of a row, on the same cuts."""
-    error = float(row[f"error_{column(method)}"])
-    return Mean(float(row[f"behind_{column(method)}"]), error**2, error**4 / (repeats - 1))
+    return _mean(row[f"behind_{column(method)}"], row[f"error_{column(method)}"], repeats)
+
+
+def _mean(value: Any, error: Any, repeats: Any) -> Mean:
+    return Mean(float(value), float(error) ** 2, float(error) ** 4 / (int(repeats) - 1))
 
 
 def right_choice(rows: pd.DataFrame) -> pd.DataFrame:
@@ -54,6 +58,26 @@ def right_choice(rows: pd.DataFrame) -> pd.DataFrame:
         families.append(own)
         choices.append(own if found == HOLDS else TIE if found == TIE else UNDECIDED)
     return there.assign(family=families, choice=choices)
+
+
+def beside_others(rows: pd.DataFrame) -> pd.DataFrame:
+    """Whether the best model of ours is at most a point behind the best of other libraries', on each task.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Rows of :func:`dpnotes.lab.head_to_head.experiments.others`; gaps are left out.
+
+    Returns
+    -------
+    DataFrame
+        dataset, epsilon, delta, ours, accuracy_ours, theirs, accuracy_theirs, ahead, low, high, verdict.
+    """
+    there = rows.dropna(subset=["ours"])
+    means = [_mean(row["ahead"], row["error"], row["repeats"]) for _, row in there.iterrows()]
+    limits = pd.DataFrame([mean.interval() for mean in means], columns=["low", "high"], index=there.index)
+    columns = ["dataset", "epsilon", "delta", "ours", "accuracy_ours", "theirs", "accuracy_theirs", "ahead"]
+    return there[columns].join(limits).assign(verdict=[verdict(not_behind(mean)) for mean in means])
 
 
 def regrets(rows: pd.DataFrame, roles: Sequence[str], *, at_most: float = NEGLIGIBLE) -> pd.DataFrame:

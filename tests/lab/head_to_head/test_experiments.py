@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import train_test_split
 
+from dpnotes.comparing import OURS, Candidate
 from dpnotes.lab.head_to_head import experiments, grids
 from dpnotes.lab.head_to_head.tasks import table
 
@@ -68,3 +69,23 @@ def test_methods_with_a_budget_answer_all_test_records(monkeypatch):
     (X, options), (_, test) = *given, train_test_split(found.y, test_size=0.25, stratify=found.y, random_state=0)
     assert options["answers"] == len(test)
     assert len(X) == 300
+
+
+def test_other_libraries_are_chosen_on_other_cuts_than_they_are_measured_on(monkeypatch):
+    means = next(candidate for candidate in OURS if candidate.name == "ClassMeans")
+    task = {**DIGITS, "target": "3-8", "rows": 150, "epsilon": 1.0, "delta": 0.0, "repeats": 2, "seed": 0}
+    seeds, compare = [], experiments.compare
+
+    def noted(*given, **options):
+        seeds.append(options["random_state"])
+        return compare(*given, **options)
+
+    monkeypatch.setattr(experiments, "compare", noted)
+    monkeypatch.setattr(experiments, "OTHERS", (Candidate("another", means.make),))
+    row = experiments.others(**task)
+    assert (seeds, row["theirs"]) == ([0, 1], "another")
+    assert row["ahead"] == pytest.approx(row["accuracy_ours"] - row["accuracy_theirs"])
+    assert row["accuracy_theirs"] == row["accuracy_another"]
+    monkeypatch.setattr(experiments, "OTHERS", (Candidate("another", means.make, module="no_such_module"),))
+    with pytest.raises(ImportError, match="no_such_module is not installed"):
+        experiments.others(**task)

@@ -51,3 +51,14 @@ def test_regret_is_a_mean_over_tasks(gaps, expected):
     assert (found.tasks, found.verdict) == (3, expected)
     assert found.regret == pytest.approx(sum(gaps) / 3)
     assert found.low <= found.regret <= found.high
+
+
+@pytest.mark.parametrize(
+    ("ahead", "error", "found"), [(0.05, 0.01, "holds"), (-0.05, 0.01, "reversed"), (0.0, 0.05, "undecided")]
+)
+def test_ours_may_not_be_behind_the_best_of_others(ahead, error, found):
+    cells = {"dataset": "wine", "epsilon": 1.0, "delta": 0.0, "ours": "ClassMeans", "theirs": "another"}
+    both = {"accuracy_ours": 0.9, "accuracy_theirs": 0.9 - ahead, "ahead": ahead, "error": error, "repeats": 15}
+    (line,) = tables.beside_others(pd.DataFrame([cells | both, {"ours": None}])).to_dict("records")
+    assert line["verdict"] == found
+    assert line["low"] < ahead < line["high"]
