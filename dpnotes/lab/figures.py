@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import pickle
+import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, cast
@@ -421,6 +422,44 @@ def point_panels(panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, xlabel:
         axes.label_outer()
     handles, names = both[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", ncols=len(names))
+    return figure
+
+
+def leaders(panels: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]], names: Sequence[str], *, xlabel: str) -> Figure:
+    """Who leads where: tiles with a name, pale where others are not ruled out, and how many are left then.
+
+    Parameters
+    ----------
+    panels : mapping of str to (DataFrame of str, DataFrame of int)
+        By the panel's title: the leader of each row and column, and how many are left, the leader included. A tile
+        without a name stays empty. The panels have the same rows.
+    names : sequence of str
+        All that can lead, in the order of their colours.
+    xlabel : str
+        Of the columns.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    colors = dict(zip(names, _colors(len(names)), strict=True))
+    rows = len(next(iter(panels.values()))[0])
+    figure = blank(height=0.45 * rows + 0.9)
+    for axes, (title, (leader, left)) in zip(
+        figure.subplots(1, len(panels), sharey=True, squeeze=False)[0], panels.items(), strict=True
+    ):
+        for (y, x), name in np.ndenumerate(leader.to_numpy()):
+            if pd.isna(name):
+                continue
+            count = int(left.to_numpy()[y, x])
+            pale = 0.3 if count > 1 else 0.85
+            axes.fill_between([x, x + 1], y, y + 1, color=colors[name], alpha=pale, edgecolor="white", linewidth=1.5)
+            lines = textwrap.wrap(name, 11) + ([f"{count} left"] if count > 1 else [])
+            axes.text(x + 0.5, y + 0.5, "\n".join(lines), ha="center", va="center", fontsize=6)
+        axes.set_xticks(np.arange(leader.shape[1]) + 0.5, leader.columns)
+        axes.set_yticks(np.arange(rows) + 0.5, leader.index, fontsize=8)
+        axes.set(xlabel=xlabel, title=title, xlim=(0, leader.shape[1]), ylim=(rows, 0))
+        axes.grid(visible=False)
     return figure
 
 

@@ -43,7 +43,7 @@ def methods(*, epsilon: float, delta: float, repeats: int, seed: int, **task: Un
     repeats : int, >= 2
         Cuts that are shown; each method's setting was chosen on others, of the same table.
     seed : int
-        Of the cuts.
+        Of the cuts, and of a synthetic table.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def methods(*, epsilon: float, delta: float, repeats: int, seed: int, **task: Un
         the paired difference from the best), ``error_NAME`` (its standard error, by Nadeau and Bengio's correction) and
         ``exposure_NAME`` (bound on the true-positive rate at 0.1 % false positives); n, d, classes, data.
     """
-    found = table(**task)
+    found = table(seed=seed, **task)
     result = _compare(found, epsilon, delta, repeats, seed)
     exposures = {
         f"exposure_{column(name)}": float(estimator.fit(found.X, found.y)[-1].profile_.tpr(FPR))

@@ -10,7 +10,8 @@ from dpnotes.lab._experiment import Grid
 from dpnotes.lab.head_to_head.tasks import SYNTHETIC
 
 EPSILONS, DELTAS = (0.1, 1.0, 10.0), (0.0, 1e-5)
-REPEATS = 15  # cuts of a development or synthetic task; five left nearly all verdicts open
+REPEATS = 15  # cuts of a table; with five, nearly all verdicts were open
+TABLES, OF_EACH = 10, 3  # synthetic tables of each kind, and cuts of each; of one table, nearly all verdicts were open
 SEALED_EPSILONS = (0.5, 1.0, 3.0)
 SIZES, WIDTHS, MARGINS = (200, 2000), (5, 50), (0.5, 1.5)  # of synthetic tables
 
@@ -61,14 +62,15 @@ def development(*, repeats: int = REPEATS) -> Grid:
     return _rows(DEVELOPMENT, EPSILONS, DELTAS, repeats=repeats, seed=0)
 
 
-def synthetic(*, repeats: int = REPEATS) -> Grid:
-    """Two classes, where n, d and the margin are turned."""
+def synthetic(*, repeats: int = OF_EACH, seeds: int = TABLES) -> Grid:
+    """Two classes, where n, d and the margin are turned; each table is drawn anew, so that they are independent."""
     shapes = product(SIZES, WIDTHS, MARGINS)
     tasks: list[tuple[Task, float]] = [((SYNTHETIC, "", n, d), margin) for n, d, margin in shapes]
     return [
         {**row, "margin": margin}
+        for seed in range(seeds)
         for task, margin in tasks
-        for row in _rows([task], EPSILONS, DELTAS, repeats=repeats, seed=0)
+        for row in _rows([task], EPSILONS, DELTAS, repeats=repeats, seed=seed)
     ]
 
 

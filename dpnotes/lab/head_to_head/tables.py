@@ -8,7 +8,19 @@ from typing import Any
 import pandas as pd
 
 from dpnotes.lab.head_to_head.experiments import column
-from dpnotes.lab.verdicts import HOLDS, NEGLIGIBLE, TIE, UNDECIDED, Mean, Verdict, above, every, not_behind, verdict
+from dpnotes.lab.verdicts import (
+    HOLDS,
+    LEVEL,
+    NEGLIGIBLE,
+    TIE,
+    UNDECIDED,
+    Mean,
+    Verdict,
+    above,
+    every,
+    not_behind,
+    verdict,
+)
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "bagging": ("Bagging",),
@@ -33,7 +45,7 @@ def _mean(value: Any, error: Any, repeats: Any) -> Mean:
 
 
 def right_choice(rows: pd.DataFrame) -> pd.DataFrame:
-    """The family of the best method of each row, where it is ahead of every other family; else undecided.
+    """The family of the best method of each row, where it is ahead of every other family; and which are left else.
 
     Parameters
     ----------
@@ -43,21 +55,82 @@ def right_choice(rows: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The rows with columns family (that of the highest mean) and choice (the same, or the word of the verdict).
+        The rows with columns family (that of the highest mean), choice (the same, or the word of the verdict) and left:
+        how many families have a method that is not shown to be behind, all methods together at the level of a verdict
+        (Gupta 1965: they hold the best one with that confidence).
     """
     there = rows.dropna(subset=["best"])
-    families, choices = [], []
+    families, choices, left = [], [], []
     for _, row in there.iterrows():
         own = FAMILY[row["best"]]
-        others = [
-            above(behind(row, method, int(row["repeats"])))
-            for method, family in FAMILY.items()
-            if family != own and pd.notna(row.get(f"behind_{column(method)}"))
-        ]
-        found = verdict(every(others))
+        ran = [method for method in FAMILY if pd.notna(row.get(f"behind_{column(method)}"))]
+        leads = {method: above(behind(row, method, int(row["repeats"]))) for method in ran if method != row["best"]}
+        found = verdict(every([lead for method, lead in leads.items() if FAMILY[method] != own]))
         families.append(own)
         choices.append(own if found == HOLDS else TIE if found == TIE else UNDECIDED)
-    return there.assign(family=families, choice=choices)
+        left.append(
+            len({own} | {FAMILY[method] for method, lead in leads.items() if lead(LEVEL / len(leads)) != HOLDS})
+        )
+    return there.assign(family=families, choice=choices, left=left)
+
+
+def pooled(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of several tables of a kind as one, in which the tables are the repeats: they are independent.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of :func:`dpnotes.lab.head_to_head.experiments.methods`, differing in ``seed``; gaps are left out.
+
+    Returns
+    -------
+    DataFrame
+        One row for each kind of table, epsilon and delta: best, and of each method accuracy, behind and error, as the
+        rows have them; repeats is the number of tables.
+    """
+    keys = ["dataset", "target", "rows", "columns", "margin", "epsilon", "delta"]
+    found = []
+    for key, own in rows.dropna(subset=["best"]).groupby(keys, dropna=False, sort=False):
+        names = {f"accuracy_{column(method)}": method for method in FAMILY}
+        accuracy = own[[name for name in names if name in own]].astype(float).dropna(axis=1).rename(columns=names)
+        best = accuracy.mean().idxmax()
+        behind = accuracy.rsub(accuracy[best], axis=0)
+        cells = {
+            f"{what}_{column(str(method))}": value
+            for what, values in (
+                ("accuracy", accuracy.mean()),
+                ("behind", behind.mean()),
+                ("error", behind.sem()),
+            )
+            for method, value in values.items()
+        }
+        found.append(dict(zip(keys, key, strict=True)) | {"best": best, "repeats": len(own)} | cells)
+    return pd.DataFrame(found)
+
+
+def map_of(rows: pd.DataFrame, names: Sequence[str]) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
+    """Panels of :func:`dpnotes.lab.figures.leaders`, one for each delta: tasks against epsilon.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of :func:`right_choice`.
+    names : sequence of str
+        Columns that name a task.
+    """
+    words = {"rows": "n = {:,.0f}", "columns": "d = {:.0f}", "margin": "margin {:g}"}
+    tasks = [
+        ", ".join(words.get(name, "{}").format(row[name]) for name in names if pd.notna(row[name]) and row[name])
+        for _, row in rows.iterrows()
+    ]
+    told = rows.assign(task=[task.replace("_", " ") for task in tasks])
+    order = told.sort_values([*names], na_position="first")["task"].unique()
+    return {
+        f"delta = {delta:g}": tuple(  # type: ignore[misc]
+            own.pivot_table(cell, "task", "epsilon", aggfunc="first").reindex(order) for cell in ("family", "left")
+        )
+        for delta, own in told.groupby("delta")
+    }
 
 
 def beside_others(rows: pd.DataFrame) -> pd.DataFrame:

@@ -34,11 +34,13 @@ class Chosen(TypedDict):
     margin: float | None
 
 
-def table(**chosen: Unpack[Chosen]) -> Table:
+def table(*, seed: int = 0, **chosen: Unpack[Chosen]) -> Table:
     """Rows of a task; which, depends on public numbers alone.
 
     Parameters
     ----------
+    seed : int
+        Of a synthetic table.
     dataset : str
         ``"synthetic"``, ``"wine"`` (scikit-learn's), or one of :data:`dpnotes.data.NAMES`.
     target : str
@@ -70,7 +72,7 @@ def table(**chosen: Unpack[Chosen]) -> Table:
             n_clusters_per_class=1,
             flip_y=0.0,
             class_sep=chosen["margin"],
-            random_state=0,
+            random_state=seed,
         )
         return Table(np.clip(0.5 + X / (2 * REACH), 0.0, 1.0), y.astype(np.int64), "made by scikit-learn")
     if dataset == "wine":

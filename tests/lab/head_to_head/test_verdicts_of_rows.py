@@ -1,11 +1,12 @@
 """Verdicts of the head-to-head, from rows whose answers are known."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from dpnotes.comparing import OURS
 from dpnotes.lab.head_to_head import tables
-from dpnotes.lab.head_to_head.experiments import NO_PRIVACY
+from dpnotes.lab.head_to_head.experiments import NO_PRIVACY, column
 
 UNSUITED = {"PATE", "DPBag", NO_PRIVACY}  # need public rows, or have no guarantee
 
@@ -62,3 +63,35 @@ def test_ours_may_not_be_behind_the_best_of_others(ahead, error, found):
     (line,) = tables.beside_others(pd.DataFrame([cells | both, {"ours": None}])).to_dict("records")
     assert line["verdict"] == found
     assert line["low"] < ahead < line["high"]
+
+
+def test_which_families_are_left_holds_those_that_are_not_behind():
+    near, far = row(0.001, 0.02), row(0.3, 0.001)
+    of_near, of_far = tables.right_choice(pd.DataFrame([near, far]))["left"]
+    assert of_far == 1
+    assert of_near == len({tables.FAMILY[name] for name in tables.FAMILY if f"behind_{column(name)}" in near})
+
+
+def test_tables_of_a_kind_are_repeats_of_one_row():
+    kind = {
+        "dataset": "synthetic",
+        "target": "",
+        "rows": 200,
+        "columns": 5,
+        "margin": 0.5,
+        "epsilon": 1.0,
+        "delta": 0.0,
+    }
+    accuracies = [(0.9, 0.8), (0.8, 0.6), (0.85, 0.85)]
+    rows = [
+        {**kind, "seed": seed, "best": "DPSGD", "repeats": 3, "accuracy_DPSGD": one, "accuracy_ClassMeans": other}
+        for seed, (one, other) in enumerate(accuracies)
+    ]
+    (found,) = tables.pooled(pd.DataFrame([*rows, {**kind, "seed": 9, "best": None}])).to_dict("records")
+    gaps = np.subtract(*np.transpose(accuracies))
+    assert (found["best"], found["repeats"], found["behind_DPSGD"]) == ("DPSGD", 3, 0)
+    assert found["behind_ClassMeans"] == pytest.approx(gaps.mean())
+    assert found["error_ClassMeans"] == pytest.approx(gaps.std(ddof=1) / 3**0.5)
+    leader, left = tables.map_of(tables.right_choice(pd.DataFrame([found])), ["rows", "margin"])["delta = 0"]
+    assert leader.loc["n = 200, margin 0.5", 1.0] == "DP-SGD"
+    assert left.loc["n = 200, margin 0.5", 1.0] == 2
