@@ -36,6 +36,7 @@ JOBS: dict[str, Rows] = {
     "2": logistic.teachers_on_adult,
     "2b": logistic.votes_on_adult,
     "2c": boosted_trees.rows,
+    "2d": logistic.shadow_models,
     "3": personal_accountant.rows,
     "4": sgd.rows,
     "5": dp_sgd.rows,

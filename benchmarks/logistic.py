@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import torch
 from _common import Arrays, Row, loaded, run, timed
 from sklearn.linear_model import LogisticRegression
 
+from dpnotes import data
 from dpnotes.learners import LogisticModels, fit_binary_logistic, fit_multinomial_logistic, fit_perturbed_logistic
 
 
@@ -203,6 +205,64 @@ def teachers_on_adult(small: bool) -> Iterator[Row]:
                 np.stack([model.predict(queries) for model in loop]),
             ),
         )
+
+
+def shadow_models(small: bool) -> Iterator[Row]:
+    """Job 2d: the models of a likelihood-ratio attack, each on half of the records of breast cancer."""
+    found = data.load("breast_cancer")
+    X, y, queries = found.X_train.astype(np.float64), found.y_train, found.X_test.astype(np.float64)
+    models, sample, l2 = (100, 10, 1e-2) if small else (1000, 100, 1e-2)
+    generator, half = np.random.default_rng(0), len(X) // 2
+    subsets = [np.sort(generator.permutation(len(X))[:half]) for _ in range(models)]
+    fits: dict[str, LogisticModels] = {}
+    loops: dict[str, np.ndarray] = {}
+
+    def ours() -> None:
+        fits["ours"] = fit_binary_logistic(X, y, subsets, l2=l2, dtype=np.float64, tolerance=1e-4, device="cpu")
+
+    def by_scikit_learn() -> None:
+        loop = [plain(X[rows], y[rows], l2=l2, max_iter=1000) for rows in subsets[:sample]]
+        loops["scikit-learn lbfgs"] = np.stack([np.append(model.coef_[0], model.intercept_) for model in loop])
+
+    def by_torch() -> None:
+        loops["torch LBFGS"] = np.stack([_by_torch(X[rows], y[rows], l2) for rows in subsets[:sample]])
+
+    fast, *slow = timed(ours, by_scikit_learn, by_torch, repeats=2 if small else 5)
+    votes = fits["ours"].votes(queries)[:sample]
+    for (name, weights), seconds, bar in zip(loops.items(), slow, (3, 6), strict=True):
+        theirs = (queries @ weights[:, :-1].T + weights[:, -1] > 0).T
+        accuracies = f"accuracy {(votes == found.y_test).mean():.4f} against {(theirs == found.y_test).mean():.4f}"
+        yield Row(
+            f"2d. {models} shadow models {half} x {X.shape[1]}, float64",
+            fast,
+            seconds * models / sample,
+            f"{name}, {sample} of them scaled",
+            bar,
+            **agreement(
+                f"breast cancer, l2=0.01, tolerance 1e-4, {accuracies}, {models / fast:,.0f} models a second",
+                fits["ours"].weights[:sample],
+                weights[:, :-1],
+                votes,
+                theirs,
+            ),
+        )
+
+
+def _by_torch(X: np.ndarray, y: np.ndarray, l2: float) -> np.ndarray:
+    """Weights and intercept of one logistic regression, as one writes it in torch."""
+    rows, labels = torch.tensor(X), torch.tensor(y, dtype=torch.float64)
+    w = torch.zeros(X.shape[1] + 1, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([w], max_iter=200, tolerance_grad=1e-4, line_search_fn="strong_wolfe")
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(rows @ w[:-1] + w[-1], labels)
+        loss = loss + l2 / 2 * (w[:-1] @ w[:-1])
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    return w.detach().numpy()
 
 
 def votes_on_adult(small: bool) -> Iterator[Row]:

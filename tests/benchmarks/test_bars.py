@@ -55,7 +55,7 @@ def test_rows_take_the_place_of_their_own_job_machine_and_device(benchmarks, tmp
     ]
 
 
-JOBS = ["1", "1b", "1c", "2", "2b", "2c", "3", "4", "5", "6", "7", "memory"]
+JOBS = ["1", "1b", "1c", "2", "2b", "2c", "2d", "3", "4", "5", "6", "7", "memory"]
 
 
 @pytest.mark.parametrize("job", JOBS)
