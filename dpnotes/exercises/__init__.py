@@ -10,6 +10,7 @@ from dpnotes.exercises import _composition as _composition
 from dpnotes.exercises import _dp_sgd as _dp_sgd
 from dpnotes.exercises import _dpbag as _dpbag
 from dpnotes.exercises import _guarantee as _guarantee
+from dpnotes.exercises import _head_to_head as _head_to_head
 from dpnotes.exercises import _intrinsic_sgd as _intrinsic_sgd
 from dpnotes.exercises import _mechanisms as _mechanisms
 from dpnotes.exercises import _private_prediction as _private_prediction

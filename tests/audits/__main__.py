@@ -2,7 +2,8 @@
 
 Each fault gets two minutes of one process, in which an audit should refute it; sound trainings get short audits, again
 and again, of which few may be refuted, and with ``--strategies`` one audit by each strategy, all in the same time: how
-near do they come to what is claimed? What is kept is not done again; a fault that is named is.
+near do they come to what is claimed? With ``--curve`` those of which the truth is known get many runs in more and more
+time. What is kept is not done again; a fault that is named is.
 """
 
 import argparse
@@ -25,6 +26,8 @@ ABOUT = ("machine", "python", "commit", "date")
 DELTA = 1e-5
 EPSILONS = np.append(0.0, np.geomspace(0.1, 10, 10))  # at which bounds of delta are compared with the claim
 STRATEGIES = ("many runs", "betting", "one run", "lira")
+BUDGETS = (1.0, 3.0, 10.0, 30.0, 120.0)  # seconds, of the curve
+KNOWN = ("noisy sum", "full gradients", "Poisson samples", "votes", "Bagging")  # claims that a canary can attain
 
 
 def audited(target: Target, seconds: float, random_state: int, strategy: str = "auto") -> dict[str, Any]:
@@ -70,7 +73,7 @@ def kept(name: str) -> list[dict[str, Any]]:
 
 
 def keep(name: str, row: dict[str, Any]) -> None:
-    """Store a row, in place of an earlier one of the same training and seed."""
+    """Store a row, in place of an earlier one of the same training, seed, strategy and time."""
     texts = {column: f"{value:.6g}" if isinstance(value, float) else str(value) for column, value in row.items()}
     rows = {key(old): old for old in kept(name)} | {key(texts): texts}
     path = published_store(name)
@@ -79,20 +82,25 @@ def keep(name: str, row: dict[str, Any]) -> None:
     draft.replace(path)  # whole or not at all
 
 
-def key(row: dict[str, Any]) -> tuple[str, str, str]:
-    return row["training"], str(row["random_state"]), row.get("asked", "")
+def key(row: dict[str, Any]) -> tuple[str, str, str, float]:
+    return row["training"], str(row["random_state"]), row.get("asked", ""), float(row["budget"])
 
 
-def wanted(sound: int, strategies: bool, names: list[str]) -> Iterator[tuple[str, str, Target, int, str]]:
-    """Store, name, target, seed and strategy of each audit to do."""
-    for name, target in (SOUND if sound or strategies else FAULTS).items():
-        if not names or name in names:
-            if strategies:
-                yield from (("audits_strategies", name, target, 0, strategy) for strategy in STRATEGIES)
-            elif sound:
-                yield from (("audits_sound", name, target, seed, "") for seed in range(sound))
-            else:
-                yield "audits_faults", name, target, 0, ""
+def wanted(given: argparse.Namespace) -> Iterator[tuple[str, str, Target, int, str, float]]:
+    """Store, name, target, seed, strategy and seconds of each audit to do."""
+    for name, target in (SOUND if given.sound or given.strategies or given.curve else FAULTS).items():
+        if given.names and name not in given.names:
+            continue
+        if given.curve:
+            if name in KNOWN:
+                yield from (("audits_curve", name, target, 0, STRATEGIES[0], seconds) for seconds in BUDGETS)
+        elif given.strategies:
+            seconds = given.seconds or 30.0
+            yield from (("audits_strategies", name, target, 0, strategy, seconds) for strategy in STRATEGIES)
+        elif given.sound:
+            yield from (("audits_sound", name, target, seed, "", given.seconds or 5.0) for seed in range(given.sound))
+        else:
+            yield "audits_faults", name, target, 0, "", given.seconds or 120.0
 
 
 def main() -> int:
@@ -100,16 +108,16 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="only these trainings")
     parser.add_argument("--sound", type=int, default=0, help="audits of each sound training, in place of the faults")
     parser.add_argument("--strategies", action="store_true", help="each strategy on each sound training instead")
+    parser.add_argument("--curve", action="store_true", help="many runs on some sound trainings, in more and more time")
     parser.add_argument(
         "--seconds", type=float, help="of each audit; 120 for a fault, 5 for a sound training, 30 for a strategy"
     )
     parser.add_argument("--keep", action="store_true", help="store the rows in book/results/audits_*.csv")
     given = parser.parse_args()
-    seconds = given.seconds or (30.0 if given.strategies else 5.0 if given.sound else 120.0)
     about = {name: provenance().get(name) for name in ABOUT}
     rows = []
-    for store, name, target, seed, strategy in wanted(given.sound, given.strategies, given.names):
-        known = [row for row in kept(store) if key(row) == (name, str(seed), strategy)]
+    for store, name, target, seed, strategy, seconds in wanted(given):
+        known = [row for row in kept(store) if key(row) == (name, str(seed), strategy, seconds)]
         if known and given.keep and (store != "audits_faults" or not given.names):
             rows += known
             continue
@@ -119,11 +127,11 @@ def main() -> int:
             print(name, error, flush=True)
             continue
         asked = {"asked": strategy} if strategy else {}
-        row = {"training": name, "random_state": seed, "words": target.words, **asked, **found}
+        row = {"training": name, "random_state": seed, "words": target.words, **asked, **found, "budget": seconds}
         rows.append(row)
         print(*row.values(), sep="  ", flush=True)
         if given.keep:
-            keep(store, row | {"budget": seconds} | about)
+            keep(store, row | about)
     for level in (0.05, 0.01):
         refuted = sum(float(row["p_value"]) <= level for row in rows)
         low, high = clopper_pearson(refuted, max(1, len(rows)))

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from dpnotes.lab.head_to_head.experiments import column
+from dpnotes.lab.tables import Column, Table, columns
 from dpnotes.lab.verdicts import (
     HOLDS,
     LEVEL,
@@ -56,8 +57,8 @@ def right_choice(rows: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         The rows with columns family (that of the highest mean), choice (the same, or the word of the verdict) and left:
-        how many families have a method that is not shown to be behind, all methods together at the level of a verdict
-        (Gupta 1965: they hold the best one with that confidence).
+        how many families have a method that is not shown to be behind, all methods together at the level of a verdict:
+        they hold the best one with that confidence.
     """
     there = rows.dropna(subset=["best"])
     families, choices, left = [], [], []
@@ -85,12 +86,14 @@ def pooled(rows: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row for each kind of table, epsilon and delta: best, and of each method accuracy, behind and error, as the
+        One row for each kind of table, epsilon and delta of which there are two: best, and of each method accuracy, behind and error, as the
         rows have them; repeats is the number of tables.
     """
     keys = ["dataset", "target", "rows", "columns", "margin", "epsilon", "delta"]
     found = []
     for key, own in rows.dropna(subset=["best"]).groupby(keys, dropna=False, sort=False):
+        if len(own) < 2:
+            continue
         names = {f"accuracy_{column(method)}": method for method in FAMILY}
         accuracy = own[[name for name in names if name in own]].astype(float).dropna(axis=1).rename(columns=names)
         best = accuracy.mean().idxmax()
@@ -172,11 +175,13 @@ def regrets(rows: pd.DataFrame, roles: Sequence[str], *, at_most: float = NEGLIG
     DataFrame
         One row for each choice: choice, tasks, regret, low, high, verdict.
     """
-    there = rows.dropna(subset=["best"])
+    there = rows.dropna(subset=["hindsight"])
     task = ["dataset", "target", "rows", "columns"]
+    top = pd.Series({i: float(row[f"behind_{column(row['hindsight'])}"]) for i, row in there.iterrows()})
     found = []
     for role in roles:
-        own = there.groupby(task, dropna=False)[f"behind_{column(role)}"].mean().dropna()
+        lost = there[f"behind_{column(role)}"].astype(float) - top
+        own = lost.groupby([there[name] for name in task], dropna=False).mean().dropna()
         mean = Mean.of(float(own.mean()), float(own.std(ddof=1)), len(own))
         low, high = mean.interval()
         within: Verdict = verdict(not_behind(mean * -1.0, margin=at_most))
@@ -184,3 +189,61 @@ def regrets(rows: pd.DataFrame, roles: Sequence[str], *, at_most: float = NEGLIG
             {"choice": role, "tasks": len(own), "regret": mean.value, "low": low, "high": high, "verdict": within}
         )
     return pd.DataFrame(found)
+
+
+def exposures(rows: pd.DataFrame) -> pd.DataFrame:
+    """Bound on the true-positive rate at 0.1 % false positives, of each method: the largest over the tasks.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Rows of :func:`dpnotes.lab.head_to_head.experiments.methods`; gaps are left out.
+
+    Returns
+    -------
+    DataFrame
+        method, epsilon, and a column for each delta, ``at_0`` and ``at_1e-05``; NaN where a method has no such fit.
+    """
+    names = {f"exposure_{column(method)}": method for method in FAMILY}
+    there = rows.dropna(subset=["best"])
+    long = there.melt(["epsilon", "delta"], [name for name in names if name in there], "method", "rate")
+    found = long.assign(method=long["method"].map(names), rate=long["rate"].astype(float))
+    wide = found.pivot_table("rate", ["method", "epsilon"], "delta", aggfunc="max", sort=False)
+    return wide.rename(columns="at_{:g}".format).reset_index()
+
+
+GAP = "no such fit"
+OTHERS = Table(
+    "Accuracies of the best model of each side, and by how much ours is ahead, with 95 % limits.",
+    (
+        "dataset",
+        Column("epsilon", format="{:g}"),
+        Column("delta", format="{:g}"),
+        *columns("{:.1%}", ahead="ahead"),
+        Column("limits", text=lambda row: f"{row.low:.1%} to {row.high:.1%}"),
+        "verdict",
+        "ours",
+        *columns("{:.1%}", accuracy_ours="accuracy"),
+        "theirs",
+        *columns("{:.1%}", accuracy_theirs="accuracy"),
+    ),
+)
+REGRETS = Table(
+    "Mean regret over tasks, with 95 % limits, and whether it is at most a point.",
+    (
+        "choice",
+        Column("regret", format="{:.1%}"),
+        Column("limits", text=lambda row: f"{row.low:.1%} to {row.high:.1%}"),
+        "verdict",
+        "tasks",
+    ),
+)
+EXPOSURES = Table(
+    "Bound on the true-positive rate at a false-positive rate of 0.1 %.",
+    (
+        "method",
+        Column("epsilon", format="{:g}"),
+        Column("at_0", "delta = 0", "{:.2%}", gap=GAP),
+        Column("at_1e-05", "delta = 1e-5", "{:.2%}", gap=GAP),
+    ),
+)

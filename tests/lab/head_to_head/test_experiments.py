@@ -58,6 +58,7 @@ def test_a_row_names_the_best_and_what_the_others_are_behind():
         gap = row[f"accuracy_{experiments.column(row['best'])}"] - row[f"accuracy_{role}"]
         assert row[f"behind_{role}"] == pytest.approx(gap)
     assert row["accuracy_always_DP_SGD"] > 0.5
+    assert experiments.column(row["hindsight"]) in {name.removeprefix("accuracy_") for name in methods}
 
 
 def test_methods_with_a_budget_answer_all_test_records(monkeypatch):
