@@ -29,7 +29,7 @@ from dpnotes.auditing._training import Data, Runs, Training
 STRATEGIES = ("auto", "many runs", "betting", "one run", "lira")
 PILOT, PLANNED = 0.25, 0.85  # of the budget: to choose on; and of what is left then, to count on
 FIRST_ROUND, FINALISTS = 0.4, 3  # of the pilot, for all canaries; how many of them get the rest
-ENOUGH = (200, 2000)  # runs on one data set in the two rounds
+ENOUGH = (2000, 5000)  # runs on one data set in the two rounds
 LEAST_PILOT = 6  # runs on one data set
 SURE_OF_ANSWERS = 30  # equal runs of single answers, which may be equal by chance
 MOST_RUNS = 200_000  # counted on
