@@ -33,7 +33,7 @@ from dpnotes.comparing._tables import (
 from dpnotes.preprocessing import ClipNorm
 
 DATA = ("shape", "public", "private")
-HALVING = ((1, 4), (2, 2), (2, 1))  # repeats of all settings that are left, and how many of each method go on
+HALVING = ((2, 4), (4, 2), (6, 1))  # repeats of all settings that are left, and how many of each method go on
 TUNING, MEASURING = 0.5, 0.8  # of the time, when the settings must be chosen and the repeats done
 MOST, MOST_CLASSES = 60, 50  # repeats; classes, of which a number has more
 LOST = 2.0  # the error of what failed

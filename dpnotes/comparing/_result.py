@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LEVEL = 0.05  # at which an interval, or a winner among all methods, may be wrong
+HELPS = 0.32  # the same, for whether a method helps at all: an interval of one standard error
 COLUMNS = ("method", "accuracy", "low", "high", "gap", "released", "exactness", "status", "seconds", "noise")
 ORIGIN = {
     "shape": "The choice was made on synthetic tables of this shape: no record was looked at, and it reveals nothing.",
@@ -120,11 +121,15 @@ class Comparison:
 
     @property
     def chosen(self) -> str:
-        """Name of the method of :attr:`best`: the private choice, or the highest mean if it beats the majority."""
+        """Name of the method of :attr:`best`: the private choice, or the highest mean if it beats the majority.
+
+        By more than a standard error: to demand a verdict would give away what most tables allow, where repeats are few
+        and tables differ.
+        """
         if self.choice:
             return self.choice
         for name in self.private[:1]:
-            if MAJORITY not in self.about.index or self.difference(name, MAJORITY).low > 0:
+            if MAJORITY not in self.about.index or self.difference(name, MAJORITY, level=HELPS).low > 0:
                 return name
         return MAJORITY
 
@@ -241,7 +246,8 @@ class Comparison:
             return "No method is shown to be better than always answering with the most frequent class."
         if self.winner:
             return "It is ahead of every other method."
-        tied = [name for name in self.private[1:] if not self.difference(self.chosen, name).low > 0]
+        others = [name for name in [*self.private[1:], MAJORITY] if name in self.about.index]
+        tied = [name for name in others if not self.difference(self.chosen, name).low > 0]
         return (
             f"No winner: it is not told apart from {', '.join(tied)}." if tied else "Ahead of each, not of all at once."
         )

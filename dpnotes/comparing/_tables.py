@@ -18,6 +18,8 @@ from dpnotes.preprocessing import ClipNorm, PublicOneHot, PublicScaler
 Bounds = tuple[Any, Any] | Mapping[Any, Sequence[Any]]
 TEST = 0.25  # fraction of the records that methods are tested on
 MARGINS = (1.5, 8.0)  # of synthetic tables: distance of two classes, in standard deviations of a factor
+CODED = (0.0, 0.5, 1.0)  # fractions of columns that tell only whether something is there
+OFTEN = (0.02, 0.5)  # how often it is
 FACTORS = 10  # independent directions in which synthetic rows vary, besides noise
 DECLARE = (
     "declare what is public: bounds=(low, high) for numbers, of all columns or of each; or of a data frame "
@@ -184,7 +186,9 @@ def synthetic(n: int, d: int, n_classes: int, seed: Sequence[int]) -> Split:
     """A table of that shape, whose classes differ by a margin that is drawn with it.
 
     Rows are a few Gaussian factors, whose means depend on the class, mixed into all columns, with an offset of each
-    column and noise; margins are log-uniform. Each table is drawn anew, so that comparisons on several are independent.
+    column and noise; margins are log-uniform. None, half or all of the columns tell only whether theirs is above a
+    threshold, which it is seldom in some, as coded categories and pixels do. Each table is drawn anew, so that
+    comparisons on several are independent.
     """
     generator = np.random.default_rng(seed)
     margin = float(np.exp(generator.uniform(*np.log(MARGINS))))
@@ -193,5 +197,9 @@ def synthetic(n: int, d: int, n_classes: int, seed: Sequence[int]) -> Split:
     codes = generator.integers(n_classes, size=n + max(200, int(n * TEST)))
     hidden = margin / np.sqrt(2 * factors) * centres[codes] + generator.normal(size=(len(codes), factors))
     mixed = hidden @ generator.normal(size=(factors, d)) / np.sqrt(factors)
-    X = np.clip(generator.uniform(-0.5, 0.5, d) + 0.25 * (mixed + 0.3 * generator.normal(size=mixed.shape)), -1, 1)
+    mixed += 0.3 * generator.normal(size=mixed.shape)
+    X = np.clip(generator.uniform(-0.5, 0.5, d) + 0.25 * mixed, -1, 1)
+    for j in np.flatnonzero(generator.random(d) < generator.choice(CODED)):
+        often = float(np.exp(generator.uniform(*np.log(OFTEN))))
+        X[:, j] = np.where(mixed[:, j] > np.quantile(mixed[:, j], 1 - often), 1.0, -1.0)
     return Split(X[:n], codes[:n], X[n:], codes[n:])
