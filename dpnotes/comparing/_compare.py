@@ -33,7 +33,8 @@ from dpnotes.comparing._tables import (
 from dpnotes.preprocessing import ClipNorm
 
 DATA = ("shape", "public", "private")
-HALVING = ((2, 4), (4, 2), (6, 1))  # repeats of all settings that are left, and how many of each method go on
+HALVING = ((1, 4), (2, 2), (2, 1))  # repeats of all settings that are left, and how many of each method go on
+ON_SHAPES = ((2, 4), (4, 2), (6, 1))  # of synthetic tables more, as these differ more than cuts of one table
 TUNING, MEASURING = 0.5, 0.8  # of the time, when the settings must be chosen and the repeats done
 MOST, MOST_CLASSES = 60, 50  # repeats; classes, of which a number has more
 LOST = 2.0  # the error of what failed
@@ -183,6 +184,7 @@ class Shape:
 
     task: Task
     random_state: int
+    halving: Sequence[tuple[int, int]] = ON_SHAPES
     shared: float = 0.0  # of the variance of a repeat's accuracy, what more repeats do not lessen
 
     def split(self, repeat: int) -> Split:
@@ -198,6 +200,7 @@ class Public:
     random_state: int
     X: Any
     codes: Any
+    halving: Sequence[tuple[int, int]] = HALVING
     shared: float = TEST / (1 - TEST)
 
     def split(self, repeat: int) -> Split:
@@ -302,7 +305,7 @@ class Run:
     def _tuned(self, settings: Settings) -> tuple[Settings, int]:
         """The one setting of each method, and the first repeat that did not help to choose it."""
         done = 0
-        for count, keep in HALVING:
+        for count, keep in self.source.halving:
             if done and self.budget.past(TUNING):
                 break
             for repeat in range(done, done + count):

@@ -86,8 +86,8 @@ def pooled(rows: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row for each kind of table, epsilon and delta of which there are two: best, and of each method accuracy, behind and error, as the
-        rows have them; repeats is the number of tables.
+        One row for each kind of table, epsilon and delta of which there are two: best, and of each method accuracy,
+        behind and error, as the rows have them; repeats is the number of tables.
     """
     keys = ["dataset", "target", "rows", "columns", "margin", "epsilon", "delta"]
     found = []
