@@ -18,7 +18,7 @@ import pandas as pd
 
 import dpnotes
 from dpnotes.accounting import clopper_pearson
-from dpnotes.lab.faults import FAULTS, SOUND, Target
+from dpnotes.lab.faults import ATTAINED, FAULTS, SOUND, Target
 from dpnotes.lab.faults.catalogue import NORM, table
 from dpnotes.lab.store import provenance, published_store
 
@@ -27,7 +27,7 @@ DELTA = 1e-5
 EPSILONS = np.append(0.0, np.geomspace(0.1, 10, 10))  # at which bounds of delta are compared with the claim
 STRATEGIES = ("many runs", "betting", "one run", "lira")
 BUDGETS = (1.0, 3.0, 10.0, 30.0, 120.0)  # seconds, of the curve
-KNOWN = ("noisy sum", "full gradients", "Poisson samples", "votes", "Bagging")  # claims that a canary can attain
+CURVE = ATTAINED | {"Poisson samples": SOUND["Poisson samples"]}
 
 
 def audited(target: Target, seconds: float, random_state: int, strategy: str = "auto") -> dict[str, Any]:
@@ -88,12 +88,12 @@ def key(row: dict[str, Any]) -> tuple[str, str, str, float]:
 
 def wanted(given: argparse.Namespace) -> Iterator[tuple[str, str, Target, int, str, float]]:
     """Store, name, target, seed, strategy and seconds of each audit to do."""
-    for name, target in (SOUND if given.sound or given.strategies or given.curve else FAULTS).items():
+    targets = CURVE if given.curve else SOUND if given.sound or given.strategies else FAULTS
+    for name, target in targets.items():
         if given.names and name not in given.names:
             continue
         if given.curve:
-            if name in KNOWN:
-                yield from (("audits_curve", name, target, 0, STRATEGIES[0], seconds) for seconds in BUDGETS)
+            yield from (("audits_curve", name, target, 0, STRATEGIES[0], seconds) for seconds in BUDGETS)
         elif given.strategies:
             seconds = given.seconds or 30.0
             yield from (("audits_strategies", name, target, 0, strategy, seconds) for strategy in STRATEGIES)

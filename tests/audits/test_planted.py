@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpnotes.accounting import clopper_pearson, gaussian
+from dpnotes.accounting import clopper_pearson, dp_sgd, gaussian
 from dpnotes.auditing import audit_scores
 from dpnotes.auditing._canaries import Domain, find_canaries, opposite
-from dpnotes.lab.faults import FAULTS, SOUND, tables
+from dpnotes.lab.faults import ATTAINED, FAULTS, SOUND, descent, tables
 from dpnotes.lab.faults.catalogue import NORM, D, table
 from tests.audits.__main__ import DELTA, kept
 
@@ -127,6 +127,31 @@ def test_one_step_of_a_sound_training_moves_as_far_as_is_accounted_for(name):
     mu = max(ratio(train, neighbours(claim, record)) for record in records)
     assert gaussian(sigma=1 / mu).delta(0.5) <= claim.delta(0.5) * (1 + 1e-9)
     assert gaussian(sigma=1 / mu).delta(0.5) > 0.9 * claim.delta(0.5)  # and some record moves it nearly so far
+
+
+def test_one_step_shows_what_is_claimed_and_the_sum_of_several_less():
+    one = descent.Descent(steps=1, rate=0.3, noise=1.0)
+    np.testing.assert_allclose(one.shown(np.linspace(0, 3, 7)), one.claim().delta(np.linspace(0, 3, 7)), rtol=1e-4)
+    several = descent.Descent(steps=10, rate=0.3, noise=1.0)
+    assert several.shown(np.zeros(1)) < 0.95 * several.claim().advantage
+    assert descent.Descent(rate=1.0, noise=1.0).shown(np.zeros(1)) == pytest.approx(
+        dp_sgd(noise_multiplier=1.0, sample_rate=1.0, steps=5).advantage, rel=1e-4
+    )  # without samples nothing is lost
+
+
+def test_an_intercept_hides_a_part_of_a_gradient():
+    training = SOUND["Poisson samples"].train
+    assert 0.5**0.5 < training.length(X, Y) < 0.8
+    assert ATTAINED["all steps"].train.length(X, Y) == pytest.approx(1.0, abs=0.01)
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_all_steps_show_nearly_what_is_claimed(label):
+    target = ATTAINED["all steps"]
+    data = neighbours(target.claim(), (np.eye(D)[4], label))
+    found = [released(target, each, 3000, 10**6 * i, (np.eye(D)[4], label)) for i, each in enumerate(data)]
+    report = audit_scores(*found, claim=target.claim())
+    assert 0.8 * target.claim().advantage < report.delta(0.0) <= target.claim().advantage
 
 
 def test_an_exchanged_record_moves_what_a_linear_model_sums():

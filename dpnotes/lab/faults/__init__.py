@@ -5,6 +5,7 @@ engine (:mod:`~dpnotes.lab.faults.descent`, :mod:`~dpnotes.lab.faults.sums`, :mo
 a line or two are wrong.
 """
 
+from dpnotes.lab.faults.catalogue import ATTAINED as ATTAINED
 from dpnotes.lab.faults.catalogue import FAULTS as FAULTS
 from dpnotes.lab.faults.catalogue import SOUND as SOUND
 from dpnotes.lab.faults.catalogue import Target as Target

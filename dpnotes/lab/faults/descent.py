@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from dpnotes._validation import Features, Floats, Integers
 from dpnotes.accounting import PrivacyProfile, dp_sgd
@@ -97,6 +98,51 @@ class Descent:
 
     def finished(self, Z: Features, y: Integers, w: Floats) -> bool:
         return False
+
+    def shown(self, epsilons: Floats, length: float = 1.0) -> Floats:
+        """Delta at each epsilon of the sum of all steps, along a record's gradient that is the same in all of them.
+
+        ``length``, in clipping norms, is what can be seen of that gradient. A binomial number of it is added to the
+        noise, so that the likelihood ratio grows along the sum, and tests by a threshold are the best.
+        """
+        sigma, drawn = self.noise * self.steps**0.5, np.arange(self.steps + 1)
+        cuts = np.linspace(-10 * sigma, self.steps + 10 * sigma, 10_000)
+        chances, factors = stats.binom.pmf(drawn, self.steps, self.rate), np.exp(epsilons)[:, None]
+        moved, still = (cuts[:, None] - length * drawn) / sigma, cuts / sigma
+        above = stats.norm.sf(moved) @ chances - factors * stats.norm.sf(still)
+        below = stats.norm.cdf(still) - factors * (stats.norm.cdf(moved) @ chances)
+        return np.asarray(np.maximum(above, below).max(axis=1))
+
+    def length(self, X: Features, y: Integers) -> float:
+        """What can be seen, in clipping norms, of the gradient of a record of norm 1 where the others have least.
+
+        The gradient is clipped, and the first step's; besides the noise it is hidden by which of the others are drawn.
+        """
+        Z, w = self.prepared(X), np.zeros(self.prepared(X).shape[1])
+        others = self.clipped(self.gradients(Z, y, w))
+        hidden = self.rate * (1 - self.rate) * others.T @ others + (self.noise * self.clip) ** 2 * np.eye(len(w))
+        quiet = self.prepared(np.linalg.eigh(X.T @ X)[1][:, :1].T)
+        (own,) = self.clipped(self.gradients(quiet, y[:1], w))
+        return float(self.noise * np.sqrt(own @ np.linalg.solve(hidden, own)))
+
+
+class AllSteps(Descent):
+    """All noisy sums are published, in clipping norms, shape [steps, d]; there is no intercept.
+
+    The guarantee of DP-SGD is about these, and a record whose gradient is clipped and like no other's attains it.
+    """
+
+    def __call__(self, X: Features, y: Integers, seed: int) -> Any:
+        path = self.path(X, y, np.random.default_rng(seed))
+        return np.diff(path, axis=0) * (-self.rate * EXPECTED / self.learning_rate / self.clip)
+
+    def prepared(self, X: Features) -> Features:
+        return X
+
+    def likelihood_ratio(self, sums: Floats, x: Floats, label: Any) -> float:
+        """Logarithm, of a record whose clipped gradient is that of its label at every step."""
+        along = sums @ x * (1 - 2 * label) / max(np.linalg.norm(x), 1e-300)
+        return float(np.log1p(self.rate * np.expm1((along - 0.5) / self.noise**2)).sum())
 
 
 class NoiseOfMean(Descent):
