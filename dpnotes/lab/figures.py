@@ -425,6 +425,31 @@ def point_panels(panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, xlabel:
     return figure
 
 
+def line_panels(panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, ylabel: str) -> Figure:
+    """Fractions over several logarithmic axes, in panels beside each other that share the vertical one, from 0 to 1.
+
+    Parameters
+    ----------
+    panels : mapping of str to mapping of str to pair of array_like
+        By the panel's horizontal label and the curve's name in the legend: x (> 0) and y. The same names in all.
+    ylabel : str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure = blank(height=3.6)
+    both = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for axes, (xlabel, curves) in zip(both, panels.items(), strict=True):
+        for (name, (x, y)), style in zip(curves.items(), line_styles(len(curves)), strict=True):
+            axes.plot(x, y, marker="o", markersize=3, label=name, **style)
+        axes.set(xscale="log", xlabel=xlabel, ylabel=ylabel, ylim=(0, 1))
+        axes.label_outer()
+    handles, names = both[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=3)
+    return figure
+
+
 def leaders(panels: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]], names: Sequence[str], *, xlabel: str) -> Figure:
     """Who leads where: tiles with a name, pale where others are not ruled out, and how many are left then.
 

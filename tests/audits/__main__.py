@@ -20,12 +20,11 @@ import dpnotes
 from dpnotes.accounting import clopper_pearson
 from dpnotes.lab.faults import ATTAINED, FAULTS, SOUND, Target
 from dpnotes.lab.faults.catalogue import NORM, table
+from dpnotes.lab.faults.tables import EPSILONS, STRATEGIES
 from dpnotes.lab.store import provenance, published_store
 
 ABOUT = ("machine", "python", "commit", "date")
 DELTA = 1e-5
-EPSILONS = np.append(0.0, np.geomspace(0.1, 10, 10))  # at which bounds of delta are compared with the claim
-STRATEGIES = ("many runs", "betting", "one run", "lira")
 BUDGETS = (1.0, 3.0, 10.0, 30.0, 120.0)  # seconds, of the curve
 CURVE = ATTAINED | {"Poisson samples": SOUND["Poisson samples"]}
 

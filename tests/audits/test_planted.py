@@ -184,6 +184,22 @@ def test_kept_audits_of_sound_trainings_refute_no_more_than_allowed():
         assert clopper_pearson(int((p_values <= level).sum()), len(rows))[0] <= level
 
 
+def test_what_is_seen_of_dp_sgd_is_less_than_its_last_weights_show():
+    found = tables.visible()
+    assert (found["seen"] < found["last"]).all()
+    assert (found["last"] < found["accounted"]).all()
+    assert found.loc["Poisson samples", "accounted"] == pytest.approx(1.0)
+
+
+def test_kept_audits_in_more_and_more_time_stay_below_what_can_be_seen():
+    rows = pd.DataFrame(kept("audits_curve"))
+    assert not rows.duplicated(["training", "budget"]).any()
+    assert (rows["refuted"] == "False").all()
+    fractions = rows.set_index("training")["fraction"].astype(float)
+    assert fractions["Poisson samples"].max() < tables.visible().loc["Poisson samples", "seen"]
+    assert fractions.max() < 1
+
+
 def test_tables_of_audits():
     asked = {"training": "sum", "words": "a sum"}
     rows = pd.DataFrame([{**asked, "asked": "lira", "fraction": 0.1}, {**asked, "asked": "betting", "fraction": 0.7}])

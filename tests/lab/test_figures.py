@@ -73,8 +73,9 @@ def test_table_names_gaps_and_hides_the_index():
         lambda: figures.point_panels(
             {"one": {"a": ([1, 2], [3, 4]), "b": ([1, 2], [4, 3])}}, xlabel="x (log)", ylabel="y"
         ),
+        lambda: figures.line_panels({"x (log)": {"a": ([1, 2], [0.3, 0.4]), "b": ([1, 2], [0.4, 0.3])}}, ylabel="y"),
     ],
-    ids=["tradeoff", "roc", "profiles", "growth", "counts", "membership", "reproduction", "margins", "points"],
+    ids=["tradeoff", "roc", "profiles", "growth", "counts", "membership", "reproduction", "margins", "points", "lines"],
 )
 def test_figures_are_labelled_and_leave_nothing_open(make, tmp_path):
     figures.use_style()
