@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpnotes.accounting import bagging, gaussian_sigma, laplace, pure
+from dpnotes.accounting import bagging, dp_sgd, gaussian_sigma, laplace, pure
 from dpnotes.auditing import AuditReport, audit_scores, one_run
 from dpnotes.lab.store import provenance
 
@@ -57,11 +57,22 @@ def answered(generator: np.random.Generator, n: int) -> Scores:
     return (generator.random(n) < true).astype(float), (generator.random(n) > true).astype(float)
 
 
+def descended(generator: np.random.Generator, n: int) -> Scores:
+    """Likelihood ratios of all noisy steps of DP-SGD, of a record whose gradient is as long as the clipping norm."""
+    with_, without = generator.normal(size=(2, n, STEPS))
+    with_ += generator.random((n, STEPS)) < RATE
+    with_, without = (np.log1p(RATE * np.expm1(each - 0.5)).sum(axis=1) for each in (with_, without))
+    return with_, without
+
+
+RATE, STEPS = 0.3, 10
 BAGGING = bagging(n=100, subsample=20)
+DP_SGD = dp_sgd(noise_multiplier=1.0, sample_rate=RATE, steps=STEPS)
 CASES = {  # scores, the quantity, its true value, where it is a delta the epsilon
     "Gaussian, mu = 1": (noise("normal", 1.0), "mu", 1.0, 0.0),
     "Gaussian, mu = 4": (noise("normal", 4.0), "mu", 4.0, 0.0),
     "Laplace, epsilon = 1": (noise("laplace", 1.0), "advantage", laplace(scale=1.0).advantage, 0.0),
+    "DP-SGD, all of ten steps": (descended, "advantage", DP_SGD.advantage, 0.0),
     "bagging, pi = 0.18": (drawn, "pi", BAGGING.delta(1.0), 1.0),
     "randomised response, epsilon = 2": (answered, "advantage", pure(2.0).advantage, 0.0),
 }
