@@ -1,4 +1,4 @@
-"""Audit what `dpnotes.compare` chooses from, and the choice: ``python -m tests.audits.methods``; ``--keep`` for the book.
+"""Audit what is compared, and the private choice: ``python -m tests.audits.methods``; with ``--keep`` for the book.
 
 Each method at two settings, those of other libraries where they are installed, and the private selection; all together
 at a familywise confidence of 0.95. What is kept is not done again.
