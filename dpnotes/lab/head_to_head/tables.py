@@ -212,7 +212,37 @@ def exposures(rows: pd.DataFrame) -> pd.DataFrame:
     return wide.rename(columns="at_{:g}".format).reset_index()
 
 
+def audited(rows: pd.DataFrame) -> pd.DataFrame:
+    """Audits of each method, the claimed epsilon of its two settings side by side with the lower bound.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of ``python -m tests.audits.methods``.
+
+    Returns
+    -------
+    DataFrame
+        method, and for each of the two claimed epsilons ``found_...`` (lower bound of it) and ``runs_...``; and of
+        the two, how many are refuted.
+    """
+    told = rows.assign(asked=rows["asked"].map("{:g}".format))
+    wide = told.pivot_table(["epsilon", "runs"], "training", "asked", sort=False).rename(columns={"epsilon": "found"})
+    wide.columns = ["_".join(pair) for pair in wide.columns]
+    return wide.assign(refuted=told.groupby("training")["refuted"].sum()).reset_index(names="method")
+
+
 GAP = "no such fit"
+AUDITS = Table(
+    "Lower bounds of epsilon at delta = 0.02, where 1 and 4 are claimed, and how many of the two claims are refuted.",
+    (
+        "method",
+        Column("found_1", "of 1, at least", "{:.2f}"),
+        Column("found_4", "of 4, at least", "{:.2f}"),
+        "refuted",
+        *columns("{:,.0f}", runs_1="runs", runs_4="runs (of 4)"),
+    ),
+)
 OTHERS = Table(
     "Accuracies of the best model of each side, and by how much ours is ahead, with 95 % limits.",
     (
