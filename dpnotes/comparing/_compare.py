@@ -399,6 +399,9 @@ def _classes(y: Any, classes: Sequence[Any] | None, n: int) -> list[Any]:
         raise ValueError("y must hold labels, got dates")
     if classes is None and pd.isna(labels).any():
         raise ValueError("y must hold no missing labels; with classes= such records count as empty")
+    listed = labels.ravel().tolist() if classes is None else list(classes)
+    if len({isinstance(label, str) for label in listed}) > 1:
+        raise ValueError(f"{'y' if classes is None else 'classes'} must hold labels of one kind, got text and others")
     found: list[Any] = np.unique(labels if classes is None else np.asarray(classes)).tolist()
     if len(found) < 2:
         raise ValueError("there must be at least 2 classes, got fewer; name all that can occur in classes=")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ DECLARE = (
     "declare what is public: bounds=(low, high) for numbers, of all columns or of each; or of a data frame "
     "bounds={column: (low, high) or [categories]}"
 )
+NO_NUMBERS = "no numbers by their dtype"
 
 
 class Split(NamedTuple):
@@ -70,18 +71,23 @@ def table_of(X: Any) -> Any:
     Raises
     ------
     ValueError
-        If it is no table, or has more columns than rows, or dates.
+        If it is no table, or has more columns than rows, two columns of one name, or dates.
     """
     table = X if hasattr(X, "columns") else np.asarray(X)
     if table.ndim > 2:
         table = table.reshape(len(table), -1)
     if table.ndim != 2 or 0 in table.shape:
-        raise ValueError(f"X must have shape [n >= 1, d >= 1], got shape {table.shape}")
+        raise ValueError(
+            f"X must be a dense table of shape [n >= 1, d >= 1], got {type(X).__name__} of shape {table.shape}"
+        )
     if table.shape[1] > table.shape[0]:
         raise ValueError(
             f"X must have at least as many rows as columns, got shape {table.shape}: is it transposed? Otherwise "
             "leave columns out by a rule that does not look at the records"
         )
+    names = [name for name, _ in _dtypes(table)]
+    if twice := sorted({str(name) for name in names if names.count(name) > 1}):
+        raise ValueError(f"X must have columns of distinct names, got {_list(twice)} twice")
     dates = [name for name, dtype in _dtypes(table) if dtype.kind in "mM"]
     if dates:
         raise ValueError(
@@ -102,7 +108,7 @@ def preparation(table: Any, bounds: Bounds | None, *, public: bool) -> Preparati
     if isinstance(bounds, Mapping):
         return _by_column(table, bounds)
     if text:
-        raise ValueError(f"X has text in {_list(text)}: bounds must be a mapping; {DECLARE}")
+        raise ValueError(f"columns {_list(text)} hold {NO_NUMBERS}: bounds must be a mapping; {DECLARE}")
     if bounds is None:
         if not public:
             raise ValueError(f"bounds must be given, as they may not be read off private records: {DECLARE}")
@@ -122,10 +128,15 @@ def _by_column(table: Any, bounds: Mapping[Any, Sequence[Any]]) -> Preparation:
         raise ValueError(
             f"bounds must name the columns of X and no others, got a difference in {_list(wrong)}: {DECLARE}"
         )
+    if wrong := [name for name in names if isinstance(bounds[name], str) or not isinstance(bounds[name], Sized)]:
+        raise ValueError(f"bounds must be (low, high) or [categories], got neither for {_list(wrong)}")
     numbers = [name for name in names if _is_pair(bounds[name])]
     kinds = {name: dtype.kind for name, dtype in _dtypes(table)}
     if text := [name for name in numbers if kinds[name] not in "biuf"]:
-        raise ValueError(f"columns {_list(text)} hold text: declare their categories, bounds={{column: [categories]}}")
+        raise ValueError(
+            f"columns {_list(text)} hold {NO_NUMBERS}, and two numbers in bounds are (low, high): declare their "
+            "categories, bounds={column: [categories]}, or give them as numbers, dates as days since a public one"
+        )
     others = [name for name in names if name not in numbers]
     steps: list[tuple[str, Any, list[Any]]] = []
     if numbers:
@@ -143,7 +154,8 @@ def _is_pair(known: Any) -> bool:
 
 
 def _read_off(table: Any) -> tuple[list[float], list[float]]:
-    values = np.asarray(table, dtype=np.float64)
+    framed = hasattr(table, "columns")
+    values = table.to_numpy(np.float64, na_value=np.nan) if framed else np.asarray(table, dtype=np.float64)
     values = np.where(np.isfinite(values), values, np.nan)
     with np.errstate(all="ignore"):
         low = np.fmin.reduce(values, axis=0)
@@ -154,11 +166,11 @@ def _read_off(table: Any) -> tuple[list[float], list[float]]:
     return low.tolist(), high.tolist()
 
 
-def _dtypes(table: Any) -> list[tuple[Any, np.dtype[Any]]]:
-    """Names and dtypes of the columns; categories of pandas count as text."""
+def _dtypes(table: Any) -> list[tuple[Any, Any]]:
+    """Names and dtypes of the columns, of numpy or pandas, whose categories and strings are of kind "O"."""
     if not hasattr(table, "columns"):
         return [(place, table.dtype) for place in range(table.shape[1])]
-    return [(n, t if isinstance(t, np.dtype) else np.dtype(object)) for n, t in table.dtypes.items()]
+    return list(table.dtypes.items())
 
 
 def _list(names: Sequence[Any]) -> str:

@@ -126,7 +126,12 @@ def load_file(path: str | Path, *, target: str = "") -> OwnDataset:
     if sum(1 if column.is_number else len(column.known) for column in columns) > len(table):
         faults.append("there are more features than records: is the table transposed?")
     if faults:
-        raise ValueError(f"{path} cannot be used:\n" + "\n".join(f"- {fault}" for fault in faults))
+        raise ValueError(
+            f"{path} cannot be used:\n"
+            + "\n".join(f"- {fault}" for fault in faults)
+            + f"\nIn {beside.name} stand [low, high] of numbers, of constant ones too, and categories of text; dates "
+            "may be given as days since a public one; with a table [columns], those that it does not name are left out"
+        )
     X, names = _encoded(table, columns)
     test = np.zeros(len(table), dtype=bool)
     test[np.random.default_rng(0).permutation(len(table))[: len(table) // 5]] = True

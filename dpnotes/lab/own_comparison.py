@@ -52,8 +52,10 @@ def compare_table(
     Raises
     ------
     ValueError
-        If something is not declared that must be public, or the table cannot be used.
+        If something is not declared that must be public, the table cannot be used, or the report has no folder.
     """
+    if report is not None and not report.parent.is_dir():
+        raise ValueError(f"report must be a file in a folder that exists, got {report}")
     own = load_file(table, target=target)
     if data != "public":
         _check_declared(own, table)

@@ -1,9 +1,11 @@
+import datetime
 import io
 
 import numpy as np
 import pandas as pd
 import pytest
 from joblib import parallel_config
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import NotFittedError
@@ -252,7 +254,7 @@ SECRET = 31337.25
         (table()[0], None, {}, "one label for each of 300 rows"),
         (table()[0], table()[1], {"epsilon": np.nan}, "epsilon must be > 0"),
         (np.full((9, 2), SECRET), np.arange(9) % 2, {"bounds": None, "data": "public"}, "constant or empty"),
-        (np.full((9, 2), str(SECRET)), np.arange(9) % 2, {}, "text"),
+        (np.full((9, 2), str(SECRET)), np.arange(9) % 2, {}, "columns 0, 1 hold no numbers"),
         (np.full((9, 2), "2020-01-01", "M8[D]"), np.arange(9) % 2, {}, "dates in 0, 1"),
         (pd.DataFrame({"a": [SECRET] * 9}), np.arange(9) % 2, {"bounds": {"b": (0, 1)}}, "difference in 'a', 'b'"),
         (
@@ -261,6 +263,20 @@ SECRET = 31337.25
             {"bounds": {"a": (0, 1)}},
             "declare their categories",
         ),
+        (
+            pd.DataFrame({"a": [datetime.date(1999, 12, 31)] * 9}),
+            np.arange(9) % 2,
+            {"bounds": {"a": (0, 1)}},
+            "dates as days",
+        ),
+        (pd.DataFrame({"a": [pd.Timestamp(0, tz="UTC")] * 9}), np.arange(9) % 2, {}, "dates in 'a'"),
+        (pd.DataFrame([[SECRET, 1]] * 9, columns=["a", "a"]), np.arange(9) % 2, {}, "distinct names, got 'a' twice"),
+        (pd.DataFrame({"a": [SECRET] * 9}), np.arange(9) % 2, {"bounds": {"a": 1}}, "got neither for 'a'"),
+        (csr_array(np.full((9, 2), SECRET)), np.arange(9) % 2, {}, "dense table .* got csr_array"),
+        (table()[0][:2, :2], np.array([str(SECRET), SECRET], dtype=object), {}, "y must hold labels of one kind"),
+        (table()[0], table()[1], {"classes": ["no", 1]}, "classes must hold labels of one kind"),
+        (table()[0][:2, :2], np.array([SECRET, None], dtype=object), {}, "no missing labels"),
+        (table()[0], np.full(300, "2020-01-01", "M8[D]"), {}, "y must hold labels, got dates"),
         (table()[0], table()[1], {"bounds": (1, 0)}, "low must be < high"),
         (table()[0], table()[1], {"data": "mine"}, "data must be one of"),
         (table()[0], table()[1], {"methods": ["Oracle"]}, "methods must be candidates"),
@@ -281,6 +297,16 @@ def test_missing_values_and_labels_that_are_not_declared_count_as_nothing():
     without = compare(X[20:], y[20:], **given)
     pd.testing.assert_frame_equal(compare(X, other, **given).scores, without.scores)
     assert "31337" not in str(compare(X, other, **given))
+
+
+def test_columns_of_pandas_own_dtypes_are_numbers_too():
+    X, y = table(200, 2)
+    given = {"epsilon": 1.0, "data": "public", "methods": FAST, "repeats": 1}
+    frame = pd.DataFrame(np.round(100 * X), columns=["a", "b"])
+    frame.loc[:9, "a"] = np.nan
+    for bounds in (None, {"a": (-100, 100), "b": (-100, 100)}):
+        found = compare(frame.astype("Int64"), y, bounds=bounds, **given)
+        pd.testing.assert_frame_equal(found.scores, compare(frame, y, bounds=bounds, **given).scores)
 
 
 def test_data_frames_are_prepared_by_what_is_declared():

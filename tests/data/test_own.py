@@ -142,7 +142,8 @@ class TestFaults:
         )
         with pytest.raises(ValueError, match="cannot be used") as found:
             load_file(written(tmp_path, table), target="ill")
-        lines = str(found.value).splitlines()[1:]
+        *lines, advice = str(found.value).splitlines()[1:]
+        assert advice.startswith("In mine.toml stand [low, high] of numbers")
         assert lines == [
             "- a class of 'ill' has fewer than 30 records",
             "- columns 'age', 'job': missing values: leave such records out, or fill them by a rule that looks at one "

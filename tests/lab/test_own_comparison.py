@@ -80,6 +80,34 @@ def test_bad_input_is_one_line(folder):
     code, text = call(folder, "--target", "missing")
     assert code == 1
     assert "there is no column 'missing'" in text
+    code, text = call(folder, "--report", f"{folder}/absent/report.html")
+    assert code == 1
+    assert "a folder that exists" in text
     code, text = call(folder, "--epsilon", "0")
     assert code == 1
     assert "epsilon must be > 0" in text
+
+
+@pytest.mark.parametrize(
+    ("table", "declared", "message"),
+    [
+        ({"ill": "31337"}, 'classes = ["no", "yes"]', "values that are not among the given classes"),
+        ({"ill": "31337"}, 'classes = ["31337"]', "must have 2 to 50 classes"),
+        ({"ill": None}, 'classes = ["no", "yes"]', "the target 'ill' has missing values"),
+        ({"name": "x31337"}, "[columns]\nname = [0, 1]", "'name': text, for which categories must be given"),
+        ({"born": "3133-07-01"}, "[columns]\nborn = [0, 1]", "dates may be given as days since a public one"),
+        ({"age": None}, "[columns]\nage = [0, 120]", "'age': missing values"),
+        ({"c": 31337.0}, "[columns]\nc = [1, 1]", "'c': what is public must be [low, high]"),
+        ({"c": 31337.0}, "", "'c': constant, or empty"),
+        ({}, f'[columns]\n"<b>job" = {[str(i) for i in range(300)]}', "more features than records"),
+    ],
+)
+@pytest.mark.parametrize("options", [(), ("--private",)])
+def test_bad_tables_are_named_without_a_value(folder, table, declared, message, options):
+    frame = pd.read_csv(folder / "mine.csv").assign(**table)
+    frame.to_csv(folder / "mine.csv", index=False)
+    (folder / "mine.toml").write_text(declared, encoding="utf-8")
+    code, text = call(folder, *options)
+    assert code == 1
+    assert message in text
+    assert "3133" not in text
