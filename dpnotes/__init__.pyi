@@ -13,6 +13,7 @@ from dpnotes.auditing import AuditReport as AuditReport
 from dpnotes.auditing import audit as audit
 from dpnotes.comparing import Comparison as Comparison
 from dpnotes.comparing import compare as compare
+from dpnotes.comparing import recommend as recommend
 from dpnotes.methods import DPSGD as DPSGD
 from dpnotes.methods import PATE as PATE
 from dpnotes.methods import AugmentedSGD as AugmentedSGD
@@ -27,6 +28,5 @@ from dpnotes.methods import NoisySGD as NoisySGD
 from dpnotes.methods import PredictionSensitivity as PredictionSensitivity
 from dpnotes.methods import RandomTrees as RandomTrees
 from dpnotes.methods import SubsampleAggregate as SubsampleAggregate
-from dpnotes.methods import recommend as recommend
 
 __version__: str

@@ -11,5 +11,7 @@ from dpnotes.comparing._candidates import Unsuited as Unsuited
 from dpnotes.comparing._compare import compare as compare
 from dpnotes.comparing._majority import MajorityClass as MajorityClass
 from dpnotes.comparing._others import OTHERS as OTHERS
+from dpnotes.comparing._recommend import Recommendation as Recommendation
+from dpnotes.comparing._recommend import recommend as recommend
 from dpnotes.comparing._result import Comparison as Comparison
 from dpnotes.comparing._selection import private_choice as private_choice

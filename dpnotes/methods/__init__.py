@@ -33,8 +33,6 @@ from dpnotes.methods._prediction_sensitivity import NoisyPredictions as NoisyPre
 from dpnotes.methods._prediction_sensitivity import PredictionSensitivity as PredictionSensitivity
 from dpnotes.methods._prediction_sensitivity import noisy_predictions as noisy_predictions
 from dpnotes.methods._random_trees import RandomTrees as RandomTrees
-from dpnotes.methods._recommend import Recommendation as Recommendation
-from dpnotes.methods._recommend import recommend as recommend
 from dpnotes.methods._sgd_release import logistic_loss as logistic_loss
 from dpnotes.methods._shards import fit_shards as fit_shards
 from dpnotes.methods._subsample_aggregate import SubsampleAggregate as SubsampleAggregate

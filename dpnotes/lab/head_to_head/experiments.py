@@ -15,7 +15,7 @@ from dpnotes.lab import experiment
 from dpnotes.lab._experiment import Experiment
 from dpnotes.lab.head_to_head import grids
 from dpnotes.lab.head_to_head.tasks import Chosen, Table, table
-from dpnotes.methods import recommend
+from dpnotes.lab.needed_noise import recommend
 
 QUARTER = 4  # so many parts of a table, of which one is tested on: methods with a budget answer all of it
 FPR = 0.001  # false positives at which exposure is the true-positive rate

@@ -6,10 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import dpnotes
 from dpnotes.accounting import dp_sgd_noise_multiplier, gaussian_sigma, objective_perturbation, soft_vote_beta
+from dpnotes.lab.needed_noise import recommend
 from dpnotes.mechanisms import norm_noise
-from dpnotes.methods import recommend
 
 MNIST = {"n": 60_000, "d": 784, "n_classes": 10, "epsilon": 1.0, "delta": 1e-5, "answers": 100}
 
@@ -81,7 +80,7 @@ def test_nearest_measurement():
         {"method": "model_sensitivity", "epsilon": 1.0, "delta": 1e-5, "answers": np.nan, "accuracy": np.nan},
     ]
     measured = pd.DataFrame(rows).assign(n=60_000, d=784, n_classes=10)
-    found = dpnotes.recommend(**MNIST | {"epsilon": 1.2}, measured=measured)
+    found = recommend(**MNIST | {"epsilon": 1.2}, measured=measured)
     assert list(found.measured["method"]) == ["subsample_aggregate", "dp_sgd"]
     assert list(found.measured["accuracy"]) == [0.85, 0.8]
     assert "Measured nearest" in str(found)

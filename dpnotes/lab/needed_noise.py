@@ -1,4 +1,4 @@
-"""Which private method for a setting: the noise that each needs, which are dominated, and what was measured nearby."""
+"""The noise that each method needs for a setting, which methods are dominated, and what was measured nearby."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpnotes._validation import at_least_one, positive
+from dpnotes._validation import at_least_one, positive, real
 from dpnotes.accounting import (
     dp_sgd_noise_multiplier,
     gaussian_sigma,
@@ -18,7 +18,6 @@ from dpnotes.accounting import (
     prediction_sensitivity_sigma,
     soft_vote_beta,
 )
-from dpnotes.methods._linear_estimators import checked_epsilon_delta
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,7 +122,7 @@ def recommend(
     """
     import pandas as pd
 
-    epsilon, delta = checked_epsilon_delta(epsilon, delta)
+    epsilon, delta = positive("epsilon", epsilon), real("delta", delta, high=1.0, below="nothing is hidden")
     setting = _Setting(
         n=at_least_one("n", n),
         d=at_least_one("d", d),

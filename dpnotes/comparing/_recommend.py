@@ -1,0 +1,116 @@
+"""``dpnotes.recommend``: which private learner for a shape, without a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+from dpnotes import _validation as check
+from dpnotes.comparing._candidates import MAJORITY, Candidate, Task, chosen
+from dpnotes.comparing._compare import MOST_CLASSES, Budget, Run, Shape
+from dpnotes.comparing._result import LEVEL, Comparison
+from dpnotes.comparing._tables import Preparation
+from dpnotes.preprocessing import PublicScaler
+
+
+class Recommendation(Comparison):
+    """A comparison on synthetic tables alone, which names a method only where it is shown to help."""
+
+    @property
+    def helping(self) -> list[str]:
+        """Private methods that are shown to be better than the majority class, by falling accuracy.
+
+        All of them together are wrong with probability 5 % at most, by Bonferroni: the best of many methods that do not
+        help would seem to.
+        """
+        part = LEVEL / max(1, len(self.private))
+        return [name for name in self.private if self.difference(name, MAJORITY, level=part).low > 0]
+
+    @property
+    def candidates(self) -> list[str]:
+        """Of those that help, the best and what is not told apart from it; empty where no method is recommended."""
+        first = self.helping[:1]
+        return first + [name for name in self.helping[1:] if not self.difference(first[0], name).low > 0]
+
+    @property
+    def chosen(self) -> str:
+        """Name of the method of :attr:`Comparison.best`, the first of the candidates or the majority class."""
+        return next(iter(self.helping), MAJORITY)
+
+
+def recommend(
+    *,
+    n: int,
+    d: int,
+    n_classes: int,
+    epsilon: float,
+    delta: float = 0.0,
+    answers: int | None = None,
+    seconds: float = 60.0,
+    repeats: int | None = None,
+    methods: Sequence[str | Candidate] | None = None,
+    random_state: int = 0,
+    n_jobs: int = 1,
+    progress: bool = False,
+) -> Recommendation:
+    """Say which private learner suits a table of this shape, by training all of them on synthetic ones.
+
+    Guarantees: no record is looked at, so that the answer reveals nothing. Which method is best depends on the data
+    too: intervals are over synthetic tables of different margins and kinds of columns. See :func:`compare` for what is
+    the same for all methods.
+
+    Parameters
+    ----------
+    n : int, >= 1
+        Records that will be fitted to.
+    d : int, >= 1
+        Features.
+    n_classes : int, >= 2
+        At most 50.
+    epsilon : float, > 0
+    delta : float, in [0, 1)
+    answers : int, >= 1, optional
+        Queries that will be answered. Default: any number.
+    seconds, repeats, methods, random_state, n_jobs, progress
+        See :func:`compare`.
+
+    Returns
+    -------
+    Recommendation
+        ``best`` takes numbers in [-1, 1] and labels 0 to ``n_classes - 1``.
+
+    Raises
+    ------
+    ValueError
+        If a number is outside its range, or a method is not known.
+    TypeError
+        If a number is of the wrong kind.
+
+    Source
+    ------
+    :func:`compare`.
+
+    Examples
+    --------
+    >>> found = recommend(n=1, d=4, n_classes=2, epsilon=1.0, repeats=3, methods=["ClassMeans", "RandomTrees"])
+    >>> found.candidates, found.chosen
+    ([], 'majority class')
+    """
+    n_classes = check.at_least("n_classes", n_classes, 2, most=("the most that are compared", MOST_CLASSES))
+    task = Task(
+        check.at_least_one("n", n),
+        check.at_least_one("d", d),
+        range(n_classes),
+        check.positive("epsilon", epsilon),
+        check.real("delta", delta, high=1.0, below="nothing is hidden"),
+        None if answers is None else check.at_least_one("answers", answers),
+        None,
+    )
+    budget = Budget(
+        check.positive("seconds", seconds),
+        None if repeats is None else check.at_least_one("repeats", repeats),
+        progress,
+    )
+    run = Run(chosen(methods), Shape(task, random_state), budget, {}, n_jobs)
+    found = run.result(Preparation(PublicScaler(-1.0, 1.0), task.d), "shape", ())
+    return Recommendation(**{field.name: getattr(found, field.name) for field in fields(found)})
