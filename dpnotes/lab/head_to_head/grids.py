@@ -11,7 +11,7 @@ from dpnotes.lab.head_to_head.tasks import SYNTHETIC
 
 EPSILONS, DELTAS = (0.1, 1.0, 10.0), (0.0, 1e-5)
 REPEATS = 15  # cuts of a table; with five, nearly all verdicts were open
-TABLES, OF_EACH = 4, 3  # synthetic tables of each kind, and cuts of each; of one table, nearly all verdicts were open
+TABLES, OF_EACH = 8, 3  # synthetic tables of each kind, and cuts of each; of one table, nearly all verdicts were open
 SEALED_EPSILONS = (0.5, 1.0, 3.0)
 SIZES, WIDTHS, MARGINS = (200, 2000), (5, 50), (0.5, 1.5)  # of synthetic tables
 

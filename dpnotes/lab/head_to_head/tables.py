@@ -33,6 +33,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "random trees": ("RandomTrees",),
     "majority": ("majority class",),
 }
+TASK = ("dataset", "target", "rows", "columns")
 FAMILY = {method: family for family, methods in FAMILIES.items() for method in methods}
 
 
@@ -176,19 +177,34 @@ def regrets(rows: pd.DataFrame, roles: Sequence[str], *, at_most: float = NEGLIG
         One row for each choice: choice, tasks, regret, low, high, verdict.
     """
     there = rows.dropna(subset=["hindsight"])
-    task = ["dataset", "target", "rows", "columns"]
     top = pd.Series({i: float(row[f"behind_{column(row['hindsight'])}"]) for i, row in there.iterrows()})
     found = []
     for role in roles:
         lost = there[f"behind_{column(role)}"].astype(float) - top
-        own = lost.groupby([there[name] for name in task], dropna=False).mean().dropna()
+        own = lost.groupby([there[name] for name in TASK], dropna=False).mean().dropna()
         mean = Mean.of(float(own.mean()), float(own.std(ddof=1)), len(own))
         low, high = mean.interval()
-        within: Verdict = verdict(not_behind(mean * -1.0, margin=at_most))
+        within: Verdict = verdict(above(mean * -1.0 + at_most))
         found.append(
             {"choice": role, "tasks": len(own), "regret": mean.value, "low": low, "high": high, "verdict": within}
         )
     return pd.DataFrame(found)
+
+
+def ahead_of(rows: pd.DataFrame, one: str, other: str) -> Mean:
+    """Mean over tasks of what one choice is ahead of another; gaps are left out.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Rows of :func:`dpnotes.lab.head_to_head.experiments.regret`.
+    one, other : str
+        Choices, as the rows name them.
+    """
+    there = rows.dropna(subset=["hindsight"])
+    ahead = there[f"behind_{column(other)}"].astype(float) - there[f"behind_{column(one)}"].astype(float)
+    own = ahead.groupby([there[name] for name in TASK], dropna=False).mean().dropna()
+    return Mean.of(float(own.mean()), float(own.std(ddof=1)), len(own))
 
 
 def exposures(rows: pd.DataFrame) -> pd.DataFrame:

@@ -52,6 +52,8 @@ def test_regret_is_a_mean_over_tasks(gaps, expected):
     assert (found.tasks, found.verdict) == (3, expected)
     assert found.regret == pytest.approx(sum(gaps) / 3)
     assert found.low <= found.regret <= found.high
+    ahead = tables.ahead_of(pd.DataFrame(rows).assign(behind_other=0.0), "chosen", "other")
+    assert ahead.value == pytest.approx(-0.01 - sum(gaps) / 3)
 
 
 @pytest.mark.parametrize(
