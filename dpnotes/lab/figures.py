@@ -477,7 +477,7 @@ def leaders(panels: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]], names: Sequ
             if pd.isna(name):
                 continue
             count = int(left.to_numpy()[y, x])
-            pale = 0.3 if count > 1 else 0.85
+            pale = 0.35 if count > 1 else 0.85
             axes.fill_between([x, x + 1], y, y + 1, color=colors[name], alpha=pale, edgecolor="white", linewidth=1.5)
             lines = textwrap.wrap(name, 11) + ([f"{count} left"] if count > 1 else [])
             axes.text(x + 0.5, y + 0.5, "\n".join(lines), ha="center", va="center", fontsize=6)

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from dpnotes.lab.head_to_head.experiments import column
-from dpnotes.lab.tables import Column, Table, columns
+from dpnotes.lab.tables import NO_BREAK, Column, Table, columns
 from dpnotes.lab.verdicts import (
     HOLDS,
     LEVEL,
@@ -23,14 +23,14 @@ from dpnotes.lab.verdicts import (
     verdict,
 )
 
-FAMILIES: dict[str, tuple[str, ...]] = {
-    "bagging": ("Bagging",),
-    "private prediction": ("LossPerturbation", "ModelSensitivity", "PredictionSensitivity", "SubsampleAggregate"),
-    "filtered votes": ("FilteredVote",),
+FAMILIES: dict[str, tuple[str, ...]] = {  # those that lead anywhere first, as they have the clearest colours
     "DP-SGD": ("DPSGD",),
-    "noisy SGD": ("NoisySGD", "AugmentedSGD"),
+    "private prediction": ("LossPerturbation", "ModelSensitivity", "PredictionSensitivity", "SubsampleAggregate"),
     "class means": ("ClassMeans",),
     "random trees": ("RandomTrees",),
+    "noisy SGD": ("NoisySGD", "AugmentedSGD"),
+    "bagging": ("Bagging",),
+    "filtered votes": ("FilteredVote",),
     "majority": ("majority class",),
 }
 TASK = ("dataset", "target", "rows", "columns")
@@ -224,7 +224,7 @@ def exposures(rows: pd.DataFrame) -> pd.DataFrame:
     there = rows.dropna(subset=["best"])
     long = there.melt(["epsilon", "delta"], [name for name in names if name in there], "method", "rate")
     found = long.assign(method=long["method"].map(names), rate=long["rate"].astype(float))
-    wide = found.pivot_table("rate", ["method", "epsilon"], "delta", aggfunc="max", sort=False)
+    wide = found.pivot_table("rate", ["method", "epsilon"], "delta", aggfunc="max")
     return wide.rename(columns="at_{:g}".format).reset_index()
 
 
@@ -248,6 +248,10 @@ def audited(rows: pd.DataFrame) -> pd.DataFrame:
     return wide.assign(refuted=told.groupby("training")["refuted"].sum()).reset_index(names="method")
 
 
+def _limits(row: Any) -> str:
+    return f"{row.low:.1%} to {row.high:.1%}".replace(" ", NO_BREAK)
+
+
 GAP = "no such fit"
 AUDITS = Table(
     "Lower bounds of epsilon at delta = 0.02, where 1 and 4 are claimed, and how many of the two claims are refuted.",
@@ -266,7 +270,7 @@ OTHERS = Table(
         Column("epsilon", format="{:g}"),
         Column("delta", format="{:g}"),
         *columns("{:.1%}", ahead="ahead"),
-        Column("limits", text=lambda row: f"{row.low:.1%} to {row.high:.1%}"),
+        Column("limits", text=_limits),
         "verdict",
         "ours",
         *columns("{:.1%}", accuracy_ours="accuracy"),
@@ -279,7 +283,7 @@ REGRETS = Table(
     (
         "choice",
         Column("regret", format="{:.1%}"),
-        Column("limits", text=lambda row: f"{row.low:.1%} to {row.high:.1%}"),
+        Column("limits", text=_limits),
         "verdict",
         "tasks",
     ),
