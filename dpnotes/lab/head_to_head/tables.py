@@ -58,8 +58,8 @@ def right_choice(rows: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         The rows with columns family (that of the highest mean), choice (the same, or the word of the verdict) and left:
-        how many families have a method that is not shown to be behind, all methods together at the level of a verdict:
-        they hold the best one with that confidence.
+        1 where there is a choice, else how many families have a method that is not shown to be behind, all methods
+        together at the level of a verdict: they hold the best one with that confidence.
     """
     there = rows.dropna(subset=["best"])
     families, choices, left = [], [], []
@@ -70,9 +70,8 @@ def right_choice(rows: pd.DataFrame) -> pd.DataFrame:
         found = verdict(every([lead for method, lead in leads.items() if FAMILY[method] != own]))
         families.append(own)
         choices.append(own if found == HOLDS else TIE if found == TIE else UNDECIDED)
-        left.append(
-            len({own} | {FAMILY[method] for method, lead in leads.items() if lead(LEVEL / len(leads)) != HOLDS})
-        )
+        near = {FAMILY[method] for method, lead in leads.items() if lead(LEVEL / len(leads)) != HOLDS}
+        left.append(1 if found == HOLDS else len({own} | near))
     return there.assign(family=families, choice=choices, left=left)
 
 

@@ -29,6 +29,7 @@ def test_a_family_is_the_right_choice_only_where_it_is_ahead(gap, error, choice)
     found = tables.right_choice(pd.DataFrame([row(gap, error), {"best": None, "repeats": 5}]))
     assert found["choice"].tolist() == [choice]
     assert found["family"].tolist() == ["class means"]
+    assert (found["left"].tolist() == [1]) == (choice == "class means")
 
 
 def test_two_methods_of_one_family_do_not_undo_it():
