@@ -55,6 +55,12 @@ def product(p, q, times):
     return both
 
 
+def drawn(votes, beta, *, shift=True):
+    with np.errstate(over="ignore", invalid="ignore"):
+        weights = np.exp(beta * (votes - shift * votes.max()))
+        return weights / weights.sum()
+
+
 def wins(counts, noise):
     lead = noise * (counts[1] - counts[0])
     loses = (2 + abs(lead)) / 4 * np.exp(-abs(lead))
@@ -253,6 +259,16 @@ WRONG = {
         (lambda k, m, c: limits(k, m, 0.025), "confidence is an argument"),
         (lambda k, m, c: limits(k, m, (1 - c) / 2, high=0), "so few successes|raised|half"),
         (lambda k, m, c: limits(k, m, (1 - c) / 2, low=1), "on either side|so many successes"),
+    ],
+    "head-to-head-4": [
+        (lambda votes, epsilon: int(np.argmax(votes)), "one probability for each"),
+        (lambda votes, epsilon: np.exp(epsilon / 2 * (votes - votes.max())), "add up to 1"),
+        (lambda votes, epsilon: drawn(-votes, epsilon / 2), "more votes are likelier"),
+        (lambda votes, epsilon: votes == votes.max(), "equally so|not private"),
+        (lambda votes, epsilon: drawn(votes, epsilon), "not private"),
+        (lambda votes, epsilon: drawn(votes, epsilon / 4), "no less"),
+        (lambda votes, epsilon: votes / votes.sum(), "no less"),
+        (lambda votes, epsilon: drawn(votes, epsilon / 2, shift=False), "also if it is large"),
     ],
     "composition-4": [
         (lambda orders, d, delta: d - np.log(delta) / (orders - 1), "one number"),
