@@ -97,13 +97,13 @@ def pooled(rows: pd.DataFrame) -> pd.DataFrame:
         names = {f"accuracy_{column(method)}": method for method in FAMILY}
         accuracy = own[[name for name in names if name in own]].astype(float).dropna(axis=1).rename(columns=names)
         best = accuracy.mean().idxmax()
-        behind = accuracy.rsub(accuracy[best], axis=0)
+        gaps = accuracy.rsub(accuracy[best], axis=0)
         cells = {
             f"{what}_{column(str(method))}": value
             for what, values in (
                 ("accuracy", accuracy.mean()),
-                ("behind", behind.mean()),
-                ("error", behind.sem()),
+                ("behind", gaps.mean()),
+                ("error", gaps.sem()),
             )
             for method, value in values.items()
         }
@@ -137,7 +137,7 @@ def map_of(rows: pd.DataFrame, names: Sequence[str]) -> dict[str, tuple[pd.DataF
 
 
 def beside_others(rows: pd.DataFrame) -> pd.DataFrame:
-    """Whether the best model of ours is at most a point behind the best of other libraries', on each task.
+    """Whether the best model of ours is behind the best of other libraries' by no more than a tie, on each task.
 
     Parameters
     ----------
@@ -179,15 +179,19 @@ def regrets(rows: pd.DataFrame, roles: Sequence[str], *, at_most: float = NEGLIG
     top = pd.Series({i: float(row[f"behind_{column(row['hindsight'])}"]) for i, row in there.iterrows()})
     found = []
     for role in roles:
-        lost = there[f"behind_{column(role)}"].astype(float) - top
-        own = lost.groupby([there[name] for name in TASK], dropna=False).mean().dropna()
-        mean = Mean.of(float(own.mean()), float(own.std(ddof=1)), len(own))
+        mean, tasks = _over_tasks(there, there[f"behind_{column(role)}"].astype(float) - top)
         low, high = mean.interval()
         within: Verdict = verdict(above(mean * -1.0 + at_most))
         found.append(
-            {"choice": role, "tasks": len(own), "regret": mean.value, "low": low, "high": high, "verdict": within}
+            {"choice": role, "tasks": tasks, "regret": mean.value, "low": low, "high": high, "verdict": within}
         )
     return pd.DataFrame(found)
+
+
+def _over_tasks(rows: pd.DataFrame, values: pd.Series) -> tuple[Mean, int]:
+    """Mean over tasks of what each row has, and how many tasks have any; tasks are the repeats of its error."""
+    own = values.groupby([rows[name] for name in TASK], dropna=False).mean().dropna()
+    return Mean.of(float(own.mean()), float(own.std(ddof=1)), len(own)), len(own)
 
 
 def ahead_of(rows: pd.DataFrame, one: str, other: str) -> Mean:
@@ -202,8 +206,7 @@ def ahead_of(rows: pd.DataFrame, one: str, other: str) -> Mean:
     """
     there = rows.dropna(subset=["hindsight"])
     ahead = there[f"behind_{column(other)}"].astype(float) - there[f"behind_{column(one)}"].astype(float)
-    own = ahead.groupby([there[name] for name in TASK], dropna=False).mean().dropna()
-    return Mean.of(float(own.mean()), float(own.std(ddof=1)), len(own))
+    return _over_tasks(there, ahead)[0]
 
 
 def exposures(rows: pd.DataFrame) -> pd.DataFrame:
