@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy import stats
 
 from dpnotes.comparing import OTHERS, OURS, Candidate, Comparison, compare
 from dpnotes.lab import experiment
-from dpnotes.lab._experiment import Experiment
+from dpnotes.lab._experiment import Experiment, Grid, Tolerance
 from dpnotes.lab.head_to_head import grids
 from dpnotes.lab.head_to_head.tasks import Chosen, Table, table
 from dpnotes.lab.needed_noise import recommend
@@ -208,38 +209,21 @@ def _about(found: Table) -> dict[str, Any]:
     return {"n": n, "d": d, "classes": len(np.unique(found.y)), "data": found.digest}
 
 
-_TOLERANCE = {"accuracy_ClassMeans": 0.02, "accuracy_RandomTrees": 0.02, "accuracy_LossPerturbation": 0.02}
+_TOLERANCE: Tolerance = {"accuracy_ClassMeans": 0.02, "accuracy_RandomTrees": 0.02, "accuracy_LossPerturbation": 0.02}
+_RUNS: tuple[tuple[str, Callable[..., dict[str, Any]], Callable[[], Grid], Tolerance, int], ...] = (
+    ("tasks", methods, grids.development, _TOLERANCE, 1),
+    ("synthetic", methods, grids.synthetic, _TOLERANCE, 1),
+    ("sealed", regret, grids.sealed, _TOLERANCE, 3),
+    ("others", others, grids.others, {"accuracy_ours": 0.02, "accuracy_theirs": 0.05}, 4),
+)
 EXPERIMENTS = [
     Experiment(
-        "head_to_head_tasks",
-        methods,
-        {"paper": grids.development},
-        tolerance=_TOLERANCE,
-        cost=grids.seconds,
+        f"head_to_head_{name}",
+        function,
+        {"paper": grid},
+        tolerance=tolerance,
+        cost=partial(grids.seconds, comparisons=comparisons),
         data=grids.needed,
-    ),
-    Experiment(
-        "head_to_head_synthetic",
-        methods,
-        {"paper": grids.synthetic},
-        tolerance=_TOLERANCE,
-        cost=grids.seconds,
-        data=grids.needed,
-    ),
-    Experiment(
-        "head_to_head_sealed",
-        regret,
-        {"paper": grids.sealed},
-        tolerance=_TOLERANCE,
-        cost=lambda parameters: 3 * grids.seconds(parameters),
-        data=grids.needed,
-    ),
-    Experiment(
-        "head_to_head_others",
-        others,
-        {"paper": grids.others},
-        tolerance={"accuracy_ours": 0.02, "accuracy_theirs": 0.05},
-        cost=lambda parameters: 4 * grids.seconds(parameters),
-        data=grids.needed,
-    ),
+    )
+    for name, function, grid, tolerance, comparisons in _RUNS
 ]

@@ -84,12 +84,12 @@ def others(*, repeats: int = REPEATS) -> Grid:
     return _rows(BESIDE_OTHERS, (1.0, 3.0), DELTAS, repeats=repeats, seed=0)
 
 
-def seconds(parameters: Mapping[str, Any]) -> float:
-    """Measured on one core."""
+def seconds(parameters: Mapping[str, Any], *, comparisons: int = 1) -> float:
+    """Measured on one core, for so many comparisons."""
     classes = {"covertype": 7, "wine": 3}.get(parameters["dataset"], 2)
     if parameters["dataset"] == "fashion_mnist" and not parameters["target"]:
         classes = 10
-    return 2.0 + 0.0007 * float(parameters["rows"]) * classes
+    return comparisons * (2.0 + 0.0007 * float(parameters["rows"]) * classes)
 
 
 def needed(parameters: Mapping[str, Any]) -> list[str]:
