@@ -34,7 +34,7 @@ from dpnotes.preprocessing import ClipNorm
 
 DATA = ("shape", "public", "private")
 HALVING = ((1, 4), (2, 2), (2, 1))  # repeats of all settings that are left, and how many of each method go on
-ON_SHAPES = ((2, 4), (4, 2), (6, 1))  # of synthetic tables more, as these differ more than cuts of one table
+ON_SHAPES = ((4, 4), (4, 2), (8, 1))  # of synthetic tables more, as these differ more than cuts of one table
 TUNING, MEASURING = 0.5, 0.8  # of the time, when the settings must be chosen and the repeats done
 MOST, MOST_CLASSES = 60, 50  # repeats; classes, of which a number has more
 LOST = 2.0  # the error of what failed

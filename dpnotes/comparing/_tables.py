@@ -20,6 +20,8 @@ TEST = 0.25  # fraction of the records that methods are tested on
 MARGINS = (1.5, 8.0)  # of synthetic tables: distance of two classes, in standard deviations of a factor
 CODED = (0.0, 0.5, 1.0)  # fractions of columns that tell only whether something is there
 OFTEN = (0.02, 0.5)  # how often it is
+GROUPS = (1, 3)  # of which a class consists
+RAREST = 0.1  # share of the records that is the same for all classes, where frequencies are drawn
 FACTORS = 10  # independent directions in which synthetic rows vary, besides noise
 DECLARE = (
     "declare what is public: bounds=(low, high) for numbers, of all columns or of each; or of a data frame "
@@ -197,17 +199,22 @@ def cut(X: Features, codes: Integers, seed: Sequence[int]) -> Split:
 def synthetic(n: int, d: int, n_classes: int, seed: Sequence[int]) -> Split:
     """A table of that shape, whose classes differ by a margin that is drawn with it.
 
-    Rows are a few Gaussian factors, whose means depend on the class, mixed into all columns, with an offset of each
-    column and noise; margins are log-uniform. None, half or all of the columns tell only whether theirs is above a
-    threshold, which it is seldom in some, as coded categories and pixels do. Each table is drawn anew, so that
+    Rows are a few Gaussian factors, whose means depend on the class, or on which of three groups of a class, mixed into
+    all columns, with an offset of each column and noise; margins are log-uniform. Classes are equally frequent in half
+    of the tables, else their frequencies are drawn. None, half or all of the columns tell only whether theirs is above
+    a threshold, which it is seldom in some, as coded categories and pixels do. Each table is drawn anew, so that
     comparisons on several are independent.
     """
     generator = np.random.default_rng(seed)
     margin = float(np.exp(generator.uniform(*np.log(MARGINS))))
-    factors = min(d, FACTORS)
-    centres = generator.normal(size=(n_classes, factors))
-    codes = generator.integers(n_classes, size=n + max(200, int(n * TEST)))
-    hidden = margin / np.sqrt(2 * factors) * centres[codes] + generator.normal(size=(len(codes), factors))
+    frequencies = np.full(n_classes, 1 / n_classes)
+    if generator.integers(2):
+        frequencies = RAREST * frequencies + (1 - RAREST) * generator.dirichlet(np.ones(n_classes))
+    groups, factors = generator.choice(GROUPS), min(d, FACTORS)
+    centres = generator.normal(size=(n_classes, groups, factors))
+    codes = generator.choice(n_classes, p=frequencies, size=n + max(200, int(n * TEST)))
+    centre = centres[codes, generator.integers(groups, size=len(codes))]
+    hidden = margin / np.sqrt(2 * factors) * centre + generator.normal(size=(len(codes), factors))
     mixed = hidden @ generator.normal(size=(factors, d)) / np.sqrt(factors)
     mixed += 0.3 * generator.normal(size=mixed.shape)
     X = np.clip(generator.uniform(-0.5, 0.5, d) + 0.25 * mixed, -1, 1)

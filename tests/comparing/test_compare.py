@@ -354,3 +354,11 @@ def test_a_candidate_may_take_the_place_of_the_majority_class():
 
     (own,) = [each for each in OURS if each.name == "majority class"]
     assert [each.name for each in chosen(["ClassMeans", own])] == ["ClassMeans", "majority class", "no privacy"]
+
+
+def test_classes_of_synthetic_tables_are_equally_frequent_in_half_of_them_and_of_all_sizes():
+    shares = np.array([np.bincount(synthetic(1000, 3, 3, [9, seed]).codes, minlength=3) / 1000 for seed in range(60)])
+    even = np.abs(shares - 1 / 3).max(axis=1) < 0.06
+    assert 15 < even.sum() < 45
+    assert shares.min() >= 0.01
+    assert shares.max() > 0.7

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
@@ -12,6 +13,7 @@ from dpnotes._validation import Features, Integers
 
 SYNTHETIC = "synthetic"
 SPLITS = {"diabetes130": "dpbag"}
+SURVEYS = ("anes96", "fair", "modechoice", "randhie")  # of statsmodels, as it comes
 INFORMATIVE = 5  # columns of a synthetic table that tell classes apart
 REACH = 4.0  # standard deviations of a synthetic column within its public bounds
 
@@ -42,10 +44,10 @@ def table(*, seed: int = 0, **chosen: Unpack[Chosen]) -> Table:
     seed : int
         Of a synthetic table.
     dataset : str
-        ``"synthetic"``, ``"wine"`` (scikit-learn's), or one of :data:`dpnotes.data.NAMES`.
+        ``"synthetic"``, ``"wine"`` (scikit-learn's), one of :data:`SURVEYS`, or one of :data:`dpnotes.data.NAMES`.
     target : str
         Empty: the classes of the data set; ``"3-8"``: only records of these two codes; ``"odd"``: whether the code is
-        odd; ``"sex=Male"``: this column, all that are named ``sex=`` being left out of the rows.
+        odd; ``"sex=Male"``: whether this column is above 0, all that are named ``sex=`` being left out of the rows.
     rows : int
         At most so many records, drawn without replacement by ``default_rng(0)``.
     columns : int or None
@@ -61,6 +63,8 @@ def table(*, seed: int = 0, **chosen: Unpack[Chosen]) -> Table:
     ------
     ValueError
         If a column of that name is not there.
+    ImportError
+        Without statsmodels, for a survey.
     """
     dataset, target, rows, columns = chosen["dataset"], chosen["target"], chosen["rows"], chosen["columns"]
     if dataset == SYNTHETIC:
@@ -79,6 +83,10 @@ def table(*, seed: int = 0, **chosen: Unpack[Chosen]) -> Table:
         X, y = load_wine(return_X_y=True)
         low, high = X.min(axis=0), X.max(axis=0)  # printed in the set's public description
         X, names, digest = (X - low) / (high - low), (), "wine of scikit-learn"
+    elif dataset in SURVEYS:
+        survey = import_module(f"statsmodels.datasets.{dataset}").load_pandas().data
+        scaled = (survey - survey.min()) / (survey.max() - survey.min())  # both are public, as the sets are
+        X, y, names, digest = scaled.to_numpy(), np.zeros(len(survey)), tuple(survey), f"{dataset} of statsmodels"
     else:
         found = data.load(dataset, split=SPLITS.get(dataset, "original"))
         X = np.concatenate([found.X_train, found.X_test]).clip(0.0, 1.0)
@@ -93,7 +101,7 @@ def table(*, seed: int = 0, **chosen: Unpack[Chosen]) -> Table:
     elif target:
         if target not in names:
             raise ValueError(f"target must be a column of {dataset}, a pair of codes, 'odd' or empty, got {target!r}")
-        own = np.array([name.startswith(target.partition("=")[0] + "=") for name in names])  # type: ignore[var-annotated]
+        own = np.array([name.partition("=")[0] == target.partition("=")[0] for name in names])  # type: ignore[var-annotated]
         y = (X[:, list(names).index(target)] > 0).astype(np.int64)  # type: ignore[arg-type]
         X = X[:, ~own]
     order = np.random.default_rng(0).permutation(len(X))[:rows]

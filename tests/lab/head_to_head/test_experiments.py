@@ -6,7 +6,7 @@ from sklearn.model_selection import train_test_split
 
 from dpnotes.comparing import OURS, Candidate
 from dpnotes.lab.head_to_head import experiments, grids
-from dpnotes.lab.head_to_head.tasks import table
+from dpnotes.lab.head_to_head.tasks import SURVEYS, table
 
 DIGITS = {"dataset": "digits", "target": "", "rows": 300, "columns": None, "margin": None}
 
@@ -39,9 +39,20 @@ def test_a_target_that_is_no_column_is_refused():
         table(**{**DIGITS, "target": "age=3"})
 
 
-def test_no_task_of_development_comes_from_a_sealed_set():
-    development, sealed = ({task[0] for task in tasks} for tasks in (grids.DEVELOPMENT, grids.SEALED))
-    assert not development & sealed
+@pytest.mark.parametrize("name", SURVEYS)
+def test_the_target_of_a_survey_is_no_column_of_its_rows(name):
+    survey = pytest.importorskip(f"statsmodels.datasets.{name}").load_pandas().data
+    target = {task[0]: task[1] for task in grids.SEALED}[name]
+    found = table(dataset=name, target=target, rows=10_000, columns=None, margin=None)
+    assert found.X.shape == (min(len(survey), 10_000), survey.shape[1] - 1)
+    assert 0 == found.X.min() < found.X.max() == 1
+    if len(survey) == len(found.y):
+        assert found.y.sum() == (survey[target] > survey[target].min()).sum()
+
+
+def test_no_sealed_task_comes_from_a_set_that_was_used():
+    used, sealed = ({task[0] for task in tasks} for tasks in (grids.DEVELOPMENT + grids.SEEN, grids.SEALED))
+    assert not used & sealed
     assert len(grids.SEALED) - len(sealed) >= 10  # derived ones
 
 
