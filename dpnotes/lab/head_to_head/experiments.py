@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
@@ -11,19 +11,23 @@ from typing import Any, Unpack
 import numpy as np
 from scipy import stats
 
-from dpnotes.comparing import OTHERS, OURS, Candidate, Comparison, compare
+from dpnotes._validation import Features, Integers
+from dpnotes.comparing import OTHERS, OURS, Candidate, Comparison, Task, compare
 from dpnotes.lab import experiment
 from dpnotes.lab._experiment import Experiment, Grid, Tolerance
 from dpnotes.lab.head_to_head import grids
 from dpnotes.lab.head_to_head.tasks import Chosen, Table, table
 from dpnotes.lab.needed_noise import recommend
+from dpnotes.preprocessing import ClipNorm
 
 BLIND_TABLES = 20  # synthetic tables of a choice without the data; the budget of five minutes has time for more
 QUARTER = 4  # so many parts of a table, of which one is tested on: methods with a budget answer all of it
 FPR = 0.001  # false positives at which exposure is the true-positive rate
+EPSILONS_SEARCHED, PRECISION = (1e-3, 100.0), 1e-3
 LEVEL = 0.05  # of the intervals that standard errors are taken from
 MAJORITY, NO_PRIVACY = "majority class", "no privacy"
 BLIND, ALWAYS, RECOMMENDED = "chosen without the data", "always DP-SGD", "recommended"
+_OWN = {candidate.name: candidate for candidate in OURS}
 NAMES = {  # of `recommend`
     "model_sensitivity": "ModelSensitivity",
     "loss_perturbation": "LossPerturbation",
@@ -99,9 +103,8 @@ def regret(*, epsilon: float, delta: float, repeats: int, seed: int, **task: Unp
         )
     advised = next((NAMES[name] for name in advice.candidates if NAMES[name] in blind.settings), MAJORITY)
     named = {BLIND: blind.chosen, RECOMMENDED: advised, ALWAYS: "DPSGD"}
-    own = {candidate.name: candidate for candidate in OURS}
     fixed = [
-        replace(own[name], name=role, settings=(blind.settings[name],))
+        replace(_OWN[name], name=role, settings=(blind.settings[name],))
         for role, name in named.items()
         if name in blind.settings
     ]
@@ -110,6 +113,71 @@ def regret(*, epsilon: float, delta: float, repeats: int, seed: int, **task: Unp
     hindsight = max([*again.private, MAJORITY], key=lambda name: again.accuracy(name).mean)
     told = {"chosen": blind.chosen, "advised": advised, "hindsight": hindsight}
     return _cells(result, repeats, roles=tuple(named)) | told | _about(found)
+
+
+@experiment("head_to_head.exposed")
+def exposed(*, rate: float, repeats: int, seed: int, **task: Unpack[Chosen]) -> dict[str, Any]:
+    """Accuracies of all methods on one task, each with as little noise as lets at most a rate of members be named.
+
+    Each is tried without a delta and with one of 1e-5, where it can be used so, with the setting that was chosen for
+    the epsilon of a pure guarantee of this exposure; the better of the two is chosen on cuts that are not shown.
+
+    Parameters
+    ----------
+    rate : float, in (0.001, 1)
+        Bound on the true-positive rate at 0.1 % false positives.
+    dataset, target, rows, columns, margin, repeats, seed
+        As :func:`methods`; at most so many records that settings are chosen on all of them.
+
+    Returns
+    -------
+    dict
+        As :func:`methods`, and for each method ``epsilon_NAME`` and ``delta_NAME``.
+    """
+    found = table(seed=seed, **task)
+    nominal = float(np.log(rate / FPR))
+    labels, codes, counts = np.unique(found.y, return_inverse=True, return_counts=True)
+    n = len(codes) - int(np.sum(counts // QUARTER))  # of a cut that are fitted to
+    noise: dict[str, list[dict[str, Any]]] = {}
+    for delta in grids.DELTAS:
+        result = _compare(found, nominal, delta, 1, seed)
+        task_of_cut = replace(result.task, n=n, classes=range(len(labels)), seed=seed)
+        for name in [*result.private, MAJORITY]:
+            setting = {"delta": delta, **result.settings[name]}
+            most = _most_epsilon(_OWN[name], task_of_cut, setting, found.X[:n], codes[:n], rate)
+            noise.setdefault(name, []).append({"epsilon": most, **setting})
+    own = [replace(_OWN[name], make=partial(_with_noise, _OWN[name]), settings=each) for name, each in noise.items()]
+    result = _compare(found, nominal, max(grids.DELTAS), repeats, seed, own, ours=[])
+    told = {
+        f"{what}_{column(name)}": setting[what]
+        for name, setting in result.settings.items()
+        for what in ("epsilon", "delta")
+        if name in noise
+    }
+    return _cells(result, repeats) | told | _about(found)
+
+
+def _with_noise(candidate: Candidate, task: Task, *, epsilon: float, delta: float, **setting: Any) -> Any:
+    return candidate.made(replace(task, epsilon=epsilon, delta=delta), setting)
+
+
+def _most_epsilon(
+    candidate: Candidate, task: Task, setting: Mapping[str, Any], X: Features, codes: Integers, rate: float
+) -> float:
+    """The largest epsilon of which the bound on the true-positive rate is at most this, to a thousandth of it."""
+    X = ClipNorm().fit_transform(2 * X - 1) if candidate.ball else 2 * X - 1
+
+    def within(epsilon: float) -> bool:
+        model = _with_noise(candidate, task, epsilon=epsilon, **setting)
+        return bool(model.fit(X, codes).profile_.tpr(FPR) <= rate)
+
+    low, high = EPSILONS_SEARCHED
+    if within(high):
+        return high
+    while high / low > 1 + PRECISION:
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if within(middle) else (low, middle)
+    return low
 
 
 @experiment("head_to_head.others")
@@ -214,6 +282,7 @@ _TOLERANCE: Tolerance = {"accuracy_ClassMeans": 0.02, "accuracy_RandomTrees": 0.
 _RUNS: tuple[tuple[str, Callable[..., dict[str, Any]], Callable[[], Grid], Tolerance, int], ...] = (
     ("tasks", methods, grids.development, _TOLERANCE, 1),
     ("synthetic", methods, grids.synthetic, _TOLERANCE, 1),
+    ("exposed", exposed, grids.exposed, _TOLERANCE, 4),
     ("sealed", regret, grids.sealed, _TOLERANCE, 6),
     ("seen", regret, grids.seen, _TOLERANCE, 6),
     ("others", others, grids.others, {"accuracy_ours": 0.02, "accuracy_theirs": 0.05}, 4),

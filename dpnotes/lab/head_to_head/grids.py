@@ -15,6 +15,8 @@ TABLES, OF_EACH = 8, 3  # synthetic tables of each kind, and cuts of each; of on
 SEALED_EPSILONS = (0.5, 1.0, 3.0)
 SIZES, WIDTHS, MARGINS = (200, 2000), (5, 50), (0.5, 1.5)  # of synthetic tables
 
+RATES = (0.005, 0.01, 0.05)  # of exposures
+NAMED = ("dataset", "target", "rows", "columns")
 Task = tuple[str, str, int, int | None]  # dataset, target, rows, columns
 DEVELOPMENT: tuple[Task, ...] = (
     ("breast_cancer", "", 569, None),
@@ -68,9 +70,8 @@ BESIDE_OTHERS: tuple[Task, ...] = (
 
 
 def _rows(tasks: Sequence[Task], epsilons: Sequence[float], deltas: Sequence[float], **more: Any) -> Grid:
-    names = ("dataset", "target", "rows", "columns")
     return [
-        {**dict(zip(names, task, strict=True)), "margin": None, "epsilon": epsilon, "delta": delta, **more}
+        {**dict(zip(NAMED, task, strict=True)), "margin": None, "epsilon": epsilon, "delta": delta, **more}
         for task, delta, epsilon in product(tasks, deltas, epsilons)
     ]
 
@@ -78,6 +79,12 @@ def _rows(tasks: Sequence[Task], epsilons: Sequence[float], deltas: Sequence[flo
 def development(*, repeats: int = REPEATS) -> Grid:
     """Development sets and what is derived from them."""
     return _rows(DEVELOPMENT, EPSILONS, DELTAS, repeats=repeats, seed=0)
+
+
+def exposed(*, repeats: int = REPEATS) -> Grid:
+    """Development sets at equal exposure."""
+    named = [dict(zip(NAMED, task, strict=True)) for task in DEVELOPMENT]
+    return [{**task, "margin": None, "rate": rate, "repeats": repeats, "seed": 0} for task in named for rate in RATES]
 
 
 def synthetic(*, repeats: int = OF_EACH, seeds: int = TABLES) -> Grid:

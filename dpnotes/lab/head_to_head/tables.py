@@ -111,8 +111,10 @@ def pooled(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-def map_of(rows: pd.DataFrame, names: Sequence[str]) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
-    """Panels of :func:`dpnotes.lab.figures.leaders`, one for each delta: tasks against epsilon.
+def map_of(
+    rows: pd.DataFrame, names: Sequence[str], *, across: str = "epsilon"
+) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
+    """Panels of :func:`dpnotes.lab.figures.leaders`: tasks against a column, one for each delta that rows tell.
 
     Parameters
     ----------
@@ -120,6 +122,8 @@ def map_of(rows: pd.DataFrame, names: Sequence[str]) -> dict[str, tuple[pd.DataF
         Of :func:`right_choice`.
     names : sequence of str
         Columns that name a task.
+    across : str
+        The column that is not a task's.
     """
     words = {"rows": "n = {:,.0f}", "columns": "d = {:.0f}", "margin": "margin {:g}"}
     tasks = [
@@ -128,11 +132,12 @@ def map_of(rows: pd.DataFrame, names: Sequence[str]) -> dict[str, tuple[pd.DataF
     ]
     told = rows.assign(task=[task.replace("_", " ") for task in tasks])
     order = told.sort_values([*names], na_position="first")["task"].unique()
+    panels = told.groupby("delta") if "delta" in told else [("", told)]
     return {
-        f"delta = {delta:g}": tuple(  # type: ignore[misc]
-            own.pivot_table(cell, "task", "epsilon", aggfunc="first").reindex(order) for cell in ("family", "left")
+        f"delta = {delta:g}" if delta != "" else "": tuple(  # type: ignore[misc]
+            own.pivot_table(cell, "task", across, aggfunc="first").reindex(order) for cell in ("family", "left")
         )
-        for delta, own in told.groupby("delta")
+        for delta, own in panels
     }
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import train_test_split
 
+from dpnotes import accounting, methods
 from dpnotes.comparing import OURS, Candidate
 from dpnotes.lab.head_to_head import experiments, grids
 from dpnotes.lab.head_to_head.tasks import SURVEYS, table
@@ -70,6 +71,17 @@ def test_a_row_names_the_best_and_what_the_others_are_behind():
         assert row[f"behind_{role}"] == pytest.approx(gap)
     assert row["accuracy_always_DP_SGD"] > 0.5
     assert experiments.column(row["hindsight"]) in {name.removeprefix("accuracy_") for name in methods}
+
+
+def test_at_equal_exposure_each_method_has_as_little_noise_as_the_rate_allows():
+    task = {**DIGITS, "target": "3-8", "rows": 150}
+    row = experiments.exposed(**task, rate=0.02, repeats=2, seed=0)
+    found, n = table(**task), 113
+    means = methods.ClassMeans(row["epsilon_ClassMeans"], row["delta_ClassMeans"]).fit(found.X[:n], found.y[:n])
+    assert 0.0198 < means.profile_.tpr(0.001) <= 0.02
+    assert row["delta_LossPerturbation"] == 0
+    assert 0.0198 < accounting.pure(row["epsilon_LossPerturbation"]).tpr(0.001) <= 0.02
+    assert row[f"behind_{experiments.column(row['best'])}"] == 0
 
 
 def test_methods_with_a_budget_answer_all_test_records(monkeypatch):
