@@ -18,6 +18,7 @@ from dpnotes.lab._experiment import Experiment, Grid, Tolerance
 from dpnotes.lab.head_to_head import grids
 from dpnotes.lab.head_to_head.tasks import Chosen, Table, table
 from dpnotes.lab.needed_noise import recommend
+from dpnotes.methods import DPSGD
 from dpnotes.preprocessing import ClipNorm
 
 BLIND_TABLES = 20  # synthetic tables of a choice without the data; the budget of five minutes has time for more
@@ -27,6 +28,7 @@ EPSILONS_SEARCHED, PRECISION = (1e-3, 100.0), 1e-3
 LEVEL = 0.05  # of the intervals that standard errors are taken from
 MAJORITY, NO_PRIVACY = "majority class", "no privacy"
 BLIND, ALWAYS, RECOMMENDED = "chosen without the data", "always DP-SGD", "recommended"
+DEFAULTS = "DP-SGD by default"
 _OWN = {candidate.name: candidate for candidate in OURS}
 NAMES = {  # of `recommend`
     "model_sensitivity": "ModelSensitivity",
@@ -72,9 +74,9 @@ def methods(*, epsilon: float, delta: float, repeats: int, seed: int, **task: Un
 def regret(*, epsilon: float, delta: float, repeats: int, seed: int, **task: Unpack[Chosen]) -> dict[str, Any]:
     """Beside all methods on one task: that which ``compare`` gives without its data, DP-SGD, and recommended ones.
 
-    The three come with settings that were chosen on synthetic tables of the shape; the methods that they are measured
-    by, with settings that were chosen on cuts of the table itself. Of what ``recommend`` does not rule out the first
-    is taken. Which method is the best in hindsight is decided on the cuts of the next seed: the highest of several
+    DP-SGD comes with its default settings, too. The other three come with settings that were chosen on synthetic tables
+    of the shape; the methods that they are measured by, with settings that were chosen on cuts of the table itself. Of
+    what ``recommend`` does not rule out the first is taken. Which method is the best in hindsight is decided on the cuts of the next seed: the highest of several
     means is above the truth, and all choices would seem to give up as much.
 
     Parameters
@@ -85,7 +87,7 @@ def regret(*, epsilon: float, delta: float, repeats: int, seed: int, **task: Unp
     Returns
     -------
     dict
-        As :func:`methods` without exposures, and chosen and advised, the names of two of the three, and hindsight.
+        As :func:`methods` without exposures, and chosen and advised, the names of two of them, and hindsight.
     """
     found = table(**task)
     blind = _compare(found, epsilon, delta, BLIND_TABLES, seed, data="shape")
@@ -108,11 +110,17 @@ def regret(*, epsilon: float, delta: float, repeats: int, seed: int, **task: Unp
         for role, name in named.items()
         if name in blind.settings
     ]
+    fixed += [Candidate(DEFAULTS, _by_default)]
     result = _compare(found, epsilon, delta, repeats, seed, fixed)
     again = _compare(found, epsilon, delta, repeats, seed + 1)
     hindsight = max([*again.private, MAJORITY], key=lambda name: again.accuracy(name).mean)
     told = {"chosen": blind.chosen, "advised": advised, "hindsight": hindsight}
-    return _cells(result, repeats, roles=tuple(named)) | told | _about(found)
+    return _cells(result, repeats, roles=(*named, DEFAULTS)) | told | _about(found)
+
+
+def _by_default(task: Task) -> Any:
+    task.needs(delta=True)
+    return DPSGD(task.epsilon, task.delta, device="cpu", **task.common)
 
 
 @experiment("head_to_head.exposed")

@@ -9,6 +9,7 @@ from dpnotes.comparing import OURS, Candidate
 from dpnotes.lab.head_to_head import experiments, grids
 from dpnotes.lab.head_to_head.tasks import SURVEYS, table
 
+ROLES = (experiments.BLIND, experiments.ALWAYS, experiments.RECOMMENDED, experiments.DEFAULTS)
 DIGITS = {"dataset": "digits", "target": "", "rows": 300, "columns": None, "margin": None}
 
 
@@ -61,7 +62,7 @@ def test_a_row_names_the_best_and_what_the_others_are_behind():
     task = {**DIGITS, "target": "3-8", "rows": 150}
     row = experiments.regret(**task, epsilon=1.0, delta=1e-5, repeats=2, seed=0)
     private = [name for name in row if name.startswith("accuracy_") and name != "accuracy_no_privacy"]
-    roles = {experiments.column(role) for role in (experiments.BLIND, experiments.ALWAYS, experiments.RECOMMENDED)}
+    roles = {experiments.column(role) for role in ROLES}
     methods = [name for name in private if name.removeprefix("accuracy_") not in roles]
     assert len(methods) == len(private) - len(roles)
     assert max(row[name] for name in methods) == row[f"accuracy_{experiments.column(row['best'])}"]
