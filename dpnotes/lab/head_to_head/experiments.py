@@ -76,8 +76,9 @@ def regret(*, epsilon: float, delta: float, repeats: int, seed: int, **task: Unp
 
     DP-SGD comes with its default settings, too. The other three come with settings that were chosen on synthetic tables
     of the shape; the methods that they are measured by, with settings that were chosen on cuts of the table itself. Of
-    what ``recommend`` does not rule out the first is taken. Which method is the best in hindsight is decided on the cuts of the next seed: the highest of several
-    means is above the truth, and all choices would seem to give up as much.
+    what ``recommend`` does not rule out the first is taken. Which method is the best in hindsight is decided on the
+    cuts of the next seed: the highest of several means is above the truth, and all choices would seem to give up as
+    much.
 
     Parameters
     ----------
