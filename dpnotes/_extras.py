@@ -7,6 +7,7 @@ NOTEBOOKS = ("ipykernel", "nbformat", "papermill", "sphinx_external_toc")
 EXTRAS = {  # of what the package itself imports; pyproject.toml names the distributions and their versions
     "learn": LEARN,
     "book": (*LEARN, *NOTEBOOKS, "click", "filelock", "seaborn", "tqdm"),
+    "surveys": ("statsmodels",),  # which have tables of the head-to-head
 }
 
 
@@ -19,9 +20,9 @@ def require(extra: str, *, part: str) -> None:
 
     Parameters
     ----------
-    extra : {"learn", "book"}
+    extra : {"learn", "book", "surveys"}
     part : str
-        The module that needs them, for the message.
+        What needs them, for the message.
 
     Examples
     --------

@@ -11,6 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 from scipy import stats
 
+from dpnotes._extras import MissingExtra
 from dpnotes._validation import Features, Integers
 from dpnotes.comparing import OTHERS, OURS, Candidate, Comparison, Task, compare
 from dpnotes.lab import experiment
@@ -208,7 +209,7 @@ def others(*, epsilon: float, delta: float, repeats: int, seed: int, **task: Unp
 
     Raises
     ------
-    ImportError
+    MissingExtra
         Without any of the other libraries.
     """
     found = table(**task)
@@ -219,7 +220,7 @@ def others(*, epsilon: float, delta: float, repeats: int, seed: int, **task: Unp
         for names in (released, [candidate.name for candidate in OTHERS])
     ]
     if not sides[1]:
-        raise ImportError(f"no other library can be used: {dict(known.left_out)}")
+        raise MissingExtra(f"no other library can be used: {dict(known.left_out)}")
     ours, theirs = (max(side, key=lambda name: known.accuracy(name).mean) for side in sides)
     ahead = result.difference(ours, theirs)
     shown = {f"accuracy_{column(name)}": result.accuracy(name).mean for name in (*result.private, MAJORITY, NO_PRIVACY)}

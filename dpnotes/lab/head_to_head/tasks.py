@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.datasets import load_wine, make_classification
 
 from dpnotes import data
+from dpnotes._extras import require
 from dpnotes._validation import Features, Integers
 
 SYNTHETIC = "synthetic"
@@ -63,7 +64,7 @@ def table(*, seed: int = 0, **chosen: Unpack[Chosen]) -> Table:
     ------
     ValueError
         If a column of that name is not there.
-    ImportError
+    MissingExtra
         Without statsmodels, for a survey.
     """
     dataset, target, rows, columns = chosen["dataset"], chosen["target"], chosen["rows"], chosen["columns"]
@@ -84,6 +85,7 @@ def table(*, seed: int = 0, **chosen: Unpack[Chosen]) -> Table:
         low, high = X.min(axis=0), X.max(axis=0)  # printed in the set's public description
         X, names, digest = (X - low) / (high - low), (), "wine of scikit-learn"
     elif dataset in SURVEYS:
+        require("surveys", part=dataset)
         survey = import_module(f"statsmodels.datasets.{dataset}").load_pandas().data
         scaled = (survey - survey.min()) / (survey.max() - survey.min())  # both are public, as the sets are
         X, y, names, digest = scaled.to_numpy(), np.zeros(len(survey)), tuple(survey), f"{dataset} of statsmodels"
