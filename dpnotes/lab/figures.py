@@ -477,10 +477,10 @@ def leaders(panels: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]], names: Sequ
             if pd.isna(name):
                 continue
             count = int(left.to_numpy()[y, x])
-            pale = 0.35 if count > 1 else 0.85
+            pale, weight = (0.3, "normal") if count > 1 else (0.65, "bold")
             axes.fill_between([x, x + 1], y, y + 1, color=colors[name], alpha=pale, edgecolor="white", linewidth=1.5)
             lines = textwrap.wrap(name, 11) + ([f"{count} left"] if count > 1 else [])
-            axes.text(x + 0.5, y + 0.5, "\n".join(lines), ha="center", va="center", fontsize=6)
+            axes.text(x + 0.5, y + 0.5, "\n".join(lines), ha="center", va="center", fontsize=6, weight=weight)
         axes.set_xticks(np.arange(leader.shape[1]) + 0.5, leader.columns)
         axes.set_yticks(np.arange(rows) + 0.5, leader.index, fontsize=8)
         axes.set(xlabel=xlabel, title=title, xlim=(0, leader.shape[1]), ylim=(rows, 0))
