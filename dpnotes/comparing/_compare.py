@@ -189,7 +189,7 @@ class Shape:
 
     def split(self, repeat: int) -> Split:
         """The table of a repeat."""
-        return synthetic(self.task.n, self.task.d, len(self.task.classes), [self.random_state, repeat])
+        return synthetic(self.task.n, self.task.d, len(self.task.classes), self.random_state, repeat)
 
 
 @dataclass(frozen=True, eq=False)

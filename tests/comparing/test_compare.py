@@ -21,7 +21,7 @@ FAST = ["ClassMeans", "LossPerturbation"]
 
 
 def table(n=300, d=4, seed=0):
-    split = synthetic(n, d, 2, [seed])
+    split = synthetic(n, d, 2, seed)
     return split.X, split.codes
 
 
@@ -357,7 +357,7 @@ def test_a_candidate_may_take_the_place_of_the_majority_class():
 
 
 def test_classes_of_synthetic_tables_are_equally_frequent_in_half_of_them_and_of_all_sizes():
-    shares = np.array([np.bincount(synthetic(1000, 3, 3, [9, seed]).codes, minlength=3) / 1000 for seed in range(60)])
+    shares = np.array([np.bincount(synthetic(1000, 3, 3, 9, repeat).codes, minlength=3) / 1000 for repeat in range(60)])
     even = np.abs(shares - 1 / 3).max(axis=1) < 0.06
     assert 15 < even.sum() < 45
     assert shares.min() >= 0.01

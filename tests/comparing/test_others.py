@@ -25,7 +25,7 @@ def made(candidate, **given):
 
 
 def records(candidate):
-    split = synthetic(N, D, 2, [6])
+    split = synthetic(N, D, 2, 6)
     return (ClipNorm().fit_transform(split.X) if candidate.ball else split.X), split.codes
 
 

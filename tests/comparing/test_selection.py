@@ -98,7 +98,7 @@ def test_blocks_are_a_public_number_and_none_where_they_would_be_noise():
 
 
 def test_a_private_comparison_finds_what_the_table_asks_for_and_pays():
-    split = synthetic(6000, 4, 2, [3])
+    split = synthetic(6000, 4, 2, 3)
     X, y = split.X, split.codes
     right = Candidate("right", lambda task: LogisticRegression(C=1.0), profile=claimed)
     wrong = Candidate("wrong", lambda task: LogisticRegression(C=1e-9), profile=claimed)
@@ -123,7 +123,7 @@ def claimed(task):
 
 
 def test_scoring_passes_no_error_on():
-    split = synthetic(60, 2, 2, [0])
+    split = synthetic(60, 2, 2, 0)
     accuracy, _, note = scored(CRASHING[0], Task(60, 2, range(2), 1.0, 0.0, None, 0), {}, split)
     assert np.isnan(accuracy)
     assert note.startswith("InvalidParameterError")
