@@ -21,7 +21,7 @@ TEST = 0.25  # fraction of the records that methods are tested on
 MARGINS = (1.5, 8.0)  # of synthetic tables: distance of two classes, in standard deviations of a factor
 CODED = (0.0, 0.5, 1.0)  # fractions of columns that tell only whether something is there
 OFTEN = (0.02, 0.5)  # how often it is
-GROUPS = (1, 3)  # of which a class consists
+GROUPS = (1, 1, 1, 3)  # of which a class consists
 RAREST = 0.1  # share of the records that is the same for all classes, where frequencies are drawn
 FACTORS = 10  # independent directions in which synthetic rows vary, besides noise
 DECLARE = (
@@ -200,12 +200,12 @@ def cut(X: Features, codes: Integers, seed: Sequence[int]) -> Split:
 def synthetic(n: int, d: int, n_classes: int, seed: int, repeat: int = 0) -> Split:
     """A table of that shape, one of a series for each seed.
 
-    Rows are a few Gaussian factors, whose means depend on the class, or on which of three groups of a class, mixed into
-    all columns, with an offset of each column and noise; margins are log-uniform. Classes are equally frequent in half
-    of the tables, else their frequencies are drawn. None, half or all of the columns tell only whether theirs is above
-    a threshold, which it is seldom in some, as coded categories and pixels do. Margins and kinds are spread evenly over
-    the tables of a series (by a scrambled Halton sequence), which makes their means nearer to the truth than as many
-    independent tables would; intervals do not count on it.
+    Rows are a few Gaussian factors, whose means depend on the class, or in a quarter of the tables on which of three
+    groups of a class, mixed into all columns, with an offset of each column and noise; margins are log-uniform. Classes
+    are equally frequent in half of the tables, else their frequencies are drawn. None, half or all of the columns tell
+    only whether theirs is above a threshold, which it is seldom in some, as coded categories and pixels do. Margins and
+    kinds are spread evenly over the tables of a series (by a scrambled Halton sequence), which makes their means nearer
+    to the truth than as many independent tables would; intervals do not count on it.
     """
     generator = np.random.default_rng([seed, repeat])
     series = Halton(4, seed=np.random.default_rng(seed)).fast_forward(repeat)

@@ -92,7 +92,9 @@ def regret(*, epsilon: float, delta: float, repeats: int, seed: int, **task: Unp
         As :func:`methods` without exposures, and chosen and advised, the names of two of them, and hindsight.
     """
     found = table(**task)
-    blind = _compare(found, epsilon, delta, BLIND_TABLES, seed, data="shape")
+    limit = replace(_OWN[NO_PRIVACY], settings=_OWN[NO_PRIVACY].settings[:1])  # which has no part in the choice
+    others = [name for name in _OWN if name != NO_PRIVACY]
+    blind = _compare(found, epsilon, delta, BLIND_TABLES, seed, [limit], ours=others, data="shape")
     n, d = found.X.shape
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
