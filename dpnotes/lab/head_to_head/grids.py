@@ -136,22 +136,20 @@ def synthetic(*, repeats: int = OF_EACH, seeds: int = TABLES) -> Grid:
 
 
 def sealed(*, repeats: int = 5) -> Grid:
-    """Sets that no method or rule was chosen on."""
-    return _regrets(SEALED, repeats)
+    """Sets that no method or rule was chosen on, each task with synthetic tables of its own.
+
+    With those of one seed, all choices would share their luck.
+    """
+    return [
+        row
+        for seed, task in enumerate(SEALED)
+        for row in _rows([task], SEALED_EPSILONS, (1e-5,), repeats=repeats, seed=seed)
+    ]
 
 
 def seen(*, repeats: int = 5) -> Grid:
-    """Sets that were sealed, and are no more."""
-    return _regrets(SEEN, repeats)
-
-
-def _regrets(tasks: Sequence[Task], repeats: int) -> Grid:
-    """Each task with synthetic tables of its own: with those of one seed, all choices would share their luck."""
-    return [
-        row
-        for seed, task in enumerate(tasks)
-        for row in _rows([task], SEALED_EPSILONS, (1e-5,), repeats=repeats, seed=seed)
-    ]
+    """Sets that were sealed, and are no more: they showed what to change."""
+    return _rows(SEEN, SEALED_EPSILONS, (1e-5,), repeats=repeats, seed=0)
 
 
 def others(*, repeats: int = REPEATS) -> Grid:
