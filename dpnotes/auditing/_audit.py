@@ -7,6 +7,7 @@ from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +25,7 @@ from dpnotes.auditing._report import AuditReport
 from dpnotes.auditing._runner import Runner
 from dpnotes.auditing._scores import audit_scores, checked_confidence, runs_adjacency, runs_needed
 from dpnotes.auditing._telling import apart, direction
-from dpnotes.auditing._training import Data, Runs, Training
+from dpnotes.auditing._training import Data, Runs, Training, code_of
 
 STRATEGIES = ("auto", "many runs", "betting", "one run", "lira")
 PILOT, PLANNED = 0.25, 0.85  # of the budget: to choose on; and of what is left then, to count on
@@ -38,6 +39,8 @@ SHADOWS = 12  # runs with which likelihood ratios can be fitted
 PROMISING = 0.2  # p-value on pilot runs from which it decides between canaries
 MANY_CANARIES, FEWEST_CANARIES = 500, 20
 PREFERRED = ("score", "margin", "log-odds of the label", "along the canary", "votes for the label")
+TOLD = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)  # epsilons whose deltas tell one claim from another
+TRIAL = 0.05  # of the seconds, to time runs that come one by one
 NO_CLAIM = 20  # runs of each kind that give a bound worth having
 
 
@@ -66,11 +69,13 @@ def audit(
     """Train again and again on neighbouring data sets, and tell whether what is seen refutes a claim.
 
     Guarantees: over the randomness of the runs, with probability at least ``confidence`` the bounds of the report hold
-    and a true claim is not refuted, whatever the training, the records, the score and the time that runs take. The
-    argument: canary, scores and the number of runs are chosen on pilot runs, which are not counted. Given these, the
-    counted runs are independent, and looked at after 1/16, 1/4, 1/2, 3/4 and all of the planned number, with 5, 10, 10,
-    15 and 60 % of what may fail; which look is reported may depend on anything. Within a look :func:`audit_scores` pays
-    for all scores; betting and audits of one run pay as :class:`Betting` and :func:`one_run` say.
+    and a true claim is not refuted, whatever the training, the records, the score and the time that runs take, if the
+    canary is a record that the claim allows (``norm``, ``bounds`` and ``classes`` say which it does, and constructed
+    canaries fill the box and the ball: of other domains give ``canaries``). The argument: canary, scores and the number
+    of runs are chosen on pilot runs, which are not counted. Given these, the counted runs are independent, and looked
+    at after 1/16, 1/4, 1/2, 3/4 and all of the planned number, with 5, 10, 10, 15 and 60 % of what may fail; which look
+    is reported may depend on anything. Within a look :func:`audit_scores` pays for all scores; betting and audits of
+    one run pay as :class:`Betting` and :func:`one_run` say.
 
     It audits what was run: neighbours of *these* records, one canary, this score. A claim that is not refuted may be
     false all the same.
@@ -79,7 +84,8 @@ def audit(
     ----------
     train : callable or estimator
         ``train(X, y, seed)`` gives whatever is released: a fitted model, weights, a number, a function that answers.
-        All its random choices must follow the seed, or be the operating system's. Or an unfitted estimator of any
+        All its random choices must follow the seed, or be the operating system's; a generator that it keeps between
+        calls is refused where workers would copy it. Or an unfitted estimator of any
         library with scikit-learn's conventions: each ``random_state`` of it gets the seed, and so does a
         ``noise_seed`` that is not None; without one the noise is the operating system's, and no audit is like the next.
     X : array_like of numbers, shape [n, ...]
@@ -111,16 +117,19 @@ def audit(
     classes : sequence, optional
         All labels that can occur. Default: those of y.
     empty : tuple, optional
-        Features and label of the record that ``train`` takes as empty, for zero-out. Of our estimators it is known.
+        Features and label of the record that ``train`` takes as empty, for zero-out alone. Of our estimators it is
+        known.
     n_jobs : int
-        joblib workers; ``joblib.parallel_config`` chooses others, a Dask cluster among them.
+        joblib workers, whose global generators get seeds; ``joblib.parallel_config`` chooses others, a Dask cluster
+        among them.
     random_state : int, >= 0
         To try several and report the best is not sound.
     progress : bool
         Tell on standard error how far it is.
     memory : mutable mapping, optional
-        Where the plan and the scores of counted runs are kept under names, as plain lists and numbers: an audit that
-        was interrupted goes on with what is there.
+        Where the plan and the scores of counted runs of "many runs" and "betting" are kept under names, as plain lists
+        and numbers: an audit that was interrupted goes on with what is there. It is of one audit; what is seen to be of
+        another is refused.
 
     Returns
     -------
@@ -132,8 +141,8 @@ def audit(
         If ``train`` is neither, or returns nothing.
     ValueError
         If training fails, gives the same result for every seed or results of earlier runs again, or no scores; if the
-        budget is too small, the claim is about other neighbours, a canary is not allowed, or a parameter is outside its
-        range.
+        budget is too small, the claim is about other neighbours, a canary is not allowed, ``memory`` is of another
+        audit, or a parameter is outside its range.
 
     Source
     ------
@@ -152,8 +161,13 @@ def audit(
     check.one_of("strategy", strategy, STRATEGIES)
     confidence, seconds = checked_confidence(confidence), check.positive("seconds", seconds)
     most = None if runs is None else check.at_least_one("runs", runs)
+    random_state = check.at_least("random_state", random_state, 0)
+    if n_jobs == 0:
+        raise ValueError("n_jobs must be a number of workers, or negative: all but so many, got n_jobs=0")
+    if claim is not None and not isinstance(claim, PrivacyProfile):
+        raise TypeError(f"claim must be a PrivacyProfile, such as gaussian(sigma=1.0), got {type(claim).__name__}")
     X, y = _records(X, y)
-    if norm is None and hasattr(train, "get_params"):
+    if norm is None and isinstance(train, methods.PrivateClassifier):
         norm = train.get_params(deep=False).get("norm")
     classes = getattr(train, "classes", None) if classes is None else classes
     domain = Domain.of(X.reshape(len(X), -1), y, norm=norm, bounds=bounds, classes=classes)
@@ -166,12 +180,20 @@ def audit(
     runner = Runner(training, seconds, most, n_jobs, random_state, progress, memory)
     empty = _empty(training, adjacency, X, domain.labels, empty)
     setting = _Setting(runner, X, y, domain, claim, confidence, adjacency, empty, score, random_state)
+    about = [X, y, domain.low, domain.high, domain.norm, domain.labels, confidence, adjacency, empty, strategy]
+    about += [canaries, most, random_state, code_of(train), code_of(score), claim and [claim.delta(e) for e in TOLD]]
+    if runner.remembered("of", lambda: joblib.hash(about)) != joblib.hash(about):
+        raise ValueError("memory must be empty or of the same audit, got that of another training, table or setting")
     report = setting.audit(strategy, canaries)
     remarks = [*setting.remarks, *report.remarks]
     if runner.errors:
         remarks.append(f"{len(runner.errors)} of {runner.done} runs failed and count as such: {runner.errors[0]}")
     return replace(
-        report, confidence=confidence, runs=runner.done, seconds=runner.elapsed, remarks=tuple(dict.fromkeys(remarks))
+        report,
+        confidence=confidence,
+        runs=runner.done + runner.recalled,
+        seconds=runner.elapsed,
+        remarks=tuple(dict.fromkeys(remarks)),
     )
 
 
@@ -214,6 +236,8 @@ class _Setting:
     def _chosen(self, strategy: str, left: int, needed: float) -> str:
         if strategy != "auto":
             return strategy
+        if math.isinf(needed):
+            raise ValueError(self._too_little("many runs", needed))
         if left >= needed:
             slow = self.claim is not None and self.runner.most is None and self.runner.rate > SLOW
             return "betting" if slow else "many runs"
@@ -226,6 +250,8 @@ class _Setting:
         """Runs with which one canary can refute the claim at all, those that are chosen on included."""
         alone = NO_CLAIM if self.claim is None else runs_needed(
             self.claim, confidence=1 - (1 - self.confidence) * LOOKS[-1][1])  # fmt: skip
+        if math.isinf(alone):
+            return alone
         return math.ceil(2 * alone / (PLANNED * (1 - PILOT))) + 4 * LEAST_PILOT
 
     def _too_little(self, strategy: str, needed: float) -> str:
@@ -254,6 +280,7 @@ class _Setting:
         first = self.runner.warm_up(data, observers)
         if len(first.errors) == first.count:
             raise ValueError(f"train must run on the records less one, got {first.errors[0]}")
+        self.runner.check_copies(data, observers[0])
         if not first.scores:
             raise ValueError(
                 "train must return what a score can be read off (an estimator, a network, numbers, a function of X), "
@@ -392,12 +419,14 @@ class _Setting:
         numbers = self.X[0].size * len(self.domain.labels)  # in fewer dimensions canaries hide one another
         count = min(MANY_CANARIES, len(self.X) // 4, max(numbers, FEWEST_CANARIES))
         canaries, places = many_canaries(self.X, self.y, self.domain, count)
+        rest = np.setdiff1d(np.arange(len(self.X)), places)
+        if self.runner.most is None:
+            left = self._timed(canaries, rest)
         shadows = left // 2 if strategy == "lira" else 0
         if strategy == "lira" and left < SHADOWS:
             raise ValueError(f"{self._unit()} must allow at least {SHADOWS} trainings for 'lira', got {left}")
         if left < 1:
             raise ValueError(self._too_little("one run", 1))
-        rest = np.setdiff1d(np.arange(len(self.X)), places)
         coins = np.random.default_rng([self.random_state, 1])
         shadow, name = self._tossed(canaries, rest, coins, shadows, None)
         planned = max(1, int(PLANNED * self.runner.affordable))
@@ -415,6 +444,15 @@ class _Setting:
         told = f"{strategy}: {len(targets)} runs of {count} canaries, score: {name}"
         told += f", likelihood ratios of {shadows} shadow runs" if shadow else ""
         return replace(report, strategy=f"{told}; {report.strategy}")
+
+    def _timed(self, canaries: Sequence[Canary], rest: NDArray[np.intp]) -> int:
+        """How many runs there is time for, as they come one by one: the rate of batches says nothing of them."""
+        start, coins, count = self.runner.elapsed, np.random.default_rng([self.random_state, 2]), 0
+        while not count or self.runner.elapsed - start < TRIAL * self.runner.seconds:
+            self._tossed(canaries, rest, coins, 1, None)
+            count += 1
+        self.runner.rate, self.runner.batch = (self.runner.elapsed - start) / count, 1
+        return self.runner.affordable
 
     def _tossed(
         self, canaries: Sequence[Canary], rest: NDArray[np.intp], coins: np.random.Generator, count: int,
@@ -435,11 +473,8 @@ class _Setting:
         return found, name
 
     def _mixed(self, canaries: Sequence[Canary], included: Booleans, rest: NDArray[np.intp]) -> Data:
-        """The records with some canaries; those that are out are left out, empty or exchanged."""
-        X, y = self.X, self.y
-        if self.adjacency != "add-remove":
-            X, y = self.X[rest], self.y[rest]
-        neighbours = Neighbours(X, y, self.adjacency, self.empty)
+        """Other records with some canaries, at most n; those that are out are left out, empty or exchanged."""
+        neighbours = Neighbours(self.X[rest], self.y[rest], self.adjacency, self.empty)
         for canary, there in zip(canaries, included, strict=True):
             record = (canary.x, canary.label)
             data = neighbours.with_(record) if there else neighbours.without(opposite(canary, self.domain))
@@ -464,6 +499,8 @@ def _empty(
     training: Training, adjacency: str, X: NDArray[Any], labels: NDArray[Any], given: Record | None
 ) -> Record | None:
     """The record that contributes nothing; also what stands for none where an estimator takes n as public."""
+    if given is not None and adjacency == "add-remove":
+        raise ValueError("empty must be given for zero-out alone: neighbours of add-remove differ in their size")
     if given is not None or adjacency == "replace-one":
         return given
     if isinstance(training.estimator, methods.PrivateClassifier):

@@ -66,13 +66,15 @@ class Domain:
         bounds: tuple[ArrayLike, ArrayLike] | None,
         classes: Sequence[Any] | None,
     ) -> Self:
-        """Bounds that are given; without any, those that the records keep: no claim can be about less."""
+        """Bounds that are given; without any, those that the records keep: a claim about an L1 ball allows less."""
         d = X.shape[1]
         low, high, longest, words = np.full(d, -np.inf), np.full(d, np.inf), np.inf, []
         if norm is not None:
             longest = check.positive("norm", norm)
             words.append(f"norm at most {longest:g}")
         if bounds is not None:
+            if not isinstance(bounds, Sequence) or len(bounds) != 2:
+                raise ValueError(f"bounds must be a pair (low, high), got bounds={bounds!r}")
             low, high = (np.broadcast_to(np.asarray(side, dtype=np.float64), (d,)) for side in bounds)
             if not (low <= high).all():
                 raise ValueError(f"bounds must be (low, high) with low <= high, got bounds={bounds!r}")
@@ -81,6 +83,10 @@ class Domain:
             low, high, longest = X.min(axis=0), X.max(axis=0), float(np.linalg.norm(X, axis=1).max())
             words = ["features within the ranges, and no longer than the longest, of the records; norm= or bounds= say"]
             words[0] += " what the claim allows"
+            if not (high > low).any():
+                raise ValueError("X must have a feature that differs between records, or norm= or bounds= be given")
+        if classes is not None and len(classes) == 0:
+            raise ValueError("classes must name all labels that can occur, got none")
         labels = np.unique(y) if classes is None else np.unique(np.asarray(classes))
         if classes is None and y.dtype.kind == "f" and len(labels) > FEW_LABELS:
             labels = labels[[0, -1]]
@@ -250,6 +256,8 @@ def find_canaries(
     wanted : sequence, optional
         Kinds of canaries, or records (x, label). Default: all kinds.
     """
+    if wanted is not None and not len(wanted):
+        raise ValueError("canaries must be records (x, label) or kinds, got none; None: all kinds")
     finder = _Finder.of(X, y, domain)
     place, shape = finder.outlier(), X.shape[1:]
     found = []

@@ -113,7 +113,7 @@ class Counted:
                 return False
             for k, label in enumerate(("members", "others")):
                 find = partial(self._scores, self.pair[k], size, _place(done, k, size))
-                kinds[k].append(np.asarray(runner.remembered(f"{label} {done} {size}", find)))
+                kinds[k].append(np.asarray(runner.recall(f"{label} {done} {size}", size, find)))
         return True
 
     def _scores(self, data: Data, size: int, index: int) -> list[list[float]]:

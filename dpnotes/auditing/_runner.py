@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import pickle
+import random
 import sys
 import time
 from collections.abc import Callable, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from joblib import Parallel, cpu_count, delayed
+from joblib.externals.loky.backend.reduction import dumps
 
 from dpnotes._validation import Floats, Integers
 from dpnotes.auditing._observing import Observer
@@ -19,6 +22,7 @@ from dpnotes.auditing._training import Data, Runs, Training
 
 BATCH_SECONDS, LARGEST_BATCH = 0.5, 2048  # of runs between two looks at the clock, for each worker
 TIMED, WARM_UP = (1, 4), 0.02  # the first runs, what is compiled once in one alone; fraction of the budget for more
+COPIES = ((2, 1), (64, 8))  # runs of two copies, and how many must differ later: a suspicion, and more than chance
 PROBES = 3  # runs that are made again, of those that repeat an earlier one's scores, and of those that are repeated
 FIXED_BATCH = 256  # runs in a batch where runs are counted, so that they are repeatable
 PRIME, STRIDE = 2**31 - 1, 1_130_977_471  # seeds are below 2^31, all different, and not in a row
@@ -50,6 +54,7 @@ class Runner:
     progress: bool
     memory: MutableMapping[str, Any] | None = None
     done: int = 0
+    recalled: int = 0  # runs that an earlier process had counted
     index: int = 0  # of the next run, which decides its seed
     rate: float = math.inf  # seconds for one run, with all workers
     errors: list[str] = field(default_factory=list)
@@ -94,8 +99,8 @@ class Runner:
             if len(chunks) == 1:
                 found = [self.training.runs(data, observers, chunks[0], closely=closely)]
             else:
-                call = delayed(self.training.runs)
-                found = Parallel(n_jobs=self.n_jobs)(call(data, observers, each, closely=closely) for each in chunks)
+                calls = (delayed(_worker)(self.training, data, observers, each, closely) for each in chunks)
+                found = Parallel(n_jobs=self.n_jobs)(calls)
             parts += found
             left -= size
             self._account(size, time.perf_counter() - start, max(1, workers))
@@ -112,6 +117,32 @@ class Runner:
             self.batch = size
             self.run(data, observers, size)
         return Runs.joined(found[1:])
+
+    def check_copies(self, data: Data, observer: Observer) -> None:
+        """Whether workers, which get copies of the training, would repeat one another's results.
+
+        Raises
+        ------
+        ValueError
+            If two copies give the same results with the same seeds, and others when they go on: the training keeps a
+            generator, or something else that its results depend on.
+        """
+        if self.n_jobs == 1 or self.training.many is not None:
+            return
+        for count, moved in COPIES:
+            seeds, prints = self.seeds(count), []
+            self.index -= count  # none of these runs is counted
+            for _ in range(2):
+                copied = replace(self.training, fit=pickle.loads(dumps(self.training.fit)))
+                prints += [copied.runs(data, [observer], seeds, closely=True)[0].prints for _ in range(2)]
+            one, later, other, _ = prints
+            if None in one or one != other or sum(a != b for a, b in zip(one, later, strict=True)) < moved:
+                return
+        raise ValueError(
+            "train must give results that depend on its records and its seed alone, got one that keeps a generator or "
+            f"the like between calls: with n_jobs={self.n_jobs} each worker gets a copy, and repeats what the others "
+            "draw. Make the generator from the seed, or use n_jobs=1"
+        )
 
     def check_memory(
         self, data: Data, observer: Observer, names: Sequence[str], scores: Floats, indices: Integers
@@ -149,6 +180,11 @@ class Runner:
             self.memory[name] = find()
         return self.memory[name]
 
+    def recall(self, name: str, size: int, find: Callable[[], Any]) -> Any:
+        """As :meth:`remembered`, of so many runs."""
+        self.recalled += size * (name in (self.memory or {}))
+        return self.remembered(name, find)
+
     def _account(self, size: int, seconds: float, workers: int) -> None:
         self.done += size
         if self.most is not None:
@@ -162,3 +198,12 @@ class Runner:
         if self.progress:
             left = f"{self.affordable} left" if self.most is not None else f"{self.elapsed:.0f} of {self.seconds:g} s"
             print(f"\raudit: {self.done} runs, {left} ", end="", file=sys.stderr, flush=True)
+
+
+def _worker(training: Training, data: Data, observers: Sequence[Observer], seeds: list[int], closely: bool) -> Any:
+    """Runs in a worker, whose global generators may be copies of those of another."""
+    np.random.seed(seeds[0])  # noqa: NPY002
+    random.seed(seeds[0])
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(seeds[0])
+    return training.runs(data, observers, seeds, closely=closely)

@@ -365,3 +365,19 @@ MANY: dict[type, Many] = {
     methods.LossPerturbation: _released_weights,
     methods.Bagging: _bagging,
 }
+
+
+def code_of(train: Any) -> Any:
+    """What tells a training or score from another: parameters of an estimator; name, code and numbers of a function."""
+    if hasattr(train, "get_params"):
+        return [type(train).__qualname__, repr(train.get_params())]
+    code = getattr(train, "__code__", None)
+    if code is None:
+        return type(train).__qualname__
+    cells = [cell.cell_contents for cell in train.__closure__ or ()]
+    plain = [
+        each
+        for each in (*code.co_consts, *cells, *(train.__defaults__ or ()))
+        if isinstance(each, str | int | float | None)
+    ]
+    return [train.__module__, train.__qualname__, code.co_code, code.co_names, plain]

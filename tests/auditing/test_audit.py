@@ -11,7 +11,9 @@ import dpnotes
 from dpnotes import Bagging, ModelSensitivity
 from dpnotes.accounting import approximate, bagging, gaussian, pure
 from dpnotes.auditing import audit
+from dpnotes.auditing._observing import Observer
 from dpnotes.auditing._runner import Runner
+from dpnotes.auditing._training import Training
 
 X, Y = load_breast_cancer(return_X_y=True)
 X = (X / np.linalg.norm(X, axis=1, keepdims=True))[:200]
@@ -51,16 +53,17 @@ def test_sound_bets_lose():
     assert not audit(noisy_sum, X, Y, claim=CLAIM, norm=1.0, runs=2_000, strategy="betting").refuted
 
 
+def released(X, y, seed):
+    """All records in the clear but for a little noise."""
+    return np.hstack([X, y[:, None]]) + np.random.default_rng(seed).normal(0, 1e-3, (len(X), X.shape[1] + 1))
+
+
+def nearest(result, x, label):
+    return -np.abs(result - np.append(x, label)).max(axis=1).min()
+
+
 @pytest.mark.parametrize("strategy", ["one run", "lira"])
 def test_many_canaries_in_few_runs(strategy):
-    """All records in the clear but for a little noise: labels are counted by place of the largest feature."""
-
-    def released(X, y, seed):
-        return np.hstack([X, y[:, None]]) + np.random.default_rng(seed).normal(0, 1e-3, (len(X), X.shape[1] + 1))
-
-    def nearest(result, x, label):
-        return -np.abs(result - np.append(x, label)).max(axis=1).min()
-
     report = audit(released, X, Y, claim=pure(1.0), score=nearest, runs=40, strategy=strategy)
     assert report.refuted
     assert report.runs <= 40
@@ -250,6 +253,100 @@ def test_an_interrupted_audit_goes_on():
     assert len(calls) < 1_000
     assert (resumed.p_value, resumed.mu) == (whole.p_value, whole.mu)
     assert len(memory) > 2
+
+
+class Keeps:
+    """Noise from a generator of its own, whatever the seed; of the operating system's when it is ``made`` anew."""
+
+    def __init__(self, made):
+        self.made, self.generator = made, np.random.default_rng()
+
+    def __call__(self, X, y, seed):
+        generator = np.random.default_rng() if self.made else self.generator
+        return X.sum(axis=0) + 2 * generator.normal(size=X.shape[1])
+
+
+def global_noise(X, y, seed):
+    return X.sum(axis=0) + 2 * np.random.normal(size=X.shape[1])  # noqa: NPY002
+
+
+def test_a_generator_that_workers_would_copy_is_refused():
+    """Otherwise runs with and without the record have the same noise, and a sound training is refuted."""
+    settings = {"claim": CLAIM, "norm": 1.0, "runs": 1_000}
+    with pytest.raises(ValueError, match=r"keeps a generator .* with n_jobs=2 each worker gets a copy"):
+        audit(Keeps(made=False), X, Y, **settings, n_jobs=2)
+    assert audit(Keeps(made=False), X, Y, **settings).p_value > 1e-4
+    for train in (Keeps(made=True), lambda X, y, seed: np.clip(Keeps(made=True)(X, y, seed), 0, 1)):
+        assert audit(train, X, Y, **settings, n_jobs=2).p_value > 1e-4
+
+
+def test_workers_that_are_forked_share_no_global_generator():
+    with parallel_config(backend="multiprocessing"):
+        found = audit(global_noise, X, Y, claim=CLAIM, norm=1.0, runs=4_000, n_jobs=2)
+    assert found.p_value > 1e-4
+    runner = Runner(Training.of(global_noise, np.unique(Y)), 1.0, 4_000, 2, 0, False)
+    with parallel_config(backend="multiprocessing"):
+        (runs,) = runner.run((X, Y), [Observer(X[0], Y[0], np.unique(Y), None, None)], 512)
+    scores = next(iter(runs.scores.values()))
+    assert len(np.unique(scores)) == len(scores) == 512
+
+
+def test_memory_is_of_one_audit():
+    memory, settings = {}, {"claim": CLAIM, "norm": 1.0, "runs": 1_000}
+    first = audit(half_the_noise, X, Y, **settings, memory=memory)
+    again = audit(half_the_noise, X, Y, **settings, memory=memory)
+    assert (again.p_value, again.refuted) == (first.p_value, True)
+    assert 0 < again.runs < first.runs  # those that were counted, without the pilot's
+    others = [(noisy_sum, X, settings), (half_the_noise, X + 0.1, settings)]
+    others += [(half_the_noise, X, settings | changed) for changed in (
+        {"claim": CLAIM.for_adjacency("replace-one")}, {"random_state": 1}, {"strategy": "betting"}, {"norm": 2.0},
+        {"score": lambda result, x, label: float(np.sum(result))})]  # fmt: skip
+    for train, table, given in others:
+        with pytest.raises(ValueError, match="memory must be empty or of the same audit"):
+            audit(train, table, Y, **given, memory=memory)
+
+
+@pytest.mark.parametrize("strategy", ["one run", "lira"])
+def test_many_canaries_keep_to_data_sets_that_the_claim_is_about(strategy):
+    """A claim for at most n records: a training that drops its noise beyond them is none of its business."""
+    sizes = []
+
+    def capped(X, y, seed):
+        sizes.append(len(X))
+        return noisy_sum(X, y, seed)
+
+    assert not audit(capped, X, Y, claim=CLAIM, norm=1.0, runs=60, strategy=strategy).refuted
+    assert max(sizes) <= len(X)
+
+
+@pytest.mark.parametrize("strategy", ["one run", "lira"])
+def test_runs_one_by_one_are_planned_by_their_own_time(strategy):
+    """Not by that of batches: what is planned and not made counts as wrong, and nothing would be refuted."""
+    report = audit(released, X, Y, claim=pure(1.0), score=nearest, seconds=4.0, strategy=strategy)
+    assert report.refuted
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"claim": gaussian(sigma=1e-3)}, ValueError, "no number of runs refutes this claim"),
+        ({"claim": 1.0}, TypeError, "claim must be a PrivacyProfile"),
+        ({"canaries": []}, ValueError, "canaries must be records"),
+        ({"classes": []}, ValueError, "classes must name all labels"),
+        ({"bounds": 3}, ValueError, "bounds must be a pair"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be a number of workers"),
+        ({"random_state": -1}, ValueError, "random_state must be >= 0"),
+        ({"empty": (np.zeros(X.shape[1]), 0)}, ValueError, "empty must be given for zero-out alone"),
+    ],
+)
+def test_bad_settings_are_named(given, error, message):
+    with pytest.raises(error, match=message):
+        audit(noisy_sum, X, Y, **{"claim": CLAIM, "runs": 400} | given)
+
+
+def test_records_that_are_all_alike_need_bounds():
+    with pytest.raises(ValueError, match="X must have a feature that differs"):
+        audit(noisy_sum, np.ones_like(X), Y, claim=CLAIM, runs=400)
 
 
 def test_workers_give_what_one_process_gives():
