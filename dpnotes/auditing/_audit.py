@@ -447,11 +447,11 @@ class _Setting:
 
     def _timed(self, canaries: Sequence[Canary], rest: NDArray[np.intp]) -> int:
         """How many runs there is time for, as they come one by one: the rate of batches says nothing of them."""
-        start, coins, count = self.runner.elapsed, np.random.default_rng([self.random_state, 2]), 0
-        while not count or self.runner.elapsed - start < TRIAL * self.runner.seconds:
-            self._tossed(canaries, rest, coins, 1, None)
-            count += 1
-        self.runner.rate, self.runner.batch = (self.runner.elapsed - start) / count, 1
+        coins, began, count = np.random.default_rng([self.random_state, 2]), self.runner.elapsed, 1
+        self.runner.batch = 1
+        while self.runner.elapsed - began < TRIAL * self.runner.seconds:
+            self._tossed(canaries, rest, coins, count, None)
+            count *= 2
         return self.runner.affordable
 
     def _tossed(
@@ -460,7 +460,7 @@ class _Setting:
     ) -> tuple[list[tuple[Floats, Booleans]], str | None]:  # fmt: skip
         """Scores and inclusions, [canaries] each, of so many runs; the score is chosen in the first of all."""
         found: list[tuple[Floats, Booleans]] = []
-        observers = self._observers(canaries)
+        observers, began = self._observers(canaries), self.runner.elapsed
         while len(found) < count and not (found and self.runner.over):
             included = coins.random(len(canaries)) < 0.5
             runs = self.runner.run(self._mixed(canaries, included, rest), observers, 1)
@@ -470,6 +470,8 @@ class _Setting:
                     raise ValueError(f"train must run on the records, got {runs[0].errors}")
                 name = next((each for each in PREFERRED if each in offered), offered[0])
             found.append((np.array([run.matrix([name])[0, 0] for run in runs]), included))
+        if found and self.runner.most is None:
+            self.runner.rate = (self.runner.elapsed - began) / len(found)
         return found, name
 
     def _mixed(self, canaries: Sequence[Canary], included: Booleans, rest: NDArray[np.intp]) -> Data:
