@@ -31,6 +31,11 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from dpnotes._scikit_learn import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from dpnotes._validation import Features, Floats, real
 
+CELL = 4  # pixels along a side of a cell of oriented gradients
+DIRECTIONS = 9  # bins of [0, 180) degrees
+FLOOR = 0.01  # of the squared length by which a cell is divided: one without an edge stays near 0
+CHUNK = 2000  # images at a time
+
 
 class RowTransformer(TransformerMixin, BaseEstimator):
     """Transformer of each row by itself, with public parameters; the base of those in :mod:`dpnotes.preprocessing`.
@@ -248,6 +253,77 @@ class PublicOneHot(RowTransformer):
         return tags
 
 
+@dataclass(eq=False, repr=False)
+class OrientedGradients(RowTransformer):
+    """Map each image to histograms of the directions of its gradients (Dalal and Triggs 2005), of norm 1 or 0.
+
+    Features for private linear models of pictures (Tramer and Boneh 2021). Each cell of 4 x 4 pixels has a histogram of
+    its gradients by their length, divided by the length of the histograms of the 3 x 3 cells around it. Of these
+    numbers the root is taken, and their mean over the image subtracted. Norms are 1 up to rounding in float32: let
+    :class:`ClipNorm` follow where a bound matters.
+
+    Parameters
+    ----------
+    image_shape : tuple of int
+        (height, width), or (channels, height, width) of rows that hold one channel after the other, as data sets give
+        it; the mean of colours is taken. Sides of 4 and more; pixels beyond a multiple of 4 are left out.
+    low, high : float
+        Public bounds of a pixel, low < high. Values outside are clipped, and what is no number is ``low``.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, of data frames
+
+    Examples
+    --------
+    >>> edge = np.repeat([[0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]], 8, axis=0).reshape(1, 64)
+    >>> features = OrientedGradients((8, 8)).fit_transform(edge)
+    >>> features.reshape(4, 9).argmax(axis=1).tolist()  # each cell sees the horizontal gradient
+    [0, 0, 0, 0]
+    """
+
+    image_shape: tuple[int, ...]
+    low: float = 0.0
+    high: float = 1.0
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
+        """Names of the features, ``row_column_direction`` of a cell."""
+        check_is_fitted(self)
+        sizes = [side // CELL for side in self.shape_[1:]]
+        return np.array(["_".join(map(str, place)) for place in np.ndindex(*sizes, DIRECTIONS)], dtype=object)
+
+    def _freeze(self, d: int) -> None:
+        sides = tuple(self.image_shape)
+        whole = len(sides) in (2, 3) and all(isinstance(side, int | np.integer) and side > 0 for side in sides)
+        if not whole or min(sides[-2:]) < CELL or int(np.prod(sides)) != d:
+            raise ValueError(
+                f"image_shape must be (height, width) or (channels, height, width), sides of {CELL} and more, of {d} "
+                f"columns, got image_shape={self.image_shape!r}"
+            )
+        self.low_, self.high_ = (
+            real("low", self.low, low=-1e30, high=1e30),
+            real("high", self.high, low=-1e30, high=1e30),
+        )
+        if not self.low_ < self.high_:
+            raise ValueError(f"low must be < high, got low={self.low!r}, high={self.high!r}")
+        self.shape_ = (1, *sides)[-3:]
+
+    def _transform(self, values: NDArray[Any]) -> Features:
+        pixels = np.nan_to_num(_numbers(values), nan=self.low_).clip(self.low_, self.high_)
+        images = ((pixels - self.low_) / (self.high_ - self.low_)).reshape(len(values), *self.shape_).mean(axis=1)
+        cells = [_cells(images[start : start + CHUNK]) for start in range(0, len(images), CHUNK)]
+        features = np.sqrt(np.concatenate(cells).reshape(len(images), -1))
+        features -= features.mean(axis=1, keepdims=True)
+        features /= np.maximum(np.linalg.norm(features, axis=1, keepdims=True), 1e-6)
+        return features
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
 def _numbers(values: NDArray[Any]) -> Features:
     """Floats of the same shape, float32 if they are so; what is not a number is NaN."""
     if values.dtype in (np.float32, np.float64):
@@ -283,3 +359,25 @@ def _indicators(column: NDArray[Any], known: list[Any]) -> Floats:
             return len(known)
 
     return np.eye(len(known) + 1, len(known))[[code(value) for value in column.tolist()]]
+
+
+def _cells(images: Features) -> NDArray[np.float32]:
+    """Normalised histograms, shape [n, rows, columns, DIRECTIONS]."""
+    vertical, horizontal = np.gradient(images.astype(np.float32), axis=(1, 2))
+    direction = np.mod(np.arctan2(vertical, horizontal) / np.float32(np.pi), np.float32(1)) * DIRECTIONS
+    lower = direction.astype(np.int64)
+    upper = direction - lower  # of the two nearest bins, each gets its part of the length
+    length = np.hypot(vertical, horizontal)
+    shape = (len(images), *(side // CELL for side in images.shape[1:]), DIRECTIONS)
+    image, row, column = np.ogrid[tuple(slice(size) for size in images.shape)]
+    cell = (image * shape[1] + row // CELL) * shape[2] + column // CELL
+    inside = np.broadcast_to((row < shape[1] * CELL) & (column < shape[2] * CELL), images.shape)
+    histograms = np.zeros(np.prod(shape))
+    for bin_, part in ((lower, length * (1 - upper)), (lower + 1, length * upper)):
+        index = cell * DIRECTIONS + bin_ % DIRECTIONS
+        histograms += np.bincount(index[inside], part[inside], minlength=len(histograms))
+    cells: NDArray[np.float32] = histograms.astype(np.float32).reshape(shape)
+    energy = np.pad((cells**2).sum(axis=3), ((0, 0), (1, 1), (1, 1)))
+    around = np.lib.stride_tricks.sliding_window_view(energy, (3, 3), axis=(1, 2)).sum(axis=(3, 4))
+    cells /= np.sqrt(around + np.float32(FLOOR))[..., None]
+    return cells

@@ -16,7 +16,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.pipeline import make_pipeline
 
 from dpnotes import LossPerturbation
-from dpnotes.preprocessing import ClipNorm, PublicOneHot, PublicScaler
+from dpnotes.preprocessing import DIRECTIONS, FLOOR, ClipNorm, OrientedGradients, PublicOneHot, PublicScaler
 
 NUMBERS = [ClipNorm(), PublicScaler(-1.0, 1.0)]
 ALL = [*NUMBERS, PublicOneHot([0, 1, 2])]
@@ -142,6 +142,75 @@ def test_one_list_of_categories_is_for_all_columns():
     result = encoder.fit_transform([["no", "yes"], ["yes", {"no": "hash"}], [math.nan, 1]])
     np.testing.assert_array_equal(result, [[0, 1, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]])
     assert encoder.get_feature_names_out().tolist() == ["x0_yes", "x0_no", "x1_yes", "x1_no"]
+
+
+# OrientedGradients
+
+
+def slowly(image):
+    """Features of one image, pixel by pixel."""
+    rows, columns = image.shape[0] // 4, image.shape[1] // 4
+    cells = np.zeros((rows, columns, DIRECTIONS))
+    vertical, horizontal = np.gradient(image)
+    for i in range(4 * rows):
+        for j in range(4 * columns):
+            angle = np.arctan2(vertical[i, j], horizontal[i, j]) / np.pi % 1.0 * DIRECTIONS
+            part, length = angle - int(angle), np.hypot(vertical[i, j], horizontal[i, j])
+            cells[i // 4, j // 4, int(angle) % DIRECTIONS] += (1 - part) * length
+            cells[i // 4, j // 4, (int(angle) + 1) % DIRECTIONS] += part * length
+    around = np.zeros((rows, columns))
+    for i in range(rows):
+        for j in range(columns):
+            near = cells[max(i - 1, 0) : i + 2, max(j - 1, 0) : j + 2]
+            around[i, j] = (near**2).sum()
+    features = np.sqrt(cells / np.sqrt(around + FLOOR)[..., None]).ravel()
+    features -= features.mean()
+    return features / np.linalg.norm(features)
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (13, 10)])
+def test_features_are_those_of_a_slow_computation(shape):
+    images = np.random.default_rng(0).random((3, *shape))
+    found = OrientedGradients((1, *shape)).fit_transform(images.reshape(3, -1))
+    assert found.dtype == np.float32
+    expected = np.stack([slowly(image) for image in images])
+    assert found == pytest.approx(expected, abs=1e-5)
+    colours = np.stack([images, images, images], axis=1).reshape(3, -1)
+    assert OrientedGradients((3, *shape)).fit_transform(colours) == pytest.approx(expected, abs=1e-5)
+    bytes_ = OrientedGradients(shape, high=255).fit_transform(255 * images.reshape(3, -1))
+    assert bytes_ == pytest.approx(expected, abs=1e-5)
+
+
+def test_features_of_an_image_depend_on_it_alone_whatever_it_holds():
+    images = np.random.default_rng(1).random((2500, 64))  # more than are computed at a time
+    hog = OrientedGradients((8, 8))
+    whole = hog.fit_transform(images)
+    assert (whole[2100:2110] == hog.transform(images[2100:2110])).all()
+    assert np.linalg.norm(whole, axis=1) == pytest.approx(np.ones(2500), abs=1e-5)
+    assert not hog.transform(np.zeros((1, 64))).any()  # an empty image has no direction
+    for value in ODD:
+        changed = images[:20].astype(object)
+        changed[7, 3] = value
+        result = hog.transform(changed)
+        assert np.isfinite(result).all()
+        np.testing.assert_array_equal(np.delete(result, 7, axis=0), np.delete(whole[:20], 7, axis=0))
+    assert len(hog.get_feature_names_out()) == whole.shape[1] == 36
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"image_shape": (3, 8, 8)}, r"image_shape must be .*, of 64 columns, got image_shape=\(3, 8, 8\)"),
+        ({"image_shape": (2, 32)}, "image_shape must be"),
+        ({"image_shape": (64,)}, "image_shape must be"),
+        ({"image_shape": (8.0, 8)}, "image_shape must be"),
+        ({"image_shape": (8, 8), "low": 1.0}, "low must be < high, got low=1.0, high=1.0"),
+        ({"image_shape": (8, 8), "high": math.inf}, "high must be"),
+    ],
+)
+def test_images_without_features_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        OrientedGradients(**given).fit(np.zeros((2, 64)))
 
 
 # all of them

@@ -77,7 +77,8 @@ def compare(
     Parameters
     ----------
     X : array_like [n, ...] or data frame
-        At least as many rows as columns.
+        At least as many rows as columns. Pictures are taken pixel by pixel: give features of each by itself, as of
+        :class:`dpnotes.preprocessing.OrientedGradients` (bounds: -1 and 1), where these are wanted.
     y : array_like, shape [n]
         Labels.
     epsilon : float, > 0

@@ -13,8 +13,8 @@ from dpnotes import accounting
 from dpnotes.lab import experiment
 from dpnotes.lab._experiment import Grid
 from dpnotes.lab.bagging import exposure
-from dpnotes.lab.bagging.hog import hog
 from dpnotes.lab.bagging.networks import load
+from dpnotes.preprocessing import OrientedGradients
 
 RECORDS = 60_000
 SIZES = (300, 500, 1000, 5000, 10_000)  # of Table 2a
@@ -136,8 +136,8 @@ def hog_dp_sgd(
 def _features(dataset: str, split: str) -> tuple[str, range, Any, Any, Any, Any]:
     """Digest, classes, features and labels to train on and to score."""
     arrays, X, y, X_score, y_score = load(dataset, split)
-    shape = arrays.image_shape
-    return arrays.digest, range(arrays.n_classes), hog(X, shape), y, hog(X_score, shape), y_score
+    hog = OrientedGradients(arrays.image_shape or ())
+    return arrays.digest, range(arrays.n_classes), hog.fit_transform(X), y, hog.fit_transform(X_score), y_score
 
 
 def ensemble_settings() -> Grid:

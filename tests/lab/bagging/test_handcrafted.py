@@ -1,4 +1,4 @@
-"""Histograms of oriented gradients by a second computation, and what the experiments on them guarantee."""
+"""What the experiments on handcrafted features guarantee."""
 
 import numpy as np
 import pytest
@@ -6,53 +6,9 @@ import pytest
 from dpnotes import accounting
 from dpnotes.lab import experiments
 from dpnotes.lab.bagging import exposure, handcrafted
-from dpnotes.lab.bagging.hog import DIRECTIONS, FLOOR, hog
 
 TARGET = ["epsilon", "delta", "tpr_at_fpr_1e3"]
 TUNED = ["batch_size", "clipping_norm", "learning_rate"]
-
-
-def slowly(image):
-    """Features of one image, pixel by pixel."""
-    rows, columns = image.shape[0] // 4, image.shape[1] // 4
-    cells = np.zeros((rows, columns, DIRECTIONS))
-    vertical, horizontal = np.gradient(image)
-    for i in range(4 * rows):
-        for j in range(4 * columns):
-            angle = np.arctan2(vertical[i, j], horizontal[i, j]) / np.pi % 1.0 * DIRECTIONS
-            part, length = angle - int(angle), np.hypot(vertical[i, j], horizontal[i, j])
-            cells[i // 4, j // 4, int(angle) % DIRECTIONS] += (1 - part) * length
-            cells[i // 4, j // 4, (int(angle) + 1) % DIRECTIONS] += part * length
-    around = np.zeros((rows, columns))
-    for i in range(rows):
-        for j in range(columns):
-            near = cells[max(i - 1, 0) : i + 2, max(j - 1, 0) : j + 2]
-            around[i, j] = (near**2).sum()
-    features = np.sqrt(cells / np.sqrt(around + FLOOR)[..., None]).ravel()
-    features -= features.mean()
-    return features / np.linalg.norm(features)
-
-
-@pytest.mark.parametrize("shape", [(8, 8), (13, 10)])
-def test_features_are_those_of_a_slow_computation(shape):
-    images = np.random.default_rng(0).random((3, *shape))
-    found = hog(images.reshape(3, -1), (1, *shape))
-    assert found.dtype == np.float32
-    assert found == pytest.approx(np.stack([slowly(image) for image in images]), abs=1e-5)
-
-
-def test_features_of_a_record_depend_on_it_alone():
-    images = np.random.default_rng(1).random((2500, 64))  # more than are computed at a time
-    whole = hog(images, (1, 8, 8))
-    assert (whole[2100:2110] == hog(images[2100:2110], (1, 8, 8))).all()
-    assert np.linalg.norm(whole, axis=1) == pytest.approx(np.ones(2500), abs=1e-5)
-    assert not hog(np.zeros((1, 64)), (1, 8, 8)).any()  # an empty image has no direction
-
-
-@pytest.mark.parametrize("shape", [(3, 8, 8), (1, 3, 8)])
-def test_images_without_features_are_refused(shape):
-    with pytest.raises(ValueError, match="image_shape must be"):
-        hog(np.zeros((2, int(np.prod(shape)))), shape)
 
 
 def test_candidates_are_tuned_alike_at_every_exposure():
