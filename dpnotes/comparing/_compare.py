@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
@@ -64,10 +65,11 @@ def compare(
 ) -> Comparison:
     """Compare all private classifiers for a table, and give the best one, ready to fit.
 
-    Guarantees: with ``data="shape"`` the result depends on the numbers of rows, columns and classes and on what is
-    declared, and on nothing else of the table, so that it reveals nothing. With ``data="public"`` the table is used as
-    one that is no secret. With ``data="private"`` the result is (epsilon/5)-DP for one record made empty, and together
-    with one fit of ``best`` (epsilon, delta)-DP: disjoint blocks of records vote, and the vote is released with noise.
+    Guarantees: with ``data="shape"`` the result depends on the numbers of rows, columns and classes, on the types of
+    the columns and on what is declared, and on nothing else of the table, so that it reveals nothing. With
+    ``data="public"`` the table is used as one that is no secret. With ``data="private"`` the result is (epsilon/5)-DP
+    for one record made empty, and together with one fit of ``best`` (epsilon, delta)-DP: disjoint blocks of records
+    vote, and the vote is released with noise.
 
     All methods hide one record made empty, by the accounting of this package (those of other libraries by what they
     claim), after the same preparation by public bounds. The settings of each are chosen from at most eight, by
@@ -109,7 +111,8 @@ def compare(
     progress : bool
         Tell on standard error how far it is.
     memory : mutable mapping, optional
-        Where accuracies are kept, as plain numbers by name: a comparison that was interrupted goes on with them.
+        Where accuracies are kept, as plain numbers by name, and a private choice: a comparison that was interrupted
+        goes on with them. It is of one table, and as secret as that is.
 
     Returns
     -------
@@ -120,8 +123,8 @@ def compare(
     TypeError
         If a number is of the wrong kind.
     ValueError
-        If X and y are no table with labels of two classes, something public is not declared, or a number is outside
-        its range. Messages tell names, types and sizes, and no value of a record.
+        If X and y are no table with labels of two classes, something public is not declared, ``memory`` is of another
+        comparison, or a number is outside its range. Messages tell names, types and sizes, and no value of a record.
 
     Examples
     --------
@@ -140,13 +143,17 @@ def compare(
     prepared = preparation(table, bounds, public=data == "public")
     task = Task(len(table), prepared.d, labels, epsilon, delta, answers, None)
     budget = Budget(seconds, None if repeats is None else check.at_least_one("repeats", repeats), progress)
-    remarks = [] if classes else ["the labels that occur are taken to be public"]
+    read_off = (*(() if classes else ("the labels that occur",)), *(("bounds",) if bounds is None else ()))
+    remarks = [f"{each} are taken to be public" for each in read_off]
     blocks = blocks_for(task.n, len(labels), COST * epsilon) if data == "private" else 0
     if data == "private" and not blocks:
         data = "shape"
         remarks.append("there are too few records to pay for a choice on them, and it costs nothing")
     if blocks:
-        task = replace(task, epsilon=(1 - COST) * epsilon)
+        left = (1 - COST) * epsilon
+        while left + COST * epsilon > epsilon:  # by rounding
+            left = float(np.nextafter(left, 0.0))
+        task = replace(task, epsilon=left)
     source: Shape | Public = Shape(task, random_state)
     if data != "shape":
         codes = codes_of(y, labels)
@@ -157,15 +164,20 @@ def compare(
                 f"y must have a class with at least {1 / TEST:g} records, of which {TEST:.0%} are tested on"
             )
         source = Public(task, random_state, rows[codes < len(labels)], codes[codes < len(labels)])
-    run = Run(chosen(methods), source, budget, {} if memory is None else memory, n_jobs)
-    found = run.result(prepared, data, remarks)
+    memory = {} if memory is None else memory
+    about = repr([task, data, random_state, joblib.hash([rows, codes]) if data == "public" else None])
+    if memory.setdefault("of", about) != about:
+        raise ValueError("memory must be empty or of the same comparison, got that of another task, table or seed")
+    run = Run(chosen(methods), source, budget, memory, n_jobs)
+    found = replace(run.result(prepared, data, remarks), read_off=read_off)
+    if blocks and not found.private:
+        return replace(found, data="shape", remarks=(*found.remarks, "there is nothing to choose from, or to pay for"))
     if not blocks:
         return found
     coded = replace(task, classes=range(len(labels)))
     shortlist = [*found.private[:SHORTLIST], MAJORITY]
-    place = run.memory.get("choice")
-    if place is None:  # an interrupted comparison must not draw again, which would be paid for again
-        place = run.memory["choice"] = private_choice(
+    if "choice" not in run.memory:  # an interrupted comparison must not draw again, which would be paid for again
+        place = private_choice(
             [(run.named[name], found.settings[name]) for name in shortlist],
             rows,
             codes,
@@ -176,7 +188,8 @@ def compare(
             noise_seed=noise_seed,
             n_jobs=n_jobs,
         )
-    return replace(found, choice=shortlist[place], profile=choice_profile(COST * epsilon))
+        run.memory["choice"] = shortlist[place]
+    return replace(found, choice=run.memory["choice"], profile=choice_profile(COST * epsilon, noise_seed))
 
 
 @dataclass(frozen=True, eq=False)

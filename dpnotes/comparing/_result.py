@@ -58,6 +58,8 @@ class Comparison:
     estimators, settings : mapping
         Unfitted pipelines, and the parameters that were chosen, by name.
     remarks : tuple of str
+    read_off : tuple of str
+        What was not declared, and counts as public.
     choice : str or None
         The method that a private choice gave.
     profile : PrivacyProfile or None
@@ -73,6 +75,7 @@ class Comparison:
     estimators: Mapping[str, Any] = field(repr=False)
     settings: Mapping[str, Mapping[str, Any]] = field(repr=False)
     remarks: tuple[str, ...] = ()
+    read_off: tuple[str, ...] = ()
     choice: str | None = None
     profile: PrivacyProfile | None = None
 
@@ -150,7 +153,8 @@ class Comparison:
         declared : mapping of str to str, optional
             See :func:`dpnotes.accounting.statement`.
         **given
-            ``delta``, ``epsilon``, ``n_public``, ``audit``: see :func:`dpnotes.accounting.statement`.
+            ``delta`` (default: that of the comparison), ``epsilon``, ``n_public``, ``audit``: see
+            :func:`dpnotes.accounting.statement`.
 
         Returns
         -------
@@ -170,15 +174,20 @@ class Comparison:
         """
         from sklearn.utils.validation import check_is_fitted
 
-        estimator = fitted[-1]
+        estimator = copy.copy(fitted[-1])
         check_is_fitted(estimator)
         tuning = f"{ORIGIN[self.data]} Its part of this guarantee: none."
         if self.profile is not None:
-            estimator = copy.copy(estimator)
             estimator.profile_ = compose(estimator.profile_, self.profile)
             tuning = f"{ORIGIN[self.data]} Its part of this guarantee: epsilon {self.profile.epsilon(0.0):g}."
-        told = {"tuning": tuning, "preparation": "Each row by itself, by public bounds and categories."}
-        result: PrivacyStatement = estimator.statement_(declared={**told, **(declared or {})}, **given)
+        prepared = "Each row by itself, by public bounds and categories."
+        if self.read_off:
+            said = f"public is what was read off the records: {' and '.join(self.read_off)}"
+            estimator.profile_ = estimator.profile_.with_(assumption=f"{estimator.profile_.assumption}; {said}")
+            prepared = f"Each row by itself; {said}."
+        told = {"preparation": prepared, **(declared or {}), "tuning": tuning}
+        given = {"delta": self.task.delta, "unprotected": self.read_off, **given}
+        result: PrivacyStatement = estimator.statement_(declared=told, **given)
         return result
 
     @property

@@ -97,11 +97,12 @@ def private_choice(
     return int(place)
 
 
-def choice_profile(epsilon: float) -> PrivacyProfile:
-    """Guarantee of :func:`private_choice` at this epsilon."""
+def choice_profile(epsilon: float, noise_seed: int | None) -> PrivacyProfile:
+    """Guarantee of :func:`private_choice` at this epsilon, by noise of the operating system or of a seed."""
     profile = soft_vote(beta=soft_vote_beta(epsilon, 0.0, answers=1), adjacency="zero-out")
     return profile.with_(
         assumption="records keep their places, and bounds and classes are public",
+        implementation="exact" if noise_seed is None else "reproducible",
         source="McSherry and Talwar (2007), Theorem 6; dpnotes.comparing.private_choice",
     )
 

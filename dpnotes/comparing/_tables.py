@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Hashable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -107,7 +107,7 @@ def preparation(table: Any, bounds: Bounds | None, *, public: bool) -> Preparati
     ValueError
         If bounds are missing, or do not fit the columns.
     """
-    text = [name for name, dtype in _dtypes(table) if dtype.kind not in "biuf"]
+    text = _without_numbers(table)
     if isinstance(bounds, Mapping):
         return _by_column(table, bounds)
     if text:
@@ -134,8 +134,7 @@ def _by_column(table: Any, bounds: Mapping[Any, Sequence[Any]]) -> Preparation:
     if wrong := [name for name in names if isinstance(bounds[name], str) or not isinstance(bounds[name], Sized)]:
         raise ValueError(f"bounds must be (low, high) or [categories], got neither for {_list(wrong)}")
     numbers = [name for name in names if _is_pair(bounds[name])]
-    kinds = {name: dtype.kind for name, dtype in _dtypes(table)}
-    if text := [name for name in numbers if kinds[name] not in "biuf"]:
+    if text := [name for name in _without_numbers(table) if name in numbers]:
         raise ValueError(
             f"columns {_list(text)} hold {NO_NUMBERS}, and two numbers in bounds are (low, high): declare their "
             "categories, bounds={column: [categories]}, or give them as numbers, dates as days since a public one"
@@ -153,7 +152,7 @@ def _by_column(table: Any, bounds: Mapping[Any, Sequence[Any]]) -> Preparation:
 
 
 def _is_pair(known: Any) -> bool:
-    return len(known) == 2 and all(isinstance(value, int | float | np.number) for value in known)
+    return len(known) == 2 and all(isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in known)
 
 
 def _read_off(table: Any) -> tuple[list[float], list[float]]:
@@ -176,14 +175,23 @@ def _dtypes(table: Any) -> list[tuple[Any, Any]]:
     return list(table.dtypes.items())
 
 
+def _without_numbers(table: Any) -> list[Any]:
+    """Columns of another type that hold no number at all, which one record seldom decides."""
+    others = [name for name, dtype in _dtypes(table) if dtype.kind not in "biuf"]
+    framed = hasattr(table, "columns")
+    columns = {name: table[name] if framed else pd.Series(table[:, name]) for name in others}
+    return [name for name, cells in columns.items() if not pd.to_numeric(cells, errors="coerce").notna().any()]
+
+
 def _list(names: Sequence[Any]) -> str:
     return ", ".join(map(repr, names[:10])) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 
 def codes_of(y: Any, classes: Sequence[Any]) -> Integers:
-    """Code of each label; ``len(classes)`` for a label that is none of them."""
+    """Code of each label, each looked up by itself; ``len(classes)`` for a label that is none of them."""
     known = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
-    return np.array([known.get(label, len(known)) for label in np.asarray(y).ravel().tolist()], dtype=np.int64)
+    labels = y if isinstance(y, list | tuple) else np.asarray(y).ravel().tolist()  # a list, as an array, may be text
+    return np.array([known.get(x, len(known)) if isinstance(x, Hashable) else len(known) for x in labels], np.int64)
 
 
 def cut(X: Features, codes: Integers, seed: Sequence[int]) -> Split:

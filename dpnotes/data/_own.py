@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import tomllib
+import warnings
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 MOST = 50  # categories of a column, and classes
 LEAST, OF_EACH = 200, 30  # records, and records of each class: so that each third of a file has some
+MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>")  # of cells that nothing declares
+MISSES = "missing values: leave such records out, or fill them by a rule that looks at one record"
+INFINITE = "infinite numbers"
+UNDECLARED = 'must be declared: "{}" = [low, high] or [categories]; or say that the records are no secret'
 REST = "*"  # in the file of what is public: every other column of numbers
 
 
@@ -69,7 +74,7 @@ class OwnDataset(Dataset):
         return float(np.sqrt(len(self.columns)))
 
 
-def load_file(path: str | Path, *, target: str = "") -> OwnDataset:
+def load_file(path: str | Path, *, target: str = "", private: bool = False) -> OwnDataset:
     r"""Load a table of one's own: its rows are private, and each is encoded by itself, with what is public.
 
     Numbers are mapped from public bounds to [-1, 1], text and truth values to indicators of public categories, by the
@@ -80,11 +85,12 @@ def load_file(path: str | Path, *, target: str = "") -> OwnDataset:
 
         [columns]                     # others are no features; without this table all are
         age = [0, 120]                # bounds
-        job = ["baker", "nurse"]      # categories, as text; any other value is none of them
+        job = ["baker", "nurse"]      # categories; any other value is none of them
         "*" = [0, 1]                  # every other column of numbers
 
-    What is not said there is taken from the records, as if it were public, which no guarantee counts:
-    ``columns`` of the result tells what. Every fifth record, drawn by ``default_rng(0)``, is a test record.
+    Each cell is read by itself: as it stands, or by its value where only that is a category's ("1.0" is "1", and "01"
+    where there is no "1"). What is not said there is taken from the records, as if it were public, which no guarantee
+    counts: ``columns`` of the result tells what. Every fifth record, drawn by ``default_rng(0)``, is a test record.
 
     Parameters
     ----------
@@ -92,6 +98,10 @@ def load_file(path: str | Path, *, target: str = "") -> OwnDataset:
         ``.csv`` with a header, or ``.npz`` with numbers ``X`` [n, d], whose columns are called "0", "1" and so on.
     target : str
         Column of the classes, or the array of them. Default: the last column, or ``y``.
+    private : bool
+        Let no record decide whether the table can be used, unless all are wrong: what is public must be declared, a
+        record with another label than the classes is an empty one, of the code that is their number, and what is
+        missing in others counts as the middle of the bounds, or as no category. Default: such a table is refused.
 
     Returns
     -------
@@ -119,8 +129,8 @@ def load_file(path: str | Path, *, target: str = "") -> OwnDataset:
     beside = path.with_suffix(".toml")
     public = _public(beside)
     faults: list[str] = []
-    y, classes = _classes(table, target, public.get("classes"), faults)
-    columns = _columns(table.drop(columns=target, errors="ignore"), public.get("columns"), faults)
+    y, classes = _classes(table, target, public.get("classes"), faults, private=private)
+    columns = _columns(table.drop(columns=target, errors="ignore"), public.get("columns"), faults, private=private)
     if len(table) < LEAST:
         faults.append(f"there must be at least {LEAST} records")
     if sum(1 if column.is_number else len(column.known) for column in columns) > len(table):
@@ -158,7 +168,8 @@ def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
         if path.suffix == ".csv":
             with path.open(newline="", encoding="utf-8") as file:
                 names = next(csv.reader(file), [])
-            table = pd.read_csv(path, skipinitialspace=True, index_col=False)
+            with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):  # of lines that are longer
+                table = pd.read_csv(path, skipinitialspace=True, index_col=False, dtype=object, na_filter=False)
             if doubled := sorted({name for name in names if names.count(name) > 1}):
                 raise ValueError(f"{path} must have columns of distinct names, got {_list(doubled)} twice")
             table.columns = table.columns.astype(str)
@@ -167,7 +178,8 @@ def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
             if not zipfile.is_zipfile(path):
                 raise EOFError
             return _arrays(path, target or "y")
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, zipfile.BadZipFile, EOFError):
+    except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, UnicodeDecodeError,
+            zipfile.BadZipFile, EOFError):  # fmt: skip
         raise ValueError(f"{path} cannot be read: it is no {path.suffix} file, or a damaged one") from None
     raise ValueError(f"a table must be a .csv or .npz file, got {path}")
 
@@ -204,54 +216,66 @@ def _public(beside: Path) -> dict[str, Any]:
 
 
 def _classes(
-    table: pd.DataFrame, target: str, given: list[Any] | None, faults: list[str]
+    table: pd.DataFrame, target: str, given: list[Any] | None, faults: list[str], *, private: bool
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Codes [n] of the classes, and their names; what is wrong is added to ``faults``."""
     if target not in table:
         faults.append(f"there is no column {target!r} for the target; there are {_list(table.columns)}")
         return np.zeros(len(table), np.int64), ()
-    if table[target].isna().any():
+    if private and not given:
+        faults.append("classes must be declared: classes = [all labels]")
+        return np.zeros(len(table), np.int64), ()
+    labels = table[target].map(_cell)
+    there = labels[~labels.isin(MISSING)]
+    if (not private or there.empty) and len(there) < len(labels):
         faults.append(f"the target {target!r} has missing values")
-    labels = _text(table[target].dropna())
-    classes = tuple(map(str, given)) if given else tuple(_in_order(labels))
+    classes = tuple(map(str, given)) if given else tuple(_distinct(there))
     if not 2 <= len(set(classes)) == len(classes) <= MOST:
         faults.append(f"the target {target!r} must have 2 to {MOST} classes; numbers of a wide range are none")
         return np.zeros(len(table), np.int64), ()
-    if not labels.isin(classes).all():
+    codes = _codes(labels, classes)
+    unknown = _codes(there, classes) == len(classes)
+    if unknown.all() if private else unknown.any():
         faults.append(f"the target {target!r} has values that are not among the given classes")
-    if labels.value_counts().reindex(classes, fill_value=0).min() < OF_EACH:
+    if not private and np.bincount(codes, minlength=len(classes))[: len(classes)].min() < OF_EACH:
         faults.append(f"a class of {target!r} has fewer than {OF_EACH} records")
-    codes = _text(table[target]).map({name: code for code, name in enumerate(classes)})
-    return np.asarray(codes.fillna(0), dtype=np.int64), classes
+    return codes, classes
 
 
-def _columns(table: pd.DataFrame, given: Mapping[str, Any] | None, faults: list[str]) -> list[PublicColumn]:
+def _columns(
+    table: pd.DataFrame, given: Mapping[str, Any] | None, faults: list[str], *, private: bool
+) -> list[PublicColumn]:
     """The columns of features with what is public of them; what is wrong is added to ``faults``."""
     given = {REST: None} if given is None else given
     if unknown := [name for name in given if name not in table and name != REST]:
         faults.append(f"what is public names columns {_list(unknown)} that the table has not")
-    chosen = table[[name for name in table if name in given or REST in given]]
-    numbers = chosen.select_dtypes("number")
-    wrong: dict[str, list[str]] = {
-        "missing values: leave such records out, or fill them by a rule that looks at one record": [
-            name for name in map(str, chosen) if chosen[name].isna().any()
-        ],
-        "infinite numbers": [name for name in map(str, numbers) if np.isinf(numbers[name]).any()],
-    }
+    wrong: dict[str, list[str]] = {MISSES: [], INFINITE: []}
     found = []
-    for name in map(str, chosen):
-        is_number = name in numbers
-        known = given.get(name, given.get(REST) if is_number else None)
-        if known is None:
-            column, fault = _from_records(name, chosen[name].dropna(), is_number)
+    for name in map(str, table):
+        known = given.get(name)
+        if name not in given and REST not in given:
+            continue
+        cells, numbers = table[name].map(_cell), _numbers(table[name])
+        missing = cells.isin(MISSING) & ~cells.isin(known if isinstance(known, list) else ())
+        is_number = bool((missing | numbers.notna()).all() and not missing.all())
+        if known is None and (is_number or private):
+            known = given.get(REST)
+        if missing.all() if private else missing.any():
+            wrong[MISSES].append(name)
+        if not private and is_number and np.isinf(numbers).any():
+            wrong[INFINITE].append(name)
+        if known is not None:
+            column, fault = _said(name, known, bool(numbers.notna().any()))
+        elif private:
+            column, fault = PublicColumn(name, (0.0, 1.0), False), UNDECLARED.format(name)
         else:
-            column, fault = _said(name, known, is_number)
+            column, fault = _from_records(name, numbers[~missing] if is_number else cells[~missing], is_number)
         if fault:
             wrong.setdefault(fault, []).append(name)
         else:
             found.append(column)
     faults += [f"column{'s' * (len(names) > 1)} {_list(names)}: {fault}" for fault, names in wrong.items() if names]
-    if not len(chosen.columns):
+    if not any(wrong.values()) and not found:
         faults.append("there are no columns of features")
     return found
 
@@ -264,18 +288,20 @@ def _from_records(name: str, values: pd.Series, is_number: bool) -> tuple[Public
         return PublicColumn(name, (float(values.min()), float(values.max())), False), ""
     if values.nunique() > MOST:
         return PublicColumn(name, (0.0, 1.0), False), f"text of more than {MOST} categories"
-    return PublicColumn(name, tuple(_in_order(_text(values))), False), ""
+    return PublicColumn(name, tuple(_distinct(values)), False), ""
 
 
-def _said(name: str, known: Any, is_number: bool) -> tuple[PublicColumn, str]:
+def _said(name: str, known: Any, has_numbers: bool) -> tuple[PublicColumn, str]:
     """What was said of a column, and what is wrong with it."""
     pair = isinstance(known, list) and len(known) == 2 and all(type(value) in (int, float) for value in known)
-    if pair and not is_number:
+    if pair and not has_numbers:
         return PublicColumn(name, (0.0, 1.0), True), "text, for which categories must be given, and not bounds"
     if pair and -np.inf < known[0] < known[1] < np.inf:
         return PublicColumn(name, (float(known[0]), float(known[1])), True), ""
-    if isinstance(known, list) and known and all(isinstance(value, str) for value in known) and len(set(known)) > 1:
-        return PublicColumn(name, tuple(known), True), ""
+    if isinstance(known, list) and known and all(isinstance(value, str | bool) for value in known):
+        categories = tuple(map(str, known))
+        if len(set(categories)) == len(categories) > 1:
+            return PublicColumn(name, categories, True), ""
     return PublicColumn(name, (0.0, 1.0), True), "what is public must be [low, high] or at least two categories as text"
 
 
@@ -285,31 +311,57 @@ def _encoded(table: pd.DataFrame, columns: Iterable[PublicColumn]) -> tuple[NDAr
 
     parts, names = [], []
     for column in columns:
-        values = table[[column.name]]
+        values = table[column.name]
         if column.is_number:
             low, high = column.known
-            parts.append(PublicScaler(low, high).fit_transform(values.to_numpy(np.float64)))
+            parts.append(PublicScaler(low, high).fit_transform(_numbers(values).to_numpy(np.float64)[:, None]))
             names.append(column.name)
         else:
-            parts.append(PublicOneHot([*column.known]).fit_transform(_text(values[column.name]).to_frame()))
+            codes = _codes(values.map(_cell), column.known)
+            parts.append(PublicOneHot(range(len(column.known))).fit_transform(codes[:, None]))
             names += [f"{column.name}={category}" for category in column.known]
     return np.ascontiguousarray(np.hstack(parts), dtype=np.float32), tuple(names)
 
 
-def _text(values: pd.Series) -> pd.Series:
-    """Values as they are written in a file of what is public: whole numbers without a point."""
-    if values.dtype.kind == "f":
-        return values.map("{:g}".format).astype(object)
-    return values.astype(str).astype(object)
+def _cell(value: Any) -> str:
+    """One value as text, whatever else its column holds: whole numbers without a point, truth values alike."""
+    if isinstance(value, float | np.floating):
+        return "" if np.isnan(value) else str(int(value)) if float(value).is_integer() else repr(float(value))
+    text = str(value).strip()
+    return text.capitalize() if text.lower() in ("true", "false") else text
 
 
-def _in_order(labels: pd.Series) -> list[str]:
+def _numbers(values: pd.Series) -> pd.Series:
+    """Each value as a float; NaN where it is none."""
+    import pandas as pd
+
+    return pd.to_numeric(values, errors="coerce").astype(np.float64)
+
+
+def _codes(cells: pd.Series, known: Iterable[Any]) -> NDArray[np.int64]:
+    """Place of each cell among what is known, as it stands or by its value; beyond the last one if it has none."""
+    import pandas as pd
+
+    names = [_cell(name) for name in known]
+    exact = {name: code for code, name in enumerate(names)}
+    values = dict[float, int]()
+    for code, value in enumerate(_numbers(pd.Series(names, dtype=object))):
+        values[value] = len(names) if value in values else code  # what two of them are tells neither
+    distinct = pd.Series(cells.unique(), dtype=object)
+    places = {
+        cell: exact.get(cell, values.get(value, len(names)))
+        for cell, value in zip(distinct, _numbers(distinct), strict=True)
+    }
+    return np.asarray(cells.map(places), dtype=np.int64)
+
+
+def _distinct(cells: pd.Series) -> list[str]:
     """Distinct labels, numbers by their size and text by its letters."""
-    distinct = [str(label) for label in labels.unique()]
-    try:
-        return sorted(distinct, key=float)
-    except ValueError:
-        return sorted(distinct)
+    import pandas as pd
+
+    distinct = pd.Series(cells.unique(), dtype=object)
+    numbers = _numbers(distinct)
+    return sorted(distinct) if numbers.isna().any() else [_cell(number) for number in np.unique(numbers)]
 
 
 def _list(names: Iterable[object]) -> str:

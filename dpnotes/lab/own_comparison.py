@@ -56,10 +56,9 @@ def compare_table(
     """
     if report is not None and not report.parent.is_dir():
         raise ValueError(f"report must be a file in a folder that exists, got {report}")
-    own = load_file(table, target=target)
-    if data != "public":
-        _check_declared(own, table)
-    about = json.dumps([own.digest, data, seed, settings], sort_keys=True)
+    own = load_file(table, target=target, private=data != "public")
+    public = [own.n_train + own.n_test, own.class_names, [(column.name, column.known) for column in own.columns]]
+    about = json.dumps([public if data == "shape" else own.digest, data, seed, settings], sort_keys=True)
     result = compare(
         np.concatenate([own.X_train, own.X_test]),
         np.concatenate([own.y_train, own.y_test]),
@@ -73,22 +72,23 @@ def compare_table(
         **settings,
     )
     if report is not None:
-        report.write_text(page(result, own), encoding="utf-8")
+        report.write_text(page(result, own, table, target), encoding="utf-8")
     return result
 
 
-def _check_declared(own: OwnDataset, table: Path) -> None:
-    """Refuse a table of which something was read off its records, which are not said to be public."""
-    beside = table.with_suffix(".toml").name
-    lacking = [column for column in own.columns if not column.given]
-    lines = [f'"{column.name}" = {"[low, high]" if column.is_number else "[categories]"}' for column in lacking]
-    said = [*([] if own.classes_given else ["classes = [all labels]"]), *(["[columns]", *lines] if lines else [])]
-    if said:
-        why = "or say --public if the records are no secret"
-        raise ValueError(f"declare what is public in {beside}, beside the table, {why}:\n" + "\n".join(said))
+def _to_fit(result: Comparison, own: OwnDataset, table: Path, target: str) -> str:
+    """How to fit what was chosen to the encoded rows, with the code of each class."""
+    codes = ", ".join(f"{code}: {name}" for code, name in enumerate(own.class_names))
+    private = "" if result.data == "public" else ", private=True"
+    return (
+        "import numpy as np\nfrom dpnotes.data import load_file\n\n"
+        f"own = load_file({table.name!r}, target={target!r}{private})  # classes {codes}\n"
+        "X = np.concatenate([own.X_train, own.X_test])\ny = np.concatenate([own.y_train, own.y_test])\n"
+        f"model = {result.best!r}\nmodel.fit(X, y)"
+    )
 
 
-def page(result: Comparison, own: OwnDataset) -> str:
+def page(result: Comparison, own: OwnDataset, table: Path, target: str) -> str:
     """The report, as one HTML page without scripts; all that comes from the table's file is escaped."""
     from matplotlib import pyplot
 
@@ -108,6 +108,6 @@ def page(result: Comparison, own: OwnDataset) -> str:
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head><body>'
         f'<h1>{title}</h1><div class="wide">{result._repr_html_()}</div>'
         f'<h2>Accuracy against epsilon</h2><div class="wide">{svg[svg.index("<svg") :]}</div>'
-        f"<h2>The estimator to fit</h2><pre>{html.escape(repr(result.best[-1]))}</pre>"
+        f"<h2>The estimator to fit</h2><pre>{html.escape(_to_fit(result, own, table, target))}</pre>"
         f'<h2>What is public of the columns</h2><div class="wide"><table>{rows}</table></div></body></html>\n'
     )

@@ -138,6 +138,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         delta: ArrayLike | None = None,
         epsilon: ArrayLike = (),
         declared: Mapping[str, str] | None = None,
+        unprotected: Sequence[str] = (),
         n_public: bool = False,
         audit: AuditReport | None = None,
     ) -> PrivacyStatement:
@@ -147,7 +148,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         ----------
         delta : float or array_like, optional
             Deltas of which epsilon is asked for. Default: the parameter ``delta``, where there is one.
-        epsilon, declared, n_public, audit
+        epsilon, declared, unprotected, n_public, audit
             See :func:`dpnotes.accounting.statement`.
 
         Returns
@@ -176,12 +177,13 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             told["released"] = f"{number} answers of one fitted {name}, which stays with who holds the records"
         told |= {"method": f"dpnotes.{name}", "trust_model": "Central", **(declared or {})}
         given = getattr(self, "delta", None) if delta is None else delta
+        read_off = (READ_OFF.partition(",")[0],) if READ_OFF in self.profile_.assumption else ()
         return statement(
             self.profile_,
             delta=() if given is None else given,
             epsilon=epsilon,
             declared=told,
-            unprotected=(READ_OFF.partition(",")[0],) if READ_OFF in self.profile_.assumption else (),
+            unprotected=tuple(dict.fromkeys((*read_off, *unprotected))),
             n_public=n_public,
             audit=audit,
         )

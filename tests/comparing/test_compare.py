@@ -254,11 +254,11 @@ SECRET = 31337.25
         (table()[0], None, {}, "one label for each of 300 rows"),
         (table()[0], table()[1], {"epsilon": np.nan}, "epsilon must be > 0"),
         (np.full((9, 2), SECRET), np.arange(9) % 2, {"bounds": None, "data": "public"}, "constant or empty"),
-        (np.full((9, 2), str(SECRET)), np.arange(9) % 2, {}, "columns 0, 1 hold no numbers"),
+        (np.full((9, 2), f"x{SECRET}"), np.arange(9) % 2, {}, "columns 0, 1 hold no numbers"),
         (np.full((9, 2), "2020-01-01", "M8[D]"), np.arange(9) % 2, {}, "dates in 0, 1"),
         (pd.DataFrame({"a": [SECRET] * 9}), np.arange(9) % 2, {"bounds": {"b": (0, 1)}}, "difference in 'a', 'b'"),
         (
-            pd.DataFrame({"a": [str(SECRET)] * 9}),
+            pd.DataFrame({"a": [f"x{SECRET}"] * 9}),
             np.arange(9) % 2,
             {"bounds": {"a": (0, 1)}},
             "declare their categories",

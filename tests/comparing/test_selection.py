@@ -3,10 +3,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from dpnotes import accounting
-from dpnotes.comparing import Candidate, Task, compare
+from dpnotes.comparing import Candidate, Task, _compare, compare
 from dpnotes.comparing._running import scored
 from dpnotes.comparing._selection import COST, blocks_for, choice_profile, private_choice
-from dpnotes.comparing._tables import synthetic
+from dpnotes.comparing._tables import codes_of, synthetic
 from dpnotes.mechanisms import soft_vote
 
 K = 2
@@ -73,9 +73,11 @@ def test_training_that_fails_is_a_vote_and_no_error(counts):
 
 
 def test_the_profile_is_that_of_the_cost_and_composes_to_the_budget():
-    assert choice_profile(0.2).epsilon(0.0) == pytest.approx(0.2)
-    assert choice_profile(0.2).adjacency == "zero-out"
-    whole = accounting.compose(choice_profile(0.2), accounting.pure(0.8, adjacency="zero-out"))
+    profile = choice_profile(0.2, None)
+    assert profile.epsilon(0.0) == pytest.approx(0.2)
+    assert (profile.adjacency, profile.implementation) == ("zero-out", "exact")
+    assert choice_profile(0.2, 1).implementation == "reproducible"
+    whole = accounting.compose(profile, accounting.pure(0.8, adjacency="zero-out"))
     assert whole.epsilon(0.0) == pytest.approx(1.0)
 
 
@@ -111,8 +113,11 @@ def test_a_private_comparison_finds_what_the_table_asks_for_and_pays():
     assert "is paid for" in str(result).splitlines()[0]
     public = compare(X, y, **given | {"epsilon": 4.0})
     assert result.scores.equals(public.scores)  # nothing shown comes from the table
-    again = compare(X, y, data="private", memory={**memory, "choice": 0}, **given)
-    assert again.chosen == result.chosen if memory["choice"] == 0 else again.chosen != result.chosen  # not drawn anew
+    again = compare(X, y, data="private", memory={**memory, "choice": "wrong"}, **given | {"repeats": 3})
+    assert (memory["choice"], again.chosen) == ("right", "wrong")  # not drawn anew
+    for changed in ({"epsilon": 4.0}, {"delta": 1e-5}, {"random_state": 1}, {"data": "shape"}):
+        with pytest.raises(ValueError, match="memory must be empty or of the same comparison"):
+            compare(X, y, memory=memory, **{"data": "private", **given, **changed})
     few = compare(X[:300], y[:300], data="private", **given | {"epsilon": 1.0})
     assert (few.profile, few.data) == (None, "shape")
     assert "too few records" in str(few)
@@ -127,3 +132,44 @@ def test_scoring_passes_no_error_on():
     accuracy, _, note = scored(CRASHING[0], Task(60, 2, range(2), 1.0, 0.0, None, 0), {}, split)
     assert np.isnan(accuracy)
     assert note.startswith("InvalidParameterError")
+
+
+def test_one_label_of_another_type_changes_no_other_record():
+    """A list of labels is no array: that would turn all into text."""
+    labels = [0, 1] * 50
+    for odd in ("", None, [1], 2.5):
+        codes = codes_of([odd, *labels[1:]], [0, 1])
+        assert codes.tolist() == [2, *labels[1:]]
+
+
+def test_choice_and_fit_together_keep_to_the_budget(monkeypatch):
+    """Whatever the rounding of the two parts."""
+    monkeypatch.setattr(_compare, "blocks_for", lambda *given: 2)
+    monkeypatch.setattr(_compare, "private_choice", lambda *given, **more: 0)
+    X, y = np.zeros((40, 2)), np.arange(40) % 2
+    for epsilon in np.linspace(0.1, 3, 12):
+        given = {"epsilon": float(epsilon), "bounds": (-1, 1), "methods": ["ClassMeans"], "repeats": 1}
+        found = compare(X, y, data="private", **given)
+        assert found.task.epsilon + found.profile.epsilon(0.0) <= epsilon
+        assert found.task.epsilon + found.profile.epsilon(0.0) == pytest.approx(epsilon)
+
+
+def test_where_nothing_can_be_chosen_nothing_is_paid():
+    X, y = np.random.default_rng(0).uniform(-1, 1, (3000, 2)), np.arange(3000) % 2
+    found = compare(X, y, data="private", epsilon=3.0, bounds=(-1, 1), methods=["DPSGD"], repeats=2)
+    assert (found.chosen, found.profile, found.data) == ("majority class", None, "shape")
+    assert any("nothing to choose from" in remark for remark in found.remarks)
+
+
+def test_the_statement_says_what_was_read_off_and_the_delta():
+    X, y = np.random.default_rng(0).uniform(-1, 1, (200, 3)), np.arange(200) % 2
+    given = {"epsilon": 1.0, "delta": 1e-5, "methods": ["ClassMeans"], "repeats": 2}
+    result = compare(X, y, data="public", **given)
+    told = result.statement(result.best.fit(X, y), declared={"tuning": "none"}).content
+    assert {"the labels that occur", "bounds"} <= set(told["protection"]["unprotected"])
+    assert "read off the records" in str(told)
+    assert "declared public" in str(told)  # its own word about the choice stays
+    declared = compare(X, y, bounds=(-1, 1), classes=[0, 1], **given)
+    told = declared.statement(declared.best.fit(X, y)).content
+    assert not {"the labels that occur", "bounds"} & set(told["protection"]["unprotected"])
+    assert "read off the records" not in str(told)

@@ -211,3 +211,73 @@ def test_it_is_a_data_set_like_others(tmp_path, table):
     assert isinstance(mine, data.Dataset)
     assert mine.X_train.dtype == np.float32
     assert not mine.X_train.flags.writeable
+
+
+class TestPrivate:
+    """No record decides about another's encoding, or whether the table can be used."""
+
+    PUBLIC = 'classes = ["yes", "no"]\n[columns]\nage = [0, 100]\nward = ["01", "02", "03"]\nmember = [true, false]\n'
+
+    def loaded(self, folder, table):
+        mine = load_file(written(folder, table, self.PUBLIC), target="ill", private=True)
+        X = np.empty((N, mine.d))
+        y = np.empty(N, int)
+        test = np.random.default_rng(0).permutation(N)[: N // 5]
+        train = np.setdiff1d(np.arange(N), test)
+        X[train], X[np.sort(test)] = mine.X_train, mine.X_test
+        y[train], y[np.sort(test)] = mine.y_train, mine.y_test
+        return X, y
+
+    @pytest.mark.parametrize(
+        "odd",
+        [
+            {"ward": "unknown"},
+            {"ward": "0.5"},
+            {"age": "old"},
+            {"age": ""},
+            {"age": "inf"},
+            {"member": ""},
+            {"ill": ""},
+            {"ill": "perhaps"},
+            {"ward": "", "age": "", "member": "", "ill": ""},
+        ],
+    )
+    def test_one_odd_record(self, tmp_path, table, odd):
+        table = table.assign(ward=[f"0{1 + i % 3}" for i in range(N)]).astype(str)
+        X, y = self.loaded(tmp_path, table)
+        assert X[:, 3:6].sum(axis=0).tolist() == [N / 3] * 3
+        for name, value in odd.items():
+            table.loc[7, name] = value
+        changed, labels = self.loaded(tmp_path, table)
+        np.testing.assert_array_equal(np.delete(changed, 7, axis=0), np.delete(X, 7, axis=0))
+        np.testing.assert_array_equal(np.delete(labels, 7), np.delete(y, 7))
+        assert labels[7] == (2 if "ill" in odd else y[7])
+        assert np.isfinite(changed).all()
+
+    def test_few_records_of_a_class_are_no_fault(self, tmp_path, table):
+        table = table.assign(ward="02", ill=["yes"] * 3 + ["no"] * (N - 3)).astype(str)
+        assert np.bincount(self.loaded(tmp_path, table)[1]).tolist() == [3, N - 3]
+
+    def test_what_is_not_declared_is_named(self, tmp_path, table):
+        with pytest.raises(ValueError, match="cannot be used") as found:
+            load_file(written(tmp_path, table), private=True)
+        assert "classes must be declared: classes = [all labels]" in str(found.value)
+        assert '"hours" = [low, high] or [categories]' in str(found.value)
+
+
+def test_cells_are_read_one_by_one(tmp_path, table):
+    """By how they stand, else by their value: codes with and without zeros, truth values, whole numbers."""
+    odd = table.assign(job=["01", "1", "1.0", "True", "TRUE", "None"] * (N // 6))
+    public = '[columns]\njob = ["1", "True", "None"]\n'
+    mine = load_file(written(tmp_path, odd, public))
+    counts = mine.X_train.sum(axis=0) + mine.X_test.sum(axis=0)
+    assert counts.tolist() == [N / 2, N / 3, N / 6]
+    two = load_file(written(tmp_path, odd.replace("None", "nil"), '[columns]\njob = ["01", "1"]\n'))
+    assert (two.X_train.sum(axis=0) + two.X_test.sum(axis=0)).tolist() == [N / 6, N / 6]  # "1.0" may be either
+
+
+def test_a_line_that_is_too_long_is_refused(tmp_path, table):
+    path = written(tmp_path, table)
+    path.write_text(path.read_text() + "1,2,nurse,True,yes,more\n")
+    with pytest.raises(ValueError, match="damaged"):
+        load_file(path)
