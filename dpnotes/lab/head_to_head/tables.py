@@ -259,8 +259,8 @@ def _limits(row: Any) -> str:
 
 GAP = "no such fit"
 AUDITS = Table(
-    "Lower bounds of epsilon at delta = 0.02, where 1 and 4 are asked for (votes and libraries claim a little less there, "
-    "and bagging 0), and how many of the two claims are refuted.",
+    "Lower bounds of epsilon at delta = 0.02, where 1 and 4 are asked for (votes and libraries claim a little less, and "
+    "bagging 0), and how many of the two claims are refuted.",
     (
         "method",
         Column("found_1", "of 1, at least", "{:.2f}"),
