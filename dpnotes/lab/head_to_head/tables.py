@@ -259,7 +259,7 @@ def _limits(row: Any) -> str:
 
 GAP = "no such fit"
 AUDITS = Table(
-    "Lower bounds of epsilon at delta = 0.02, where 1 and 4 are asked for (votes and libraries claim a little less, and "
+    "Lower bounds of epsilon at delta = 0.02, where 1 and 4 are asked for (votes and libraries claim less, and "
     "bagging 0), and how many of the two claims are refuted.",
     (
         "method",
