@@ -166,10 +166,10 @@ def test_the_statement_says_what_was_read_off_and_the_delta():
     given = {"epsilon": 1.0, "delta": 1e-5, "methods": ["ClassMeans"], "repeats": 2}
     result = compare(X, y, data="public", **given)
     told = result.statement(result.best.fit(X, y), declared={"tuning": "none"}).content
-    assert {"the labels that occur", "bounds"} <= set(told["protection"]["unprotected"])
+    assert {"the labels that occur", "the bounds of the columns"} <= set(told["protection"]["unprotected"])
     assert "read off the records" in str(told)
     assert "declared public" in str(told)  # its own word about the choice stays
     declared = compare(X, y, bounds=(-1, 1), classes=[0, 1], **given)
     told = declared.statement(declared.best.fit(X, y)).content
-    assert not {"the labels that occur", "bounds"} & set(told["protection"]["unprotected"])
+    assert not {"the labels that occur", "the bounds of the columns"} & set(told["protection"]["unprotected"])
     assert "read off the records" not in str(told)
