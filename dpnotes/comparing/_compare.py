@@ -143,7 +143,8 @@ def compare(
     prepared = preparation(table, bounds, public=data == "public")
     task = Task(len(table), prepared.d, labels, epsilon, delta, answers, None)
     budget = Budget(seconds, None if repeats is None else check.at_least_one("repeats", repeats), progress)
-    read_off = (*(() if classes else ("the labels that occur",)), *(("the bounds of the columns",) if bounds is None else ()))
+    public = {"the labels that occur": not classes, "the bounds of the columns": bounds is None}
+    read_off = tuple(each for each, undeclared in public.items() if undeclared)
     remarks = [f"{each} are taken to be public" for each in read_off]
     blocks = blocks_for(task.n, len(labels), COST * epsilon) if data == "private" else 0
     if data == "private" and not blocks:
