@@ -77,15 +77,23 @@ def compare_table(
 
 
 def _to_fit(result: Comparison, own: OwnDataset, table: Path, target: str) -> str:
-    """How to fit what was chosen to the encoded rows, with the code of each class."""
+    """Code that fits what was chosen to the encoded rows, with the code of each class."""
     codes = ", ".join(f"{code}: {name}" for code, name in enumerate(own.class_names))
     private = "" if result.data == "public" else ", private=True"
-    return (
-        "import numpy as np\nfrom dpnotes.data import load_file\n\n"
-        f"own = load_file({table.name!r}, target={target!r}{private})  # classes {codes}\n"
-        "X = np.concatenate([own.X_train, own.X_test])\ny = np.concatenate([own.y_train, own.y_test])\n"
-        f"model = {result.best!r}\nmodel.fit(X, y)"
-    )
+    kinds = [type(step) for step in (result.best, *result.best)]
+    doors = sorted({f"from {'.'.join(kind.__module__.split('.')[:2])} import {kind.__name__}" for kind in kinds})
+    lines = [
+        "import numpy as np",
+        "from dpnotes.data import load_file",
+        *doors,
+        "",
+        f"own = load_file({table.name!r}, target={target!r}{private})  # classes {codes}",
+        "X = np.concatenate([own.X_train, own.X_test])",
+        "y = np.concatenate([own.y_train, own.y_test])",
+        f"model = {result.best!r}",
+        "model.fit(X, y)",
+    ]
+    return "\n".join(lines)
 
 
 def page(result: Comparison, own: OwnDataset, table: Path, target: str) -> str:

@@ -1,5 +1,7 @@
 """``dpnotes compare``: a table, what is public of it, a report; what was found is kept."""
 
+import html
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -47,6 +49,10 @@ def test_a_comparison_and_its_report(folder):
     assert "<i>odd" not in page
     assert "<svg" in page
     assert "<script" not in page
+    found = {}
+    code = html.unescape(page[page.index("<pre>") + 5 : page.index("</pre>")])
+    exec(code.replace("'mine.csv'", repr(str(folder / "mine.csv"))), found)  # as a reader would paste it
+    assert found["model"].score(found["X"], found["y"]) > 0.5
 
 
 def test_what_is_not_declared_is_asked_for_by_name(folder):
