@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import joblib
@@ -167,8 +168,9 @@ def audit(
     if claim is not None and not isinstance(claim, PrivacyProfile):
         raise TypeError(f"claim must be a PrivacyProfile, such as gaussian(sigma=1.0), got {type(claim).__name__}")
     X, y = _records(X, y)
-    if norm is None and isinstance(train, methods.PrivateClassifier):
-        norm = train.get_params(deep=False).get("norm")
+    if norm is None and hasattr(train, "get_params"):
+        own = train.get_params(deep=False).get("norm")
+        norm = float(own) if isinstance(own, Real) else None  # of other libraries it may be the name of one
     classes = getattr(train, "classes", None) if classes is None else classes
     domain = Domain.of(X.reshape(len(X), -1), y, norm=norm, bounds=bounds, classes=classes)
     training = Training.of(train, domain.labels)

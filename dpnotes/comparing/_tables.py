@@ -156,8 +156,8 @@ def _is_pair(known: Any) -> bool:
 
 
 def _read_off(table: Any) -> tuple[list[float], list[float]]:
-    framed = hasattr(table, "columns")
-    values = table.to_numpy(np.float64, na_value=np.nan) if framed else np.asarray(table, dtype=np.float64)
+    numbers = pd.DataFrame(table).apply(pd.to_numeric, errors="coerce")
+    values = numbers.to_numpy(np.float64, na_value=np.nan)
     values = np.where(np.isfinite(values), values, np.nan)
     with np.errstate(all="ignore"):
         low = np.fmin.reduce(values, axis=0)

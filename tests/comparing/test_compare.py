@@ -362,3 +362,16 @@ def test_classes_of_synthetic_tables_are_equally_frequent_in_half_of_them_and_of
     assert 15 < even.sum() < 45
     assert shares.min() >= 0.01
     assert shares.max() > 0.7
+
+
+def test_numbers_as_text_are_numbers_and_what_is_none_counts_as_missing():
+    """By declared bounds and by those that are read off; one record of another type makes no column text."""
+    X, y = table()
+    text = X.astype(str).astype(object)
+    text[0, 0] = "unknown"
+    given = {"epsilon": 1.0, "methods": ["ClassMeans"], "repeats": 2, "data": "public"}
+    for bounds in (None, (-1, 1)):
+        found = compare(text, y, **given | {"bounds": bounds})
+        assert found.accuracy("ClassMeans").mean == pytest.approx(
+            compare(X, y, **given | {"bounds": bounds}).accuracy("ClassMeans").mean, abs=0.05
+        )
