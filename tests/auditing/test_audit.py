@@ -1,5 +1,7 @@
 """Audits of whole trainings: refuted where the claim is false, consistent where it is true, clear where neither is."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from joblib import parallel_config
@@ -10,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 import dpnotes
 from dpnotes import Bagging, ModelSensitivity
 from dpnotes.accounting import approximate, bagging, gaussian, pure
-from dpnotes.auditing import audit
+from dpnotes.auditing import _runner, audit
 from dpnotes.auditing._observing import Observer
 from dpnotes.auditing._runner import Runner
 from dpnotes.auditing._training import Training
@@ -320,10 +322,23 @@ def test_many_canaries_keep_to_data_sets_that_the_claim_is_about(strategy):
 
 
 @pytest.mark.parametrize("strategy", ["one run", "lira"])
-def test_runs_one_by_one_are_planned_by_their_own_time(strategy):
+def test_runs_one_by_one_are_planned_by_their_own_time(monkeypatch, strategy):
     """Not by that of batches: what is planned and not made counts as wrong, and nothing would be refuted."""
-    report = audit(released, X, Y, claim=pure(1.0), score=nearest, seconds=4.0, strategy=strategy)
+    clock, run = [0.0], Runner.run
+
+    def slow_to_begin(*given, **more):
+        clock[0] += 0.05
+        return run(*given, **more)
+
+    def timed(X, y, seed):
+        clock[0] += 0.001
+        return released(X, y, seed)
+
+    monkeypatch.setattr(_runner, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    monkeypatch.setattr(Runner, "run", slow_to_begin)
+    report = audit(timed, X, Y, claim=pure(1.0), score=nearest, seconds=8.0, strategy=strategy)
     assert report.refuted
+    assert report.seconds < 8.0
 
 
 @pytest.mark.parametrize(
