@@ -254,7 +254,8 @@ def audited(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _limits(row: Any) -> str:
-    return f"{row.low:.1%} to {row.high:.1%}".replace(" ", NO_BREAK)
+    low, high = (round(limit, 3) + 0.0 for limit in (row.low, row.high))  # no minus before a zero
+    return f"{low:.1%} to {high:.1%}".replace(" ", NO_BREAK)
 
 
 GAP = "no such fit"
