@@ -182,10 +182,14 @@ def audit(
     runner = Runner(training, seconds, most, n_jobs, random_state, progress, memory)
     empty = _empty(training, adjacency, X, domain.labels, empty)
     setting = _Setting(runner, X, y, domain, claim, confidence, adjacency, empty, score, random_state)
-    about = [X, y, domain.low, domain.high, domain.norm, domain.labels, confidence, adjacency, empty, strategy]
-    about += [canaries, most, random_state, code_of(train), code_of(score), claim and [claim.delta(e) for e in TOLD]]
-    if runner.remembered("of", lambda: joblib.hash(about)) != joblib.hash(about):
-        raise ValueError("memory must be empty or of the same audit, got that of another training, table or setting")
+    if memory is not None:
+        about = [X, y, domain.low, domain.high, domain.norm, domain.labels, confidence, adjacency, empty, strategy]
+        about += [canaries, most, random_state, code_of(train), code_of(score)]
+        digest = joblib.hash([*about, claim and [claim.delta(epsilon) for epsilon in TOLD]])
+        if memory.setdefault("of", digest) != digest:
+            raise ValueError(
+                "memory must be empty or of the same audit, got that of another training, table or setting"
+            )
     report = setting.audit(strategy, canaries)
     remarks = [*setting.remarks, *report.remarks]
     if runner.errors:

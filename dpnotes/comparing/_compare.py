@@ -165,11 +165,11 @@ def compare(
                 f"y must have a class with at least {1 / TEST:g} records, of which {TEST:.0%} are tested on"
             )
         source = Public(task, random_state, rows[codes < len(labels)], codes[codes < len(labels)])
-    memory = {} if memory is None else memory
-    about = repr([task, data, random_state, joblib.hash([rows, codes]) if data == "public" else None])
-    if memory.setdefault("of", about) != about:
-        raise ValueError("memory must be empty or of the same comparison, got that of another task, table or seed")
-    run = Run(chosen(methods), source, budget, memory, n_jobs)
+    if memory is not None:
+        about = repr([task, data, random_state, joblib.hash([rows, codes]) if data == "public" else None])
+        if memory.setdefault("of", about) != about:
+            raise ValueError("memory must be empty or of the same comparison, got that of another task, table or seed")
+    run = Run(chosen(methods), source, budget, {} if memory is None else memory, n_jobs)
     found = replace(run.result(prepared, data, remarks), read_off=read_off)
     if blocks and not found.private:
         return replace(found, data="shape", remarks=(*found.remarks, "there is nothing to choose from, or to pay for"))
