@@ -1,14 +1,17 @@
-# make book     build the book from a fresh clone; needs Python 3.11 or newer and a network to install from
-# make pdf      the book as one PDF too, _build/book.pdf; needs Chromium or Chrome
-# make test     everything that is checked: style, types, layers, units, examples, chapters, the pages in a browser
-# make bench    the speed claims
-# make campaign what is too long for each change: every wrong version of a formula that a claim rests on, of the rule of
-#               verdicts and of what turns runs into rows must be noticed, bounds against lower bounds, all constructors
-#               composed; hundreds of kills and other faults of a store; audits of planted faults
-#               and of sound trainings; the figures are kept for the book
-# make coverage which lines the unit tests reach: a table, and _build/coverage/index.html
-# make setup    only install, into .venv, which is made anew where it is broken; another Python: make setup PYTHON=python3.13
-# make clean    remove what the others made, apart from .venv and runs/
+# make book      build the book from a fresh clone; needs Python 3.11 or newer and a network to install from
+# make pdf       the book as one PDF too, _build/book.pdf; needs Chromium or Chrome
+# make test      check everything: style, types, layers, units, examples, chapters, and the pages in a browser.
+#                A test that needs a data set, a browser or an optional library that is not here is skipped; the last
+#                lines say what to do about it
+# make test-more only the tests that need one of these
+# make bench     the speed claims
+# make campaign  what is too long for each change: every wrong version of a formula that a claim rests on, of the rule of
+#                verdicts and of what turns runs into rows must be noticed, bounds against lower bounds, all constructors
+#                composed; hundreds of kills and other faults of a store; audits of planted faults
+#                and of sound trainings; the figures are kept for the book
+# make coverage  which lines the unit tests reach: a table, and _build/coverage/index.html
+# make setup     only install, into .venv, which is made again where it is broken; another Python: make setup PYTHON=python3.13
+# make clean     remove what the others made, apart from .venv and runs/
 
 PYTHON ?= python3
 VENV := .venv
@@ -17,27 +20,39 @@ COMPILE ?= --compile-bytecode
 UNFINISHED := $(VENV)/.unfinished
 SOUND := import sys, pip; sys.exit(sys.prefix == sys.base_prefix or sys.version_info < (3, 11))
 RUN := $(VENV)/bin/python -m
+TESTS := OMP_NUM_THREADS=1 $(RUN) pytest -n 2
+HAVE ?=  # what `make test-more` must find here: "mnist browser"
 
-.PHONY: book pdf test bench campaign coverage setup clean
+# What a step that fails ends with: one line that says what to do next.
+next = { code=$$?; printf '\nmake %s stopped: %s\n' '$(patsubst $(INSTALLED),setup,$@)' '$(1)' >&2; exit $$code; }
+AGAIN = to run only what failed again: $(TESTS) --doctest-modules dpnotes tests --last-failed
+
+.PHONY: book pdf test test-more bench campaign coverage setup clean
 .DEFAULT_GOAL := book
 
 book: setup
-	$(RUN) dpnotes build
+	@echo "-- the chapters are executed and the pages are made: 3 minutes on two cores; later only what changed"
+	@$(RUN) dpnotes build || $(call next,the message above names the chapter or page; after mending it run make book again)
 
 pdf: setup
-	$(RUN) dpnotes build --pdf
+	@$(RUN) dpnotes build --pdf || $(call next,the message above says what is missing)
 
 test: setup
-	$(RUN) ruff check
-	$(RUN) ruff format --check
-	$(RUN) mypy
-	$(VENV)/bin/lint-imports
-	OMP_NUM_THREADS=1 $(RUN) pytest -n 2 --doctest-modules dpnotes tests --ignore tests/book
-	$(RUN) dpnotes build --strict
-	DPNOTES_BOOK_BUILT=1 OMP_NUM_THREADS=1 $(RUN) pytest -n 2 tests/book
+	@echo "-- style and types and layers"
+	@$(RUN) ruff check && $(RUN) ruff format --check \
+	|| $(call next,mend the style with $(VENV)/bin/ruff check --fix and $(VENV)/bin/ruff format)
+	@$(RUN) mypy || $(call next,mend the types that mypy names above)
+	@$(VENV)/bin/lint-imports || $(call next,an import goes against the layers that ARCHITECTURE.md draws)
+	@echo "-- the book with every warning an error: 3 minutes on two cores, less where little changed"
+	@$(RUN) dpnotes build --strict || $(call next,mend the page that is named above and run dpnotes build --strict)
+	@echo "-- all tests: 9 minutes on two cores, with a browser 15"
+	@$(TESTS) --doctest-modules dpnotes tests || $(call next,$(AGAIN))
+
+test-more: setup
+	@$(TESTS) tests -m needs --have "$(strip $(HAVE))" || $(call next,$(AGAIN))
 
 bench: setup
-	OMP_NUM_THREADS=1 $(VENV)/bin/python benchmarks/bench.py --keep
+	@OMP_NUM_THREADS=1 $(VENV)/bin/python benchmarks/bench.py --keep || $(call next,the rows that finished are kept)
 
 campaign: setup
 	OMP_NUM_THREADS=1 $(RUN) tests.claims --keep
@@ -51,14 +66,14 @@ campaign: setup
 	OMP_NUM_THREADS=1 PYTHONPATH=. $(VENV)/bin/python benchmarks/tightness.py --keep
 
 coverage: setup
-	OMP_NUM_THREADS=1 $(RUN) pytest -n 2 --cov=dpnotes --cov-report=term:skip-covered --cov-report=html:_build/coverage \
-	tests --ignore tests/book --ignore tests/benchmarks
+	@$(TESTS) --cov=dpnotes --cov-report=term:skip-covered --cov-report=html:_build/coverage \
+	tests --ignore tests/book --ignore tests/benchmarks || $(call next,$(AGAIN))
 
 # Builds .venv anew where an earlier setup was interrupted, and where it is no virtual environment with pip: there, pip
 # would install into the system's Python.
 setup:
 	@if [ -e $(VENV) -o -L $(VENV) ] && { [ -e $(UNFINISHED) ] || ! $(VENV)/bin/python -I -c '$(SOUND)' 2> /dev/null; }; then \
-	echo "$(VENV) is incomplete, or no virtual environment with pip and Python 3.11 or newer: it is made anew"; \
+	echo "$(VENV) is incomplete, or no virtual environment with pip and Python 3.11 or newer: it is made again"; \
 	rm -rf $(VENV).old && mv $(VENV) $(VENV).old; fi
 	@rm -rf $(VENV).old
 	@$(MAKE) --no-print-directory $(INSTALLED)
@@ -66,10 +81,13 @@ setup:
 $(INSTALLED): pyproject.toml requirements.txt constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("dpnotes needs Python 3.11 or newer, and $(PYTHON) is %d.%d; \
 	name another: make setup PYTHON=python3.12" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	@echo "-- installing into $(VENV): 3 GB to download, 6.5 GB on disk, nearly all of it PyTorch; minutes"
 	@mkdir -p $(VENV) && touch $(UNFINISHED)
-	[ -x $(VENV)/bin/python ] || $(PYTHON) -m venv $(VENV)
-	$(RUN) pip install --quiet --disable-pip-version-check uv
-	$(RUN) uv pip install --quiet $(COMPILE) --python $(VENV)/bin/python -r requirements.txt -c constraints.txt
+	@[ -x $(VENV)/bin/python ] || $(PYTHON) -m venv $(VENV) \
+	|| $(call next,install the module venv (on Debian and Ubuntu the package python3-venv) and run make setup again)
+	@$(RUN) pip install --quiet --disable-pip-version-check uv && \
+	$(RUN) uv pip install --quiet $(COMPILE) --python $(VENV)/bin/python -r requirements.txt -c constraints.txt \
+	|| $(call next,check the network and the space on the disk and run make setup again; what was downloaded is kept)
 	@mv $(UNFINISHED) $@ && touch $@
 
 clean:

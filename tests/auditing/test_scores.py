@@ -214,7 +214,6 @@ def test_constant_scores_prove_nothing_and_say_so():
 
 
 def test_report_as_text_table_and_picture():
-    pytest.importorskip("matplotlib").use("agg")
     report = audit_scores(normal(2.0, 200), normal(0.0, 200), claim=gaussian(sigma=1.0))
     assert str(report).startswith("The claim is REFUTED, p-value")
     assert "mu at least: 1." in str(report)

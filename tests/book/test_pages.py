@@ -13,6 +13,7 @@ from dpnotes.lab import chapters
 from dpnotes.lab.store import book_folder
 
 HTML = book_folder() / "_build" / "html"
+pytestmark = pytest.mark.needs("browser", "pages")
 WIDTHS = (1280, 390)
 READ = {1280: "light", 390: "dark"}  # what axe-core reads, which takes seconds a page; contrast is looked at in both
 TALLEST, STORY, LARGEST = 15_000, 12_000, 1_500_000  # pixels at the first width, of a page and of a story; bytes
@@ -118,13 +119,6 @@ def test_the_keyboard_reaches_what_a_mouse_does(tab):
     assert tab.evaluate("document.querySelector('main details.hide').open")
 
 
-def test_what_papermill_injects_is_not_shown():
-    built = {chapter.name: HTML / chapter.folder / f"{chapter.name}.html" for chapter in chapters.all_chapters()}
-    if not all(path.is_file() for path in built.values()):
-        pytest.skip("the book is not built: run `dpnotes build` first")
-    assert [name for name, path in built.items() if "# Parameters" in path.read_text(encoding="utf-8")] == []
-
-
 @pytest.mark.parametrize("page", pages())
 def test_what_a_page_shows_is_whole(tab, page):
     visit(tab, page)
@@ -134,7 +128,9 @@ def test_what_a_page_shows_is_whole(tab, page):
     assert tab.evaluate(BROKEN_IMAGES) == []
     assert tab.evaluate(UNNAMED_FIGURES) == []
     assert tab.evaluate("[...document.querySelectorAll('main pre')].filter(p => !p.textContent.trim()).length") == 0
-    assert "Traceback (most recent call last)" not in tab.inner_text("main")
+    shown = tab.inner_text("main")
+    assert "Traceback (most recent call last)" not in shown
+    assert "# Parameters\n" not in shown  # the cell that papermill injects
     assert dead_links(tab, page) == []
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from torchvision import datasets
 
 from dpnotes import data
 from dpnotes.data import _cifar100, _images
@@ -53,7 +54,6 @@ def test_the_subset_is_the_first_images_by_hash(small):
 
 
 def test_it_is_fetched_from_both_sets_of_torchvision(small, folder, monkeypatch):
-    torchvision_datasets = pytest.importorskip("torchvision.datasets")
     parts, others = published()
 
     def kind(arrays):
@@ -65,8 +65,8 @@ def test_it_is_fetched_from_both_sets_of_torchvision(small, folder, monkeypatch)
 
         return Set
 
-    monkeypatch.setattr(torchvision_datasets, "CIFAR100", kind(parts))
-    monkeypatch.setattr(torchvision_datasets, "CIFAR10", kind([(others, np.zeros(5)), (others, np.zeros(5))]))
+    monkeypatch.setattr(datasets, "CIFAR100", kind(parts))
+    monkeypatch.setattr(datasets, "CIFAR10", kind([(others, np.zeros(5)), (others, np.zeros(5))]))
     assert data.fetch("cifar100_subset") == folder / "cifar100_subset.npz"
     loaded = data.load("cifar100_subset")
     x, y = _cifar100.subset(parts, [others])
@@ -95,7 +95,7 @@ def test_another_file_is_refused(small, folder, change, message):
         data.load("cifar100_subset")
 
 
-@pytest.mark.data
+@pytest.mark.needs("cifar100_subset", "cifar10")
 def test_the_file_here_follows_the_rule_and_shares_no_image_with_cifar10(load, path_of):
     with np.load(path_of("cifar100_subset")) as archive:
         keys = [key(image) for image in archive["x"]]

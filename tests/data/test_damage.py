@@ -81,7 +81,7 @@ def test_a_damaged_image_file_is_refused(tiny, folder, damage):
     assert (status.state, status.note) == ("damaged", caught.value.fault)
 
 
-@pytest.mark.data
+@pytest.mark.needs("fashion_mnist")
 def test_one_wrong_pixel_of_the_real_set_is_refused(path_of, tmp_path):
     with np.load(path_of("fashion_mnist")) as real:
         arrays = dict(real)
@@ -91,14 +91,13 @@ def test_one_wrong_pixel_of_the_real_set_is_refused(path_of, tmp_path):
         _images.KNOWN["fashion_mnist"].read(tmp_path)
 
 
-@pytest.mark.data
+@pytest.mark.needs("cifar10")
 def test_the_forms_of_cifar10_are_told_apart(path_of, monkeypatch):
     folder, known = path_of("cifar10").parent, _images.KNOWN["cifar10"]
     found = known.read(folder)
-    if not found.note:
-        pytest.skip("data not here: the copy of CIFAR-10 in which 93 images are JPEG approximations")
-    assert found.digest == "93-inexact:e57384ac0441"
-    assert found.note == "93 of 60,000 images (73 training, 20 test) are JPEG approximations"
+    if found.note:  # the copy, and not the original
+        assert found.digest == "93-inexact:e57384ac0441"
+        assert found.note == "93 of 60,000 images (73 training, 20 test) are JPEG approximations"
 
     arrays = _images.load_arrays("cifar10", folder / "cifar10.npz", tuple(known.shapes))
     monkeypatch.setattr(_images, "load_arrays", lambda name, path, keys: arrays)
@@ -112,13 +111,19 @@ def test_the_forms_of_cifar10_are_told_apart(path_of, monkeypatch):
         known.read(folder)
 
 
-@pytest.mark.data
+@pytest.mark.needs("{name}")
 @pytest.mark.parametrize(
-    "file", ["adult/adult.data", "adult/adult.test", "covertype/covtype.data.gz", "diabetes130/dataset_diabetes.zip"]
+    ("name", "file"),
+    [
+        ("adult", "adult.data"),
+        ("adult", "adult.test"),
+        ("covertype", "covtype.data.gz"),
+        ("diabetes130", "dataset_diabetes.zip"),
+    ],
 )
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "empty"])
-def test_a_damaged_table_is_refused(path_of, folder, file, damage):
-    name = file.partition("/")[0]
+def test_a_damaged_table_is_refused(path_of, folder, name, file, damage):
+    file = f"{name}/{file}"
     shutil.copytree(path_of(name).parent, folder / name)
     content = (folder / file).read_bytes()
     (folder / file).unlink()
@@ -129,7 +134,7 @@ def test_a_damaged_table_is_refused(path_of, folder, file, damage):
     assert str(folder / file) in str(caught.value)
 
 
-@pytest.mark.data
+@pytest.mark.needs("covertype")
 def test_covertype_is_known_by_its_content_not_by_its_packing(path_of, folder):
     packed = path_of("covertype").read_bytes()
     (folder / "covertype").mkdir(parents=True)
@@ -169,7 +174,6 @@ def test_status_of_an_empty_folder(folder):
     assert states == dict.fromkeys(data.NAMES, "missing") | {"digits": "embedded", "breast_cancer": "embedded"}
 
 
-@pytest.mark.data
 def test_a_file_that_cannot_be_read_does_not_hide_the_others(folder):
     for unreadable in ("mnist.npz", "adult/adult.data", "covertype/covtype.data.gz"):
         (folder / unreadable).mkdir(parents=True)  # a folder in its place: the superuser may read anything else
@@ -181,6 +185,7 @@ def test_a_file_that_cannot_be_read_does_not_hide_the_others(folder):
     assert found["cifar10"].state == "missing"
 
 
+@pytest.mark.needs("adult")
 def test_status_of_what_is_here(path_of):
     path = path_of("adult")
     status = next(status for status in data.status() if status.name == "adult")

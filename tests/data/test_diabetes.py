@@ -16,13 +16,11 @@ def stays():
     from dpnotes import data
 
     path = data.data_folder() / _diabetes.FILE
-    if not path.is_file():
-        pytest.skip(f"data not here: {path}")
     with zipfile.ZipFile(path) as archive, archive.open("dataset_diabetes/diabetic_data.csv") as file:
         return path, list(csv.DictReader(io.TextIOWrapper(file)))
 
 
-@pytest.mark.data
+@pytest.mark.needs("diabetes130")
 def test_one_record_for_each_patient_who_could_return(stays):
     path, rows = stays
     assert len(rows) == 101_766
@@ -69,7 +67,7 @@ def test_chapters_of_diagnoses(code, chapter):
     assert _diabetes._chapter(code) == chapter
 
 
-@pytest.mark.data
+@pytest.mark.needs("diabetes130")
 def test_stays_are_known_by_their_content_not_by_their_packing(stays, tmp_path):
     path, _ = stays
     (tmp_path / "diabetes130").mkdir()

@@ -15,11 +15,11 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
+from torchvision import datasets
 
 from dpnotes import data
 from dpnotes.data import _fetch, _images
 
-torchvision_datasets = pytest.importorskip("torchvision.datasets")
 NOWHERE = "http://127.0.0.1:9/"  # refused at once
 
 
@@ -58,8 +58,8 @@ def mnist_mirror(tiny, web, monkeypatch):
             path = mirror / f"{prefix}-{kind}-ubyte.gz"
             path.write_bytes(gzip.compress(header + array.tobytes()))
             resources.append((path.name, md5(path)))
-    monkeypatch.setattr(torchvision_datasets.MNIST, "mirrors", [address])
-    monkeypatch.setattr(torchvision_datasets.MNIST, "resources", resources)
+    monkeypatch.setattr(datasets.MNIST, "mirrors", [address])
+    monkeypatch.setattr(datasets.MNIST, "resources", resources)
     return arrays
 
 
@@ -78,7 +78,7 @@ def test_mnist_comes_by_torchvision(mnist_mirror, folder):
 def test_cifar10_comes_by_torchvision(tiny, folder, web, tmp_path, monkeypatch):
     arrays = tiny("cifar10")
     root, address = web
-    kind = torchvision_datasets.CIFAR10
+    kind = datasets.CIFAR10
     source = tmp_path / kind.base_folder
     source.mkdir()
     lists = {}
@@ -101,7 +101,7 @@ def test_cifar10_comes_by_torchvision(tiny, folder, web, tmp_path, monkeypatch):
     assert leftovers(folder) == ["cifar10.npz"]
 
 
-@pytest.mark.data
+@pytest.mark.needs("{name}")
 @pytest.mark.parametrize("name", ["adult", "covertype"])
 def test_tables_come_as_published_and_a_bad_page_is_refused(path_of, folder, web, monkeypatch, name):
     files = {file: path_of(name).parents[1] / file for file in _fetch.source(name).files}
@@ -131,8 +131,8 @@ def test_every_set_to_fetch_has_a_download():
 
 @pytest.mark.parametrize("name", ["mnist", "cifar10", "adult", "covertype"])
 def test_without_network_nothing_changes(folder, monkeypatch, name):
-    monkeypatch.setattr(torchvision_datasets.MNIST, "mirrors", [NOWHERE])
-    monkeypatch.setattr(torchvision_datasets.CIFAR10, "url", NOWHERE + "cifar-10-python.tar.gz")
+    monkeypatch.setattr(datasets.MNIST, "mirrors", [NOWHERE])
+    monkeypatch.setattr(datasets.CIFAR10, "url", NOWHERE + "cifar-10-python.tar.gz")
     files = _fetch.source(name).files
     if name in ("adult", "covertype"):
         monkeypatch.setattr(_fetch, "DOWNLOADS", {name: partial(_fetch._tables, dict.fromkeys(files, NOWHERE))})
@@ -161,7 +161,7 @@ def test_a_sound_copy_is_left_alone_and_a_damaged_one_replaced(mnist_mirror, fol
     (folder / "mnist.npz").write_bytes(b"damaged")
     data.fetch("mnist")
     assert data.load("mnist").n_train == 20
-    monkeypatch.setattr(torchvision_datasets.MNIST, "mirrors", [NOWHERE])
+    monkeypatch.setattr(datasets.MNIST, "mirrors", [NOWHERE])
     data.fetch("mnist")
 
 

@@ -49,7 +49,7 @@ def row_norms(X):
     return np.linalg.norm(X.astype(np.float64), axis=1)
 
 
-@pytest.mark.data
+@pytest.mark.needs("{name}")
 @pytest.mark.parametrize(
     ("name", "split", "train", "validation", "public", "test", "d", "n_classes", "digest"),
     SIZES,
@@ -111,7 +111,7 @@ def test_embedded_sets_hold_scikit_learns_records_once(name):
     assert np.array_equal(sorted_rows(union(data.load(name))), sorted_rows(expected))
 
 
-@pytest.mark.data
+@pytest.mark.needs("{name}")
 @pytest.mark.parametrize("name", ["mnist", "fashion_mnist", "cifar10"])
 def test_images_are_flattened_channel_first(load, path_of, name):
     loaded = load(name)
@@ -123,7 +123,7 @@ def test_images_are_flattened_channel_first(load, path_of, name):
     assert loaded.y_test[17] == label
 
 
-@pytest.mark.data
+@pytest.mark.needs("mnist")
 def test_bagging_public_cuts_the_test_rows(load):
     original, cut = load("mnist"), load("mnist", "bagging_public")
     assert np.array_equal(np.vstack([cut.X_public, cut.X_test]), original.X_test)
@@ -132,7 +132,7 @@ def test_bagging_public_cuts_the_test_rows(load):
     assert cut.note == original.note
 
 
-@pytest.mark.data
+@pytest.mark.needs("mnist")
 def test_private_prediction_scales_both_parts_by_one_constant(load):
     original, scaled = load("mnist"), load("mnist", "private_prediction")
     # float32 rounding, and the guard of 2**-23 that keeps norms at most 1
@@ -141,7 +141,7 @@ def test_private_prediction_scales_both_parts_by_one_constant(load):
     assert row_norms(scaled.X_train).max() == pytest.approx(17.179 / 28, abs=1e-4)
 
 
-@pytest.mark.data
+@pytest.mark.needs("mnist")
 def test_mnist_binary_is_the_stated_projection(load, path_of):
     loaded = load("mnist", "intrinsic_sgd")
     with np.load(path_of("mnist")) as archive:
@@ -156,7 +156,7 @@ def test_mnist_binary_is_the_stated_projection(load, path_of):
     assert loaded.class_names == ("3", "5")
 
 
-@pytest.mark.data
+@pytest.mark.needs("{name}")
 @pytest.mark.parametrize("name", ["mnist", "adult", "covertype"])
 def test_intrinsic_sgd_rows_have_norm_one_and_never_more(load, name):
     loaded = load(name, "intrinsic_sgd")
@@ -186,7 +186,7 @@ def read_adult_by_hand(folder):
     return numbers, onehot, np.array([row[14].startswith(">") for row in rows])
 
 
-@pytest.mark.data
+@pytest.mark.needs("adult")
 def test_adult_original_by_another_road(load, adult_by_hand):
     numbers, onehot, y = adult_by_hand
     low, high = numbers[:32_561].min(axis=0), numbers[:32_561].max(axis=0)
@@ -199,7 +199,7 @@ def test_adult_original_by_another_road(load, adult_by_hand):
     assert np.bincount(load("adult").y_test).tolist() == [12_435, 3_846]
 
 
-@pytest.mark.data
+@pytest.mark.needs("adult")
 def test_adult_dpbag_holds_each_record_once(load, adult_by_hand):
     numbers, onehot, y = adult_by_hand
     low, high = numbers.min(axis=0), numbers.max(axis=0)
@@ -211,7 +211,7 @@ def test_adult_dpbag_holds_each_record_once(load, adult_by_hand):
         assert y.mean() == pytest.approx(11_687 / 48_842, abs=4 * 0.427 / np.sqrt(16_280))
 
 
-@pytest.mark.data
+@pytest.mark.needs("adult")
 def test_adult_intrinsic_sgd_by_another_road(load, adult_by_hand):
     numbers, onehot, y = adult_by_hand
     low, high = numbers[:32_561].min(axis=0), numbers[:32_561].max(axis=0)
@@ -224,7 +224,7 @@ def test_adult_intrinsic_sgd_by_another_road(load, adult_by_hand):
     assert "workclass=?" not in loaded.feature_names
 
 
-@pytest.mark.data
+@pytest.mark.needs("covertype")
 def test_covertype_original_keeps_the_published_order(load, path_of):
     import gzip
 
@@ -241,7 +241,7 @@ def test_covertype_original_keeps_the_published_order(load, path_of):
     assert np.bincount(everything).tolist() == [211_840, 283_301, 35_754, 2_747, 9_493, 17_367, 20_510]
 
 
-@pytest.mark.data
+@pytest.mark.needs("covertype")
 def test_covertype_intrinsic_sgd_holds_each_record_once(load):
     loaded = load("covertype", "intrinsic_sgd")
     parts = [loaded.X_train, loaded.X_validation, loaded.X_test]
@@ -250,7 +250,7 @@ def test_covertype_intrinsic_sgd_holds_each_record_once(load):
     assert len(set(map(hash, map(bytes, np.vstack(parts))))) == 495_141  # all records differ, so none is in two parts
 
 
-@pytest.mark.data
+@pytest.mark.needs("adult")
 def test_two_loads_give_the_same_arrays(load):
     first, second = load("adult", "dpbag"), data.load("adult", split="dpbag")
     assert np.array_equal(first.X_train, second.X_train)

@@ -21,7 +21,9 @@ def toy(x, seed):
 
 
 GRID = [{"x": x, "seed": seed} for x in (1, 100) for seed in range(8)]
-TOY = Experiment("toy_table", toy, {"paper": lambda: GRID}, {"y": 0.01}, lambda row: 60.0 * row["x"])
+TOY = Experiment(
+    "toy_table", toy, {"paper": lambda: GRID}, {"y": 0.01}, lambda row: 60.0 * row["x"], data=lambda row: []
+)
 
 
 @pytest.fixture

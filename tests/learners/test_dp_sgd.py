@@ -10,7 +10,7 @@ from scipy import stats
 from dpnotes.learners._dp_sgd import GaussianNoise, Sampling, Settings
 
 CPU = torch.device("cpu")
-ON_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+ON_GPU = pytest.mark.needs("gpu")
 
 
 def drawn(n, sampling, steps, **settings):

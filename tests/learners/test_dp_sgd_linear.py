@@ -288,7 +288,7 @@ def test_bad_rows_are_named(rows):
         fit((X, y[:-1]))
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.needs("gpu")
 @pytest.mark.parametrize("shared", [False, True])
 def test_gpu_equals_cpu(rows, shared):
     settings = {"n_repeats": 4, "shared_batches": shared, "momentum": 0.5}

@@ -235,7 +235,7 @@ def test_bad_input_is_named(problem, change, message):
         fit_dp_sgd_network(**arguments)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.needs("gpu")
 @pytest.mark.parametrize("engine", ["book-keeping", "vmap"])
 def test_gpu_equals_cpu(problem, engine):
     on_cpu, on_gpu = fit(problem, engine=engine), fit(problem, engine=engine, device="cuda")

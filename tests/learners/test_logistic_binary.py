@@ -170,7 +170,7 @@ def test_bad_input_is_named(cancer, change, message):
         fit_binary_logistic(X, arguments.pop("y"), arguments.pop("subsets"), **arguments)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.needs("gpu")
 @pytest.mark.parametrize("m", [20, 60])
 def test_gpu_equals_cpu(cancer, m):
     subsets = np.random.default_rng(0).permutation(569)[: 9 * m].reshape(9, m)

@@ -280,7 +280,7 @@ def test_bad_perturbation_is_named(problem, change, message):
         fit_perturbed_logistic(*problem, **arguments)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.needs("gpu")
 @pytest.mark.parametrize("m", [50, 400])
 def test_gpu_equals_cpu(digits, m):
     X, y = digits

@@ -182,7 +182,7 @@ def test_a_chunk_that_does_not_fit_is_named(problem, monkeypatch):
         fit_networks(BUILDS["mlp"], images, labels, subsets, engine="batched", chunk=5, **SETTINGS)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.needs("gpu")
 @pytest.mark.parametrize("build", BUILDS.values(), ids=BUILDS)
 def test_batched_on_a_gpu_equals_loop_on_a_cpu(problem, build):
     images, labels, subsets = problem

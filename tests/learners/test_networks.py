@@ -164,7 +164,7 @@ def test_network_needs_a_generator_and_room():
         convolutional_network(SHAPE, 3, kernel_size=5, generator=torch.Generator())
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.needs("gpu")
 def test_gpu_equals_cpu(problem):
     images, labels, subsets = problem
     images = images.astype(np.float64)

@@ -250,7 +250,7 @@ def test_divergence_and_lack_of_memory_are_named(monkeypatch):
         fit_sgd(X, y, chunk=4, **SETTINGS)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.needs("gpu")
 @pytest.mark.parametrize("hidden", [None, 4])
 def test_gpu_equals_cpu(hidden):
     X, y = problem()

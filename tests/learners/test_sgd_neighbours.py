@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -172,7 +171,7 @@ def test_bad_input_is_named_before_training(change, error, message, monkeypatch)
         fit_sgd(X, y, **{"neighbours": [1], "replacement": 0, **SETTINGS, **change})
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.needs("gpu")
 @pytest.mark.parametrize("hidden", [None, 4])
 def test_gpu_equals_cpu(hidden):
     X, y = problem()

@@ -6,6 +6,8 @@ import re
 import numpy as np
 import pytest
 import torch
+from torchvision.models import vgg
+from torchvision.transforms.v2.functional import normalize
 
 from dpnotes import accounting, data
 from dpnotes.lab import bagging, experiments
@@ -41,8 +43,7 @@ def images(monkeypatch):
 @pytest.fixture
 def vgg16_file(tmp_path, monkeypatch):
     """A file as torchvision publishes it, with random weights; gives torchvision's own layers with these."""
-    layers = pytest.importorskip("torchvision.models.vgg")
-    features = layers.make_layers(layers.cfgs["D"])
+    features = vgg.make_layers(vgg.cfgs["D"])
     weights = {f"features.{name}": value for name, value in features.state_dict().items()}
     weights["classifier.6.weight"] = torch.zeros(1000, 2)
     (tmp_path / "checkpoints").mkdir()
@@ -85,9 +86,8 @@ def test_vgg16_is_the_full_one_and_starts_from_imagenet(images, vgg16_file):
     chosen = networks.network(arrays, architecture="vgg16", public="imagenet", **networks.VGG16)
     module = chosen.untrained((3, 32, 32), 10, torch.Generator().manual_seed(0))
     assert sum(value.numel() for value in module.parameters()) == 14_719_818
-    torchvision_transforms = pytest.importorskip("torchvision.transforms.v2.functional")
     plain = torch.tensor(images[:2].reshape(-1, 3, 32, 32))
-    expected = torchvision_transforms.normalize(plain, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
+    expected = normalize(plain, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
     np.testing.assert_allclose(X[:2].reshape(-1, 3, 32, 32), expected, rtol=1e-5, atol=1e-6)  # float32
     with torch.no_grad():
         ours, theirs = module[:-2](expected), vgg16_file(expected)

@@ -7,6 +7,7 @@ import tomllib
 import pytest
 import yaml
 from click.testing import CliRunner
+from hatchling.builders.wheel import WheelBuilder
 
 from dpnotes.lab import cli
 from dpnotes.lab._places import MARK
@@ -17,8 +18,7 @@ HIDDEN = re.compile(r"/(\.|__pycache__)")  # caches and locks, which git ignores
 
 def test_the_wheel_brings_all_that_the_book_is_made_of(repository):
     """Asked of the build back end, which builds nothing here."""
-    wheel = pytest.importorskip("hatchling.builders.wheel")
-    files = wheel.WheelBuilder(str(repository)).recurse_included_files()
+    files = WheelBuilder(str(repository)).recurse_included_files()
     brought = {file.distribution_path.replace("\\", "/") for file in files}
     names = [path.relative_to(repository) for path in (repository / "book").rglob("*") if path.is_file()]
     wanted = {f"dpnotes/lab/_book/{name.as_posix()}" for name in names if not HIDDEN.search(name.as_posix())}

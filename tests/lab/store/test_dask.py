@@ -8,6 +8,7 @@ import textwrap
 import threading
 import time
 
+import distributed
 import joblib
 import pytest
 import sweep_toys
@@ -16,8 +17,6 @@ from processes import HANG, Machines, wait_until
 from dpnotes.lab.store import _workers, read_store, sweep
 from dpnotes.lab.store._grid import requests
 from dpnotes.lab.store._run import Job, run
-
-distributed = pytest.importorskip("distributed", reason="needs the dask extra: pip install dpnotes[dask]")
 
 pytestmark = [
     pytest.mark.slow,
