@@ -27,8 +27,12 @@ TOY = Experiment(
 
 
 @pytest.fixture
-def run():
-    """Call the command line in this process; gives its exit code, output and errors."""
+def run(tmp_path, monkeypatch):
+    """Call the command line in this process; gives its exit code, output and errors.
+
+    What it told the user before, it does not tell again: it has a cache of the test's own.
+    """
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
     def call(*arguments):
         result = CliRunner().invoke(cli.main, list(map(str, arguments)))
@@ -47,7 +51,6 @@ def stores(tmp_path, monkeypatch):
     monkeypatch.setattr(experiments, "EXPERIMENTS", {"toy_table": TOY})
     for module in (sweep, experiments, _places, _shared):
         monkeypatch.setattr(module, "published_store", lambda name: tmp_path / "published" / f"{name}.csv")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("DPNOTES_RUNS", str(tmp_path / "runs"))
     read = sweep.measured
     took = lambda path: [row._replace(seconds=60.0 * row.parameters["x"]) for row in read(path)]  # noqa: E731
