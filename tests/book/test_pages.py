@@ -14,9 +14,7 @@ from dpnotes.lab.store import book_folder
 
 HTML = book_folder() / "_build" / "html"
 pytestmark = pytest.mark.needs("browser", "pages")
-WIDTHS = (1280, 390)
-READ = {1280: "light", 390: "dark"}  # what axe-core reads, which takes seconds a page; contrast is looked at in both
-TALLEST, STORY, LARGEST = 15_000, 12_000, 1_500_000  # pixels at the first width, of a page and of a story; bytes
+LARGEST = 1_500_000  # bytes of a page
 
 
 def pages():
@@ -30,23 +28,47 @@ def pages():
     return [*(f"{file}.html" for file in files), "search.html", "genindex.html", "_modules/index.html"]
 
 
-def visit(tab, page):
+def visit(tab, page, *, width=1280):
+    tab.set_viewport_size({"width": width, "height": 900})
     tab.goto((HTML / page).as_uri())
     tab.evaluate("window.MathJax?.startup?.promise?.then(() => true)")
 
 
-@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("page", pages())
-def test_a_page_fits_loads_and_is_readable(tab, page, width):
-    tab.set_viewport_size({"width": width, "height": 900})
-    visit(tab, page)
+def test_a_page_is_whole_light_and_readable(tab, page):
+    assert (HTML / page).stat().st_size < LARGEST
+    visit(tab, page, width=1280)
+    assert tab.title()
+    assert tab.evaluate(RAW_MATHEMATICS) == []
+    assert tab.evaluate("document.querySelectorAll('[data-mml-node=merror], .MathJax_Error').length") == 0
+    assert tab.evaluate(UNNAMED_FIGURES) == []
+    assert tab.evaluate("[...document.querySelectorAll('main pre')].filter(p => !p.textContent.trim()).length") == 0
+    shown = tab.inner_text("main")
+    assert "Traceback (most recent call last)" not in shown
+    assert "# Parameters\n" not in shown  # the cell that papermill injects
+    assert dead_links(tab) == []
+    readable(tab, 1280, axe="light")
+    assert tab.evaluate(BROKEN_IMAGES) == []
+
+
+@pytest.mark.parametrize("page", pages())
+def test_a_page_fits_a_phone(tab, page):
+    visit(tab, page, width=390)
+    readable(tab, 390, axe="dark")
+
+
+def readable(tab, width, *, axe):
+    """A page is no wider than its window, and can be read in light and in dark, by the keyboard and aloud.
+
+    axe-core reads it in one of the two, since that takes seconds; contrast is looked at in both.
+    """
     tab.add_style_tag(content="* { transition: none !important; }")  # colours are looked at once they have changed
     for scheme in ("light", "dark"):
         tab.emulate_media(color_scheme=scheme)
         tab.wait_for_function("scheme => document.documentElement.dataset.theme === scheme", arg=scheme)
         assert tab.evaluate("document.documentElement.scrollWidth") <= width, scheme
         assert tab.evaluate(PALE_TEXT) == [], scheme
-        if scheme == READ[width]:
+        if scheme == axe:
             assert barriers(tab) == [], scheme
     assert tab.evaluate(NAMELESS) == []
     assert tab.evaluate(CUT_FORMULAS) == []
@@ -63,17 +85,13 @@ def barriers(tab):
     return [f"{rule['id']}: {node['html'][:200]}" for rule in grave for node in rule["nodes"]]
 
 
-@pytest.mark.parametrize("page", pages())
-def test_a_page_is_short_and_light(tab, page):
-    visit(tab, page)
-    assert (HTML / page).stat().st_size < LARGEST
-    if "evidence" not in page.split("/"):  # which may be long, and spares the story that it belongs to
-        story = (HTML / "book" / "evidence" / f"{Path(page).stem}_evidence.html").is_file()
-        assert tab.evaluate("document.documentElement.scrollHeight") <= (STORY if story else TALLEST)
+DEPTHS = ["book/index.html", "book/foundations/votes.html", "search.html", "_modules/index.html"]
 
 
-@pytest.mark.parametrize("page", pages())
-def test_search_leads_from_every_page_by_keys_alone(tab, page):
+@pytest.mark.parametrize("page", DEPTHS)
+    "page", ["book/index.html", "book/foundations/votes.html", "search.html", "_modules/index.html"]
+)
+def test_search_leads_from_pages_of_every_depth_by_keys_alone(tab, page):
     visit(tab, page)
     tab.keyboard.press("Control+k")
     tab.keyboard.type("pate")
@@ -91,8 +109,7 @@ def test_search_leads_from_every_page_by_keys_alone(tab, page):
 
 @pytest.mark.parametrize("page", ["book/private_prediction.html", "book/implementations.html", "book/bagging.html"])
 def test_on_a_phone_panels_stand_under_each_other(tab, page):
-    tab.set_viewport_size({"width": 390, "height": 900})
-    visit(tab, page)
+    visit(tab, page, width=390)
     assert tab.evaluate(BROKEN_IMAGES) == []
     taken = tab.evaluate(
         "[...document.querySelectorAll('main .cell_output figure img')].map(image => image.currentSrc)"
@@ -103,8 +120,7 @@ def test_on_a_phone_panels_stand_under_each_other(tab, page):
 
 
 def test_the_keyboard_reaches_what_a_mouse_does(tab):
-    tab.set_viewport_size({"width": 390, "height": 900})
-    visit(tab, "book/foundations/votes.html")
+    visit(tab, "book/foundations/votes.html", width=390)
     tab.keyboard.press("Tab")
     assert tab.evaluate("document.activeElement.getAttribute('href')") == "#main-content"
     folded, reached = tab.evaluate(FOLDED), set()
@@ -119,22 +135,7 @@ def test_the_keyboard_reaches_what_a_mouse_does(tab):
     assert tab.evaluate("document.querySelector('main details.hide').open")
 
 
-@pytest.mark.parametrize("page", pages())
-def test_what_a_page_shows_is_whole(tab, page):
-    visit(tab, page)
-    assert tab.title()
-    assert tab.evaluate(RAW_MATHEMATICS) == []
-    assert tab.evaluate("document.querySelectorAll('[data-mml-node=merror], .MathJax_Error').length") == 0
-    assert tab.evaluate(BROKEN_IMAGES) == []
-    assert tab.evaluate(UNNAMED_FIGURES) == []
-    assert tab.evaluate("[...document.querySelectorAll('main pre')].filter(p => !p.textContent.trim()).length") == 0
-    shown = tab.inner_text("main")
-    assert "Traceback (most recent call last)" not in shown
-    assert "# Parameters\n" not in shown  # the cell that papermill injects
-    assert dead_links(tab, page) == []
-
-
-def dead_links(tab, page):
+def dead_links(tab):
     """Links of a page to files of the book that are not there."""
     targets = tab.evaluate("[...document.querySelectorAll('a[href]')].map(a => a.href)")
     paths = {unquote(urlsplit(target).path) for target in targets if target.startswith("file:")}
