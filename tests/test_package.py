@@ -1,4 +1,4 @@
-"""What one meets first: the import, the version, the README, the files beside it."""
+"""What one meets first: the import, the version, the files beside it; the README is in test_examples.py."""
 
 import re
 import subprocess
@@ -106,38 +106,6 @@ def test_version_is_in_one_place(repository):
         text = (repository / name).read_text(encoding="utf-8")
         assert not re.search(rf'^\s*version\s*[:=]\s*"?{re.escape(dpnotes.__version__)}', text, re.M)
     assert f"## {dpnotes.__version__}\n" in (repository / "CHANGELOG.md").read_text(encoding="utf-8")
-
-
-def test_readme_code_runs(repository, capsys, tmp_path):
-    blocks = re.findall(r"```python\n(.*?)```", (repository / "README.md").read_text(encoding="utf-8"), re.S)
-    library, table, compared, stated, audited, cluster = blocks
-    exec(compile(library, "README.md", "exec"), {})
-    printed = capsys.readouterr().out
-    assert float(printed.splitlines()[0]) > 0.7
-    assert "PrivacyProfile of bagging(n=1500, subsample=100, n_models=5" in printed
-    exec(compile(table, "README.md", "exec"), {})
-    printed = capsys.readouterr().out
-    assert 0 <= float(printed.splitlines()[0]) <= 1  # unseeded noise; tests/test_preprocessing.py has it with a seed
-    assert "PrivacyProfile of approximate(epsilon=2.0" in printed
-    assert "seconds=30" in compared
-    exec(compile(compared.replace("seconds=30", "repeats=1"), "README.md", "exec"), {})
-    assert "on this table, which was declared public" in capsys.readouterr().out
-    exec(compile(stated.replace('"statement.html"', repr(str(tmp_path / "statement.html"))), "README.md", "exec"), {})
-    assert "Example Clinic" in (tmp_path / "statement.html").read_text(encoding="utf-8")
-    assert "seconds=30" in audited
-    exec(compile(audited.replace("seconds=30", "runs=4000"), "README.md", "exec"), {})  # counted, not timed
-    assert "The claim is REFUTED" in capsys.readouterr().out
-    compile(cluster, "README.md", "exec")  # run on a real cluster by tests/sweep
-
-
-def test_readme_names_what_is_there(repository):
-    text = (repository / "README.md").read_text(encoding="utf-8")
-    for path in re.findall(r"`((?:book|dpnotes|tests)/[\w/.]+)`", text):
-        assert (repository / path).exists(), path
-    for path in re.findall(r"!\[[^]]+\]\(([^)]+)\)", text):
-        assert (repository / path).exists(), path
-    for target in re.findall(r"`make (\w+)`", text):
-        assert re.search(rf"^{target}:", (repository / "Makefile").read_text(encoding="utf-8"), re.M)
 
 
 def test_licence_and_types_are_shipped(repository):
