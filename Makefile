@@ -11,6 +11,7 @@
 #                and of sound trainings; the figures are kept for the book
 # make coverage  which lines the unit tests reach: a table, and _build/coverage/index.html
 # make setup     only install, into .venv, which is made again where it is broken; another Python: make setup PYTHON=python3.13
+# make wheel     the package with the book as one file, in dist/, and the command that installs it elsewhere
 # make clean     remove what the others made, apart from .venv and runs/
 
 PYTHON ?= python3
@@ -27,7 +28,7 @@ HAVE ?=  # what `make test-more` must find here: "mnist browser"
 next = { code=$$?; printf '\nmake %s stopped: %s\n' '$(patsubst $(INSTALLED),setup,$@)' '$(1)' >&2; exit $$code; }
 AGAIN = to run only what failed again: $(TESTS) --doctest-modules dpnotes tests --last-failed
 
-.PHONY: book pdf test test-more bench campaign coverage setup clean
+.PHONY: book pdf test test-more bench campaign coverage setup wheel clean
 .DEFAULT_GOAL := book
 
 book: setup
@@ -69,6 +70,11 @@ coverage: setup
 	@$(TESTS) --cov=dpnotes --cov-report=term:skip-covered --cov-report=html:_build/coverage \
 	tests --ignore tests/book --ignore tests/benchmarks || $(call next,$(AGAIN))
 
+wheel: setup
+	@rm -f dist/*.whl
+	@$(RUN) hatchling build -t wheel || $(call next,the message above says which file the wheel lacks)
+	@echo "to install it elsewhere: pip install \"$$(ls dist/*.whl)[book]\""
+
 # Builds .venv anew where an earlier setup was interrupted, and where it is no virtual environment with pip: there, pip
 # would install into the system's Python.
 setup:
@@ -91,5 +97,5 @@ $(INSTALLED): pyproject.toml requirements.txt constraints.txt
 	@mv $(UNFINISHED) $@ && touch $@
 
 clean:
-	rm -rf _build build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf _build build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find dpnotes tests book benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

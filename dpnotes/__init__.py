@@ -2,8 +2,8 @@
 
 The estimators are here (``dpnotes.Bagging``); guarantees are in :mod:`dpnotes.accounting`, data sets in
 :mod:`dpnotes.data`, learners in :mod:`dpnotes.learners`. Importing the package is cheap: a part is imported when it is
-used. ``pip install dpnotes`` brings accounting alone, ``dpnotes[learn]`` estimators, learners and data sets, and
-``dpnotes[book]`` what the book is made with.
+used. Accounting and mechanisms need numpy, scipy and dp-accounting only. The extra ``[learn]`` brings what estimators,
+learners and data sets need, and ``[book]`` also what the book is made with.
 """
 
 import ast

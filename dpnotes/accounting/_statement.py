@@ -137,7 +137,7 @@ class PrivacyStatement:
         ValueError
             If the path has another ending.
         RuntimeError
-            For ``.pdf``: if the extra ``dpnotes[pdf]`` is missing, or no Chromium or Chrome can be started.
+            For ``.pdf``: if the extra ``[pdf]`` is missing, or no Chromium or Chrome can be started.
         """
         path = Path(path)
         kind = check.one_of("the ending of path", path.suffix.lower(), (".json", ".html", ".pdf"))

@@ -11,6 +11,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from dpnotes import methods
+from dpnotes._extras import OTHERS, install_command
 from dpnotes.accounting import PrivacyProfile, bagging, gaussian, gaussian_sigma
 from dpnotes.comparing._majority import MajorityClass
 
@@ -120,7 +121,9 @@ class Candidate:
             If there is none.
         """
         if self.module and importlib.util.find_spec(self.module) is None:
-            raise Unsuited(f"{self.module} is not installed")
+            raise Unsuited(
+                f"{self.module} is not installed" + (f": {install_command('others')}" if self.module in OTHERS else "")
+            )
         return self.make(task, **setting)
 
 

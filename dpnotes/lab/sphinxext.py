@@ -18,6 +18,7 @@ from sphinx.errors import ConfigError
 from sphinx.util import logging
 
 from dpnotes import __version__
+from dpnotes._extras import REPOSITORY, repository_source
 from dpnotes.lab.chapters import Chapter
 from dpnotes.lab.figures import NARROW
 
@@ -32,9 +33,7 @@ logger = logging.getLogger(__name__)
 _ROLES = ('<div role="list" class="citation-list">', '<div class="citation-list">'), (' role="doc-biblioentry"', "")
 
 
-_REPOSITORY = re.compile(
-    r"(?P<url>https?://(?P<host>[^/@\s]+)/[^/@\s]+/[^/@\s]+?)(?:\.git)?/?(?:@(?P<branch>[\w./-]+))?"
-)
+_IN_A_CLONE = re.compile(r'pip install (?:\\?"\.(\[[\w,]+\])\\?"|\.(?=[\s`]))')
 _BINDER = {"binderhub_url": "https://mybinder.org", "notebook_interface": "jupyterlab"}
 
 
@@ -46,7 +45,7 @@ def link_repository(app: Sphinx, config: Config) -> None:
     """
     if not (address := os.environ.get("DPNOTES_REPOSITORY", "")):
         return
-    if (found := _REPOSITORY.fullmatch(address)) is None:
+    if (found := REPOSITORY.fullmatch(address)) is None:
         raise ConfigError(f"DPNOTES_REPOSITORY must be https://HOST/OWNER/NAME or that and @BRANCH, got {address!r}")
     known = (name for name in ("github", "bitbucket") if name in found["host"])
     config.html_theme_options |= {
@@ -75,6 +74,15 @@ def use_executed(app: Sphinx, docname: str, source: list[str]) -> None:
         message, kind = "the chapter has not been executed: run `dpnotes build`", "absent"
     if not chapter.is_fresh():
         logger.warning(message, location=docname, type="dpnotes", subtype=kind)
+
+
+def name_source(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Say how the package is installed from ``DPNOTES_REPOSITORY`` where a page says how it is in a clone."""
+    if address := repository_source():
+        quote = '\\"' if re.match(r'{\s*"', source[0]) else '"'  # in a notebook's JSON it is escaped
+        source[0] = _IN_A_CLONE.sub(
+            lambda found: f"pip install {quote}dpnotes{found[1] or ''} @ {address}{quote}", source[0]
+        )
 
 
 def _chapter(app: Sphinx, docname: str) -> Chapter | None:
@@ -146,7 +154,9 @@ def leave_constants(app: Sphinx, what: str, name: str, thing: object, options: o
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
     app.connect("config-inited", link_repository)
+    app.add_config_value("dpnotes_repository", repository_source(), "env")  # with another, all pages are read again
     app.connect("source-read", use_executed)
+    app.connect("source-read", name_source, priority=900)  # of the executed copy
     app.connect("autodoc-process-docstring", say_types, priority=900)  # after napoleon
     app.connect("autodoc-process-docstring", keep_bars, priority=900)
     app.connect("autodoc-process-docstring", leave_constants)

@@ -11,6 +11,7 @@ import pypdf
 import pytest
 
 from dpnotes import _chromium
+from dpnotes._extras import install_command
 from dpnotes.accounting import (
     PrivacyStatement,
     approximate,
@@ -338,7 +339,7 @@ def test_a_missing_browser_is_named(stated, tmp_path, monkeypatch):
     with pytest.raises(RuntimeError, match="a PDF needs Chromium or Chrome, none could be started"):
         stated.save(tmp_path / "a.pdf")
     monkeypatch.setattr(_chromium, "find_spec", lambda name: None)
-    with pytest.raises(RuntimeError, match=r'pip install "dpnotes\[pdf\]" \(not installed: playwright\)'):
+    with pytest.raises(RuntimeError, match=re.escape(f"{install_command('pdf')} (not installed: playwright)")):
         stated.save(tmp_path / "a.pdf")
 
 

@@ -47,6 +47,27 @@ def test_what_is_no_address_is_refused(monkeypatch, address):
         options(monkeypatch, address)
 
 
+@pytest.mark.parametrize(
+    "quoted", [str, lambda text: json.dumps({"cells": [text]}, indent=1)], ids=["page", "notebook"]
+)
+def test_pages_name_the_source_of_the_package(monkeypatch, quoted):
+    """As a clone has it, unless there is an address; what is said of a clone or a wheel is left alone."""
+    given, kept = (
+        '`pip install ".[book,pdf]"`, `pip install .`',
+        '`pip install -e ".[lab]"`, `pip install "a.whl[book]"`',
+    )
+    told = '`pip install "dpnotes[book,pdf] @ {0}"`, `pip install "dpnotes @ {0}"`'.format(
+        "git+https://host/owner/name@b"
+    )
+    source = [quoted(given + kept)]
+    monkeypatch.delenv("DPNOTES_REPOSITORY", raising=False)
+    sphinxext.name_source(None, "page", source)
+    assert source == [quoted(given + kept)]
+    monkeypatch.setenv("DPNOTES_REPOSITORY", "https://host/owner/name@b")
+    sphinxext.name_source(None, "page", source)
+    assert source == [quoted(told + kept)]
+
+
 def test_no_address_is_in_the_tree(repository):
     """The same sources are built anywhere; who publishes them tells the address."""
     container = json.loads((repository / ".devcontainer" / "devcontainer.json").read_text())

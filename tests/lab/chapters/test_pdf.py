@@ -1,11 +1,13 @@
 """The book as one PDF: in order, with an outline, nothing cut; and what is missing is said."""
 
+import re
 import sys
 
 import pypdf
 import pytest
 
 from dpnotes import _chromium
+from dpnotes._extras import install_command
 from dpnotes.lab.chapters import BookError, _pdf, print_book
 
 PAGE = """<!doctype html><html data-theme="dark"><head><title>{title} — book</title></head><body><article>
@@ -57,7 +59,7 @@ def test_what_cannot_fit_is_an_error(book, monkeypatch):
 
 def test_a_missing_library_is_named(book, monkeypatch):
     monkeypatch.setattr(_chromium, "find_spec", lambda name: None if name == "pypdf" else sys)
-    with pytest.raises(BookError, match=r'pip install "dpnotes\[pdf\]" \(not installed: pypdf\)'):
+    with pytest.raises(BookError, match=re.escape(f"{install_command('pdf')} (not installed: pypdf)")):
         print_book(book)
 
 
