@@ -75,7 +75,7 @@ wheel: setup
 	@$(RUN) hatchling build -t wheel || $(call next,the message above says which file the wheel lacks)
 	@echo "to install it elsewhere: pip install \"$$(ls dist/*.whl)[book]\""
 
-# Builds .venv anew where an earlier setup was interrupted, and where it is no virtual environment with pip: there, pip
+# Builds .venv again where an earlier setup was interrupted, and where it is no virtual environment with pip: there, pip
 # would install into the system's Python.
 setup:
 	@if [ -e $(VENV) -o -L $(VENV) ] && { [ -e $(UNFINISHED) ] || ! $(VENV)/bin/python -I -c '$(SOUND)' 2> /dev/null; }; then \

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+import distributed
 import pytest
 
 import dpnotes
@@ -126,7 +127,6 @@ def bare(tmp_path, monkeypatch):
 @pytest.fixture
 def scheduler():
     """Address of a cluster in this process."""
-    distributed = pytest.importorskip("distributed", reason="needs the dask extra")
     with distributed.LocalCluster(1, processes=False, dashboard_address=None) as cluster:
         yield cluster.scheduler_address
 

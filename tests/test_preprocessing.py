@@ -305,7 +305,7 @@ def test_parameters_are_frozen_by_fit():
 
 
 def test_a_table_of_numbers_and_categories():
-    """The example of the README, with a seed: private training on patients' records reaches what there is to reach."""
+    """The example of `book/library.md` with a seed: private training reaches what there is to reach."""
     patients, progression = load_diabetes(as_frame=True, return_X_y=True, scaled=False)
     prepare = make_column_transformer(
         (PublicScaler(low=[0, 15, 60], high=[100, 45, 140]), ["age", "bmi", "bp"]),

@@ -3,7 +3,6 @@
 import json
 import os
 from importlib.resources import files
-from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -15,6 +14,7 @@ from dpnotes.lab.store import book_folder
 HTML = book_folder() / "_build" / "html"
 pytestmark = pytest.mark.needs("browser", "pages")
 LARGEST = 1_500_000  # bytes of a page
+DEPTHS = ["book/index.html", "book/foundations/votes.html", "search.html", "_modules/index.html"]
 
 
 def pages():
@@ -85,12 +85,7 @@ def barriers(tab):
     return [f"{rule['id']}: {node['html'][:200]}" for rule in grave for node in rule["nodes"]]
 
 
-DEPTHS = ["book/index.html", "book/foundations/votes.html", "search.html", "_modules/index.html"]
-
-
 @pytest.mark.parametrize("page", DEPTHS)
-    "page", ["book/index.html", "book/foundations/votes.html", "search.html", "_modules/index.html"]
-)
 def test_search_leads_from_pages_of_every_depth_by_keys_alone(tab, page):
     visit(tab, page)
     tab.keyboard.press("Control+k")
