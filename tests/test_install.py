@@ -25,7 +25,7 @@ NOTEBOOK = (  # what every notebook that runs on its own says; ROWS follows wher
 ROWS = " The published rows come with the package."
 OFFLINE = ("--isolated", "--quiet", "--no-compile", "--no-deps", "--no-build-isolation", "--no-index")
 ADDRESS = "https://git.example.org/owner/name"
-NOT_TYPED_TODAY = {"CHANGELOG.md", ".github/RELEASING.md", "dpnotes/_extras.py", "tests/test_install.py"}
+NOT_TYPED_TODAY = ("CHANGELOG.md", ".github/RELEASING.md", "dpnotes/_extras.py", "tests/")
 ASK = """
 import site, sys
 site.addsitedir(sys.argv[1])
@@ -196,7 +196,7 @@ def test_no_text_asks_a_registry(files, repository):
     for path in files:
         name = path.relative_to(repository).as_posix()
         text = path.read_bytes().decode("utf-8", errors="replace")
-        if name not in NOT_TYPED_TODAY:
+        if not name.startswith(NOT_TYPED_TODAY):
             found += [f"{name}: {line.strip()}" for line in text.splitlines() if asks.search(line)]
     assert found == []
 
