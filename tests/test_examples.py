@@ -132,6 +132,7 @@ def scheduler():
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:distributed")
+@pytest.mark.filterwarnings("ignore:Couldn't detect a suitable IP address:RuntimeWarning")  # without a network
 @pytest.mark.parametrize("block", PYTHON, ids=str)
 def test_python_runs(block, bare, capsys, request):
     code = counted(block.code)
