@@ -169,7 +169,7 @@ def add_rounded(values: Floats, noise: Reals) -> Floats:
 def argmax_after(scores: Floats, noise: Reals) -> Integers:
     """Index of the largest sum of a row of scores [q, c] and real noise, shape [q]."""
 
-    def largest(sums: Interval) -> tuple[Ints, Ints]:
+    def largest(sums: Interval) -> tuple[NDArray[Any], NDArray[Any]]:
         lower, upper = sums.lower.reshape(scores.shape), sums.upper.reshape(scores.shape)
         rows = np.arange(len(lower))
         best = lower.argmax(axis=1)
@@ -223,7 +223,8 @@ def normal_floats(size: int, random_bytes: Bytes = ssl.RAND_bytes) -> Floats:
     fast as a call of the system for each.
     """
     words = np.frombuffer(random_bytes(8 * size), np.int64).astype(np.float64)
-    quantiles: Floats = ndtri(np.ldexp(np.abs(words) + 0.5, -64))  # of numbers in (0, 1/2]
+    # of numbers in (0, 1/2]; some versions of numpy's stubs take ldexp's result for single precision
+    quantiles: Floats = ndtri(np.ldexp(np.abs(words) + 0.5, -64))  # type: ignore[assignment,unused-ignore]
     return np.copysign(quantiles, words)
 
 
