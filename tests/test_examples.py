@@ -39,19 +39,20 @@ COUNTED = {
     "dpnotes audit ": ("--seconds 30", "--runs 400"),
 }
 # What blocks print: words of the block, the least score on the first line, words of the output. Noise is unseeded;
-# tests/test_preprocessing.py has the pipeline with a seed. In 200 fits, ClassMeans had at least 0.75.
+# tests/test_preprocessing.py has the pipeline with a seed. In 200 fits, ClassMeans had at least 0.75; in 25, PATE 0.66.
 PRINTED = [
     ("ClassMeans(epsilon=2.0", 0.5, "PrivacyProfile of gaussian("),
     ("Bagging(subsample=100", 0.7, "PrivacyProfile of bagging(n=1500, subsample=100, n_models=5"),
     ("LossPerturbation(epsilon=2.0", 0.0, "PrivacyProfile of approximate(epsilon=2.0"),
+    ("set_fit_request(", 0.4, "PrivacyProfile of gnmax("),
     ("dpnotes.compare(", None, "on this table, which was declared public"),
     ("dpnotes.audit(", None, "The claim is REFUTED"),
-    ("dask", None, "0 rows finished"),  # CIFAR-10 is not here; tests/lab/store/test_dask.py computes rows on a cluster
+    ("dask", None, "0 results finished"),  # without CIFAR-10; tests/lab/store/test_dask.py computes rows on a cluster
 ]
 WRITTEN = {
     "README.md": [],
     "book/index.md": [],
-    "book/running.md": ["out.ipynb"],
+    "book/running.md": ["my_bagging.ipynb", "out.ipynb"],
     "book/library.md": ["mine.html", "noise.html"],
 }
 
@@ -207,7 +208,7 @@ NOT_RUN = {  # commands that begin so cannot be run in a test: what is checked i
     r"dpnotes (book|build)\b": a_command,  # needs the wheel; minutes
     r"cd mybook$": nothing,  # which `dpnotes book` makes
     r"dpnotes data fetch ": a_data_set,  # needs a network
-    r"dpnotes run .*subsample_sizes": a_run_of_a_chapter,  # needs MNIST; hours
+    r"dpnotes run .*subsample_sizes": a_run_of_a_chapter,  # needs MNIST; minutes
     r"dpnotes results run\b": a_run_of_experiments,  # hours
     r"dpnotes results (adopt|verify)\b": a_command,  # writes to book/results; hours
     r"jupyter lab ": a_notebook,  # opens a browser
@@ -238,14 +239,16 @@ def test_shell_runs(tmp_path):
 
 def run(block, folder, env):
     """Run a block up to the first command that fails, without those that cannot be run."""
-    lines = block.code.splitlines()
+    lines, checks = block.code.splitlines(), []
     for number, command in enumerate(block.commands):
         if check := next((check for start, check in NOT_RUN.items() if re.match(start, command)), None):
-            check(command, folder)
+            checks.append((check, command))
             lines[number] = ""
     script = "\n".join(map(counted, lines))
     done = subprocess.run(["bash", "-ec", script], cwd=folder, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{block}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    for check, command in checks:  # now that the files are there which other commands of the block made
+        check(command, folder)
 
 
 def test_every_exception_is_needed():
