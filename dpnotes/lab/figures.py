@@ -280,15 +280,16 @@ def stacked_counts(counts: pd.DataFrame, *, xlabel: str) -> Figure:
     matplotlib.figure.Figure
     """
     figure, axes = blank_axes(height=0.5 * len(counts) + 1.6)
-    left = np.zeros(len(counts))
+    left, places = np.zeros(len(counts)), np.arange(len(counts))
     for kind, color in zip(counts, _colors(counts.shape[1]), strict=True):
         widths = counts[kind].to_numpy()
-        bars = axes.barh(counts.index.astype(str), widths, left=left, color=color, edgecolor="white", label=kind)
+        bars = axes.barh(places, widths, left=left, color=color, edgecolor="white", label=kind)
         for bar, width in zip(bars, widths, strict=True):
             if width:  # written by hand, as what bar_label leaves in a figure cannot be copied
                 x, y = bar.get_center()
                 axes.text(x, y, str(width), ha="center", va="center")
         left += widths
+    axes.set_yticks(places, counts.index.astype(str))  # an axis of names is one more thing that cannot be copied
     axes.set(xlabel=xlabel, ylabel=counts.index.name)
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
