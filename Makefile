@@ -21,12 +21,13 @@ COMPILE ?= --compile-bytecode
 UNFINISHED := $(VENV)/.unfinished
 SOUND := import sys, pip; sys.exit(sys.prefix == sys.base_prefix or sys.version_info < (3, 11))
 RUN := $(VENV)/bin/python -m
+SOURCES := conftest.py README.md dpnotes tests book benchmarks
 TESTS := OMP_NUM_THREADS=1 $(RUN) pytest -n 2
 HAVE ?=  # what `make test-more` must find here: "mnist browser"
 
 # What a step that fails ends with: one line that says what to do next.
 next = { code=$$?; printf '\nmake %s stopped: %s\n' '$(patsubst $(INSTALLED),setup,$@)' '$(1)' >&2; exit $$code; }
-AGAIN = to run only what failed again: $(TESTS) --doctest-modules dpnotes tests --last-failed
+AGAIN = tests that failed run again with $(TESTS) --doctest-modules dpnotes tests --last-failed
 
 .PHONY: book pdf test test-more bench campaign coverage setup wheel clean
 .DEFAULT_GOAL := book
@@ -40,7 +41,7 @@ pdf: setup
 
 test: setup
 	@echo "-- style and types and layers"
-	@$(RUN) ruff check && $(RUN) ruff format --check \
+	@$(RUN) ruff check $(SOURCES) && $(RUN) ruff format --check $(SOURCES) \
 	|| $(call next,mend the style with $(VENV)/bin/ruff check --fix and $(VENV)/bin/ruff format)
 	@$(RUN) mypy || $(call next,mend the types that mypy names above)
 	@$(VENV)/bin/lint-imports || $(call next,an import goes against the layers that ARCHITECTURE.md draws)
@@ -93,7 +94,7 @@ $(INSTALLED): pyproject.toml requirements.txt constraints.txt
 	|| $(call next,install the module venv (on Debian and Ubuntu the package python3-venv) and run make setup again)
 	@$(RUN) pip install --quiet --disable-pip-version-check uv && \
 	$(RUN) uv pip install --quiet $(COMPILE) --python $(VENV)/bin/python -r requirements.txt -c constraints.txt \
-	|| $(call next,check the network and the space on the disk and run make setup again; what was downloaded is kept)
+	|| $(call next,check the network and the space on the disk and in your cache folder and run make setup again; what was downloaded is kept)
 	@mv $(UNFINISHED) $@ && touch $@
 
 clean:

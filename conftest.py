@@ -7,7 +7,10 @@ to get it. In ``needs("{name}")`` the name is the test's own parameter ``name``.
 
 import importlib
 import os
+import shutil
 import sys
+import tempfile
+import warnings
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -18,7 +21,7 @@ from hypothesis import settings
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT))  # the package of this checkout is tested, whichever is installed
 
-os.environ.setdefault("MPLBACKEND", "agg")  # no test opens a window
+os.environ["MPLBACKEND"] = "agg"  # no test opens a window
 
 # a deadline for each example would measure how busy the machine is
 settings.register_profile("dpnotes", deadline=None, derandomize=True)  # whether a commit is green is no matter of luck
@@ -37,7 +40,12 @@ REMEDIES = {  # what to do where something is missing that is neither a data set
 @cache
 def is_here(name: str) -> bool:
     """Whether a test can have what it needs."""
-    from dpnotes import _chromium, data
+    with warnings.catch_warnings(action="ignore"):  # of a library that is old, or of a driver that is
+        return _is_here(name)
+
+
+def _is_here(name: str) -> bool:
+    from dpnotes import data
 
     if name in LIBRARIES:  # that it is installed is not enough: diffprivlib fails to import with a new scikit-learn
         try:
@@ -46,11 +54,7 @@ def is_here(name: str) -> bool:
             return False
         return True
     if name == "browser":
-        try:
-            with _chromium.browser():  # a program of that name may be a stub, or lack the libraries of the system
-                return True
-        except RuntimeError:
-            return False
+        return _browser_reads_files()
     if name == "gpu":
         import torch
 
@@ -62,8 +66,31 @@ def is_here(name: str) -> bool:
     raise pytest.UsageError(f"needs({name!r}): not a data set, and none of {', '.join([*REMEDIES, *LIBRARIES])}")
 
 
+def _browser_reads_files() -> bool:
+    """A program of that name may be a stub, lack libraries of the system, or be shut off from files, as snaps are."""
+    from playwright.sync_api import Error
+
+    from dpnotes import _chromium
+
+    picture = ROOT / "book" / "_static" / "tradeoff.svg"
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(shutil.copy(picture, folder))
+        try:
+            with _chromium.browser() as opened:
+                tab = opened.new_page()
+                for path in (picture, copy):
+                    tab.goto(path.as_uri())
+                    if tab.evaluate("document.documentElement.tagName") != "svg":
+                        return False
+                return True
+        except (RuntimeError, Error):
+            return False
+
+
 def remedy(name: str) -> str:
     """What a person does to have a test run that was skipped."""
+    if name == "diffprivlib":
+        return 'an environment of its own with diffprivlib and "scikit-learn<1.8"'
     if name in LIBRARIES:
         return f'{BIN}/python -m uv pip install --python {BIN}/python -e ".[{LIBRARIES[name]}]"'
     return REMEDIES.get(name) or f"{BIN}/dpnotes data fetch {name}"
@@ -93,8 +120,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """One line for each cause of skipped tests, and what to do about it."""
     skipped = terminalreporter.stats.get("skipped", [])
-    missing = Counter(name for report in skipped for key, name in report.user_properties if key == "needs")
-    others = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped if not report.user_properties)
+    told = [(report, dict.fromkeys(name for _, name in getattr(report, "user_properties", ()))) for report in skipped]
+    missing = Counter(name for _, names in told for name in names)
+    others = Counter(report.longrepr[2].removeprefix("Skipped: ") for report, names in told if not names)
     if skipped:
         terminalreporter.section("skipped")
     for name, count in missing.most_common():

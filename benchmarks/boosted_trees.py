@@ -27,13 +27,13 @@ def agreement(ours: np.ndarray, one: np.ndarray, other: np.ndarray) -> tuple[str
     Splits that are equally good are ties, which scikit-learn breaks by its ``random_state``: ``one`` and ``other`` are
     its votes by two of them. Ours break them by a rule of their own, and so may differ from either as often as these
     differ from each other. The gap is how much more often they do. Votes of a model differ together, so the gap is
-    allowed three standard errors of its mean over models.
+    allowed three standard errors of the mean of ``ties`` over models, which no fault of ours widens, and 5 % at most.
     """
     differ = (np.mean(ours != one, axis=1) + np.mean(ours != other, axis=1)) / 2
     ties = np.mean(one != other, axis=1)
-    error = float(np.std(differ - ties, ddof=1)) / len(ties) ** 0.5
+    error = float(np.std(ties, ddof=1)) / len(ties) ** 0.5
     words = f"{differ.mean():.1%} of the votes differ, between two seeds of scikit-learn {ties.mean():.1%}"
-    return words, {"gap": max(0.0, float(np.mean(differ - ties))), "allowed": 3 * error}
+    return words, {"gap": max(0.0, float(np.mean(differ - ties))), "allowed": min(3 * error, 0.05)}
 
 
 def rows(small: bool) -> Iterator[Row]:

@@ -37,8 +37,10 @@ print(dpnotes.__version__, dpnotes.__file__, install_command("learn"), sep="\\n"
 
 @pytest.fixture(scope="module")
 def files(repository):
-    """What git would list, also where there is no git."""
+    """What git would list, also where there is no git; without environments of a developer's own."""
     listed = [repository / file.relative_path for file in SdistBuilder(str(repository)).recurse_included_files()]
+    environments = [settings.parent for settings in repository.glob("*/pyvenv.cfg")]
+    listed = [path for path in listed if not any(path.is_relative_to(folder) for folder in environments)]
     return [*listed, *(path for path in (repository / ".github").rglob("*") if path.is_file())]
 
 
@@ -64,7 +66,9 @@ def run(home):
     """Run a program in a folder, in an environment that has nothing to do with this process's."""
 
     def run(folder, *command):
-        env = {"PATH": os.environ["PATH"], "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
+        ours = re.compile(r"(DPNOTES|PIP|UV|GIT|XDG|MAKE|PYTHON)[A-Z_]*|MFLAGS")
+        env = {name: value for name, value in os.environ.items() if not ours.fullmatch(name)}
+        env |= {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
         done = subprocess.run([*map(str, command)], cwd=folder, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -119,7 +123,9 @@ def test_a_clone_stays_editable(install, clone, ask):
 
 
 def test_make_wheel_prints_the_command_of_its_wheel(install, run, clone):
-    printed = run(clone, "make", "-o", "setup", "wheel", f"VENV={sys.prefix}")
+    (clone / ".venv").symlink_to(sys.prefix)
+    printed = run(clone, "make", "-o", "setup", "wheel")
+    (clone / ".venv").unlink()
     command = printed.splitlines()[-1].removeprefix("to install it elsewhere: ")
     assert command == f'pip install "dist/{WHEEL}[book]"'
     (of_notebooks,) = re.findall(r'`(pip install "dpnotes[^`]+)`', NOTEBOOK)

@@ -50,6 +50,14 @@ def test_a_chapter_runs_at_quick_scale(chapter, repository, tmp_path):
     assert streams == []  # no warnings, no progress bars left behind
 
 
+@pytest.mark.needs("pages")
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
+def test_a_page_is_light_and_shows_nothing_that_papermill_injects(chapter, repository):
+    page = repository / "_build" / "html" / chapter.folder / f"{chapter.name}.html"
+    assert page.stat().st_size < 1_500_000  # bytes
+    assert "# Parameters" not in page.read_text(encoding="utf-8")
+
+
 def test_plain_papermill_runs_the_bagging_chapter(repository, tmp_path):
     """Rows that are run go to the folder of runs; the published ones are not touched."""
     output = tmp_path / "out.ipynb"
