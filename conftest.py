@@ -15,13 +15,14 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+import matplotlib
 import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT))  # the package of this checkout is tested, whichever is installed
 
-os.environ["MPLBACKEND"] = "agg"  # no test opens a window
+matplotlib.use("agg")  # no test opens a window
 
 # a deadline for each example would measure how busy the machine is
 settings.register_profile("dpnotes", deadline=None, derandomize=True)  # whether a commit is green is no matter of luck
