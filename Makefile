@@ -47,7 +47,7 @@ test: setup
 	@$(VENV)/bin/lint-imports || $(call next,an import goes against the layers that ARCHITECTURE.md draws)
 	@echo "-- the book with every warning an error: 3 minutes on two cores, less where little changed"
 	@$(RUN) dpnotes build --strict || $(call next,mend the page that is named above and run dpnotes build --strict)
-	@echo "-- all tests: 9 minutes on two cores, with a browser 15"
+	@echo "-- all tests: 10 minutes on two cores, with a browser 15"
 	@$(TESTS) --doctest-modules dpnotes tests || $(call next,$(AGAIN))
 
 test-more: setup
