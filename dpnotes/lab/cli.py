@@ -126,39 +126,6 @@ def run(
         click.echo(_short(path))
 
 
-@main.command("check")
-@click.argument("chapter", default="")
-def check_prose(chapter: str) -> None:
-    """Say where the numbers in the text of each page come from, and what its comparisons rest on.
-
-    With CHAPTER, its assertions are listed as well. Ends with exit code 1 if a number is typed without a source, or a
-    source is out of date.
-    """
-    from dpnotes.lab import prose
-
-    pages = {page.name: page for page in prose.pages()}
-    if chapter and chapter not in pages:
-        raise ValueError(f"unknown page {chapter!r}; known: {', '.join(pages)}")
-    faults = 0
-    for page in [pages[chapter]] if chapter else pages.values():
-        numbers, compared, stale = page.numbers(), page.comparisons(), page.stale()
-        counts = ", ".join(f"{sum(n.source == source for n in numbers)} {source}" for source in prose.SOURCES)
-        typed = [number for number in numbers if number.source == "typed"]
-        open_ = [sentence for sentence, carried in compared if not carried]
-        faults += len(typed) + len(stale)
-        asserted = (
-            f"{len(page.assertions)} assertions, {len(compared) - len(open_)} of {len(compared)} comparisons asserted"
-        )
-        click.echo(f"{page.name}: {counts}; {asserted}")
-        _table((number.text, number.context) for number in typed)
-        _table(("no longer on the page:", phrase) for phrase in stale)
-        if chapter:
-            _table(("not asserted:", sentence) for sentence in open_)
-            _table((assertion, "; ".join(map(repr, quoted))) for assertion, quoted in page.assertions)
-    if faults:
-        raise click.ClickException(f"{faults} numbers or quotations without a source: see dpnotes.lab.prose")
-
-
 @main.group()
 def results() -> None:
     """Published results: what is there, what is missing, whether it holds."""
