@@ -6,10 +6,10 @@ _extras.require("learn", part="dpnotes.comparing")
 
 from dpnotes.comparing._candidates import OURS as OURS
 from dpnotes.comparing._candidates import Candidate as Candidate
+from dpnotes.comparing._candidates import MajorityClass as MajorityClass
 from dpnotes.comparing._candidates import Task as Task
 from dpnotes.comparing._candidates import Unsuited as Unsuited
 from dpnotes.comparing._compare import compare as compare
-from dpnotes.comparing._majority import MajorityClass as MajorityClass
 from dpnotes.comparing._others import OTHERS as OTHERS
 from dpnotes.comparing._recommend import Recommendation as Recommendation
 from dpnotes.comparing._recommend import recommend as recommend

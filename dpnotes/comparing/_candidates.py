@@ -5,15 +5,18 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from dpnotes import methods
 from dpnotes._extras import OTHERS, install_command
-from dpnotes.accounting import PrivacyProfile, bagging, gaussian, gaussian_sigma
-from dpnotes.comparing._majority import MajorityClass
+from dpnotes.accounting import PrivacyProfile, bagging, gaussian, gaussian_sigma, soft_vote, soft_vote_beta
+from dpnotes.mechanisms import soft_vote as draw_soft_vote
+from dpnotes.methods import PrivateClassifier
 
 NO_PRIVACY, MAJORITY = "no privacy", "majority class"
 BINARY = "two classes only"
@@ -125,6 +128,81 @@ class Candidate:
                 f"{self.module} is not installed" + (f": {install_command('others')}" if self.module in OTHERS else "")
             )
         return self.make(task, **setting)
+
+
+@dataclass(eq=False, repr=False)
+class MajorityClass(PrivateClassifier):
+    """Always the same class, drawn with probability proportional to ``exp(beta n_c)``, n_c the records of class c.
+
+    Each record is a vote: the exponential mechanism on the counts, which finds the most frequent class once its lead
+    exceeds a few units of ``1 / beta``. Features are not looked at.
+
+    Parameters
+    ----------
+    epsilon : float, > 0
+    delta : float, in [0, 1)
+    adjacency : {"zero-out", "add-remove", "replace-one"}
+        The guarantee is the same for all three.
+    classes, random_state, noise_seed
+        See :class:`dpnotes.methods.PrivateClassifier`; ``random_state`` is not used.
+
+    Attributes
+    ----------
+    profile_ : dpnotes.accounting.PrivacyProfile
+    class_ : object
+        The answer to every query.
+    classes_ : ndarray, shape [n_classes]
+    n_features_in_ : int
+
+    Source
+    ------
+    McSherry and Talwar (2007); :func:`dpnotes.accounting.soft_vote`.
+
+    Examples
+    --------
+    >>> model = MajorityClass(1.0, noise_seed=0).fit(np.zeros((90, 2)), [0] * 30 + [1] * 60)
+    >>> model.predict(np.zeros((2, 2))), model.profile_.epsilon(0.0)
+    (array([1, 1]), 1.0)
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    _: KW_ONLY
+    adjacency: str = "zero-out"
+
+    _published = ("class_",)
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Draw the class.
+
+        Parameters
+        ----------
+        X : array_like of float, shape [n, d]
+        y : array_like, shape [n]
+
+        Returns
+        -------
+        Self
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If data differ in length, there is one class only, or a parameter is outside its range.
+        """
+        return self._fit_at_once(X, y)
+
+    def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
+        beta = soft_vote_beta(self.epsilon, self.delta, answers=1)
+        records = self._private_records(X, y)
+        counts = np.bincount(records.labelled()[1], minlength=len(records.classes))
+        (code,) = draw_soft_vote(counts[None], beta=beta, seed=self._randomness().noise)
+        self.profile_ = self._implemented(soft_vote(beta=beta, adjacency=self.adjacency), exact=True)
+        self.classes_, self.class_ = records.classes, records.classes[code]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class, as often as X has rows, shape [n]."""
+        return np.repeat(self.class_, len(self._queries(X)))
 
 
 def each_of(**lists: Sequence[Any]) -> tuple[dict[str, Any], ...]:
@@ -280,25 +358,3 @@ OURS: tuple[Candidate, ...] = (
     Candidate(MAJORITY, _most_frequent),
     Candidate(NO_PRIVACY, _without, each_of(C=(10.0, 1.0, 100.0, 0.0)), released="nothing", ball=False),
 )
-
-
-def chosen(wanted: Sequence[str | Candidate] | None) -> tuple[Candidate, ...]:
-    """Candidates by name, or new ones, always with the two that others are measured by.
-
-    Raises
-    ------
-    ValueError
-        If a name is not known, or two are the same.
-    """
-    from dpnotes.comparing._others import OTHERS  # which are candidates
-
-    known = {candidate.name: candidate for candidate in (*OURS, *OTHERS)}
-    given: list[str | Candidate] = [candidate.name for candidate in OURS] if wanted is None else list(wanted)
-    names = {each if isinstance(each, str) else each.name for each in given}
-    given += [name for name in (MAJORITY, NO_PRIVACY) if name not in names]
-    if unknown := [each for each in given if isinstance(each, str) and each not in known]:
-        raise ValueError(f"methods must be candidates, or names of {', '.join(known)}, got {', '.join(unknown)}")
-    found = tuple(known[each] if isinstance(each, str) else each for each in given)
-    if len({candidate.name for candidate in found}) < len(found):
-        raise ValueError(f"methods must have different names, got {', '.join(each.name for each in found)}")
-    return found

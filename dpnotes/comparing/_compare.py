@@ -16,7 +16,8 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from dpnotes import _validation as check
-from dpnotes.comparing._candidates import MAJORITY, NO_PRIVACY, Candidate, Task, Unsuited, chosen
+from dpnotes.comparing._candidates import MAJORITY, NO_PRIVACY, OURS, Candidate, Task, Unsuited
+from dpnotes.comparing._others import OTHERS
 from dpnotes.comparing._result import Comparison
 from dpnotes.comparing._running import scored, text_of
 from dpnotes.comparing._selection import COST, SHORTLIST, blocks_for, choice_profile, private_choice
@@ -422,4 +423,24 @@ def _classes(y: Any, classes: Sequence[Any] | None, n: int) -> list[Any]:
         raise ValueError("there must be at least 2 classes, got fewer; name all that can occur in classes=")
     if len(found) > MOST_CLASSES:
         raise ValueError(f"there must be at most {MOST_CLASSES} classes, got more: is y a number to be predicted?")
+    return found
+
+
+def chosen(wanted: Sequence[str | Candidate] | None) -> tuple[Candidate, ...]:
+    """Candidates by name, or new ones, always with the two that others are measured by.
+
+    Raises
+    ------
+    ValueError
+        If a name is not known, or two are the same.
+    """
+    known = {candidate.name: candidate for candidate in (*OURS, *OTHERS)}
+    given: list[str | Candidate] = [candidate.name for candidate in OURS] if wanted is None else list(wanted)
+    names = {each if isinstance(each, str) else each.name for each in given}
+    given += [name for name in (MAJORITY, NO_PRIVACY) if name not in names]
+    if unknown := [each for each in given if isinstance(each, str) and each not in known]:
+        raise ValueError(f"methods must be candidates, or names of {', '.join(known)}, got {', '.join(unknown)}")
+    found = tuple(known[each] if isinstance(each, str) else each for each in given)
+    if len({candidate.name for candidate in found}) < len(found):
+        raise ValueError(f"methods must have different names, got {', '.join(each.name for each in found)}")
     return found

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from dpnotes import _validation as check
-from dpnotes.comparing._candidates import MAJORITY, Candidate, Task, chosen
-from dpnotes.comparing._compare import MOST_CLASSES, Budget, Run, Shape
+from dpnotes.comparing._candidates import MAJORITY, Candidate, Task
+from dpnotes.comparing._compare import MOST_CLASSES, Budget, Run, Shape, chosen
 from dpnotes.comparing._result import LEVEL, Comparison
 from dpnotes.comparing._tables import Preparation
 from dpnotes.preprocessing import PublicScaler
