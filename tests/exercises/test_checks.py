@@ -289,6 +289,8 @@ WRONG = {
         (of_the_batch, "by itself"),
         (always_scaled, "as they are"),
         (noise_for_each, "noise alone"),
+        (lambda g, c, noise: clipped(g, c, c * noise), "as it is given"),
+        (lambda g, c, noise: clipped(g, c, noise / c), "as it is given"),
         (lambda gradients, clipping_norm, noise: clipped(gradients, 1.0, noise), "is an argument"),
         (lambda gradients, clipping_norm, noise: gradients, "one number for each weight"),
         (lambda gradients: gradients, "raised TypeError"),

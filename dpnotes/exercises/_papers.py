@@ -1,0 +1,201 @@
+"""Checks of the exercises of the chapters on the papers, and of the head-to-head."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import stats
+
+from dpnotes import accounting
+from dpnotes.exercises._check import Function, exercise, expect
+
+# bagging
+
+
+@exercise("bagging-5")
+def inclusion(function: Function) -> None:
+    """``inclusion(n, subsample, n_models, replace)``: probability that a given record is drawn at least once."""
+    once = function(10, 3, 1, False)
+    expect(np.isclose(once, 0.3), "3 of 10 records without replacement have a given one with probability 3/10")
+    twice = function(10, 3, 2, False)
+    expect(not np.isclose(twice, 0.6), "independent subsamples may overlap: probabilities do not add up")
+    for sizes in ((10, 3, 2, False), (10, 3, 2, True), (60_000, 300, 5, True)):
+        n, subsample, n_models, replace = sizes
+        exact = accounting.bagging(n=n, subsample=subsample, n_models=n_models, replace=replace).advantage
+        expect(np.isclose(function(*sizes), exact), f"one minus the probability of no hit, at replace={replace}")
+    tiny = function(10**17, 1, 1, True)
+    expect(np.isclose(tiny, 1e-17, atol=0), "1 - (1 - x) loses all digits of a small x; np.log1p and np.expm1 do not")
+
+
+@exercise("bagging-6")
+def error_rates(function: Function) -> None:
+    """``error_rates(pi, alpha)``: least false-negative rates at the false-positive rates, of who sees the sample."""
+    alpha = np.array([0.0, 0.01, 0.5, 1.0])
+    least = np.asarray(function(0.2, alpha))
+    expect(least.shape == alpha.shape, "the result has one rate for each false-positive rate")
+    expect(np.all(least >= 0), "a rate is not negative")
+    expect(np.isclose(least[0], 0.8), "without false positives a record is missed exactly when it was not drawn")
+    expect(np.allclose(least, np.maximum(0, 0.8 - alpha)), "what is called at random adds to the true positives, too")
+
+
+@exercise("bagging-8")
+def fewest(function: Function) -> None:
+    """``fewest(n, subsample, lead)``: records to be added before a label that leads by so much can lose the vote."""
+    expect(function(10**9, 10, 5e-9) == 1, "a part of a record is a record: round up")
+    wide = function(1000, 50, 0.999)
+    expect(wide < 100, "a model that drew one no longer votes for the first label, and does for the other")
+    expect(wide <= 14, "a model is lost once, however many of the added records it drew")
+    expect(function(1000, 50, 0.5) == 9, "models that drew none of them vote as before, for the second label, too")
+    expect(
+        function(100, 1, 0.499) == 50, "with added records the data set is larger, so that each is drawn more rarely"
+    )
+
+
+# private prediction
+
+
+@exercise("private-prediction-6")
+def level(function: Function) -> None:
+    """``level(n_models, beta)``: exact pure epsilon of one answer of a soft vote between two classes."""
+    expect(math.isclose(function(1, 0.7), 0.7), "one model alone moves no votes of others: the level is beta")
+    found = function(4, 0.7)
+    expect(not math.isclose(found, 0.7), "the normaliser changes with the vote, too")
+    expect(not math.isclose(found, 1.4), "2 beta is the limit for many models; four stay below it")
+    worst = 0.7 + math.log((math.exp(2.8) + 1) / (math.exp(2.1) + math.exp(0.7)))
+    expect(math.isclose(found, worst), "the largest log-ratio over all votes, both classes and both directions")
+    expect(math.isclose(function(5000, 0.7), 1.4), "with many models exp(beta n) overflows; np.logaddexp does not")
+
+
+@exercise("private-prediction-7")
+def sigma(function: Function) -> None:
+    """``sigma(epsilon, delta, answers, sensitivity)``: noise on each of so many logit vectors."""
+    least = accounting.gaussian_sigma(1.0, 1e-5)
+    one = function(1.0, 1e-5, 1, 1.0)
+    expect(not math.isclose(one, math.sqrt(2 * math.log(1.25e5))), "sqrt(2 log(1.25 / delta)) / epsilon is not least")
+    expect(math.isclose(one, least, rel_tol=1e-6), "for one answer the noise of the exact condition")
+    many = function(1.0, 1e-5, 100, 1.0)
+    expect(not math.isclose(many, 100 * least, rel_tol=1e-6), "many normal releases are one whose shift grows slower")
+    expect(math.isclose(many, 10 * least, rel_tol=1e-6), "all answers together are to be private")
+    expect(math.isclose(function(1.0, 1e-5, 1, 0.2), least / 5, rel_tol=1e-6), "a smaller shift needs less noise")
+    strict = accounting.gaussian_sigma(0.01, 1e-9)
+    expect(math.isclose(function(0.01, 1e-9, 1, 1.0), strict, rel_tol=1e-6), "small epsilons need much noise")
+
+
+@exercise("private-prediction-9")
+def next_token(function: Function) -> None:
+    """``next_token(private, public, bound, beta)``: probability of each token."""
+    public = np.array([2.0, 0.0, -1.0])
+    silent = np.asarray(function(np.tile(public, (3, 1)), public, 1.0, 0.5))
+    expect(np.shape(silent) == (3,), "the result has one probability for each token")
+    expect(np.isclose(np.sum(silent), 1), "probabilities add up to 1")
+    alone = np.exp(public) / np.exp(public).sum()
+    expect(np.allclose(silent, alone), "texts that add nothing leave the public model's distribution")
+    odds = np.log(np.asarray(function(public + np.array([[0.0, 50.0, 0.0]]), public, 1.0, 0.5)) / alone)
+    expect(odds[1] - odds[0] < 1, "what one text adds is cut off at the bound")
+    expect(np.isclose(odds[1] - odds[0], 0.5), "one text moves the exponent by beta times the bound")
+    both = np.asarray(function(public + np.array([[0.0, 9.0, 0.0], [0.0, -0.25, 0.0]]), public, 1.0, 0.5))
+    expect(np.isclose(np.log(both[1] / both[0] / (alone[1] / alone[0])), 0.375), "each text is cut off by itself")
+    large = np.asarray(function(np.full((3, 3), 800.0), np.full(3, 799.5), 1.0, 0.5))
+    expect(np.allclose(large, 1 / 3), "adding the same number to all logits changes nothing, also if it is large")
+
+
+# dpbag
+
+
+@exercise("dpbag-6")
+def wins(function: Function) -> None:
+    """``wins(counts, noise)``: probability that class 1 is answered."""
+    expect(math.isclose(function((5.0, 5.0), 0.3), 0.5), "equal counts make both classes as likely")
+    one, other = function((2.0, 3.5), 0.8), function((3.5, 2.0), 0.8)
+    expect(
+        math.isclose(one + other, 1), "exchanging the counts exchanges the classes: the two probabilities add up to 1"
+    )
+    expect(one > 0.5, "the class of more votes is the likelier")
+    single, inverse = 1 - math.exp(-1.2) / 2, 1 - (2 + 1.5 / 0.8) / 4 * math.exp(-1.5 / 0.8)
+    expect(not math.isclose(one, single), "both counts have noise: the difference of the two is not Laplace")
+    expect(not math.isclose(one, inverse), "noise is the inverse of the Laplace distribution's scale")
+    expect(math.isclose(one, 1 - (2 + 1.2) / 4 * math.exp(-1.2)), "the probability is not that of the mechanism")
+    expect(math.isclose(function((102.0, 103.5), 0.8), one), "only the difference of the counts matters")
+
+
+@exercise("dpbag-7")
+def answers(function: Function) -> None:
+    """``answers(epsilon, delta, noise)``: largest number of answers within the budget."""
+    found = function(1.0, 1e-3, 2 / 50)
+    expect(found != 11, "the last answer takes the budget over epsilon, as in the paper's loop")
+    expect(found == 10, f"10 answers fit at epsilon = 1, delta = 0.001 and noise 2/50, got {found}")
+    expect(
+        function(1.0, 1e-5, 2 / 50) == 6, "a smaller delta leaves room for fewer answers: is it the natural logarithm?"
+    )
+    expect(function(5.0, 1e-5, 2 / 250) == 3512, "with little noise for each answer another order is the best")
+    expect(function(0.1, 1e-5, 0.1) == 0, "where one answer is too many the number is 0")
+
+
+# intrinsic sgd
+
+
+@exercise("intrinsic-sgd-5")
+def sensitivity(function: Function) -> None:
+    """``sensitivity(n, batch_size, steps, learning_rate, lipschitz, smoothness)``: what one record can do."""
+    expect(
+        np.isclose(function(100, 10, 10, 0.5, 2.0, 0.5), 0.2),
+        "in one pass a record is in one batch: its two gradients differ by twice the Lipschitz constant, over B",
+    )
+    expect(np.isclose(function(100, 10, 30, 0.5, 2.0, 0.5), 0.6), "every pass visits the record once more")
+    expect(np.isclose(function(100, 10, 11, 0.5, 2.0, 0.5), 0.4), "a pass that is begun may have visited the record")
+    expect(np.isclose(function(7, 2, 7, 1.0, 1.0, 0.5), 3.0), "a pass has no batch of what is left over")
+    expect(function(100, 10, 10, 4.0, 1.0, 0.5) < math.inf, "the largest rate for which it is proved is 2 / smoothness")
+    expect(function(100, 10, 10, 4.1, 1.0, 0.5) == math.inf, "beyond a rate of 2 / smoothness there is no bound")
+
+
+@exercise("intrinsic-sgd-6")
+def epsilon_of(function: Function) -> None:
+    """``epsilon_of(sensitivity, sigma, delta)``: of a Gaussian mechanism, exactly."""
+    for distance, sigma, delta in ((0.164, 0.108, 3.41e-5), (1.0, 2.0, 1e-6), (3.0, 0.5, 1e-3)):
+        mu, epsilon = distance / sigma, function(distance, sigma, delta)
+        above, below = stats.norm.logcdf(np.array([mu / 2, -mu / 2]) - epsilon / mu)
+        reached = np.exp(above) - np.exp(epsilon + below)
+        expect(reached < 1.01 * delta, "the epsilon is too small: delta(epsilon) is above delta")
+        expect(reached > 0.99 * delta, "the epsilon is too large: a smaller one reaches delta as well")
+    expect(function(0.1, 1.0, 0.1) == 0.0, "where delta(0) is below delta, epsilon is 0")
+
+
+@exercise("intrinsic-sgd-7")
+def last_iterate_delta(function: Function) -> None:
+    """``last_iterate_delta(epsilon, noise_multiplier, sample_rate, steps)``: the heuristic of linear losses."""
+    full = 2 * stats.norm.cdf(0.5) - 1
+    expect(
+        np.isclose(function(0.0, 2.0, 1.0, 4), full, rtol=1e-4),
+        "with q = 1 it is T against noise of variance sigma^2 T: steps add up, and so do variances",
+    )
+    once = 0.3 * (2 * stats.norm.cdf(0.25) - 1)
+    expect(np.isclose(function(0.0, 2.0, 0.3, 1), once, rtol=1e-4), "a record is in a step with probability q")
+    points = np.linspace(-30, 40, 20_001)
+    p = stats.norm.pdf(points[:, None], np.arange(6), 5**0.5) @ stats.binom.pmf(np.arange(6), 5, 0.6)
+    q = stats.norm.pdf(points, 0, 5**0.5)
+    for_epsilon = [np.trapezoid(np.maximum(a - np.exp(0.4) * b, 0), points) for a, b in ((p, q), (q, p))]
+    found = function(0.4, 1.0, 0.6, 5)
+    expect(not np.isclose(found, min(for_epsilon), rtol=1e-3), "delta is that of the worse of the two directions")
+    expect(
+        np.isclose(found, max(for_epsilon), rtol=1e-3),
+        "the number of visits is binomial, and an epsilon multiplies the other density by its exponential",
+    )
+
+
+# head to head
+
+
+@exercise("head-to-head-4")
+def choice(function: Function) -> None:
+    """``choice(votes, epsilon)``: probability of each entry."""
+    some = np.asarray(function(np.array([5, 3, 3]), 1.0))
+    expect(some.shape == (3,), "the result has one probability for each entry")
+    expect(np.isclose(some.sum(), 1), "probabilities add up to 1")
+    expect(some[0] > some[1] and np.isclose(some[1], some[2]), "more votes are likelier, equal ones are equally so")
+    moved = np.asarray(function(np.array([4, 4, 3]), 1.0))
+    ratios = np.abs(np.log(some / moved))
+    expect(ratios.max() <= 1 + 1e-9, "a block that changes its vote moves two counts, so that this is not private yet")
+    expect(np.isclose(some[0] / some[1], np.e), "half of epsilon is for each of the two counts that move, and no less")
+    large = np.asarray(function(np.array([10_005, 10_003, 10_003]), 1.0))
+    expect(np.allclose(large, some), "adding the same number to all votes changes nothing, also if it is large")
