@@ -61,8 +61,6 @@ def private_mean(function: Function) -> None:
 
 
 # composition
-
-
 ORDERS = np.array([1.5, 2.0, 5.4318496, 40.0])
 
 

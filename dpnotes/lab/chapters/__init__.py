@@ -8,7 +8,9 @@ Importing this package is cheap, since every chapter does; papermill is imported
 """
 
 from dpnotes.lab.chapters._build import build as build
+from dpnotes.lab.chapters._build import print_book as print_book
 from dpnotes.lab.chapters._chapter import Chapter as Chapter
+from dpnotes.lab.chapters._chapter import Parameter as Parameter
 from dpnotes.lab.chapters._chapter import all_chapters as all_chapters
 from dpnotes.lab.chapters._chapter import chapter as chapter
 from dpnotes.lab.chapters._display import glue as glue
@@ -18,5 +20,3 @@ from dpnotes.lab.chapters._execute import execute as execute
 from dpnotes.lab.chapters._execute import is_unchanged as is_unchanged
 from dpnotes.lab.chapters._layout import LaidOut as LaidOut
 from dpnotes.lab.chapters._layout import lay_out as lay_out
-from dpnotes.lab.chapters._parameters import Parameter as Parameter
-from dpnotes.lab.chapters._pdf import print_book as print_book
