@@ -148,9 +148,12 @@ def compare(
     read_off = tuple(each for each, undeclared in public.items() if undeclared)
     remarks = [f"{each} are taken to be public" for each in read_off]
     blocks = blocks_for(task.n, len(labels), COST * epsilon) if data == "private" else 0
+    fallback = ""
     if data == "private" and not blocks:
-        data = "shape"
-        remarks.append("there are too few records to pay for a choice on them, and it costs nothing")
+        data, fallback = (
+            "shape",
+            "There are too few records for a private choice, which was not made and costs nothing.",
+        )
     if blocks:
         left = (1 - COST) * epsilon
         while left + COST * epsilon > epsilon:  # by rounding
@@ -171,9 +174,10 @@ def compare(
         if memory.setdefault("of", about) != about:
             raise ValueError("memory must be empty or of the same comparison, got that of another task, table or seed")
     run = Run(chosen(methods), source, budget, {} if memory is None else memory, n_jobs)
-    found = replace(run.result(prepared, data, remarks), read_off=read_off)
+    found = replace(run.result(prepared, data, remarks), read_off=read_off, fallback=fallback)
     if blocks and not found.private:
-        return replace(found, data="shape", remarks=(*found.remarks, "there is nothing to choose from, or to pay for"))
+        nothing = "No private choice was made, and it costs nothing: there is nothing to choose from."
+        return replace(found, data="shape", fallback=nothing)
     if not blocks:
         return found
     coded = replace(task, classes=range(len(labels)))
@@ -375,7 +379,8 @@ class Run:
     def _about(self, name: str, setting: Mapping[str, Any], noise: str) -> dict[str, Any]:
         """What the method releases and guarantees, by a fit of some records with the noise of a real release."""
         candidate, split = self.named[name], self._table(0)
-        about: dict[str, Any] = {"released": candidate.released, "exactness": "", "status": "", "noise": noise}
+        about: dict[str, Any] = dict.fromkeys(("exactness", "implementation", "status"), "")
+        about |= {"released": candidate.released, "noise": noise}
         taken = [each[1] for key, each in self.memory.items() if key.startswith(f"{name}|{text_of(setting)}|")]
         about |= {"setting": text_of(setting), "seconds": float(np.mean(taken))}
         if candidate.released == "nothing":
@@ -386,7 +391,7 @@ class Run:
             some = split.thinned(TUNED_ON)
             rows = ClipNorm().fit_transform(some.X) if candidate.ball else some.X
             profile = candidate.made(task, setting).fit(rows, some.codes).profile_
-        return about | {"exactness": profile.exactness, "status": profile.status}
+        return about | {name: getattr(profile, name) for name in ("exactness", "implementation", "status")}
 
     def _final(self, prepared: Preparation, name: str, setting: Mapping[str, Any]) -> Any:
         """The unfitted pipeline for all records, with the labels as they are."""

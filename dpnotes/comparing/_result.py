@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import html
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +15,7 @@ from scipy import stats
 
 from dpnotes.accounting import PrivacyProfile, PrivacyStatement, compose
 from dpnotes.comparing._candidates import MAJORITY, NO_PRIVACY, Task
+from dpnotes.comparing._selection import COST
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,12 +23,20 @@ if TYPE_CHECKING:
 
 LEVEL = 0.05  # at which an interval, or a winner among all methods, may be wrong
 HELPS = 0.32  # the same, for whether a method helps at all: an interval of one standard error
-COLUMNS = ("method", "accuracy", "low", "high", "gap", "released", "exactness", "status", "seconds", "noise")
+COLUMNS = (
+    *("method", "accuracy", "low", "high", "gap", "released"),
+    *("exactness", "implementation", "status", "seconds", "noise"),
+)
+WIDTH = 100  # characters of a printed comparison
 ORIGIN = {
     "shape": "The choice was made on synthetic tables of this shape: no record was looked at, and it reveals nothing.",
     "public": "The choice was made on this table, which was declared public: of private records it would be a leak.",
     "private": "The choice was made on this table and is paid for; accuracies are of synthetic tables of its shape.",
 }
+GUESS = (
+    "The accuracies below are therefore not those of your table. If the classes depend on combinations of columns, "
+    f'this choice can be far off; data="private" checks that for {COST:g} of your epsilon.'
+)
 
 
 class Interval(NamedTuple):
@@ -60,6 +70,8 @@ class Comparison:
     remarks : tuple of str
     read_off : tuple of str
         What was not declared, and counts as public.
+    fallback : str
+        Why a private choice, which was asked for, was not made.
     choice : str or None
         The method that a private choice gave.
     profile : PrivacyProfile or None
@@ -76,6 +88,7 @@ class Comparison:
     settings: Mapping[str, Mapping[str, Any]] = field(repr=False)
     remarks: tuple[str, ...] = ()
     read_off: tuple[str, ...] = ()
+    fallback: str = ""
     choice: str | None = None
     profile: PrivacyProfile | None = None
 
@@ -102,7 +115,7 @@ class Comparison:
         """One row for each method, by falling accuracy; those that were left out last, with the reason as status.
 
         Columns method, accuracy with the limits low and high, gap (mean accuracy lost against no privacy), released
-        ("model" or "answers"), exactness and status of the guarantee, seconds of one fit, and noise.
+        ("model" or "answers"), exactness, implementation and status of the guarantee, seconds of one fit, and noise.
         """
         means = {name: self.accuracy(name) for name in self.about.index}
         top = means[NO_PRIVACY].mean if NO_PRIVACY in means else np.nan
@@ -226,12 +239,25 @@ class Comparison:
         return axes.get_figure(root=True)  # type: ignore[return-value]  # axes that are drawn have one
 
     def __str__(self) -> str:
-        shown = self.table.to_string(index=False, float_format="{:.3f}".format, na_rep="")
-        return "\n".join([*self.lines(), "", shown])
+        left_out: dict[str, list[str]] = {}
+        for name, reason in self.left_out.items():
+            left_out.setdefault(reason, []).append(name)
+        lines = [*self.lines(), "", self._printed().to_string(index=False, float_format="{:.3f}".format, na_rep=""), ""]
+        lines += [f"Left out: {', '.join(names)}: {reason}." for reason, names in left_out.items()]
+        wrapped = (line if "\n" in line else textwrap.fill(line, WIDTH) for line in lines)
+        return "\n".join(wrapped).rstrip()
+
+    def _printed(self) -> pd.DataFrame:
+        """What fits on a line of the table: accuracy, and the guarantee."""
+        table = self.table[~self.table["method"].isin(self.left_out)]
+        released = ["released"] if self.task.answers is not None else []
+        shown = table[["method", "accuracy", "low", "high", *released, "exactness", "implementation", "status"]]
+        return shown if self.data == "public" else shown.rename(columns={"accuracy": "accuracy (synthetic)"})
 
     def _repr_html_(self) -> str:
         lines = "".join(f"<p>{html.escape(line)}</p>" for line in self.lines())
-        return lines + self.table.to_html(index=False, float_format="{:.3f}".format, na_rep="", escape=True)
+        table = self.table.rename(columns={} if self.data == "public" else {"accuracy": "accuracy (synthetic)"})
+        return lines + table.to_html(index=False, float_format="{:.3f}".format, na_rep="", escape=True)
 
     def lines(self) -> list[str]:
         """What to say before the table: on whose data, for what, which is the best and whether it wins."""
@@ -240,8 +266,9 @@ class Comparison:
         setting = str(self.about.loc[chosen, "setting"])
         suffix = f" ({setting})" if setting else ""
         paid = "" if self.profile is None else f", and {self.profile.epsilon(0.0):g} for the choice"
+        origin = f"{ORIGIN[self.data]} {GUESS}" if self.data == "shape" else ORIGIN[self.data]
         lines = [
-            ORIGIN[self.data],
+            f"{self.fallback} {origin}".strip(),
             f"epsilon {task.epsilon:g}{paid}, delta {task.delta:g}, one record made empty, {asked}; "
             f"{task.n} records, {task.d} features, {len(task.classes)} classes; {len(self._repeats(None))} repeats.",
             f"Best: {chosen}{suffix}. {self._standing()}",

@@ -57,12 +57,14 @@ def test_best_is_an_unfitted_pipeline_with_the_whole_budget(result):
     assert fitted.score(X, y) > 0.7
 
 
-def test_first_line_says_on_whose_data(result):
+def test_what_is_printed_says_first_on_whose_data(result):
     assert "declared public" in str(result).splitlines()[0]
     assert "declared public" in result._repr_html_().split("</p>")[0]
     X, y = table()
     shape = compare(X, y, epsilon=1.0, bounds=(-1, 1), methods=FAST, repeats=2)
     assert "synthetic tables" in str(shape).splitlines()[0]
+    assert "accuracy (synthetic)" in str(shape)
+    assert max(map(len, str(shape).splitlines())) <= 100
 
 
 def test_the_shape_alone_decides_by_default():
@@ -350,7 +352,7 @@ def test_test_records_are_in_no_order_as_methods_answer_the_first_of_them():
 
 
 def test_a_candidate_may_take_the_place_of_the_majority_class():
-    from dpnotes.comparing._candidates import chosen
+    from dpnotes.comparing._compare import chosen
 
     (own,) = [each for each in OURS if each.name == "majority class"]
     assert [each.name for each in chosen(["ClassMeans", own])] == ["ClassMeans", "majority class", "no privacy"]
