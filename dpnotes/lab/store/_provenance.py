@@ -25,7 +25,7 @@ def _process() -> dict[str, str | None]:
         for name in ("torch", "numpy", "scikit-learn")
     }
     return {
-        "version": __version__,
+        "dpnotes": __version__,
         "commit": commit(CHECKOUT),
         "python": platform.python_version(),
         **versions,
