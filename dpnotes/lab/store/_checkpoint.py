@@ -47,7 +47,6 @@ class UnderWay:
     began: float = field(default_factory=time.perf_counter)
     since: dict[str, float] = field(default_factory=dict)  # when each training began, or was kept last
     cost: float = 0.0  # seconds that the last state took
-    warned: bool = False
 
     def state(self, training: str) -> Path:
         """File of the state of a training."""
@@ -120,9 +119,7 @@ class RowCheckpoint:
         try:
             write_state(row.state(training), content.getvalue())
         except OSError as error:
-            if not row.warned:
-                warnings.warn(f"no checkpoint of row {row.key}, the training goes on: {error}", stacklevel=2)
-            row.warned = True
+            warnings.warn(f"no checkpoint of row {row.key}, the training goes on: {error}", stacklevel=2)
         row.since[training] = time.perf_counter()
         row.cost = row.since[training] - start
 

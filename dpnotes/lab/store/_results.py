@@ -1,6 +1,5 @@
 """What stores hold: reading, adopting and verifying their rows."""
 
-import errno
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,9 +9,8 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpnotes.lab.store._rows import PathLike, Row, Rows, StoreError, frame, load, publish, replace_file, typed
-from dpnotes.lab.store._sweep import Experiment, Failure, Parameters, compute, experiment_name, requests
-from dpnotes.lab.store._values import Scalar
+from dpnotes.lab.store._rows import PathLike, Row, Scalar, StoreError, frame, load, publish, replace_file, typed
+from dpnotes.lab.store._sweep import Experiment, Parameters, compute, experiment_name, requests
 
 # By how much a float may differ in any metric, as a fraction of it. Another processor or release adds up in another
 # order: some units of the sixteenth digit an operation (2.6e-14 at most after 8,400 steps of SGD, where it was measured
@@ -37,7 +35,7 @@ def read_store(path: PathLike) -> pd.DataFrame:
     StoreError
         If a file is not as it was written; the message names it.
     """
-    return frame([*_existing(path).values()])
+    return frame([*load(path, must_exist=True).values()])
 
 
 def adopt(
@@ -51,7 +49,7 @@ def adopt(
     """Take the finished rows of one store into a published one, all in one step or none.
 
     A row that is there already with the same metrics stays as it is, with its provenance and in its place. New rows
-    follow in the order in which they were finished. A row of a later version of its experiment replaces an earlier one.
+    follow in the order of the grid. A row of a later version of its experiment replaces an earlier one.
 
     Parameters
     ----------
@@ -78,23 +76,20 @@ def adopt(
     OSError
         If the destination cannot be written; it is then what it was before.
     """
-    new, old = _existing(source), load(destination)
+    new, old = load(source, must_exist=True), load(destination)
     if len(names := {row.experiment for row in (*new.values(), *old.values())}) > 1:
         raise StoreError(f"{source} and {destination} hold rows of different experiments: {', '.join(sorted(names))}")
     if experiment is not None and grid is not None:
-        asked = {row.key for row in requests(experiment, grid)}
-        new = {key: row for key, row in new.items() if key in asked}
-    there = {key for key, row in new.items() if key in old and row.version <= old[key].version}
-    same = {key for key in there if new[key].compared == old[key].compared}
-    differing = [new[key] for key in there - same if not replace]
-    if differing:
+        new = {row.key: new[row.key] for row in requests(experiment, grid) if row.key in new}
+    known = {key: row for key, row in new.items() if key in old and row.version <= old[key].version}
+    same = {key for key, row in known.items() if row.compared == old[key].compared}
+    if differing := [row for key, row in known.items() if key not in same and not replace]:
         row = differing[0]
         raise StoreError(
             f"{destination} has other metrics in {len(differing)} of the rows of {source}, first in row {row.key} "
             f"({dict(row.parameters)}): {old[row.key].compared} there, {row.compared} here; replace=True takes the new"
         )
-    taken = {key: row for key, row in new.items() if key not in same}
-    if taken:
+    if taken := {key: row for key, row in new.items() if key not in same}:
         publish((old | taken).values(), Path(destination))
     return len(taken), len(same)
 
@@ -143,26 +138,21 @@ def verify(
     RuntimeError
         As in `sweep`.
     """
-    name, rows = experiment_name(experiment), _existing(store)
+    rows = load(store, must_exist=True)
     drawn = np.random.default_rng(random_state).permutation([*rows])[:sample] if isinstance(sample, int) else sample
-    keys = [str(key) for key in drawn]
-    if lost := sorted(set(keys).difference(rows)):
-        raise StoreError(f"{os.fspath(store)} has no row {lost[0]!r}")
     report: list[dict[str, Scalar]] = []
-    for key in keys:
-        if rows[key].experiment != name:
-            raise StoreError(f"{os.fspath(store)} holds rows of {rows[key].experiment!r}, not of {name!r}")
+    for key in map(str, drawn):
+        if key not in rows or rows[key].experiment != experiment_name(experiment):
+            raise StoreError(f"{os.fspath(store)} has no row {key!r} of {experiment_name(experiment)!r}")
         start = time.process_time()
-        new = compute(experiment, Row(name, rows[key].parameters))
+        new = compute(experiment, Row(rows[key].experiment, rows[key].parameters))
         cpu_seconds = round(time.process_time() - start, 3)  # by itself; the row's own seconds were in a run of many
-        if isinstance(new, Failure):
-            raise new.raised()
         lines = _compare(rows[key], new, tolerance)
         report += lines
         if keep is not None:
             differing = " ".join(str(line["metric"]) for line in lines if not line["agrees"])
-            found = {"store": Path(store).stem, "row": key, "metrics": len(lines), "differing": differing}
-            _keep(Path(keep), {**found, "cpu_seconds": cpu_seconds, **new.provenance})
+            counts: dict[str, Scalar] = {"metrics": len(lines), "differing": differing, "cpu_seconds": cpu_seconds}
+            _keep(Path(keep), {"store": Path(store).stem, "row": key, **counts, **new.provenance})
     return pd.DataFrame({name: typed([line[name] for line in report]) for name in _REPORT})
 
 
@@ -179,27 +169,14 @@ def _compare(old: Row, new: Row, tolerance: Tolerance) -> list[dict[str, Scalar]
     """Lines of the report on one row."""
     lines = []
     for metric in sorted(old.compared.keys() | new.compared.keys()):
-        pair = old.compared.get(metric), new.compared.get(metric)
-        own, difference, limit = tolerance.get(metric, 0.0), _difference(*pair), 0.0
-        if difference is not None:
-            numbers = [float(value) for value in pair if value is not None]
-            limit = own(numbers[0]) if callable(own) else own
-            if float in map(type, pair):
-                limit = max(limit, RELATIVE * min(map(abs, numbers)))
-        agrees = pair[0] == pair[1] if difference is None else abs(difference) <= limit
-        lines.append(dict(zip(_REPORT, (old.key, metric, *pair, difference, limit, agrees), strict=True)))
+        stored, again = old.compared.get(metric), new.compared.get(metric)
+        agrees, difference, limit = stored == again, None, 0.0
+        if type(stored) in (int, float) and type(again) in (int, float):
+            a, b, own = float(stored), float(again), tolerance.get(metric, 0.0)  # type: ignore[arg-type]
+            difference = 0.0 if agrees else b - a
+            limit = own(a) if callable(own) else own
+            if float in (type(stored), type(again)):
+                limit = max(limit, RELATIVE * min(abs(a), abs(b)))
+            agrees = abs(difference) <= limit
+        lines.append(dict(zip(_REPORT, (old.key, metric, stored, again, difference, limit, agrees), strict=True)))
     return lines
-
-
-def _difference(stored: Scalar, recomputed: Scalar) -> float | None:
-    """Signed difference of two numbers (0 for equal infinities), None of anything else."""
-    if isinstance(stored, bool | str | None) or isinstance(recomputed, bool | str | None):
-        return None
-    return 0.0 if stored == recomputed else float(recomputed) - float(stored)
-
-
-def _existing(path: PathLike) -> Rows:
-    """Rows of a store that must be there."""
-    if not Path(path).exists():
-        raise FileNotFoundError(errno.ENOENT, "there is no such store", os.fspath(path))
-    return load(path)

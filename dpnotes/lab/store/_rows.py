@@ -7,28 +7,29 @@ all. A published store is one CSV file, for git and for readers: the columns ``r
 """
 
 import csv
-import dataclasses
-import io
+import functools
+import hashlib
 import json
 import math
 import os
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
+import numpy as np
 import pandas as pd
 
-from dpnotes.lab.store._values import Scalar, from_text, row_key, to_text
-
+Scalar: TypeAlias = str | int | float | bool | None
 PathLike: TypeAlias = str | os.PathLike[str]
 PROVENANCE = (
     *("data", "device", "version", "dpnotes", "commit", "python", "torch", "numpy", "scikit_learn", "machine", "date"),
 )
 RESERVED = frozenset(("row", "experiment", "seconds", *PROVENANCE))
-_DTYPES = {bool: ("bool", "boolean"), int: ("int64", "Int64")}  # without and with missing values
+_WORDS = {"": None, "None": None, "True": True, "False": False, "inf": math.inf, "-inf": -math.inf}
+_DTYPES = {bool: ("bool", "boolean"), int: ("int64", "Int64"), str: (None, None)}  # without and with missing values
 
 csv.field_size_limit(2**31 - 1)  # a cell may hold all predictions of an ensemble
 
@@ -43,70 +44,71 @@ class Row:
 
     experiment: str
     parameters: Mapping[str, Scalar]
-    version: int = 1  # of the experiment
     metrics: Mapping[str, Scalar] = field(default_factory=dict)
     provenance: Mapping[str, Scalar] = field(default_factory=dict)  # seconds, and those of PROVENANCE that are known
 
     @cached_property
     def key(self) -> str:
-        """The row's name in the store."""
-        return row_key(self.experiment, self.parameters)
+        """Twelve hexadecimal digits that stand for the experiment's name and the parameters, in whatever order.
+
+        Numbers of equal value are the same parameter (1 and 1.0, 0.0 and -0.0); True, 1 and "1" are three.
+        """
+        same = {n: int(v) if isinstance(v, float) and v.is_integer() else v for n, v in self.parameters.items()}
+        text = json.dumps([self.experiment, same], sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def version(self) -> int:
+        """Version of the experiment that it is of."""
+        return int(self.provenance.get("version") or 0)
 
     @property
     def values(self) -> dict[str, Scalar]:
-        """Every value by its column; a row that is not finished has no version either."""
-        version = {"version": self.version} if self.provenance else {}
-        return {
-            "row": self.key,
-            "experiment": self.experiment,
-            **self.parameters,
-            **self.metrics,
-            **self.provenance,
-        } | version
+        """Every value by its column."""
+        return {"row": self.key, "experiment": self.experiment, **self.parameters, **self.metrics, **self.provenance}
 
     @property
     def compared(self) -> dict[str, Scalar]:
         """What a second computation should give again: the metrics that are not missing, and the data's digest."""
         found = {**self.metrics, "data": self.provenance.get("data")}
-        return {name: value for name, value in found.items() if not _is_missing(value)}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 Rows: TypeAlias = dict[str, Row]  # by key
 
 
-def load(store: PathLike) -> Rows:
+def load(store: PathLike, *, must_exist: bool = False) -> Rows:
     """Read all rows of a folder or a CSV file; there are none where nothing is.
 
     Raises
     ------
+    FileNotFoundError
+        If there is no such store, but must be.
     StoreError
         If a file is not as this module writes it; the message names it.
     """
     path = Path(store)
-    if path.is_dir():
-        rows = sorted(
-            (_of_json(file) for file in path.glob("[!.]*.json")), key=lambda r: (str(r.provenance.get("date")), r.key)
-        )
-        return {row.key: row for row in rows}
-    return _of_csv(path) if path.exists() else {}
+    if must_exist and not path.exists():
+        raise FileNotFoundError(f"there is no such store: {path}")
+    if not path.is_dir():
+        return _of_csv(path) if path.exists() else {}
+    rows = [_of_json(file) for file in path.glob("[!.]*.json")]
+    return {row.key: row for row in sorted(rows, key=lambda row: (str(row.provenance["date"]), row.key))}
 
 
 def put(row: Row, folder: Path) -> None:
     """Write a row into a folder, in place of an earlier one of the same parameters."""
-    replace_file(folder / f"{row.key}.json", json.dumps(dataclasses.asdict(row), indent=1).encode())
+    replace_file(folder / f"{row.key}.json", json.dumps(asdict(row), indent=1).encode())
 
 
 def publish(rows: Iterable[Row], path: Path) -> None:
     """Write rows as a CSV file, in place of the one that is there."""
-    rows = list(rows)
-    names, text = _columns(rows), io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    for row in rows:
-        cells = {n: to_text(v) for n, v in row.values.items() if n in row.parameters or not _is_missing(v)}
-        cells |= {"row": row.key, "experiment": row.experiment}  # always text
-        writer.writerow([cells.get(name, "") for name in names])
-    replace_file(path, text.getvalue().encode())
+    lines = []
+    for row in (rows := list(rows)):
+        known = {n: to_text(v) for n, v in row.values.items() if n in row.parameters or v is not None}
+        lines.append(known | {"row": row.key, "experiment": row.experiment})  # these are always text
+    table = pd.DataFrame(lines, columns=_columns(rows))
+    replace_file(path, table.to_csv(index=False, lineterminator="\n").encode())
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -143,20 +145,55 @@ def typed(column: Sequence[Scalar]) -> pd.Series:
 
     A column without any value is float64, one of unlike kinds is object.
     """
-    present = [value for value in column if value is not None]
-    kinds = {type(value) for value in present}
-    dtype: str | None = "object"
-    if kinds in ({bool}, {int}):
-        dtype = _DTYPES[kinds.pop()][len(present) < len(column)]
-    elif kinds <= {int, float}:
-        dtype = "float64"
-    elif kinds == {str}:
-        dtype = None  # str, or object before pandas 3, where dtype="str" would make text of None
-    return pd.Series(column, dtype=dtype)
+    kinds = {type(value) for value in column if value is not None}
+    if kinds <= {int, float} and kinds != {int}:
+        return pd.Series(column, dtype="float64")
+    (kind,) = kinds if len(kinds) == 1 else (object,)
+    return pd.Series(column, dtype=_DTYPES.get(kind, ("object", "object"))[None in column])
 
 
-def _columns(rows: Iterable[Row]) -> list[str]:
-    rows = list(rows)
+def plain(value: object, label: str) -> Scalar:
+    """Give ``value`` as a Python scalar; numpy scalars become the Python scalar of the same value.
+
+    Raises
+    ------
+    TypeError
+        If the value is not a str, int, float, bool or None; ``label`` names it in the message.
+    """
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or isinstance(value, bool):
+        return value
+    for kind in (str, int, float):
+        if isinstance(value, kind):  # a subclass (an enumeration) is made plain
+            return kind(value)
+    raise TypeError(f"{label} must be a plain scalar (str, int, float, bool or None), got {value!r}")
+
+
+def to_text(value: Scalar) -> str:
+    """Write a scalar as the text of a cell; `from_text` gives back the same value of the same type.
+
+    Text that could be taken for something else ("1", "True", "", a line break) is written as a JSON string in double
+    quotes, so that a cell alone says what it holds.
+    """
+    if isinstance(value, str):
+        ambiguous = value[:1] in ("", '"') or value != value.strip() or not value.isprintable()
+        return json.dumps(value) if ambiguous or from_text(value) != value else value
+    return str(value)
+
+
+@functools.lru_cache(4096)
+def from_text(text: str) -> Scalar:
+    """Read the text of a cell; the inverse of `to_text`. An empty cell is None."""
+    if text in _WORDS:
+        return _WORDS[text]
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if type(value) is str or (type(value) in (int, float) and str(value) == text) else text
+
+
+def _columns(rows: Sequence[Row]) -> list[str]:
     parameters, metrics = _merged(row.parameters for row in rows), _merged(row.metrics for row in rows)
     if both := set(parameters).intersection(metrics):
         raise ValueError(f"{min(both)!r} cannot be both a parameter and a metric of one experiment")
@@ -178,37 +215,31 @@ def _merged(orders: Iterable[Iterable[str]]) -> list[str]:
 def _of_json(path: Path) -> Row:
     try:
         row = Row(**json.loads(path.read_bytes()))
-        if row.key != path.stem or not row.provenance.keys() <= RESERVED or not isinstance(row.metrics, dict):
+        if row.key != path.stem or not (row.version and row.values["date"]):
             raise ValueError("its name is not that of its parameters")
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise StoreError(f"{path} is damaged or no row: {error}; remove it, and its row is computed again") from error
     return row
 
 
 def _of_csv(path: Path) -> Rows:
     rows: Rows = {}
-    line = 1
     try:
         with path.open(newline="", encoding="utf-8") as file:
             header, *lines = csv.reader(file)
         first, last = header.index("seconds"), len(header) - len(PROVENANCE)
         if header[:2] != ["row", "experiment"] or header[last:] != [*PROVENANCE]:
             raise ValueError(f"not the header of a store, which ends with {','.join(PROVENANCE)}")
-        for line, cells in enumerate(lines, start=2):  # noqa: B007 - the error tells it
+        for cells in lines:
             text = dict(zip(header, cells, strict=True))
             parameters = {name: from_text(text[name]) for name in header[2:first] if text[name]}
             metrics = {name: from_text(text[name]) for name in header[first + 1 : last]}
-            provenance = {
-                name: from_text(text[name]) for name in ("seconds", *PROVENANCE) if text[name] and name != "version"
-            }
-            row = Row(text["experiment"], parameters, int(text["version"]), metrics, provenance)
-            if row.key != text["row"] or row.key in rows:
+            provenance = {name: from_text(text[name]) for name in ("seconds", *PROVENANCE) if text[name]}
+            row = Row(text["experiment"], parameters, metrics, provenance)
+            if row.key != text["row"] or row.key in rows or not row.version:
                 raise ValueError(f"{text['row']!r} is not the row of these parameters, or there twice")
             rows[row.key] = row
     except (ValueError, csv.Error) as error:
-        raise StoreError(f"{path}, row {line} of the table: {error}; the file was left as it is") from error
+        reason = f"{path}, after {len(rows)} rows: {error}; the file was left as it is"
+        raise StoreError(reason) from error
     return rows
-
-
-def _is_missing(value: Scalar) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))

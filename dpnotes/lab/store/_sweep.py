@@ -1,11 +1,15 @@
 """Rows of a grid: from stores, and computed where the stores lack them."""
 
 import contextlib
-import pickle
+import functools
+import math
+import os
 import tempfile
+import threading
+import time
 import traceback
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -17,8 +21,7 @@ from dpnotes.lab._progress import bar as progress_bar
 from dpnotes.lab._progress import say
 from dpnotes.lab.store._checkpoint import forget, under_way
 from dpnotes.lab.store._provenance import provenance
-from dpnotes.lab.store._rows import RESERVED, PathLike, Row, Rows, frame, load, put
-from dpnotes.lab.store._values import Scalar, plain
+from dpnotes.lab.store._rows import RESERVED, PathLike, Row, Rows, Scalar, frame, load, plain, put
 
 Compute: TypeAlias = Literal["stored", "missing", "all"]
 Experiment: TypeAlias = Callable[..., Mapping[str, Any]]
@@ -88,12 +91,8 @@ def sweep(
     >>> table[["x", "y"]].to_dict("list")
     {'x': [3, 2], 'y': [9, 4]}
     """
-    asked = requests(experiment, grid, options)
-    found = load(store)
-    forget(Path(store), found)  # a process was killed between storing and forgetting
-    todo = [row for row in asked if not _is_there(row, found)]
-    found |= _computed(experiment, todo, Path(store), options, n_jobs, progress, of=len(asked))
-    return frame([found[row.key] for row in asked], found.values())
+    how = {"options": options, "n_jobs": n_jobs, "progress": progress}
+    return collect(experiment, grid, compute="missing", published=store, runs=store, **how)
 
 
 def collect(
@@ -103,15 +102,13 @@ def collect(
     compute: Compute,
     published: PathLike,
     runs: PathLike,
-    options: Mapping[str, Any] | None = None,
-    n_jobs: int | None = None,
-    progress: bool = True,
+    **how: Any,
 ) -> pd.DataFrame:
     """Give the rows of a grid, from the published store, from new runs, or computed now.
 
     Parameters
     ----------
-    experiment, grid, options, n_jobs, progress
+    experiment, grid
         See `sweep`.
     compute : {"stored", "missing", "all"}
         ``"stored"``: rows of ``published`` only, nothing is run or written; a row that is not there is a gap.
@@ -119,6 +116,8 @@ def collect(
         ``"all"``: every row is run afresh into ``runs``, where it replaces the row of the same parameters.
     published, runs : path
         A CSV file and a folder; neither need exist.
+    how
+        ``options``, ``n_jobs`` and ``progress`` of `sweep`.
 
     Returns
     -------
@@ -133,16 +132,17 @@ def collect(
     """
     if compute not in get_args(Compute):
         raise ValueError(f"compute must be one of {', '.join(map(repr, get_args(Compute)))}, got {compute!r}")
-    asked = requests(experiment, grid, options)
+    asked = requests(experiment, grid, how.get("options"))
     found = {} if compute == "all" else load(published)
+    if compute == "missing" and _lacking(experiment, asked, found):
+        there = {key: row for key, row in load(runs).items() if key not in found or row.version > found[key].version}
+        found |= there
     if compute != "stored":
-        gaps = [row for row in asked if not _is_there(row, found)]
-        if compute == "missing" and gaps:
-            there = load(runs)
-            found |= {row.key: there[row.key] for row in gaps if _is_there(row, there)}
-            gaps = [row for row in gaps if not _is_there(row, found)]
-        found |= _computed(experiment, gaps, Path(runs), options, n_jobs, progress, of=len(asked))
-    return frame([found.get(row.key, row) for row in asked], found.values())
+        todo = _lacking(experiment, asked, found)
+        say(f"{asked[0].experiment}: {len(asked) - len(todo)} of {len(asked)} rows were there")
+        forget(Path(runs), found)  # a process was killed between storing and forgetting
+        found |= _computed(experiment, todo, Path(runs), **how) if todo else {}
+    return frame([found.get(row.key, row) for row in asked], [*found.values()])
 
 
 def missing(experiment: Experiment, grid: Sequence[Parameters], store: PathLike) -> list[dict[str, Any]]:
@@ -155,8 +155,7 @@ def missing(experiment: Experiment, grid: Sequence[Parameters], store: PathLike)
     TypeError, ValueError
         If the grid is none, as in `sweep`.
     """
-    found = load(store)
-    return [dict(row.parameters) for row in requests(experiment, grid) if not _is_there(row, found)]
+    return [dict(row.parameters) for row in _lacking(experiment, requests(experiment, grid), load(store))]
 
 
 def experiment_name(experiment: Experiment) -> str:
@@ -193,109 +192,115 @@ def requests(experiment: Experiment, grid: Sequence[Parameters], options: Mappin
     if not grid:
         raise ValueError("grid must have at least one row, got an empty list")
     rows: Rows = {}
-    name, version = experiment_name(experiment), experiment_version(experiment)
     for index, parameters in enumerate(grid):
         label = f"grid[{index}]"
-        row = Row(name, _scalars(label, parameters, RESERVED.union(options or ())), version)
-        if unusable := [
-            n for n, value in row.parameters.items() if value in (float("inf"), -float("inf")) or value != value
-        ]:
-            raise ValueError(f"{label}: {unusable[0]!r} must be finite, got {row.parameters[unusable[0]]!r}")
+        row = Row(experiment_name(experiment), _scalars(label, parameters, {*RESERVED, *(options or ())}))
+        for name, value in row.parameters.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"{label}: {name!r} must be finite, got {value!r}")
         if row.key in rows:
             raise ValueError(f"{label} is the same row as grid[{[*rows].index(row.key)}]: {dict(row.parameters)}")
         rows[row.key] = row
     return list(rows.values())
 
 
+class RowError(RuntimeError):
+    """What an experiment raised, told with the parameters of its row; the cause travels between processes, too."""
+
+    def __init__(self, message: str, cause: Exception) -> None:
+        super().__init__(message, cause)
+        self.__cause__ = cause
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 def compute(
     experiment: Experiment, request: Row, options: Mapping[str, Any] | None = None, store: Path | None = None
-) -> "Row | Failure":
-    """Compute one row in this process, for a store or for none; nothing is written but checkpoints."""
+) -> Row:
+    """Compute one row in this process, for a store or for none; nothing is written but checkpoints.
+
+    Raises
+    ------
+    RowError
+        From whatever the experiment raised, or if it returned anything but a flat dict of scalars.
+    """
     with under_way(store, request.key) as row:
         try:
             returned = experiment(**request.parameters, **(options or {}))
             seconds = round(row.spent(), 3)
             if not isinstance(returned, Mapping):
                 raise TypeError(f"it must return a dict of metrics, got {returned!r}")
-            taken = RESERVED.difference(_ASIDE).union(request.parameters)
-            found = _scalars("what it returned", returned, taken)
+            found = _scalars("what it returned", returned, RESERVED.difference(_ASIDE).union(request.parameters))
         except Exception as error:
-            return Failure(request, error, traceback.format_exc())
-    aside = {name: found.pop(name) for name in _ASIDE if name in found}
+            told = f"{type(error).__name__}: {error}"
+            ours = type(error).__module__.startswith(
+                ("builtins", "dpnotes")
+            )  # others may not be read in another process
+            cause = error if ours else RuntimeError(told)
+            cause.add_note(f"Where the row was computed:\n{traceback.format_exc()}")
+            raise RowError(f"{request.experiment} failed with {dict(request.parameters)}: {told}", cause) from cause
+    about = {"seconds": seconds, "version": experiment_version(experiment), **provenance()}
+    about |= {name: found.pop(name) for name in _ASIDE if name in found}
     metrics = {name: None if value != value else value for name, value in found.items()}
-    return replace(request, metrics=metrics, provenance={"seconds": seconds, **aside, **provenance()})
+    return replace(request, metrics=metrics, provenance={n: value for n, value in about.items() if value is not None})
 
 
-@dataclass(frozen=True)
-class Failure:
-    """An exception of the experiment."""
+@functools.cache
+def _end_with(parent: int) -> None:
+    """Let a worker end with the process that began it, for which loky's would wait five minutes."""
 
-    request: Row
-    error: BaseException
-    trace: str
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
 
-    def __getstate__(self) -> dict[str, object]:
-        """What travels from a worker: an exception that cannot is replaced by one that says the same."""
-        error = self.error
-        try:
-            pickle.loads(pickle.dumps(error))
-        except Exception:
-            error = RuntimeError(f"{type(error).__name__}: {error}")
-        error.add_note(f"In the worker:\n{self.trace}")
-        return {"request": self.request, "error": error, "trace": self.trace}
+    if os.getppid() == parent:
+        threading.Thread(target=watch, daemon=True).start()
 
-    def raised(self) -> RuntimeError:
-        """The error that names the row, with the experiment's own as its cause."""
-        row, error = self.request, self.error
-        told = RuntimeError(f"{row.experiment} failed with {dict(row.parameters)}: {type(error).__name__}: {error}")
-        told.__cause__ = error
-        return told
+
+def _attempt(parent: int, *given: Any) -> Row | RowError:
+    """Compute a row in a worker; an exception would end the others, too."""
+    _end_with(parent)
+    try:
+        return compute(*given)
+    except RowError as error:
+        return error
 
 
 def _computed(
-    experiment: Experiment,
-    todo: Sequence[Row],
-    store: Path,
-    options: Mapping[str, Any] | None,
-    n_jobs: int | None,
-    progress: bool,
-    of: int,
+    experiment: Experiment, todo: list[Row], store: Path, options: Any = None, n_jobs: Any = None, progress: bool = True
 ) -> Rows:
     """Compute rows; this process writes each as soon as it is finished, wherever that was."""
-    name = experiment_name(experiment)
-    say(f"{name}: {of - len(todo)} of {of} rows were there")
-    if not todo:
-        return {}
     store.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=store):  # what cannot be written is noticed before a long run
-        pass
+    tempfile.TemporaryFile(dir=store).close()  # what cannot be written is noticed before a long run
     rows: Rows = {}
-    failures: list[Failure] = []
+    errors: list[RowError] = []
     # One row a task, and none handed out before a worker is free: few are still to finish after a failure.
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")
-    going = takewhile(lambda _: not failures, todo)
-    outcomes = parallel(delayed(compute)(experiment, row, options, store) for row in going)
-    with progress_bar(name, len(todo), progress=progress) as bar, contextlib.closing(outcomes):
-        for outcome in _with_workers(outcomes, f"{name} lost a worker", store):
-            if isinstance(outcome, Failure):
-                failures.append(outcome)
+    going = takewhile(lambda _: not errors, todo)
+    outcomes = parallel(delayed(_attempt)(os.getpid(), experiment, row, options, store) for row in going)
+    with progress_bar(todo[0].experiment, len(todo), progress=progress) as bar, contextlib.closing(outcomes):
+        for outcome in _with_workers(outcomes, todo[0].experiment, store):
+            if isinstance(outcome, RowError):
+                errors.append(outcome)
                 continue
             put(outcome, store)
-            forget(store, (outcome.key,))
+            forget(store, [outcome.key])
             rows[outcome.key] = outcome
             bar.update()
-    if failures:
-        raise failures[0].raised()
+    if errors:
+        raise errors[0]
     return rows
 
 
-def _with_workers(outcomes: Iterator[Any], what: str, store: Path) -> Iterator[Any]:
+def _with_workers(outcomes: Iterator[Any], name: str, store: Path) -> Iterator[Any]:
     """Give what workers found; tell in one sentence if they are no more. Exceptions of experiments are outcomes."""
     try:
         yield from outcomes
     except Exception as error:
         raise ChildProcessError(
-            f"{what} ({type(error).__name__}: killed, or short of memory). The rows that were finished are in {store}: "
+            f"{name} lost a worker ({type(error).__name__}: killed, or short of memory). Finished rows are in {store}: "
             "the same command goes on with the others; fewer at a time have more memory each"
         ) from error
 
@@ -308,6 +313,7 @@ def _scalars(label: str, values: Mapping[str, object], taken: Container[str]) ->
     return {name: plain(value, f"{label}: {name!r}") for name, value in values.items()}
 
 
-def _is_there(request: Row, rows: Rows) -> bool:
-    """Tell whether a row is known, and of no earlier version of its experiment than is asked for."""
-    return request.key in rows and rows[request.key].version >= request.version
+def _lacking(experiment: Experiment, asked: Sequence[Row], found: Rows) -> list[Row]:
+    """Rows that are not found, or of an earlier version of the experiment."""
+    version = experiment_version(experiment)
+    return [row for row in asked if row.key not in found or found[row.key].version < version]

