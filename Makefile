@@ -61,7 +61,6 @@ campaign: setup
 	OMP_NUM_THREADS=1 $(RUN) tests.mutants --keep
 	OMP_NUM_THREADS=1 $(RUN) tests.row_mutants --keep
 	OMP_NUM_THREADS=1 $(RUN) tests.faults --keep
-	OMP_NUM_THREADS=1 $(RUN) tests.faults.costs --keep
 	OMP_NUM_THREADS=1 $(RUN) tests.audits --keep
 	OMP_NUM_THREADS=1 $(RUN) tests.audits --sound 100 --keep
 	OMP_NUM_THREADS=1 $(RUN) tests.audits --strategies --keep

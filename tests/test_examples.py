@@ -47,7 +47,7 @@ PRINTED = [
     ("set_fit_request(", 0.4, "PrivacyProfile of gnmax("),
     ("dpnotes.compare(", None, "on this table, which was declared public"),
     ("dpnotes.audit(", None, "The claim is REFUTED"),
-    ("dask", None, "0 results finished"),  # without CIFAR-10; tests/lab/store/test_dask.py computes rows on a cluster
+    ("dask", None, "0 results finished"),  # without CIFAR-10; tests/lab/store/test_sweep.py computes rows on a cluster
 ]
 WRITTEN = {
     "README.md": [],

@@ -13,17 +13,19 @@ _extras.require("book", part="dpnotes.lab")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def experiment(name: str) -> Callable[[Function], Function]:
-    """Decorator that gives an experiment the name that its rows carry, whatever module it moves to.
+def experiment(name: str, version: int = 1) -> Callable[[Function], Function]:
+    """Decorator that gives an experiment the name and the version that its rows carry, whatever module it moves to.
 
     Parameters
     ----------
     name : str
         Chapter and function, separated by a dot: ``"bagging.ensemble"``. The keys of stored rows depend on it.
+    version : int
+        To be raised by hand when the numbers are meant to change: rows of an earlier version are out of date.
     """
 
     def named(function: Function) -> Function:
-        function.experiment_name = name  # type: ignore[attr-defined]
+        function.experiment_name, function.experiment_version = name, version  # type: ignore[attr-defined]
         return function
 
     return named

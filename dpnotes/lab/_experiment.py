@@ -28,7 +28,7 @@ class Experiment:
     Parameters
     ----------
     name : str
-        Name of its store: rows are kept in ``<name>.csv``. Begins with the name of its chapter (``bagging_table2a``).
+        Name of its store. Begins with the name of its chapter (``bagging_table2a``).
     function : callable
         ``function(**parameters, **options) -> dict``: plain parameters (str, int, float, bool, None) and a seed in,
         a flat dict of metrics out. Options (such as the device) may change rounding, never the meaning of a row.
@@ -39,9 +39,9 @@ class Experiment:
         function of the stored one. Less than what tells rows apart; see :func:`dpnotes.lab.store.verify`.
     cost : callable
         ``cost(parameters) -> float``: rough seconds of one row on one CPU core. Where rows were measured, only its
-        ratios count, between rows of different parameters: see ``dpnotes.lab.costs``.
+        ratios count, between rows of different parameters: see :func:`dpnotes.lab.backlog.expected`.
     gpu_speedup : float
-        How many times faster a row is on a GPU, as long as no row of any experiment was measured on one.
+        How many times faster a row is on a GPU, as long as no row of the experiment was measured on one.
     data : callable
         ``data(parameters) -> list of str``: the data sets that a row needs.
     """

@@ -7,7 +7,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1]
 CHECKOUT = PACKAGE.parent  # where the package is installed this is site-packages, and no checkout
 PACKAGED = PACKAGE / "lab" / "_book"  # what the wheel brings: pages, settings and published rows; not in a checkout
-CHECKPOINTS = ".checkpoints"  # folder beside stores: a folder of states for each row that is not finished
+STATES = ".states"  # ends the name of the folder of states that a row has in its store until it is finished
 MARK = ".dpnotes-book.json"  # in the root of a folder that `dpnotes book` made: its version and the files it wrote
 
 
@@ -48,9 +48,9 @@ def published_store(name: str) -> Path:
 
 
 def runs_store(name: str) -> Path:
-    """File of new rows: ``<name>.csv`` in the folder ``$DPNOTES_RUNS``, or in ``runs/`` of the book.
+    """Folder of new rows: ``<name>`` in the folder ``$DPNOTES_RUNS``, or in ``runs/`` of the book.
 
-    Without a book it is ``runs/`` of the working directory. Neither the file nor its folder need exist.
+    Without a book it is in ``runs/`` of the working directory. The folder need not exist.
 
     Parameters
     ----------
@@ -58,19 +58,20 @@ def runs_store(name: str) -> Path:
         Name of the store, a single part of a path.
     """
     if folder := os.environ.get("DPNOTES_RUNS"):
-        return Path(folder).expanduser() / f"{name}.csv"
+        return Path(folder).expanduser() / name
     try:
-        return book_folder() / "runs" / f"{name}.csv"
+        return book_folder() / "runs" / name
     except FileNotFoundError:  # a chapter by itself, as it is downloaded
-        return Path.cwd() / "runs" / f"{name}.csv"
+        return Path.cwd() / "runs" / name
 
 
 def unfinished(folder: Path) -> dict[str, int]:
     """Bytes of checkpoints by row, of the rows of all stores of a folder that were begun and are not finished."""
     sizes: dict[str, int] = {}
-    for path in (folder / CHECKPOINTS).glob("*/*.state"):
+    for path in folder.glob(f"*/*{STATES}/*.state"):
         with suppress(FileNotFoundError):  # it is finished by now
-            sizes[path.parent.name] = sizes.get(path.parent.name, 0) + path.stat().st_size
+            row = path.parent.name.removesuffix(STATES)
+            sizes[row] = sizes.get(row, 0) + path.stat().st_size
     return sizes
 
 

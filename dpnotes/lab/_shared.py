@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from filelock import FileLock, Timeout
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from dpnotes.lab._places import published_store, runs_store
 from dpnotes.lab.store import collect, missing, row_under_way
 
 Grid = list[dict[str, Any]]
-LONG = 10.0  # seconds after which a process that waits says for what
 
 
 def shared_rows(
@@ -27,8 +21,9 @@ def shared_rows(
 ) -> pd.DataFrame:
     """Rows of a grid of another experiment, for a row that is made of them.
 
-    Published rows are taken. What they lack is computed: into the store ``name`` beside that of the row under way,
-    where a second process waits for the first rather than compute the same; outside of a sweep for this call alone.
+    Published rows are taken. What they lack is computed: into the store ``name`` beside that of the row under way, or
+    outside of a sweep for this call alone. Processes that need the same rows at the same time begin at different ones,
+    and take what the others have finished.
 
     Returns
     -------
@@ -39,24 +34,23 @@ def shared_rows(
     if row is None:
         rows = collect(function, grid, compute="stored", published=published, runs=runs_store(name))
         computed = [
-            parameters | (function(**parameters, **options) if pd.isna(check) else dict(stored))
-            for parameters, check, (_, stored) in zip(grid, rows["check"], rows.iterrows(), strict=True)
+            parameters | (function(**parameters, **options) if pd.isna(date) else dict(stored))
+            for parameters, date, (_, stored) in zip(grid, rows["date"], rows.iterrows(), strict=True)
         ]
         return pd.DataFrame(computed)
     start = time.perf_counter()
-    with _first(row.folder / f".{name}.shared.lock", name):
-        runs = row.folder / f"{name}.csv"
-        rows = collect(
-            function, grid, compute="missing", published=published, runs=runs, options=options, n_jobs=1, progress=False
-        )
+    places: dict[str, Any] = {"published": published, "runs": row.store.parent / name}
+    how: dict[str, Any] = {"compute": "missing", "options": options, "n_jobs": 1, "progress": False}
+    for index in np.random.default_rng().permutation(len(grid)):
+        collect(function, [grid[index]], **places, **how)
     row.seconds -= time.perf_counter() - start  # they have their own
-    return rows
+    return collect(function, grid, **places, **how)
 
 
-def lacking(name: str, grid: Grid) -> Grid:
+def lacking(name: str, function: Callable[..., dict[str, Any]], grid: Grid) -> Grid:
     """Those rows of a grid that are neither published nor in the runs."""
     for store in (published_store(name), runs_store(name)):
-        grid = missing(grid, store) if grid else []
+        grid = missing(function, grid, store) if grid else []
     return grid
 
 
@@ -74,18 +68,3 @@ def as_text(codes: NDArray[np.integer]) -> str:
 def as_codes(text: str) -> NDArray[np.int64]:
     """Class codes from letters, the inverse of :func:`as_text`."""
     return np.frombuffer(text.encode(), np.uint8).astype(np.int64) - ord("a")
-
-
-@contextmanager
-def _first(path: Path, name: str) -> Iterator[None]:
-    """Hold the lock within the block; say so if another process has it for long."""
-    lock = FileLock(path)
-    try:
-        lock.acquire(timeout=LONG)
-    except Timeout:
-        tqdm.write(f"waits for rows of {name}, which another process computes", file=sys.stderr)
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()

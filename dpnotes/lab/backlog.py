@@ -1,4 +1,4 @@
-"""What the papers' grids lack, and running it: cheapest first, within a budget of time."""
+"""What the papers' grids lack, what that would take, and running it: cheapest first, within a budget of time."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import inspect
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
+from statistics import median
 from typing import Any
 
 from joblib import effective_n_jobs
@@ -16,7 +18,6 @@ from dpnotes import data
 from dpnotes.lab import experiments, store
 from dpnotes.lab._experiment import Experiment
 from dpnotes.lab._shared import lacking
-from dpnotes.lab.costs import Costs
 
 _BATCH = 60.0  # expected seconds of the rows that are begun together; one that takes longer is alone
 
@@ -60,33 +61,60 @@ def chosen(names: Sequence[str] = ()) -> list[Experiment]:
     ValueError
         If there is none of a name; the message lists the known ones.
     """
-    of_chapters: dict[str, list[Experiment]] = {}
-    for experiment in experiments.EXPERIMENTS.values():
-        of_chapters.setdefault(experiment.chapter, []).append(experiment)
-    known = of_chapters | {name: [experiment] for name, experiment in experiments.EXPERIMENTS.items()}
+    every = experiments.EXPERIMENTS.values()
+    known = {name for experiment in every for name in (experiment.chapter, experiment.name)}
     if unknown := [name for name in names if name not in known]:
-        raise ValueError(f"unknown experiment or chapter {unknown[0]!r}; known: {', '.join(known)}")
-    found = [experiment for name in names for experiment in known[name]] if names else experiments.EXPERIMENTS.values()
-    return list({experiment.name: experiment for experiment in found}.values())
+        raise ValueError(f"unknown experiment or chapter {unknown[0]!r}; known: {', '.join(sorted(known))}")
+    return [experiment for experiment in every if not names or {experiment.chapter, experiment.name} & {*names}]
 
 
 def gaps(experiment: Experiment) -> list[dict[str, Any]]:
-    """Rows of the paper's grid that are neither published nor in the runs."""
-    return lacking(experiment.name, experiment.grids.get("paper", list)())
+    """Rows of the paper's grid that neither the published results nor the runs have of its present version."""
+    return lacking(experiment.name, experiment.function, experiment.grids.get("paper", list)())
 
 
-def tasks(rows: Iterable[tuple[Experiment, dict[str, Any]]], costs: Costs, *, gpu: bool = False) -> list[Task]:
+def expected(experiment: Experiment, *, gpu: bool = False) -> Callable[[Mapping[str, Any]], float]:
+    """Seconds that a row is expected to take, as a function of its parameters, on one core or on a GPU.
+
+    That is the experiment's own estimate, :attr:`Experiment.cost`, times the median of what the measured rows of the
+    paper's grid took of theirs. Where none was measured on a GPU, it is that of a core over the experiment's speed-up.
+    """
+    grid = experiment.grids.get("paper", list)()
+    ratios: dict[bool, list[float]] = {False: [], True: []}
+    for place in (store.published_store, store.runs_store) if grid else ():
+        path = place(experiment.name)
+        rows = store.collect(experiment.function, grid, compute="stored", published=path, runs=path)
+        for parameters, took, device in zip(grid, rows["seconds"], rows["device"], strict=True):
+            if took == took:
+                ratios[isinstance(device, str) and device != "cpu"].append(took / (experiment.cost(parameters) or 1.0))
+    ratio = median(ratios[gpu] or ratios[False] or [1.0])
+    if gpu and not ratios[gpu]:
+        ratio /= experiment.gpu_speedup
+    return lambda parameters: ratio * (experiment.cost(parameters) or 1.0)
+
+
+def tasks(rows: Iterable[tuple[Experiment, dict[str, Any]]], *, gpu: bool = False) -> list[Task]:
     """Give rows with their expected seconds, cheapest first.
 
     Costs are compared by powers of two: within one, an experiment's rows stay together and in the order of its grid, in
     which rows that share their models follow each other.
     """
-    made = [
-        Task(experiment, row, costs.seconds(experiment, row, gpu=gpu and _takes_device(experiment)))
-        for experiment, row in rows
-    ]
-    places = {name: place for place, name in enumerate(experiments.EXPERIMENTS)}
-    return sorted(made, key=lambda task: (math.frexp(task.seconds)[1], places[task.experiment.name]))
+    by_name: dict[str, Callable[[Mapping[str, Any]], float]] = {}
+    made = []
+    for experiment, row in rows:
+        if experiment.name not in by_name:
+            by_name[experiment.name] = expected(experiment, gpu=gpu and _takes_device(experiment))
+        made.append(Task(experiment, row, by_name[experiment.name](row)))
+    places = [*experiments.EXPERIMENTS]
+    return sorted(made, key=lambda task: (math.frexp(task.seconds)[1], places.index(task.experiment.name)))
+
+
+def with_data(rows: Sequence[tuple[Experiment, dict[str, Any]]]) -> tuple[list[Any], dict[str, int]]:
+    """Rows whose data sets are here, and how many of the others need which ones."""
+    absent = set(data.absent(name for experiment, row in rows for name in experiment.data(row)))
+    lacked = [absent.intersection(experiment.data(row)) for experiment, row in rows]
+    without = Counter(" ".join(sorted(names)) for names in lacked if names)
+    return [row for row, names in zip(rows, lacked, strict=True) if not names], dict(without)
 
 
 def fill(
@@ -100,9 +128,9 @@ def fill(
 ) -> Outcome:
     """Run rows that the papers' grids lack into the folder of runs, cheapest first, each kept as it finishes.
 
-    A row is not begun if it is expected to take longer than what is left of the budget. Expectations are those of
-    :class:`dpnotes.lab.costs.Costs`; rows that finish correct them. Rows whose data sets are not here are left out. An
-    experiment that fails is left, the others go on.
+    A row is not begun if it is expected to take longer than what is left of the budget, see :func:`expected`; rows that
+    finish correct that. Rows whose data sets are not here are left out. An experiment that fails is left, the others go
+    on.
 
     Parameters
     ----------
@@ -125,52 +153,25 @@ def fill(
     """
     from dpnotes.learners import device_name
 
-    begun, asked = clock(), chosen(names)
-    gpu = device_name(device) != "cpu"
-    costs, outcome = Costs(experiments.EXPERIMENTS.values()), Outcome()
-    rows, outcome.without_data = _with_data([(experiment, row) for experiment in asked for row in gaps(experiment)])
-    while True:
-        outcome.left = tasks(rows, costs, gpu=gpu)
-        together = _together(outcome.left, begun + seconds - clock(), effective_n_jobs(n_jobs))
-        if not together:
-            return outcome
-        experiment, grid = together[0].experiment, [task.parameters for task in together]
+    end, gpu, outcome = clock() + seconds, device_name(device) != "cpu", Outcome()
+    rows, outcome.without_data = with_data([(each, row) for each in chosen(names) for row in gaps(each)])
+    outcome.left = tasks(rows, gpu=gpu)
+    while outcome.left and outcome.left[0].seconds <= (budget := end - clock()):
+        experiment = outcome.left[0].experiment
+        own = [task for task in outcome.left if task.experiment is experiment and task.seconds <= budget]
+        sums = accumulate(task.seconds / effective_n_jobs(n_jobs) for task in own)
+        batch = own[: max(1, sum(each <= min(budget, _BATCH) for each in sums))]
+        options = {"device": device} if _takes_device(experiment) else {}
+        how: dict[str, Any] = {"options": options, "n_jobs": n_jobs, "progress": progress}
         try:
-            options = {"device": device} if _takes_device(experiment) else {}
             into = store.runs_store(experiment.name)
-            store.sweep(experiment.function, grid, store=into, options=options, n_jobs=n_jobs, progress=progress)
+            store.sweep(experiment.function, [task.parameters for task in batch], store=into, **how)
+            outcome.finished += len(batch)
         except (RuntimeError, ValueError, TypeError, OSError) as error:
             outcome.failures[experiment.name] = error
-            grid = [row for other, row in rows if other is experiment]
-        else:
-            outcome.finished += len(grid)
-            took = store.measured(into)
-            costs.add(experiment.name, took[len(took) - len(grid) :])
-        rows = [(other, row) for other, row in rows if other is not experiment or row not in grid]
-
-
-def _with_data(rows: Sequence[tuple[Experiment, dict[str, Any]]]) -> tuple[list[Any], dict[str, int]]:
-    """Rows whose data sets are here, and how many of the others need which ones."""
-    absent = set(data.absent(name for experiment, row in rows for name in experiment.data(row)))
-    lacked = [absent.intersection(experiment.data(row)) for experiment, row in rows]
-    without = Counter(", ".join(sorted(names)) for names in lacked if names)
-    return [row for row, names in zip(rows, lacked, strict=True) if not names], dict(without)
-
-
-def _together(left: Sequence[Task], budget: float, n_jobs: int) -> list[Task]:
-    """The next rows to begin: of one experiment, at most about a minute of them, and only what the budget has room for.
-
-    Rows of an experiment are taken in order until the first that does not fit.
-    """
-    fitting = [task for task in left if task.seconds <= budget]
-    batch: list[Task] = []
-    for task in (task for task in fitting if task.experiment is fitting[0].experiment):
-        costs = [other.seconds for other in (*batch, task)]
-        wall = max(max(costs), sum(costs) / n_jobs)
-        if batch and wall > min(budget, max(_BATCH, max(costs[:-1]))):
-            break
-        batch.append(task)
-    return batch
+        left = [task for task in outcome.left if task not in batch and task.experiment.name not in outcome.failures]
+        outcome.left = tasks([(task.experiment, task.parameters) for task in left], gpu=gpu)
+    return outcome
 
 
 def _takes_device(experiment: Experiment) -> bool:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 import os
 import shlex
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +94,7 @@ def run(
     For example: dpnotes run bagging -p scale quick. Lists are written as in Python: -p subsample_sizes "[200, 800]".
     """
     from dpnotes.lab import chapters
+    from dpnotes.lab.store import read_store
 
     chosen = chapters.chapter(chapter)
     if listed:
@@ -110,9 +110,7 @@ def run(
     if not force and chapters.is_unchanged(chosen, parameters, notebook):
         click.echo(f"{chosen.name}: nothing changed since it was executed; --force executes it again")
     else:
-        from dpnotes.lab.plans import check_plan
-
-        check_plan(chosen.name, {p.name: p.default for p in chosen.parameters.values()} | parameters)
+        _check_data(chosen.name, {p.name: p.default for p in chosen.parameters.values()} | parameters)
         click.echo(f"{chosen.name}: running; rows are kept in {_short(folder)}{os.sep} as they finish")
         try:
             seconds = chapters.execute(chosen, parameters, notebook, echo=True)
@@ -122,8 +120,10 @@ def run(
             click.echo(f"\n{chosen.name}: interrupted; finished rows are kept. To go on: {same}", err=True)
             context.exit(130)
         click.echo(f"{chosen.name}: {seconds:.1f} s")
-    for path in [notebook, *sorted(folder.glob(f"{chosen.name}*.csv"))]:
-        click.echo(_short(path))
+    click.echo(_short(notebook))
+    for rows in sorted(path for path in folder.glob(f"{chosen.name}_*") if path.is_dir()):
+        read_store(rows).to_csv(rows.with_suffix(".csv"), index=False)
+        click.echo(_short(rows.with_suffix(".csv")))
 
 
 @main.group()
@@ -134,38 +134,25 @@ def results() -> None:
 @results.command("status")
 @click.option("--all", "everything", is_flag=True, help=f"Name all missing rows, not only {_LISTED} expensive ones.")
 def results_status(everything: bool) -> None:
-    """Rows of each paper grid: published, of which code, missing, and what the missing ones would cost."""
-    from dpnotes.lab._places import CHECKOUT, published_store, runs_store, unfinished
-    from dpnotes.lab._remember import tell
-
-    folders = [published_store("any").parent, published_store("any").parent / "published", runs_store("any").parent]
-    files = [*(CHECKOUT / "dpnotes").rglob("*.py"), *(file for folder in folders for file in folder.glob("*.csv"))]
-    tell("results status --all" if everything else "results status", files, lambda: _results_status(everything))
-    if begun := unfinished(folders[-1]):
-        click.echo(
-            f"checkpoints of rows that were begun: {len(begun)} ({_size(sum(begun.values()))}), in {folders[-1]}"
-        )
-
-
-def _results_status(everything: bool) -> None:
-    from dpnotes.lab.costs import Costs
-    from dpnotes.lab.experiments import EXPERIMENTS, code_standing
-    from dpnotes.lab.store import missing, published_store, read_store, runs_store
+    """Rows of each paper grid: published, computed again, missing, and what the missing ones would cost."""
+    from dpnotes.lab import store
+    from dpnotes.lab.backlog import expected
+    from dpnotes.lab.experiments import EXPERIMENTS, computed_again
 
     for experiment in EXPERIMENTS.values():
         if not (grid := experiment.grids.get("paper", list)()):
             continue
-        published = published_store(experiment.name)
-        lacking = missing(grid, published)
-        seconds = partial(Costs([experiment] if lacking else []).seconds, experiment)
+        published = store.published_store(experiment.name)
+        lacking, seconds = store.missing(experiment.function, grid, published), expected(experiment)
         lacking.sort(key=seconds, reverse=True)
         text = f"{experiment.name}: {len(grid) - len(lacking)} of {len(grid)} rows published"
         if published.is_file():
-            text += f" ({code_standing(read_store(published))})"
+            text += f" (computed again: {computed_again(store.read_store(published))})"
         if lacking:
-            finished = len(lacking) - len(missing(lacking, runs_store(experiment.name)))
-            cost = _duration(sum(map(seconds, lacking)))
-            text += f", {len(lacking)} missing ({cost} on one core"
+            finished = len(lacking) - len(
+                store.missing(experiment.function, lacking, store.runs_store(experiment.name))
+            )
+            text += f", {len(lacking)} missing ({_duration(sum(map(seconds, lacking)))} on one core"
             text += f"; {finished} finished in runs: dpnotes results adopt)" if finished else ")"
         click.echo(text)
         shown = lacking if everything else lacking[:_LISTED]
@@ -177,6 +164,9 @@ def _results_status(everything: bool) -> None:
         )
         if len(shown) < len(lacking):
             click.echo(f"  and {len(lacking) - len(shown)} more: dpnotes results status --all")
+    runs = store.runs_store("any").parent
+    if begun := store.unfinished(runs):
+        click.echo(f"checkpoints of rows that were begun: {len(begun)} ({_size(sum(begun.values()))}), in {runs}")
 
 
 @results.command("run")
@@ -201,10 +191,7 @@ def results_run(
     Without NAME: of all experiments. A row is not begun if it is expected to take longer than what is left of the
     budget; each is kept as it finishes, so that the same command goes on where an earlier one ended.
 
-    A row is expected to take what the measured rows took that are most like it, and where there is none what its
-    experiment estimates. On a GPU, rows that were measured on one count; without them it is the time on a core, times
-    the fraction of that which the rows of other experiments took on a GPU; before there is any, divided by the speed-up
-    that the experiment estimates.
+    A row is expected to take what its experiment estimates, times the median of what measured rows took of theirs.
     """
     from dpnotes.lab import backlog
     from dpnotes.lab.store import runs_store
@@ -233,63 +220,29 @@ def results_run(
 
 
 @results.command()
-@click.argument("paths", nargs=-1, type=_STORE, metavar="[PATH]...")
+@click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="[PATH]...")
 @click.option("--replace", is_flag=True, help="Let rows with other metrics replace published ones.")
 def adopt(paths: Sequence[Path], replace: bool) -> None:
     """Take finished rows of the papers' grids from runs into the published results.
 
-    Without PATH: of every store in the folder of runs.
+    Without PATH: of every experiment in the folder of runs. PATH is the folder of an experiment, or a published file of
+    another branch.
     """
     from dpnotes.lab import store as sweep
-    from dpnotes.lab.experiments import find
+    from dpnotes.lab.experiments import EXPERIMENTS, find
 
     sweep.book_folder()  # there must be one: rows are not adopted into the installed package
-    stores = paths or sorted(sweep.runs_store("any").parent.glob("*.csv"))
+    stores = paths or [path for name in EXPERIMENTS if (path := sweep.runs_store(name)).is_dir()]
     if not stores:
-        click.echo(f"nothing to adopt: no stores in {_short(sweep.runs_store('any').parent)}{os.sep}")
+        click.echo(f"nothing to adopt: no rows in {_short(sweep.runs_store('any').parent)}{os.sep}")
     experiments = [find(path.stem) for path in stores]  # unknown ones are noticed before the first is adopted
     for path, experiment in zip(stores, experiments, strict=True):
         destination = sweep.published_store(experiment.name)
         grid = experiment.grids["paper"]() if "paper" in experiment.grids else None
-        new, same = sweep.adopt(path, destination, grid=grid, replace=replace)
+        new, same = sweep.adopt(path, destination, experiment=experiment.function, grid=grid, replace=replace)
         text = f"{_short(destination)}: {new} new rows, {same} were there already"
         others = len(sweep.read_store(path)) - new - same
         click.echo(text + (f"; {others} that are not the paper's stay in {_short(path)}" if others else ""))
-
-
-@results.command()
-@click.argument("base", type=_STORE)
-@click.argument("ours", type=_STORE)
-@click.argument("theirs", type=_STORE)
-@click.argument("name", default="")
-def merge(base: Path, ours: Path, theirs: Path, name: str) -> None:
-    """Merge stores of two branches into OURS: the driver that git calls (see CONTRIBUTING)."""
-    from dpnotes.lab import store as sweep
-
-    rows, new = sweep.merge(base, ours, theirs)
-    click.echo(f"{name or _short(ours)}: {rows} rows, {new} of them theirs")
-
-
-@results.command()
-@click.argument("path", type=_STORE)
-@click.argument("columns", nargs=-1, required=True, metavar="OLD=NEW...")
-def rename(path: Path, columns: Sequence[str]) -> None:
-    """Rename columns of the store PATH after parameters or metrics got other names in the code."""
-    from dpnotes.lab.store import rename_columns
-
-    pairs = {old: new for old, _, new in (column.partition("=") for column in columns)}
-    click.echo(f"{_short(path)}: {rename_columns(path, pairs)} rows with new names, keys and checks")
-
-
-@results.command()
-@click.argument("paths", nargs=-1, required=True, type=_STORE, metavar="PATH...")
-def trace(paths: Sequence[Path]) -> None:
-    """Fill in the digest of the code for rows that lack it, from the commits that they name."""
-    from dpnotes.lab import store as sweep
-
-    for path in paths:
-        traced, left = sweep.trace(path)
-        click.echo(f"{_short(path)}: {traced} rows traced" + (f", {left} of unknown code" if left else ""))
 
 
 @results.command()
@@ -302,7 +255,7 @@ def verify(names: Sequence[str], sample: int, seed: int | None, cheapest: bool, 
     """Compute a random sample of published rows again, and compare.
 
     Without NAME: of every experiment that has published rows. Ends with exit code 1 if a row disagrees. `results
-    status` then says what rows of earlier code are worth.
+    status` and the pages then say what was found.
     """
     from dpnotes.lab import store as sweep
     from dpnotes.lab.experiments import EXPERIMENTS, VERIFICATIONS, find
@@ -312,14 +265,19 @@ def verify(names: Sequence[str], sample: int, seed: int | None, cheapest: bool, 
         chosen = [experiment for name, experiment in EXPERIMENTS.items() if sweep.published_store(name).is_file()]
     disagreeing = 0
     for experiment in chosen:
-        costs = [experiment.cost(row) for make in experiment.grids.values() for row in make()]
-        most = _duration(max(costs, default=0.0))
-        click.echo(f"{experiment.name}: computing {sample} rows again, each up to {most} on one core")
         path = sweep.published_store(experiment.name)
-        settings: dict[str, Any] = {"random_state": seed, "tolerance": experiment.tolerance}
-        settings["sample"] = sweep.cheapest(path, experiment.cost)[:sample] if cheapest else sample
-        settings["keep"] = sweep.published_store(VERIFICATIONS) if keep else None
-        table = sweep.verify(experiment.function, path, **settings)
+        rows = sweep.read_store(path).sort_values("seconds")
+        of_them = rows.head(sample) if cheapest else rows
+        most = _duration(of_them["seconds"].max())
+        click.echo(f"{experiment.name}: computing {sample} rows again, each up to {most} when it was stored")
+        table = sweep.verify(
+            experiment.function,
+            path,
+            sample=list(of_them["row"]) if cheapest else sample,
+            random_state=seed,
+            tolerance=experiment.tolerance,
+            keep=sweep.published_store(VERIFICATIONS) if keep else None,
+        )
         wrong = table[~table["agrees"]]
         disagreeing += len(wrong)
         click.echo(f"  {len(table) - len(wrong)} of {len(table)} metrics in {table['row'].nunique()} rows agree")
@@ -335,21 +293,11 @@ def data() -> None:
 
 
 @data.command("status")
-@click.option("--check", is_flag=True, help="Read every file, also where none has changed since the last time.")
-def data_status(check: bool) -> None:
+def data_status() -> None:
     """List every data set: whether it is here and sound."""
     from dpnotes import data
-    from dpnotes.lab._places import CHECKOUT
-    from dpnotes.lab._remember import tell
 
-    folder = data.data_folder()
-    files = [*(CHECKOUT / "dpnotes" / "data").glob("*.py"), *(path for path in folder.glob("*")), *folder.glob("*/*")]
-    tell(
-        "data status",
-        files,
-        lambda: _table((d.name, d.state, _size(d.bytes), d.path or "", d.note) for d in data.status()),
-        anew=check,
-    )
+    _table((d.name, d.state, _size(d.bytes), d.path or "", d.note) for d in data.status())
 
 
 @data.command()
@@ -440,6 +388,18 @@ def compare_methods(table: Path, public: bool, private: bool, **given: Any) -> N
         raise click.UsageError("--public and --private exclude each other")
     data = "public" if public else "private" if private else "shape"
     click.echo(compare_table(table, data=data, **given))
+
+
+def _check_data(chapter: str, parameters: Mapping[str, Any]) -> None:
+    """Look at a reader's own file, and say which data sets are not here that rows of the paper's grids need."""
+    from dpnotes.lab import backlog, own_data
+
+    if str(parameters.get("dataset")).endswith((".csv", ".npz")):
+        own_data.reference(parameters["dataset"], parameters["target"])
+    elif parameters.get("compute", "stored") != "stored" and parameters.get("scale") != "quick":
+        of = backlog.chosen([chapter.removesuffix("_evidence")])
+        for names, count in backlog.with_data([(each, row) for each in of for row in backlog.gaps(each)])[1].items():
+            click.echo(f"{count} rows of the papers' grids need data that are not here: dpnotes data fetch {names}")
 
 
 def _foreseen(error: BaseException | None) -> bool:

@@ -6,9 +6,11 @@ Nothing but the command line and the chapters imports this package.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pandas as pd
+from IPython import get_ipython
 
 from dpnotes.lab._experiment import Experiment as Experiment
 from dpnotes.lab._experiment import Grid as Grid
@@ -18,7 +20,7 @@ from dpnotes.lab.dpbag import experiments as dpbag
 from dpnotes.lab.head_to_head import experiments as head_to_head
 from dpnotes.lab.intrinsic_sgd import experiments as intrinsic_sgd
 from dpnotes.lab.private_prediction import experiments as private_prediction
-from dpnotes.lab.store import Compute, Standing, code, collect, experiment_name, published_store, runs_store, standing
+from dpnotes.lab.store import Compute, collect, experiment_version, published_store, read_store, runs_store
 
 EXPERIMENTS: dict[str, Experiment] = {
     e.name: e
@@ -26,7 +28,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     for e in chapter.EXPERIMENTS
 }
 
-VERIFICATIONS = "verifications"  # the store of what `dpnotes results verify` found
+VERIFICATIONS = "verifications"  # the table of what `dpnotes results verify` found
 
 
 def find(name: str) -> Experiment:
@@ -70,37 +72,39 @@ def rows(name: str, grid: Grid | None = None, *, compute: Compute = "stored", **
         runs=runs_store(name),
         **kwargs,
     )
-    if (stands := code_standing(found)).stale:
-        _say(f"`{name}`, {stands.rows} rows: {stands}.")
+    if get_ipython() is not None:
+        _say_once(verified(chosen.chapter))
     return found
 
 
-def code_standing(rows: pd.DataFrame) -> Standing:
-    """How many rows are of earlier code than that of today, and whether today's gives a sample of them again.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Rows as :func:`rows` gives them, of one experiment or several; gaps do not count.
-    """
-    functions = {experiment_name(e.function): e.function for e in EXPERIMENTS.values()}
-    there = rows.dropna(subset=["check"])
-    parts = (
-        standing(zip(own["row"], own["code"], strict=True), code(functions[name]), published_store(VERIFICATIONS))
-        for name, own in [(str(name), own) for name, own in there.groupby("experiment")]
-    )
-    return sum(parts, start=Standing())
-
-
-def _say(text: str) -> None:
-    """Print a remark beneath the cell of a chapter that runs; nowhere else.
+@cache
+def _say_once(text: str) -> None:
+    """Print a remark beneath the first cell of a chapter that has one.
 
     It is no Markdown, which the page of a cell with a figure would take for a second figure of the same name.
     """
-    from IPython import get_ipython
+    print(text)
 
-    if get_ipython() is not None:
-        print(text)
+
+def verified(chapter: str) -> str:
+    """Say how many published rows of a chapter were computed again, when last, and whether they agree."""
+    here = [e for e in EXPERIMENTS.values() if e.chapter == chapter and published_store(e.name).is_file()]
+    stored = [(e, read_store(published_store(e.name))) for e in here]
+    old = sum(int((rows["version"] < experiment_version(e.function)).sum()) for e, rows in stored)
+    late = f" {old} are of an earlier version of their experiment, and out of date." if old else ""
+    again = computed_again(*(rows for _, rows in stored))
+    return f"Published rows of this chapter that were computed again: {again}.{late}"
+
+
+def computed_again(*stored: pd.DataFrame) -> str:
+    """How many rows were computed again since they were stored, when last, and with what result."""
+    dates = pd.concat([rows[["row", "date"]] for rows in stored]).drop_duplicates("row")
+    kept = pd.read_csv(published_store(VERIFICATIONS), dtype={"differing": str})
+    kept = kept.merge(dates, on="row", suffixes=("", "_stored")).query("date >= date_stored")
+    if kept.empty:
+        return f"none of {len(dates)}"
+    found = f"{differing} differ" if (differing := int(kept["differing"].notna().sum())) else "all agree"
+    return f"{len(kept)} of {len(dates)}, the last on {kept['date'].max()[:10]}; {found}"
 
 
 def provenance(rows: pd.DataFrame) -> pd.DataFrame:
@@ -110,12 +114,11 @@ def provenance(rows: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         One row for each machine, device, version, commit and data set: rows (how many), hours (computing time, all rows
-        together), made by, code (:class:`dpnotes.lab.store.Standing` in words), data, until (the last day).
+        together), made by, computed again (how many, when last, with what result), data, until (the last day).
     """
     keys = ["machine", "device", "torch", "commit", "data"]
-    there = rows.dropna(subset=["check"]).astype(dict.fromkeys([*keys, "date"], str))
+    there = rows.dropna(subset=["date"]).astype(dict.fromkeys([*keys, "date"], str))
     groups = there.groupby(keys)
-    stands = [str(code_standing(group)) for _, group in groups]
     totals = groups.agg(rows=("row", "count"), hours=("seconds", "sum"), until=("date", "max")).reset_index()
     made = totals["machine"] + ", " + totals["device"] + ", torch " + totals["torch"] + ", commit " + totals["commit"]
     return pd.DataFrame(
@@ -123,7 +126,7 @@ def provenance(rows: pd.DataFrame) -> pd.DataFrame:
             "rows": totals["rows"],
             "hours": (totals["hours"].astype(float) / 3600).round(2),
             "made by": made,
-            "code": stands,
+            "computed again": [computed_again(group) for _, group in groups],
             "data": totals["data"],
             "until": totals["until"].str[:10],
         }

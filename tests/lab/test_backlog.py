@@ -1,11 +1,11 @@
 """What missing rows are expected to take, and running them within a budget. Rows and clock are toys."""
 
+import json
+
 import pytest
 
 from dpnotes.lab import _shared, backlog, experiments, store
-from dpnotes.lab.costs import Costs
 from dpnotes.lab.experiments import Experiment
-from dpnotes.lab.store import Measured
 
 CLOCK = {"now": 0.0}
 
@@ -28,58 +28,50 @@ def toy(name="toy", function=slow, sizes=(1,), cost=lambda row: float(row["x"]),
     return Experiment(name, function, {"paper": grid(*sizes)}, cost=cost, data=data, **kwargs)
 
 
-def took(x, seconds, device="cpu", **more):
-    return Measured({"x": x, **more}, seconds, device)
+def test_a_row_is_expected_to_take_its_estimate_as_measured_rows_took_theirs(stores):
+    chosen = toy(sizes=(1, 2, 3), gpu_speedup=5.0)
+    stores(chosen)
+    assert backlog.expected(chosen)({"x": 7}) == 7.0  # no row was measured
+    assert backlog.expected(chosen, gpu=True)({"x": 10}) == 2.0
+    for x, seconds in ((1, 10.0), (2, 40.0), (3, 3000.0)):
+        keep(chosen, {"x": x, "seed": 0}, seconds)
+    assert backlog.expected(chosen)({"x": 7}) == 20.0 * 7  # the median of 10, 20 and 1000
+    assert backlog.expected(chosen, gpu=True)({"x": 10}) == 20.0 * 10 / 5
+    keep(chosen, {"x": 3, "seed": 1}, 9.0, device="H100")
+    assert backlog.expected(chosen, gpu=True)({"x": 10}) == 3.0 * 10
+    without = toy(sizes=(1, 2, 3), cost=lambda row: 0.0)
+    assert backlog.expected(without)({"x": 100}) == 40.0
 
 
-class TestCosts:
-    def expected(self, rows, parameters, *, gpu=False, others=(), **kwargs):
-        chosen = toy(**kwargs)
-        costs = Costs([])
-        costs._experiments = {"toy": chosen, "other": toy("other")}
-        costs.add("toy", rows)
-        costs.add("other", others)
-        return costs.seconds(chosen, parameters, gpu=gpu)
-
-    def test_without_a_row_the_estimate_counts(self):
-        assert self.expected([], {"x": 7, "seed": 0}) == 7.0
-
-    def test_rows_of_other_seeds_are_like_it(self):
-        rows = [took(2, 10.0, seed=0), took(2, 30.0, seed=1), took(3, 500.0, seed=5)]
-        assert self.expected(rows, {"x": 2, "seed": 5}) == 20.0
-
-    def test_the_nearest_row_is_scaled_by_the_estimate(self):
-        rows = [took(2, 10.0, seed=0), took(100, 9.0, seed=0)]
-        assert self.expected(rows, {"x": 4, "seed": 0}) == 20.0
-        assert self.expected(rows, {"x": 50, "seed": 0}) == 4.5
-
-    def test_fewer_differing_parameters_are_nearer(self):
-        rows = [took(2, 10.0, kind="a", seed=0), took(200, 1.0, kind="b", seed=0)]
-        assert self.expected(rows, {"x": 20, "kind": "a", "seed": 0}) == 100.0
-        assert self.expected(rows, {"x": 3, "seed": 0}) == 15.0  # as many, by a smaller factor
-
-    def test_an_experiment_without_an_estimate_takes_what_its_rows_took(self):
-        assert self.expected([took(2, 10.0, seed=0)], {"x": 9, "seed": 0}, cost=lambda row: 0.0) == 10.0
-
-    def test_on_a_gpu(self):
-        row, here = {"x": 4, "seed": 0}, [took(2, 10.0, seed=0)]
-        assert self.expected(here, row, gpu=True, gpu_speedup=5.0) == 4.0  # nothing was measured there
-        others = [took(100, 100.0, seed=0), took(100, 10.0, "H100", seed=0)]
-        assert self.expected(here, row, gpu=True, others=others, gpu_speedup=5.0) == 2.0
-        assert self.expected([*here, took(2, 3.0, "H100", seed=0)], row, gpu=True, others=others) == 6.0
-        assert self.expected([*here, took(2, 3.0, "H100", seed=0)], row) == 20.0
+def keep(chosen, parameters, seconds, device="cpu"):
+    """A row of the runs, as if it had taken so long."""
+    into = store.runs_store(chosen.name)
+    row = store.sweep(chosen.function, [parameters], store=into, options={"device": device}, progress=False)["row"][0]
+    path = into / f"{row}.json"
+    told = json.loads(path.read_text())
+    told["provenance"]["seconds"] = seconds
+    path.write_text(json.dumps(told))
 
 
 @pytest.fixture
 def stores(tmp_path, monkeypatch):
     """A folder of published rows and one of runs; gives a function that makes experiments the only ones."""
-    monkeypatch.setattr(_shared, "published_store", lambda name: tmp_path / "published" / f"{name}.csv")
+    for module in (_shared, store):
+        monkeypatch.setattr(module, "published_store", lambda name: tmp_path / "published" / f"{name}.csv")
     monkeypatch.setenv("DPNOTES_RUNS", str(tmp_path / "runs"))
     monkeypatch.setitem(CLOCK, "now", 0.0)
-    read = store.measured
-    monkeypatch.setattr(
-        store, "measured", lambda path: [row._replace(seconds=row.parameters["x"]) for row in read(path)]
-    )
+    sweep = store.sweep
+
+    def timed(function, grid, *, store, **how):
+        before = {*store.glob("*.json")}
+        found = sweep(function, grid, store=store, **how)
+        for path in {*store.glob("*.json")} - before:
+            told = json.loads(path.read_text())
+            told["provenance"]["seconds"] = float(told["parameters"]["x"])  # by the clock of the toys
+            path.write_text(json.dumps(told))
+        return found
+
+    monkeypatch.setattr(backlog.store, "sweep", timed)
 
     def only(*chosen):
         monkeypatch.setattr(experiments, "EXPERIMENTS", {one.name: one for one in chosen})
@@ -93,7 +85,7 @@ def fill(*names, **kwargs):
 
 def ran(name):
     path = store.runs_store(name)
-    return store.read_store(path)["x"].tolist() if path.is_file() else []
+    return sorted(store.read_store(path)["x"]) if path.is_dir() else []
 
 
 def test_rows_are_run_cheapest_first_until_the_budget_is_spent(stores):
@@ -119,7 +111,8 @@ def test_published_rows_and_rows_of_the_runs_are_not_run_again(stores, tmp_path)
     chosen = toy("toy_slow", sizes=(1, 2, 3))
     stores(chosen)
     rows = chosen.grids["paper"]()
-    store.sweep(slow, rows[:2], store=tmp_path / "published" / "toy_slow.csv", progress=False)
+    store.sweep(slow, rows[:2], store=tmp_path / "made", progress=False)
+    store.adopt(tmp_path / "made", tmp_path / "published" / "toy_slow.csv")
     store.sweep(slow, rows[2:4], store=store.runs_store("toy_slow"), progress=False)
     assert fill().finished == 2
     assert sorted(ran("toy_slow")) == [2, 2, 3, 3]

@@ -1,13 +1,16 @@
 """The command line: what it prints, how it fails. Rows are those of a toy experiment, in stores of the test's own."""
 
+import datetime
+import json
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 import dpnotes
-from dpnotes.lab import _places, _remember, _shared, cli, experiments
+from dpnotes.lab import _places, _shared, cli, experiments
 from dpnotes.lab import store as sweep
 from dpnotes.lab.experiments import Experiment
 
@@ -27,12 +30,8 @@ TOY = Experiment(
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    """Call the command line in this process; gives its exit code, output and errors.
-
-    What it told the user before, it does not tell again: it has a cache of the test's own.
-    """
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def run():
+    """Call the command line in this process; gives its exit code, output and errors."""
 
     def call(*arguments):
         result = CliRunner().invoke(cli.main, list(map(str, arguments)))
@@ -52,10 +51,24 @@ def stores(tmp_path, monkeypatch):
     for module in (sweep, experiments, _places, _shared):
         monkeypatch.setattr(module, "published_store", lambda name: tmp_path / "published" / f"{name}.csv")
     monkeypatch.setenv("DPNOTES_RUNS", str(tmp_path / "runs"))
-    read = sweep.measured
-    took = lambda path: [row._replace(seconds=60.0 * row.parameters["x"]) for row in read(path)]  # noqa: E731
-    monkeypatch.setattr(sweep, "measured", took)
+    (tmp_path / "published" / "verifications.csv").write_text("store,row,metrics,differing,cpu_seconds,date\n")
     return tmp_path
+
+
+def publish(stores, grid):
+    """Rows as published ones."""
+    run_rows(stores, grid, "made")
+    sweep.adopt(stores / "made" / "toy_table", stores / "published" / "toy_table.csv")
+
+
+def run_rows(stores, grid, folder="runs"):
+    """Rows as new ones, of which each took the minutes that are estimated."""
+    into = stores / folder / "toy_table"
+    sweep.sweep(toy, grid, store=into, progress=False)
+    for file in into.iterdir():
+        row = json.loads(file.read_text())
+        row["provenance"]["seconds"] = 60.0 * row["parameters"]["x"]
+        file.write_text(json.dumps(row))
 
 
 def test_version(run):
@@ -129,13 +142,15 @@ def test_an_interrupted_run_says_how_to_go_on(run, tmp_path, monkeypatch):
 
 
 def test_status_names_what_is_missing_and_what_it_costs(run, stores):
-    sweep.sweep(toy, GRID[:3], store=stores / "published" / "toy_table.csv", progress=False)
-    sweep.sweep(toy, GRID[2:5], store=stores / "runs" / "toy_table.csv", progress=False)
+    publish(stores, GRID[:3])
+    run_rows(stores, GRID[2:5])
+    files = sorted(stores.rglob("*"))
     code, out, _ = run("results", "status")
+    assert sorted(stores.rglob("*")) == files  # reading writes nothing
     assert code == 0
     lines = out.splitlines()
     assert lines[0] == (
-        "toy_table: 3 of 16 rows published (present code), "
+        "toy_table: 3 of 16 rows published (computed again: none of 3), "
         "13 missing (13.4 h on one core; 2 finished in runs: dpnotes results adopt)"
     )
     assert lines[1] == "  1.7 h    x=100  seed=0"  # the most expensive first
@@ -144,7 +159,7 @@ def test_status_names_what_is_missing_and_what_it_costs(run, stores):
 
 
 def test_what_is_missing_is_run_and_then_adopted(run, stores):
-    sweep.sweep(toy, GRID[:3], store=stores / "published" / "toy_table.csv", progress=False)
+    publish(stores, GRID[:3])
     code, out, _ = run("results", "run", "toy_table")
     assert code == 0
     assert out.splitlines()[0] == "13 rows finished"
@@ -179,24 +194,23 @@ def test_status_lines_up_rows_that_differ_in_their_parameters(run, stores, monke
 
 def test_adopt_takes_new_rows_once(run, stores):
     assert "nothing to adopt" in run("results", "adopt")[1]
-    sweep.sweep(toy, GRID[:3], store=stores / "runs" / "toy_table.csv", progress=False)
+    run_rows(stores, GRID[:3])
     assert run("results", "adopt")[1].endswith("toy_table.csv: 3 new rows, 0 were there already\n")
     assert run("results", "adopt")[1].endswith("toy_table.csv: 0 new rows, 3 were there already\n")
     assert len(sweep.read_store(stores / "published" / "toy_table.csv")) == 3
 
 
 def test_adopt_leaves_rows_that_are_not_of_the_papers_grid(run, stores):
-    runs = stores / "runs" / "toy_table.csv"
-    sweep.sweep(toy, [*GRID[:2], {"x": 12345, "seed": 9}], store=runs, progress=False)
+    run_rows(stores, [*GRID[:2], {"x": 12345, "seed": 9}])
     out = run("results", "adopt")[1]
     assert "toy_table.csv: 2 new rows, 0 were there already; 1 that are not the paper's stay in" in out
 
 
 def test_adopt_refuses_other_metrics_unless_told_to(run, stores, monkeypatch):
-    sweep.sweep(toy, GRID[:3], store=stores / "published" / "toy_table.csv", progress=False)
+    publish(stores, GRID[:3])
     monkeypatch.setitem(HERE, "more", 1.0)
-    sweep.sweep(toy, GRID[:3], store=stores / "runs" / "toy_table.csv", progress=False)
-    code, _, err = run("results", "adopt", stores / "runs" / "toy_table.csv")
+    run_rows(stores, GRID[:3])
+    code, _, err = run("results", "adopt", stores / "runs" / "toy_table")
     assert (code, err.count("\n")) == (1, 1)
     assert "other metrics in 3 of the rows" in err
     assert run("results", "adopt", "--replace")[0] == 0
@@ -204,14 +218,15 @@ def test_adopt_refuses_other_metrics_unless_told_to(run, stores, monkeypatch):
 
 
 def test_adopt_knows_every_store_before_it_takes_the_first(run, stores):
-    sweep.sweep(toy, GRID[:3], store=stores / "runs" / "toy_table.csv", progress=False)
-    (stores / "runs" / "unknown.csv").write_text("")
-    assert run("results", "adopt")[2] == "Error: unknown experiment 'unknown'; known: toy_table\n"
+    run_rows(stores, GRID[:3])
+    (stores / "runs" / "unknown").mkdir()
+    paths = [stores / "runs" / name for name in ("toy_table", "unknown")]
+    assert run("results", "adopt", *paths)[2] == "Error: unknown experiment 'unknown'; known: toy_table\n"
     assert not (stores / "published" / "toy_table.csv").exists()
 
 
 def test_verify_agrees_within_the_tolerance_and_not_beyond(run, stores, monkeypatch):
-    sweep.sweep(toy, GRID, store=stores / "published" / "toy_table.csv", progress=False)
+    publish(stores, GRID)
     monkeypatch.setitem(HERE, "more", 0.009)
     code, out, _ = run("results", "verify", "--sample", 4)
     assert code == 0
@@ -223,47 +238,31 @@ def test_verify_agrees_within_the_tolerance_and_not_beyond(run, stores, monkeypa
     assert err == "Error: 4 metrics differ from the published ones by more than the tolerance\n"
 
 
-def test_status_says_what_rows_of_earlier_code_are_worth(run, stores, monkeypatch):
-    published = stores / "published" / "toy_table.csv"
-    with monkeypatch.context() as then:
-        then.setattr("dpnotes.lab.store._run.code", lambda experiment: "before")
-        sweep.sweep(toy, GRID, store=published, progress=False)
-    standing = "toy_table: 16 of 16 rows published"
-    assert run("results", "status")[1] == f"{standing} (stale: 16 of earlier code)\n"
+def test_status_says_what_was_computed_again_and_what_is_out_of_date(run, stores, monkeypatch):
+    published, today = stores / "published" / "toy_table.csv", f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
+    publish(stores, GRID)
+    standing = "toy_table: 16 of 16 rows published (computed again: "
     run("results", "verify", "--sample", 2, "--cheapest", "--no-keep")
-    assert run("results", "status")[1] == f"{standing} (stale: 16 of earlier code)\n"
+    assert run("results", "status")[1] == f"{standing}none of 16)\n"
     run("results", "verify", "--sample", 2, "--cheapest")
-    assert run("results", "status")[1] == f"{standing} (16 of earlier code, 2 of them computed again: agree)\n"
-    kept = sweep.read_store(stores / "published" / "verifications.csv")
-    assert set(kept["key"]) == set(sweep.read_store(published).nsmallest(8, "x").nsmallest(2, "seconds")["row"])
-    assert set(kept["code"]) == {sweep.code(toy)}
+    assert run("results", "status")[1] == f"{standing}2 of 16, the last on {today}; all agree)\n"
+    kept = pd.read_csv(stores / "published" / "verifications.csv")
+    assert set(kept["row"]) == set(sweep.read_store(published).sort_values("seconds")["row"].head(2))
+    assert "computed again: 2 of 16, the last" in experiments.verified("test_cli")
     monkeypatch.setitem(HERE, "more", 1.0)
     run("results", "verify", "--sample", 1, "--cheapest")
-    assert run("results", "status")[1] == f"{standing} (stale: 16 of earlier code, 1 of 2 differ now)\n"
-    assert sweep.read_store(stores / "published" / "verifications.csv")["differing"].dropna().tolist() == ["y"]
-
-
-def test_a_told_text_is_told_again_until_a_file_changes(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    file, made = tmp_path / "input", []
-
-    def say(anew=False):
-        _remember.tell("test command", [file], lambda: made.append(1) or print(len(made)), anew=anew)
-        return capsys.readouterr().out
-
-    assert (say(), say()) == ("1\n", "1\n")
-    file.write_text("here now")
-    assert (say(), say()) == ("2\n", "2\n")
-    assert say(anew=True) == "3\n"
-    (kept,) = (tmp_path / "cache" / "dpnotes" / "told").iterdir()
-    for text in ("", "[]", "{}", kept.read_text()[:-3]):
-        kept.write_text(text)
-        assert say() == f"{len(made)}\n"  # it was made again
-    assert len(made) == 7
+    assert run("results", "status")[1] == f"{standing}2 of 16, the last on {today}; 1 differ)\n"
+    monkeypatch.setattr(toy, "experiment_version", 2, raising=False)
+    lines = run("results", "status")[1].splitlines()
+    assert lines[0].startswith("toy_table: 0 of 16 rows published")
+    assert "16 missing" in lines[0]
+    assert experiments.verified("test_cli").endswith(
+        "16 are of an earlier version of their experiment, and out of date."
+    )
 
 
 def test_what_an_experiment_says_is_missing_is_one_line_too(run, stores, monkeypatch):
-    sweep.sweep(toy, GRID[:1], store=stores / "published" / "toy_table.csv", progress=False)
+    publish(stores, GRID[:1])
     monkeypatch.setitem(HERE, "fault", FileNotFoundError("data set 'x' is not here"))
     code, _, err = run("results", "verify")
     assert (code, err.count("\n")) == (1, 1)

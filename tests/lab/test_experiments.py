@@ -1,14 +1,15 @@
 """What an experiment of the book must have, whatever its chapter."""
 
 import math
+import re
 from importlib import import_module
 
 import pytest
 
-from dpnotes.lab import experiment, experiments
+from dpnotes.lab import experiments
 from dpnotes.lab._experiment import two_stds
 from dpnotes.lab.experiments import EXPERIMENTS
-from dpnotes.lab.store import Standing, code, published_store, read_store, sweep
+from dpnotes.lab.store import published_store, read_store
 
 CHAPTERS = ("bagging", "dpbag", "intrinsic_sgd", "private_prediction", "head_to_head")
 
@@ -34,41 +35,22 @@ def test_no_two_experiments_share_a_name():
     assert len(set(stores)) == len(stores) == len(EXPERIMENTS)  # a store that is there twice would hide another
 
 
-@pytest.fixture
-def of_earlier_code():
-    """Two published rows of a store, of which one says that other code computed it."""
-    rows = read_store(published_store("bagging_private_base")).head(2).copy()
-    rows["code"] = [code(EXPERIMENTS["bagging_private_base"].function), "0123456789ab"]
-    return rows
-
-
-def test_provenance_says_which_rows_are_of_earlier_code(of_earlier_code, monkeypatch, tmp_path):
-    monkeypatch.setattr(experiments, "published_store", lambda name: tmp_path / f"{name}.csv")
-    assert experiments.provenance(of_earlier_code)["code"].tolist() == ["stale: 1 of earlier code"]
-    assert experiments.provenance(of_earlier_code.head(1))["code"].tolist() == ["present code"]
-    gap = of_earlier_code.assign(check=None)
-    assert experiments.code_standing(gap) == Standing(0, 0, 0, 0)
-
-
-def test_a_chapter_says_beside_its_table_that_rows_are_stale(of_earlier_code, monkeypatch, tmp_path):
-    said = []
-    monkeypatch.setattr(experiments, "_say", said.append)
-    monkeypatch.setattr(experiments, "collect", lambda *given, **options: of_earlier_code)
-    monkeypatch.setattr(experiments, "published_store", lambda name: tmp_path / f"{name}.csv")
-    experiments.rows("bagging_private_base")
-    assert said == ["`bagging_private_base`, 2 rows: stale: 1 of earlier code."]
-
-    @experiment("store.verification")
-    def verification(store, key):
-        return {"metrics": 8}
-
-    agreed, earlier = of_earlier_code.itertuples()
-    monkeypatch.setattr("dpnotes.lab.store._run.code", lambda experiment: agreed.code)
-    grid = [{"store": "bagging_private_base", "key": earlier.row}]
-    sweep(verification, grid, store=tmp_path / "verifications.csv", progress=False)
-    experiments.rows("bagging_private_base")
-    assert len(said) == 1  # a sample agrees: nothing to say
-    assert str(experiments.code_standing(of_earlier_code)) == "1 of earlier code, 1 of them computed again: agree"
+def test_provenance_and_chapters_say_what_was_computed_again(monkeypatch, capsys):
+    rows = experiments.rows("bagging_private_base")
+    assert experiments.provenance(rows)["rows"].sum() == len(rows)
+    (told,) = set(experiments.provenance(rows)["computed again"])
+    assert re.fullmatch(r"\d+ of \d+, the last on 20\d\d-\d\d-\d\d; all agree", told)
+    gap = rows.head(2).assign(date=[rows["date"][0], None])
+    assert experiments.provenance(gap)["rows"].tolist() == [1]
+    assert capsys.readouterr().out == ""  # outside of a chapter nothing is printed
+    monkeypatch.setattr(experiments, "get_ipython", lambda: "a kernel")
+    experiments._say_once.cache_clear()
+    for _ in range(2):
+        experiments.rows("bagging_private_base")
+    (line,) = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(
+        r"Published rows of this chapter that were computed again: \d+ of \d+, the last on .*; all agree\.", line
+    )
 
 
 MACHINES = ("_seconds", "peak_memory")  # metrics that say what a machine did: no tolerance can be too large

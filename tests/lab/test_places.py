@@ -27,7 +27,7 @@ def test_the_checkout_comes_first(repository, tmp_path, monkeypatch):
     monkeypatch.delenv("DPNOTES_RUNS", raising=False)
     assert book_folder() == repository
     assert published_store("x") == repository / "book" / "results" / "x.csv"
-    assert runs_store("x") == repository / "runs" / "x.csv"
+    assert runs_store("x") == repository / "runs" / "x"
     assert (book_folder() / "dpnotes" / "lab" / "_places.py").is_file()
 
 
@@ -35,7 +35,7 @@ def test_else_it_is_the_nearest_folder_that_was_laid_out(installed):
     outer, inner = installed.parent, installed
     (outer / MARK).write_text("{}")
     assert book_folder() == outer
-    assert runs_store("x") == outer / "runs" / "x.csv"
+    assert runs_store("x") == outer / "runs" / "x"
     (inner / MARK).write_text("{}")
     assert book_folder() == inner
     assert published_store("x") == inner / "book" / "results" / "x.csv"
@@ -48,9 +48,9 @@ def test_else_an_error_names_the_command(installed):
 
 def test_a_chapter_by_itself_reads_the_rows_of_the_package_and_writes_beside_it(installed, monkeypatch):
     assert published_store("x") == _places.PACKAGED / "book" / "results" / "x.csv"
-    assert runs_store("x") == Path.cwd() / "runs" / "x.csv"
+    assert runs_store("x") == Path.cwd() / "runs" / "x"
     monkeypatch.setenv("DPNOTES_RUNS", str(installed / "elsewhere"))
-    assert runs_store("x") == installed / "elsewhere" / "x.csv"
+    assert runs_store("x") == installed / "elsewhere" / "x"
     monkeypatch.setattr(_places, "PACKAGED", installed / "nowhere")
     with pytest.raises(FileNotFoundError, match="dpnotes book"):
         published_store("x")

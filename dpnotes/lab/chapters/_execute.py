@@ -134,7 +134,7 @@ def is_unchanged(chapter: Chapter, parameters: Mapping[str, object], output: Pat
 def _rows(chapter: Chapter, folder: Path) -> str:
     """Digest of the rows of a chapter in the folder of runs."""
     total = hashlib.sha256()
-    for path in sorted(folder.glob(f"{chapter.name}*.csv")):
+    for path in sorted(folder.glob(f"{chapter.name}*/*.json")):
         total.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
     return total.hexdigest()
 

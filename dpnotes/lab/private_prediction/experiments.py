@@ -257,7 +257,7 @@ def _network_seconds(parameters: Mapping[str, Any]) -> float:
     """Of one core, by images a second that were measured; votes take seconds once their networks are there."""
     if parameters["method"] == "subsample_aggregate":
         networks = grids.vote_networks(parameters["dataset"], parameters["seed"])
-        return 30.0 + VOTE_HOURS * 3600 * len(lacking(VOTE_NETWORKS, networks))
+        return 30.0 + VOTE_HOURS * 3600 * len(lacking(VOTE_NETWORKS, vote_network, networks))
     return 3600 * (DP_SGD_HOURS if parameters["method"] == "dp_sgd" else VOTE_HOURS * grids.VOTERS)
 
 

@@ -1,14 +1,12 @@
-"""The row under way: where its store lies, and states of its trainings beside the store until the row is stored.
+"""The row under way: where its store lies, and states of its trainings beside it until the row is stored.
 
-``<folder of the store>/.checkpoints/<row>/<training>.state``: one line of JSON (digest of the rest, seconds that the
-row took until then), then what ``torch.save`` writes. A file is replaced as a whole, checked whenever it is read, and
-removed with its folder when the row is in the store.
+A state is ``KEY.states/TRAINING.state`` in the folder of the store. It is replaced as a whole, and removed with its
+folder when the row is stored. What decides a training, its data, settings, random streams and our code, is in its name
+and its state, which the learner makes: no state is ever handed to another training.
 """
 
 import hashlib
 import io
-import json
-import os
 import pickle
 import shutil
 import sys
@@ -21,10 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
 from tqdm import tqdm
 
-from dpnotes.lab._places import CHECKPOINTS
+from dpnotes.lab._places import STATES
+from dpnotes.lab.store._rows import replace_file
 
 LEAST = 1.0  # seconds of a training between two states
 FRACTION = 0.02  # of the time of a training that states may take
@@ -36,24 +34,23 @@ class UnderWay:
 
     Parameters
     ----------
-    folder : Path
-        Of its store.
+    store : Path
+        The folder in which it will be.
     key : str
     seconds : float
         What to add to its time: seconds before an interruption, less seconds for rows of other stores.
     """
 
-    folder: Path
+    store: Path
     key: str
     seconds: float = 0.0
     began: float = field(default_factory=time.perf_counter)
     since: dict[str, float] = field(default_factory=dict)  # when each training began, or was kept last
     cost: float = 0.0  # seconds that the last state took
-    warned: bool = False
 
-    def __post_init__(self) -> None:
-        self.states = self.folder / CHECKPOINTS / self.key
-        self.lock = FileLock(self.states / ".lock")
+    def state(self, training: str) -> Path:
+        """File of the state of a training."""
+        return self.store / f"{self.key}{STATES}" / f"{training}.state"
 
     def spent(self) -> float:
         """Seconds that the row took until now."""
@@ -69,23 +66,22 @@ def row_under_way() -> UnderWay | None:
 
 
 @contextmanager
-def under_way(folder: Path | None, key: str) -> Iterator[UnderWay]:
-    """Say that the row is computed within the block; without a folder for no store."""
-    row = UnderWay(folder or Path(), key)
-    token = _row.set(None if folder is None else row)
+def under_way(store: Path | None, key: str) -> Iterator[UnderWay]:
+    """Say that the row is computed within the block; without a store, for none."""
+    row = UnderWay(store or Path(), key)
+    token = _row.set(None if store is None else row)
     try:
         yield row
     finally:
         _row.reset(token)
-        row.lock.release()
 
 
 @dataclass(frozen=True)
 class RowCheckpoint:
     """Checkpoint of all trainings of the row under way, for the parameter ``checkpoint`` of learners.
 
-    A file that is damaged is left out with a warning. Of several processes at one row the first one keeps its states;
-    when it is killed, the next one does. A state that cannot be written (a full disk, say) is warned of once.
+    A file that is damaged is left out with a warning. A state that cannot be written (a full disk, say) is warned of
+    once. Two processes at one row keep the same states.
     """
 
     def load(self, training: str) -> dict[str, Any] | None:
@@ -94,22 +90,23 @@ class RowCheckpoint:
         if row is None:
             return None
         row.since[training] = row.since[f"begin of {training}"] = time.perf_counter()
-        path = row.states / f"{training}.state"
+        path = row.state(training)
         try:
-            found = _parsed(path.read_bytes())
+            found, size = read_state(path), path.stat().st_size
         except FileNotFoundError:
             return None
         except (OSError, ValueError, RuntimeError, pickle.UnpicklingError) as error:
             warnings.warn(f"the checkpoint {path} is left out, the training begins anew: {error}", stacklevel=2)
             return None
-        state, seconds, size = found
-        row.seconds += max(0.0, seconds - row.spent())
-        told = f"row {row.key} goes on from a checkpoint of {size / 1e6:.1f} MB, made after {seconds:.0f} s of it"
-        tqdm.write(told, file=sys.stderr)
-        return state
+        row.seconds += max(0.0, found["seconds"] - row.spent())
+        made = f"{size / 1e6:.1f} MB, made after {found['seconds']:.0f} s of it"
+        tqdm.write(f"row {row.key} goes on from a checkpoint of {made}", file=sys.stderr)
+        return dict(found["state"])
 
     def save(self, training: str, state: Callable[[], dict[str, Any]], *, last: bool) -> None:
         """Keep a state, unless the last one of this training is too young for what keeping it costs."""
+        import torch
+
         row = _row.get()
         if row is None:
             return
@@ -117,17 +114,12 @@ class RowCheckpoint:
         name = f"begin of {training}" if last else training  # the result of a training is kept, once it took some time
         if start - row.since.get(name, start) < max(LEAST, row.cost / FRACTION):
             return
+        content = io.BytesIO()
+        torch.save({"state": state(), "seconds": round(row.spent(), 3)}, content)
         try:
-            row.states.mkdir(parents=True, exist_ok=True)
-            if not row.lock.is_locked:
-                row.lock.acquire(timeout=0)
-            _write(row.states / f"{training}.state", state(), row.spent())
-        except Timeout:
-            pass
+            write_state(row.state(training), content.getvalue())
         except OSError as error:
-            if not row.warned:
-                warnings.warn(f"no checkpoint in {row.states}, the training goes on: {error}", stacklevel=2)
-            row.warned = True
+            warnings.warn(f"no checkpoint of row {row.key}, the training goes on: {error}", stacklevel=2)
         row.since[training] = time.perf_counter()
         row.cost = row.since[training] - start
 
@@ -135,53 +127,29 @@ class RowCheckpoint:
 def checkpoint() -> RowCheckpoint | None:
     """Checkpoint for the trainings of the row that a sweep computes in this process; None outside of a sweep.
 
-    An experiment hands it to a learner whose training may take long. States are kept beside the store, an epoch's end
-    after the other where they cost at most a fiftieth of the time, until the row is stored.
+    An experiment hands it to a learner whose training may take long. States are kept in the store, an epoch's end after
+    the other where they cost at most a fiftieth of the time, until the row is stored.
     """
     return None if _row.get() is None else RowCheckpoint()
 
 
-def forget(folder: Path, stored: Container[str]) -> None:
-    """Remove the states of rows that are in their store."""
-    for states in (folder / CHECKPOINTS).glob("*"):
-        if states.name in stored:
-            shutil.rmtree(states, ignore_errors=True)
+def write_state(path: Path, content: bytes) -> None:
+    """Replace a file by what ``torch.save`` wrote and a digest of it: ``torch.load`` would not notice a turned bit."""
+    replace_file(path, hashlib.blake2b(content, digest_size=16).digest() + content)
 
 
-def _write(path: Path, state: dict[str, Any], seconds: float) -> None:
-    """Replace a file of a state by a new one, in one step."""
+def read_state(path: Path) -> dict[str, Any]:
+    """Give what `write_state` wrote; ValueError if it is anything else."""
     import torch
 
-    content = io.BytesIO()
-    torch.save(state, content)
-    head = {"digest": _digest(content.getbuffer()), "seconds": round(seconds, 3)}
-    temporary = path.with_name(f".{path.name}.tmp")  # of the process that has the lock
-    try:
-        with temporary.open("wb") as file:
-            file.write(json.dumps(head).encode() + b"\n")
-            file.write(content.getbuffer())
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _parsed(content: bytes) -> tuple[dict[str, Any], float, int]:
-    """State, seconds and size of a file; ValueError if it is not as :func:`_write` wrote it."""
-    import torch
-
-    line, _, rest = content.partition(b"\n")
-    try:
-        head = json.loads(line)
-        seconds, expected = float(head["seconds"]), head["digest"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError("its first line is damaged") from error
-    if _digest(memoryview(rest)) != expected:
+    content = path.read_bytes()
+    if hashlib.blake2b(content[16:], digest_size=16).digest() != content[:16]:
         raise ValueError("it is damaged or cut short")
-    return torch.load(io.BytesIO(rest), map_location="cpu", weights_only=True), seconds, len(content)
+    return dict(torch.load(io.BytesIO(content[16:]), map_location="cpu", weights_only=True))
 
 
-def _digest(content: memoryview) -> str:
-    return hashlib.blake2b(content, digest_size=16).hexdigest()
+def forget(store: Path, stored: Container[str]) -> None:
+    """Remove the states of rows that are stored."""
+    for states in store.glob(f"*{STATES}"):
+        if states.name.removesuffix(STATES) in stored:
+            shutil.rmtree(states, ignore_errors=True)

@@ -4,6 +4,8 @@ import datetime
 import functools
 import importlib.metadata
 import platform
+import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -20,40 +22,20 @@ def provenance() -> dict[str, str | None]:
 
 @functools.cache
 def _process() -> dict[str, str | None]:
-    versions = {
-        name.replace("-", "_"): importlib.metadata.version(name)  # importing torch only to ask would take seconds
-        for name in ("torch", "numpy", "scikit-learn")
-    }
-    return {
-        "version": __version__,
-        "commit": commit(CHECKOUT),
-        "python": platform.python_version(),
-        **versions,
-        "machine": f"{_processor()} ({joblib.cpu_count()} cores)",
-    }
+    libraries = ("torch", "numpy", "scikit-learn")  # importing torch only to ask would take seconds
+    versions = {name.replace("-", "_"): importlib.metadata.version(name) for name in libraries}
+    cpu = Path("/proc/cpuinfo")
+    model = re.search(r"^model name\s*: (.+)$", cpu.read_text() if cpu.exists() else "", re.MULTILINE)
+    machine = f"{model[1] if model else platform.processor() or platform.machine()} ({joblib.cpu_count()} cores)"
+    own = {"dpnotes": __version__, "commit": commit(CHECKOUT), "python": platform.python_version()}
+    return {**own, **versions, "machine": machine}
 
 
 def commit(repository: Path) -> str | None:
     """Ten digits of the checked-out commit, with "+" where ``dpnotes/`` differs from it; None outside a checkout."""
-    if not (repository / ".git").exists():  # git itself would look in the folders above, and find another project
+    if not ((repository / ".git").exists() and shutil.which("git")):  # git itself would look in the folders above
         return None
     command = ["git", "--no-optional-locks", "-C", str(repository), "status", "--porcelain=v2", "--branch"]
-    try:
-        status = subprocess.run([*command, "--", "dpnotes"], capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    head = status.partition("# branch.oid ")[2].partition("\n")[0]
-    if not head or head == "(initial)":
-        return None
-    changed = any(not line.startswith("#") for line in status.splitlines())
-    return head[:10] + "+" * changed
-
-
-def _processor() -> str:
-    """Model of the processor, as the system names it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(models, "") or platform.processor() or platform.machine()
+    status = subprocess.run([*command, "--", "dpnotes"], capture_output=True, text=True).stdout
+    head = re.search(r"^# branch.oid ([0-9a-f]{10})", status, re.MULTILINE)
+    return head[1] + "+" * bool(re.search("^[^#]", status, re.MULTILINE)) if head else None

@@ -1,21 +1,32 @@
 """Rows of a grid: from stores, and computed where the stores lack them."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+import functools
+import math
+import os
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 import pandas as pd
+from joblib import Parallel, delayed
 
+from dpnotes.lab._progress import bar as progress_bar
 from dpnotes.lab._progress import say
-from dpnotes.lab.store._checkpoint import forget
-from dpnotes.lab.store._format import Contents, Row, StoreError
-from dpnotes.lab.store._frame import frame
-from dpnotes.lab.store._grid import Experiment, Parameters, experiment_name, requests
-from dpnotes.lab.store._run import Job, run
-from dpnotes.lab.store._store import PathLike, Store
+from dpnotes.lab.store._checkpoint import forget, under_way
+from dpnotes.lab.store._provenance import provenance
+from dpnotes.lab.store._rows import RESERVED, PathLike, Row, Rows, Scalar, frame, load, plain, put
 
 Compute: TypeAlias = Literal["stored", "missing", "all"]
+Experiment: TypeAlias = Callable[..., Mapping[str, Any]]
+Parameters: TypeAlias = Mapping[str, Any]
+_ASIDE = ("data", "device")  # what an experiment may return that is provenance, not a metric
 
 
 def sweep(
@@ -29,64 +40,59 @@ def sweep(
 ) -> pd.DataFrame:
     """Run the rows of a grid that a store lacks, and give all rows of the grid.
 
-    Each finished row is written at once and as a whole, so that after an interruption of whatever kind a second call
-    goes on where the first ended. If the file is deleted or an older one takes its place meanwhile, rows of the grid
-    are put back. Several processes may fill one store; a row that two of them finish is kept once, the first. A row
-    that fails ends the sweep; what was finished before it, or running beside it, is stored. A row whose process is
-    killed (for memory, say) is run once more, last and alone; all others are stored before it is named.
+    Each finished row is written at once, as a file of its own, so that after an interruption of whatever kind a second
+    call goes on where the first ended. Several processes may fill one store. A row that fails ends the sweep; what was
+    finished before it, or running beside it, is stored. So does a worker that dies; what it and the workers beside it
+    had begun is computed by the next call.
 
     Parameters
     ----------
     experiment : callable
         ``experiment(**parameters, **options)``: a function of parameters to a flat dict of metrics, each a str, int,
         float, bool or None. Two keys are no metrics but provenance: ``data`` (digest of the data set) and ``device``.
-        It must be defined by ``def``; each row carries the name given by :func:`dpnotes.lab.experiment`, or else its
-        module and name.
+        It must be defined by ``def``; each row carries the name and version given by :func:`dpnotes.lab.experiment`, or
+        else its module and name. A row of an earlier version is computed anew.
     grid : list of dict
         Parameters of each row, each a str, int, finite float, bool or None. Numbers of equal value (1 and 1.0) are the
         same parameter. Rows may differ in which parameters they have.
     store : path
-        The CSV file; made when it does not exist, with its folder.
+        The folder; made when it does not exist.
     options : dict, optional
         Handed to the experiment as well, but no part of what a row is (``{"device": "cpu"}``).
     n_jobs : int, optional
         How many rows to compute at a time, as joblib understands it: None is one, here in this process, unless
         ``joblib.parallel_config`` says otherwise (``parallel_config(backend="dask")`` for a cluster); -1 is all cores.
-        Processes share the cores between them, by joblib's own ``inner_max_num_threads``, and end with this one.
-        A cluster may change during the sweep, which waits, and says so, when no worker is left.
     progress : bool
         Show a bar on standard error.
 
     Returns
     -------
     pandas.DataFrame
-        One row for each of ``grid``, in its order; columns as in the store: ``row``, ``experiment``, the parameters,
-        ``seconds``, the metrics, the other provenance (``date`` in UTC), ``check``.
+        One row for each of ``grid``, in its order: ``row``, ``experiment``, the parameters, ``seconds``, the metrics,
+        the other provenance (``date`` in UTC).
 
     Raises
     ------
     StoreError
-        If the store is damaged or another experiment's; it is left as it is.
+        If a file of the store is damaged; it is left as it is.
     OSError
-        If the store cannot be written; it is then what it was before. ConnectionError if the scheduler of the cluster
-        is gone.
+        If a row cannot be written; it is a ChildProcessError if a worker died.
     RuntimeError
-        If the experiment raised: the message has the row's parameters, the cause is the experiment's exception. Also if
-        the process of a row was killed twice.
+        If the experiment raised, or returned anything but a flat dict of scalars: the message has the row's parameters,
+        the cause is the exception.
     TypeError, ValueError
-        If ``grid`` or what the experiment returns is not as described above.
+        If ``grid`` is not as described above.
 
     Examples
     --------
     >>> def square(x):
     ...     return {"y": x * x}
-    >>> table = sweep(square, [{"x": 3}, {"x": 2}], store=tmp / "square.csv", progress=False)
+    >>> table = sweep(square, [{"x": 3}, {"x": 2}], store=tmp / "square", progress=False)
     >>> table[["x", "y"]].to_dict("list")
     {'x': [3, 2], 'y': [9, 4]}
     """
-    asked = requests(experiment_name(experiment), grid, options)
-    into = Store(store)
-    return _table(asked, _run_into(into, asked, Job(experiment, options, n_jobs, progress, into.path.parent)))
+    how = {"options": options, "n_jobs": n_jobs, "progress": progress}
+    return collect(experiment, grid, compute="missing", published=store, runs=store, **how)
 
 
 def collect(
@@ -96,28 +102,28 @@ def collect(
     compute: Compute,
     published: PathLike,
     runs: PathLike,
-    options: Mapping[str, Any] | None = None,
-    n_jobs: int | None = None,
-    progress: bool = True,
+    **how: Any,
 ) -> pd.DataFrame:
     """Give the rows of a grid, from the published store, from new runs, or computed now.
 
     Parameters
     ----------
-    experiment, grid, options, n_jobs, progress
+    experiment, grid
         See `sweep`.
     compute : {"stored", "missing", "all"}
         ``"stored"``: rows of ``published`` only, nothing is run or written; a row that is not there is a gap.
         ``"missing"``: rows of ``published``, then of ``runs``; what both lack is run into ``runs``.
         ``"all"``: every row is run afresh into ``runs``, where it replaces the row of the same parameters.
     published, runs : path
-        CSV files; neither need exist.
+        A CSV file and a folder; neither need exist.
+    how
+        ``options``, ``n_jobs`` and ``progress`` of `sweep`.
 
     Returns
     -------
     pandas.DataFrame
-        As `sweep` gives it. A gap has its parameters and nothing else: its ``check``, ``date`` and metrics are NA.
-        The metrics known to ``published`` are columns even if every row is a gap.
+        As `sweep` gives it. A gap has its parameters and nothing else: its ``date`` and metrics are NA. The metrics
+        known to ``published`` are columns even if every row is a gap.
 
     Raises
     ------
@@ -126,50 +132,188 @@ def collect(
     """
     if compute not in get_args(Compute):
         raise ValueError(f"compute must be one of {', '.join(map(repr, get_args(Compute)))}, got {compute!r}")
-    asked, into = requests(experiment_name(experiment), grid, options), Store(runs)
-    job = Job(experiment, options, n_jobs, progress, into.path.parent)
-    if compute == "all":
-        return _table(asked, _run_into(into, asked, job, replace=True))
-    stored = Store(published).read(asked[0].experiment)
-    gaps = [row for row in asked if row.key not in stored.rows]
-    if compute == "missing" and gaps:
-        added = _run_into(into, gaps, job, of=len(asked))
-        stored = stored.extended(added.parameters, added.metrics)
-        return _table(asked, replace(stored, rows={**added.rows, **stored.rows}))
-    return _table(asked, stored)
+    asked = requests(experiment, grid, how.get("options"))
+    found = {} if compute == "all" else load(published)
+    if compute == "missing" and _lacking(experiment, asked, found):
+        there = {key: row for key, row in load(runs).items() if key not in found or row.version > found[key].version}
+        found |= there
+    if compute != "stored":
+        todo = _lacking(experiment, asked, found)
+        say(f"{asked[0].experiment}: {len(asked) - len(todo)} of {len(asked)} rows were there")
+        forget(Path(runs), found)  # a process was killed between storing and forgetting
+        found |= _computed(experiment, todo, Path(runs), **how) if todo else {}
+    return frame([found.get(row.key, row) for row in asked], [*found.values()])
 
 
-def _run_into(store: Store, asked: Sequence[Row], job: Job, *, replace: bool = False, of: int = 0) -> Contents:
-    """Run the rows that the store lacks (all of them if ``replace``) into it; give what it then holds.
+def missing(experiment: Experiment, grid: Sequence[Parameters], store: PathLike) -> list[dict[str, Any]]:
+    """Give those parameters of a grid whose row a store lacks, or has of an earlier version, in the order of the grid.
 
-    ``of``: how many rows the table has, those included that were found elsewhere.
+    Raises
+    ------
+    StoreError
+        If the store is damaged.
+    TypeError, ValueError
+        If the grid is none, as in `sweep`.
     """
-    contents = store.read(asked[0].experiment)
-    contents.covering(asked)  # a parameter that is a metric there is noticed before a run, not after
-    if replace or any(row.key not in contents.rows for row in asked):  # a finished sweep may lie on a read-only disk
-        contents = store.prepare(asked[0].experiment, (row.key for row in asked))
-    todo = [row for row in asked if replace or row.key not in contents.rows]
-    if not replace:
-        forget(store.path.parent, contents.rows)  # a process was killed between storing and forgetting
-    of = of or len(asked)
-    say(f"{asked[0].experiment}: {of - len(todo)} of {of} rows were there")
+    return [dict(row.parameters) for row in _lacking(experiment, requests(experiment, grid), load(store))]
 
-    def finished(row: Row) -> None:
-        store.put([row], replace=replace)
-        forget(store.path.parent, (row.key,))
 
-    if not todo:
-        return contents
+def experiment_name(experiment: Experiment) -> str:
+    """Name of an experiment in its store: the one given by :func:`dpnotes.lab.experiment`, else ``module.function``.
+
+    Raises
+    ------
+    TypeError
+        If it is not a function with a name of its own; two lambdas would share their rows.
+    """
+    if given := getattr(experiment, "experiment_name", None):
+        return str(given)
+    name = getattr(experiment, "__name__", None)
+    if not callable(experiment) or name in (None, "<lambda>"):
+        raise TypeError(f"experiment must be a function defined by def, whose name its rows carry, got {experiment!r}")
+    return f"{experiment.__module__.rpartition('.')[2]}.{name}"
+
+
+def experiment_version(experiment: Experiment) -> int:
+    """Version of an experiment, as given by :func:`dpnotes.lab.experiment`."""
+    return int(getattr(experiment, "experiment_version", 1))
+
+
+def requests(experiment: Experiment, grid: Sequence[Parameters], options: Mapping[str, Any] | None = None) -> list[Row]:
+    """Turn a grid into the rows to be, in the order of the grid.
+
+    Raises
+    ------
+    TypeError
+        If the value of a parameter is no plain scalar.
+    ValueError
+        If the grid is empty or has a row twice, a number is not finite, or a name is taken.
+    """
+    if not grid:
+        raise ValueError("grid must have at least one row, got an empty list")
+    rows: Rows = {}
+    for index, parameters in enumerate(grid):
+        label = f"grid[{index}]"
+        row = Row(experiment_name(experiment), _scalars(label, parameters, {*RESERVED, *(options or ())}))
+        for name, value in row.parameters.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"{label}: {name!r} must be finite, got {value!r}")
+        if row.key in rows:
+            raise ValueError(f"{label} is the same row as grid[{[*rows].index(row.key)}]: {dict(row.parameters)}")
+        rows[row.key] = row
+    return list(rows.values())
+
+
+class RowError(RuntimeError):
+    """What an experiment raised, told with the parameters of its row; the cause travels between processes, too."""
+
+    def __init__(self, message: str, cause: Exception) -> None:
+        super().__init__(message, cause)
+        self.__cause__ = cause
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def compute(
+    experiment: Experiment, request: Row, options: Mapping[str, Any] | None = None, store: Path | None = None
+) -> Row:
+    """Compute one row in this process, for a store or for none; nothing is written but checkpoints.
+
+    Raises
+    ------
+    RowError
+        From whatever the experiment raised, or if it returned anything but a flat dict of scalars.
+    """
+    with under_way(store, request.key) as row:
+        try:
+            returned = experiment(**request.parameters, **(options or {}))
+            seconds = round(row.spent(), 3)
+            if not isinstance(returned, Mapping):
+                raise TypeError(f"it must return a dict of metrics, got {returned!r}")
+            found = _scalars("what it returned", returned, RESERVED.difference(_ASIDE).union(request.parameters))
+        except Exception as error:
+            told = f"{type(error).__name__}: {error}"
+            ours = type(error).__module__.startswith(
+                ("builtins", "dpnotes")
+            )  # others may not be read in another process
+            cause = error if ours else RuntimeError(told)
+            cause.add_note(f"Where the row was computed:\n{traceback.format_exc()}")
+            raise RowError(f"{request.experiment} failed with {dict(request.parameters)}: {told}", cause) from cause
+    about = {"seconds": seconds, "version": experiment_version(experiment), **provenance()}
+    about |= {name: found.pop(name) for name in _ASIDE if name in found}
+    metrics = {name: None if value != value else value for name, value in found.items()}
+    return replace(request, metrics=metrics, provenance={n: value for n, value in about.items() if value is not None})
+
+
+@functools.cache
+def _end_with(parent: int) -> None:
+    """Let a worker end with the process that began it, for which loky's would wait five minutes."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    if os.getppid() == parent:
+        threading.Thread(target=watch, daemon=True).start()
+
+
+def _attempt(parent: int, *given: Any) -> Row | RowError:
+    """Compute a row in a worker; an exception would end the others, too."""
+    _end_with(parent)
     try:
-        run(job, todo, finished=finished)
-    except BaseException:
-        with contextlib.suppress(OSError, StoreError):  # what ended the run is told
-            store.finish()
-        raise
-    return store.finish()
+        return compute(*given)
+    except RowError as error:
+        return error
 
 
-def _table(asked: Sequence[Row], contents: Contents) -> pd.DataFrame:
-    """Table of the rows asked for; one that the contents lack is a gap."""
-    found = [contents.rows.get(row.key, row).values for row in asked]
-    return frame(found, contents.covering(asked).columns)
+def _computed(
+    experiment: Experiment, todo: list[Row], store: Path, options: Any = None, n_jobs: Any = None, progress: bool = True
+) -> Rows:
+    """Compute rows; this process writes each as soon as it is finished, wherever that was."""
+    store.mkdir(parents=True, exist_ok=True)
+    tempfile.TemporaryFile(dir=store).close()  # what cannot be written is noticed before a long run
+    rows: Rows = {}
+    errors: list[RowError] = []
+    # One row a task, and none handed out before a worker is free: few are still to finish after a failure.
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")
+    going = takewhile(lambda _: not errors, todo)
+    outcomes = parallel(delayed(_attempt)(os.getpid(), experiment, row, options, store) for row in going)
+    with progress_bar(todo[0].experiment, len(todo), progress=progress) as bar, contextlib.closing(outcomes):
+        for outcome in _with_workers(outcomes, todo[0].experiment, store):
+            if isinstance(outcome, RowError):
+                errors.append(outcome)
+                continue
+            put(outcome, store)
+            forget(store, [outcome.key])
+            rows[outcome.key] = outcome
+            bar.update()
+    if errors:
+        raise errors[0]
+    return rows
+
+
+def _with_workers(outcomes: Iterator[Any], name: str, store: Path) -> Iterator[Any]:
+    """Give what workers found; tell in one sentence if they are no more. Exceptions of experiments are outcomes."""
+    try:
+        yield from outcomes
+    except Exception as error:
+        raise ChildProcessError(
+            f"{name} lost a worker ({type(error).__name__}: killed, or short of memory). Finished rows are in {store}: "
+            "the same command goes on with the others; fewer at a time have more memory each"
+        ) from error
+
+
+def _scalars(label: str, values: Mapping[str, object], taken: Container[str]) -> dict[str, Scalar]:
+    """Parameters or metrics as plain scalars."""
+    for name in values:
+        if not name.isidentifier() or name in taken:
+            raise ValueError(f"{label}: {name!r} must be a Python name that is no option and no other column")
+    return {name: plain(value, f"{label}: {name!r}") for name, value in values.items()}
+
+
+def _lacking(experiment: Experiment, asked: Sequence[Row], found: Rows) -> list[Row]:
+    """Rows that are not found, or of an earlier version of the experiment."""
+    version = experiment_version(experiment)
+    return [row for row in asked if row.key not in found or found[row.key].version < version]

@@ -268,11 +268,11 @@ def square(x):
 
 def test_a_run_shows_titles_what_is_reused_and_a_bar(tmp_path):
     shown, grid = io.StringIO(), [{"x": x} for x in range(3)]
-    store.sweep(square, grid[:1], store=tmp_path / "rows.csv", progress=False)
+    store.sweep(square, grid[:1], store=tmp_path / "rows", progress=False)
     with _execute._shown(0.0, shown) as hooks:
         for kind, source in (("code", "# no title"), ("markdown", "(label)=\n## The rows\nText"), ("markdown", "Text")):
             hooks["on_cell_start"](cell={"cell_type": kind, "source": source}, cell_index=0)
-        store.sweep(square, grid, store=tmp_path / "rows.csv", progress=False)
+        store.sweep(square, grid, store=tmp_path / "rows", progress=False)
     assert "DPNOTES_PROGRESS" not in os.environ
     lines = shown.getvalue().replace("\r", "\n").splitlines()
     assert [line.split(" s  ")[1:] for line in lines[:1]] == [["The rows"]]
@@ -307,7 +307,8 @@ class TestExecute:
         everything["metadata"]["dpnotes"]["digest"] = zebra.digest({"compute": "all"})
         (folder / "all.ipynb").write_text(json.dumps(everything))
         assert not chapters.is_unchanged(zebra, {"compute": "all"}, folder / "all.ipynb")
-        (folder / "zebra_table.csv").write_text("a row")
+        (folder / "zebra_table").mkdir()
+        (folder / "zebra_table" / "0123456789ab.json").write_text("a row")
         assert not chapters.is_unchanged(zebra, given, output)
 
     def test_a_failed_run_is_never_published(self, book, tmp_path):

@@ -1,18 +1,15 @@
-"""Checkpoints beside a store: a row whose process is killed goes on, whatever is damaged, full, or there twice."""
+"""Checkpoints in a store: a row whose process is killed goes on, whatever is damaged, full, or there twice."""
 
 import errno
-import json
+import io
 import os
-import subprocess
-import sys
 import warnings
-from pathlib import Path
 
 import pytest
-import training_toys
-from filelock import FileLock
+import torch
 
-from dpnotes.lab.store import _checkpoint, _sweep, checkpoint, read_store, sweep, unfinished, verify
+from dpnotes.lab.store import _checkpoint, checkpoint, read_store, sweep, unfinished, verify
+from tests.lab.store import toys
 
 GRID = [{"kind": "mlp"}]
 
@@ -21,101 +18,93 @@ class StoppedError(Exception):
     """Stands for a kill."""
 
 
-@pytest.fixture(autouse=True)
-def _always(monkeypatch):
+def always(monkeypatch):
     monkeypatch.setattr(_checkpoint, "LEAST", 0.0)
     monkeypatch.setattr(_checkpoint, "FRACTION", float("inf"))
 
 
 @pytest.fixture
-def undisturbed(tmp_path):
-    folder = tmp_path / "undisturbed"
-    return metrics(sweep(training_toys.train, GRID, store=folder / "toy.csv", progress=False))
+def store(tmp_path, monkeypatch):
+    always(monkeypatch)
+    return tmp_path / "runs" / "toy"
+
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    return toys.train(**GRID[0])
+
+
+def train(store, grid=GRID):
+    row = sweep(toys.train, grid, store=store, progress=False).iloc[0]
+    return {"weights": row["weights"], "loss": row["loss"]}
 
 
 @pytest.fixture
 def stopped(store, monkeypatch):
     """A store whose only row was stopped after three epochs, and the file of its state."""
-    stop_at(monkeypatch, 3)
-    with pytest.raises(RuntimeError, match="StoppedError"):
-        sweep(training_toys.train, GRID, store=store, progress=False)
-    monkeypatch.undo()
-    monkeypatch.setattr(_checkpoint, "LEAST", 0.0)
-    monkeypatch.setattr(_checkpoint, "FRACTION", float("inf"))
-    (file,) = store.parent.glob(".checkpoints/*/*.state")
-    return store, file
-
-
-def stop_at(monkeypatch, count):
-    written, real = [], _checkpoint._write
+    real, written = _checkpoint.write_state, []
 
     def write(*arguments):
         real(*arguments)
-        written.append(arguments)
-        if len(written) == count:
+        written.append(1)
+        if len(written) == 3:
             raise StoppedError
 
-    monkeypatch.setattr(_checkpoint, "_write", write)
+    with monkeypatch.context() as patch:
+        patch.setattr(_checkpoint, "write_state", write)
+        with pytest.raises(RuntimeError, match="StoppedError"):
+            train(store)
+    (file,) = store.glob("*.states/*.state")
+    return store, file
 
 
-def metrics(table):
-    return table[["weights", "loss"]].to_dict("list")
-
-
+@pytest.fixture
 def states(monkeypatch):
     """Epochs of the states that are handed to learners, and of those that are kept."""
-    loaded, kept, load, write = [], [], _checkpoint.RowCheckpoint.load, _checkpoint._write
+    loaded, kept, load, write = [], [], _checkpoint.RowCheckpoint.load, _checkpoint.write_state
 
     def recorded(self, training):
         state = load(self, training)
         loaded.append(state and state["done"])
         return state
 
-    def writing(path, state, seconds):
-        write(path, state, seconds)
-        kept.append(state["done"])
+    def writing(path, content):
+        write(path, content)
+        kept.append(_checkpoint.read_state(path)["state"]["done"])
 
     monkeypatch.setattr(_checkpoint.RowCheckpoint, "load", recorded)
-    monkeypatch.setattr(_checkpoint, "_write", writing)
+    monkeypatch.setattr(_checkpoint, "write_state", writing)
     return loaded, kept
 
 
-def test_a_row_goes_on_and_leaves_nothing(stopped, undisturbed, monkeypatch, capfd):
+def test_a_row_goes_on_and_leaves_nothing(stopped, undisturbed, states, capfd):
     store, file = stopped
-    key = file.parent.name
+    key = file.parent.name.removesuffix(".states")
     assert unfinished(store.parent) == {key: file.stat().st_size}
-    loaded, kept = states(monkeypatch)
-    table = sweep(training_toys.train, GRID, store=store, progress=False)
-    assert (loaded, kept) == ([3], [4, 5])
-    assert metrics(table) == undisturbed
-    assert f"row {key} goes on from a checkpoint of 0.1 MB, made after" in capfd.readouterr().err
+    told = io.BytesIO()
+    torch.save(_checkpoint.read_state(file) | {"seconds": 5000.0}, told)
+    _checkpoint.write_state(file, told.getvalue())
+    assert train(store) == undisturbed
+    assert states == ([3], [3, 4, 5])  # of which the first is ours
+    assert f"row {key} goes on from a checkpoint of 0.1 MB, made after 5000 s of it" in capfd.readouterr().err
+    assert 5000 < read_store(store)["seconds"].item() < 6000
     assert unfinished(store.parent) == {}
     assert not file.parent.exists()
 
 
 def test_what_a_kill_after_storing_leaves_is_removed_by_the_next_sweep(stopped, monkeypatch):
-    store, file = stopped
-    monkeypatch.setattr(_sweep, "forget", lambda *_: None)
-    sweep(training_toys.train, GRID, store=store, progress=False)
-    assert file.exists()
-    other = file.parent.with_name("another row")
+    store, _ = stopped
+    with monkeypatch.context() as patch:
+        patch.setattr("dpnotes.lab.store._sweep.forget", lambda *_: None)
+        train(store)
+    other = store / "of another row.states"
     other.mkdir()
-    monkeypatch.undo()
-    sweep(training_toys.train, GRID, store=store, progress=False)
-    assert [path.name for path in file.parent.parent.iterdir()] == [other.name]
-
-
-def test_processes_killed_at_random_moments_lose_nothing(tmp_path):
-    """The campaign of ``training_toys``, a few kills of it."""
-    command = [sys.executable, training_toys.__file__, "4", "mlp"]
-    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    assert found["kills"] >= 4
-    assert found["continued"]
-    assert (found["other results"], found["left over"]) == (0, 0)
+    train(store)
+    assert [path for path in store.iterdir() if path.is_dir()] == [other]
 
 
 @pytest.mark.parametrize("damage", ["cut", "turned", "head", "empty", "foreign"])
-def test_a_damaged_state_is_left_out_with_a_word(stopped, undisturbed, monkeypatch, damage):
+def test_a_damaged_state_is_left_out_with_a_word(stopped, undisturbed, states, damage):
     store, file = stopped
     content = file.read_bytes()
     middle = len(content) // 2
@@ -127,26 +116,16 @@ def test_a_damaged_state_is_left_out_with_a_word(stopped, undisturbed, monkeypat
         "foreign": b"\x80\x04.\n\n",
     }
     file.write_bytes(changed[damage])
-    loaded, kept = states(monkeypatch)
-    with pytest.warns(UserWarning, match=r"is left out, the training begins anew: it.* damaged"):
-        table = sweep(training_toys.train, GRID, store=store, progress=False)
-    assert (loaded, kept) == ([None], [1, 2, 3, 4, 5])
-    assert metrics(table) == undisturbed
+    with pytest.warns(UserWarning, match=r"is left out, the training begins anew"):
+        assert train(store) == undisturbed
+    assert states == ([None], [1, 2, 3, 4, 5])
 
 
-def test_a_state_of_another_row_or_setting_is_not_continued(stopped, monkeypatch):
+def test_a_state_of_another_row_or_setting_is_not_continued(stopped, states):
     store, _ = stopped
-    loaded, _ = states(monkeypatch)
-    sweep(training_toys.train, [{"kind": "mlp", "seed": 1}], store=store, progress=False)
-    assert loaded == [None]
-    monkeypatch.setitem(training_toys.COMMON, "epochs", 6)
-    changed = {**training_toys.COMMON, "architecture": "mlp", "hidden": (16,)}
-    monkeypatch.setitem(
-        training_toys.NETWORKS, "mlp", lambda **own: training_toys.NetworkClassifier(None, **changed, **own)
-    )
-    sweep(training_toys.train, GRID, store=store, progress=False)
-    assert loaded == [None, None]
-    assert not unfinished(store.parent)
+    train(store, [{"kind": "mlp", "seed": 1}])
+    train(store, [{"kind": "mlp", "epochs": 6}])
+    assert states[0] == [None, None]
 
 
 def test_a_full_disk_stops_no_training_and_is_warned_of_once(store, undisturbed, monkeypatch):
@@ -158,89 +137,22 @@ def test_a_full_disk_stops_no_training_and_is_warned_of_once(store, undisturbed,
         full.append(file)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(_checkpoint.os, "fsync", fsync)
+    monkeypatch.setattr(os, "fsync", fsync)
     with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        table = sweep(training_toys.train, GRID, store=store, progress=False)
+        warnings.simplefilter("default")
+        assert train(store) == undisturbed
     assert len(full) == 5
     assert [str(each.message).count("No space left on device") for each in found] == [1]
-    assert metrics(table) == undisturbed
 
 
-def test_a_disk_that_was_full_for_a_time_has_states_again(store, monkeypatch):
-    times, real = [], os.fsync
-
-    def fsync(file):
-        times.append(1)
-        if len(times) == 2:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        real(file)
-
-    monkeypatch.setattr(_checkpoint.os, "fsync", fsync)
-    stop_at(monkeypatch, 3)
-    with pytest.warns(UserWarning, match="no checkpoint in .* goes on"), pytest.raises(RuntimeError, match="Stopped"):
-        sweep(training_toys.train, GRID, store=store, progress=False)
-    assert len(times) == 4  # the second failed
-    (file,) = store.parent.glob(".checkpoints/*/*.state")
-    assert _checkpoint._parsed(file.read_bytes())[0]["done"] == 4
-    assert not list(store.parent.glob(".checkpoints/*/*.tmp"))
-
-
-def test_a_second_process_at_the_row_keeps_no_states_until_the_first_is_gone(stopped, undisturbed, monkeypatch):
-    store, file = stopped
-    loaded, kept = states(monkeypatch)
-    other, save = FileLock(file.parent / ".lock", is_singleton=False), _checkpoint.RowCheckpoint.save
-    other.acquire()
-
-    def saving(self, training, state, *, last):
-        if last:
-            other.release()
-        save(self, training, state, last=last)
-
-    monkeypatch.setattr(_checkpoint.RowCheckpoint, "save", saving)
-    table = sweep(training_toys.train, GRID, store=store, progress=False)
-    assert (loaded, kept) == ([3], [5])
-    assert metrics(table) == undisturbed
-
-
-def test_the_time_of_a_row_counts_what_was_kept(stopped, monkeypatch):
-    store, file = stopped
-    head, rest = file.read_bytes().split(b"\n", 1)
-    told = json.loads(head) | {"seconds": 5000.0}
-    file.write_bytes(json.dumps(told).encode() + b"\n" + rest)
-    sweep(training_toys.train, GRID, store=store, progress=False)
-    (seconds,) = read_store(store)["seconds"]
-    assert 5000 < seconds < 6000
-
-
-def test_states_that_cost_too_much_are_left_out(store, monkeypatch):
-    """A quick training writes nothing at all."""
+def test_a_quick_training_and_one_outside_of_a_sweep_keep_nothing(store, states, monkeypatch):
+    assert checkpoint() is None
+    toys.train(**GRID[0])
+    train(store)
+    assert states[1] == [1, 2, 3, 4, 5]
+    assert checkpoint() is None
+    verify(toys.train, store, sample=1, tolerance={})
     monkeypatch.setattr(_checkpoint, "LEAST", 1e9)
-    _, kept = states(monkeypatch)
-    sweep(training_toys.train, GRID, store=store, progress=False)
-    assert not kept
-    assert not Path(store.parent, ".checkpoints").exists()
-
-
-def test_outside_of_a_sweep_nothing_is_kept(store, monkeypatch):
-    _, kept = states(monkeypatch)
-    assert checkpoint() is None
-    training_toys.train(**GRID[0])
-    sweep(training_toys.train, GRID, store=store, progress=False)
-    assert len(kept) == 5
-    assert checkpoint() is None
-    verify(training_toys.train, store, sample=1, random_state=0, tolerance={})
-    assert len(kept) == 5
-
-
-def test_status_tells_the_size_of_what_was_begun(stopped, monkeypatch):
-    from click.testing import CliRunner
-
-    from dpnotes.lab import cli
-
-    store, file = stopped
-    monkeypatch.setenv("DPNOTES_RUNS", str(store.parent))
-    monkeypatch.setattr("dpnotes.lab._remember.tell", lambda *_: None)  # the rows themselves
-    told = CliRunner().invoke(cli.main, ["results", "status"], catch_exceptions=False).output
-    assert told == f"checkpoints of rows that were begun: 1 (0.1 MiB), in {store.parent}\n"
-    assert file.stat().st_size < 150_000
+    train(store, [{"kind": "mlp", "seed": 2}])
+    assert states[1] == [1, 2, 3, 4, 5]
+    assert not list(store.glob("*.states"))

@@ -1,0 +1,245 @@
+"""Finished rows and where they are kept: each in a small file of its own, or many as the lines of a published CSV file.
+
+A row that was run is ``KEY.json`` in the folder of its experiment. It is written to a temporary name there and put in
+place by ``os.replace``: whatever is killed or full, and however many processes write, a row is there whole or not at
+all. A published store is one CSV file, for git and for readers: the columns ``row`` and ``experiment``, the parameters,
+``seconds``, the metrics, the other provenance. Reading either writes nothing.
+"""
+
+import csv
+import functools
+import hashlib
+import json
+import math
+import os
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+
+Scalar: TypeAlias = str | int | float | bool | None
+PathLike: TypeAlias = str | os.PathLike[str]
+PROVENANCE = (
+    *("data", "device", "version", "dpnotes", "commit", "python", "torch", "numpy", "scikit_learn", "machine", "date"),
+)
+RESERVED = frozenset(("row", "experiment", "seconds", *PROVENANCE))
+_WORDS = {"": None, "None": None, "True": True, "False": False, "inf": math.inf, "-inf": -math.inf}
+_DTYPES = {bool: ("bool", "boolean"), int: ("int64", "Int64"), str: (None, None)}  # without and with missing values
+
+csv.field_size_limit(2**31 - 1)  # a cell may hold all predictions of an ensemble
+
+
+class StoreError(ValueError):
+    """A store that is damaged, foreign or of another experiment; its files are left as they were."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: what is asked and, once it is finished, what was found and where the answer comes from."""
+
+    experiment: str
+    parameters: Mapping[str, Scalar]
+    metrics: Mapping[str, Scalar] = field(default_factory=dict)
+    provenance: Mapping[str, Scalar] = field(default_factory=dict)  # seconds, and those of PROVENANCE that are known
+
+    @cached_property
+    def key(self) -> str:
+        """Twelve hexadecimal digits that stand for the experiment's name and the parameters, in whatever order.
+
+        Numbers of equal value are the same parameter (1 and 1.0, 0.0 and -0.0); True, 1 and "1" are three.
+        """
+        same = {n: int(v) if isinstance(v, float) and v.is_integer() else v for n, v in self.parameters.items()}
+        text = json.dumps([self.experiment, same], sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def version(self) -> int:
+        """Version of the experiment that it is of."""
+        return int(self.provenance.get("version") or 0)
+
+    @property
+    def values(self) -> dict[str, Scalar]:
+        """Every value by its column."""
+        return {"row": self.key, "experiment": self.experiment, **self.parameters, **self.metrics, **self.provenance}
+
+    @property
+    def compared(self) -> dict[str, Scalar]:
+        """What a second computation should give again: the metrics that are not missing, and the data's digest."""
+        found = {**self.metrics, "data": self.provenance.get("data")}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+Rows: TypeAlias = dict[str, Row]  # by key
+
+
+def load(store: PathLike, *, must_exist: bool = False) -> Rows:
+    """Read all rows of a folder or a CSV file; there are none where nothing is.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such store, but must be.
+    StoreError
+        If a file is not as this module writes it; the message names it.
+    """
+    path = Path(store)
+    if must_exist and not path.exists():
+        raise FileNotFoundError(f"there is no such store: {path}")
+    if not path.is_dir():
+        return _of_csv(path) if path.exists() else {}
+    rows = [_of_json(file) for file in path.glob("[!.]*.json")]
+    return {row.key: row for row in sorted(rows, key=lambda row: (str(row.provenance["date"]), row.key))}
+
+
+def put(row: Row, folder: Path) -> None:
+    """Write a row into a folder, in place of an earlier one of the same parameters."""
+    replace_file(folder / f"{row.key}.json", json.dumps(asdict(row), indent=1).encode())
+
+
+def publish(rows: Iterable[Row], path: Path) -> None:
+    """Write rows as a CSV file, in place of the one that is there."""
+    lines = []
+    for row in (rows := list(rows)):
+        known = {n: to_text(v) for n, v in row.values.items() if n in row.parameters or v is not None}
+        lines.append(known | {"row": row.key, "experiment": row.experiment})  # these are always text
+    table = pd.DataFrame(lines, columns=_columns(rows))
+    replace_file(path, table.to_csv(index=False, lineterminator="\n").encode())
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file as a whole or not at all, whatever happens meanwhile.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written (a full disk, say); what was there before is there still.
+    """
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        reason = f"cannot write ({error.strerror or error}); nothing there was changed"
+        raise OSError(error.errno, reason, str(path)) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def frame(rows: Sequence[Row], like: Iterable[Row] = ()) -> pd.DataFrame:
+    """Table of rows, with the columns of these and of those that it is to be like; what a row lacks is NA there."""
+    values = [row.values for row in rows]
+    return pd.DataFrame({name: typed([row.get(name) for row in values]) for name in _columns([*like, *rows])})
+
+
+def typed(column: Sequence[Scalar]) -> pd.Series:
+    """Column of the narrowest type: bool, int64, float64 or str; boolean and Int64 where values are missing.
+
+    A column without any value is float64, one of unlike kinds is object.
+    """
+    kinds = {type(value) for value in column if value is not None}
+    if kinds <= {int, float} and kinds != {int}:
+        return pd.Series(column, dtype="float64")
+    (kind,) = kinds if len(kinds) == 1 else (object,)
+    return pd.Series(column, dtype=_DTYPES.get(kind, ("object", "object"))[None in column])
+
+
+def plain(value: object, label: str) -> Scalar:
+    """Give ``value`` as a Python scalar; numpy scalars become the Python scalar of the same value.
+
+    Raises
+    ------
+    TypeError
+        If the value is not a str, int, float, bool or None; ``label`` names it in the message.
+    """
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or isinstance(value, bool):
+        return value
+    for kind in (str, int, float):
+        if isinstance(value, kind):  # a subclass (an enumeration) is made plain
+            return kind(value)
+    raise TypeError(f"{label} must be a plain scalar (str, int, float, bool or None), got {value!r}")
+
+
+def to_text(value: Scalar) -> str:
+    """Write a scalar as the text of a cell; `from_text` gives back the same value of the same type.
+
+    Text that could be taken for something else ("1", "True", "", a line break) is written as a JSON string in double
+    quotes, so that a cell alone says what it holds.
+    """
+    if isinstance(value, str):
+        ambiguous = value[:1] in ("", '"') or value != value.strip() or not value.isprintable()
+        return json.dumps(value) if ambiguous or from_text(value) != value else value
+    return str(value)
+
+
+@functools.lru_cache(4096)
+def from_text(text: str) -> Scalar:
+    """Read the text of a cell; the inverse of `to_text`. An empty cell is None."""
+    if text in _WORDS:
+        return _WORDS[text]
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if type(value) is str or (type(value) in (int, float) and str(value) == text) else text
+
+
+def _columns(rows: Sequence[Row]) -> list[str]:
+    parameters, metrics = _merged(row.parameters for row in rows), _merged(row.metrics for row in rows)
+    if both := set(parameters).intersection(metrics):
+        raise ValueError(f"{min(both)!r} cannot be both a parameter and a metric of one experiment")
+    return ["row", "experiment", *parameters, "seconds", *metrics, *PROVENANCE]
+
+
+def _merged(orders: Iterable[Iterable[str]]) -> list[str]:
+    """All names once; one that is new follows the name that stands before it in its row."""
+    names: list[str] = []
+    for order in dict.fromkeys(map(tuple, orders)):
+        place = 0
+        for name in order:
+            if name not in names:
+                names.insert(place, name)
+            place = names.index(name) + 1
+    return names
+
+
+def _of_json(path: Path) -> Row:
+    try:
+        row = Row(**json.loads(path.read_bytes()))
+        if row.key != path.stem or not (row.version and row.values["date"]):
+            raise ValueError("its name is not that of its parameters")
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise StoreError(f"{path} is damaged or no row: {error}; remove it, and its row is computed again") from error
+    return row
+
+
+def _of_csv(path: Path) -> Rows:
+    rows: Rows = {}
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            header, *lines = csv.reader(file)
+        first, last = header.index("seconds"), len(header) - len(PROVENANCE)
+        if header[:2] != ["row", "experiment"] or header[last:] != [*PROVENANCE]:
+            raise ValueError(f"not the header of a store, which ends with {','.join(PROVENANCE)}")
+        for cells in lines:
+            text = dict(zip(header, cells, strict=True))
+            parameters = {name: from_text(text[name]) for name in header[2:first] if text[name]}
+            metrics = {name: from_text(text[name]) for name in header[first + 1 : last]}
+            provenance = {name: from_text(text[name]) for name in ("seconds", *PROVENANCE) if text[name]}
+            row = Row(text["experiment"], parameters, metrics, provenance)
+            if row.key != text["row"] or row.key in rows or not row.version:
+                raise ValueError(f"{text['row']!r} is not the row of these parameters, or there twice")
+            rows[row.key] = row
+    except (ValueError, csv.Error) as error:
+        reason = f"{path}, after {len(rows)} rows: {error}; the file was left as it is"
+        raise StoreError(reason) from error
+    return rows
