@@ -11,7 +11,7 @@ from dpnotes import accounting
 from dpnotes.lab import _claim, ledger
 from dpnotes.lab._claim import at_most, claims_of, equal, exceeds, shown
 from dpnotes.lab.bagging import claims as bagging_claims
-from dpnotes.lab.bagging.sampler import sample_distribution
+from dpnotes.lab.bagging.claims import sample_distribution
 from dpnotes.lab.ledger import LEDGER, STATUSES, Claim, Evidence, Finding
 
 

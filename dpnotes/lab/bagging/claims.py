@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,7 @@ from scipy import special
 
 from dpnotes.accounting import PrivacyProfile, bagging, confident_gnmax, dp_sgd, hockey_stick
 from dpnotes.lab._claim import Finding, equal, evidence, exceeds, shown
-from dpnotes.lab.bagging import cells, grids, orderings
-from dpnotes.lab.bagging.means import noisy
-from dpnotes.lab.bagging.sampler import Outcome, sample_distribution
+from dpnotes.lab.bagging import cells, grids
 from dpnotes.lab.verdicts import HOLDS, Mean, above, compared, every, not_behind, opposite, verdict
 from dpnotes.mechanisms import draw_subsets
 
@@ -39,6 +38,9 @@ PATE_RUNS = (  # of bagging: epsilon, delta; of PATE: epsilon, queries: Table 3
 )
 FALSE_POSITIVE_RATE = 0.001
 INTERVALS = 20_001  # of the trapezoidal rule
+
+
+Outcome = tuple[tuple[int, ...], ...]  # for each model the records that it was given, in the order drawn
 
 
 @evidence(1)
@@ -207,11 +209,11 @@ def small_epsilon() -> list[Finding]:
 @evidence(37)
 def more_accurate() -> list[Finding]:
     """Accuracies of bagging and of DP-SGD with the least noise of the same pair: trained networks, by the one rule."""
-    tables, lender = cells.printed_tables(), noisy(cells.rows("bagging_equal"))
-    ahead = {name: orderings.leads(table, "dp_sgd", "least_noise", to=lender) for name, table in tables.items()}
+    tables, lender = cells.printed_tables(), cells.noisy(cells.rows("bagging_equal"))
+    ahead = {name: cells.leads(table, "dp_sgd", "least_noise", to=lender) for name, table in tables.items()}
     points = [100 * gap.value for gap in ahead["2a"]]
     ordered = verdict(every(map(above, ahead["2a"]))) == HOLDS
-    far = [opposite(not_behind(gap)) for gap in orderings.further_than_published(tables["2a"], lender)]
+    far = [opposite(not_behind(gap)) for gap in cells.further_than_published(tables["2a"], lender)]
     nearer = sum(verdict(question) == HOLDS for question in far)
     tuned = [compared(gap, Mean(0.0)) for gap in ahead["3a"]]
     runs = cells.rows("bagging_dp_sgd", grids.dp_sgd("paper")).dropna(subset=["epsilon"])
@@ -226,6 +228,48 @@ def more_accurate() -> list[Finding]:
         shown("pairs from a public model, of three, at which it is ahead", tuned.count("ahead"), 1),
         shown("pairs compared on CIFAR10", len(ahead["2b"]), 0),
     ]
+
+
+def sample_distribution(
+    *, n: int, subsample: int, n_models: int = 1, replace: bool = True, scheme: str = "independent"
+) -> dict[Outcome, Fraction]:
+    """Probability of every outcome of bagging's sampler on the records 0 to ``n - 1``, by enumeration.
+
+    Parameters are those of :func:`dpnotes.accounting.bagging`; the number of outcomes grows as ``n^(n_models *
+    subsample)``, so this is for tiny cases.
+
+    Returns
+    -------
+    dict
+        From outcomes (for each model the tuple of its records, in the order drawn) to probabilities (Fraction), which
+        sum to 1.
+
+    Raises
+    ------
+    ValueError
+        If no outcome is possible, because more records are drawn without replacement than there are.
+
+    Examples
+    --------
+    Whether a record is there shows with probability 5/9 in two draws of three, however large the factor:
+
+    >>> from dpnotes.accounting import hockey_stick
+    >>> with_record, without = sample_distribution(n=3, subsample=2), sample_distribution(n=2, subsample=2)
+    >>> hockey_stick(with_record, without, 1), hockey_stick(with_record, without, 10)
+    (Fraction(5, 9), Fraction(5, 9))
+    >>> distribution = sample_distribution(n=2, subsample=2, replace=False)
+    >>> {outcome: str(mass) for outcome, mass in distribution.items()}
+    {((0, 1),): '1/2', ((1, 0),): '1/2'}
+    """
+    if scheme == "split" and not replace:
+        drawn = permutations(range(n), n_models * subsample)
+        outcomes = [tuple(zip(*[iter(draw)] * subsample, strict=True)) for draw in drawn]
+    else:
+        one = list(product(range(n), repeat=subsample) if replace else permutations(range(n), subsample))
+        outcomes = list(product(one, repeat=n_models))
+    if not outcomes:
+        raise ValueError(f"no outcome: subsample={subsample} of n={n} records without replacement, n_models={n_models}")
+    return dict.fromkeys(outcomes, Fraction(1, len(outcomes)))
 
 
 def _distributions(

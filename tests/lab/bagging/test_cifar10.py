@@ -203,18 +203,18 @@ def test_the_best_candidate_is_chosen_and_only_among_all():
     private = private.sort_values("learning_rate").assign(accuracy=np.linspace(0.1, 0.2, len(private)))
     least = private["noise_multiplier"].isna()
     private.loc[least & (private["learning_rate"] == 0.5), "accuracy"] = np.nan  # so the least sigma has no choice
-    table = bagging.candidates.cifar10(rows, private)
+    table = bagging.tables.cifar10_candidates(rows, private)
     chosen = table.query("chosen")
     assert chosen.query("architecture == 'vgg16'")["subsample"].tolist() == [500, 1000]
     kinds = set(chosen[["method", "architecture"]].itertuples(index=False, name=None))
     assert kinds == {("bagging", "vgg5"), ("bagging", "vgg16"), ("dp_sgd", "vgg5")}
     assert chosen["sigma"].dropna().tolist() == [11.5]
     assert set(chosen["learning_rate"]) == {1e-3, 5.0}
-    assert bagging.candidates.CIFAR10(table).to_html().count("not run yet") == 1
+    assert bagging.tables.CIFAR10_CANDIDATES(table).to_html().count("not run yet") == 1
 
 
 def test_settings_in_use_are_those_that_the_stored_rows_choose():
-    tried = bagging.candidates.cifar10(*stored("bagging_cifar10_settings", "bagging_reduced_dp_sgd_settings"))
+    tried = bagging.tables.cifar10_candidates(*stored("bagging_cifar10_settings", "bagging_reduced_dp_sgd_settings"))
     used = {
         ("bagging", "vgg16"): grids.OPTIMIZERS["cifar10"],
         ("bagging", "vgg5"): grids.OPTIMIZERS["reduced"],

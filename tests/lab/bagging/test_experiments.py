@@ -141,14 +141,14 @@ def test_rule_for_settings_prefers_the_small_network_within_one_standard_error()
 
     # three seeds in steps of 0.01: standard error 0.01 / sqrt(3) at a size, divided by sqrt(2) for their mean: 0.0041
     for gain, width in ((0.004, 16), (0.0045, 32)):
-        chosen = bagging.candidates.networks(rows(gain)).query("chosen")
+        chosen = bagging.tables.network_candidates(rows(gain)).query("chosen")
         assert chosen[["width", "optimizer"]].to_numpy().tolist() == [[width, "adam"]]
 
 
 def test_settings_in_use_are_those_that_the_stored_rows_choose():
-    (chosen,) = bagging.candidates.networks(experiments.rows("bagging_settings")).query("chosen").to_dict("records")
+    (chosen,) = bagging.tables.network_candidates(experiments.rows("bagging_settings")).query("chosen").to_dict("records")
     used = {**bagging.grids.ARCHITECTURES["paper"], **bagging.grids.OPTIMIZERS["paper"]}
-    assert {key: chosen[key] for key in bagging.candidates.NETWORK}.items() <= used.items()
+    assert {key: chosen[key] for key in bagging.tables.NETWORK}.items() <= used.items()
 
 
 def test_table2a_puts_published_and_reproduced_side_by_side():
@@ -183,14 +183,14 @@ def test_nothing_is_published_for_other_data():
 
 
 def test_attack_sees_what_the_theorem_says():
-    table = bagging.live.memorising_attack(n=40, subsample=6, n_models=2, trials=300).set_index("rate")
+    table = bagging.tables.memorising_attack(n=40, subsample=6, n_models=2, trials=300).set_index("rate")
     assert table.loc["false positives", "simulated"] == 0
     row = table.loc["true positives"]
     assert row["low"] < row["exact"] < row["high"]
 
 
 def test_many_models_cost_no_more_than_drawing_at_once():
-    table = bagging.live.many_models(n=1000, drawn=100, n_models=(1, 4, 100))
+    table = bagging.tables.many_models(n=1000, drawn=100, n_models=(1, 4, 100))
     assert table["subsample"].tolist() == [100, 25, 1]
     assert table["dealt_out"].tolist() == [0.1, 0.1, 0.1]
     assert table["independent"].is_monotonic_decreasing

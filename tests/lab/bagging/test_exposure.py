@@ -82,7 +82,7 @@ def test_equal_exposure_sets_means_and_stds_at_the_same_exposure_side_by_side():
             "accuracy": [0.2, 0.4, 0.6, None],
         }
     )
-    table = bagging.comparisons.equal_exposure(bagged, equal, "quick").set_index("subsample")
+    table = bagging.tables.equal_exposure(bagged, equal, "quick").set_index("subsample")
     assert table.index.tolist() == [50, 100]
     assert table["advantage"].to_dict() == exposed
     assert table.loc[50, ["bagging", "softmax_advantage"]].tolist() == pytest.approx([0.6, 0.3])
@@ -90,7 +90,7 @@ def test_equal_exposure_sets_means_and_stds_at_the_same_exposure_side_by_side():
     assert table.loc[100, "network_tpr"] == 0.6
     assert table.loc[100, "network_tpr_seeds"] == 1
     assert table.loc[100].isna().sum() == 14  # bagging has one seed; one run of DP-SGD is known, of six
-    shown = bagging.comparisons.EQUAL_EXPOSURE(table.reset_index()).to_html()
+    shown = bagging.tables.EQUAL_EXPOSURE(table.reset_index()).to_html()
     assert "30.00%\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}14.14" in shown
     assert shown.count("not run yet") == 6
 
@@ -112,7 +112,7 @@ def exposed_lines(**sides):
 def test_standings_follow_the_one_rule_and_turn_with_the_rows():
     sides = {"bagging": (0.9, 0.005, 5), "softmax_advantage": (0.85, 0.005, 3), "network_tpr": (0.95, 0.005, 3)}
     sides |= {"network_advantage": (0.899, 0.005, 3), "bagging_hog": (0.94, 0.0005, 5), "hog_tpr": (0.9405, 0.0005, 3)}
-    (line,) = bagging.comparisons.standings(exposed_lines(**sides)).to_dict("records")
+    (line,) = bagging.tables.standings(exposed_lines(**sides)).to_dict("records")
     assert line["softmax_advantage"] == "ahead"
     assert line["network_tpr"] == "behind"
     assert line["network_advantage"] == "undecided"
@@ -120,14 +120,14 @@ def test_standings_follow_the_one_rule_and_turn_with_the_rows():
     assert line["hog_tpr"] == "behind"
     assert line["hogs_advantage"] == "not run"
     sides["softmax_advantage"], sides["bagging"] = sides["bagging"], sides["softmax_advantage"]
-    assert bagging.comparisons.standings(exposed_lines(**sides))["softmax_advantage"].tolist() == ["behind"]
-    shown = bagging.comparisons.STANDINGS(bagging.comparisons.standings(exposed_lines(**sides))).to_html()
+    assert bagging.tables.standings(exposed_lines(**sides))["softmax_advantage"].tolist() == ["behind"]
+    shown = bagging.tables.STANDINGS(bagging.tables.standings(exposed_lines(**sides))).to_html()
     assert "behind" in shown
 
 
 def test_private_bases_are_compared_by_the_one_rule():
     one = pd.Series({"accuracy": 0.85, "standard_error": 0.002, "seeds": 10})
     other = pd.Series({"accuracy": 0.83, "standard_error": 0.002, "seeds": 10})
-    assert bagging.comparisons.stands(one, other) == "ahead"
-    assert bagging.comparisons.stands(other, one) == "behind"
-    assert bagging.comparisons.stands(one, one) == "undecided"
+    assert bagging.tables.stands(one, other) == "ahead"
+    assert bagging.tables.stands(other, one) == "behind"
+    assert bagging.tables.stands(one, one) == "undecided"

@@ -20,7 +20,7 @@ def run(**changes):
 
 @pytest.mark.parametrize("model", rates.RATES)
 def test_rates_are_those_that_held_out_rows_choose(model):
-    table = bagging.candidates.rates(experiments.rows("bagging_dp_sgd_settings"), model)
+    table = bagging.tables.rate_candidates(experiments.rows("bagging_dp_sgd_settings"), model)
     assert tuple(table["noise_multiplier"]) == rates.NOISES
     assert tuple(table["chosen"]) == rates.CHOSEN[model]
     assert {f"accuracy_{rate:g}" for rate in rates.RATES[model]} == set(table) - {"noise_multiplier", "chosen"}
@@ -76,19 +76,19 @@ def test_cifar10_takes_the_rates_of_its_noise_and_a_tenth_from_a_public_model():
 
 
 def test_the_rate_that_mnist_gives_is_the_one_that_images_of_cifar10_choose():
-    table = bagging.candidates.carried_rates(experiments.rows("bagging_reduced_dp_sgd_settings"))
+    table = bagging.tables.carried_rates(experiments.rows("bagging_reduced_dp_sgd_settings"))
     assert table["sigma"].tolist() == pytest.approx([11.5, np.nan], nan_ok=True)
     assert table["nearest"].tolist() == table["chosen"].tolist()
 
 
 def test_both_rates_stand_beside_the_paper_and_gaps_stay_gaps():
     one = pd.DataFrame({"noise_multiplier": [19.0, None], "learning_rate": 0.15, "accuracy": [0.1, 0.9]})
-    table = bagging.candidates.two_rates(one, pd.DataFrame({"noise_multiplier": [8.0], "learning_rate": 0.05}))
+    table = bagging.tables.two_rates(one, pd.DataFrame({"noise_multiplier": [8.0], "learning_rate": 0.05}))
     assert table["sigma"].tolist() == [200, 150, 100, 19, 8]
     at = table.set_index("sigma")
     assert at.loc[19, ["published", "one_rate"]].tolist() == [0.8791, 0.1]
     assert (at.loc[8, "rate"], at["accuracy"].notna().any()) == (0.05, np.False_)
-    assert "not run yet" in bagging.candidates.TWO_RATES(table).to_html()
+    assert "not run yet" in bagging.tables.TWO_RATES(table).to_html()
 
 
 def test_a_noise_with_a_candidate_missing_has_no_choice():
@@ -100,4 +100,4 @@ def test_a_noise_with_a_candidate_missing_has_no_choice():
             "accuracy": [0.9, 0.8, 0.7],
         }
     )
-    assert bagging.candidates.rates(rows, "network")["chosen"].fillna(0).tolist() == [0.5, 0]
+    assert bagging.tables.rate_candidates(rows, "network")["chosen"].fillna(0).tolist() == [0.5, 0]

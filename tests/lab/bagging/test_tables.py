@@ -185,17 +185,17 @@ def test_the_reduced_scale_is_judged_by_the_same_rule():
 def test_attack_limits_are_clopper_pearson_and_dispersion_is_relative():
     row = {"attack": "loss", "mislabelled": True, "false_positive_rate": 0.01, "n_networks": 20, "true_positives": 30}
     row |= {"members": 100, "false_positives": 9, "nonmembers": 1000, "tpr_std": np.sqrt(0.3 * 0.7 / 10)}
-    (line,) = bagging.comparisons.attacks(pd.DataFrame([row])).to_dict("records")
+    (line,) = bagging.tables.attacks(pd.DataFrame([row])).to_dict("records")
     limits = accounting.clopper_pearson(30, 100)
     assert (line["low"], line["high"], line["fpr"]) == (limits.low, limits.high, 0.009)
     assert line["dispersion"] == pytest.approx(1.0)
-    assert len(bagging.comparisons.attacks(pd.DataFrame([row]).drop(columns="true_positives"))) == 0
+    assert len(bagging.tables.attacks(pd.DataFrame([row]).drop(columns="true_positives"))) == 0
 
 
 def test_exposures_are_those_of_the_profiles():
     rows = experiments.rows("bagging_table2a")
     equal = experiments.rows("bagging_equal").query("width.isna()").iloc[:1]
-    points = bagging.comparisons.exposures(rows, rows.head(0), equal, rows.head(0), "paper").set_index("setting")
+    points = bagging.tables.exposures(rows, rows.head(0), equal, rows.head(0), "paper").set_index("setting")
     assert len(points) == 6
     assert points.loc[300, "advantage"] == accounting.bagging(n=60_000, subsample=300).advantage
     assert points.loc[300, "tpr_at_fpr_1e3"] == pytest.approx(points.loc[300, "advantage"] + 0.001)
