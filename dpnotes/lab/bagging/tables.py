@@ -276,23 +276,26 @@ REDUCED = Table(
     "from scratch (10,000 test images) and from CIFAR-100 (9,000), mean and standard deviation.",
     (
         Column("method", text=_reduced_method),
-        Column("advantage_scratch", "advantage", format="{:.4f}"),
+        Column("advantage_scratch", "advantage", "{:.4f}"),
         mean_and_std("reproduced_scratch", "from scratch", std="std_scratch"),
         Column("seeds_scratch", "seeds"),
         mean_and_std("reproduced_tuned", "from CIFAR-100", std="std_tuned"),
-        Column("seeds_tuned", f"seeds{NO_BREAK}"),  # no two columns have the same heading
+        Column("seeds_tuned", f"seeds{NO_BREAK}"),
     ),
 )
 REPLACEMENT = Table(
     "Figure 2 of the paper: one model on k records drawn with and without replacement, seeds that the rule had not "
     "seen; 95 % interval of the difference.",
     (
-        Column("subsample", "k", format="{:,}"),
-        Column("with_replacement", "with replacement", format="{:.2%}"),
-        Column("without_replacement", "without replacement", format="{:.2%}"),
-        Column("difference", format="{:.2%}"),
-        Column("low", "95 % from", format="{:.2%}"),
-        Column("high", "to", format="{:.2%}"),
+        Column("subsample", "k", "{:,}"),
+        *columns(
+            "{:.2%}",
+            with_replacement="with replacement",
+            without_replacement="without replacement",
+            difference="",
+            low="95 % from",
+            high="to",
+        ),
         "seeds",
     ),
 )
@@ -476,43 +479,45 @@ def _accuracy(rows: pd.DataFrame) -> pd.Series:
     return rows["accuracy"].astype(float) if "accuracy" in rows else pd.Series(np.nan, index=rows.index)
 
 
+def _mean(name: str, heading: str = "") -> Column:
+    return mean_and_std(name, heading, std=f"{name}_std")
+
+
 BASELINES = Table(
     "DP-SGD at the budgets of Table 2a: with the noise of the paper and with the least noise that tight accounting "
     "allows, one run each, beside bagging (mean over seeds). Accuracies on the test set.",
     (
         BUDGET,
-        Column("sigma", "published sigma", format="{:g}"),
+        Column("sigma", "published sigma", "{:g}"),
         Column("advantage", "its total variation", gap=GAP),
-        Column("reproduced", "accuracy, published sigma", format="{:.2%}", gap=GAP),
-        Column("noise_least", "tight sigma", format="{:.3g}", gap=GAP),
+        Column("reproduced", "accuracy, published sigma", "{:.2%}", gap=GAP),
+        Column("noise_least", "tight sigma", "{:.3g}", gap=GAP),
         Column("advantage_least", "its total variation ", gap=GAP),
-        Column("reproduced_least", "accuracy, tight sigma", format="{:.2%}", gap=GAP),
-        Column("reproduced_bagging", "accuracy, bagging", format="{:.2%}", gap=GAP),
+        *columns("{:.2%}", gap=GAP, reproduced_least="accuracy, tight sigma", reproduced_bagging="accuracy, bagging"),
     ),
 )
+EXPOSED = (Column("subsample", "k", "{:,}"), Column("advantage", "pi", "{:.4f}"))
 EQUAL_EXPOSURE = Table(
     "Test accuracy (mean and standard deviation over seeds) of bagging (a network on k records) and of DP-SGD (all "
     "records, ten epochs): at equal advantage, and at equal true-positive rate when 0.1 % of the others are called "
     "members.",
     (
-        Column("subsample", "k", format="{:,}"),
-        Column("advantage", "pi", format="{:.4f}"),
-        mean_and_std("bagging", std="bagging_std"),
-        mean_and_std("softmax_advantage", "softmax, equal advantage", std="softmax_advantage_std"),
-        mean_and_std("softmax_tpr", "softmax, equal true-positive rate", std="softmax_tpr_std"),
-        mean_and_std("network_advantage", "network, equal advantage", std="network_advantage_std"),
-        mean_and_std("network_tpr", "network, equal true-positive rate", std="network_tpr_std"),
+        *EXPOSED,
+        _mean("bagging"),
+        _mean("softmax_advantage", "softmax, equal advantage"),
+        _mean("softmax_tpr", "softmax, equal true-positive rate"),
+        _mean("network_advantage", "network, equal advantage"),
+        _mean("network_tpr", "network, equal true-positive rate"),
     ),
 )
 HANDCRAFTED = Table(
     "The same on histograms of oriented gradients, which no training data decides: logistic regression on k records by "
     "bagging, softmax regression on all records by DP-SGD, ten epochs.",
     (
-        Column("subsample", "k", format="{:,}"),
-        Column("advantage", "pi", format="{:.4f}"),
-        mean_and_std("bagging_hog", "bagging", std="bagging_hog_std"),
-        mean_and_std("hog_advantage", "DP-SGD, equal advantage", std="hog_advantage_std"),
-        mean_and_std("hog_tpr", "DP-SGD, equal true-positive rate", std="hog_tpr_std"),
+        *EXPOSED,
+        _mean("bagging_hog", "bagging"),
+        _mean("hog_advantage", "DP-SGD, equal advantage"),
+        _mean("hog_tpr", "DP-SGD, equal true-positive rate"),
     ),
 )
 _MODELS = {"softmax": "softmax", "network": "network", "hog": "features", "hogs": "features, both"}
@@ -521,28 +526,19 @@ STANDINGS = Table(
     'handcrafted features), and in "features, both" bagging on the features: by the one rule; left at equal advantage, '
     "right at equal true-positive rate (TPR).",
     (
-        Column("subsample", "k", format="{:,}"),
-        *(
-            Column(f"{model}_{sense}", words if sense == "advantage" else f"{words}, TPR")
-            for sense in SENSES
-            for model, words in _MODELS.items()
-        ),
+        EXPOSED[0],
+        *(Column(f"{model}_advantage", words) for model, words in _MODELS.items()),
+        *(Column(f"{model}_tpr", f"{words}, TPR") for model, words in _MODELS.items()),
     ),
 )
+MODES = {"bare": "subsample, no noise", "bagged": "subsample, private base", "direct": "all records, same epsilon"}
 PRIVATE_BASES = Table(
     "A private base learner on a subsample without replacement, and what the same epsilon gives on all records. "
     "Epsilon of the release at delta = 1e-5 k/n; true positives at 0.1 % false positives.",
     (
-        Column(
-            "mode",
-            labels={
-                "bare": "subsample, no noise",
-                "bagged": "subsample, private base",
-                "direct": "all records, same epsilon",
-            },
-        ),
-        Column("base_epsilon", "base epsilon", format="{:g}"),
-        Column("release_epsilon", "epsilon of the release", format="{:.3g}"),
+        Column("mode", labels=MODES),
+        Column("base_epsilon", "base epsilon", "{:g}"),
+        Column("release_epsilon", "epsilon of the release", "{:.3g}"),
         Column("advantage", format="{:.3f}"),
         *columns("{:.2%}", tpr_at_fpr_1e3="true positives", accuracy="", standard_error="standard error"),
         "seeds",
@@ -559,8 +555,14 @@ ATTACKS = Table(
     (
         "attack",
         Column("mislabelled", "records", labels={True: "mislabelled", False: "as they are"}),
-        *columns("{:.2%}", false_positive_rate="allowed false", tpr="drawn, called"),
-        *columns("{:.2%}", low="95 % from", high="to", fpr="not drawn, called"),
+        *columns(
+            "{:.2%}",
+            false_positive_rate="allowed false",
+            tpr="drawn, called",
+            low="95 % from",
+            high="to",
+            fpr="not drawn, called",
+        ),
         Column("dispersion", format="{:.2f}"),
     ),
 )
@@ -672,9 +674,14 @@ NETWORK_CANDIDATES = Table(
     (
         Column("width", "channels"),
         "optimizer",
-        Column("learning_rate", "rate", format="{:g}"),
-        *columns("{:.2%}", accuracy_300="k = 300", accuracy_1000="k = 1,000", accuracy="mean"),
-        Column("standard_error", "standard error", format="{:.2%}"),
+        Column("learning_rate", "rate", "{:g}"),
+        *columns(
+            "{:.2%}",
+            accuracy_300="k = 300",
+            accuracy_1000="k = 1,000",
+            accuracy="mean",
+            standard_error="standard error",
+        ),
         CHOSEN,
     ),
 )
@@ -684,9 +691,9 @@ TWO_RATES = Table(
     (
         Column("sigma", format="{:g}"),
         Column("published", format="{:.2%}"),
-        Column("one_rate", "rate 0.15", format="{:.2%}", gap=GAP),
-        Column("rate", "chosen rate", format="{:g}"),
-        Column("accuracy", "at the chosen rate", format="{:.2%}", gap=GAP),
+        Column("one_rate", "rate 0.15", "{:.2%}", gap=GAP),
+        Column("rate", "chosen rate", "{:g}"),
+        Column("accuracy", "at the chosen rate", "{:.2%}", gap=GAP),
     ),
 )
 CIFAR10_CANDIDATES = Table(
@@ -694,9 +701,9 @@ CIFAR10_CANDIDATES = Table(
     "k others: 30 epochs with k = 1,000, 5 with k = 500; two epochs for DP-SGD, on 40,000 images.",
     (
         Column("method", "for", text=_task),
-        Column("subsample", "k", format="{:,.0f}"),
+        Column("subsample", "k", "{:,.0f}"),
         "optimizer",
-        Column("learning_rate", "rate", format="{:g}"),
+        Column("learning_rate", "rate", "{:g}"),
         mean_and_std("accuracy"),
         "seeds",
         CHOSEN,
@@ -781,8 +788,7 @@ MEMORISING_ATTACK = Table(
 MANY_MODELS = Table(
     "Exact delta of N models on k = 10,000/N records each, n = 60,000.",
     (
-        Column("n_models", "N", format="{:,}"),
-        Column("subsample", "k", format="{:,}"),
+        *columns("{:,}", n_models="N", subsample="k"),
         *columns("{:.5f}", with_replacement="with replacement", independent="", dealt_out="dealt out"),
     ),
 )
