@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from dpnotes.lab import scorecard
-from dpnotes.lab._experiment import Grid
+from dpnotes.lab._experiment import Grid, paper_table
 from dpnotes.lab.bagging import grids, tables
 from dpnotes.lab.bagging.experiments import EXPERIMENTS
 from dpnotes.lab.scorecard import Cell, Ours
@@ -36,40 +36,10 @@ from dpnotes.lab.verdicts import (
     verdict,
 )
 
-STATEMENTS = {
-    "2a_above_dp_sgd": "Table 2a: bagging is above DP-SGD with the paper's noise",
-    "2a_above_least": "the same, DP-SGD with the least noise of the pair",
-    "2a_as_far": "and as far above it as published",
-    "2a_grows": "Table 2a: accuracy grows with k",
-    "3a_above_dp_sgd": "Table 3a: bagging is above DP-SGD with the paper's noise",
-    "3a_above_least": "the same, DP-SGD with the least noise of the pair",
-    "3a_above_pate": "Table 3a: bagging is above PATE",
-    "3a_above_logistic": "the same, PATE with logistic teachers",
-    "mnist_public_is_no_gain": "Tables 2a, 3a: the public model does not help bagging",
-    "figure1_falls": "Figure 1, MNIST: accuracy falls with N at fixed N k",
-    "figure2_equal": "Figure 2, MNIST: with or without replacement is negligible",
-    "2b_above_dp_sgd": "Table 2b: bagging is above DP-SGD with the paper's noise",
-    "2b_above_least": "the same, DP-SGD with the least noise of the pair",
-    "2b_grows": "Table 2b: accuracy grows with k",
-    "3b_above_dp_sgd": "Table 3b: bagging is above DP-SGD with the paper's noise",
-    "3b_above_pate": "Table 3b: bagging is above PATE",
-    "cifar10_public_helps": "Tables 2b, 3b: the public model helps bagging",
-}
-REDUCED_STATEMENTS = {
-    "above_dp_sgd": "from scratch: bagging with k = 5,000 is above DP-SGD with the paper's noise",
-    "above_least": "the same, DP-SGD with the least noise",
-    "small_above_least": "bagging with k = 1,000 is above DP-SGD with the least noise",
-    "tuned_above_dp_sgd": "from CIFAR-100: bagging with k = 5,000 is above DP-SGD with the paper's noise",
-    "tuned_above_least": "the same, DP-SGD with the least noise",
-    "tuned_small_above_least": "bagging with k = 1,000 is above DP-SGD with the least noise",
-    "public_helps_small": "CIFAR-100 helps bagging with k = 1,000",
-    "public_helps": "CIFAR-100 helps bagging with k = 5,000",
-    "public_helps_least": "CIFAR-100 helps DP-SGD with the least noise",
-}
 QUESTIONS: dict[str, Callable[[Mean], Question]] = {
-    "2a_as_far": not_behind,
-    "mnist_public_is_no_gain": not_behind,
-    "figure2_equal": lambda difference: level(difference, margin=NEGLIGIBLE),
+    "": above,
+    "not behind": not_behind,
+    "negligible": lambda difference: level(difference, margin=NEGLIGIBLE),
 }
 
 
@@ -130,28 +100,19 @@ def orderings(
     Returns
     -------
     DataFrame
-        As :func:`dpnotes.lab.bagging.means.judged` gives it, for :data:`STATEMENTS`.
+        As :func:`judged` gives it.
     """
     tables = {"2a": table2a, "3a": table3a, "2b": table2b, "3b": table3b}
-    bagged = {name: method(table, "bagging") for name, table in tables.items()}
-    found: dict[str, list[Mean]] = {}
-    for name, table in tables.items():
-        others = {"dp_sgd": ("dp_sgd", ""), "least": ("dp_sgd", "least_noise")}
-        others |= {"pate": ("pate", ""), "logistic": ("pate", "logistic_teachers")}
-        for other, which in others.items():
-            found[f"{name}_above_{other}"] = leads(table, *which, to=noisy)
-        series = bagged[name].query("seeds > 0").sort_values("subsample").to_dict("records")
+    found = {"2a_as_far": further_than_published(table2a, noisy), "figure2_equal": differences(replacement)}
+    for name in ("2a", "2b"):
+        series = method(tables[name], "bagging").query("seeds > 0").sort_values("subsample").to_dict("records")
         found[f"{name}_grows"] = steps([mean(line) for line in series])
-    found["2a_as_far"] = further_than_published(table2a, noisy)
-    found["mnist_public_is_no_gain"] = gaps(bagged["2a"], bagged["3a"], on="subsample")
-    found["cifar10_public_helps"] = gaps(bagged["3b"], bagged["2b"], on="subsample")
     found["figure1_falls"] = [
         gap * -1.0
         for _, curve in fixed_draws.sort_values("n_models").groupby("drawn")
         for gap in steps([mean(line, "accuracy") for line in curve.to_dict("records")])
     ]
-    found["figure2_equal"] = differences(replacement)
-    return judged(STATEMENTS, found, QUESTIONS)
+    return judged("paper", tables, found, to=noisy)
 
 
 def differences(replacement: pd.DataFrame) -> list[Mean]:
@@ -163,38 +124,11 @@ def differences(replacement: pd.DataFrame) -> list[Mean]:
 
 
 def reduced_orderings(table: pd.DataFrame) -> pd.DataFrame:
-    """What the rows of the reduced scale say; :func:`dpnotes.lab.bagging.means.judged`, :data:`REDUCED_STATEMENTS`."""
-    lines = {
-        "small": "method == 'bagging' and subsample == 1000",
-        "large": "method == 'bagging' and subsample == 5000",
-        "dp_sgd": "method == 'dp_sgd' and variant == ''",
-        "least": "variant == 'least_noise'",
-    }
-    found = {name: table.query(line).to_dict("records") for name, line in lines.items()}
-
-    def gap(upper: tuple[str, str], lower: tuple[str, str]) -> list[Mean]:
-        sides = [(line, start) for name, start in (upper, lower) for line in found[name]]
-        ran = [line[f"seeds_{start}"] > 0 for line, start in sides]
-        if sum(ran) < 2:
-            return []
-        one, other = (
-            mean(line, f"reproduced_{start}", std=f"std_{start}", seeds=f"seeds_{start}") for line, start in sides
-        )
-        return [one - other]
-
-    scratch, tuned = "scratch", "tuned"
-    answers = {
-        f"{prefix}{name}": gap((size, start), (other, start))
-        for prefix, start in (("", scratch), ("tuned_", tuned))
-        for name, size, other in (
-            ("above_dp_sgd", "large", "dp_sgd"),
-            ("above_least", "large", "least"),
-            ("small_above_least", "small", "least"),
-        )
-    }
-    for name, who in (("public_helps_small", "small"), ("public_helps", "large"), ("public_helps_least", "least")):
-        answers[name] = gap((who, tuned), (who, scratch))
-    return judged(REDUCED_STATEMENTS, answers)
+    """What the rows of the reduced scale say: see :func:`judged`."""
+    starts = ("scratch", "tuned")
+    return judged(
+        "reduced", {start: table.set_axis([c.removesuffix(f"_{start}") for c in table], axis=1) for start in starts}
+    )
 
 
 def method(table: pd.DataFrame, name: str, variant: str = "") -> pd.DataFrame:
@@ -254,44 +188,47 @@ def steps(means: Sequence[Mean]) -> list[Mean]:
 
 
 def judged(
-    statements: Mapping[str, str],
-    found: Mapping[str, Sequence[Mean]],
-    questions: Mapping[str, Callable[[Mean], Question]] | None = None,
+    scale: str,
+    given: Mapping[str, pd.DataFrame],
+    found: Mapping[str, Sequence[Mean]] | None = None,
+    *,
+    to: Borrowed = NOBODY,
 ) -> pd.DataFrame:
-    """Verdicts on statements that say the same of several differences.
+    """Verdicts on the statements of a scale, lines of ``book/results/published/orderings_bagging.csv``.
+
+    A line says of ``upper`` of one table that it is above ``lower`` of another, or asks another ``question`` of their
+    differences, of which there is one wherever both were run and are equal in ``on``, or one of all.
 
     Parameters
     ----------
-    statements : mapping of str to str
-        Names, and the words in which a table shows them.
-    found : mapping of str to sequence of Mean
-        The differences.
-    questions : mapping of str to callable, optional
-        What is asked of each difference. Default: whether it is above 0.
+    scale : {"paper", "reduced"}
+    given : mapping of str to DataFrame
+        The tables.
+    found : mapping of str to sequence of Mean, optional
+        Differences of statements that name no table.
+    to : Borrowed
+        What a single run borrows where pairs of a privacy budget are compared.
 
     Returns
     -------
     DataFrame
-        Columns claim (a name), compared (how many differences), ours (the least, in percentage points), verdict.
+        Columns claim (a name), says, compared (how many differences), ours (the least, in percentage points), verdict.
     """
-    asked = questions or {}
-    lines = [
-        (
-            name,
-            len(found[name]),
-            100 * min((gap.value for gap in found[name]), default=math.nan),
-            verdict(every(map(asked.get(name, above), found[name])) if found[name] else None),
-        )
-        for name in statements
-    ]
-    return pd.DataFrame(lines, columns=["claim", "compared", "ours", "verdict"])
+    lines = []
+    line: Any
+    for line in paper_table("orderings_bagging").query("scale == @scale").fillna("").itertuples():
+        if line.table:
+            upper, lower = given[line.table].query(line.upper), given[line.other].query(line.lower)
+            sides = (side.assign(all=1).dropna(subset=[line.on]) for side in (upper, lower))
+            differences = gaps(*sides, on=line.on, to=to if line.on == "block" else NOBODY)
+        else:
+            differences = list((found or {})[line.claim])
+        least = 100 * min((gap.value for gap in differences), default=math.nan)
+        answer = verdict(every(map(QUESTIONS[line.question], differences)) if differences else None)
+        lines.append((line.claim, line.says, len(differences), least, answer))
+    return pd.DataFrame(lines, columns=["claim", "says", "compared", "ours", "verdict"])
 
 
-def shown(statements: Mapping[str, str]) -> tuple[Column | str, ...]:
-    """Columns of a table of :func:`judged`."""
-    least = Column("ours", "least gap", format="{:+.2f}")
-    return Column("claim", labels=statements), Column("compared", "pairs"), least, "verdict"
-
-
-ORDERINGS = Table("Ordering claims of the paper against our rows, by the one rule.", shown(STATEMENTS))
-REDUCED_ORDERINGS = Table("What the reduced scale says, by the same rule.", shown(REDUCED_STATEMENTS))
+SHOWN = (Column("says", "claim"), Column("compared", "pairs"), Column("ours", "least gap", "{:+.2f}"), "verdict")
+ORDERINGS = Table("Ordering claims of the paper against our rows, by the one rule.", SHOWN)
+REDUCED_ORDERINGS = Table("What the reduced scale says, by the same rule.", SHOWN)

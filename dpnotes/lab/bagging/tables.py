@@ -479,7 +479,7 @@ def _accuracy(rows: pd.DataFrame) -> pd.Series:
     return rows["accuracy"].astype(float) if "accuracy" in rows else pd.Series(np.nan, index=rows.index)
 
 
-def _mean(name: str, heading: str = "") -> Column:
+def _accuracies_of(name: str, heading: str = "") -> Column:
     return mean_and_std(name, heading, std=f"{name}_std")
 
 
@@ -503,11 +503,11 @@ EQUAL_EXPOSURE = Table(
     "members.",
     (
         *EXPOSED,
-        _mean("bagging"),
-        _mean("softmax_advantage", "softmax, equal advantage"),
-        _mean("softmax_tpr", "softmax, equal true-positive rate"),
-        _mean("network_advantage", "network, equal advantage"),
-        _mean("network_tpr", "network, equal true-positive rate"),
+        _accuracies_of("bagging"),
+        _accuracies_of("softmax_advantage", "softmax, equal advantage"),
+        _accuracies_of("softmax_tpr", "softmax, equal true-positive rate"),
+        _accuracies_of("network_advantage", "network, equal advantage"),
+        _accuracies_of("network_tpr", "network, equal true-positive rate"),
     ),
 )
 HANDCRAFTED = Table(
@@ -515,9 +515,9 @@ HANDCRAFTED = Table(
     "bagging, softmax regression on all records by DP-SGD, ten epochs.",
     (
         *EXPOSED,
-        _mean("bagging_hog", "bagging"),
-        _mean("hog_advantage", "DP-SGD, equal advantage"),
-        _mean("hog_tpr", "DP-SGD, equal true-positive rate"),
+        _accuracies_of("bagging_hog", "bagging"),
+        _accuracies_of("hog_advantage", "DP-SGD, equal advantage"),
+        _accuracies_of("hog_tpr", "DP-SGD, equal true-positive rate"),
     ),
 )
 _MODELS = {"softmax": "softmax", "network": "network", "hog": "features", "hogs": "features, both"}

@@ -99,11 +99,7 @@ def pooled(rows: pd.DataFrame) -> pd.DataFrame:
         gaps = accuracy.rsub(accuracy[best], axis=0)
         cells = {
             f"{what}_{column(str(method))}": value
-            for what, values in (
-                ("accuracy", accuracy.mean()),
-                ("behind", gaps.mean()),
-                ("error", gaps.sem()),
-            )
+            for what, values in {"accuracy": accuracy.mean(), "behind": gaps.mean(), "error": gaps.sem()}.items()
             for method, value in values.items()
         }
         found.append(dict(zip(keys, key, strict=True)) | {"best": best, "repeats": len(own)} | cells)
@@ -274,26 +270,19 @@ OTHERS = Table(
     "Accuracies of the best model of each side, and by how much ours is ahead, with 95 % limits.",
     (
         "dataset",
-        Column("epsilon", format="{:g}"),
-        Column("delta", format="{:g}"),
-        *columns("{:.1%}", ahead="ahead"),
+        *columns("{:g}", epsilon="", delta=""),
+        Column("ahead", format="{:.1%}"),
         Column("limits", text=_limits),
         "verdict",
         "ours",
-        *columns("{:.1%}", accuracy_ours="accuracy"),
+        Column("accuracy_ours", "accuracy", "{:.1%}"),
         "theirs",
-        *columns("{:.1%}", accuracy_theirs="accuracy"),
+        Column("accuracy_theirs", "accuracy", "{:.1%}"),
     ),
 )
 REGRETS = Table(
     "Mean regret over data sets, with 95 % limits, and whether it is at most a point.",
-    (
-        "choice",
-        Column("regret", format="{:.1%}"),
-        Column("limits", text=_limits),
-        "verdict",
-        "sets",
-    ),
+    ("choice", Column("regret", format="{:.1%}"), Column("limits", text=_limits), "verdict", "sets"),
 )
 EXPOSURES = Table(
     "Bound on the true-positive rate at a false-positive rate of 0.1 %, for epsilon, delta.",

@@ -30,14 +30,10 @@ NOISE = Table(
     "Noise on a logit at (1, {delta:g}), in units of the sensitivity: exact and by the published search.",
     (Column("answers", "answers B"), *columns("{:.2f}", "exact", "published", "ratio")),
 )
+RATIO = Column("ratio", format="{:.1f}")
 REGULARISERS = Table(
     "Regulariser rho that loss perturbation needs at epsilon = 1, delta = 0, with half of epsilon for the volume.",
-    (
-        Column("n_classes", "classes C"),
-        *columns("{:.0f}", "published"),
-        *columns("{:.3f}", least="least"),
-        *columns("{:.1f}", "ratio"),
-    ),
+    (Column("n_classes", "classes C"), Column("published", "", "{:.0f}"), Column("least", "", "{:.3f}"), RATIO),
 )
 LOSS_NOISE = Table(
     "Standard deviation of an entry of the linear term at epsilon = {epsilon:g}, {n:,} records, {d} features, "
@@ -82,7 +78,6 @@ CLIPPING = Table(
         Column("chosen", labels={True: "yes", False: ""}),
     ),
 )
-CLAIMS = Table("Claims of the paper and their status.", (Column("number", "no."), "where", "claim", "status", "why"))
 
 
 def clipping_norms(rows: pd.DataFrame) -> pd.DataFrame:
@@ -197,14 +192,8 @@ def vote_attack(*, epsilon: float, n_models: int, trials: int, seed: int) -> pd.
             int(soft_vote(np.array([votes]), beta=beta, seed=seed + i, n_repeats=trials).sum())
             for i, votes in enumerate(([n_models - 1, 1], [n_models, 0]))
         )
-        audited = accounting.audit_epsilon(
-            true_positives=true_positives,
-            positives=trials,
-            false_positives=false_positives,
-            negatives=trials,
-            delta=0.0,
-            confidence=0.999,
-        )
+        counts = {"true_positives": true_positives, "false_positives": false_positives}
+        audited = accounting.audit_epsilon(**counts, positives=trials, negatives=trials, delta=0.0, confidence=0.999)
         exact = soft_vote_pure_level(beta=beta, n_models=n_models, n_classes=2)
         rows.append((analysis, beta, epsilon, exact, audited, audited > epsilon))
     return pd.DataFrame(rows, columns=["analysis", "beta", "claimed", "exact", "audited", "caught"])
