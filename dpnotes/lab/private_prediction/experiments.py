@@ -257,10 +257,11 @@ def _setting_seconds(parameters: Mapping[str, Any]) -> float:
 
 _TRADED: Tolerance = {"accuracy": 0.01, "accuracy_std": 5e-4, "noise": 1e-6}
 _TIMED: Tolerance = {"train_seconds": math.inf, "predict_seconds": math.inf}  # of another machine
+_TRAINED: Tolerance = {"accuracy": 0.02}
+_NOISY: Tolerance = {"accuracy": 0.02, "noise": 1e-3}
 _VOTED: Tolerance = {"accuracy": 0.02, "accuracy_std": 0.02, "noise": 1e-3}
-_RUNS: tuple[
-    tuple[str, Callable[..., dict[str, Any]], Callable[[], Grid], Tolerance, Callable[..., float], float], ...
-] = (
+Run = tuple[str, Callable[..., dict[str, Any]], Callable[[], Grid], Tolerance, Callable[..., float], float]
+_RUNS: tuple[Run, ...] = (
     *((name, trade_off, grid, _TRADED, _seconds, 1.0) for name, grid in grids.GRIDS.items()),
     ("times", training_time, grids.times, _TIMED, lambda parameters: 2.0, 1.0),
     ("network_settings", network_setting, grids.network_settings, _NOISY, _setting_seconds, GPU_SPEEDUP),

@@ -228,13 +228,13 @@ def test_noise_exposes_the_stated_rate_and_hardly_less():
         assert least < tpr_at_fpr_1e3(accounting.dp_sgd(noise_multiplier=factor * noise, **steps)) <= most
 
 
-def base(**change):
+def released(**change):
     return {**grids.private_base("quick")[0], "device": "cpu", **change}
 
 
 def test_modes_state_the_guarantee_of_what_they_release():
     """One epsilon for both private modes; amplified Gaussian noise by its closed form; pi for the bare subsample."""
-    bagged, direct, bare = (chapter.private_base(**base(mode=mode)) for mode in ("bagged", "direct", "bare"))
+    bagged, direct, bare = (chapter.private_base(**released(mode=mode)) for mode in ("bagged", "direct", "bare"))
     rate = 400 / 1442
     assert bagged["release_epsilon"] == pytest.approx(math.log1p(rate * math.expm1(1.0)), rel=1e-6)
     assert direct["release_epsilon"] == pytest.approx(bagged["release_epsilon"], rel=1e-6)
@@ -245,7 +245,7 @@ def test_modes_state_the_guarantee_of_what_they_release():
     assert bare["release_epsilon"] is None
     assert {r["adjacency"] for r in (bagged, direct, bare)} == {"replace-one"}
     assert bare["accuracy"] > max(bagged["accuracy"], direct["accuracy"])
-    assert bagged == chapter.private_base(**base())
+    assert bagged == chapter.private_base(**released())
 
 
 def test_rows_satisfy_their_exposure():
@@ -271,8 +271,8 @@ BAD = [
     (lambda: chapter.membership(**attacked(attack="shadow")), "attack must be one of 'loss', .* got attack='sha"),
     (lambda: chapter.membership(**attacked(n_networks=7)), "n_networks must be even and >= 6"),
     (lambda: chapter.membership(**attacked(n_networks=4)), "n_networks must be even and >= 6"),
-    (lambda: chapter.private_base(**base(mode="half")), "mode must be one of 'bare', .* got mode='half'"),
-    (lambda: chapter.private_base(**base(split="rest")), "split must be one of 'test', .* got split='rest'"),
+    (lambda: chapter.private_base(**released(mode="half")), "mode must be one of 'bare', .* got mode='half'"),
+    (lambda: chapter.private_base(**released(split="rest")), "split must be one of 'test', .* got split='rest'"),
     (lambda: chapter.ensemble(**quick(architecture="vgg19")), "architecture must be one of 'convolutional', 'vgg5', "),
     (lambda: noise_for_tpr(0.0005, sample_rate=0.1, steps=10), r"tpr_at_fpr_1e3 must be in \(0.001, 1\), got tpr"),
     (lambda: noise_for_tpr(1.0, sample_rate=0.1, steps=10), r"tpr_at_fpr_1e3 must be in \(0.001, 1\), got tpr"),
