@@ -8,8 +8,9 @@ from itertools import product
 from typing import Any
 
 from dpnotes._validation import one_of
-from dpnotes.lab._experiment import Grid, paper_table
+from dpnotes.lab._experiment import Grid
 from dpnotes.lab.intrinsic_sgd.data import PAPER_NAMES, SCALINGS, UNSCALED, located, records
+from dpnotes.lab.intrinsic_sgd.printed import printed
 from dpnotes.lab.intrinsic_sgd.runs import INITIALS, QUANTITIES
 from dpnotes.methods import logistic_loss
 
@@ -148,12 +149,12 @@ def utilities(chosen: Grid) -> Grid:
 
 def draws(chosen: Grid) -> Grid:
     """Table IV at epsilon = 1 with the numbers of Table III: one draw of noise for all models, and a draw for each."""
-    printed = paper_table("intrinsic_sgd_table3").set_index(["dataset", "quantity"])["value"].astype(float)
+    paper = printed().set_index(["dataset", "quantity"])["printed"]
     return [
         {
             **_without(row, "n_neighbours"),
-            "sensitivity": float(printed[task, f"sensitivity_{kind}"]),
-            "intrinsic_sigma": float(printed[task, "sigma_intrinsic"]),
+            "sensitivity": float(paper[task, f"sensitivity_{kind}"]),
+            "intrinsic_sigma": float(paper[task, "sigma_intrinsic"]),
             "epsilon": 1.0,
             "draw": draw,
         }
