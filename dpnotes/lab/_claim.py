@@ -5,12 +5,16 @@ from __future__ import annotations
 import inspect
 import math
 import re
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import ModuleType
+from typing import Any
 
 import pandas as pd
+
+from dpnotes.lab._places import paper_file
 
 STATUSES = {
     "proved": "true as stated, with a proof that holds",
@@ -21,10 +25,7 @@ STATUSES = {
     "unproved": "neither proof nor counter-example is known",
 }
 
-
-_TEXTS = re.compile(
-    r".+?\n\nComputed: (.+?)\n\nStatement: (.+?)\n\nReason: (.+)", re.DOTALL
-)  # the docstring of a claim's evidence
+_EVIDENCE: dict[int, Callable[[], list[Finding]]] = {}  # by the number of the claim
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of a paper and what became of it.
+    """One statement of a paper and what became of it: an entry of ``book/results/published/claims_<chapter>.toml``.
 
     Parameters
     ----------
@@ -123,68 +124,79 @@ class Claim:
         Key of the paper in the bibliography.
     place : str
         Where in the paper.
-    statement : str
-        What the paper says, in our words and notation (n records, k drawn for each of N models).
     status : str
         One of :data:`STATUSES`.
-    reason : str
-        Why the status is what it is.
     section : str
         Label of the section of the book that treats it.
-    evidence : callable
-        Computes the :class:`Evidence`; takes no arguments and a few seconds at most.
+    computed : str
+        How the evidence is computed.
+    statement : str
+        What the paper says, in our words and notation (n records, k drawn for each of N models).
+    reason : str
+        Why the status is what it is.
     """
 
     number: int
     paper: str
     place: str
-    statement: str
     status: str
-    reason: str
     section: str
-    evidence: Callable[[], Evidence]
+    computed: str
+    statement: str
+    reason: str
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
             raise ValueError(f"status must be one of {', '.join(map(repr, STATUSES))}, got status={self.status!r}")
 
+    def evidence(self) -> Evidence:
+        """Compute the evidence, which takes a few seconds at most."""
+        return Evidence(self.computed, tuple(_EVIDENCE[self.number]()))
 
-def claim(
-    number: int, place: str, status: str, *, paper: str, section: str
-) -> Callable[[Callable[[], list[Finding]]], Claim]:
-    """Decorator that makes a claim of the function that computes the findings of its evidence.
 
-    Below its first line the docstring of the function says how they are computed (``Computed: ...``), what the paper
-    says (``Statement: ...``) and why the status is what it is (``Reason: ...``), a paragraph each. These are shown in
-    the ledger, which therefore cannot be imported under ``python -OO``, where docstrings are removed.
+Finder = Callable[[], list[Finding]]
 
-    Raises
-    ------
-    ValueError
-        If the docstring has not this form, or the status is not one of :data:`STATUSES`.
-    """
 
-    def made(computed: Callable[[], list[Finding]]) -> Claim:
-        found = _TEXTS.fullmatch(inspect.getdoc(computed) or "")
+def evidence(number: int) -> Callable[[Finder], Finder]:
+    """Decorator of the function that computes the findings of a claim's evidence, by the claim's number."""
+
+    def registered(find: Finder) -> Finder:
+        _EVIDENCE[number] = find
+        return find
+
+    return registered
+
+
+def read(chapter: str) -> list[Claim]:
+    """Claims of a chapter, from ``book/results/published/claims_<chapter>.toml``, whose line ends count as spaces."""
+    found: dict[str, Any] = tomllib.loads(paper_file(f"claims_{chapter}.toml").read_text(encoding="utf-8"))
+    texts = ("place", "status", "section", "computed", "statement", "reason")
+    return [
+        Claim(entry["number"], found["paper"], *(" ".join(entry[name].split()) for name in texts))
+        for entry in found["claim"]
+    ]
+
+
+# Chapters whose claims still stand in docstrings: to be deleted with the last of them.
+_TEXTS = re.compile(r".+?\n\nComputed: (.+?)\n\nStatement: (.+?)\n\nReason: (.+)", re.DOTALL)
+
+
+def claim(number: int, place: str, status: str, *, paper: str, section: str) -> Callable[[Finder], Claim]:
+    """Decorator that makes a claim of the function that computes its findings, by its docstring."""
+
+    def made(find: Finder) -> Claim:
+        found = _TEXTS.fullmatch(inspect.getdoc(find) or "")
         if found is None:
-            raise ValueError(
-                "the docstring of a claim's evidence must have a first line and the paragraphs 'Computed: ...', "
-                f"'Statement: ...' and 'Reason: ...', got claim {number} with {computed.__doc__!r}"
-            )
-        method, statement, reason = (" ".join(text.split()) for text in found.groups())
-
-        def evidence() -> Evidence:
-            return Evidence(method, tuple(computed()))
-
-        return Claim(number, paper, place, statement, status, reason, section, evidence)
+            raise ValueError(f"claim {number} has no paragraphs 'Computed: ...', 'Statement: ...', 'Reason: ...'")
+        _EVIDENCE[number] = find
+        return Claim(number, paper, place, status, section, *(" ".join(text.split()) for text in found.groups()))
 
     return made
 
 
-def claims_of(*modules: ModuleType) -> tuple[Claim, ...]:
-    """Claims that are defined in the modules, by their number."""
-    found = {value.number: value for module in modules for value in vars(module).values() if isinstance(value, Claim)}
-    return tuple(found[number] for number in sorted(found))
+def claims_of(*modules: ModuleType) -> list[Claim]:
+    """Claims that are defined in the modules."""
+    return [value for module in modules for value in vars(module).values() if isinstance(value, Claim)]
 
 
 def table(evidence: Mapping[Claim, Evidence]) -> pd.DataFrame:

@@ -5,22 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import special
 
 from dpnotes.accounting import PrivacyProfile, bagging, confident_gnmax, dp_sgd, hockey_stick
-from dpnotes.lab import _claim
-from dpnotes.lab._claim import Finding, equal, exceeds, shown
+from dpnotes.lab._claim import Finding, equal, evidence, exceeds, shown
 from dpnotes.lab.bagging import cells, grids, orderings
 from dpnotes.lab.bagging.means import noisy
 from dpnotes.lab.bagging.sampler import Outcome, sample_distribution
 from dpnotes.lab.verdicts import HOLDS, Mean, above, compared, every, not_behind, opposite, verdict
 from dpnotes.mechanisms import draw_subsets
 
-claim = partial(_claim.claim, paper="liu2021intrinsic", section="bagging-verdict")
 RECORDS = 50_000  # of CIFAR10
 EPOCHS = 100
 BATCH = 128  # not stated in the paper: the power of two at which its sigmas give its epsilons
@@ -44,17 +41,9 @@ FALSE_POSITIVE_RATE = 0.001
 INTERVALS = 20_001  # of the trapezoidal rule
 
 
-@claim(1, "Theorems 2 and 3", "weaker than it looks", section="bagging-theorem")
+@evidence(1)
 def with_replacement() -> list[Finding]:
-    r"""Enumerate N = 2 models with k = 2 of n = 4 records: (0, delta) already holds, the pair adds nothing.
-
-    Computed: All 256 outcomes of drawing $N = 2$ subsamples of $k = 2$ of 4 records, in fractions.
-
-    Statement: Bagging with replacement is $(N k \log\tfrac{n+1}{n},\, 1 - (1 - 1/n)^{N k})$-DP.
-
-    Reason: $(0, \delta)$ holds with the same $\delta$; $\varepsilon$ is the pure $\varepsilon$ of the harmless
-    direction only.
-    """
+    """Enumerate N = 2 models with k = 2 of n = 4 records: (0, delta) already holds, the pair adds nothing."""
     n, k, n_models = 4, 2, 2
     present, absent = _distributions(n, k, n_models)
     delta = 1 - Fraction(n - 1, n) ** (n_models * k)
@@ -73,17 +62,9 @@ def with_replacement() -> list[Finding]:
     ]
 
 
-@claim(2, "Theorem 4", "weaker than it looks", section="bagging-theorem")
+@evidence(2)
 def without_replacement() -> list[Finding]:
-    r"""N = 2 models, k = 2 of n = 5 without replacement: exact for the split draw, not for independent ones.
-
-    Computed: All outcomes of drawing $N = 2$ subsamples of $k = 2$ of 5 records without replacement.
-
-    Statement: Bagging without replacement is $(\log\tfrac{n+1}{n+1-N k},\, N k/n)$-DP.
-
-    Reason: Exact for $N k$ records drawn at once and dealt out; independent subsamples, which the paper's definition
-    draws, have the smaller $\delta$ $1 - (1 - k/n)^N$. Again $\varepsilon$ buys nothing.
-    """
+    """N = 2 models, k = 2 of n = 5 without replacement: exact for the split draw, not for independent ones."""
     n, k, n_models = 5, 2, 2
     claimed = Fraction(n_models * k, n)
     split, independent = (
@@ -99,16 +80,9 @@ def without_replacement() -> list[Finding]:
     ]
 
 
-@claim(3, "Introduction", "wrong")
+@evidence(3)
 def factor_in_the_introduction() -> list[Finding]:
-    r"""N = 100, k = 10, N = 5: the introduction's epsilon is N times that of Theorem 4.
-
-    Computed: Both formulas at $n = 100$, $k = 10$, $N = 5$, against the exact end of the harmless direction.
-
-    Statement: Without replacement $\varepsilon$ is $N \log\tfrac{n+1}{n+1-N k}$.
-
-    Reason: Theorem 4 and Table 1 have no factor $N$, and they are correct.
-    """
+    """N = 100, k = 10, N = 5: the introduction's epsilon is N times that of Theorem 4."""
     n, k, n_models = 100, 10, 5
     introduction = n_models * math.log((n + 1) / (n + 1 - n_models * k))
     profile = bagging(n=n, subsample=k, n_models=n_models, replace=False, analysis="published")
@@ -121,16 +95,9 @@ def factor_in_the_introduction() -> list[Finding]:
     ]
 
 
-@claim(4, "Theorem 5", "proved", section="bagging-theorem")
+@evidence(4)
 def tight_with_replacement() -> list[Finding]:
-    r"""A base learner that publishes its subsample: the test "the record is in it" attains delta, at every epsilon.
-
-    Computed: The learner that publishes its subsample, the test that looks for the record in it; all outcomes counted.
-
-    Statement: With replacement no smaller $\delta$ holds for every base learner, whatever $\varepsilon$.
-
-    Reason: The learner that publishes its subsample attains it.
-    """
+    """A base learner that publishes its subsample: the test "the record is in it" attains delta, at every epsilon."""
     n, k, n_models = 4, 2, 2
     delta = 1 - Fraction(n - 1, n) ** (n_models * k)
     true, false = (
@@ -143,16 +110,9 @@ def tight_with_replacement() -> list[Finding]:
     ]
 
 
-@claim(5, "Theorem 6", "under a condition", section="bagging-theorem")
+@evidence(5)
 def tight_without_replacement() -> list[Finding]:
-    r"""N = 100, k = 10, N = 5: for independent subsamples the exact delta lies below the one claimed to be tight.
-
-    Computed: Exact profiles at $n = 100$, $k = 10$, $N = 5$, and 2,000 draws of the sampler that bagging uses.
-
-    Statement: Without replacement no $\delta$ smaller than $N k / n$ holds for every base learner.
-
-    Reason: True when $N k$ records are drawn at once, or $N = 1$; $N \gt 1$ independent subsamples satisfy less.
-    """
+    """N = 100, k = 10, N = 5: for independent subsamples the exact delta lies below the one claimed to be tight."""
     n, k, n_models, runs = 100, 10, 5, 2_000
     claimed = n_models * k / n
     split = bagging(n=n, subsample=k, n_models=n_models, replace=False, scheme="split").advantage
@@ -168,17 +128,9 @@ def tight_without_replacement() -> list[Finding]:
     ]
 
 
-@claim(6, "Abstract", "vacuous", section="bagging-leak")
+@evidence(6)
 def name_and_shame() -> list[Finding]:
-    r"""MNIST's size, k = 300: how many records are published whole, and the best test without false positives.
-
-    Computed: The exact profile at $n = 60{,}000$, $k = 300$, and 2,000 draws of the sampler.
-
-    Statement: The randomness of subsampling alone makes bagging differentially private.
-
-    Reason: $\delta$ is at least $1/n$: about $k$ records may be published whole, each recognised without a false
-    positive. The paper itself says that such a $\delta$ protects most records by giving up a few.
-    """
+    """MNIST's size, k = 300: how many records are published whole, and the best test without false positives."""
     n, k = 60_000, 300
     profile = bagging(n=n, subsample=k)
     draws = (draw_subsets(n, subsample=k, n_models=1, replace=True, seed=seed) for seed in range(2000))
@@ -198,20 +150,9 @@ def name_and_shame() -> list[Finding]:
     ]
 
 
-@claim(7, "Introduction; Section 4.2; Tables 2 and 3", "wrong")
+@evidence(7)
 def same_budget() -> list[Finding]:
-    r"""The CIFAR10 runs of DP-SGD: which batch they had, and what they satisfy by tight accounting.
-
-    Computed: The five runs on CIFAR10, 100 epochs, batch 128 inferred from their epsilons by moments of integer order;
-    total variation by the limit of many small steps, and by the loss distribution for the run at 0.2.
-
-    Statement: Bagging and DP-SGD are compared with the same privacy budgets.
-
-    Reason: The noise of DP-SGD was set by a conversion that is loose at such a $\delta$: by tight accounting (batch
-    128, which the paper does not state but its epsilons imply) its total variation is 2.8 to 7.1 times smaller than the
-    stated $\delta$, which bagging spends whole, and a quarter of the noise meets (0.2, 0.181). At 0.1% false positives
-    bagging gives away over a hundred times more members. Which of the two is more accurate is claim 37.
-    """
+    """The CIFAR10 runs of DP-SGD: which batch they had, and what they satisfy by tight accounting."""
     off = {
         batch: max(abs(_classical_epsilon(sigma, delta, batch) / epsilon - 1) for epsilon, delta, sigma, _ in SGD_RUNS)
         for batch in (64, 128, 256)
@@ -237,21 +178,9 @@ def same_budget() -> list[Finding]:
     ]
 
 
-@claim(8, "Section 4.1", "under a condition")
+@evidence(8)
 def small_epsilon() -> list[Finding]:
-    r"""The PATE runs of Table 3, all queries answered, by the exact composition of Gaussian noise.
-
-    Computed: 250 teachers, $\sigma_1 = 150$, $\sigma_2 = 40$, the worst case over data sets: every query answered, or
-    only those that were, out of all 1,000 public examples.
-
-    Statement: PATE (250 teachers, $T = 200$, $\sigma_1 = 150$, $\sigma_2 = 40$) cannot reach the small $\varepsilon$
-    set for bagging and DP-SGD, so that its own is relaxed to about 1.
-
-    Reason: True where $\delta$ is at most 0.02: no more than 3 queries fit in the worst case over data. Where it is
-    0.08 and more, 61, 88 and 313 queries fit bagging's own $(\varepsilon, \delta)$, and the run given as (1.03, 0.18)
-    is (0.0135, 0.18)-DP, whatever the data, against 0.2 of bagging: its $\varepsilon$ of about 1 came of the
-    accounting.
-    """
+    """The PATE runs of Table 3, all queries answered, by the exact composition of Gaussian noise."""
     epsilons = [_pate(queries, queries).epsilon(delta) for _, delta, _, queries in PATE_RUNS]
     loose = [
         _pate(queries, queries, "published").epsilon(delta) / epsilon for _, delta, epsilon, queries in PATE_RUNS[3:]
@@ -275,21 +204,9 @@ def small_epsilon() -> list[Finding]:
     ]
 
 
-@claim(37, "Abstract; Section 4.2; Table 2", "under a condition")
+@evidence(37)
 def more_accurate() -> list[Finding]:
-    r"""Accuracies of bagging and of DP-SGD with the least noise of the same pair: trained networks, by the one rule.
-
-    Computed: From the published rows of Tables 2a, 2b and 3a, by the rule of `dpnotes.lab.verdicts`; the noise of the
-    runs of DP-SGD is accounted for anew.
-
-    Statement: Under the same privacy budget bagging is significantly more accurate than DP-SGD: on MNIST 90.66% against
-    16.41% at (0.005, 0.005), on CIFAR10 65.25% against 27.86% at (0.2, 0.181).
-
-    Reason: On MNIST, from scratch, the order holds at all five pairs, also with the least noise that a pair allows. The
-    size does not: with that noise, and a rate chosen for it, DP-SGD is 1.6 to 9.6 points behind, at each pair less
-    than the 6.3 to 74.3 that are printed. From a public model (Table 3a) the order holds at the smallest of three pairs
-    and is undecided at two. On CIFAR10 it is open: the runs of DP-SGD are gaps.
-    """
+    """Accuracies of bagging and of DP-SGD with the least noise of the same pair: trained networks, by the one rule."""
     tables, lender = cells.printed_tables(), noisy(cells.rows("bagging_equal"))
     ahead = {name: orderings.leads(table, "dp_sgd", "least_noise", to=lender) for name, table in tables.items()}
     points = [100 * gap.value for gap in ahead["2a"]]

@@ -9,24 +9,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dpnotes.lab.bagging.comparisons import TARGET
 from dpnotes.lab.tables import Column
-from dpnotes.lab.verdicts import Mean, Question, above, every, verdict
-
-
-class Borrowed(NamedTuple):
-    """A standard deviation that other runs lend, with its degrees of freedom."""
-
-    std: float = math.nan
-    freedom: float = 0.0
-
-
-NOBODY = Borrowed()
+from dpnotes.lab.verdicts import NOBODY, Borrowed, Mean, Question, above, every, verdict
 
 
 def pooled(rows: pd.DataFrame, by: list[str]) -> Borrowed:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from dpnotes.lab.bagging.means import NOBODY, Borrowed, gaps, judged, mean, shown, steps
+from dpnotes.lab.bagging.means import gaps, judged, mean, shown, steps
 from dpnotes.lab.tables import Table
-from dpnotes.lab.verdicts import NEGLIGIBLE, Mean, Question, level, not_behind
+from dpnotes.lab.verdicts import NEGLIGIBLE, NOBODY, Borrowed, Mean, Question, level, not_behind
 
 STATEMENTS = {
     "2a_above_dp_sgd": "Table 2a: bagging is above DP-SGD with the paper's noise",
