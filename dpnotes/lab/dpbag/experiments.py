@@ -127,8 +127,8 @@ def cause(
     accountant: str,
     n_teachers: int,
     n_partitions: int,
-    epsilon: float | None,
-    delta: float | None,
+    epsilon: Any,
+    delta: Any,
     seed: int,
     device: str = "auto",
 ) -> dict[str, Any]:

@@ -16,7 +16,20 @@ from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.dpbag.grids import EPSILONS, PUBLISHED_DELTA, SETTINGS, SIZES, STATED_DELTA
 from dpnotes.lab.dpbag.runs import PAID, QUANTILES, affordable
 from dpnotes.lab.tables import GAP, Column, Table, columns, compare, mean_and_std, mean_text
-from dpnotes.lab.verdicts import HOLDS, REVERSED, TIE, UNDECIDED, Mean, Question, above, agrees, every, places, verdict
+from dpnotes.lab.verdicts import (
+    HOLDS,
+    REVERSED,
+    TIE,
+    UNDECIDED,
+    Mean,
+    Question,
+    Verdict,
+    above,
+    agrees,
+    every,
+    places,
+    verdict,
+)
 
 METHODS = {"dpbag": "DPBag", "dpbag_naive": "DPBag-", "saa": "SAA", "npb": "NPB"}  # how the pages show them
 METRICS = {"labels": "labels", "accuracy": "accuracy", "auroc": "AUROC", "auprc": "AUPRC"}  # and these
@@ -24,7 +37,7 @@ PERFORMANCES = ("accuracy", "auroc", "auprc")
 SETTING = ["method", "n_teachers", "k", "epsilon"]
 PAPER_RUNS = 10  # each of its performances is the mean of so many
 SOURCES = {"published": "published", "ours": "reproduced"}  # and their columns in a table of cells
-ANSWERS = (HOLDS, REVERSED, TIE, UNDECIDED)
+ANSWERS: tuple[Verdict, ...] = (HOLDS, REVERSED, TIE, UNDECIDED)
 
 
 def of_method(rows: pd.DataFrame) -> pd.DataFrame:
@@ -145,10 +158,7 @@ def orderings(rows: pd.DataFrame) -> pd.DataFrame:
     found: dict[str, dict[str, Any]] = {ordering: {"ordering": ordering} for ordering in ORDERINGS}
     by_metric = {metric: cells(rows, metric) for metric in METRICS}
     for source, column in SOURCES.items():
-        means = {
-            metric: table.assign(mean=[mean_of(row, column) for row in table.itertuples()]).dropna(subset=["mean"])
-            for metric, table in by_metric.items()
-        }
+        means = {metric: _with_means(table, column) for metric, table in by_metric.items()}
         for ordering, (_, ask) in ORDERINGS.items():
             questions = ask(means)
             answers = [verdict(question) for question in questions]
@@ -156,6 +166,11 @@ def orderings(rows: pd.DataFrame) -> pd.DataFrame:
             found[ordering] |= {f"{source}_cells": len(questions)}
             found[ordering] |= {source: verdict(every(questions)) if questions else None}
     return pd.DataFrame(found.values())
+
+
+def _with_means(table: pd.DataFrame, source: str) -> pd.DataFrame:
+    means: list[Any] = [mean_of(row, source) for row in table.itertuples()]
+    return table.assign(mean=means).dropna(subset=["mean"])
 
 
 def _above(better: str, worse: str, *metrics: str) -> Asked:

@@ -13,6 +13,7 @@ MNIST-binary is read as the paper states it, rows of norm 1; other readings are 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
@@ -169,20 +170,15 @@ def _of_text(rows: Rows, found: pd.DataFrame) -> Found:
     tests = _quantiles(rows, quantity="p-value", initial="varied")["mnist"]
     moved, still = (_quantiles(rows, quantity="seed", initial=initial) for initial in INITIALS)
     factors = {task: _ratio(_mean_distance(moved[task]), _mean_distance(still[task])) for task in still}
-    scaled, unscaled = (
-        max((factors[task] for task in factors if task != other), key=lambda factor: factor.value)
-        for other in (UNSCALED, "mnist")
-    )
+    scaled, unscaled = (_largest(factors[task] for task in factors if task != other) for other in (UNSCALED, "mnist"))
     found = matching(found, scaling="rows")
     loose = (found["dataset"].map(varied["published"]) / found["observed"]).groupby(found["dataset"])
     rejected, weights = varied["rejected_corrected"], varied["n_parameters"]["mnist"]
-    other = {"name": READINGS["none"], "rows": "intrinsic_sgd_distances"}
+    unscaled_factor = Cause(READINGS["none"], "intrinsic_sgd_distances", unscaled)
     unscaled_weights = Cause(READINGS["none"], "intrinsic_sgd_summary", Mean(rejected[UNSCALED]))
     return {
-        "variability, varying over fixed initialisation, all": Ours(scaled, causes=[Cause(**other, mean=unscaled)]),
-        "theoretical over empirical sensitivity, all": Ours(
-            max((tables.another_study(factor) for _, factor in loose), key=lambda factor: factor.value)
-        ),
+        "variability, varying over fixed initialisation, all": Ours(scaled, causes=[unscaled_factor]),
+        "theoretical over empirical sensitivity, all": Ours(_largest(tables.another_study(own) for _, own in loose)),
         "training size ratio, Forest vs MNIST-binary": _exact(varied["n"]["covertype"] / varied["n"]["mnist"]),
         "n_datasets, MNIST-binary": _exact(tests["count"] / weights),
         "n_weights, MNIST-binary": _exact(weights),
@@ -192,6 +188,10 @@ def _of_text(rows: Rows, found: pd.DataFrame) -> Found:
         ),
         "Lipschitz constant L, all": _exact(logistic_loss(1.0).lipschitz),
     }
+
+
+def _largest(means: Iterable[Mean]) -> Mean:
+    return max(means, key=lambda mean: mean.value)
 
 
 def _networks(rows: Rows) -> Found:
@@ -212,7 +212,7 @@ def _networks(rows: Rows) -> Found:
     return found
 
 
-def _all_above(means: Any) -> Question:
+def _all_above(means: Iterable[Mean]) -> Question:
     """Whether all are above 0."""
     return every(above(mean, margin=0.0) for mean in means)
 

@@ -166,7 +166,7 @@ def beside(calibrations: pd.DataFrame) -> pd.DataFrame:
 def standings(calibrations: pd.DataFrame, rule: str, other: str) -> dict[str, str]:
     """How the accuracy of one rule stands to that of another, task by task: ahead, behind, equal or undecided."""
     one, two = (
-        {row.dataset: Mean.of(row.accuracy, row.accuracy_std, row.runs) for row in rows.itertuples()}
+        {row["dataset"]: Mean.of(row["accuracy"], row["accuracy_std"], row["runs"]) for row in rows.to_dict("records")}
         for rows in (matching(calibrations, rule=name).dropna(subset=["accuracy"]) for name in (rule, other))
     )
     return {dataset: compared(one[dataset], two[dataset]) for dataset in one if dataset in two}
@@ -500,7 +500,8 @@ AUDITS = Table(
     "the sensitivity and the observed one claim, exactly; the delta at epsilon = 0; rates of true and false positives. "
     "inf: no epsilon is enough, since a false positive is impossible and the fraction of true positives is above 1/n.",
     (
-        *(RECORD, TASK, "initial", *BESIDE_EPSILON),
+        RECORD,
+        *(TASK, Column("initial"), *BESIDE_EPSILON),
         *columns("{:.2f}", mu_low="mu >=", mu_exact="bound: mu", mu_observed_exact="observed: mu"),
         *columns("{:.4f}", delta_low="delta >=", tpr="TPR", fpr="FPR"),
     ),
@@ -515,7 +516,7 @@ HYPERPARAMETERS = Table(
     "The noise of SGD by batch size, rate and schedule, at the same number of passes; epsilon exact, from the proved "
     "sensitivity, under the assumption.",
     (
-        *(TASK, Column("batch_size", "batch"), Column("learning_rate", "rate"), "schedule"),
+        *(TASK, Column("batch_size", "batch"), Column("learning_rate", "rate"), Column("schedule")),
         *columns("{:.4f}", sigma_varied="sigma varied", sigma_fixed="sigma fixed"),
         *columns("{:.1f}", epsilon_proved_varied="epsilon varied", epsilon_proved_fixed="epsilon fixed"),
         Column("accuracy_varied", "accuracy", "{:.4f}"),
