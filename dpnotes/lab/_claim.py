@@ -99,7 +99,7 @@ def judged(chapter: str, number: int, *found: float | Fraction | tuple[float | F
     found : float, Fraction, or pair of one and bool
         What was computed, in the order of the lines; with a pair, whether what else was computed supports the status.
     """
-    lines = pd.read_csv(paper_file(f"findings_{chapter}.csv"), float_precision="round_trip").query("claim == @number")
+    lines = pd.read_csv(paper_file(f"findings_{chapter}.csv")).query("claim == @number")
     values = [value if isinstance(value, tuple) else (value, True) for value in found]
     return [
         Finding(line.quantity, _number(line.claimed), float(value), line.low, line.high, bool(also))
