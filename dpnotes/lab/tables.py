@@ -63,12 +63,13 @@ class Column:
         return found if self.scale == 1 else self.scale * found
 
 
-def columns(format: str, *names: str, **headings: str) -> tuple[Column, ...]:
+def columns(format: str | None, *names: str, gap: str = "", **headings: str) -> tuple[Column, ...]:
     """Several columns of one format.
 
     Parameters
     ----------
-    format : str
+    format, gap : str
+        See :class:`Column`.
     names : str
         Columns that are their own heading.
     headings : str
@@ -79,7 +80,8 @@ def columns(format: str, *names: str, **headings: str) -> tuple[Column, ...]:
     >>> [column.heading for column in columns("{:.2f}", "sigma", epsilon_exact="exact")]
     ['', 'exact']
     """
-    return tuple(Column(name, heading, format) for name, heading in {**dict.fromkeys(names, ""), **headings}.items())
+    both = {**dict.fromkeys(names, ""), **headings}
+    return tuple(Column(name, heading, format, gap=gap) for name, heading in both.items())
 
 
 FORMULA = re.compile(r"\$([^$]+)\$")

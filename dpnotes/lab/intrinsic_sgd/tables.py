@@ -40,13 +40,13 @@ QUANTITIES = {  # of Table III: columns of the rows, and words
     "epsilon_intrinsic_empirical": ("epsilon_observed", "epsilon, observed"),
 }
 NOISES = {"theoretical": "published", "observed": "observed"}  # of Table IV, by the sensitivity
-RULES: dict[str, tuple[str, dict[str, Any]]] = {  # of noise at epsilon = 1: a heading, rows of the experiment utility
-    "none": ("no noise", {"noise": "none"}),
-    "classical": ("classical", {"noise": "published", "analysis": "published", "counted": False}),
-    "counted": ("own counted", {"noise": "published", "analysis": "published", "counted": True}),
-    "exact": ("exact", {"noise": "published", "analysis": "tight", "counted": False}),
-    "proved": ("proved bound", {"noise": "proved", "analysis": "tight", "counted": False}),
-    "last_iterate": ("in each step", {}),  # of an experiment of its own
+RULES: dict[str, tuple[str, str, tuple[Any, ...]]] = {  # of noise at epsilon = 1: a heading, words, rows of utility
+    "none": ("no noise", "no noise: no guarantee", ("none",)),
+    "classical": ("classical", "classical formula, a fraction of a pass", ("published", "published", False)),
+    "counted": ("own counted", "the same, counting SGD's own noise", ("published", "published", True)),
+    "exact": ("exact", "exact calibration, a fraction of a pass", ("published", "tight", False)),
+    "proved": ("proved bound", "exact calibration, proved sensitivity", ("proved", "tight", False)),
+    "last_iterate": ("in each step", "noise in each step, last weights released", ()),  # an experiment of its own
 }
 EPSILONS = {  # by several readings: the sensitivity, and the analysis
     "epsilon": ("published", "published"),
@@ -147,7 +147,8 @@ def calibrations(utility: pd.DataFrame, last_iterate: pd.DataFrame) -> pd.DataFr
     ours = matching(utility, initial="varied")
     order = list(ours["dataset"].unique())
     ours = ours[ours["epsilon"].isna() | (ours["epsilon"] == 1.0)]
-    kinds = {rule: matching(ours, **criteria) for rule, (_, criteria) in RULES.items()}
+    columns = ("noise", "analysis", "counted")
+    kinds = {rule: matching(ours, **dict(zip(columns, own, strict=False))) for rule, (_, _, own) in RULES.items()}
     kinds["last_iterate"] = matching(last_iterate, epsilon=1.0)
     table = pd.concat([rows.assign(rule=rule) for rule, rows in kinds.items()])
     table = table.assign(runs=table["n_seeds"].fillna(table["n_runs"]))  # with noise of its own each, seed by seed
@@ -394,9 +395,7 @@ TABLE3 = Table(
     (
         TASK,
         Column("quantity", labels={name: words for name, (_, words) in QUANTITIES.items()}),
-        Column("published", format="{:.3g}"),
-        "reproduced",
-        "difference",
+        *(Column("published", format="{:.3g}"), *columns(None, "reproduced", "difference")),
         Column("relative", format="{:+.1%}"),
     ),
 )
@@ -480,20 +479,16 @@ RULES_BESIDE = Table(
     "Accuracy at epsilon = 1, delta = 1/n, replace-one: no noise, the paper's classical calibration, the same with the "
     "noise of SGD counted, exact calibration, that for the proved sensitivity, noise in each step. The last two are "
     "guarantees.",
-    (TASK, *columns("{:.3f}", **{rule: heading for rule, (heading, _) in RULES.items()})),
+    (TASK, *columns("{:.3f}", **{rule: heading for rule, (heading, *_) in RULES.items()})),
 )
-RULE_WORDS = {
-    "none": "no noise: no guarantee",
-    "classical": "classical formula, a fraction of a pass",
-    "counted": "the same, counting SGD's own noise",
-    "exact": "exact calibration, a fraction of a pass",
-    "proved": "exact calibration, proved sensitivity",
-    "last_iterate": "noise in each step, last weights released",
-}
 CALIBRATIONS = Table(
     "Noise on each weight (for the last rule: in each step) and accuracy at epsilon = 1, delta = 1/n, replace-one. "
     "Counting SGD's own noise is an assumption, the fraction of a pass no bound; the last two rules are proved.",
-    (TASK, Column("rule", labels=RULE_WORDS), *columns("{:.4f}", noise_sigma="noise", accuracy="accuracy")),
+    (
+        TASK,
+        Column("rule", labels={rule: words for rule, (_, words, _) in RULES.items()}),
+        *columns("{:.4f}", noise_sigma="noise", accuracy="accuracy"),
+    ),
 )
 AUDITS = Table(
     "Membership tests on fresh runs: the epsilon at delta = 1/n and the mu that they prove, beside what the bound on "
