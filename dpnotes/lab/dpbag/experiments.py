@@ -121,23 +121,14 @@ def filtered(
 
 @experiment("dpbag.cause")
 def cause(
-    *,
-    dataset: str,
-    setting: str,
-    accountant: str,
-    n_teachers: int,
-    n_partitions: int,
-    epsilon: Any,
-    delta: Any,
-    seed: int,
-    device: str = "auto",
+    *, dataset: str, setting: str, accountant: str, seed: int, device: str = "auto", **row: Any
 ) -> dict[str, Any]:
     """A row of :func:`student` whose learners have other settings.
 
     Parameters
     ----------
-    dataset, accountant, n_teachers, n_partitions, epsilon, delta, seed, device
-        As there; the thirds, partitions and noise are those of its row.
+    dataset, seed, device, row
+        As there, without teachers; the thirds, partitions and noise are those of its row.
     setting : str
         One of :data:`dpnotes.lab.dpbag.grids.SETTINGS`.
 
@@ -152,15 +143,15 @@ def cause(
     _, learners, settings = grids.SETTINGS[setting]
     records, model = thirds(dataset, seed), runs.learner(learners, **settings)
     private, public = records.private, records.public
-    if accountant == "none":
+    if row["accountant"] == "none":
         return _scored(model.set_params(random_state=seed).fit(*private), private, private.y, records, device)
     logistic = learners == "logistic"
     dtype = np.float64 if logistic else np.float32  # as in the row there
     vote = DPBag(
-        estimator=model if logistic else BoostedTreesClassifier(device="cpu"), student=model, n_teachers=n_teachers,
-        n_partitions=n_partitions, epsilon=epsilon, delta=delta, accountant=accountant, partitions="balanced",
-        adjacency="replace-one", device=device, noise_seed=seed,
-    ).fit(private.X.astype(dtype), private.y, public=public.X.astype(dtype))  # fmt: skip
+        estimator=model if logistic else BoostedTreesClassifier(device="cpu"), student=model,
+        partitions="balanced", adjacency="replace-one", device=device, noise_seed=seed, **row,
+    )  # fmt: skip
+    vote.fit(private.X.astype(dtype), private.y, public=public.X.astype(dtype))
     return _scored(vote.student_, public, vote.labels_, records, device)
 
 
@@ -242,36 +233,32 @@ _SCORES = {"labels": 5, "label_accuracy": 0.02, "accuracy": 0.01, "auroc": 0.03,
 _TOLERANCE = {**_SCORES, "epsilon_spent": 1e-2, **dict.fromkeys(PAID, 0.02)}
 
 
-def _students(name: str, dataset: str, teachers: str, **quick: Callable[[], Grid]) -> Experiment:
-    paper = partial(grids.student, dataset, teachers)
+_TIMES = dict.fromkeys(("teachers_seconds", "students_seconds", "peak_memory"), math.inf)  # of the machine
+
+
+def _students(dataset: str, teachers: str, **quick: Callable[[], Grid]) -> Experiment:
+    name, paper = f"dpbag_{dataset.removesuffix('130')}_{teachers}", partial(grids.student, dataset, teachers)
     return Experiment(name, student, {"paper": paper, **quick}, tolerance=_TOLERANCE, cost=grids.student_seconds)
 
 
-_QUICK = partial(grids.student, "breast_cancer", "logistic", seeds=2)
+def _quick(grid: Callable[..., Grid], **own: str) -> dict[str, Callable[[], Grid]]:
+    return {"quick": partial(grid, dataset="breast_cancer", seeds=2, **own)}
+
+
+_FILTERED = {**_SCORES, "sigma": 1e-6, "retired": 0.05}
+_ADULT = {"paper": partial(grids.filtered, "adult"), **_quick(grids.filtered)}
 EXPERIMENTS = [
-    _students("dpbag_adult_logistic", "adult", "logistic", quick=_QUICK),
-    _students("dpbag_adult_boosting", "adult", "boosting"),
-    _students("dpbag_diabetes_logistic", "diabetes130", "logistic"),
-    _students("dpbag_diabetes_boosting", "diabetes130", "boosting"),
-    Experiment(
-        "dpbag_filtered",
-        filtered,
-        {"paper": partial(grids.filtered, "adult"), "quick": partial(grids.filtered, "breast_cancer", seeds=2)},
-        tolerance=_SCORES | {"sigma": 1e-6, "retired": 0.05},
-        cost=grids.filtered_seconds,
-    ),
+    _students("adult", "logistic", **_quick(grids.student, teachers="logistic")),
+    _students("adult", "boosting"),
+    _students("diabetes130", "logistic"),
+    _students("diabetes130", "boosting"),
+    Experiment("dpbag_filtered", filtered, _ADULT, tolerance=_FILTERED, cost=grids.filtered_seconds),
     Experiment(
         "dpbag_causes",
         cause,
-        {"paper": grids.causes, "quick": partial(grids.causes, "breast_cancer", seeds=2)},
+        {"paper": grids.causes, **_quick(grids.causes)},
         tolerance=_SCORES,
         cost=grids.causes_seconds,
     ),
-    Experiment(
-        "dpbag_cost",
-        cost,
-        {"paper": grids.cost},
-        tolerance=dict.fromkeys(("teachers_seconds", "students_seconds", "peak_memory"), math.inf),  # of the machine
-        cost=lambda parameters: 15 * grids.student_seconds(parameters),
-    ),
+    Experiment("dpbag_cost", cost, {"paper": grids.cost}, tolerance=_TIMES, cost=grids.cost_seconds),
 ]

@@ -115,6 +115,11 @@ def student_seconds(parameters: Mapping[str, Any]) -> float:
     return float(models * each / len(of_setting(1, parameters["n_partitions"])) + 0.3)
 
 
+def cost_seconds(parameters: Mapping[str, Any]) -> float:
+    """Of all rows of a setting."""
+    return 15 * student_seconds(parameters)
+
+
 def filtered_seconds(parameters: Mapping[str, Any]) -> float:
     """Measured on one core."""
     return float(0.5 + parameters["n_teachers"] * parameters["n_partitions"] * 7e-4)

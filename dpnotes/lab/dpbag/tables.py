@@ -397,22 +397,18 @@ def _cells_table(metric: str) -> Table:
     points = (Column("difference", format="{:+.1f}", scale=100), Column("agrees", labels={True: "yes", False: "no"}))
     return Table(
         "{caption}",
-        (
-            Column("method", labels=METHODS),
-            _text("n_teachers", "n", "{:.0f}"),
-            Column("k", text=lambda row: f"{row.k:.0f}" if row.k > 1 else ""),
-            Column("epsilon", text=lambda row: "" if math.isnan(row.epsilon) else f"{row.epsilon:g}"),
-            Column("published", format="{:.0f}" if counts else "{:.4f}"),
-            Column(
-                "reproduced", "at delta = 1e\N{NON-BREAKING HYPHEN}3", text=lambda row: mean(row.reproduced, row.std)
-            ),
-            Column("seeds", "runs"),
-            *([relative] if counts else points),
-            Column(
-                "stated",
-                "at delta = 1e\N{NON-BREAKING HYPHEN}5",
-                text=lambda row: "" if row.method == "npb" else mean(row.stated, row.stated_std),
-            ),
+        Column("method", labels=METHODS),
+        _text("n_teachers", "n", "{:.0f}"),
+        Column("k", text=lambda row: f"{row.k:.0f}" if row.k > 1 else ""),
+        Column("epsilon", text=lambda row: "" if math.isnan(row.epsilon) else f"{row.epsilon:g}"),
+        Column("published", format="{:.0f}" if counts else "{:.4f}"),
+        Column("reproduced", "at delta = 1e\N{NON-BREAKING HYPHEN}3", text=lambda row: mean(row.reproduced, row.std)),
+        Column("seeds", "runs"),
+        relative if counts else points,
+        Column(
+            "stated",
+            "at delta = 1e\N{NON-BREAKING HYPHEN}5",
+            text=lambda row: "" if row.method == "npb" else mean(row.stated, row.stated_std),
         ),
     )
 
@@ -421,16 +417,11 @@ CELLS = {metric: _cells_table(metric) for metric in METRICS}  # of cells(rows, m
 TRIED = Table(
     "Other settings of the learners, on subsample-and-aggregate and on one model of all records (NPB), at delta = "
     "1e-3: published performances that agree, and mean differences in points, at epsilon = 5 and of NPB.",
-    (
-        Column("setting", labels={"": "as in the tables"} | {name: setting.says for name, setting in SETTINGS.items()}),
-        "teachers",
-        Column("agree", text=lambda row: f"{row.agree} of {row.cells}"),
-        *(
-            Column(f"{metric}{suffix}", f"{METRICS[metric]}{of}", "{:+.1f}", scale=100)
-            for suffix, of in (("", ""), ("_all", ", NPB"))
-            for metric in PERFORMANCES
-        ),
-    ),
+    Column("setting", labels={"": "as in the tables"} | {name: setting.says for name, setting in SETTINGS.items()}),
+    "teachers",
+    Column("agree", text=lambda row: f"{row.agree} of {row.cells}"),
+    *(Column(metric, METRICS[metric], "{:+.1f}", scale=100) for metric in PERFORMANCES),
+    *(Column(f"{metric}_all", f"{METRICS[metric]}, NPB", "{:+.1f}", scale=100) for metric in PERFORMANCES),
 )
 
 
@@ -446,83 +437,60 @@ def _answers(source: str) -> Column:
 ORDER = Table(
     "Cells in which an ordering statement of the paper holds, is reversed, ties or stays undecided: by its own numbers "
     "(with our standard deviations, since it prints none), and by ours at delta = 1e-3.",
-    (
-        Column("ordering", "statement", labels={ordering: statement for ordering, (statement, _) in ORDERINGS.items()}),
-        *map(_answers, SOURCES),
-    ),
+    Column("ordering", "statement", labels={ordering: statement for ordering, (statement, _) in ORDERINGS.items()}),
+    *map(_answers, SOURCES),
 )
 BEST = Table(
     "Settings of DPBag that may have the largest accuracy at each epsilon: those that no other is shown to exceed.",
-    (
-        Column("epsilon", format="{:g}"),
-        *(Column(f"{source}_{name}", f"{source}, {name}") for name in "nk" for source in SOURCES),
-        *(Column(source, f"{source}, settings") for source in SOURCES),
-    ),
+    Column("epsilon", format="{:g}"),
+    *(Column(f"{source}_{name}", f"{source}, {name}") for name in "nk" for source in SOURCES),
+    *(Column(source, f"{source}, settings") for source in SOURCES),
 )
 IMPLIED = Table(
     "Mean of m^2 that the counts imply, for the record that pays most, at each epsilon: SAA count / DPBag count.",
-    (
-        Column("n_teachers", "n"),
-        "k",
-        *(Column(f"{source}_{e:g}", f"{source}, {e:g}", "{:.2f}") for source in SOURCES for e in EPSILONS),
-    ),
+    Column("n_teachers", "n"),
+    "k",
+    *(Column(f"{source}_{e:g}", f"{source}, {e:g}", "{:.2f}") for source in SOURCES for e in EPSILONS),
 )
 COUNTS = Table(
     "Labels of subsample-and-aggregate: published (stated delta: 1e-5); by tight accounting, derived below, and its "
     "gain over the most that the paper's bound allows within the budget; by the paper's loop.",
-    (
-        *columns("{:.0f}", n_teachers="n"),
-        *columns("{:g}", "epsilon", "published", tight="tight 1e-5"),
-        Column("gain", format="{:.1f}"),
-        *columns("{:.0f}", loop_reproduced="loop 1e-3", loop_stated="loop 1e-5"),
-    ),
+    columns("{:g}", n_teachers="n", epsilon="", published="", tight="tight 1e-5"),
+    Column("gain", format="{:.1f}"),
+    columns("{:.0f}", loop_reproduced="loop 1e-3", loop_stated="loop 1e-5"),
 )
 OWN = Table(
     "Your records, tight accounting at delta = 1e-5: labels that the budget pays for, and the student on the test "
     "third. Without epsilon: one model on all private records, with no guarantee.",
-    (
-        Column("epsilon", format="{:g}"),
-        *columns("{:.0f}", "labels", n_teachers="n", n_partitions="k"),
-        mean_and_std("accuracy"),
-        Column("auroc", "AUROC", "{:.3f}"),
-        "seeds",
-    ),
+    Column("epsilon", format="{:g}"),
+    columns("{:.0f}", n_teachers="n", n_partitions="k", labels=""),
+    mean_and_std("accuracy"),
+    Column("auroc", "AUROC", "{:.3f}"),
+    "seeds",
 )
 COSTS = Table(
     "Seconds of one core for each setting of a run, and the most memory that the process holds, in GiB. n = 1: one "
     "model on all private records.",
-    (
-        "teachers",
-        Column("n_teachers", "n"),
-        *(
-            Column(f"seconds_{k}", f"k = {k}", "{:.1f}")
-            for k in sorted({k for own in SIZES.values() for k in own["k"]})
-        ),
-        Column("memory", "GiB", "{:.2f}"),
-    ),
+    "teachers",
+    Column("n_teachers", "n"),
+    *(Column(f"seconds_{k}", f"k = {k}", "{:.1f}") for k in sorted({k for own in SIZES.values() for k in own["k"]})),
+    Column("memory", "GiB", "{:.2f}"),
 )
 COMPARED = Table(
     "Variants at equal (epsilon, 1e-5): labels, the fraction of them that is correct, and the student (mean and "
     "standard deviation over runs). Personalised DPBag has no guarantee and is there for comparison.",
-    (
-        Column("method", "variant", text=variant_name),
-        Column("guarantee", labels={"per-instance": "none"}),
-        *(_text("n_teachers", "n", "{:.0f}"), _text("k", "", "{:.0f}"), _text("epsilon", "", "{:g}")),
-        Column("labels", format="{:.0f}"),
-        Column("label_accuracy", "correct", "{:.1%}"),
-        mean_and_std("accuracy", std="accuracy_std", formats=("{:.3f}", "{:.3f}")),
-        mean_and_std("auroc", "AUROC", std="auroc_std", formats=("{:.3f}", "{:.3f}")),
-    ),
+    Column("method", "variant", text=variant_name),
+    Column("guarantee", labels={"per-instance": "none"}),
+    (_text("n_teachers", "n", "{:.0f}"), _text("k", "", "{:.0f}"), _text("epsilon", "", "{:g}")),
+    (Column("labels", format="{:.0f}"), Column("label_accuracy", "correct", "{:.1%}")),
+    mean_and_std("accuracy", std="accuracy_std", formats=("{:.3f}", "{:.3f}")),
+    mean_and_std("auroc", "AUROC", std="auroc_std", formats=("{:.3f}", "{:.3f}")),
 )
 EFFECT = Table(
     "Tight accounting at delta = 1e-5: fraction of correct labels with one partition, and what the most partitions add "
     "to it and to the student's AUROC, with standard errors over runs, in percentage points.",
-    (
-        Column("n_teachers", "n"),
-        Column("epsilon", format="{:g}"),
-        Column("labels", format="{:.0f}"),
-        Column("correct_fraction", "correct", "{:.1%}"),
-        *(Column("label_gain", "many more", "{:+.2f}"), Column("label_gain_se", "error", "{:.2f}")),
-        *(Column("auroc_gain", "AUROC, many more", "{:+.2f}"), Column("auroc_gain_se", "AUROC, error", "{:.2f}")),
-    ),
+    (Column("n_teachers", "n"), Column("epsilon", format="{:g}"), Column("labels", format="{:.0f}")),
+    Column("correct_fraction", "correct", "{:.1%}"),
+    (Column("label_gain", "many more", "{:+.2f}"), Column("label_gain_se", "error", "{:.2f}")),
+    (Column("auroc_gain", "AUROC, many more", "{:+.2f}"), Column("auroc_gain_se", "AUROC, error", "{:.2f}")),
 )

@@ -370,47 +370,37 @@ BESIDE_EPSILON = columns(
 )
 SIZES = Table(
     "Tables I and II: sizes, settings and number of runs.",
-    (
-        TASK,
-        Column("quantity", text=lambda row: row.quantity.removeprefix("n_").replace("_", " ")),
-        *columns("{:,.6g}", "published", "used"),
-    ),
+    TASK,
+    Column("quantity", text=lambda row: row.quantity.removeprefix("n_").replace("_", " ")),
+    columns("{:,.6g}", "published", "used"),
 )
 NOISE_SOURCES = Table(
     "What the noise is: standard deviation of a weight over seeds with varied and with fixed initial weights; fraction "
     "of the variance that the initialisation makes; smallest standard deviation in any direction; weights whose "
     "normality is rejected at 0.05 / number of weights.",
-    (
-        TASK,
-        *columns("{:.4f}", sigma_varied="sigma varied", sigma_fixed="sigma fixed"),
-        Column("initialisation", format="{:.1%}"),
-        *columns("{:.4f}", direction_sigma_low_varied="quietest", direction_sigma_low_fixed="quietest fixed"),
-        Column("n_parameters_varied", "weights", "{:.0f}"),
-        *columns("{:.1f}", rejected_corrected_varied="rejected", rejected_corrected_fixed="rejected fixed"),
-    ),
+    TASK,
+    columns("{:.4f}", sigma_varied="sigma varied", sigma_fixed="sigma fixed"),
+    Column("initialisation", format="{:.1%}"),
+    columns("{:.4f}", direction_sigma_low_varied="quietest", direction_sigma_low_fixed="quietest fixed"),
+    Column("n_parameters_varied", "weights", "{:.0f}"),
+    columns("{:.1f}", rejected_corrected_varied="rejected", rejected_corrected_fixed="rejected fixed"),
 )
 TABLE3 = Table(
     "Table III: published, reproduced and their difference. Epsilon by the paper's formula. MNIST-binary stands twice: "
     "rows of norm 1, as the paper states, and the projection without scaling.",
-    (
-        TASK,
-        Column("quantity", labels={name: words for name, (_, words) in QUANTITIES.items()}),
-        *(Column("published", format="{:.3g}"), *columns(None, "reproduced", "difference")),
-        Column("relative", format="{:+.1%}"),
-    ),
+    TASK,
+    Column("quantity", labels={name: words for name, (_, words) in QUANTITIES.items()}),
+    (Column("published", format="{:.3g}"), "reproduced", "difference", Column("relative", format="{:+.1%}")),
 )
 STUDY = Table(
     "Table III: epsilon, printed and ours, by the paper's formula; exactly, and exactly with the proved sensitivity, "
     "all under the assumption, at delta = 1/n; noise of SGD and observed sensitivity, printed and ours.",
-    (
-        TASK,
-        *columns(
-            "{:.2f}", epsilon_intrinsic_published="epsilon, printed", epsilon_intrinsic_reproduced="epsilon, ours"
-        ),
-        *columns("{:.2f}", epsilon_exact="exact", epsilon_proved="proved sensitivity"),
-        *columns("{:.3f}", sigma_intrinsic_published="sigma, printed", sigma_intrinsic_reproduced="sigma, ours"),
-        *columns("{:.3f}", sensitivity_empirical_published="observed, printed"),
-        *columns("{:.3f}", sensitivity_empirical_reproduced="observed, ours"),
+    TASK,
+    columns("{:.2f}", epsilon_intrinsic_published="epsilon, printed", epsilon_intrinsic_reproduced="epsilon, ours"),
+    columns("{:.2f}", epsilon_exact="exact", epsilon_proved="proved sensitivity"),
+    columns("{:.3f}", sigma_intrinsic_published="sigma, printed", sigma_intrinsic_reproduced="sigma, ours"),
+    columns(
+        "{:.3f}", sensitivity_empirical_published="observed, printed", sensitivity_empirical_reproduced="observed, ours"
     ),
 )
 SCALINGS = {
@@ -423,57 +413,41 @@ SCALINGS = {
 SCALED_DIGITS = Table(
     "MNIST-binary by the scaling of its rows, at the paper's batch size, rate and number of steps: means over random "
     "projections (std: standard deviation over these), and which printed numbers one more projection could give.",
-    (
-        Column("scaling", labels=SCALINGS),
-        Column("projections", format="{:.0f}"),
-        *columns("{:.4f}", "sigma", sigma_std="std of sigma"),
-        *columns("{:.4f}", "observed", observed_std="std of observed"),
-        *columns("{:.3f}", "accuracy", accuracy_std="std of accuracy"),
-        "fits",
-    ),
+    Column("scaling", labels=SCALINGS),
+    Column("projections", format="{:.0f}"),
+    columns("{:.4f}", "sigma", sigma_std="std of sigma"),
+    columns("{:.4f}", "observed", observed_std="std of observed"),
+    columns("{:.3f}", "accuracy", accuracy_std="std of accuracy"),
+    "fits",
 )
 TABLE4 = Table(
     "Table IV, epsilon = 1: accuracy without noise, with noise for each sensitivity, and what counting on SGD's own "
     "noise adds; std is the standard deviation of the accuracy over models, t the paired statistic.",
-    (
-        TASK,
-        SENSITIVITY,
-        Column("entry", labels={"noisy": "SGD as deterministic", "gap_closed": "of the gap"}),
-        *columns("{:.4f}", "published", "reproduced", "std", "difference"),
-        Column("t", format="{:.1f}"),
-    ),
+    (TASK, SENSITIVITY),
+    Column("entry", labels={"noisy": "SGD as deterministic", "gap_closed": "of the gap"}),
+    columns("{:.4f}", "published", "reproduced", "std", "difference"),
+    Column("t", format="{:.1f}"),
 )
 DRAWS = Table(
     "Table IV at full noise, epsilon = 1: as printed (gains divided by ten), with the first draw of NumPy's seed 0 for "
     "all models, and with a draw for each; std is the standard deviation of the accuracy over models.",
-    (
-        TASK,
-        SENSITIVITY,
-        Column("entry", labels={"noisy": "accuracy", "gap_closed": "of the gap"}),
-        *columns("{:.4f}", "published", shared="shared draw", own="own draw"),
-    ),
+    (TASK, SENSITIVITY),
+    Column("entry", labels={"noisy": "accuracy", "gap_closed": "of the gap"}),
+    columns("{:.4f}", "published", shared="shared draw", own="own draw"),
 )
 COSTS = Table(
     "What the study costs: runs, seconds of processor time for training and for all statistics and accuracies, and "
     "minutes of one core in all, both initialisations together.",
-    (
-        TASK,
-        "model",
-        Column("runs", format="{:,.0f}"),
-        *columns("{:.1f}", training_seconds="training", statistics_seconds="statistics", minutes="minutes"),
-    ),
+    (TASK, "model", Column("runs", format="{:,.0f}")),
+    columns("{:.1f}", training_seconds="training", statistics_seconds="statistics", minutes="minutes"),
 )
 READINGS = Table(
     "Epsilon at delta = 1/n of each reading, all under the assumption of one isotropic Gaussian: the paper's formula; "
     "exact; exact with the proved sensitivity (each pass begun counts); with the observed sensitivity, which is no "
     "bound.",
-    (
-        TASK,
-        "initial",
-        Column("sigma", format="{:.4f}"),
-        *columns("{:.2f}", "epsilon", epsilon_exact="exact", epsilon_proved="proved sensitivity"),
-        *columns("{:.2f}", epsilon_observed="observed", epsilon_observed_exact="observed, exact"),
-    ),
+    (TASK, "initial", Column("sigma", format="{:.4f}")),
+    columns("{:.2f}", "epsilon", epsilon_exact="exact", epsilon_proved="proved sensitivity"),
+    columns("{:.2f}", epsilon_observed="observed", epsilon_observed_exact="observed, exact"),
 )
 RULES_BESIDE = Table(
     "Accuracy at epsilon = 1, delta = 1/n, replace-one: no noise, the paper's classical calibration, the same with the "
@@ -484,22 +458,17 @@ RULES_BESIDE = Table(
 CALIBRATIONS = Table(
     "Noise on each weight (for the last rule: in each step) and accuracy at epsilon = 1, delta = 1/n, replace-one. "
     "Counting SGD's own noise is an assumption, the fraction of a pass no bound; the last two rules are proved.",
-    (
-        TASK,
-        Column("rule", labels={rule: words for rule, (_, words, _) in RULES.items()}),
-        *columns("{:.4f}", noise_sigma="noise", accuracy="accuracy"),
-    ),
+    TASK,
+    Column("rule", labels={rule: words for rule, (_, words, _) in RULES.items()}),
+    columns("{:.4f}", noise_sigma="noise", accuracy="accuracy"),
 )
 AUDITS = Table(
     "Membership tests on fresh runs: the epsilon at delta = 1/n and the mu that they prove, beside what the bound on "
     "the sensitivity and the observed one claim, exactly; the delta at epsilon = 0; rates of true and false positives. "
     "inf: no epsilon is enough, since a false positive is impossible and the fraction of true positives is above 1/n.",
-    (
-        RECORD,
-        *(TASK, Column("initial"), *BESIDE_EPSILON),
-        *columns("{:.2f}", mu_low="mu >=", mu_exact="bound: mu", mu_observed_exact="observed: mu"),
-        *columns("{:.4f}", delta_low="delta >=", tpr="TPR", fpr="FPR"),
-    ),
+    (RECORD, TASK, "initial", *BESIDE_EPSILON),
+    columns("{:.2f}", mu_low="mu >=", mu_exact="bound: mu", mu_observed_exact="observed: mu"),
+    columns("{:.4f}", delta_low="delta >=", tpr="TPR", fpr="FPR"),
 )
 ATTACKS = Table(
     "Membership tests on fresh runs with varied initial weights: the epsilon at delta = 1/n that they prove with 95% "
@@ -510,10 +479,8 @@ ATTACKS = Table(
 HYPERPARAMETERS = Table(
     "The noise of SGD by batch size, rate and schedule, at the same number of passes; epsilon exact, from the proved "
     "sensitivity, under the assumption.",
-    (
-        *(TASK, Column("batch_size", "batch"), Column("learning_rate", "rate"), Column("schedule")),
-        *columns("{:.4f}", sigma_varied="sigma varied", sigma_fixed="sigma fixed"),
-        *columns("{:.1f}", epsilon_proved_varied="epsilon varied", epsilon_proved_fixed="epsilon fixed"),
-        Column("accuracy_varied", "accuracy", "{:.4f}"),
-    ),
+    (TASK, Column("batch_size", "batch"), Column("learning_rate", "rate"), "schedule"),
+    columns("{:.4f}", sigma_varied="sigma varied", sigma_fixed="sigma fixed"),
+    columns("{:.1f}", epsilon_proved_varied="epsilon varied", epsilon_proved_fixed="epsilon fixed"),
+    Column("accuracy_varied", "accuracy", "{:.4f}"),
 )
