@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -89,6 +86,32 @@ def at_most(
 def exceeds(quantity: str, claimed: float, found: float, *, low: float, high: float, also: bool = True) -> Finding:
     """Finding that supports the status if more than is claimed is found, between ``low`` and ``high``."""
     return Finding(quantity, claimed, found, low, high, bool(found > claimed and also))
+
+
+def judged(chapter: str, number: int, *found: float | Fraction | tuple[float | Fraction, bool]) -> list[Finding]:
+    """Findings of a claim of which all but the computed values is in ``book/results/published/findings_<chapter>.csv``.
+
+    Parameters
+    ----------
+    chapter : str
+    number : int
+        Of the claim. A line of the file has claim, quantity, claimed, low and high: see :class:`Finding`.
+    found : float, Fraction, or pair of one and bool
+        What was computed, in the order of the lines; with a pair, whether what else was computed supports the status.
+    """
+    lines = pd.read_csv(paper_file(f"findings_{chapter}.csv")).query("claim == @number")
+    values = [value if isinstance(value, tuple) else (value, True) for value in found]
+    return [
+        Finding(line.quantity, _number(line.claimed), float(value), line.low, line.high, bool(also))
+        for line, (value, also) in zip(cast(Any, lines.itertuples()), values, strict=True)
+    ]
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 @dataclass(frozen=True)
@@ -175,28 +198,6 @@ def read(chapter: str) -> list[Claim]:
         Claim(entry["number"], found["paper"], *(" ".join(entry[name].split()) for name in texts))
         for entry in found["claim"]
     ]
-
-
-# Chapters whose claims still stand in docstrings: to be deleted with the last of them.
-_TEXTS = re.compile(r".+?\n\nComputed: (.+?)\n\nStatement: (.+?)\n\nReason: (.+)", re.DOTALL)
-
-
-def claim(number: int, place: str, status: str, *, paper: str, section: str) -> Callable[[Finder], Claim]:
-    """Decorator that makes a claim of the function that computes its findings, by its docstring."""
-
-    def made(find: Finder) -> Claim:
-        found = _TEXTS.fullmatch(inspect.getdoc(find) or "")
-        if found is None:
-            raise ValueError(f"claim {number} has no paragraphs 'Computed: ...', 'Statement: ...', 'Reason: ...'")
-        _EVIDENCE[number] = find
-        return Claim(number, paper, place, status, section, *(" ".join(text.split()) for text in found.groups()))
-
-    return made
-
-
-def claims_of(*modules: ModuleType) -> list[Claim]:
-    """Claims that are defined in the modules."""
-    return [value for module in modules for value in vars(module).values() if isinstance(value, Claim)]
 
 
 def table(evidence: Mapping[Claim, Evidence]) -> pd.DataFrame:

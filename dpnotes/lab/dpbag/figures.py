@@ -9,8 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpnotes.lab.dpbag.runs import QUANTILES
-from dpnotes.lab.dpbag.tables import METHODS, METRICS
-from dpnotes.lab.dpbag.variants import FILTER, SETTING, variant_name
+from dpnotes.lab.dpbag.tables import FILTER, METHODS, METRICS, VARIANT, variant_name
 from dpnotes.lab.figures import blank, blank_axes, line_styles
 from dpnotes.mechanisms import Partitions
 
@@ -106,7 +105,7 @@ def _setting(row: Any) -> str:
 
 
 def variants(table: pd.DataFrame, *, n_teachers: int, metric: str = "auroc") -> Figure:
-    """A metric of the student against epsilon, for the variants of :func:`dpnotes.lab.dpbag.variants.compared`.
+    """A metric of the student against epsilon, for the variants of :func:`dpnotes.lab.dpbag.tables.variants`.
 
     Parameters
     ----------
@@ -119,7 +118,7 @@ def variants(table: pd.DataFrame, *, n_teachers: int, metric: str = "auroc") -> 
     matplotlib.figure.Figure
     """
     shown = table[table["n_teachers"] == n_teachers]
-    groups = [rows for _, rows in shown.groupby([*SETTING, "k"], sort=False, dropna=False)]
+    groups = [rows for _, rows in shown.groupby([*VARIANT, "k"], sort=False, dropna=False)]
     filters = [str(rows["method"].iloc[0]) == FILTER for rows in groups]
     figure = blank(9.0, 3.9)
     epsilons = sorted(shown["epsilon"].unique())
@@ -150,7 +149,7 @@ def who_pays(table: pd.DataFrame, *, epsilon: float) -> Figure:
     Parameters
     ----------
     table : DataFrame
-        Of :func:`dpnotes.lab.dpbag.variants.paid`.
+        Of :func:`dpnotes.lab.dpbag.tables.paid`.
     epsilon : float
 
     Returns
