@@ -125,10 +125,11 @@ def differences(replacement: pd.DataFrame) -> list[Mean]:
 
 def reduced_orderings(table: pd.DataFrame) -> pd.DataFrame:
     """What the rows of the reduced scale say: see :func:`judged`."""
-    starts = ("scratch", "tuned")
-    return judged(
-        "reduced", {start: table.set_axis([c.removesuffix(f"_{start}") for c in table], axis=1) for start in starts}
-    )
+
+    def start(name: str) -> pd.DataFrame:
+        return table.rename(columns=lambda column: column.removesuffix(f"_{name}"))
+
+    return judged("reduced", {name: start(name) for name in ("scratch", "tuned")})
 
 
 def method(table: pd.DataFrame, name: str, variant: str = "") -> pd.DataFrame:

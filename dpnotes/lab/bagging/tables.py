@@ -246,7 +246,7 @@ def _accuracies(caption: str, exposed: Column, gap: Callable[[Any], str]) -> Tab
     means = Column("reproduced", text=lambda row: mean_text(row.reproduced, row.std, gap=gap(row)))
     difference = Column("difference", format="{:+.2f}", scale=100)
     published = Column("published", format="{:.2%}")
-    return Table(caption, (Column("method", text=method_name), published, means, difference, exposed, BUDGET, "seeds"))
+    return Table(caption, Column("method", text=method_name), published, means, difference, exposed, BUDGET, "seeds")
 
 
 BUDGET = Column("budget", "published budget", text=_budget)
@@ -274,30 +274,26 @@ _CIFAR10 = _accuracies(
 REDUCED = Table(
     "CIFAR-10 at a reduced scale, not the paper's: five convolutions, 30 epochs for bagging and 2 for DP-SGD. Accuracy "
     "from scratch (10,000 test images) and from CIFAR-100 (9,000), mean and standard deviation.",
-    (
-        Column("method", text=_reduced_method),
-        Column("advantage_scratch", "advantage", "{:.4f}"),
-        mean_and_std("reproduced_scratch", "from scratch", std="std_scratch"),
-        Column("seeds_scratch", "seeds"),
-        mean_and_std("reproduced_tuned", "from CIFAR-100", std="std_tuned"),
-        Column("seeds_tuned", f"seeds{NO_BREAK}"),
-    ),
+    Column("method", text=_reduced_method),
+    Column("advantage_scratch", "advantage", "{:.4f}"),
+    mean_and_std("reproduced_scratch", "from scratch", std="std_scratch"),
+    Column("seeds_scratch", "seeds"),
+    mean_and_std("reproduced_tuned", "from CIFAR-100", std="std_tuned"),
+    Column("seeds_tuned", f"seeds{NO_BREAK}"),
 )
 REPLACEMENT = Table(
     "Figure 2 of the paper: one model on k records drawn with and without replacement, seeds that the rule had not "
     "seen; 95 % interval of the difference.",
-    (
-        Column("subsample", "k", "{:,}"),
-        *columns(
-            "{:.2%}",
-            with_replacement="with replacement",
-            without_replacement="without replacement",
-            difference="",
-            low="95 % from",
-            high="to",
-        ),
-        "seeds",
+    Column("subsample", "k", "{:,}"),
+    columns(
+        "{:.2%}",
+        with_replacement="with replacement",
+        without_replacement="without replacement",
+        difference="",
+        low="95 % from",
+        high="to",
     ),
+    "seeds",
 )
 
 
@@ -486,85 +482,74 @@ def _accuracies_of(name: str, heading: str = "") -> Column:
 BASELINES = Table(
     "DP-SGD at the budgets of Table 2a: with the noise of the paper and with the least noise that tight accounting "
     "allows, one run each, beside bagging (mean over seeds). Accuracies on the test set.",
-    (
-        BUDGET,
-        Column("sigma", "published sigma", "{:g}"),
-        Column("advantage", "its total variation", gap=GAP),
-        Column("reproduced", "accuracy, published sigma", "{:.2%}", gap=GAP),
-        Column("noise_least", "tight sigma", "{:.3g}", gap=GAP),
-        Column("advantage_least", "its total variation ", gap=GAP),
-        *columns("{:.2%}", gap=GAP, reproduced_least="accuracy, tight sigma", reproduced_bagging="accuracy, bagging"),
-    ),
+    BUDGET,
+    Column("sigma", "published sigma", "{:g}"),
+    Column("advantage", "its total variation", gap=GAP),
+    Column("reproduced", "accuracy, published sigma", "{:.2%}", gap=GAP),
+    Column("noise_least", "tight sigma", "{:.3g}", gap=GAP),
+    Column("advantage_least", "its total variation ", gap=GAP),
+    columns("{:.2%}", gap=GAP, reproduced_least="accuracy, tight sigma", reproduced_bagging="accuracy, bagging"),
 )
 EXPOSED = (Column("subsample", "k", "{:,}"), Column("advantage", "pi", "{:.4f}"))
 EQUAL_EXPOSURE = Table(
     "Test accuracy (mean and standard deviation over seeds) of bagging (a network on k records) and of DP-SGD (all "
     "records, ten epochs): at equal advantage, and at equal true-positive rate when 0.1 % of the others are called "
     "members.",
-    (
-        *EXPOSED,
-        _accuracies_of("bagging"),
-        _accuracies_of("softmax_advantage", "softmax, equal advantage"),
-        _accuracies_of("softmax_tpr", "softmax, equal true-positive rate"),
-        _accuracies_of("network_advantage", "network, equal advantage"),
-        _accuracies_of("network_tpr", "network, equal true-positive rate"),
-    ),
+    *EXPOSED,
+    _accuracies_of("bagging"),
+    _accuracies_of("softmax_advantage", "softmax, equal advantage"),
+    _accuracies_of("softmax_tpr", "softmax, equal true-positive rate"),
+    _accuracies_of("network_advantage", "network, equal advantage"),
+    _accuracies_of("network_tpr", "network, equal true-positive rate"),
 )
 HANDCRAFTED = Table(
     "The same on histograms of oriented gradients, which no training data decides: logistic regression on k records by "
     "bagging, softmax regression on all records by DP-SGD, ten epochs.",
-    (
-        *EXPOSED,
-        _accuracies_of("bagging_hog", "bagging"),
-        _accuracies_of("hog_advantage", "DP-SGD, equal advantage"),
-        _accuracies_of("hog_tpr", "DP-SGD, equal true-positive rate"),
-    ),
+    *EXPOSED,
+    _accuracies_of("bagging_hog", "bagging"),
+    _accuracies_of("hog_advantage", "DP-SGD, equal advantage"),
+    _accuracies_of("hog_tpr", "DP-SGD, equal true-positive rate"),
 )
 _MODELS = {"softmax": "softmax", "network": "network", "hog": "features", "hogs": "features, both"}
 STANDINGS = Table(
     "How bagging of networks stands to DP-SGD (softmax regression or a network on pixels, softmax regression on "
     'handcrafted features), and in "features, both" bagging on the features: by the one rule; left at equal advantage, '
     "right at equal true-positive rate (TPR).",
-    (
-        EXPOSED[0],
-        *(Column(f"{model}_advantage", words) for model, words in _MODELS.items()),
-        *(Column(f"{model}_tpr", f"{words}, TPR") for model, words in _MODELS.items()),
-    ),
+    EXPOSED[0],
+    *(Column(f"{model}_advantage", words) for model, words in _MODELS.items()),
+    *(Column(f"{model}_tpr", f"{words}, TPR") for model, words in _MODELS.items()),
 )
 MODES = {"bare": "subsample, no noise", "bagged": "subsample, private base", "direct": "all records, same epsilon"}
 PRIVATE_BASES = Table(
     "A private base learner on a subsample without replacement, and what the same epsilon gives on all records. "
     "Epsilon of the release at delta = 1e-5 k/n; true positives at 0.1 % false positives.",
-    (
-        Column("mode", labels=MODES),
-        Column("base_epsilon", "base epsilon", "{:g}"),
-        Column("release_epsilon", "epsilon of the release", "{:.3g}"),
-        Column("advantage", format="{:.3f}"),
-        *columns("{:.2%}", tpr_at_fpr_1e3="true positives", accuracy="", standard_error="standard error"),
-        "seeds",
-    ),
+    Column("mode", labels=MODES),
+    Column("base_epsilon", "base epsilon", "{:g}"),
+    Column("release_epsilon", "epsilon of the release", "{:.3g}"),
+    Column("advantage", format="{:.3f}"),
+    columns("{:.2%}", tpr_at_fpr_1e3="true positives", accuracy="", standard_error="standard error"),
+    "seeds",
 )
 OWN = Table(
     "Your records: logistic regression on a subsample of k records without replacement, without noise, with a private "
     "base learner, and what the same epsilon gives on all records. Epsilon of the release at delta = 1e-5 k/n.",
-    (Column("subsample", "k"), *PRIVATE_BASES.columns),
+    Column("subsample", "k"),
+    *PRIVATE_BASES.columns,
 )
 ATTACKS = Table(
     "Membership attacks on single networks of bagging: fraction of the drawn records that are called members (true "
     "positives, 95 % Clopper-Pearson) and of the others (false positives).",
-    (
-        "attack",
-        Column("mislabelled", "records", labels={True: "mislabelled", False: "as they are"}),
-        *columns(
-            "{:.2%}",
-            false_positive_rate="allowed false",
-            tpr="drawn, called",
-            low="95 % from",
-            high="to",
-            fpr="not drawn, called",
-        ),
-        Column("dispersion", format="{:.2f}"),
+    "attack",
+    Column("mislabelled", "records", labels={True: "mislabelled", False: "as they are"}),
+    columns(
+        "{:.2%}",
+        false_positive_rate="allowed false",
+        tpr="drawn, called",
+        low="95 % from",
+        high="to",
+        fpr="not drawn, called",
     ),
+    Column("dispersion", format="{:.2f}"),
 )
 
 
@@ -671,43 +656,37 @@ CHOSEN = Column("chosen", labels={True: "yes", False: ""})
 NETWORK_CANDIDATES = Table(
     "Settings that the paper leaves open: accuracy on the last 10,000 MNIST training images, mean of 3 seeds; models "
     "trained on the first 50,000.",
-    (
-        Column("width", "channels"),
-        "optimizer",
-        Column("learning_rate", "rate", "{:g}"),
-        *columns(
-            "{:.2%}",
-            accuracy_300="k = 300",
-            accuracy_1000="k = 1,000",
-            accuracy="mean",
-            standard_error="standard error",
-        ),
-        CHOSEN,
+    Column("width", "channels"),
+    "optimizer",
+    Column("learning_rate", "rate", "{:g}"),
+    columns(
+        "{:.2%}",
+        accuracy_300="k = 300",
+        accuracy_1000="k = 1,000",
+        accuracy="mean",
+        standard_error="standard error",
     ),
+    CHOSEN,
 )
 TWO_RATES = Table(
     "DP-SGD with the noise of Table 2a for 100 epochs, one run each: test accuracy at the rate 0.15 of the library's "
     "public example, and at the rate chosen for each noise on held-out rows.",
-    (
-        Column("sigma", format="{:g}"),
-        Column("published", format="{:.2%}"),
-        Column("one_rate", "rate 0.15", "{:.2%}", gap=GAP),
-        Column("rate", "chosen rate", "{:g}"),
-        Column("accuracy", "at the chosen rate", "{:.2%}", gap=GAP),
-    ),
+    Column("sigma", format="{:g}"),
+    Column("published", format="{:.2%}"),
+    Column("one_rate", "rate 0.15", "{:.2%}", gap=GAP),
+    Column("rate", "chosen rate", "{:g}"),
+    Column("accuracy", "at the chosen rate", "{:.2%}", gap=GAP),
 )
 CIFAR10_CANDIDATES = Table(
     "Settings that the paper leaves open on CIFAR-10: accuracy on the last 10,000 training images, models trained on "
     "k others: 30 epochs with k = 1,000, 5 with k = 500; two epochs for DP-SGD, on 40,000 images.",
-    (
-        Column("method", "for", text=_task),
-        Column("subsample", "k", "{:,.0f}"),
-        "optimizer",
-        Column("learning_rate", "rate", "{:g}"),
-        mean_and_std("accuracy"),
-        "seeds",
-        CHOSEN,
-    ),
+    Column("method", "for", text=_task),
+    Column("subsample", "k", "{:,.0f}"),
+    "optimizer",
+    Column("learning_rate", "rate", "{:g}"),
+    mean_and_std("accuracy"),
+    "seeds",
+    CHOSEN,
 )
 
 
@@ -721,7 +700,7 @@ def show_rates(table: pd.DataFrame, model: str) -> Any:
         "the first 50,000, one seed."
     )
     chosen = Column("chosen", format="{:g}", gap=GAP)
-    shown = Table(caption, (Column("noise_multiplier", "sigma", format="{:g}"), *accuracies, chosen))
+    shown = Table(caption, Column("noise_multiplier", "sigma", format="{:g}"), *accuracies, chosen)
     return shown(table, what=MODELS[model])
 
 
@@ -783,12 +762,11 @@ def many_models(*, n: int, drawn: int, n_models: tuple[int, ...]) -> pd.DataFram
 
 MEMORISING_ATTACK = Table(
     "Membership test against bagged nearest-neighbour classifiers.",
-    ("rate", *columns("{:.4f}", "exact", "simulated", low="95 % from", high="to")),
+    "rate",
+    columns("{:.4f}", "exact", "simulated", low="95 % from", high="to"),
 )
 MANY_MODELS = Table(
     "Exact delta of N models on k = 10,000/N records each, n = 60,000.",
-    (
-        *columns("{:,}", n_models="N", subsample="k"),
-        *columns("{:.5f}", with_replacement="with replacement", independent="", dealt_out="dealt out"),
-    ),
+    columns("{:,}", n_models="N", subsample="k"),
+    columns("{:.5f}", with_replacement="with replacement", independent="", dealt_out="dealt out"),
 )
