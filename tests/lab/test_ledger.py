@@ -192,8 +192,6 @@ def test_what_a_finding_supports(found, low, high, also, supports):
 def test_findings_are_lines_of_a_table(monkeypatch, tmp_path):
     lines = "claim,quantity,claimed,low,high\n3,a,–,1,2\n3,b,0.5,0.5,0.5\n4,c,1,1,1\n"
     (tmp_path / "findings_one.csv").write_text(lines)
-        "claim,quantity,claimed,low,high\n3,a,–,1,2\n3,b,0.5,0.5,0.5\n4,c,1,1,1\n"
-    )
     monkeypatch.setattr(_claim, "paper_file", lambda name: tmp_path / name)
     found = _claim.judged("one", 3, 1.5, (Fraction(1, 2), False))
     assert found == [Finding("a", "–", 1.5, 1, 2), Finding("b", 0.5, 0.5, 0.5, 0.5, False)]
