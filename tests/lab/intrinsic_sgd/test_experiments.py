@@ -110,8 +110,6 @@ def test_another_split_is_drawn_as_the_first_one_was():
     adult, kept = records("adult"), resplit("adult", 1)
     assert kept.X.shape == adult.X.shape
     np.testing.assert_array_equal(kept.X_test, adult.X_test)
-    with pytest.raises(ValueError, match="dataset must be one of 'covertype', 'adult', got dataset='mnist'"):
-        resplit("mnist", 0)
 
 
 def test_bounds_are_those_of_the_library():
