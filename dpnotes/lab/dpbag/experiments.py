@@ -120,9 +120,7 @@ def filtered(
 
 
 @experiment("dpbag.cause")
-def cause(
-    *, dataset: str, setting: str, accountant: str, seed: int, device: str = "auto", **row: Any
-) -> dict[str, Any]:
+def cause(*, dataset: str, setting: str, seed: int, device: str = "auto", **row: Any) -> dict[str, Any]:
     """A row of :func:`student` whose learners have other settings.
 
     Parameters
@@ -231,15 +229,13 @@ def _scored(model: Any, asked: Labelled, released: Codes, records: Thirds, devic
 
 _SCORES = {"labels": 5, "label_accuracy": 0.02, "accuracy": 0.01, "auroc": 0.03, "auprc": 0.03}
 _TOLERANCE = {**_SCORES, "epsilon_spent": 1e-2, **dict.fromkeys(PAID, 0.02)}
-
-
 _TIMES = dict.fromkeys(("teachers_seconds", "students_seconds", "peak_memory"), math.inf)  # of the machine
 Scales = dict[str, Callable[[], Grid]]
 
 
 def _students(dataset: str, teachers: str, **quick: Callable[[], Grid]) -> Experiment:
     name, paper = f"dpbag_{dataset.removesuffix('130')}_{teachers}", partial(grids.student, dataset, teachers)
-    return Experiment(name, student, {"paper": paper, **quick}, tolerance=_TOLERANCE, cost=grids.student_seconds)
+    return Experiment(name, student, {"paper": paper, **quick}, tolerance=_TOLERANCE, cost=grids.seconds)
 
 
 def _quick(grid: Callable[..., Grid], **own: str) -> Scales:
@@ -254,7 +250,7 @@ EXPERIMENTS = [
     _students("adult", "boosting"),
     _students("diabetes130", "logistic"),
     _students("diabetes130", "boosting"),
-    Experiment("dpbag_filtered", filtered, _FILTERS, tolerance=_FILTERED, cost=grids.filtered_seconds),
-    Experiment("dpbag_causes", cause, _CAUSES, tolerance=_SCORES, cost=grids.causes_seconds),
-    Experiment("dpbag_cost", cost, {"paper": grids.cost}, tolerance=_TIMES, cost=grids.cost_seconds),
+    Experiment("dpbag_filtered", filtered, _FILTERS, tolerance=_FILTERED, cost=grids.seconds),
+    Experiment("dpbag_causes", cause, _CAUSES, tolerance=_SCORES, cost=grids.seconds),
+    Experiment("dpbag_cost", cost, {"paper": grids.cost}, tolerance=_TIMES, cost=grids.seconds),
 ]
