@@ -75,8 +75,8 @@ def _bagging(p: Mapping[str, Any]) -> Plan:
         ("bagging_reduced_dp_sgd", grids.reduced_dp_sgd(), as_paper),
         ("bagging_membership", grids.membership(scale), long),
         ("bagging_equal", grids.equal(scale, seeds=few), long),
-        ("bagging_hog", bagging.handcrafted.ensembles(), as_paper),
-        ("bagging_hog_dp_sgd", bagging.handcrafted.dp_sgds(), as_paper),
+        ("bagging_hog", grids.hog(), as_paper),
+        ("bagging_hog_dp_sgd", grids.hog_dp_sgd(), as_paper),
         ("bagging_private_base", grids.private_base(scale, seeds=1 if quick else 10), long),
     ]
 

@@ -268,17 +268,16 @@ OUTCOMES = (
 COUNTS = Table(
     "Every table and figure of the four papers: how many of its printed numbers, or of the sentences about a figure "
     "without printed numbers, were run, agree, differ or are not there.",
-    (Column("table", text=lambda row: f"{row.paper}, {row.table}"), *OUTCOMES),
+    Column("table", text=lambda row: f"{row.paper}, {row.table}"),
+    *OUTCOMES,
 )
-TOTALS = Table("All tables and figures of a paper together.", ("paper", *OUTCOMES))
+TOTALS = Table("All tables and figures of a paper together.", "paper", *OUTCOMES)
 WHY = Table(
     "Cells, {outcome}.",
-    (
-        "paper",
-        "table",
-        "cell",
-        Column("printed", format="{:.4g}"),
-        Column("ours", format="{:.4g}"),
-        "why",
-    ),
+    "paper",
+    "table",
+    "cell",
+    Column("printed", format="{:.4g}"),
+    Column("ours", format="{:.4g}"),
+    "why",
 )

@@ -1,4 +1,4 @@
-"""Claims 9 to 21 (van der Maaten and Hannun 2020): noise on the minimiser or its answers, in training, and votes."""
+"""Evidence on claims 9 to 21 (van der Maaten and Hannun 2020): noise on the minimiser, in training, and votes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from scipy import optimize, special, stats
 
 from dpnotes import accounting
 from dpnotes._validation import Floats, Integers
-from dpnotes.lab import exact_votes
-from dpnotes.lab._claim import Finding, at_most, equal, evidence, exceeds, shown
+from dpnotes.lab import _claim, exact_votes
+from dpnotes.lab._claim import Finding, evidence
 
+judged = partial(_claim.judged, "private_prediction")
 EPSILON, DELTA = 1.0, 1e-5
 ANALYSES = ("published", "tight")
 N, LAMBDA = 60_000, 1e-4  # MNIST's size; a value of the paper's grid at which the worst case is nearly attained
@@ -37,7 +38,6 @@ def sensitivity_of_the_minimiser() -> list[Finding]:
     drawn = _largest_random_shift(pairs=40)
 
     tau = 1e-5  # half of K / n
-    loose = accounting.minimiser_sensitivity(lipschitz=K, n=N, regulariser=LAMBDA, gradient_tolerance=tau) / bound
     away = (first - second) / np.linalg.norm(first - second)
     stopped = [
         end + sign * _reach(end, sign * away, *data, tau) * away
@@ -48,37 +48,23 @@ def sensitivity_of_the_minimiser() -> list[Finding]:
     x, y = np.array([[0.6, 0.8, 1.0]]), np.array([1])  # a record of norm 1 and the constant feature of a bias
     norm = float(np.linalg.norm(gradient(np.outer(x[0], [40.0, -40.0]), x, y, np.ones(1))))
     same = math.isclose(norm, accounting.logistic_constants(n_classes=2, bias=True).lipschitz)
-    return [
-        at_most("shift of the worst neighbours constructed", 1.0, worst, least=0.99),
-        at_most("largest shift of random neighbours", 1.0, drawn, least=0.524),
-        exceeds(f"the worst neighbours stopped at gradients of norm {tau:g}", 1.0, apart, low=0.99 * loose, high=loose),
-        exceeds("K with a bias: norm of a gradient", K, norm, low=2 - 1e-9, high=2 + 1e-9, also=same),
-    ]
+    return judged(9, worst, drawn, apart, (norm, same))
 
 
 @evidence(21)
 def logistic_loss() -> list[Finding]:
     """Differences of the loss itself at random logits and at the worst ones."""
-    classes, rounding = 4, 1e-6  # of second differences at steps of 1e-3
+    classes = 4
     constants = accounting.logistic_constants(n_classes=classes)
     logits = np.random.default_rng(3).normal(size=(300, classes)) * np.geomspace(0.1, 20, 300)[:, None]
     worst = np.array([[20.0, -20, -20, -20], [0.0, 0, -20, -20], [0.0, 0, 0, 0]])
     norms = np.linalg.norm(_differenced_gradients(np.concatenate([logits, worst])), axis=1)
     values = np.linalg.eigvalsh(_differenced_hessians(np.concatenate([logits, worst])))
-    norm, largest, traces = float(norms.max()), float(values[:, -1].max()), values.sum(axis=1)
+    traces = values.sum(axis=1)
+    norm, largest = float(norms.max()), (float(values[:, -1].max()), constants.smoothness == 0.5)
     zero = float(np.abs(values[:, : classes - constants.rank]).max())
-    least, all_tied = float(values[-1, classes - constants.rank]), int(traces.argmax()) == len(traces) - 1
-    return [
-        equal("largest norm of the gradient", K, norm, rel_tol=rounding),
-        equal("its bound in the package", K, constants.lipschitz, rel_tol=1e-12),
-        equal(
-            "largest eigenvalue of the Hessian", 0.5, largest, rel_tol=2 * rounding, also=constants.smoothness == 0.5
-        ),
-        shown("largest of the eigenvalues that vanish at rank C - 1", zero, 0.0, rounding),
-        shown("least of the others where all classes tie", least, 0.2499, 0.2501),
-        equal("largest trace of the Hessian", constants.trace, traces.max(), rel_tol=5 * rounding, also=all_tied),
-        shown("its bound 1 - 1 / C in the package", constants.trace, 0.75),
-    ]
+    least, trace = float(values[-1, classes - constants.rank]), (traces.max(), traces.argmax() == len(traces) - 1)
+    return judged(21, norm, constants.lipschitz, largest, zero, least, trace, constants.trace)
 
 
 def worst_neighbours() -> tuple[tuple[Floats, Integers, Floats], tuple[Floats, Integers, Floats]]:
@@ -182,14 +168,8 @@ def _differenced_hessians(logits: Floats, step: float = 1e-3) -> Floats:
 @evidence(10)
 def pure_model_noise() -> list[Finding]:
     """The log-likelihood ratio of the released weights, over draws and on the ray where it is largest."""
-    draws = 50_000
-    findings, losses = _pure_noise(np.subtract(*worst_fits()).ravel(), draws=draws, seed=1, least=0.99)
-    ratio = np.exp(-losses)
-    mean, error = float(ratio.mean()), float(ratio.std()) / math.sqrt(draws)
-    return [
-        *findings,
-        Finding("mean likelihood ratio (1 for the density that is claimed)", 1.0, mean, 1 - 4 * error, 1 + 4 * error),
-    ]
+    found, losses = _pure_noise(np.subtract(*worst_fits()).ravel(), draws=50_000, seed=1)
+    return judged(10, *found, float(np.exp(-losses).mean()))
 
 
 @evidence(11)
@@ -204,13 +184,7 @@ def gaussian_model_noise() -> list[Finding]:
     branch = 0.5 - math.e * float(special.ndtr(-math.sqrt(2)))
     alpha = _algorithm_two(EPSILON, DELTA)
     wrong = _gaussian_divergence(EPSILON, 1 / alpha / math.sqrt(2 * EPSILON))  # 1/alpha: both roots multiply to 1
-    return [
-        Finding("largest relative gap to the least noise", 0.0, max(off), 0.0, 1e-9),
-        at_most("largest delta, in units of the one asked for", 1.0, max(above), least=1 - 1e-6, rel_tol=1e-6),
-        shown("smallest delta at noise 0.1% smaller, in the same units", min(least), 1.001, 1.003),
-        shown("delta below which, at epsilon = 1, alpha is left undefined", branch, 0.2862, 0.2863),
-        exceeds("delta at epsilon = 1 with the first branch's alpha instead", DELTA, wrong, low=0.999, high=1.0),
-    ]
+    return judged(11, max(off), max(above), min(least), branch, wrong)
 
 
 @evidence(12)
@@ -223,13 +197,7 @@ def main_text_sigma() -> list[Finding]:
     noises = [accounting.gaussian(sigma=sigma, adjacency="replace-one") for sigma in (narrow, appendix)]
     leaked, kept = (float(noise.delta(high)) for noise in noises)
     integrated = math.isclose(leaked, _gaussian_divergence(high, narrow), rel_tol=1e-6)
-    needed = "noise needed at epsilon* = {}, as a fraction of the formula's"
-    return [
-        Finding(needed.format(1), 1.0, at_one, math.sqrt(0.5) * (1 - 1e-9), math.sqrt(0.5) * (1 + 1e-9)),
-        Finding(needed.format(8), 1.0, at_high, 2 - 1e-8, 2 + 1e-8),
-        exceeds("delta at epsilon* = 8", DELTA, leaked, low=0.1602, high=0.1603, also=integrated),
-        equal("delta at epsilon* = 8, appendix", DELTA, kept, rel_tol=1e-6),
-    ]
+    return judged(12, at_one, at_high, (leaked, integrated), kept)
 
 
 @evidence(17)
@@ -238,14 +206,10 @@ def pure_prediction_noise() -> list[Finding]:
     answers, features, classes = 10, 784, 10
     shift = np.subtract(*worst_fits())
     left, _, _ = np.linalg.svd(shift)  # its first column is the question, a unit vector
-    findings, _ = _pure_noise(shift.T @ left[:, 0], draws=5_000, seed=2, least=0.7, answers=answers)
+    found, _ = _pure_noise(shift.T @ left[:, 0], draws=5_000, seed=2, answers=answers)
     model = _coordinate_std(_rate(), features * classes)
     few, many = (_coordinate_std(_rate(b), classes) / model for b in (26, 27))
-    return [
-        *findings,
-        shown("noise on a logit at B = 26, model sensitivity's = 1", few, 0.973, 0.975),
-        shown("noise on a logit at B = 27, model sensitivity's = 1", many, 1.011, 1.012),
-    ]
+    return judged(17, *found, few, many)
 
 
 @evidence(18)
@@ -266,21 +230,7 @@ def gaussian_prediction_noise() -> list[Finding]:
     cited = advanced + answers * each * math.expm1(each) / 2
     repaired = advanced + answers * each * math.tanh(each / 2)
     grown = exact / float(accounting.gaussian_sigma(EPSILON, DELTA))
-    root = math.sqrt(answers)
-    return [
-        exceeds("epsilon by the theorem that the proof cites", EPSILON, cited, low=1.00019, high=1.0002),
-        at_most("epsilon by Kairouz, Oh and Viswanath", EPSILON, repaired, least=0.99999),
-        at_most("delta that the published sigma spends", DELTA, spent, least=1e-89, also=spent < 2e-89),
-        equal("delta at the exact sigma, integrated", DELTA, tight, rel_tol=1e-6),
-        exceeds("published sigma over the exact one", 1.0, published / exact, low=5.296, high=5.298),
-        exceeds("the same for B = 10, by basic composition", 1.0, few, low=3.077, high=3.078),
-        shown(
-            "exact sigma over that of Gaussian model sensitivity, for any number of answers",
-            grown,
-            root * (1 - 1e-9),
-            root * (1 + 1e-9),
-        ),
-    ]
+    return judged(18, cited, repaired, (spent, spent < 2e-89), tight, published / exact, few, grown)
 
 
 def _rate(answers: int = 1) -> float:
@@ -289,27 +239,19 @@ def _rate(answers: int = 1) -> float:
     return accounting.norm_noise_rate(EPSILON, sensitivity=bound, answers=answers)
 
 
-def _pure_noise(
-    shift: Floats, *, draws: int, seed: int, least: float, answers: int = 1
-) -> tuple[list[Finding], Floats]:
-    """Findings on noise of density proportional to ``exp(-rate ||b||)`` on every answer, and the losses drawn.
+def _pure_noise(shift: Floats, *, draws: int, seed: int, answers: int = 1) -> tuple[tuple[float, float, float], Floats]:
+    """What noise of density proportional to ``exp(-rate ||b||)`` on every answer gives, and the losses drawn.
 
-    A loss is the log-likelihood ratio of all answers together, shape [draws], largest on the ray behind the shift.
+    That is the rate, the largest loss drawn, and the one on the ray behind the shift, where it is largest. A loss is
+    the log-likelihood ratio of all answers together, shape [draws].
     """
-    rate, published = _rate(answers), N * LAMBDA * EPSILON / (2 * K * answers)
-    generator = np.random.default_rng(seed)
+    rate, generator = _rate(answers), np.random.default_rng(seed)
     noise = generator.normal(size=(draws, answers, shift.size))
     lengths = generator.gamma(shift.size, 1 / rate, (draws, answers))
     noise *= (lengths / np.linalg.norm(noise, axis=-1))[..., None]
     losses = rate * (np.linalg.norm(noise + shift, axis=-1) - np.linalg.norm(noise, axis=-1)).sum(axis=1)
     ray = answers * rate * float(np.linalg.norm(2 * shift) - np.linalg.norm(shift))
-    most = float(losses.max())
-    findings = [
-        equal("rate beta of the noise", published, rate, rel_tol=1e-9),
-        at_most("largest log-likelihood ratio drawn", EPSILON, most, least=least),
-        at_most("log-likelihood ratio behind the shift", EPSILON, ray, least=0.993),
-    ]
-    return findings, np.asarray(losses)
+    return (rate, float(losses.max()), ray), np.asarray(losses)
 
 
 def _gaussian_divergence(epsilon: float, sigma: float) -> float:
@@ -351,28 +293,12 @@ def loss_perturbation() -> list[Finding]:
 
     published = accounting.objective_perturbation(EPSILON, n_classes=CLASSES, analysis="published").regulariser
     least = accounting.objective_perturbation(EPSILON, n_classes=CLASSES).regulariser
-    smaller, rank = published / least, "2 L C / epsilon, 10 classes, over the least regulariser by rank and trace"
-    spent = _largest_volume(least)
-    volume = "epsilon spent on the volume with the least regulariser, 10 classes (half is set aside)"
+    smaller, spent = (published / least, math.isclose(published, CLASSES / EPSILON)), _largest_volume(least)
 
     theta = np.array([[10.0, -10.0]])  # any weights may come out; no record but empty ones, the limit of small features
     empty = (np.zeros((1, 1)), np.zeros(1, dtype=np.int64), np.ones(1))
     without, with_one = (_log_density(theta, *empty, rate=rate, regulariser=n * regulariser) for n in (N, N + 1))
-    literal = without - with_one
-    return [
-        at_most("largest ratio, one record more, constructed", EPSILON, constructed, least=0.548),
-        at_most("largest ratio, one record more, drawn", EPSILON, drawn, least=0.57),
-        exceeds("largest ratio, one record exchanged", EPSILON, exchanged, low=1.048, high=1.049),
-        exceeds(rank, 1.0, smaller, low=5.71, high=5.72, also=math.isclose(published, CLASSES / EPSILON)),
-        equal(volume, EPSILON / 2, spent, rel_tol=1e-6),  # of the search
-        exceeds(
-            "ratio with Equation 3's regulariser, one empty record more, n = 60,000",
-            EPSILON,
-            literal,
-            low=9.99,
-            high=10.0,
-        ),
-    ]
+    return judged(13, constructed, drawn, exchanged, smaller, spent, without - with_one)
 
 
 @evidence(14)
@@ -383,8 +309,6 @@ def gaussian_loss_perturbation() -> list[Finding]:
     draws = np.random.default_rng(4).normal(size=(400_000, CLASSES))
     aligned = draws - draws.mean(axis=1, keepdims=True)
     failed = float((np.linalg.norm(aligned, axis=1) > t).mean())
-    error = math.sqrt(adaptive * (1 - adaptive) / len(draws))
-    along = "chance that the proof's bound fails, gradient along the noise"
 
     entropy = _vertex_probability(t, CLASSES)
     repaired = _vertex_probability(accounting.gradient_quantile(DELTA, n_classes=CLASSES), CLASSES)
@@ -393,18 +317,9 @@ def gaussian_loss_perturbation() -> list[Finding]:
     given = _given(accounting.objective_perturbation(EPSILON, DELTA, n_classes=CLASSES, analysis="published").sigma)
     profile = accounting.loss_perturbation(n_classes=CLASSES, regulariser=CLASSES / EPSILON, sigma=given)
     deltas = [_by_vertices(epsilon, c) for epsilon in (0.1, 1.0, 8.0) for c in (2, 3, 10, 27, 35, 100, 1000)]
-    return [
-        exceeds(along, DELTA, failed, low=adaptive - 4 * error, high=adaptive + 4 * error, also=adaptive > 300 * DELTA),
-        at_most("chance that it fails for cross-entropy, 10 classes", DELTA, entropy, least=3.45e-6),
-        at_most("chance that the repaired bound fails, 10 classes", DELTA, repaired, least=0.98 * DELTA),
-        shown("classes up to which it fails with chance delta at most, exactly", exact, 27),
-        shown("classes up to which the union proves the published noise, at every epsilon", every, 26),
-        shown("the same at epsilon = 1", at_one, 34),
-        equal("published sigma at epsilon = 1", _published(EPSILON), given, rel_tol=1e-12),
-        at_most("delta of the published noise by the vertices, largest", DELTA, max(deltas), least=6.0e-17),
-        shown("the same for 10 classes at epsilon = 1", _by_vertices(EPSILON, CLASSES), 3.25e-21, 3.26e-21),
-        equal("that by the package's profile", _by_vertices(EPSILON, CLASSES), profile.delta(EPSILON), rel_tol=1e-6),
-    ]
+    chances = (failed, adaptive > 300 * DELTA), entropy, repaired
+    ten = _by_vertices(EPSILON, CLASSES), profile.delta(EPSILON)
+    return judged(14, *chances, exact, every, at_one, given, max(deltas), *ten)
 
 
 @evidence(15)
@@ -422,19 +337,7 @@ def equal_epsilon() -> list[Finding]:
     )
     noise = accounting.objective_perturbation(EPSILON, n_classes=2, analysis="published")
     spent = max(_constructed(_given(noise.rate), noise.regulariser, exchange=True))
-    sensitivity = "sensitivity of the minimiser, one record exchanged over one more (n public)"
-    scale, ratio = "scale of the loss perturbation's noise, one record exchanged over one more", fast / slow
-    return [
-        exceeds(sensitivity, 1.0, moved, low=1.998, high=2.0, also=halved),
-        exceeds(scale, 1.0, ratio, low=2 - 1e-9, high=2 + 1e-9),
-        exceeds(
-            "epsilon of loss perturbation under the relation of Lemma 1, at least",
-            EPSILON,
-            spent,
-            low=1.048,
-            high=1.049,
-        ),
-    ]
+    return judged(15, (moved, halved), fast / slow, spent)
 
 
 @evidence(16)
@@ -446,9 +349,9 @@ def sampled_step() -> list[Finding]:
     yes, no = Fraction(odds, odds + 1), Fraction(1, odds + 1)
     without = {"yes": no, "no": yes}
     mixed = {"yes": rate * yes + (1 - rate) * no, "no": rate * no + (1 - rate) * yes}
-    level, claimed = 1 + rate * (odds - 1), float(rate) * math.log(odds)
+    level = 1 + rate * (odds - 1)
     at_level, below = (accounting.hockey_stick(mixed, without, factor * level) for factor in (1, Fraction(99, 100)))
-    exact, pure = at_level == 0 < below, "pure level, randomised response of e^epsilon = 3 at q = 1/10"
+    exact = at_level == 0 < below
 
     sigma = float(accounting.gaussian_sigma(EPSILON, DELTA, analysis="classical"))
     leaked = float(accounting.subsampled(accounting.gaussian(sigma=sigma), sample_rate=q).delta(q * EPSILON))
@@ -463,13 +366,7 @@ def sampled_step() -> list[Finding]:
     covered = accounting.subsampled(accounting.gaussian(sigma=1.0), sample_rate=q).advantage
     base = accounting.gaussian(sigma=1.0, sensitivity=2.0, adjacency="replace-one")
     more = math.isclose(fixed, accounting.subsampled(base, n=N, subsample=batch).advantage, rel_tol=1e-6)
-    noise = "delta at q epsilon, the paper's Gaussian noise for (1, 1e-5)"
-    step = "advantage of a step, sigma = 1: batch of fixed size, one record exchanged, over the accountant's"
-    return [
-        exceeds(pure, claimed, math.log(level), low=math.log(1.2), high=math.log(1.2), also=exact),
-        exceeds(noise, q * DELTA, leaked, low=2.82e-7, high=2.84e-7, also=same),
-        exceeds(step, 1.0, fixed / covered, low=1.78, high=1.785, also=more),
-    ]
+    return judged(16, (math.log(level), exact), (leaked, same), (fixed / covered, more))
 
 
 def _published(epsilon: float) -> float:
@@ -576,18 +473,7 @@ def pure_vote() -> list[Finding]:
     same = math.isclose(counted, level, rel_tol=1e-9)
     repaired = max(total(answers, "tight") for answers in (1, 10, 100, 1000))
     small = exact_votes.soft_vote_exact_delta(EPSILON, beta=EPSILON / 100, n_models=MODELS, answers=100)
-    return [
-        exceeds("largest log-likelihood ratio, 8 models", BETA, counted, low=0.959, high=0.9591, also=same),
-        exceeds("largest range of log-likelihood ratios", BETA, width, low=1 - 1e-9, high=1 + 1e-9),
-        exceeds("epsilon of one answer, beta = 1", EPSILON, one, low=2 - 1e-6, high=2 + 1e-6),
-        exceeds("epsilon of 100 answers, beta = 1/100", EPSILON, hundred, low=1.542, high=1.543, also=exact),
-        exceeds(
-            "delta at epsilon = 1 of 100 answers, beta = 1/100, two classes", 0.0, small, low=5.86e-27, high=5.87e-27
-        ),
-        at_most(
-            "largest epsilon at beta = epsilon/(2 B), B = 1 to 1000", EPSILON, repaired, least=0.999, rel_tol=1e-12
-        ),
-    ]
+    return judged(19, (counted, same), width, one, (hundred, exact), small, repaired)
 
 
 @evidence(20)
@@ -603,8 +489,6 @@ def approximate_vote() -> list[Finding]:
     basic = [b for b in budgets if math.isclose(beta[b], EPSILON / b)]
     counted = max(_divergence(one, other) for one, other in _two_class_votes(beta[1]))
     ten = max(_divergence(_answered(one, 10), _answered(other, 10)) for one, other in _two_class_votes(beta[10]))
-    same = math.isclose(counted, reached[1], rel_tol=1e-9)
-    same_of_ten = math.isclose(ten, reached[10], rel_tol=1e-6)
 
     slack = math.log(1 / DELTA)
     rho = 100 * beta[100] ** 2 / 2
@@ -612,17 +496,11 @@ def approximate_vote() -> list[Finding]:
     pure = 2 * beta[100]  # of an answer; the theorem that the proof cites, at the level that is true
     cited = math.sqrt(2 * 100 * slack) * pure + 100 * pure * math.expm1(pure) / 2
     kept = float(accounting.soft_vote(beta=beta[100], answers=100).delta(EPSILON))
-    by_pure = "epsilon of beta'' by 2 beta-DP and the theorem that the proof cites"
-    return [
-        exceeds("delta of one answer", DELTA, counted, low=0.1759, high=0.176, also=same),
-        exceeds("delta of ten answers", DELTA, ten, low=9.42e-5, high=9.43e-5, also=same_of_ten),
-        shown("largest B at which it fails", max(broken, default=0), 13, also=broken == list(range(1, 14))),
-        at_most("largest delta from B = 14 on", DELTA, max(most[b] for b in later), least=7.85e-6, also=bounded),
-        shown("B from which beta'' is taken", max(basic, default=0) + 1, 25, also=basic == list(range(1, 25))),
-        equal("epsilon of beta'' at B = 100 by bounded range 2 beta", EPSILON, ranged, rel_tol=1e-9),
-        shown("delta at epsilon = 1 of beta'' at B = 100, by the package's profile", kept, 1.5e-7, 1.51e-7),
-        exceeds(by_pure, EPSILON, cited, low=2.04, high=2.05),
-    ]
+    one = counted, math.isclose(counted, reached[1], rel_tol=1e-9)
+    several = ten, math.isclose(ten, reached[10], rel_tol=1e-6)
+    fails = max(broken, default=0), broken == list(range(1, 14))
+    taken = max(basic, default=0) + 1, basic == list(range(1, 25))
+    return judged(20, one, several, fails, (max(most[b] for b in later), bounded), taken, ranged, kept, cited)
 
 
 def _moved_votes(n_models: int, n_classes: int) -> Iterator[tuple[Floats, Floats]]:
