@@ -120,9 +120,7 @@ def filtered(
 
 
 @experiment("dpbag.cause")
-def cause(
-    *, dataset: str, setting: str, accountant: str, seed: int, device: str = "auto", **row: Any
-) -> dict[str, Any]:
+def cause(*, dataset: str, setting: str, seed: int, device: str = "auto", **row: Any) -> dict[str, Any]:
     """A row of :func:`student` whose learners have other settings.
 
     Parameters
@@ -231,34 +229,28 @@ def _scored(model: Any, asked: Labelled, released: Codes, records: Thirds, devic
 
 _SCORES = {"labels": 5, "label_accuracy": 0.02, "accuracy": 0.01, "auroc": 0.03, "auprc": 0.03}
 _TOLERANCE = {**_SCORES, "epsilon_spent": 1e-2, **dict.fromkeys(PAID, 0.02)}
-
-
 _TIMES = dict.fromkeys(("teachers_seconds", "students_seconds", "peak_memory"), math.inf)  # of the machine
+Scales = dict[str, Callable[[], Grid]]
 
 
 def _students(dataset: str, teachers: str, **quick: Callable[[], Grid]) -> Experiment:
     name, paper = f"dpbag_{dataset.removesuffix('130')}_{teachers}", partial(grids.student, dataset, teachers)
-    return Experiment(name, student, {"paper": paper, **quick}, tolerance=_TOLERANCE, cost=grids.student_seconds)
+    return Experiment(name, student, {"paper": paper, **quick}, tolerance=_TOLERANCE, cost=grids.seconds)
 
 
-def _quick(grid: Callable[..., Grid], **own: str) -> dict[str, Callable[[], Grid]]:
+def _quick(grid: Callable[..., Grid], **own: str) -> Scales:
     return {"quick": partial(grid, dataset="breast_cancer", seeds=2, **own)}
 
 
 _FILTERED = {**_SCORES, "sigma": 1e-6, "retired": 0.05}
-_ADULT = {"paper": partial(grids.filtered, "adult"), **_quick(grids.filtered)}
+_FILTERS: Scales = {"paper": partial(grids.filtered, "adult"), **_quick(grids.filtered)}
+_CAUSES: Scales = {"paper": grids.causes, **_quick(grids.causes)}
 EXPERIMENTS = [
     _students("adult", "logistic", **_quick(grids.student, teachers="logistic")),
     _students("adult", "boosting"),
     _students("diabetes130", "logistic"),
     _students("diabetes130", "boosting"),
-    Experiment("dpbag_filtered", filtered, _ADULT, tolerance=_FILTERED, cost=grids.filtered_seconds),
-    Experiment(
-        "dpbag_causes",
-        cause,
-        {"paper": grids.causes, **_quick(grids.causes)},
-        tolerance=_SCORES,
-        cost=grids.causes_seconds,
-    ),
-    Experiment("dpbag_cost", cost, {"paper": grids.cost}, tolerance=_TIMES, cost=grids.cost_seconds),
+    Experiment("dpbag_filtered", filtered, _FILTERS, tolerance=_FILTERED, cost=grids.seconds),
+    Experiment("dpbag_causes", cause, _CAUSES, tolerance=_SCORES, cost=grids.seconds),
+    Experiment("dpbag_cost", cost, {"paper": grids.cost}, tolerance=_TIMES, cost=grids.seconds),
 ]

@@ -108,24 +108,12 @@ def cost() -> Grid:
     ]
 
 
-def student_seconds(parameters: Mapping[str, Any]) -> float:
-    """Measured on one core: teachers and votes, shared by the rows of a setting, and the student."""
+def seconds(parameters: Mapping[str, Any]) -> float:
+    """Of one row on one core, roughly: teachers and votes, which some rows share, and the student."""
     models = parameters["n_teachers"] * parameters["n_partitions"]
-    each = 0.01 if parameters["teachers"] == "boosting" else 7e-4
-    return float(models * each / len(of_setting(1, parameters["n_partitions"])) + 0.3)
-
-
-def cost_seconds(parameters: Mapping[str, Any]) -> float:
-    """Of all rows of a setting."""
-    return 15 * student_seconds(parameters)
-
-
-def filtered_seconds(parameters: Mapping[str, Any]) -> float:
-    """Measured on one core."""
-    return float(0.5 + parameters["n_teachers"] * parameters["n_partitions"] * 7e-4)
-
-
-def causes_seconds(parameters: Mapping[str, Any]) -> float:
-    """Measured on one core."""
-    alone, few = parameters["accountant"] == "none", parameters["setting"] == "liblinear"
-    return (1.0 if few else 15.0) if alone else (2.0 if few else 5.0)
+    name = parameters.get("setting", "liblinear")
+    boosting = parameters.get("teachers") == "boosting" or SETTINGS[name].teachers == "boosting"
+    if "setting" in parameters and boosting:  # another student, whose trees are slower
+        return 5.0 + 10.0 * (models == 1)
+    shared = len(of_setting(1, parameters["n_partitions"])) if "accountant" in parameters else 1
+    return float(models * (0.01 if boosting else 7e-4) / shared + 0.5)

@@ -87,13 +87,7 @@ def distances(*, quantity: str, device: str = "auto", **row: Any) -> Metrics:
 
 @experiment("intrinsic_sgd.utility")
 def utility(
-    *,
-    noise: str,
-    analysis: str | None,
-    counted: bool,
-    epsilon: float | None,
-    device: str = "auto",
-    **row: Any,
+    *, noise: str, analysis: str | None, counted: bool, epsilon: float | None, device: str = "auto", **row: Any
 ) -> Metrics:
     """Accuracy of the logistic regressions of :func:`summary`, on the unmodified data set, once noise is added.
 

@@ -137,32 +137,18 @@ def neighbour_runs(
     if n_neighbours >= len(X):
         raise ValueError(f"n_neighbours must be < n={len(X)} records, got n_neighbours={n_neighbours}")
     chosen = np.random.default_rng(random_state).choice(len(X) - 1, n_neighbours, replace=False)
-    return fit_sgd(
-        np.ascontiguousarray(X[1:]),
-        y[1:],
-        neighbours=np.sort(chosen),
-        replacement=(X[0], int(y[0])),
-        n_runs=n_seeds,
-        random_state=random_state,
-        **setting,
-    )
+    pairs: dict[str, Any] = {"neighbours": np.sort(chosen), "replacement": (X[0], int(y[0]))}
+    kept = np.ascontiguousarray(X[1:])
+    return fit_sgd(kept, y[1:], **pairs, n_runs=n_seeds, random_state=random_state, **setting)
 
 
 @functools.lru_cache(maxsize=2)
 @one_thread()
 def trained(setting: Setting, device: str) -> SGDRuns:
     """Weights [n_seeds, n_neighbours + 1, p]; column 0 is the data set without its first record."""
-    return neighbour_runs(
-        setting.records.X,
-        setting.records.y,
-        n_seeds=setting.n_seeds,
-        n_neighbours=setting.n_neighbours,
-        random_state=setting.seed,
-        hidden=setting.hidden,
-        output=setting.output,
-        device=device,
-        **setting.sgd,
-    )
+    own: dict[str, Any] = {name: getattr(setting, name) for name in ("n_seeds", "n_neighbours", "hidden", "output")}
+    X, y = setting.records.X, setting.records.y
+    return neighbour_runs(X, y, random_state=setting.seed, device=device, **own, **setting.sgd)
 
 
 @functools.lru_cache(maxsize=1)
@@ -172,16 +158,9 @@ def trajectories(setting: Setting, steps: tuple[int, ...], device: str) -> Featu
 
     The last weights are column 0 of :func:`trained`.
     """
-    return fit_sgd(
-        np.ascontiguousarray(setting.records.X[1:]),
-        setting.records.y[1:],
-        n_runs=setting.n_seeds,
-        random_state=setting.seed,
-        checkpoints=steps,
-        dtype=np.float64,
-        device=device,
-        **setting.sgd,
-    ).trajectory
+    X, y = np.ascontiguousarray(setting.records.X[1:]), setting.records.y[1:]
+    own: dict[str, Any] = {"n_runs": setting.n_seeds, "random_state": setting.seed, "checkpoints": steps}
+    return fit_sgd(X, y, **own, dtype=np.float64, device=device, **setting.sgd).trajectory
 
 
 @functools.lru_cache(maxsize=2)

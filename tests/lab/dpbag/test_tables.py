@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpnotes.lab.dpbag import grids, tables
+from dpnotes.lab.dpbag import figures, grids, tables
 from dpnotes.lab.experiments import paper_table
+from dpnotes.mechanisms import draw_partitions
 
 
 def made(dataset="adult", teachers="logistic", seeds=3, shift=0.0, step=0.01, **change):
@@ -153,3 +154,22 @@ def test_fractions_of_the_largest_epsilon():
     assert len(table) == 27
     assert table[0.5].tolist() == pytest.approx([0.2] * 27)
     assert table[1.0].tolist() == pytest.approx([0.45] * 27)
+
+
+def test_figures_draw():
+    rows = made()
+    cut = draw_partitions(20, n_chunks=4, n_partitions=3, scheme="balanced", seed=0)
+    filters = pd.DataFrame(grids.filtered("adult", seeds=2)).assign(accuracy=0.8, status="proved")
+    table = tables.variants(rows, filters)
+    for figure, axes in (
+        (figures.touched_teachers(cut, 5), 1),
+        (figures.differences({metric: tables.cells(rows, metric) for metric in tables.METRICS}), 4),
+        (figures.variants(table, n_teachers=250), 2),
+        (figures.who_pays(tables.paid(rows), epsilon=3.0), 1),
+        (figures.two_draws(np.arange(5.0), np.arange(5.0)), 1),
+    ):
+        figure.draw_without_rendering()
+        assert len(figure.axes) == axes
+        assert all(axis.get_xlabel() for axis in figure.axes)
+    rows = rows.drop(columns=["labels", "accuracy", "auroc", "auprc"])
+    figures.differences({metric: tables.cells(rows, metric) for metric in tables.METRICS}).draw_without_rendering()

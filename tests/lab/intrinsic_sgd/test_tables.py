@@ -11,7 +11,8 @@ from dpnotes.lab.intrinsic_sgd.printed import intrinsic_epsilon
 @pytest.fixture(scope="module")
 def stored():
     """Published rows of each experiment; a row that is not there yet is a gap."""
-    names = ("summary", "hyperparameters", "scaling", "repeats", "cost")
+    names = ("summary", "distances", "utility", "audit", "hyperparameters", "last_iterate", "trajectories")
+    names += ("draws", "scaling", "repeats", "cost")
     return {name: experiments.rows(f"intrinsic_sgd_{name}") for name in names}
 
 
@@ -67,3 +68,41 @@ def test_gaps_are_shown_as_gaps():
     assert tables.calibrations(utility, sound)["accuracy"].isna().all()
     assert tables.shown(tables.table4(utility), "reproduced", "{:.2f}", entry="gain") == "not run yet"
     assert figures.distances(summary[summary["sigma"].notna()], {}).texts[0].get_text() == "not run yet"
+
+
+def test_tables_and_figures_of_the_pages_have_no_gaps(stored):
+    summary, utility, sound = (stored[name] for name in ("summary", "utility", "last_iterate"))
+    calibrations = tables.calibrations(utility, sound)
+    digits = tables.scaled_digits(tables.studies(stored["scaling"], stored["repeats"], summary))
+    for table, rows, length in (
+        (tables.SIZES, tables.sizes(summary), 28),
+        (tables.NOISE_SOURCES, tables.noise_sources(summary), 4),
+        (tables.TABLE3, tables.table3(summary), 24),
+        (tables.STUDY, tables.study(summary), 4),
+        (tables.SCALED_DIGITS, digits, 6),
+        (tables.TABLE4, tables.table4(utility), 28),
+        (tables.DRAWS, tables.draws(stored["draws"]), 32),
+        (tables.READINGS, tables.with_epsilons(summary), 8),
+        (tables.RULES_BESIDE, tables.beside(calibrations), 4),
+        (tables.AUDITS, tables.audits(stored["audit"], summary), 22),
+    ):
+        assert len(rows) == length
+        assert "not run yet" not in table(rows).to_html()
+    logistic = stored["distances"][stored["distances"]["hidden"].isna()].dropna(subset=["q50"])
+    tested, pairs = (logistic.query("quantity == @quantity") for quantity in ("p-value", "data"))
+    measured = tables.hyperparameters(stored["hyperparameters"]).query("schedule == 'constant'")
+    for figure, panels in (
+        (figures.distances(logistic, {"adult": 0.177}), 4),
+        (figures.utility(utility.query("initial == 'varied'").dropna(subset=["accuracy"]), sound), 4),
+        (figures.pairwise_epsilons(pairs, {("adult", "varied"): 42.0}, published={"adult": (18, 61.9)}), 1),
+        (figures.p_values(tested.query("initial == 'varied'"), dict.fromkeys(tested["dataset"], 51)), 1),
+        (figures.paths(stored["trajectories"]), 1),
+        (figures.batch_sizes(measured), 2),
+    ):
+        assert len(figure.axes) == panels
+    assert tables.standings(calibrations, "counted", "counted").keys() == {
+        "mnist",
+        "covertype",
+        "adult",
+        "mnist-unscaled",
+    }
