@@ -57,9 +57,6 @@ bench: setup
 	@OMP_NUM_THREADS=1 $(VENV)/bin/python benchmarks/bench.py --keep || $(call next,the rows that finished are kept)
 
 campaign: setup
-	OMP_NUM_THREADS=1 $(RUN) tests.claims --keep
-	OMP_NUM_THREADS=1 $(RUN) tests.mutants --keep
-	OMP_NUM_THREADS=1 $(RUN) tests.row_mutants --keep
 	OMP_NUM_THREADS=1 $(RUN) tests.faults --keep
 	OMP_NUM_THREADS=1 $(RUN) tests.audits --keep
 	OMP_NUM_THREADS=1 $(RUN) tests.audits --sound 100 --keep

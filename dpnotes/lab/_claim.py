@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-import re
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from types import ModuleType
+from typing import Any, cast
 
 import pandas as pd
+
+from dpnotes.lab._places import paper_file
 
 STATUSES = {
     "proved": "true as stated, with a proof that holds",
@@ -21,10 +22,7 @@ STATUSES = {
     "unproved": "neither proof nor counter-example is known",
 }
 
-
-_TEXTS = re.compile(
-    r".+?\n\nComputed: (.+?)\n\nStatement: (.+?)\n\nReason: (.+)", re.DOTALL
-)  # the docstring of a claim's evidence
+_EVIDENCE: dict[int, Callable[[], list[Finding]]] = {}  # by the number of the claim
 
 
 @dataclass(frozen=True)
@@ -59,35 +57,30 @@ class Finding:
         return bool(-math.inf < self.low <= self.found <= self.high < math.inf and self.also)
 
 
-def shown(
-    quantity: str, found: float | Fraction, low: float, high: float | None = None, *, also: bool = True
-) -> Finding:
-    """Finding on a quantity of which the claim says nothing; without ``high`` it must be ``low`` exactly."""
-    return Finding(quantity, "–", float(found), low, low if high is None else high, also)
+def judged(chapter: str, number: int, *found: float | Fraction | tuple[float | Fraction, bool]) -> list[Finding]:
+    """Findings of a claim of which all but the computed values is in ``book/results/published/findings_<chapter>.csv``.
 
-
-def equal(
-    quantity: str, claimed: float | Fraction, found: float | Fraction, *, rel_tol: float = 0.0, also: bool = True
-) -> Finding:
-    """Finding that supports the status if what is found is what is claimed, to ``rel_tol``, and ``also`` holds.
-
-    Fractions are compared exactly.
+    Parameters
+    ----------
+    chapter : str
+    number : int
+        Of the claim. A line of the file has claim, quantity, claimed, low and high: see :class:`Finding`.
+    found : float, Fraction, or pair of one and bool
+        What was computed, in the order of the lines; with a pair, whether what else was computed supports the status.
     """
-    value, same = float(claimed), bool(rel_tol) or claimed == found
-    away = rel_tol * abs(value)
-    return Finding(quantity, value, float(found), value - away, value + away, same and also)
+    lines = pd.read_csv(paper_file(f"findings_{chapter}.csv")).query("claim == @number")
+    values = [value if isinstance(value, tuple) else (value, True) for value in found]
+    return [
+        Finding(line.quantity, _number(line.claimed), float(value), line.low, line.high, bool(also))
+        for line, (value, also) in zip(cast(Any, lines.itertuples()), values, strict=True)
+    ]
 
 
-def at_most(
-    quantity: str, claimed: float, found: float, *, least: float, rel_tol: float = 0.0, also: bool = True
-) -> Finding:
-    """Finding that supports the status if what is claimed is not exceeded, up to rounding, and ``least`` is reached."""
-    return Finding(quantity, claimed, found, least, claimed * (1 + rel_tol), also)
-
-
-def exceeds(quantity: str, claimed: float, found: float, *, low: float, high: float, also: bool = True) -> Finding:
-    """Finding that supports the status if more than is claimed is found, between ``low`` and ``high``."""
-    return Finding(quantity, claimed, found, low, high, bool(found > claimed and also))
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 @dataclass(frozen=True)
@@ -113,7 +106,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of a paper and what became of it.
+    """One statement of a paper and what became of it: an entry of ``book/results/published/claims_<chapter>.toml``.
 
     Parameters
     ----------
@@ -123,68 +116,57 @@ class Claim:
         Key of the paper in the bibliography.
     place : str
         Where in the paper.
-    statement : str
-        What the paper says, in our words and notation (n records, k drawn for each of N models).
     status : str
         One of :data:`STATUSES`.
-    reason : str
-        Why the status is what it is.
     section : str
         Label of the section of the book that treats it.
-    evidence : callable
-        Computes the :class:`Evidence`; takes no arguments and a few seconds at most.
+    computed : str
+        How the evidence is computed.
+    statement : str
+        What the paper says, in our words and notation (n records, k drawn for each of N models).
+    reason : str
+        Why the status is what it is.
     """
 
     number: int
     paper: str
     place: str
-    statement: str
     status: str
-    reason: str
     section: str
-    evidence: Callable[[], Evidence]
+    computed: str
+    statement: str
+    reason: str
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
             raise ValueError(f"status must be one of {', '.join(map(repr, STATUSES))}, got status={self.status!r}")
 
-
-def claim(
-    number: int, place: str, status: str, *, paper: str, section: str
-) -> Callable[[Callable[[], list[Finding]]], Claim]:
-    """Decorator that makes a claim of the function that computes the findings of its evidence.
-
-    Below its first line the docstring of the function says how they are computed (``Computed: ...``), what the paper
-    says (``Statement: ...``) and why the status is what it is (``Reason: ...``), a paragraph each. These are shown in
-    the ledger, which therefore cannot be imported under ``python -OO``, where docstrings are removed.
-
-    Raises
-    ------
-    ValueError
-        If the docstring has not this form, or the status is not one of :data:`STATUSES`.
-    """
-
-    def made(computed: Callable[[], list[Finding]]) -> Claim:
-        found = _TEXTS.fullmatch(inspect.getdoc(computed) or "")
-        if found is None:
-            raise ValueError(
-                "the docstring of a claim's evidence must have a first line and the paragraphs 'Computed: ...', "
-                f"'Statement: ...' and 'Reason: ...', got claim {number} with {computed.__doc__!r}"
-            )
-        method, statement, reason = (" ".join(text.split()) for text in found.groups())
-
-        def evidence() -> Evidence:
-            return Evidence(method, tuple(computed()))
-
-        return Claim(number, paper, place, statement, status, reason, section, evidence)
-
-    return made
+    def evidence(self) -> Evidence:
+        """Compute the evidence, which takes a few seconds at most."""
+        return Evidence(self.computed, tuple(_EVIDENCE[self.number]()))
 
 
-def claims_of(*modules: ModuleType) -> tuple[Claim, ...]:
-    """Claims that are defined in the modules, by their number."""
-    found = {value.number: value for module in modules for value in vars(module).values() if isinstance(value, Claim)}
-    return tuple(found[number] for number in sorted(found))
+Finder = Callable[[], list[Finding]]
+
+
+def evidence(number: int) -> Callable[[Finder], Finder]:
+    """Decorator of the function that computes the findings of a claim's evidence, by the claim's number."""
+
+    def registered(find: Finder) -> Finder:
+        _EVIDENCE[number] = find
+        return find
+
+    return registered
+
+
+def read(chapter: str) -> list[Claim]:
+    """Claims of a chapter, from ``book/results/published/claims_<chapter>.toml``, whose line ends count as spaces."""
+    found: dict[str, Any] = tomllib.loads(paper_file(f"claims_{chapter}.toml").read_text(encoding="utf-8"))
+    texts = ("place", "status", "section", "computed", "statement", "reason")
+    return [
+        Claim(entry["number"], found["paper"], *(" ".join(entry[name].split()) for name in texts))
+        for entry in found["claim"]
+    ]
 
 
 def table(evidence: Mapping[Claim, Evidence]) -> pd.DataFrame:

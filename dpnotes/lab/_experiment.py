@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,10 +10,25 @@ from typing import Any
 
 import pandas as pd
 
+from dpnotes.lab._places import paper_file
 from dpnotes.lab.store import Tolerance as Tolerance
-from dpnotes.lab.store import experiment_name, published_store
+from dpnotes.lab.store import experiment_name
 
 Grid = list[dict[str, Any]]
+
+
+def product(**lists: Any) -> Grid:
+    """Rows of a grid: every combination of the values, the last name varying fastest.
+
+    A list, tuple or range is what a parameter takes in turn; anything else it has in all rows.
+
+    Examples
+    --------
+    >>> product(dataset="digits", subsample=[50, 100], seed=range(2))[1:3]
+    [{'dataset': 'digits', 'subsample': 50, 'seed': 1}, {'dataset': 'digits', 'subsample': 100, 'seed': 0}]
+    """
+    values = [given if isinstance(given, (list, tuple, range)) else [given] for given in lists.values()]
+    return [dict(zip(lists, row, strict=True)) for row in itertools.product(*values)]
 
 
 def _named(parameters: Mapping[str, Any]) -> list[str]:
@@ -67,4 +83,4 @@ def two_stds(count: float) -> float:
 
 def paper_table(name: str) -> pd.DataFrame:
     """Published numbers of a paper, from ``book/results/published/<name>.csv``: facts to compare with, in tidy form."""
-    return pd.read_csv(published_store(name).parent / "published" / f"{name}.csv")
+    return pd.read_csv(paper_file(f"{name}.csv"))

@@ -47,6 +47,11 @@ def published_store(name: str) -> Path:
     return _or_packaged() / "book" / "results" / f"{name}.csv"
 
 
+def paper_file(name: str) -> Path:
+    """File of what a paper prints or claims, ``book/results/published/<name>``."""
+    return published_store(name).parent / "published" / name
+
+
 def runs_store(name: str) -> Path:
     """Folder of new rows: ``<name>`` in the folder ``$DPNOTES_RUNS``, or in ``runs/`` of the book.
 

@@ -7,12 +7,13 @@ from dpnotes.lab._claim import Evidence as Evidence
 from dpnotes.lab._claim import Finding as Finding
 from dpnotes.lab._claim import findings as findings
 from dpnotes.lab._claim import table as table
-from dpnotes.lab.bagging import claims as bagging
-from dpnotes.lab.dpbag import claims as dpbag
-from dpnotes.lab.intrinsic_sgd.claims import distances, noise
-from dpnotes.lab.private_prediction.claims import minimiser, output, training, votes
+from dpnotes.lab.bagging import claims as _bagging  # noqa: F401 - registers its evidence
+from dpnotes.lab.dpbag import claims as _dpbag  # noqa: F401
+from dpnotes.lab.intrinsic_sgd import claims as _intrinsic_sgd  # noqa: F401
+from dpnotes.lab.private_prediction import claims as _private_prediction  # noqa: F401
 
-LEDGER = _claim.claims_of(bagging, minimiser, output, training, votes, dpbag, distances, noise)
+CHAPTERS = ("bagging", "private_prediction", "dpbag", "intrinsic_sgd")
+LEDGER = tuple(sorted((claim for name in CHAPTERS for claim in _claim.read(name)), key=lambda claim: claim.number))
 
 
 def of_paper(paper: str) -> tuple[Claim, ...]:

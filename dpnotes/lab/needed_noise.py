@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from dpnotes._validation import at_least_one, positive, real
 from dpnotes.accounting import (
@@ -19,18 +19,13 @@ from dpnotes.accounting import (
     soft_vote_beta,
 )
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 ADJACENCY = "add-remove"
 CERTAIN = 0.95  # chance of the class of most votes that the needed lead is stated for
 SAMPLE_RATE, STEPS = 0.01, 1000  # DP-SGD's, ten expected passes
-COLUMNS = ("method", "releases", "what", "noise", "verdict")
 MATTERS = {"n": 1.0, "d": 0.5, "n_classes": 0.5, "epsilon": 3.0, "delta": 0.2, "answers": 1.0}  # per factor of e
 
 
-@dataclass(frozen=True, eq=False)
-class Recommendation:
+class Recommendation(NamedTuple):
     """What :func:`recommend` found.
 
     Attributes
@@ -52,12 +47,6 @@ class Recommendation:
         """Methods that are not ruled out."""
         return list(self.table.loc[self.table["verdict"] == "", "method"])
 
-    def __str__(self) -> str:
-        parts = [self.table.to_string(index=False)]
-        if self.measured is not None:
-            parts += ["Measured nearest to it:", self.measured.to_string(index=False)]
-        return "\n\n".join([*parts, *(f"- {caveat}" for caveat in self.caveats)])
-
 
 def recommend(
     *,
@@ -67,7 +56,6 @@ def recommend(
     epsilon: float,
     delta: float = 0.0,
     answers: int,
-    linear: bool = True,
     l2: float = 1e-3,
     n_models: int = 256,
     measured: pd.DataFrame | None = None,
@@ -88,8 +76,6 @@ def recommend(
     delta : float, in [0, 1)
     answers : int, >= 1
         Queries that will be answered.
-    linear : bool
-        Whether a linear model will do. If not, the three methods that need a convex loss drop out.
     l2 : float, > 0
         Regulariser of the linear models; the noise of the sensitivity methods is inverse to it.
     n_models : int, >= 1
@@ -120,34 +106,25 @@ def recommend(
     >>> found.table.set_index("method").loc["prediction_sensitivity", "verdict"]
     'dominated by model_sensitivity'
     """
-    import pandas as pd
-
     epsilon, delta = positive("epsilon", epsilon), real("delta", delta, high=1.0, below="nothing is hidden")
-    setting = _Setting(
-        n=at_least_one("n", n),
-        d=at_least_one("d", d),
-        n_classes=n_classes,
-        epsilon=epsilon,
-        delta=delta,
-        answers=at_least_one("answers", answers),
-    )
+    n, d, answers = at_least_one("n", n), at_least_one("d", d), at_least_one("answers", answers)
+    setting = _Setting(n, d, n_classes, epsilon, delta, answers)
     l2, n_models = positive("l2", l2), at_least_one("n_models", n_models)
     if n_models > n:
         raise ValueError(f"n_models must be at most n={n}, got n_models={n_models}")
     by_model, by_answers = _sensitivities(setting, l2)
-    rows = [by_model, _loss_perturbation(setting, l2), by_answers] if linear else []
+    rows = [by_model, _loss_perturbation(setting, l2), by_answers]
     if delta > 0:
         multiplier = dp_sgd_noise_multiplier(epsilon, delta, sample_rate=SAMPLE_RATE, steps=STEPS)
         what = f"noise multiplier, sample rate {SAMPLE_RATE:g}, {STEPS} steps"
         rows.insert(2, ("dp_sgd", "model", what, multiplier, ""))
     rows.append(_vote(setting, n_models))
-    nearest = None if measured is None else _nearest(measured, setting, [row[0] for row in rows])
-    table = pd.DataFrame(rows, columns=list(COLUMNS))
-    return Recommendation(table, _caveats(setting, n_models, linear=linear), nearest)
+    table = pd.DataFrame(rows, columns=["method", "releases", "what", "noise", "verdict"])
+    nearest = None if measured is None else _nearest(measured, setting, list(table["method"]))
+    return Recommendation(table, _caveats(setting, n_models), nearest)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Setting:
+class _Setting(NamedTuple):
     n: int
     d: int
     n_classes: int
@@ -156,22 +133,20 @@ class _Setting:
     answers: int
 
 
-Row = tuple[str, str, str, float, str]  # of COLUMNS
+Row = tuple[str, str, str, float, str]  # of the table
 
 
 def _sensitivities(setting: _Setting, l2: float) -> tuple[Row, Row]:
     """Noise on a logit of a query of norm 1; the smaller of the two rules the other out."""
-    epsilon, delta, answers, n_classes = setting.epsilon, setting.delta, setting.answers, setting.n_classes
+    n, d, n_classes, epsilon, delta, answers = setting
     lipschitz = logistic_constants(n_classes=n_classes, norm=1.0, bias=False).lipschitz
-    shift = minimiser_sensitivity(
-        lipschitz=lipschitz, n=setting.n, regulariser=l2, adjacency=ADJACENCY, objective="sum"
-    )
+    shift = minimiser_sensitivity(lipschitz=lipschitz, n=n, regulariser=l2, adjacency=ADJACENCY, objective="sum")
     if delta > 0:
         by_model = shift * float(gaussian_sigma(epsilon, delta))
         by_answers = shift * prediction_sensitivity_sigma(epsilon, delta, answers=answers)
     else:
         along = math.sqrt(1 - 1 / n_classes)  # of a logit's axis, in the directions that sum to 0
-        by_model = shift / epsilon * along * math.sqrt((n_classes - 1) * setting.d + 1)
+        by_model = shift / epsilon * along * math.sqrt((n_classes - 1) * d + 1)
         by_answers = shift / epsilon * along * answers * math.sqrt(n_classes)
     verdicts = ["", "dominated by model_sensitivity"]
     if by_answers < by_model:  # of equals model sensitivity, which answers any number of queries
@@ -185,20 +160,12 @@ def _sensitivities(setting: _Setting, l2: float) -> tuple[Row, Row]:
 
 def _loss_perturbation(setting: _Setting, l2: float) -> Row:
     """Noise on a logit where the Hessian of the loss is that of the regulariser alone: there cannot be more."""
-    noise = objective_perturbation(
-        setting.epsilon,
-        setting.delta,
-        n_classes=setting.n_classes,
-        regulariser=setting.n * l2,
-        adjacency=ADJACENCY,
-    )
-    if noise.rate is None:
-        scale = noise.sigma
-    else:  # a row for each class, of two classes one
-        scale = math.sqrt(setting.d + 1) / (noise.rate * (2 if setting.n_classes == 2 else 1))
-    assert scale is not None
+    n, d, n_classes, epsilon, delta, _ = setting
+    noise: Any = objective_perturbation(epsilon, delta, n_classes=n_classes, regulariser=n * l2, adjacency=ADJACENCY)
+    # a row for each class, of two classes one
+    scale = noise.sigma if noise.rate is None else math.sqrt(d + 1) / (noise.rate * (2 if n_classes == 2 else 1))
     what = "at most this standard deviation on a logit of a query of norm 1"
-    return "loss_perturbation", "model", what, scale / (setting.n * l2 + noise.regulariser), ""
+    return "loss_perturbation", "model", what, scale / (n * l2 + noise.regulariser), ""
 
 
 def _vote(setting: _Setting, n_models: int) -> Row:
@@ -209,7 +176,7 @@ def _vote(setting: _Setting, n_models: int) -> Row:
     return "subsample_aggregate", "answers", what, lead, verdict
 
 
-def _caveats(setting: _Setting, n_models: int, *, linear: bool) -> tuple[str, ...]:
+def _caveats(setting: _Setting, n_models: int) -> tuple[str, ...]:
     n, answers, delta = setting.n, setting.answers, setting.delta
     caveats = [
         "Settings (l2, clipping norm, rate) chosen by looking at the records cost privacy that is not counted.",
@@ -221,8 +188,7 @@ def _caveats(setting: _Setting, n_models: int, *, linear: bool) -> tuple[str, ..
         caveats.append(f"delta={delta:g} is not below 1/n: it would allow a record to be published whole.")
     if n // n_models < 10 * setting.n_classes:
         caveats.append(f"A shard has {n // n_models} records for {setting.n_classes} classes: votes will be poor.")
-    if linear:
-        caveats.append("Rows must lie in the unit ball by a rule that does not look at the data.")
+    caveats.append("Rows must lie in the unit ball by a rule that does not look at the data.")
     if answers > 1000:
         caveats.append(f"Few votes survive {answers:,} answers; methods that release a model pay once.")
     return tuple(caveats)
@@ -236,7 +202,7 @@ def _nearest(measured: pd.DataFrame, setting: _Setting, methods: list[str]) -> p
     rows = measured.dropna(subset=["accuracy"])
     rows = rows[rows["method"].isin(methods) & ((rows["delta"] > 0) == (setting.delta > 0))]
     away = np.zeros(len(rows))
-    for name, asked in vars(setting).items():
+    for name, asked in setting._asdict().items():
         values = rows[name].astype(float).fillna(asked)  # no number of answers: any
         if asked > 0:
             away += MATTERS[name] * np.abs(np.log(values / asked))

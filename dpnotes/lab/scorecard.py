@@ -1,20 +1,24 @@
 """What became of every printed number and figure of the four papers: counted from rows, by the one rule of verdicts.
 
-A *cell* is one printed number, or one sentence about a figure of which no numbers are printed. Each paper's folder
-lists its own (``lab/<paper>/cells.py``); nothing is judged here but by :mod:`dpnotes.lab.verdicts`.
+A *cell* is one printed number, or one sentence about a figure of which no numbers are printed. Those of a paper are the
+lines of ``cells_<chapter>.csv`` in ``book/results/published``, and what might explain differences those of
+``causes_<chapter>.csv`` (:func:`cells` says what their columns are). Only :mod:`dpnotes.lab.verdicts` judges.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import pandas as pd
 
+from dpnotes.lab._places import paper_file
+from dpnotes.lab.store import published_store, read_store
 from dpnotes.lab.tables import Column, Table
-from dpnotes.lab.verdicts import HOLDS, REVERSED, Mean, Verdict, agrees
+from dpnotes.lab.verdicts import HOLDS, NOBODY, REVERSED, UNTESTED, Borrowed, Mean, Verdict, agrees
 
 Outcome: TypeAlias = Literal["agrees", "explained", "unexplained", "undecided", "gap"]
 AGREES: Final = "agrees"
@@ -23,6 +27,7 @@ UNEXPLAINED: Final = "unexplained"
 OPEN: Final = "undecided"
 GAP: Final = "gap"
 ALL: tuple[Outcome, ...] = (AGREES, EXPLAINED, UNEXPLAINED, OPEN, GAP)
+COLUMNS = ("printed", "unit", "store", "where", "at", "metric", "runs", "lender", "key", "tried")
 OF_SENTENCES: dict[Verdict, Outcome] = {"holds": AGREES, "reversed": UNEXPLAINED, "not testable here": GAP}
 
 
@@ -42,6 +47,26 @@ class Cause:
     name: str
     rows: str
     mean: Mean
+
+
+@dataclass(frozen=True)
+class Ours:
+    """What code computes for a cell.
+
+    Parameters
+    ----------
+    answer : Mean, str or None
+        Ours of a printed number, or the verdict on a sentence; None: it was not run.
+    error : Mean
+        That of the printed number, around 0.
+    causes : iterable of Cause
+    tried : str
+    """
+
+    answer: Mean | Verdict | None
+    error: Mean = Mean(0.0)  # noqa: RUF009 - is frozen
+    causes: Iterable[Cause] = ()
+    tried: str = ""
 
 
 @dataclass(frozen=True)
@@ -121,6 +146,93 @@ def sentence(table: str, cell: str, verdict: Verdict, *, tried: str = "") -> Cel
     return Cell(table, cell, outcome, tried if outcome == UNEXPLAINED else "")
 
 
+def cells(
+    chapter: str, computed: Mapping[str, Ours] | None = None, *, lenders: Mapping[str, Borrowed] | None = None
+) -> list[Cell]:
+    """Judge all cells of a paper by its published rows.
+
+    ``cells_<chapter>.csv`` has a line for each cell, in the order of the paper, with these columns, of which a chapter
+    leaves out what it does not need:
+
+    ``table``, ``cell``
+        See :class:`Cell`.
+    ``printed``, ``unit``
+        The number, and the unit of its last digit; empty for a sentence.
+    ``store``, ``where``, ``at``, ``metric``
+        Ours is the mean of ``metric`` over those published rows of ``store`` that two queries pick: ``where`` is the
+        setting, which causes have in common with the cell, ``at`` what else tells our rows. Without a store: a gap.
+    ``runs``
+        How many runs the printed number is taken for the mean of; their standard deviation is that of ours. Empty: it
+        is exact, and so are ours.
+    ``lender``
+        Who lends a single run of ours its standard deviation: a name in ``lenders``.
+    ``key``
+        Of ``computed``, in the place of a store. A key that is not there is a gap.
+    ``tried``
+        See :func:`number`.
+
+    ``causes_<chapter>.csv``: ``cells`` (a query that says which lines it might explain), ``name``, ``store`` and
+    ``where``, which is added to the ``where`` of the cell.
+
+    Parameters
+    ----------
+    chapter : str
+    computed : mapping of str to Ours, optional
+        What no query of rows gives.
+    lenders : mapping of str to Borrowed, optional
+
+    Returns
+    -------
+    list of Cell
+    """
+    lines = _table(f"cells_{chapter}")
+    causes = _table(f"causes_{chapter}") if paper_file(f"causes_{chapter}.csv").exists() else lines.head(0)
+    explain: Any = [(cause, set(lines.query(str(cause.cells)).index)) for cause in causes.itertuples()]
+
+    @functools.cache
+    def rows(store: str) -> pd.DataFrame:
+        path = published_store(store)
+        return read_store(path) if path.exists() else pd.DataFrame()
+
+    def measured(line: Any, store: str, query: str) -> Ours:
+        """Mean of the rows that the line's own query and another pick, and the error of the printed number."""
+        queries = [f"({part})" for part in (line.where, query) if part]
+        picked = (
+            rows(store).query(" and ".join(queries), engine="python") if line.metric in rows(store) else pd.DataFrame()
+        )
+        runs = picked.get(line.metric, pd.Series()).dropna().astype(float)
+        if runs.empty:
+            return Ours(None)
+        if not line.runs:
+            return Ours(Mean(float(runs.iloc[0])))
+        own = Borrowed(float(runs.std()), len(runs) - 1) if len(runs) > 1 else (lenders or {}).get(line.lender, NOBODY)
+        error = Mean.of(0.0, own.std, float(line.runs), freedom=own.freedom)
+        return Ours(Mean.of(float(runs.mean()), own.std, len(runs), freedom=own.freedom), error)
+
+    def found(line: Any) -> Ours:
+        if line.key or not line.store:
+            return (computed or {}).get(line.key, Ours(None))
+        tries = [(each, measured(line, each.store, each.where)) for each, own in explain if line.Index in own]
+        causes = [Cause(each.name, each.store, ours.answer) for each, ours in tries if isinstance(ours.answer, Mean)]
+        return replace(measured(line, line.store, line.at), causes=causes)
+
+    return [_judged(line, found(line)) for line in lines.itertuples()]
+
+
+def _judged(line: Any, ours: Ours) -> Cell:
+    tried = ours.tried or line.tried
+    if not line.printed:
+        return sentence(line.table, line.cell, cast(Verdict, ours.answer or UNTESTED), tried=tried)
+    answer, printed = cast("Mean | None", ours.answer), ours.error + float(line.printed)
+    return number(line.table, line.cell, answer, printed, unit=float(line.unit), causes=ours.causes, tried=tried)
+
+
+def _table(name: str) -> pd.DataFrame:
+    """A table of text; columns that it lacks are empty."""
+    given = pd.read_csv(paper_file(f"{name}.csv"), dtype=str, keep_default_na=False)
+    return given.reindex(columns=[*dict.fromkeys([*given, *COLUMNS])], fill_value="")
+
+
 def scorecard(papers: Mapping[str, Iterable[Cell]]) -> pd.DataFrame:
     """Count the cells of each table and figure.
 
@@ -144,32 +256,6 @@ def listed(papers: Mapping[str, Iterable[Cell]]) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=["paper", *Cell.__dataclass_fields__])
 
 
-def noticed(changes: pd.DataFrame) -> pd.DataFrame:
-    """Count, page by page, how many changes of rows its assertions, words of verdict and numbers in sentences noticed.
-
-    Parameters
-    ----------
-    changes : DataFrame
-        The rows of ``row_mutants.csv``: chapter, store, change ("shuffled", "reversed": the order; "up", "down": by two
-        standard errors), failed, verdicts, glued (how many of each changed), reason.
-
-    Returns
-    -------
-    DataFrame
-        chapter, stores; orders and shifts: how many were tried; of them ``<kind>_checked`` noticed by an assertion or a
-        verdict, ``<kind>_told`` by a number in a sentence alone, ``<kind>_missed`` by neither.
-    """
-    checked = (changes["failed"] > 0) | (changes["verdicts"] > 0)
-    told = ~checked & (changes["glued"] > 0)
-    flags = {"": checked | ~checked, "_checked": checked, "_told": told, "_missed": ~checked & ~told}
-    kinds = {"orders": changes["change"].isin(["shuffled", "reversed"])}
-    kinds["shifts"] = ~kinds["orders"]
-    columns = {f"{kind}{end}": flag & own for kind, own in kinds.items() for end, flag in flags.items()}
-    pages = changes.groupby("chapter", sort=False)["store"].nunique().rename("stores")
-    counts = pd.DataFrame(columns).groupby(changes["chapter"], sort=False).sum()
-    return pd.concat([pages, counts], axis=1).reset_index()
-
-
 OUTCOMES = (
     "cells",
     Column(AGREES, "agree"),
@@ -182,34 +268,16 @@ OUTCOMES = (
 COUNTS = Table(
     "Every table and figure of the four papers: how many of its printed numbers, or of the sentences about a figure "
     "without printed numbers, were run, agree, differ or are not there.",
-    (Column("table", text=lambda row: f"{row.paper}, {row.table}"), *OUTCOMES),
+    Column("table", text=lambda row: f"{row.paper}, {row.table}"),
+    *OUTCOMES,
 )
-TOTALS = Table("All tables and figures of a paper together.", ("paper", *OUTCOMES))
+TOTALS = Table("All tables and figures of a paper together.", "paper", *OUTCOMES)
 WHY = Table(
     "Cells, {outcome}.",
-    (
-        "paper",
-        "table",
-        "cell",
-        Column("printed", format="{:.4g}"),
-        Column("ours", format="{:.4g}"),
-        "why",
-    ),
-)
-NOTICED = Table(
-    "What the pages notice when the rows of one store are changed: their order, or the first method's by two standard "
-    "errors. Checked: an assertion fails, or a word of verdict changes; told: a number in a sentence changes.",
-    (
-        Column("chapter", "page"),
-        "stores",
-        *(
-            Column(f"{kind}{end}", f"{words}{name}")
-            for kind, words in (("orders", "orders"), ("shifts", "shifts"))
-            for end, name in (("", ""), ("_missed", ": neither"), ("_checked", ": checked"), ("_told", ": told"))
-        ),
-    ),
-)
-UNNOTICED = Table(
-    "Changed orders that a page does not notice, and why no sentence of it is wrong then.",
-    (Column("chapter", "page"), "store", "change", "reason"),
+    "paper",
+    "table",
+    "cell",
+    Column("printed", format="{:.4g}"),
+    Column("ours", format="{:.4g}"),
+    "why",
 )

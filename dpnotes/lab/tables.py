@@ -6,6 +6,7 @@ which format. :func:`show` is for a table that a page shows once.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -63,12 +64,13 @@ class Column:
         return found if self.scale == 1 else self.scale * found
 
 
-def columns(format: str, *names: str, **headings: str) -> tuple[Column, ...]:
+def columns(format: str | None, *names: str, gap: str = "", **headings: str) -> tuple[Column, ...]:
     """Several columns of one format.
 
     Parameters
     ----------
-    format : str
+    format, gap : str
+        See :class:`Column`.
     names : str
         Columns that are their own heading.
     headings : str
@@ -79,7 +81,8 @@ def columns(format: str, *names: str, **headings: str) -> tuple[Column, ...]:
     >>> [column.heading for column in columns("{:.2f}", "sigma", epsilon_exact="exact")]
     ['', 'exact']
     """
-    return tuple(Column(name, heading, format) for name, heading in {**dict.fromkeys(names, ""), **headings}.items())
+    both = {**dict.fromkeys(names, ""), **headings}
+    return tuple(Column(name, heading, format, gap=gap) for name, heading in both.items())
 
 
 FORMULA = re.compile(r"\$([^$]+)\$")
@@ -122,7 +125,6 @@ def mean_and_std(
     return Column(name, heading, text=text)
 
 
-@dataclass(frozen=True)
 class Table:
     """What a chapter shows of tidy rows.
 
@@ -130,22 +132,23 @@ class Table:
     ----------
     caption : str
         Can be read alone; may have fields that a call fills in (``"{data}"``).
-    columns : tuple of Column or str
+    columns : Column, str, or tuple of these
         In order; a str is a column without settings.
     """
 
-    caption: str
-    columns: tuple[Column | str, ...]
+    def __init__(self, caption: str, *columns: Column | str | tuple[Column | str, ...]) -> None:
+        flat = itertools.chain.from_iterable(given if isinstance(given, tuple) else (given,) for given in columns)
+        self.caption = caption
+        self.columns = [Column(column) if isinstance(column, str) else column for column in flat]
 
     def __call__(self, rows: pd.DataFrame, **fields: object) -> Styler:
         """Table of rows as the book shows it; ``fields`` are put into the caption."""
-        columns = [Column(column) if isinstance(column, str) else column for column in self.columns]
         return show(
-            pd.DataFrame({column.name: column.values(rows) for column in columns}),
+            pd.DataFrame({column.name: column.values(rows) for column in self.columns}),
             caption=self.caption.format(**fields) if fields else self.caption,
-            formats={column.name: column.format for column in columns if column.format},
-            names={column.name: column.heading for column in columns if column.heading},
-            gaps={column.name: column.gap for column in columns if column.gap},
+            formats={column.name: column.format for column in self.columns if column.format},
+            names={column.name: column.heading for column in self.columns if column.heading},
+            gaps={column.name: column.gap for column in self.columns if column.gap},
         )
 
 

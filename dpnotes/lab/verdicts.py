@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from scipy import stats
 
@@ -101,6 +101,16 @@ class Mean:
             return -math.inf, math.inf
         reach = math.sqrt(self.variance) * float(stats.t.isf(level, self.freedom))
         return self.value - reach, self.value + reach
+
+
+class Borrowed(NamedTuple):
+    """A standard deviation of single runs that other runs lend, with its degrees of freedom."""
+
+    std: float = math.nan
+    freedom: float = 0.0
+
+
+NOBODY = Borrowed()
 
 
 def above(difference: Mean, *, margin: float = ACCURACY) -> Question:

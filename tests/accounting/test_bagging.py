@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpnotes.accounting import bagging, hockey_stick
-from dpnotes.lab.bagging.sampler import sample_distribution
+from dpnotes.lab.bagging.claims import sample_distribution
 from dpnotes.mechanisms import draw_subsets
 
 # Hand-worked values (30-digit arithmetic) of the inclusion probability, and of the paper's epsilon.

@@ -61,7 +61,6 @@ def test_pure_domination_turns_where_the_norms_of_the_noise_cross(answers, domin
 
 
 def test_what_cannot_be_used_drops_out():
-    assert list(recommend(**MNIST, linear=False).table["method"]) == ["dp_sgd", "subsample_aggregate"]
     assert "dp_sgd" not in list(recommend(**MNIST | {"delta": 0.0}).table["method"])
     many = recommend(**MNIST | {"answers": 10**6})
     assert many.table.set_index("method").loc["subsample_aggregate", "verdict"].startswith("useless")
@@ -83,8 +82,6 @@ def test_nearest_measurement():
     found = recommend(**MNIST | {"epsilon": 1.2}, measured=measured)
     assert list(found.measured["method"]) == ["subsample_aggregate", "dp_sgd"]
     assert list(found.measured["accuracy"]) == [0.85, 0.8]
-    assert "Measured nearest" in str(found)
-    assert "Measured" not in str(recommend(**MNIST))
     with pytest.raises(ValueError, match="measured must have the columns accuracy"):
         recommend(**MNIST, measured=measured.drop(columns="accuracy"))
 
@@ -94,11 +91,7 @@ def test_nearest_measurement():
     [
         ({"n": 0}, ValueError, "n must be >= 1, got n=0"),
         ({"d": 1.5}, TypeError, "d must be an integer"),
-        ({"n_classes": 1}, ValueError, "n_classes must be"),
-        ({"epsilon": -1.0}, ValueError, "epsilon must be > 0"),
         ({"delta": 1.0}, ValueError, "delta must be < 1"),
-        ({"answers": 0}, ValueError, "answers must be >= 1, got answers=0"),
-        ({"l2": 0.0}, ValueError, "l2 must be > 0"),
         ({"n_models": 70_000}, ValueError, "n_models must be at most n=60000, got n_models=70000"),
     ],
 )

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from dpnotes.lab import own_data
-from dpnotes.lab.bagging import comparisons
 from dpnotes.lab.bagging import experiments as bagging
 from dpnotes.lab.bagging import grids as bagging_grids
+from dpnotes.lab.bagging import tables as comparisons
 from dpnotes.lab.dpbag import experiments as dpbag
 from dpnotes.lab.dpbag import grids as dpbag_grids
 from dpnotes.lab.dpbag import tables as dpbag_tables

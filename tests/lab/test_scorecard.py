@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from dpnotes.lab import chapters
+from dpnotes.lab import scorecard as module
 from dpnotes.lab.scorecard import (
     AGREES,
     EXPLAINED,
@@ -14,13 +14,11 @@ from dpnotes.lab.scorecard import (
     UNEXPLAINED,
     Cause,
     listed,
-    noticed,
     number,
     scorecard,
     sentence,
 )
-from dpnotes.lab.store import published_store
-from dpnotes.lab.verdicts import Mean
+from dpnotes.lab.verdicts import Borrowed, Mean
 
 PRINTED = Mean.of(0.9, 0.01, 1, freedom=4)
 FAR = Mean.of(0.8, 0.01, 5)
@@ -77,20 +75,31 @@ def test_counts():
     assert len(listed({"one": cells})) == 4
 
 
-def test_what_pages_notice_is_counted_by_what_noticed_it():
-    names = ["chapter", "store", "change", "failed", "verdicts", "glued"]
-    rows = [("one", "a", "up", 1, 0, 3), ("one", "a", "shuffled", 0, 0, 2), ("one", "b", "down", 0, 0, 0)]
-    found = noticed(pd.DataFrame([*rows, ("two", "a", "reversed", 0, 4, 0)], columns=names))
-    assert found["stores"].tolist() == [2, 1]
-    assert found.loc[0, "orders":].tolist() == [1, 0, 1, 0, 2, 1, 0, 1]
-    assert found.loc[1, "orders":].tolist() == [1, 1, 0, 0, 0, 0, 0, 0]
-
-
-def test_each_page_of_a_paper_was_tried_and_what_it_does_not_notice_has_a_reason():
-    rows = pd.read_csv(published_store("row_mutants"), keep_default_na=False)
-    papers = ("bagging", "private_prediction", "dpbag", "intrinsic_sgd")
-    pages = {chapter.name for chapter in chapters.all_chapters() if chapter.name.removesuffix("_evidence") in papers}
-    assert set(rows["chapter"]) == pages
-    assert len(pages) == 8
-    missed = rows[rows["change"].isin(["shuffled", "reversed"]) & ~rows["noticed"]]
-    assert (missed["reason"] != "").all()
+def test_cells_are_judged_by_the_rows_that_their_lines_name(tmp_path, monkeypatch):
+    """One that agrees, one that another rate explains, a lent deviation, a count, gaps, and what code computes."""
+    (tmp_path / "cells_one.csv").write_text(
+        "table,cell,printed,unit,store,where,at,metric,runs,lender,key,tried\n"
+        "T,agrees,0.90,0.01,rows,k == 1,rate != 3,accuracy,1,,,\n"
+        "T,explained,0.70,0.01,rows,k == 2,rate != 3,accuracy,1,,,\n"
+        "T,lent,0.52,0.01,rows,k.isnull(),,accuracy,1,single,,\n"
+        "T,count,7,1,rows,k == 1,rate != 3,labels,,,,misprinted\n"
+        "T,no such row,0.9,0.01,rows,k == 9,,accuracy,1,,,\n"
+        "T,no such store,0.9,0.01,absent,k == 1,,accuracy,1,,,\n"
+        "F,computed,,,,,,,,,sentence,\n"
+        "F,not computed,,,,,,,,,other,\n"
+    )
+    (tmp_path / "causes_one.csv").write_text(
+        "cells,name,store,where\nmetric == 'accuracy' and where != '',another rate,rows,rate == 3\n"
+    )
+    lines = [(1, 1, 0.89, 8), (1, 1, 0.92, 8), (2, 1, 0.5, 8), (2, 1, 0.51, 8), (2, 3, 0.69, 8), (2, 3, 0.72, 8)]
+    rows = pd.DataFrame([*lines, (None, 1, 0.5, 8)], columns=["k", "rate", "accuracy", "labels"])
+    (tmp_path / "rows.csv").touch()
+    monkeypatch.setattr(module, "paper_file", lambda name: tmp_path / name)
+    monkeypatch.setattr(module, "published_store", lambda name: tmp_path / f"{name}.csv")
+    monkeypatch.setattr(module, "read_store", lambda path: rows)
+    computed = {"sentence": module.Ours("reversed", tried="twice")}
+    found = module.cells("one", computed, lenders={"single": Borrowed(0.02, 10)})
+    outcomes = [AGREES, EXPLAINED, AGREES, UNEXPLAINED, GAP, GAP, UNEXPLAINED, GAP]
+    assert [cell.outcome for cell in found] == outcomes
+    assert [found[place].why for place in (1, 3, 6)] == ["another rate (rows)", "misprinted", "twice"]
+    assert [cell.ours for cell in found[:4]] == pytest.approx([0.905, 0.505, 0.5, 8])

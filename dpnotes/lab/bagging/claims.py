@@ -1,4 +1,4 @@
-"""Claims 1 to 8 and 37 (Liu, Jia and Gong 2021): the intrinsic privacy of bagging, and what it was compared with."""
+"""Evidence on claims 1 to 8 and 37 (Liu, Jia and Gong 2021): bagging by itself, and what it was compared with."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import partial
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,12 @@ from scipy import special
 
 from dpnotes.accounting import PrivacyProfile, bagging, confident_gnmax, dp_sgd, hockey_stick
 from dpnotes.lab import _claim
-from dpnotes.lab._claim import Finding, equal, exceeds, shown
-from dpnotes.lab.bagging import cells, grids, orderings
-from dpnotes.lab.bagging.means import noisy
-from dpnotes.lab.bagging.sampler import Outcome, sample_distribution
+from dpnotes.lab._claim import Finding, evidence
+from dpnotes.lab.bagging import cells, grids
 from dpnotes.lab.verdicts import HOLDS, Mean, above, compared, every, not_behind, opposite, verdict
 from dpnotes.mechanisms import draw_subsets
 
-claim = partial(_claim.claim, paper="liu2021intrinsic", section="bagging-verdict")
+judged = partial(_claim.judged, "bagging")
 RECORDS = 50_000  # of CIFAR10
 EPOCHS = 100
 BATCH = 128  # not stated in the paper: the power of two at which its sigmas give its epsilons
@@ -44,20 +43,14 @@ FALSE_POSITIVE_RATE = 0.001
 INTERVALS = 20_001  # of the trapezoidal rule
 
 
-@claim(1, "Theorems 2 and 3", "weaker than it looks", section="bagging-theorem")
+Outcome = tuple[tuple[int, ...], ...]  # for each model the records that it was given, in the order drawn
+
+
+@evidence(1)
 def with_replacement() -> list[Finding]:
-    r"""Enumerate N = 2 models with k = 2 of n = 4 records: (0, delta) already holds, the pair adds nothing.
-
-    Computed: All 256 outcomes of drawing $N = 2$ subsamples of $k = 2$ of 4 records, in fractions.
-
-    Statement: Bagging with replacement is $(N k \log\tfrac{n+1}{n},\, 1 - (1 - 1/n)^{N k})$-DP.
-
-    Reason: $(0, \delta)$ holds with the same $\delta$; $\varepsilon$ is the pure $\varepsilon$ of the harmless
-    direction only.
-    """
+    """Enumerate N = 2 models with k = 2 of n = 4 records: (0, delta) already holds, the pair adds nothing."""
     n, k, n_models = 4, 2, 2
     present, absent = _distributions(n, k, n_models)
-    delta = 1 - Fraction(n - 1, n) ** (n_models * k)
     at_zero, at_log_ten = (
         max(hockey_stick(present, absent, factor), hockey_stick(absent, present, factor)) for factor in (1, 10)
     )
@@ -65,250 +58,153 @@ def with_replacement() -> list[Finding]:
     larger, smaller = _distributions(n + 1, k, n_models)
     ratio = Fraction(n + 1, n) ** (n_models * k)  # e^epsilon, exactly
     ends = hockey_stick(smaller, larger, ratio) == 0 < hockey_stick(smaller, larger, ratio * Fraction(99, 100))
-    end = n_models * k * math.log((n + 1) / n)
-    return [
-        equal("least delta at epsilon = 0", delta, at_zero),
-        equal("least delta at epsilon = log 10", delta, at_log_ten),
-        equal("epsilon at which the harmless direction ends", end, math.log(ratio), rel_tol=1e-12, also=ends),
-    ]
+    return judged(1, at_zero, at_log_ten, (math.log(ratio), ends))
 
 
-@claim(2, "Theorem 4", "weaker than it looks", section="bagging-theorem")
+@evidence(2)
 def without_replacement() -> list[Finding]:
-    r"""N = 2 models, k = 2 of n = 5 without replacement: exact for the split draw, not for independent ones.
-
-    Computed: All outcomes of drawing $N = 2$ subsamples of $k = 2$ of 5 records without replacement.
-
-    Statement: Bagging without replacement is $(\log\tfrac{n+1}{n+1-N k},\, N k/n)$-DP.
-
-    Reason: Exact for $N k$ records drawn at once and dealt out; independent subsamples, which the paper's definition
-    draws, have the smaller $\delta$ $1 - (1 - k/n)^N$. Again $\varepsilon$ buys nothing.
-    """
+    """N = 2 models, k = 2 of n = 5 without replacement: exact for the split draw, not for independent ones."""
     n, k, n_models = 5, 2, 2
-    claimed = Fraction(n_models * k, n)
     split, independent = (
         hockey_stick(*_distributions(n, k, n_models, replace=False, scheme=scheme), 1)
         for scheme in ("split", "independent")
     )
     exact = 1 - (1 - Fraction(k, n)) ** n_models
-    return [
-        equal("delta, N k records drawn at once", claimed, split),
-        Finding(
-            "delta, N independent subsamples", float(claimed), float(independent), 0.64, 0.64, independent == exact
-        ),
-    ]
+    return judged(2, split, (float(independent), independent == exact))
 
 
-@claim(3, "Introduction", "wrong")
+@evidence(3)
 def factor_in_the_introduction() -> list[Finding]:
-    r"""N = 100, k = 10, N = 5: the introduction's epsilon is N times that of Theorem 4.
-
-    Computed: Both formulas at $n = 100$, $k = 10$, $N = 5$, against the exact end of the harmless direction.
-
-    Statement: Without replacement $\varepsilon$ is $N \log\tfrac{n+1}{n+1-N k}$.
-
-    Reason: Theorem 4 and Table 1 have no factor $N$, and they are correct.
-    """
+    """N = 100, k = 10, N = 5: the introduction's epsilon is N times that of Theorem 4."""
     n, k, n_models = 100, 10, 5
     introduction = n_models * math.log((n + 1) / (n + 1 - n_models * k))
     profile = bagging(n=n, subsample=k, n_models=n_models, replace=False, analysis="published")
     theorem = float(profile.epsilon(n_models * k / n))
     ratio = introduction / theorem if theorem > 0 else math.inf
-    threshold = -math.log1p(-n_models * k / (n + 1))  # where the harmless direction of n + 1 records ends
-    return [
-        Finding("epsilon of Theorem 4", introduction, theorem, threshold - 1e-9, threshold + 1e-9),
-        exceeds("introduction divided by Theorem 4", 1.0, ratio, low=n_models - 1e-9, high=n_models + 1e-9),
-    ]
+    return judged(3, theorem, ratio)
 
 
-@claim(4, "Theorem 5", "proved", section="bagging-theorem")
+@evidence(4)
 def tight_with_replacement() -> list[Finding]:
-    r"""A base learner that publishes its subsample: the test "the record is in it" attains delta, at every epsilon.
-
-    Computed: The learner that publishes its subsample, the test that looks for the record in it; all outcomes counted.
-
-    Statement: With replacement no smaller $\delta$ holds for every base learner, whatever $\varepsilon$.
-
-    Reason: The learner that publishes its subsample attains it.
-    """
+    """A base learner that publishes its subsample: the test "the record is in it" attains delta, at every epsilon."""
     n, k, n_models = 4, 2, 2
-    delta = 1 - Fraction(n - 1, n) ** (n_models * k)
     true, false = (
         sum((mass for outcome, mass in drawn.items() if any(n - 1 in subset for subset in outcome)), Fraction(0))
         for drawn in _distributions(n, k, n_models)
     )
-    return [
-        equal("true-positive rate of the test", delta, true),
-        shown("false-positive rate of the test", false, 0),
-    ]
+    return judged(4, true, false)
 
 
-@claim(5, "Theorem 6", "under a condition", section="bagging-theorem")
+@evidence(5)
 def tight_without_replacement() -> list[Finding]:
-    r"""N = 100, k = 10, N = 5: for independent subsamples the exact delta lies below the one claimed to be tight.
-
-    Computed: Exact profiles at $n = 100$, $k = 10$, $N = 5$, and 2,000 draws of the sampler that bagging uses.
-
-    Statement: Without replacement no $\delta$ smaller than $N k / n$ holds for every base learner.
-
-    Reason: True when $N k$ records are drawn at once, or $N = 1$; $N \gt 1$ independent subsamples satisfy less.
-    """
+    """N = 100, k = 10, N = 5: for independent subsamples the exact delta lies below the one claimed to be tight."""
     n, k, n_models, runs = 100, 10, 5, 2_000
-    claimed = n_models * k / n
     split = bagging(n=n, subsample=k, n_models=n_models, replace=False, scheme="split").advantage
     independent = bagging(n=n, subsample=k, n_models=n_models, replace=False).advantage
     drawn = (draw_subsets(n, subsample=k, n_models=n_models, replace=False, seed=seed) for seed in range(runs))
     fraction = sum(bool((subsets == 0).any()) for subsets in drawn) / runs
-    limit = 4 * math.sqrt(independent * (1 - independent) / runs)
-    near, exact = independent - limit, 1 - (1 - k / n) ** n_models
-    return [
-        equal("delta, N k records drawn at once", claimed, split),
-        Finding("delta, N independent subsamples", claimed, independent, exact - 1e-12, exact + 1e-12),
-        Finding("fraction of draws that hold the record", claimed, fraction, near, min(independent + limit, claimed)),
-    ]
+    return judged(5, split, independent, fraction)
 
 
-@claim(6, "Abstract", "vacuous", section="bagging-leak")
+@evidence(6)
 def name_and_shame() -> list[Finding]:
-    r"""MNIST's size, k = 300: how many records are published whole, and the best test without false positives.
-
-    Computed: The exact profile at $n = 60{,}000$, $k = 300$, and 2,000 draws of the sampler.
-
-    Statement: The randomness of subsampling alone makes bagging differentially private.
-
-    Reason: $\delta$ is at least $1/n$: about $k$ records may be published whole, each recognised without a false
-    positive. The paper itself says that such a $\delta$ protects most records by giving up a few.
-    """
+    """MNIST's size, k = 300: how many records are published whole, and the best test without false positives."""
     n, k = 60_000, 300
     profile = bagging(n=n, subsample=k)
     draws = (draw_subsets(n, subsample=k, n_models=1, replace=True, seed=seed) for seed in range(2000))
     distinct = [len(np.unique(draw)) for draw in draws]
-    expected, mean, exact = n * profile.advantage, float(np.mean(distinct)), 1 - profile.tradeoff(0.0)
-    error = 4 * float(np.std(distinct) / math.sqrt(len(distinct)))
-    missed = math.exp(-k / n)  # a record by all draws, to 1 part in n
-    return [
-        shown("delta times n (below 1 in a guarantee that protects all)", expected, 299.25, 299.26),
-        shown(
-            "records published by the learner that publishes its subsample, mean",
-            mean,
-            expected - error,
-            expected + error,
-        ),
-        shown("true-positive rate at false-positive rate 0", exact, 0.9999 * (1 - missed), 1.0001 * (1 - missed)),
-    ]
+    return judged(6, n * profile.advantage, float(np.mean(distinct)), 1 - profile.tradeoff(0.0))
 
 
-@claim(7, "Introduction; Section 4.2; Tables 2 and 3", "wrong")
+@evidence(7)
 def same_budget() -> list[Finding]:
-    r"""The CIFAR10 runs of DP-SGD: which batch they had, and what they satisfy by tight accounting.
-
-    Computed: The five runs on CIFAR10, 100 epochs, batch 128 inferred from their epsilons by moments of integer order;
-    total variation by the limit of many small steps, and by the loss distribution for the run at 0.2.
-
-    Statement: Bagging and DP-SGD are compared with the same privacy budgets.
-
-    Reason: The noise of DP-SGD was set by a conversion that is loose at such a $\delta$: by tight accounting (batch
-    128, which the paper does not state but its epsilons imply) its total variation is 2.8 to 7.1 times smaller than the
-    stated $\delta$, which bagging spends whole, and a quarter of the noise meets (0.2, 0.181). At 0.1% false positives
-    bagging gives away over a hundred times more members. Which of the two is more accurate is claim 37.
-    """
+    """The CIFAR10 runs of DP-SGD: which batch they had, and what they satisfy by tight accounting."""
     off = {
         batch: max(abs(_classical_epsilon(sigma, delta, batch) / epsilon - 1) for epsilon, delta, sigma, _ in SGD_RUNS)
         for batch in (64, 128, 256)
     }
     inferred = off[BATCH] < 0.05 < 0.2 < min(off[64], off[256])
     ratios = [delta / _limiting_advantage(sigma) for _, delta, sigma, _ in SGD_RUNS]
-    least, largest = min(ratios), max(ratios)
-    epsilon, delta, sigma, k = SGD_RUNS[2]
+    epsilon, _, sigma, k = SGD_RUNS[2]
     run, drawn = _sgd(sigma), bagging(n=RECORDS, subsample=k)
-    own, quarter = run.delta(epsilon), _sgd(sigma / 4).delta(epsilon)
-    near = math.isclose(run.advantage, _limiting_advantage(sigma), rel_tol=0.01)
+    advantage = run.advantage, math.isclose(run.advantage, _limiting_advantage(sigma), rel_tol=0.01)
+    noises = run.delta(epsilon), _sgd(sigma / 4).delta(epsilon)
     exposed, hidden = (1 - profile.tradeoff(FALSE_POSITIVE_RATE) for profile in (drawn, run))
-    rare = "true-positive rate at 0.1% false positives, bagging over DP-SGD"
-    return [
-        Finding(f"batch {BATCH}: worst relative gap of epsilon by moments", 0.0, off[BATCH], 0.033, 0.034, inferred),
-        exceeds("delta over total variation of the run, least of five", 1.0, least, low=2.74, high=2.77),
-        exceeds("delta over total variation of the run, largest of five", 1.0, largest, low=7.1, high=7.15),
-        Finding("sigma = 4.9: total variation", delta, run.advantage, 0.0415, 0.0417, near),
-        Finding("sigma = 4.9: delta at epsilon = 0.2", delta, own, 0.00121, 0.00124),
-        Finding("a quarter of that sigma: delta at epsilon = 0.2", delta, quarter, 0.1215, 0.123),
-        equal("bagging, k = 10,000: total variation", delta, drawn.advantage, rel_tol=0.01),
-        exceeds(rare, 1.0, exposed / hidden, low=128, high=130),
-    ]
+    batch = off[BATCH], inferred
+    return judged(7, batch, min(ratios), max(ratios), advantage, *noises, drawn.advantage, exposed / hidden)
 
 
-@claim(8, "Section 4.1", "under a condition")
+@evidence(8)
 def small_epsilon() -> list[Finding]:
-    r"""The PATE runs of Table 3, all queries answered, by the exact composition of Gaussian noise.
-
-    Computed: 250 teachers, $\sigma_1 = 150$, $\sigma_2 = 40$, the worst case over data sets: every query answered, or
-    only those that were, out of all 1,000 public examples.
-
-    Statement: PATE (250 teachers, $T = 200$, $\sigma_1 = 150$, $\sigma_2 = 40$) cannot reach the small $\varepsilon$
-    set for bagging and DP-SGD, so that its own is relaxed to about 1.
-
-    Reason: True where $\delta$ is at most 0.02: no more than 3 queries fit in the worst case over data. Where it is
-    0.08 and more, 61, 88 and 313 queries fit bagging's own $(\varepsilon, \delta)$, and the run given as (1.03, 0.18)
-    is (0.0135, 0.18)-DP, whatever the data, against 0.2 of bagging: its $\varepsilon$ of about 1 came of the
-    accounting.
-    """
+    """The PATE runs of Table 3, all queries answered, by the exact composition of Gaussian noise."""
     epsilons = [_pate(queries, queries).epsilon(delta) for _, delta, _, queries in PATE_RUNS]
     loose = [
         _pate(queries, queries, "published").epsilon(delta) / epsilon for _, delta, epsilon, queries in PATE_RUNS[3:]
     ]
-    target, delta, claimed, queries = PATE_RUNS[5]
+    target, delta, _, queries = PATE_RUNS[5]
     best, worst = epsilons[5], _pate(PUBLIC, queries).epsilon(delta)
     direct = _delta_by_loss(math.sqrt(queries * (1 / 150**2 + 2 / 40**2)), best)
-    fitting = sorted((epsilon, delta, _queries_within(epsilon, delta)) for epsilon, delta, _, _ in PATE_RUNS)
-    bound = "paper's epsilon on CIFAR10 over the loose bound that needs no data, least"
-    return [
-        Finding("epsilon at delta = 0.18, 170 queries", claimed, best, 0.0134, 0.0135),
-        equal("delta at that epsilon, by the loss distribution", delta, direct, rel_tol=1e-6),
-        Finding(
-            "epsilon at delta = 0.18, 170 of 1,000 queries answered", claimed, worst, 0.0513, 0.0516, worst < target
-        ),
-        shown(bound, 1 / max(loose), 1.045, 1.047),
-        *(
-            shown(f"queries that fit bagging's ({e:g}, {d:g})", count, most)
-            for (e, d, count), most in zip(fitting, (0, 2, 3, 61, 88, 313), strict=True)
-        ),
-    ]
+    fitting = [_queries_within(epsilon, delta) for epsilon, delta, *_ in sorted(PATE_RUNS)]
+    return judged(8, best, direct, (worst, worst < target), 1 / max(loose), *fitting)
 
 
-@claim(37, "Abstract; Section 4.2; Table 2", "under a condition")
+@evidence(37)
 def more_accurate() -> list[Finding]:
-    r"""Accuracies of bagging and of DP-SGD with the least noise of the same pair: trained networks, by the one rule.
-
-    Computed: From the published rows of Tables 2a, 2b and 3a, by the rule of `dpnotes.lab.verdicts`; the noise of the
-    runs of DP-SGD is accounted for anew.
-
-    Statement: Under the same privacy budget bagging is significantly more accurate than DP-SGD: on MNIST 90.66% against
-    16.41% at (0.005, 0.005), on CIFAR10 65.25% against 27.86% at (0.2, 0.181).
-
-    Reason: On MNIST, from scratch, the order holds at all five pairs, also with the least noise that a pair allows. The
-    size does not: with that noise, and a rate chosen for it, DP-SGD is 1.6 to 9.6 points behind, at each pair less
-    than the 6.3 to 74.3 that are printed. From a public model (Table 3a) the order holds at the smallest of three pairs
-    and is undecided at two. On CIFAR10 it is open: the runs of DP-SGD are gaps.
-    """
-    tables, lender = cells.printed_tables(), noisy(cells.rows("bagging_equal"))
-    ahead = {name: orderings.leads(table, "dp_sgd", "least_noise", to=lender) for name, table in tables.items()}
+    """Accuracies of bagging and of DP-SGD with the least noise of the same pair: trained networks, by the one rule."""
+    tables, lender = cells.printed_tables(), cells.noisy(cells.rows("bagging_equal"))
+    ahead = {name: cells.leads(table, "dp_sgd", "least_noise", to=lender) for name, table in tables.items()}
     points = [100 * gap.value for gap in ahead["2a"]]
     ordered = verdict(every(map(above, ahead["2a"]))) == HOLDS
-    far = [opposite(not_behind(gap)) for gap in orderings.further_than_published(tables["2a"], lender)]
+    far = [opposite(not_behind(gap)) for gap in cells.further_than_published(tables["2a"], lender)]
     nearer = sum(verdict(question) == HOLDS for question in far)
     tuned = [compared(gap, Mean(0.0)) for gap in ahead["3a"]]
     runs = cells.rows("bagging_dp_sgd", grids.dp_sgd("paper")).dropna(subset=["epsilon"])
     spent = [_spent(run) for run in runs.to_dict("records")]
-    noise, distance = "delta of the run with the least noise over the pair's", "points that bagging is ahead on MNIST"
-    return [
-        shown(f"{noise}, least of five", min(spent), 0.999, 1.001),
-        shown(f"{noise}, largest of five", max(spent), 0.999, 1.001),
-        shown(f"{distance}, least of five", min(points), 1.58, 1.6, also=ordered and len(points) == 5),
-        shown(f"{distance}, largest of five", max(points), 9.63, 9.65),
-        Finding("pairs at which that is not less than printed", 5, 5 - nearer, 0, 0, verdict(every(far)) == HOLDS),
-        shown("pairs from a public model, of three, at which it is ahead", tuned.count("ahead"), 1),
-        shown("pairs compared on CIFAR10", len(ahead["2b"]), 0),
-    ]
+    least = min(points), ordered and len(points) == 5
+    larger = 5 - nearer, verdict(every(far)) == HOLDS
+    return judged(37, min(spent), max(spent), least, max(points), larger, tuned.count("ahead"), len(ahead["2b"]))
+
+
+def sample_distribution(
+    *, n: int, subsample: int, n_models: int = 1, replace: bool = True, scheme: str = "independent"
+) -> dict[Outcome, Fraction]:
+    """Probability of every outcome of bagging's sampler on the records 0 to ``n - 1``, by enumeration.
+
+    Parameters are those of :func:`dpnotes.accounting.bagging`; the number of outcomes grows as ``n^(n_models *
+    subsample)``, so this is for tiny cases.
+
+    Returns
+    -------
+    dict
+        From outcomes (for each model the tuple of its records, in the order drawn) to probabilities (Fraction), which
+        sum to 1.
+
+    Raises
+    ------
+    ValueError
+        If no outcome is possible, because more records are drawn without replacement than there are.
+
+    Examples
+    --------
+    Whether a record is there shows with probability 5/9 in two draws of three, however large the factor:
+
+    >>> from dpnotes.accounting import hockey_stick
+    >>> with_record, without = sample_distribution(n=3, subsample=2), sample_distribution(n=2, subsample=2)
+    >>> hockey_stick(with_record, without, 1), hockey_stick(with_record, without, 10)
+    (Fraction(5, 9), Fraction(5, 9))
+    >>> distribution = sample_distribution(n=2, subsample=2, replace=False)
+    >>> {outcome: str(mass) for outcome, mass in distribution.items()}
+    {((0, 1),): '1/2', ((1, 0),): '1/2'}
+    """
+    if scheme == "split" and not replace:
+        drawn = permutations(range(n), n_models * subsample)
+        outcomes = [tuple(zip(*[iter(draw)] * subsample, strict=True)) for draw in drawn]
+    else:
+        one = list(product(range(n), repeat=subsample) if replace else permutations(range(n), subsample))
+        outcomes = list(product(one, repeat=n_models))
+    if not outcomes:
+        raise ValueError(f"no outcome: subsample={subsample} of n={n} records without replacement, n_models={n_models}")
+    return dict.fromkeys(outcomes, Fraction(1, len(outcomes)))
 
 
 def _distributions(

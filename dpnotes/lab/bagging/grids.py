@@ -1,25 +1,48 @@
-"""Grids of the bagging chapter: which rows each table and figure of the paper needs, at four scales.
+"""Grids of the bagging chapter: which rows each table and figure of the paper needs, at four scales; what a row costs.
 
 ``"paper"`` is MNIST and ``"quick"`` scikit-learn's digits; ``"cifar10"`` and ``"reduced"`` are CIFAR-10 with VGG16 and
 with five convolutions.
+
+The noise of DP-SGD moves the weights like a random walk whose step is the learning rate times the noise: what is a good
+rate depends on the noise. So it is chosen on held-out rows for short runs at four noises, and a run takes the rate of
+the nearest one. The choice is made on MNIST; that it carries over to CIFAR-10 is seen at the chapter's reduced scale.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
 
 from dpnotes._validation import one_of
-from dpnotes.accounting import bagging
-from dpnotes.lab._experiment import Grid, paper_table
-from dpnotes.lab.bagging.costs import RECORDS as RECORDS_OF
-from dpnotes.lab.bagging.costs import seconds
+from dpnotes.accounting import bagging, gaussian_sigma
+from dpnotes.lab._experiment import Grid, paper_table, product
+from dpnotes.lab.bagging.exposure import limiting_noise, mu_for_tpr
 from dpnotes.lab.bagging.networks import IMAGENET, VGG16
-from dpnotes.lab.bagging.rates import BATCHES, NOISES, RATES, SHORT, decimal, dp_sgd_rate, with_rates
 
+Settings = dict[str, dict[str, Any]]
+SHORT = 10  # epochs of the runs on which the rates are chosen, counted for 60,000 records
+BATCHES = {"network": 256, "linear": 1000}  # of these runs
+NOISES = (0.5, 2.0, 8.0, 32.0)  # a factor of four apart
+RATES: dict[str, tuple[float, ...]] = {  # candidates, half a decade apart
+    "network": (5.0, 1.5, 0.5, 0.15, 0.05, 0.015, 0.005),
+    "linear": (80.0, 25.0, 8.0, 2.5, 0.8, 0.25, 0.08),
+}
+CHOSEN: dict[str, tuple[float, ...]] = {  # one for each noise, by the rows of bagging_dp_sgd_settings
+    "network": (1.5, 0.5, 0.05, 0.015),
+    "linear": (25.0, 8.0, 0.8, 0.25),
+}
+CPU = {  # images a second that one core trains on, plain and by DP-SGD, measured
+    "convolutional": (9000.0, 6700.0),  # at width 16
+    "vgg16": (42.0, 28.0),
+    "vgg5": (2200.0, 1467.0),
+    "linear": (200_000.0, 200_000.0),
+}
+GPU = (5000.0, 2000.0)  # images a second that a GPU would train VGG16 on, plain and by DP-SGD: estimates
 DATASETS = {"paper": "mnist", "quick": "digits", "cifar10": "cifar10", "reduced": "cifar10"}
+RECORDS_OF = {"mnist": 60_000, "digits": 1442, "cifar10": 50_000}  # training records; of digits in our split
 RECORDS = {scale: RECORDS_OF[dataset] for scale, dataset in DATASETS.items()}
 SUBSAMPLES = {"paper": (300, 500, 1000, 5000, 10_000), "quick": (50, 100, 200)}
 CASE_2 = {"paper": (500, 1000, 5000), "quick": (50, 100)}  # Table 3a, Figure 2
@@ -35,13 +58,13 @@ REDUCED_SIZES = (1000, 5000)
 # The paper names two convolutions with pooling and one linear layer on MNIST, VGG16 on CIFAR-10, and 100 epochs. The
 # rest is chosen on held-out training rows, never on the test set, by the rows of bagging_settings and of
 # bagging_cifar10_settings: see the chapter. No augmentation or weight decay (the paper names none).
-ARCHITECTURES: dict[str, dict[str, Any]] = {
+ARCHITECTURES: Settings = {
     "paper": {"width": 16, "kernel_size": 5, "padding": 0},
     "quick": {"width": 16, "kernel_size": 3, "padding": 1},
     "cifar10": {"architecture": "vgg16", **VGG16},
     "reduced": {"architecture": "vgg5", "width": 16, "kernel_size": 3, "padding": 1},
 }
-OPTIMIZERS: dict[str, dict[str, Any]] = {
+OPTIMIZERS: Settings = {
     "paper": {"batch_size": 32, "optimizer": "adam", "learning_rate": 1e-3},
     "quick": {"batch_size": 32, "optimizer": "adam", "learning_rate": 3e-3},
     "cifar10": {"batch_size": 32, "optimizer": "adam", "learning_rate": 1e-4},
@@ -49,7 +72,11 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
 }
 EPOCHS = {"paper": 100, "quick": 20, "cifar10": 100, "reduced": 30}
 ALL_RECORDS_EPOCHS = {**EPOCHS, "quick": 8}  # of networks, or of teachers together, that train on all records
-CANDIDATES = [(width, *pair) for width in (16, 32) for pair in (("adam", 1e-3), ("momentum", 1e-2))]
+CANDIDATES: Grid = [
+    {"width": width, "optimizer": optimizer, "learning_rate": rate}
+    for width in (16, 32)
+    for optimizer, rate in (("adam", 1e-3), ("momentum", 1e-2))
+]
 CIFAR10_CANDIDATES: tuple[tuple[str, int, int, int, tuple[tuple[str, float], ...]], ...] = (
     ("reduced", 1000, 30, 2, (("adam", 1e-3), ("adam", 1e-4), ("momentum", 1e-2))),  # records, epochs, seeds
     ("cifar10", 500, 5, 1, (("adam", 1e-3), ("adam", 1e-4))),  # the rate in use was taken from these
@@ -60,9 +87,9 @@ CIFAR10_CANDIDATES: tuple[tuple[str, int, int, int, tuple[tuple[str, float], ...
 PUBLIC: dict[str, tuple[str, ...]] = {"paper": ("fashion_mnist",), "cifar10": (IMAGENET, "cifar100_subset")}
 FINE_TUNING = 0.1
 # Batch and clipping norm of DP-SGD on MNIST are the defaults of the public example of the library that the paper uses
-# (TensorFlow Privacy), and so is the rate, which suits little noise only: dpnotes.lab.bagging.rates chooses it for each
-# noise. On CIFAR-10 the batch is the one that the paper's epsilons imply (claim 7).
-DP_SGD: dict[str, dict[str, Any]] = {
+# (TensorFlow Privacy), and so is the rate, which suits little noise only: CHOSEN has one for each noise. On CIFAR-10
+# the batch is the one that the paper's epsilons imply (claim 7).
+DP_SGD: Settings = {
     "paper": {"epochs": 100, "batch_size": 256, "clipping_norm": 1.0, "learning_rate": 0.15},
     "quick": {"epochs": 3, "batch_size": 64, "clipping_norm": 1.0, "learning_rate": 0.5},
     "cifar10": {"epochs": 100, "batch_size": 128, "clipping_norm": 1.0},
@@ -71,7 +98,7 @@ DP_SGD: dict[str, dict[str, Any]] = {
 REDUCED_RATES = {"given": 0.05, "least": 1.5}  # with the paper's noise, and with the least
 REDUCED_BUDGET = (0.1, 0.095, 11.5)  # of bagging with k = 5,000, and the paper's noise there
 QUICK_BUDGET = (0.1, 0.1, 8.0)
-PATE: dict[str, dict[str, Any]] = {
+PATE: Settings = {
     "paper": {"n_teachers": 250, "threshold": 200.0, "sigma_threshold": 150.0, "sigma_answer": 40.0},
     "quick": {"n_teachers": 10, "threshold": 8.0, "sigma_threshold": 4.0, "sigma_answer": 2.0},
 }
@@ -82,20 +109,32 @@ TEACHER = (  # parameters of PATE that decide its teachers, beside their number 
 )  # fmt: skip
 STUDENT_EPOCHS = {"paper": 1000, "quick": 100}
 LOGISTIC_TEACHERS = 1 / 240  # scikit-learn's own penalty, C = 1, for the 240 records of a teacher
-MEMBERSHIP: dict[str, dict[str, Any]] = {
+MEMBERSHIP: Settings = {
     "paper": {"subsample": 300, "n_networks": 32, "flipped": 0.02, "others": 5000},
     "quick": {"subsample": 100, "n_networks": 16, "flipped": 0.05, "others": 0},
 }
-EQUAL: dict[str, dict[str, dict[str, Any]]] = {  # short runs of DP-SGD, one tenth of the epochs
+EQUAL: dict[str, Settings] = {  # short runs of DP-SGD, one tenth of the epochs
     "paper": {
         "linear": {"epochs": SHORT, "batch_size": BATCHES["linear"], "width": None},
         "network": {"epochs": SHORT, "batch_size": BATCHES["network"]},
     },
     "quick": {"linear": {"epochs": 5, "batch_size": 256, "learning_rate": 0.5, "width": None}},
 }
-PRIVATE_BASE: dict[str, dict[str, Any]] = {
+PRIVATE_BASE: Settings = {
     "paper": {"dataset": "mnist", "subsample": 2000, "delta": 1e-5, "l2": 0.01},
     "quick": {"dataset": "digits", "subsample": 400, "delta": 1e-5, "l2": 0.01},
+}
+HOG_BATCHES, HOG_NORMS = (1000, 5000), (0.3, 1.0)  # of DP-SGD on handcrafted features, for ten epochs
+TRAVELS = {  # rate times clipping norm times steps: how far the weights can go
+    "advantage": (160.0, 400.0, 1000.0, 2500.0, 6300.0),  # much noise
+    "tpr": (1000.0, 2500.0, 6300.0, 16_000.0),
+}
+PENALTIES = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6)
+# By the rows of bagging_hog_settings and bagging_hog_dp_sgd_settings: the best mean accuracy on held-out rows.
+PENALTY = {300: 1e-6, 500: 3e-6, 1000: 1e-5, 5000: 3e-5, 10_000: 1e-5}
+HOG_CHOSEN = {  # norm and travel at each size, with the smaller batch
+    "advantage": [(1.0, 400.0), (0.3, 1000.0), (0.3, 2500.0), (0.3, 6300.0), (0.3, 6300.0)],
+    "tpr": [(0.3, 16_000.0), (0.3, 16_000.0), (1.0, 16_000.0), (1.0, 16_000.0), (0.3, 16_000.0)],
 }
 
 
@@ -110,23 +149,16 @@ def table2a(scale: str, *, subsamples: tuple[int, ...] = (), seeds: int = 5) -> 
             f"subsample_sizes must be in [1, {RECORDS[scale]}], the records of {DATASETS[scale]} at scale {scale!r}, "
             f"got {wrong[0]} in {list(subsamples)}"
         )
-    common = _case_1(scale)
-    sizes = sorted(subsamples or SUBSAMPLES[scale], reverse=True)
-    whole = [
-        {**_on_all_records(common, scale), "seed": seed} for seed in range(min(seeds, 3 if scale == "paper" else 1))
-    ]
-    return [*whole, *({**common, "subsample": k, "seed": seed} for k in sizes for seed in range(seeds))]
+    common, sizes = _case_1(scale), sorted(subsamples or SUBSAMPLES[scale], reverse=True)
+    whole = product(**_on_all_records(common, scale), seed=range(min(seeds, 3 if scale == "paper" else 1)))
+    return [*whole, *product(**common, subsample=sizes, seed=range(seeds))]
 
 
 def settings() -> Grid:
     """Candidates for what the paper leaves open, at two of its sizes, scored on held-out training rows."""
-    common = {**_case_1("paper"), "split": "validation"}
-    return [
-        {**common, "width": width, "optimizer": optimizer, "learning_rate": rate, "subsample": k, "seed": seed}
-        for width, optimizer, rate in CANDIDATES
-        for k in (300, 1000)
-        for seed in range(3)
-    ]
+    held_out = {**_case_1("paper"), "split": "validation"}
+    tried = product(subsample=(300, 1000), seed=range(3))
+    return [{**held_out, **candidate, **row} for candidate in CANDIDATES for row in tried]
 
 
 def dp_sgd(scale: str) -> Grid:
@@ -150,13 +182,23 @@ def one_rate(table: str = "2a") -> Grid:
     return [row for row in noises(common, budgets(table)) if row["noise_multiplier"] is not None]
 
 
+def all_dp_sgd() -> Grid:
+    """DP-SGD at the noises of Table 2a, with a rate for each and with one rate for all."""
+    return [*dp_sgd("paper"), *one_rate()]
+
+
+def all_case2_dp_sgd() -> Grid:
+    """The same for Table 3a."""
+    return [*case2_dp_sgd("paper"), *one_rate("3a")]
+
+
 def table3a(scale: str, *, seeds: int = 3) -> Grid:
     """Bagging rows of Table 3a: the same from a public model, scored on the test rows that stay private; and the whole.
 
     The quick scale trains from scratch. One network on all records.
     """
     common = _case_2(scale)
-    drawn = [{**common, "subsample": k, "seed": seed} for k in CASE_2[scale] for seed in range(seeds)]
+    drawn = product(**common, subsample=CASE_2[scale], seed=range(seeds))
     return [*drawn, {**_on_all_records(common, scale), "seed": 0}]
 
 
@@ -173,12 +215,11 @@ def figure1(scale: str, *, seeds: int = 3) -> Grid:
 
 def figure2(scale: str, *, seeds: int = 3) -> Grid:
     """Subsamples with and without replacement at the sizes of Table 3a; more seeds where three are asked for."""
-    common = _case_2(scale)
     return [
-        {**common, "replace": replace, "subsample": k, "seed": seed}
+        row
         for k in CASE_2[scale]
-        for replace in (True, False)
-        for seed in range(seeds if seeds < 3 else max(seeds, MORE_SEEDS.get(k, 0)))
+        for count in [seeds if seeds < 3 else max(seeds, MORE_SEEDS.get(k, 0))]
+        for row in product(**{**_case_2(scale), "replace": [True, False]}, subsample=k, seed=range(count))
     ]
 
 
@@ -201,8 +242,7 @@ def causes() -> Grid:
 def case2(scale: str, *, seeds: int = 3) -> Grid:
     """All of bagging's rows of Case II, each once, cheap ones first."""
     rows = [*table3a(scale, seeds=seeds), *figure1(scale, seeds=seeds), *figure2(scale, seeds=seeds)]
-    once = {tuple(sorted(row.items(), key=str)): row for row in rows}
-    return sorted(once.values(), key=lambda row: (seconds(row), row["n_models"]))
+    return sorted(_once(rows), key=lambda row: (seconds(row), row["n_models"]))
 
 
 def pate(scale: str, *, seeds: int = 3) -> Grid:
@@ -211,13 +251,11 @@ def pate(scale: str, *, seeds: int = 3) -> Grid:
     ``answers`` is None where the aggregator is put ``queries`` queries, and otherwise the answers after which it stops.
     The paper's teachers are networks; the rows with ``l2`` have logistic ones, which train in seconds.
     """
-    common = _students(scale)
     counts, n_public = (_query_counts("3a"), 1000) if scale == "paper" else ([30], 100)
-    readings: Grid = [{"queries": n_public, "answers": count} for count in counts]
-    readings += [{"queries": count, "answers": None} for count in counts]
+    readings = [*product(queries=n_public, answers=counts), *product(queries=counts, answers=None)]
     teachers: Grid = [{"epochs": None, "l2": LOGISTIC_TEACHERS}, {"epochs": ALL_RECORDS_EPOCHS[scale]}]
     return [
-        {**common, **kind, **reading, "seed": seed}
+        {**_students(scale), **kind, **reading, "seed": seed}
         for kind in (teachers if scale == "paper" else teachers[1:])
         for reading in readings
         for seed in range(seeds)
@@ -227,8 +265,7 @@ def pate(scale: str, *, seeds: int = 3) -> Grid:
 def teachers(scale: str) -> Grid:
     """The teachers of all rows of :func:`pate` or of :func:`cifar10_pate`, some in a row."""
     rows = cifar10_pate() if scale == "cifar10" else pate(scale)
-    blocks = [block for row in rows for block in blocks_of_teachers(row)]
-    return [dict(block) for block in dict.fromkeys(tuple(block.items()) for block in blocks)]
+    return _once(block for row in rows for block in blocks_of_teachers(row))
 
 
 def blocks_of_teachers(row: Mapping[str, Any]) -> Grid:
@@ -242,11 +279,6 @@ def blocks_of_teachers(row: Mapping[str, Any]) -> Grid:
     ]
 
 
-def teachers_store(dataset: str) -> str:
-    """Name of the store of teachers."""
-    return "bagging_cifar10_teachers" if dataset == "cifar10" else "bagging_teachers"
-
-
 def case2_dp_sgd(scale: str) -> Grid:
     """DP-SGD rows of Table 3a, from the public model with a tenth of the rate: the paper's noise, and the least."""
     return _two_noises({**_private(scale), "split": "rest", **_start(scale)}, scale, "3a")
@@ -254,14 +286,9 @@ def case2_dp_sgd(scale: str) -> Grid:
 
 def membership(scale: str) -> Grid:
     """Both attacks at three false-positive rates, on records as they are and on mislabelled ones: the same networks."""
-    left_out = ("split", "n_models", "replace")
-    common = {name: value for name, value in _case_1(scale).items() if name not in left_out}
-    return [
-        {**common, **MEMBERSHIP[scale], "seed": 0, "attack": attack, "false_positive_rate": rate, "mislabelled": wrong}
-        for attack in ("loss", "likelihood-ratio")
-        for wrong in (False, True)
-        for rate in (0.001, 0.01, 0.1)
-    ]
+    attacks = {"attack": ["loss", "likelihood-ratio"], "mislabelled": [False, True]}
+    common = _without(_case_1(scale), "split", "n_models", "replace")
+    return product(**common, **MEMBERSHIP[scale], seed=0, **attacks, false_positive_rate=[0.001, 0.01, 0.1])
 
 
 def equal(scale: str, *, seeds: int = 3) -> Grid:
@@ -271,14 +298,12 @@ def equal(scale: str, *, seeds: int = 3) -> Grid:
     """
     rows = []
     for size in SUBSAMPLES[scale][:1] if scale == "quick" else SUBSAMPLES[scale]:
-        pi = bagging(n=RECORDS[scale], subsample=size).advantage
-        at_rare = {"epsilon": None, "delta": None, "tpr_at_fpr_1e3": pi}
         for model in EQUAL[scale]:
-            for noise in (at_rare, {"epsilon": 0.0, "delta": pi}):
+            for noise in (_exposed(scale, size, "tpr"), _without(_exposed(scale, size, "advantage"), "tpr_at_fpr_1e3")):
                 row = {**_short(scale, model), "noise_multiplier": None, **noise}
                 if scale == "paper":
                     row["learning_rate"] = dp_sgd_rate(model, row, n=RECORDS[scale])
-                rows += [{**row, "seed": seed} for seed in range(seeds)]
+                rows += product(**row, seed=range(seeds))
     return sorted(rows, key=lambda row: (seconds(row), row["epsilon"] == 0.0))
 
 
@@ -295,14 +320,7 @@ def dp_sgd_settings() -> Grid:
 
 def private_base(scale: str, *, seeds: int = 10) -> Grid:
     """Three base learners of growing epsilon on a subsample, the same without noise, and each on all records."""
-    common = PRIVATE_BASE[scale]
-    return [
-        {**common, "split": "test", "mode": mode, "epsilon": epsilon, "seed": seed}
-        for epsilon in (1.0, 3.0, 10.0)
-        for mode in ("bagged", "direct", "bare")
-        for seed in range(seeds)
-        if mode != "bare" or epsilon == 1.0  # without noise there is no epsilon to vary
-    ]
+    return _modes(PRIVATE_BASE[scale], (1.0, 3.0, 10.0), seeds)
 
 
 def own(dataset: str, n: int, *, subsamples: tuple[int, ...] = (), seeds: int = 5) -> Grid:
@@ -310,21 +328,20 @@ def own(dataset: str, n: int, *, subsamples: tuple[int, ...] = (), seeds: int = 
 
     ``subsamples``: default a twentieth, a fifth and a half of the records.
     """
-    common = {"dataset": dataset, "split": "test", "delta": 1e-5, "l2": 0.01}
-    return [
-        {**common, "subsample": size, "mode": mode, "epsilon": epsilon, "seed": seed}
-        for size in subsamples or (n // 20, n // 5, n // 2)
-        for epsilon in (1.0, 10.0)
-        for mode in ("bagged", "direct", "bare")
-        for seed in range(seeds)
-        if mode != "bare" or epsilon == 1.0  # without noise there is no epsilon to vary
-    ]
+    common = {"dataset": dataset, "delta": 1e-5, "l2": 0.01}
+    sizes = subsamples or (n // 20, n // 5, n // 2)
+    return [row for size in sizes for row in _modes({**common, "subsample": size}, (1.0, 10.0), seeds)]
+
+
+def _modes(common: Mapping[str, Any], epsilons: tuple[float, ...], seeds: int) -> Grid:
+    rows = product(**common, split="test", epsilon=epsilons, mode=["bagged", "direct", "bare"], seed=range(seeds))
+    return [row for row in rows if row["mode"] != "bare" or row["epsilon"] == 1.0]  # without noise it does not vary
 
 
 def private_base_settings() -> Grid:
     """Candidates for the penalty, for the private base learner of the middle epsilon, on held-out rows."""
     common = {**PRIVATE_BASE["paper"], "split": "validation", "mode": "bagged", "epsilon": 3.0}
-    return [{**common, "l2": l2, "seed": seed} for l2 in (0.1, 0.03, 0.01, 0.003, 0.001) for seed in range(5)]
+    return product(**{**common, "l2": [0.1, 0.03, 0.01, 0.003, 0.001]}, seed=range(5))
 
 
 def cifar10(public: str = IMAGENET) -> Grid:
@@ -334,8 +351,8 @@ def cifar10(public: str = IMAGENET) -> Grid:
     """
     rows = []
     for table, common in (("2b", _case_1("cifar10")), ("3b", _case_2("cifar10", public))):
-        drawn = [(int(size), seed) for size in _published(table, "Bagging")["k"] for seed in range(3)]
-        rows += [{**common, "subsample": k, "seed": seed} for k, seed in [*drawn, (None, 0)]]
+        sizes = [int(size) for size in _published(table, "Bagging")["k"]]
+        rows += [*product(**common, subsample=sizes, seed=range(3)), {**common, "subsample": None, "seed": 0}]
     return sorted(rows, key=seconds)
 
 
@@ -347,8 +364,8 @@ def cifar10_dp_sgd(public: str = IMAGENET) -> Grid:
 
 def cifar10_pate(public: str = IMAGENET) -> Grid:
     """PATE rows of Table 3b: 250 teachers for 1,000 epochs, stopped after the paper's numbers of answers."""
-    common = {**_students("cifar10", public), "epochs": 1000, "queries": 1000}
-    return [{**common, "answers": count, "seed": seed} for count in _query_counts("3b") for seed in range(3)]
+    students = _students("cifar10", public)
+    return product(**students, epochs=1000, queries=1000, answers=_query_counts("3b"), seed=range(3))
 
 
 def cifar10_settings() -> Grid:
@@ -366,9 +383,8 @@ def cifar10_settings() -> Grid:
 def reduced() -> Grid:
     """Bagging at the reduced scale, from scratch and from CIFAR-100, three seeds."""
     return [
-        {**start, "subsample": size, "seed": seed}
-        for size in REDUCED_SIZES
-        for seed in range(3)
+        {**start, **row}
+        for row in product(subsample=REDUCED_SIZES, seed=range(3))
         for start in (_case_1("reduced"), _case_2("reduced", "cifar100_subset"))
     ]
 
@@ -388,6 +404,66 @@ def reduced_dp_sgd_settings() -> Grid:
     """Candidates for the rate of DP-SGD at the reduced scale, from scratch, on held-out training rows."""
     rows = noises({**_private("reduced"), "split": "validation"}, [REDUCED_BUDGET])
     return [{**row, "learning_rate": rate} for row in rows for rate in RATES["network"]]
+
+
+def hog() -> Grid:
+    """Bagging on handcrafted features with the chosen penalty at each size of Table 2a: five seeds, as its networks."""
+    return [
+        row
+        for size, l2 in PENALTY.items()
+        for row in product(dataset="mnist", split="test", subsample=size, l2=l2, seed=range(5))
+    ]
+
+
+def hog_settings() -> Grid:
+    """Candidates for the penalty of bagging's logistic regression at each size, on held-out training rows."""
+    return product(dataset="mnist", split="validation", subsample=SUBSAMPLES["paper"], l2=PENALTIES, seed=range(3))
+
+
+def hog_dp_sgd() -> Grid:
+    """DP-SGD on handcrafted features with the chosen settings at each exposure, three seeds."""
+    return [
+        row
+        for sense, chosen in HOG_CHOSEN.items()
+        for size, settings in zip(SUBSAMPLES["paper"], chosen, strict=True)
+        for row in product(
+            **_exposed("paper", size, sense), **_on_features("test", HOG_BATCHES[0], *settings), seed=range(3)
+        )
+    ]
+
+
+def hog_dp_sgd_settings() -> Grid:
+    """Candidates for batch, clipping norm and rate of DP-SGD at each exposure, on held-out training rows."""
+    return [
+        {**_exposed("paper", size, sense), **_on_features("validation", batch, norm, travel), "seed": 0}
+        for sense, travels in TRAVELS.items()
+        for size in SUBSAMPLES["paper"]
+        for batch in HOG_BATCHES
+        for norm in HOG_NORMS
+        for travel in travels
+    ]
+
+
+def _exposed(scale: str, size: int, sense: str) -> dict[str, Any]:
+    """As exposing as bagging of a size: in "advantage", or in "tpr", the true positives at 0.1% false ones."""
+    pi = bagging(n=RECORDS[scale], subsample=size).advantage
+    if sense == "advantage":
+        return {"epsilon": 0.0, "delta": pi, "tpr_at_fpr_1e3": None}
+    return {"epsilon": None, "delta": None, "tpr_at_fpr_1e3": pi}
+
+
+def _on_features(split: str, batch: int, norm: float, travel: float) -> dict[str, Any]:
+    rate = travel * batch / (norm * SHORT * 50_000)  # steps are those of the records that are not held out
+    common = {"dataset": "mnist", "split": split, "epochs": SHORT, "batch_size": batch, "clipping_norm": norm}
+    return {**common, "learning_rate": decimal(rate)}
+
+
+def _once(rows: Iterable[dict[str, Any]]) -> Grid:
+    return list({tuple(sorted(row.items(), key=str)): row for row in rows}.values())
+
+
+def _without(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in names}
 
 
 def budgets(table: str) -> list[tuple[float, float, float]]:
@@ -448,8 +524,7 @@ def _start(scale: str, public: str | None = None) -> dict[str, Any]:
 
 def _students(scale: str, public: str | None = None) -> dict[str, Any]:
     """PATE without its teachers and queries: the public rows are test rows, so that there is no other split."""
-    left_out = ("split", "n_models", "replace", "epochs")
-    common = {name: value for name, value in _case_2(scale, public).items() if name not in left_out}
+    common = _without(_case_2(scale, public), "split", "n_models", "replace", "epochs")
     own = "quick" if scale == "quick" else "paper"
     return {**common, **PATE[own], "student_epochs": STUDENT_EPOCHS[own], "teachers_seed": 0}
 
@@ -467,3 +542,75 @@ def _private(scale: str) -> dict[str, Any]:
 def _network(scale: str) -> dict[str, Any]:
     dataset = DATASETS[one_of("scale", scale, tuple(DATASETS))]
     return {"dataset": dataset, "split": "test", **ARCHITECTURES[scale]}
+
+
+def dp_sgd_rate(model: str, parameters: Mapping[str, Any], *, n: int) -> float:
+    """Learning rate for a run of DP-SGD on n records from scratch, for ``model`` "network" or "linear".
+
+    A run of s times as many steps as the short ones, in batches b times as large, at the noise sigma and the rate r,
+    moves as far along its gradients (r times the number of steps) and is moved as far by its noise (r sigma over the
+    batch, times the root of the number) as a short run at the noise sigma / (b sqrt(s)) and the rate s r. So it takes
+    1/s of the rate that is chosen there.
+    """
+    batch = parameters["batch_size"]
+    longer = float(parameters["epochs"] * n / batch / (SHORT * 60_000 / BATCHES[model]))
+    noise = about_sigma(parameters, n=n) * BATCHES[model] / batch / math.sqrt(longer)
+    nearest = min(range(len(NOISES)), key=lambda i: abs(math.log(noise / NOISES[i])))
+    return CHOSEN[model][nearest] / longer
+
+
+def with_rates(rows: Iterable[Mapping[str, Any]], *, n: int, factor: float = 1.0) -> Grid:
+    """Give each row of a network the learning rate for its noise, times a factor."""
+    return [{**row, "learning_rate": decimal(factor * dp_sgd_rate("network", row, n=n))} for row in rows]
+
+
+def decimal(rate: float) -> float:
+    """Give the rate to six digits: of a product of decimal numbers, the decimal number that it is."""
+    return float(f"{rate:.6g}")
+
+
+def about_sigma(parameters: Mapping[str, Any], *, n: int) -> float:
+    """Noise multiplier of a row of DP-SGD: the given one, or nearly the calibrated one, without a calibration."""
+    if parameters["noise_multiplier"] is not None:
+        return float(parameters["noise_multiplier"])
+    tpr = parameters.get("tpr_at_fpr_1e3")
+    mu = 1 / gaussian_sigma(parameters["epsilon"], parameters["delta"]) if tpr is None else mu_for_tpr(tpr)
+    batch, steps = parameters["batch_size"], parameters["epochs"] * n // parameters["batch_size"]
+    return limiting_noise(mu, sample_rate=batch / n, steps=steps)
+
+
+def images(parameters: Mapping[str, Any]) -> float:
+    """Images that a row trains on, all epochs and models together, a public model and shared teachers not counted."""
+    if "first" in parameters:  # teachers; a logistic one takes as long as thirty epochs of a network
+        shards = parameters["n_models"] / parameters["n_teachers"] * RECORDS_OF[parameters["dataset"]]
+        return float(shards * (parameters["epochs"] or 30))
+    if "n_teachers" in parameters:
+        return float((parameters["answers"] or parameters["queries"]) * parameters["student_epochs"])
+    drawn = parameters.get("subsample") or RECORDS_OF[parameters["dataset"]]
+    models = parameters.get("n_models", 1)
+    if "n_networks" in parameters:
+        models = parameters["n_networks"] / 12  # twelve rows share the attacked networks
+    return float(drawn * models * parameters["epochs"])
+
+
+def seconds(parameters: Mapping[str, Any]) -> float:
+    """Seconds of one row on one core, measured."""
+    if "mode" in parameters or {"l2", "subsample"} <= parameters.keys():  # logistic regressions, whatever their size
+        return 0.5
+    if "width" not in parameters:  # DP-SGD on handcrafted features
+        return 3.0
+    width, architecture = parameters["width"], parameters.get("architecture", "convolutional")
+    speed = CPU["linear" if width is None else architecture]["clipping_norm" in parameters]
+    slower = (width / 16) ** 1.6 if width is not None and architecture == "convolutional" else 1.0
+    return _with_teachers(parameters) / speed * slower
+
+
+def gpu_hours(parameters: Mapping[str, Any]) -> float:
+    """Hours of one row on a GPU at the rates of :data:`GPU`, which are estimates."""
+    return _with_teachers(parameters) / GPU["clipping_norm" in parameters] / 3600
+
+
+def _with_teachers(parameters: Mapping[str, Any]) -> float:
+    """Images of a row; for PATE with a ninth of its teachers, which nine rows share."""
+    teachers = RECORDS_OF[parameters["dataset"]] * (parameters["epochs"] or 0) / 9 if "answers" in parameters else 0.0
+    return images(parameters) + teachers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,10 @@ class Network(Architecture):
     learning_rate: float
 
 
-def load(dataset: str, split: str, public: str | None = None) -> tuple[Dataset, Any, Any, Any, Any]:
+Task: TypeAlias = "tuple[Dataset, Any, Any, Any, Any]"  # a set, rows and labels to train on, and to score
+
+
+def load(dataset: str, split: str, public: str | None = None) -> Task:
     """An image set, with rows and labels to train on, and rows and labels to score, as a public model expects them.
 
     ``"test"``: training rows and test rows. ``"validation"``: all training rows but the last 10,000, and those.
@@ -114,14 +117,12 @@ def public_weights(public: str, epochs: int, rate: float, **architecture: Any) -
     from dpnotes import data
 
     arrays = data.load(public)
-    training: dict[str, Any] = {
-        "epochs": epochs,
-        "batch_size": 32,
-        "optimizer": "adam",
-        "learning_rate": rate,
-        "random_state": 0,
-    }
-    return network(arrays, **architecture, **training).fit(arrays.X_train, arrays.y_train).networks_.state_dict(0)
+    training: dict[str, Any] = {"epochs": epochs, "batch_size": 32, "optimizer": "adam", "learning_rate": rate}
+    return (
+        network(arrays, **architecture, **training, random_state=0)
+        .fit(arrays.X_train, arrays.y_train)
+        .networks_.state_dict(0)
+    )
 
 
 def convolutions() -> dict[str, torch.Tensor]:

@@ -1,23 +1,21 @@
-"""Accuracies in the bagging paper's tables, published and reproduced: tidy rows, and how the chapter shows them.
-
-A line of a table is a setting, given by the columns :data:`SETTING`: ``method`` is "bagging", "dp_sgd", "pate" or
-"none"; ``variant`` is empty for what the paper runs, else "least_noise" (DP-SGD with the least noise for its budget) or
-"logistic_teachers" (of PATE). ``block`` is the delta by which a published table groups its methods.
-"""
+"""Tables of the bagging chapter, from rows and, for what it runs live, from small experiments."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from dpnotes import accounting
 from dpnotes.lab._experiment import paper_table
-from dpnotes.lab.bagging import costs, grids
-from dpnotes.lab.bagging.exposure import profile
-from dpnotes.lab.tables import GAP, NO_BREAK, Column, Table, mean_and_std, mean_text
-from dpnotes.lab.verdicts import Mean
+from dpnotes.lab.bagging import grids
+from dpnotes.lab.bagging.exposure import profile, tpr_at_fpr_1e3
+from dpnotes.lab.bagging.networks import VALIDATION_ROWS
+from dpnotes.lab.tables import GAP, NO_BREAK, Column, Table, columns, mean_and_std, mean_text
+from dpnotes.lab.verdicts import Mean, compared
 
 SETTING = ["method", "variant", "subsample", "sigma", "target_epsilon", "target_delta", "answers", "queries"]
 METHODS = {"Bagging": "bagging", "PATE": "pate", "DPSGD": "dp_sgd", "No Privacy": "none"}
@@ -198,8 +196,8 @@ def _measured(rows: pd.DataFrame, scale: str) -> pd.DataFrame:
     waiting = [row if row.get("accuracy") is None else None for row in asked]
     return rows.assign(
         advantage=[_guaranteed(row, grids.RECORDS[scale]) for row in asked],
-        cpu_seconds=[costs.seconds(row) if row else 0.0 for row in waiting],
-        gpu_hours=[costs.gpu_hours(row) if row else 0.0 for row in waiting],
+        cpu_seconds=[grids.seconds(row) if row else 0.0 for row in waiting],
+        gpu_hours=[grids.gpu_hours(row) if row else 0.0 for row in waiting],
     )
 
 
@@ -248,7 +246,7 @@ def _accuracies(caption: str, exposed: Column, gap: Callable[[Any], str]) -> Tab
     means = Column("reproduced", text=lambda row: mean_text(row.reproduced, row.std, gap=gap(row)))
     difference = Column("difference", format="{:+.2f}", scale=100)
     published = Column("published", format="{:.2%}")
-    return Table(caption, (Column("method", text=method_name), published, means, difference, exposed, BUDGET, "seeds"))
+    return Table(caption, Column("method", text=method_name), published, means, difference, exposed, BUDGET, "seeds")
 
 
 BUDGET = Column("budget", "published budget", text=_budget)
@@ -276,32 +274,499 @@ _CIFAR10 = _accuracies(
 REDUCED = Table(
     "CIFAR-10 at a reduced scale, not the paper's: five convolutions, 30 epochs for bagging and 2 for DP-SGD. Accuracy "
     "from scratch (10,000 test images) and from CIFAR-100 (9,000), mean and standard deviation.",
-    (
-        Column("method", text=_reduced_method),
-        Column("advantage_scratch", "advantage", format="{:.4f}"),
-        mean_and_std("reproduced_scratch", "from scratch", std="std_scratch"),
-        Column("seeds_scratch", "seeds"),
-        mean_and_std("reproduced_tuned", "from CIFAR-100", std="std_tuned"),
-        Column("seeds_tuned", f"seeds{NO_BREAK}"),  # no two columns have the same heading
-    ),
+    Column("method", text=_reduced_method),
+    Column("advantage_scratch", "advantage", "{:.4f}"),
+    mean_and_std("reproduced_scratch", "from scratch", std="std_scratch"),
+    Column("seeds_scratch", "seeds"),
+    mean_and_std("reproduced_tuned", "from CIFAR-100", std="std_tuned"),
+    Column("seeds_tuned", f"seeds{NO_BREAK}"),
 )
 REPLACEMENT = Table(
     "Figure 2 of the paper: one model on k records drawn with and without replacement, seeds that the rule had not "
     "seen; 95 % interval of the difference.",
-    (
-        Column("subsample", "k", format="{:,}"),
-        Column("with_replacement", "with replacement", format="{:.2%}"),
-        Column("without_replacement", "without replacement", format="{:.2%}"),
-        Column("difference", format="{:.2%}"),
-        Column("low", "95 % from", format="{:.2%}"),
-        Column("high", "to", format="{:.2%}"),
-        "seeds",
+    Column("subsample", "k", "{:,}"),
+    columns(
+        "{:.2%}",
+        with_replacement="with replacement",
+        without_replacement="without replacement",
+        difference="",
+        low="95 % from",
+        high="to",
     ),
+    "seeds",
 )
 
 
 def show_cifar10(table: pd.DataFrame, *, public: str | None = None) -> Any:
     """Table 2b, or, with the public model that Case II started from, Table 3b as the chapter shows it."""
     which = "Table 2b of the paper, from scratch" if public is None else f"Table 3b of the paper, from {STARTS[public]}"
-    plain, private = costs.GPU
+    plain, private = grids.GPU
     return _CIFAR10(table, which=which, plain=plain, private=private)
+
+
+KEYS = ["subsample", "width", "sigma", "batch_size", "epochs", "queries", "answers"]  # of runs that differ in seeds
+TARGET = ["epsilon", "delta", "tpr_at_fpr_1e3"]  # what the noise of DP-SGD at equal exposure is calibrated to
+SENSES = {"advantage": "delta", "tpr": "tpr_at_fpr_1e3"}
+CONTENDERS = ("softmax", "network", "hog")
+ATTACK = ["attack", "mislabelled", "false_positive_rate"]
+POINT = ["method", "variant", "setting", "advantage", "tpr_at_fpr_1e3", "accuracy", "seeds"]
+
+
+def baselines(table2a: pd.DataFrame) -> pd.DataFrame:
+    """DP-SGD at each budget of Table 2a, with the paper's noise and with the least noise that the budget allows.
+
+    Columns: those of the paper's DP-SGD in :func:`table2a`, and with the suffixes "_least"
+    and "_bagging" those of DP-SGD with the least noise and of bagging at the same budget. Nothing is published for the
+    quick scale: the table is empty then.
+    """
+    lines = table2a.dropna(subset=["block"])
+    given, least, bagged = (
+        lines.query("method == @method and variant == @variant")
+        for method, variant in (("dp_sgd", ""), ("dp_sgd", "least_noise"), ("bagging", ""))
+    )
+    table = given.merge(least, on="block", suffixes=("", "_least")).merge(bagged, on="block", suffixes=("", "_bagging"))
+    return table.sort_values("sigma", ascending=False, ignore_index=True)
+
+
+def equal_exposure(
+    bagging: pd.DataFrame,
+    equal: pd.DataFrame,
+    scale: str,
+    handcrafted: tuple[pd.DataFrame, pd.DataFrame] | None = None,
+) -> pd.DataFrame:
+    """Bagging at each size beside DP-SGD that exposes as much: in advantage, or at 0.1% false positives.
+
+    Parameters
+    ----------
+    bagging, equal : DataFrame
+        Rows of networks, and of DP-SGD on pixels.
+    scale : str
+    handcrafted : tuple of DataFrame, optional
+        Rows of bagging and of DP-SGD on handcrafted features.
+
+    Returns
+    -------
+    DataFrame
+        Columns subsample, advantage; mean accuracy of bagging, bagging_hog (logistic regressions on handcrafted
+        features), and of DP-SGD at equal advantage and at equal true-positive rate: softmax_advantage, softmax_tpr,
+        network_advantage, network_tpr, hog_advantage, hog_tpr. For each of them its standard deviation ("..._std") and
+        number of seeds ("..._seeds"); NaN and 0 where not run.
+    """
+    nothing = pd.DataFrame(columns=["subsample", "width", "delta", "tpr_at_fpr_1e3", "accuracy"])
+    frames = (bagging, equal, *(handcrafted or (nothing, nothing)))
+    bagging, equal, bagged, features = (frame.assign(accuracy=_accuracy(frame)) for frame in frames)
+    rows = {"softmax": equal[equal["width"].isna()], "network": equal[equal["width"].notna()], "hog": features}
+    lines = []
+    sizes: Any = bagging.dropna(subset=["subsample"]).groupby("subsample")
+    for size, drawn in sizes:
+        pi = accounting.bagging(n=grids.RECORDS[scale], subsample=int(size)).advantage
+        groups = {"bagging": drawn, "bagging_hog": bagged[bagged["subsample"].astype(float) == size]}
+        for sense, column in SENSES.items():
+            for model in CONTENDERS:
+                groups[f"{model}_{sense}"] = rows[model][np.isclose(rows[model][column].astype(float), pi)]
+        line = {"subsample": int(size), "advantage": pi}
+        for name, group in groups.items():
+            accuracy = group["accuracy"]
+            line |= {name: accuracy.mean(), f"{name}_std": accuracy.std(), f"{name}_seeds": accuracy.count()}
+        lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def standings(equal: pd.DataFrame) -> pd.DataFrame:
+    """How bagging stands to each contender at equal exposure: ahead, behind, equal, undecided or not run.
+
+    Columns: subsample; softmax_advantage, ..., hog_tpr (bagging of networks to DP-SGD); hogs_advantage, hogs_tpr
+    (bagging on handcrafted features to DP-SGD on them).
+    """
+    pairs = {f"{model}_{sense}": ("bagging", f"{model}_{sense}") for sense in SENSES for model in CONTENDERS}
+    pairs |= {f"hogs_{sense}": ("bagging_hog", f"hog_{sense}") for sense in SENSES}
+    lines = []
+    for line in equal.to_dict("records"):
+        found = {}
+        for name, sides in pairs.items():
+            one, other = (_mean(line, side) for side in sides)
+            found[name] = "not run" if one is None or other is None else compared(one, other)
+        lines.append({"subsample": line["subsample"], **found})
+    return pd.DataFrame(lines, columns=["subsample", *pairs])
+
+
+def _mean(line: Any, name: str) -> Mean | None:
+    runs = line[f"{name}_seeds"]
+    return Mean.of(line[name], line[f"{name}_std"], runs) if runs else None
+
+
+def exposures(
+    bagging: pd.DataFrame, dp_sgd: pd.DataFrame, equal: pd.DataFrame, pate: pd.DataFrame, scale: str
+) -> pd.DataFrame:
+    """What each run exposes, and its accuracy: the points of :func:`dpnotes.lab.bagging.figures.plane`.
+
+    Columns: method, variant ("softmax", "long" and "short" of DP-SGD, "networks" and "logistic" of PATE's teachers),
+    setting (records for each model, noise multiplier, or answers), advantage, tpr_at_fpr_1e3, accuracy (mean), seeds.
+    Profiles are exact for bagging, of tight accounting for DP-SGD and PATE, whatever the data.
+    """
+    lines = []
+    for method, setting, frame, length in (
+        ("bagging", "subsample", bagging.dropna(subset=["subsample"]), ""),
+        ("dp_sgd", "sigma", dp_sgd, "long"),
+        ("dp_sgd", "sigma", equal, "short"),
+        ("pate", "answers", pate, ""),
+    ):
+        done = frame.assign(accuracy=_accuracy(frame)).dropna(subset=["accuracy"])
+        keys = [name for name in KEYS if name in done]
+        for _, group in done.groupby(keys, dropna=False) if len(done) else ():
+            row = next(iter(parameters(group)))
+            guarantee = profile(row, grids.RECORDS[scale])
+            if guarantee is not None:
+                variant = {"bagging": "", "pate": "networks" if row["epochs"] else "logistic"}.get(method, length)
+                variant = "softmax" if method == "dp_sgd" and row["width"] is None else variant
+                exposed = (guarantee.advantage, tpr_at_fpr_1e3(guarantee), group["accuracy"].mean(), len(group))
+                lines.append((method, variant, row[setting] or row["queries"], *exposed))
+    return pd.DataFrame(lines, columns=POINT).sort_values(["method", "variant", "advantage"], ignore_index=True)
+
+
+def private_bases(rows: pd.DataFrame) -> pd.DataFrame:
+    """The modes of using a subsample, bare, private or not at all: guarantee and accuracy.
+
+    Columns: subsample, base_epsilon, mode, release_epsilon (at the common delta), advantage, tpr_at_fpr_1e3, accuracy
+    (mean), standard_error, seeds.
+    """
+    numbers = ["base_epsilon", "release_epsilon", "advantage", "tpr_at_fpr_1e3", "accuracy"]
+    rows = rows.assign(base_epsilon=rows["epsilon"].where(rows["mode"] != "bare"))
+    done = (
+        rows.reindex(columns=["subsample", "mode", *numbers])
+        .dropna(subset=["accuracy"])
+        .astype(dict.fromkeys(numbers, float))
+    )
+    aggregated: Any = {name: (name, "first") for name in numbers[1:-1]}
+    aggregated |= {"accuracy": ("accuracy", "mean"), "standard_error": ("accuracy", "sem")}
+    groups: Any = done.groupby(["subsample", "base_epsilon", "mode"], dropna=False)
+    table: pd.DataFrame = groups.agg(**aggregated, seeds=("accuracy", "count")).reset_index()
+    return table
+
+
+def stands(one: pd.Series[Any], other: pd.Series[Any]) -> str:
+    """How the accuracy of a line of :func:`private_bases` stands to that of another: see ``verdicts.compared``."""
+    ours, theirs = (
+        Mean.of(line["accuracy"], line["standard_error"] * math.sqrt(line["seeds"]), line["seeds"])
+        for line in (one, other)
+    )
+    return compared(ours, theirs)
+
+
+def attacks(rows: pd.DataFrame) -> pd.DataFrame:
+    """Error rates of the membership attacks with 95% Clopper-Pearson limits, as if records were independent.
+
+    Columns: attack, mislabelled, false_positive_rate (that was set), tpr, low, high, fpr (measured), dispersion
+    (standard deviation of the true-positive rate between networks, in units of what independent records would have).
+    Rows that were not run are left out.
+    """
+    counts = ["true_positives", "members", "false_positives", "nonmembers", "tpr_std"]
+    done = rows.reindex(columns=[*ATTACK, "n_networks", *counts]).dropna(subset=["true_positives"])
+    done = done.astype(dict.fromkeys(("n_networks", *counts), float))
+    limits = [accounting.clopper_pearson(int(k), int(n)) for k, n in done[counts[:2]].itertuples(index=False)]
+    tpr = done["true_positives"] / done["members"]
+    binomial = np.sqrt((tpr * (1 - tpr)).clip(lower=1e-12) * (done["n_networks"] // 2) / done["members"])
+    table = done[ATTACK].assign(tpr=tpr, low=[limit.low for limit in limits], high=[limit.high for limit in limits])
+    fpr = done["false_positives"] / done["nonmembers"]
+    return table.assign(fpr=fpr, dispersion=done["tpr_std"] / binomial)
+
+
+def _accuracy(rows: pd.DataFrame) -> pd.Series:
+    return rows["accuracy"].astype(float) if "accuracy" in rows else pd.Series(np.nan, index=rows.index)
+
+
+def _accuracies_of(name: str, heading: str = "") -> Column:
+    return mean_and_std(name, heading, std=f"{name}_std")
+
+
+BASELINES = Table(
+    "DP-SGD at the budgets of Table 2a: with the noise of the paper and with the least noise that tight accounting "
+    "allows, one run each, beside bagging (mean over seeds). Accuracies on the test set.",
+    BUDGET,
+    Column("sigma", "published sigma", "{:g}"),
+    Column("advantage", "its total variation", gap=GAP),
+    Column("reproduced", "accuracy, published sigma", "{:.2%}", gap=GAP),
+    Column("noise_least", "tight sigma", "{:.3g}", gap=GAP),
+    Column("advantage_least", "its total variation ", gap=GAP),
+    columns("{:.2%}", gap=GAP, reproduced_least="accuracy, tight sigma", reproduced_bagging="accuracy, bagging"),
+)
+EXPOSED = (Column("subsample", "k", "{:,}"), Column("advantage", "pi", "{:.4f}"))
+EQUAL_EXPOSURE = Table(
+    "Test accuracy (mean and standard deviation over seeds) of bagging (a network on k records) and of DP-SGD (all "
+    "records, ten epochs): at equal advantage, and at equal true-positive rate when 0.1 % of the others are called "
+    "members.",
+    *EXPOSED,
+    _accuracies_of("bagging"),
+    _accuracies_of("softmax_advantage", "softmax, equal advantage"),
+    _accuracies_of("softmax_tpr", "softmax, equal true-positive rate"),
+    _accuracies_of("network_advantage", "network, equal advantage"),
+    _accuracies_of("network_tpr", "network, equal true-positive rate"),
+)
+HANDCRAFTED = Table(
+    "The same on histograms of oriented gradients, which no training data decides: logistic regression on k records by "
+    "bagging, softmax regression on all records by DP-SGD, ten epochs.",
+    *EXPOSED,
+    _accuracies_of("bagging_hog", "bagging"),
+    _accuracies_of("hog_advantage", "DP-SGD, equal advantage"),
+    _accuracies_of("hog_tpr", "DP-SGD, equal true-positive rate"),
+)
+_MODELS = {"softmax": "softmax", "network": "network", "hog": "features", "hogs": "features, both"}
+STANDINGS = Table(
+    "How bagging of networks stands to DP-SGD (softmax regression or a network on pixels, softmax regression on "
+    'handcrafted features), and in "features, both" bagging on the features: by the one rule; left at equal advantage, '
+    "right at equal true-positive rate (TPR).",
+    EXPOSED[0],
+    *(Column(f"{model}_advantage", words) for model, words in _MODELS.items()),
+    *(Column(f"{model}_tpr", f"{words}, TPR") for model, words in _MODELS.items()),
+)
+MODES = {"bare": "subsample, no noise", "bagged": "subsample, private base", "direct": "all records, same epsilon"}
+PRIVATE_BASES = Table(
+    "A private base learner on a subsample without replacement, and what the same epsilon gives on all records. "
+    "Epsilon of the release at delta = 1e-5 k/n; true positives at 0.1 % false positives.",
+    Column("mode", labels=MODES),
+    Column("base_epsilon", "base epsilon", "{:g}"),
+    Column("release_epsilon", "epsilon of the release", "{:.3g}"),
+    Column("advantage", format="{:.3f}"),
+    columns("{:.2%}", tpr_at_fpr_1e3="true positives", accuracy="", standard_error="standard error"),
+    "seeds",
+)
+OWN = Table(
+    "Your records: logistic regression on a subsample of k records without replacement, without noise, with a private "
+    "base learner, and what the same epsilon gives on all records. Epsilon of the release at delta = 1e-5 k/n.",
+    Column("subsample", "k"),
+    *PRIVATE_BASES.columns,
+)
+ATTACKS = Table(
+    "Membership attacks on single networks of bagging: fraction of the drawn records that are called members (true "
+    "positives, 95 % Clopper-Pearson) and of the others (false positives).",
+    "attack",
+    Column("mislabelled", "records", labels={True: "mislabelled", False: "as they are"}),
+    columns(
+        "{:.2%}",
+        false_positive_rate="allowed false",
+        tpr="drawn, called",
+        low="95 % from",
+        high="to",
+        fpr="not drawn, called",
+    ),
+    Column("dispersion", format="{:.2f}"),
+)
+
+
+NETWORK = ["width", "optimizer", "learning_rate"]
+TASK = ["method", "architecture", "subsample", "sigma"]
+ARCHITECTURES = {"vgg16": "VGG16", "vgg5": "five convolutions"}
+MODELS = {"network": "the network, batches of 256", "linear": "softmax regression, batches of 1,000"}
+
+
+def network_candidates(rows: pd.DataFrame) -> pd.DataFrame:
+    """Mean validation accuracy of each candidate, and the one that the rule chooses.
+
+    The rule: the smallest network whose mean accuracy, over sizes and seeds, lies within one standard error of the best
+    candidate's, with the optimiser that is better for it. The standard error is that of the best candidate's mean over
+    seeds at each size, the two sizes taken as independent.
+
+    Columns: width, optimizer, learning_rate, accuracy_<k> for each size, accuracy (mean), standard_error, chosen.
+    """
+    means, errors = (rows.pivot_table("accuracy", NETWORK, "subsample", aggfunc=name) for name in ("mean", "sem"))
+    table: pd.DataFrame = means.add_prefix("accuracy_")
+    table = table.assign(accuracy=means.mean(axis=1), standard_error=np.sqrt((errors**2).sum(axis=1)) / 2).reset_index()
+    best = table.nlargest(1, "accuracy")
+    good = table[table["accuracy"] >= float((best["accuracy"] - best["standard_error"]).sum())]
+    smallest = good[good["width"] == good["width"].min()]
+    return table.assign(chosen=table.index == smallest["accuracy"].idxmax()).rename_axis(columns=None)
+
+
+def rate_candidates(rows: pd.DataFrame, model: str) -> pd.DataFrame:
+    """Accuracy on held-out rows of DP-SGD's short runs, for ``model`` "network" or "linear".
+
+    Columns: noise_multiplier, accuracy_<rate> for each rate, chosen (the best rate where all were run).
+    """
+    done = rows[rows["width"].isna() == (model == "linear")]
+    table = done.pivot_table("accuracy", "noise_multiplier", "learning_rate", dropna=False)
+    chosen = table.idxmax(axis=1).where(table.notna().all(axis=1))
+    return table.rename(columns="accuracy_{:g}".format).assign(chosen=chosen).reset_index().rename_axis(columns=None)
+
+
+def two_rates(one_rate: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
+    """DP-SGD with the noise of Table 2a, all with one learning rate, beside the rates chosen for each noise.
+
+    Columns: sigma, published, one_rate (accuracy), rate (the chosen), accuracy; NaN where a row was not run.
+    """
+    table = published("2a").query("method == 'dp_sgd'")[["sigma", "published"]]
+    one, own = (
+        frame.dropna(subset=["noise_multiplier"])
+        .reindex(columns=["noise_multiplier", "learning_rate", "accuracy"])
+        .astype(float)
+        .set_axis(["sigma", "rate", "accuracy"], axis="columns")
+        for frame in (one_rate, chosen)
+    )
+    one = one.drop(columns="rate").rename(columns={"accuracy": "one_rate"})
+    return table.merge(one, on="sigma", how="left").merge(own, on="sigma", how="left")
+
+
+def cifar10_candidates(rows: pd.DataFrame, dp_sgd: pd.DataFrame) -> pd.DataFrame:
+    """Settings that were tried on CIFAR-10's held-out training rows, and those in use.
+
+    The rule: of the candidates of one network, method and size the one with the best mean accuracy. Columns: method,
+    architecture, subsample (records; empty for DP-SGD, which trains on all), sigma (the noise multiplier of DP-SGD,
+    empty for the least noise), optimizer, learning_rate, accuracy (mean), std, seeds, chosen (the best where all
+    candidates were run).
+    """
+    frames = (
+        rows.assign(method="bagging", sigma=np.nan),
+        dp_sgd.assign(method="dp_sgd", sigma=dp_sgd["noise_multiplier"].astype(float), optimizer="sgd"),
+    )
+    keys = [*TASK, "optimizer", "learning_rate"]
+    both = pd.concat([frame.reindex(columns=[*keys, "accuracy"]).astype({"accuracy": float}) for frame in frames])
+    groups = both.groupby(keys, sort=False, dropna=False)["accuracy"]
+    table = groups.agg(accuracy="mean", std="std", seeds="count").reset_index()
+    same = table.groupby(TASK, dropna=False)["accuracy"]
+    whole = same.transform("count") == same.transform("size")
+    return table.assign(chosen=whole & (table["accuracy"] == same.transform("max")))
+
+
+def carried_rates(dp_sgd: pd.DataFrame) -> pd.DataFrame:
+    """What held-out images choose at the reduced scale, beside the learning rate carried over from MNIST by its noise.
+
+    Columns: sigma (empty for the least noise), chosen (NaN unless all candidates were run), carried, nearest (the
+    candidate nearest to it).
+    """
+    lines = []
+    groups: Any = dp_sgd.astype({"noise_multiplier": float}).groupby("noise_multiplier", dropna=False)
+    for sigma, rows in groups:
+        carried = grids.dp_sgd_rate(
+            "network", next(iter(parameters(rows))), n=grids.RECORDS_OF["cifar10"] - VALIDATION_ROWS
+        )
+        best = rows.loc[rows["accuracy"].idxmax(), "learning_rate"] if rows["accuracy"].notna().all() else np.nan
+        nearest = min(rows["learning_rate"], key=lambda rate: abs(np.log(rate / carried)))
+        lines.append({"sigma": sigma, "chosen": best, "carried": carried, "nearest": nearest})
+    return pd.DataFrame(lines)
+
+
+def _task(row: Any) -> str:
+    what = f"{'bagging' if row.method == 'bagging' else 'DP-SGD'}, {ARCHITECTURES[row.architecture]}"
+    if row.method == "bagging":
+        return what
+    return f"{what}, {'the least sigma' if np.isnan(row.sigma) else equals('sigma', f'{row.sigma:g}')}"
+
+
+CHOSEN = Column("chosen", labels={True: "yes", False: ""})
+
+NETWORK_CANDIDATES = Table(
+    "Settings that the paper leaves open: accuracy on the last 10,000 MNIST training images, mean of 3 seeds; models "
+    "trained on the first 50,000.",
+    Column("width", "channels"),
+    "optimizer",
+    Column("learning_rate", "rate", "{:g}"),
+    columns(
+        "{:.2%}",
+        accuracy_300="k = 300",
+        accuracy_1000="k = 1,000",
+        accuracy="mean",
+        standard_error="standard error",
+    ),
+    CHOSEN,
+)
+TWO_RATES = Table(
+    "DP-SGD with the noise of Table 2a for 100 epochs, one run each: test accuracy at the rate 0.15 of the library's "
+    "public example, and at the rate chosen for each noise on held-out rows.",
+    Column("sigma", format="{:g}"),
+    Column("published", format="{:.2%}"),
+    Column("one_rate", "rate 0.15", "{:.2%}", gap=GAP),
+    Column("rate", "chosen rate", "{:g}"),
+    Column("accuracy", "at the chosen rate", "{:.2%}", gap=GAP),
+)
+CIFAR10_CANDIDATES = Table(
+    "Settings that the paper leaves open on CIFAR-10: accuracy on the last 10,000 training images, models trained on "
+    "k others: 30 epochs with k = 1,000, 5 with k = 500; two epochs for DP-SGD, on 40,000 images.",
+    Column("method", "for", text=_task),
+    Column("subsample", "k", "{:,.0f}"),
+    "optimizer",
+    Column("learning_rate", "rate", "{:g}"),
+    mean_and_std("accuracy"),
+    "seeds",
+    CHOSEN,
+)
+
+
+def show_rates(table: pd.DataFrame, model: str) -> Any:
+    """The candidates of :func:`rate_candidates` as the chapter shows them."""
+    accuracies = (
+        Column(f"accuracy_{rate:g}", f"rate {rate:g}", "{:.1%}", gap=GAP) for rate in sorted(grids.RATES[model])
+    )
+    caption = (
+        "DP-SGD for ten epochs, {what}: accuracy on the last 10,000 MNIST training images at four noises; trained on "
+        "the first 50,000, one seed."
+    )
+    chosen = Column("chosen", format="{:g}", gap=GAP)
+    shown = Table(caption, Column("noise_multiplier", "sigma", format="{:g}"), *accuracies, chosen)
+    return shown(table, what=MODELS[model])
+
+
+SCHEMES: dict[str, dict[str, Any]] = {
+    "with_replacement": {},
+    "independent": {"replace": False},
+    "dealt_out": {"replace": False, "scheme": "split"},
+}
+
+
+def memorising_attack(*, n: int, subsample: int, n_models: int, trials: int) -> pd.DataFrame:
+    """Test for membership by asking bagged nearest-neighbour classifiers for the label that one record alone has.
+
+    Parameters
+    ----------
+    n : int
+        Records, the last of which has a label of its own.
+    subsample, n_models
+        See :class:`dpnotes.methods.Bagging`.
+    trials : int
+        Trainings with the record, and as many without it.
+
+    Returns
+    -------
+    DataFrame
+        Columns rate, exact, simulated, low, high (Clopper-Pearson limits at 95 %), one row for each error rate.
+    """
+    from sklearn.neighbors import KNeighborsClassifier
+
+    from dpnotes.methods import Bagging
+
+    X, y = np.arange(float(n))[:, None], (np.arange(n) == n - 1).astype(int)
+
+    def positives(rows: int) -> int:
+        model = Bagging(subsample=subsample, n_models=n_models, estimator=KNeighborsClassifier(1), classes=[0, 1])
+        fits = (model.set_params(noise_seed=seed).fit(X[:rows], y[:rows]) for seed in range(trials))
+        return sum(bool(fit.predict_proba(X[-1:])[0, 1] > 0) for fit in fits)
+
+    profile = accounting.bagging(n=n, subsample=subsample, n_models=n_models)
+    cases = [("true positives", profile.advantage, positives(n)), ("false positives", 0.0, positives(n - 1))]
+    lines = [(*case, accounting.clopper_pearson(case[2], trials)) for case in cases]
+    return pd.DataFrame(
+        [(rate, exact, count / trials, limits.low, limits.high) for rate, exact, count, limits in lines],
+        columns=["rate", "exact", "simulated", "low", "high"],
+    )
+
+
+def many_models(*, n: int, drawn: int, n_models: tuple[int, ...]) -> pd.DataFrame:
+    """Exact delta of N models on ``drawn / N`` records each, for the three schemes of drawing.
+
+    Columns: n_models, subsample, with_replacement, independent, dealt_out.
+    """
+    table = pd.DataFrame({"n_models": n_models, "subsample": [drawn // count for count in n_models]})
+    for name, scheme in SCHEMES.items():
+        profiles = (accounting.bagging(n=n, subsample=drawn // count, n_models=count, **scheme) for count in n_models)
+        table[name] = [profile.advantage for profile in profiles]
+    return table
+
+
+MEMORISING_ATTACK = Table(
+    "Membership test against bagged nearest-neighbour classifiers.",
+    "rate",
+    columns("{:.4f}", "exact", "simulated", low="95 % from", high="to"),
+)
+MANY_MODELS = Table(
+    "Exact delta of N models on k = 10,000/N records each, n = 60,000.",
+    columns("{:,}", n_models="N", subsample="k"),
+    columns("{:.5f}", with_replacement="with replacement", independent="", dealt_out="dealt out"),
+)

@@ -6,7 +6,6 @@ Jordon, Yoon and van der Schaar: Differentially Private Bagging.
 from dpnotes.lab.dpbag import experiments as experiments
 from dpnotes.lab.dpbag import figures as figures
 from dpnotes.lab.dpbag import grids as grids
-from dpnotes.lab.dpbag import partitions as partitions
 from dpnotes.lab.dpbag import runs as runs
 from dpnotes.lab.dpbag import tables as tables
-from dpnotes.lab.dpbag import variants as variants
+from dpnotes.lab.dpbag import votes as votes

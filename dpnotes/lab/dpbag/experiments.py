@@ -7,24 +7,19 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
-from dpnotes import _validation as check
 from dpnotes import accounting
 from dpnotes.lab import experiment
 from dpnotes.lab._experiment import Experiment, Grid
-from dpnotes.lab.dpbag import causes, grids
-from dpnotes.lab.dpbag.runs import PAID, Codes, Labelled, Teaching, Thirds, Votes, affordable, run, scores, thirds
-
-ACCOUNTANTS = ("personalised", "naive", "tight", "none")
+from dpnotes.lab.dpbag import grids, runs
+from dpnotes.lab.dpbag.runs import PAID, Codes, Labelled, Thirds, affordable, thirds
 
 
 @experiment("dpbag.student")
-def student(
-    *, accountant: str, epsilon: float | None, delta: float | None, device: str = "auto", **row: Unpack[Teaching]
-) -> dict[str, Any]:
+def student(*, accountant: str, epsilon: Any, delta: Any, device: str = "auto", **row: Any) -> dict[str, Any]:
     """Label public rows by the private vote of teachers for as long as a budget lasts; score a student of the labels.
 
     Rows that share ``dataset``, ``teachers``, ``n_teachers``, ``n_partitions`` and ``seed`` share teachers, public rows
@@ -53,13 +48,12 @@ def student(
         accountant gives them); data, device.
     """
     teachers, n_teachers = row["teachers"], row["n_teachers"]
-    if check.one_of("accountant", accountant, ACCOUNTANTS) == "none":
+    if accountant == "none":
         records = thirds(row["dataset"], row["seed"])
-        return _scored(teachers, records.private, records.private.y, records, row["seed"], device) | {"status": "none"}
-    if epsilon is None or delta is None:
-        raise ValueError(f"epsilon and delta must be numbers for accountant={accountant!r}, got {epsilon}, {delta}")
+        model = runs.student(teachers, *records.private, row["seed"])
+        return _scored(model, records.private, records.private.y, records, device) | {"status": "none"}
     budgets = tuple(sorted({*grids.BUDGETS, (float(epsilon), float(delta))}))
-    done = run(**row, device=device, budgets=budgets)
+    done = runs.run(**row, device=device, budgets=budgets)
     public = done.thirds.public
     guarantee: dict[str, Any]
     if accountant == "personalised":
@@ -73,12 +67,14 @@ def student(
             noise=2 / n_teachers, answers=labels, adjacency="replace-one", analysis=analysis
         )
         guarantee = {"epsilon_spent": profile.epsilon(delta), "adjacency": profile.adjacency, "status": profile.status}
-    return _scored(teachers, public, done.labels[:labels], done.thirds, done.student_seed, device) | guarantee
+    released = done.labels[:labels]
+    model = runs.student(teachers, public.X[:labels], released, done.student_seed)
+    return _scored(model, public, released, done.thirds, device) | guarantee
 
 
 @experiment("dpbag.filtered")
 def filtered(
-    *, epsilon: float, delta: float, confidence: float, vote_fraction: float, device: str = "auto", **row: Unpack[Votes]
+    *, epsilon: float, delta: float, confidence: float, vote_fraction: float, device: str = "auto", **row: Any
 ) -> dict[str, Any]:
     """Label public rows by :class:`dpnotes.methods.FilteredVote` under (epsilon, delta); score a student of the labels.
 
@@ -111,8 +107,10 @@ def filtered(
         n_teachers=n, n_partitions=k, budget=votes, sigma=sigma, confidence=confidence, adjacency="add-remove",
         device=device, noise_seed=seed,
     ).fit(*records.private)  # fmt: skip
-    released = vote.predict(records.public.X[:labels])
-    return _scored("logistic", records.public, released, records, seed, device) | {
+    asked = records.public.X[:labels]
+    released = vote.predict(asked)
+    model = runs.student("logistic", asked, released, seed)
+    return _scored(model, records.public, released, records, device) | {
         "votes": votes,
         "sigma": sigma,
         "retired": vote.ledger_.retired / (n * k),
@@ -121,8 +119,42 @@ def filtered(
     }
 
 
+@experiment("dpbag.cause")
+def cause(*, dataset: str, setting: str, seed: int, device: str = "auto", **row: Any) -> dict[str, Any]:
+    """A row of :func:`student` whose learners have other settings.
+
+    Parameters
+    ----------
+    dataset, seed, device, row
+        As there, without teachers; the thirds, partitions and noise are those of its row.
+    setting : str
+        One of :data:`dpnotes.lab.dpbag.grids.SETTINGS`.
+
+    Returns
+    -------
+    dict
+        labels, label_accuracy, accuracy, auroc, auprc; data; device.
+    """
+    from dpnotes.learners import BoostedTreesClassifier
+    from dpnotes.methods import DPBag
+
+    _, learners, settings = grids.SETTINGS[setting]
+    records, model = thirds(dataset, seed), runs.learner(learners, **settings)
+    private, public = records.private, records.public
+    if row["accountant"] == "none":
+        return _scored(model.set_params(random_state=seed).fit(*private), private, private.y, records, device)
+    logistic = learners == "logistic"
+    dtype = np.float64 if logistic else np.float32  # as in the row there
+    vote = DPBag(
+        estimator=model if logistic else BoostedTreesClassifier(device="cpu"), student=model,
+        partitions="balanced", adjacency="replace-one", device=device, noise_seed=seed, **row,
+    )  # fmt: skip
+    vote.fit(private.X.astype(dtype), private.y, public=public.X.astype(dtype))
+    return _scored(vote.student_, public, vote.labels_, records, device)
+
+
 @experiment("dpbag.cost")
-def cost(*, device: str = "auto", **row: Unpack[Teaching]) -> dict[str, Any]:
+def cost(*, device: str = "auto", **row: Any) -> dict[str, Any]:
     """Processor time and memory of all rows of :func:`student` that share teachers.
 
     Parameters
@@ -140,13 +172,13 @@ def cost(*, device: str = "auto", **row: Unpack[Teaching]) -> dict[str, Any]:
     from dpnotes.learners import device_name
 
     records = thirds(row["dataset"], row["seed"])
-    run.cache_clear()
+    runs.run.cache_clear()
     alone = row["n_teachers"] == row["n_partitions"] == 1
     rows = [grids.NOTHING] if alone else grids.of_setting(row["n_teachers"], row["n_partitions"])
 
     def vote() -> None:
         if not alone:
-            run(**row, device=device, budgets=tuple(sorted(grids.BUDGETS)))
+            runs.run(**row, device=device, budgets=tuple(sorted(grids.BUDGETS)))
 
     def learn() -> None:
         for each in rows:
@@ -182,15 +214,14 @@ def seconds_and_memory(call: Callable[[], object]) -> tuple[float, float | None]
     return seconds, int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) / 1024
 
 
-def _scored(teachers: str, asked: Labelled, released: Codes, records: Thirds, seed: int, device: str) -> dict[str, Any]:
+def _scored(model: Any, asked: Labelled, released: Codes, records: Thirds, device: str) -> dict[str, Any]:
     """What a row says of the labels that were released for the first of the rows asked, and of their student."""
     from dpnotes.learners import device_name
 
-    labels = len(released)
     return {
-        "labels": labels,
-        "label_accuracy": float(np.mean(released == asked.y[:labels])),
-        **scores(teachers, asked.X[:labels], released, records.test, seed),
+        "labels": len(released),
+        "label_accuracy": float(np.mean(released == asked.y[: len(released)])),
+        **runs.scores(model, released, records.test),
         "data": records.digest,
         "device": device_name(device),
     }
@@ -198,38 +229,28 @@ def _scored(teachers: str, asked: Labelled, released: Codes, records: Thirds, se
 
 _SCORES = {"labels": 5, "label_accuracy": 0.02, "accuracy": 0.01, "auroc": 0.03, "auprc": 0.03}
 _TOLERANCE = {**_SCORES, "epsilon_spent": 1e-2, **dict.fromkeys(PAID, 0.02)}
+_TIMES = dict.fromkeys(("teachers_seconds", "students_seconds", "peak_memory"), math.inf)  # of the machine
+Scales = dict[str, Callable[[], Grid]]
 
 
-def _students(name: str, dataset: str, teachers: str, **quick: Callable[[], Grid]) -> Experiment:
-    paper = partial(grids.student, dataset, teachers)
-    return Experiment(name, student, {"paper": paper, **quick}, tolerance=_TOLERANCE, cost=grids.student_seconds)
+def _students(dataset: str, teachers: str, **quick: Callable[[], Grid]) -> Experiment:
+    name, paper = f"dpbag_{dataset.removesuffix('130')}_{teachers}", partial(grids.student, dataset, teachers)
+    return Experiment(name, student, {"paper": paper, **quick}, tolerance=_TOLERANCE, cost=grids.seconds)
 
 
-_QUICK = partial(grids.student, "breast_cancer", "logistic", seeds=2)
+def _quick(grid: Callable[..., Grid], **own: str) -> Scales:
+    return {"quick": partial(grid, dataset="breast_cancer", seeds=2, **own)}
+
+
+_FILTERED = {**_SCORES, "sigma": 1e-6, "retired": 0.05}
+_FILTERS: Scales = {"paper": partial(grids.filtered, "adult"), **_quick(grids.filtered)}
+_CAUSES: Scales = {"paper": grids.causes, **_quick(grids.causes)}
 EXPERIMENTS = [
-    _students("dpbag_adult_logistic", "adult", "logistic", quick=_QUICK),
-    _students("dpbag_adult_boosting", "adult", "boosting"),
-    _students("dpbag_diabetes_logistic", "diabetes130", "logistic"),
-    _students("dpbag_diabetes_boosting", "diabetes130", "boosting"),
-    Experiment(
-        "dpbag_filtered",
-        filtered,
-        {"paper": partial(grids.filtered, "adult"), "quick": partial(grids.filtered, "breast_cancer", seeds=2)},
-        tolerance=_SCORES | {"sigma": 1e-6, "retired": 0.05},
-        cost=grids.filtered_seconds,
-    ),
-    Experiment(
-        "dpbag_causes",
-        causes.cause,
-        {"paper": causes.grid, "quick": partial(causes.grid, "breast_cancer", seeds=2)},
-        tolerance=_SCORES,
-        cost=causes.seconds,
-    ),
-    Experiment(
-        "dpbag_cost",
-        cost,
-        {"paper": grids.cost},
-        tolerance=dict.fromkeys(("teachers_seconds", "students_seconds", "peak_memory"), math.inf),  # of the machine
-        cost=lambda parameters: 15 * grids.student_seconds(parameters),
-    ),
+    _students("adult", "logistic", **_quick(grids.student, teachers="logistic")),
+    _students("adult", "boosting"),
+    _students("diabetes130", "logistic"),
+    _students("diabetes130", "boosting"),
+    Experiment("dpbag_filtered", filtered, _FILTERS, tolerance=_FILTERED, cost=grids.seconds),
+    Experiment("dpbag_causes", cause, _CAUSES, tolerance=_SCORES, cost=grids.seconds),
+    Experiment("dpbag_cost", cost, {"paper": grids.cost}, tolerance=_TIMES, cost=grids.seconds),
 ]

@@ -9,8 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpnotes.lab.dpbag.runs import QUANTILES
-from dpnotes.lab.dpbag.tables import METHODS, METRICS
-from dpnotes.lab.dpbag.variants import FILTER, SETTING, variant_name
+from dpnotes.lab.dpbag.tables import FILTER, METHODS, METRICS, VARIANT, variant_name
 from dpnotes.lab.figures import blank, blank_axes, line_styles
 from dpnotes.mechanisms import Partitions
 
@@ -74,15 +73,12 @@ def differences(tables: dict[str, pd.DataFrame]) -> Figure:
         values = np.full((len(settings), len(epsilons)), np.nan)
         row: Any
         for row in table.itertuples():
-            at, difference = settings.index(_setting(row)), row.relative if metric == "labels" else row.difference
-            columns = range(len(epsilons)) if row.method == "npb" else [epsilons.index(row.epsilon)]
-            for column in columns:
-                values[at, column] = 100 * difference
+            at = settings.index(_setting(row))
+            first, width = (0, len(epsilons)) if row.method == "npb" else (epsilons.index(row.epsilon), 1)
+            values[at, first : first + width] = 100 * (row.relative if metric == "labels" else row.difference)
             if row.agrees is False:
-                corner = (columns[0] - 0.46, at - 0.46)
-                axes.add_patch(
-                    Rectangle(corner, len(columns) - 0.08, 0.92, fill=False, edgecolor="black", linewidth=1.2)
-                )
+                frame: dict[str, Any] = {"fill": False, "edgecolor": "black", "linewidth": 1.2}
+                axes.add_patch(Rectangle((first - 0.46, at - 0.46), width - 0.08, 0.92, **frame))
         axes.imshow(values, cmap="RdBu_r", vmin=-LIMITS[metric], vmax=LIMITS[metric], aspect="auto")
         for at, column in zip(*np.nonzero(~np.isnan(values)), strict=True):
             if settings[at] == METHODS["npb"] and column != 1:
@@ -106,7 +102,7 @@ def _setting(row: Any) -> str:
 
 
 def variants(table: pd.DataFrame, *, n_teachers: int, metric: str = "auroc") -> Figure:
-    """A metric of the student against epsilon, for the variants of :func:`dpnotes.lab.dpbag.variants.compared`.
+    """A metric of the student against epsilon, for the variants of :func:`dpnotes.lab.dpbag.tables.variants`.
 
     Parameters
     ----------
@@ -119,12 +115,13 @@ def variants(table: pd.DataFrame, *, n_teachers: int, metric: str = "auroc") -> 
     matplotlib.figure.Figure
     """
     shown = table[table["n_teachers"] == n_teachers]
-    groups = [rows for _, rows in shown.groupby([*SETTING, "k"], sort=False, dropna=False)]
-    filters = [str(rows["method"].iloc[0]) == FILTER for rows in groups]
+    groups = [rows for _, rows in shown.groupby([*VARIANT, "k"], sort=False, dropna=False)]
     figure = blank(9.0, 3.9)
     epsilons = sorted(shown["epsilon"].unique())
-    for axes, kind, title in zip(figure.subplots(1, 2, sharey=True), (False, True), ("votes", "filters"), strict=True):
-        own = [rows for rows, filtered in zip(groups, filters, strict=True) if filtered is kind]
+    for axes, filtered, title in zip(
+        figure.subplots(1, 2, sharey=True), (False, True), ("votes", "filters"), strict=True
+    ):
+        own = [rows for rows in groups if (rows["method"].iloc[0] == FILTER) is filtered]
         for i, (rows, style) in enumerate(zip(own, line_styles(len(own)), strict=True)):
             first = next(rows.itertuples())
             proved = first.guarantee == "proved"
@@ -136,10 +133,9 @@ def variants(table: pd.DataFrame, *, n_teachers: int, metric: str = "auroc") -> 
         axes.set(xscale="log", xlabel="epsilon (log)", title=title)
         axes.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
         axes.minorticks_off()
+        axes.set_visible(bool(own))
         if own:
             axes.legend(loc="lower right", fontsize="small")
-        else:
-            axes.set_visible(False)
     figure.axes[0].set_ylabel(f"{METRICS.get(metric, metric)} of the student")
     return figure
 
@@ -150,7 +146,7 @@ def who_pays(table: pd.DataFrame, *, epsilon: float) -> Figure:
     Parameters
     ----------
     table : DataFrame
-        Of :func:`dpnotes.lab.dpbag.variants.paid`.
+        Of :func:`dpnotes.lab.dpbag.tables.paid`.
     epsilon : float
 
     Returns

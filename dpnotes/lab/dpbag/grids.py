@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
-from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
-from dpnotes.lab._experiment import Grid
+from dpnotes.lab._experiment import Grid, product
 
 EPSILONS = (1.0, 3.0, 5.0)
 PUBLISHED_DELTA, STATED_DELTA = 1e-3, 1e-5  # what the paper's numbers are of, and what it says they are of
-BUDGETS = tuple(product(EPSILONS, (PUBLISHED_DELTA, STATED_DELTA)))
+BUDGETS = tuple(itertools.product(EPSILONS, (PUBLISHED_DELTA, STATED_DELTA)))
 SIZES: dict[str, dict[str, tuple[int, ...]]] = {  # teachers of a partition, partitions
     "logistic": {"n": (50, 100, 250), "k": (1, 10, 50, 100)},
     "boosting": {"n": (100, 150), "k": (1, 50, 100)},
@@ -18,6 +18,29 @@ SIZES: dict[str, dict[str, tuple[int, ...]]] = {  # teachers of a partition, par
 }
 LARGE = ("adult", "diabetes130")  # others have hundreds of records rather than thousands
 FILTERS = ((0.0, 1.0), (0.75, 0.75), (0.9, 0.5), (0.9, 0.25))  # confidence, votes of a teacher as a fraction of queries
+
+
+class Setting(NamedTuple):
+    """Another setting of the learners, which the paper does not state: a supposed cause of differences from it.
+
+    ``says`` it in words, for a page; ``teachers`` is the learner of the chapter whose cells it is to explain;
+    ``student`` has the arguments of scikit-learn's class.
+    """
+
+    says: str
+    teachers: str
+    student: dict[str, Any]
+
+
+SETTINGS = {
+    "liblinear": Setting(
+        "teachers and students by liblinear, the default of 2019", "logistic", {"solver": "liblinear"}
+    ),
+    "rate": Setting("students of rate 0.3", "boosting", {"learning_rate": 0.3}),
+    "rate_depth": Setting("students of rate 0.3 and depth 6", "boosting", {"learning_rate": 0.3, "max_depth": 6}),
+    "trees": Setting("students of 300 trees", "boosting", {"n_estimators": 300}),
+    "leaves": Setting("students of trees with 31 leaves", "boosting", {"early_stopping": False}),
+}
 NOTHING: dict[str, Any] = {"accountant": "none", "epsilon": None, "delta": None, "n_teachers": 1, "n_partitions": 1}
 
 
@@ -26,23 +49,23 @@ def of_setting(n_teachers: int, n_partitions: int) -> Grid:
 
     For k = 1 the personalised accountant is the naive one and is left out; tight accounting is for the stated delta.
     """
-    accountants = {"naive": (PUBLISHED_DELTA, STATED_DELTA), "tight": (STATED_DELTA,)}
-    if n_partitions > 1:
-        accountants = {"personalised": (PUBLISHED_DELTA, STATED_DELTA), **accountants}
+    both = (PUBLISHED_DELTA, STATED_DELTA)
+    accountants = {"personalised": both, "naive": both, "tight": STATED_DELTA}
+    if n_partitions == 1:
+        del accountants["personalised"]
     setting = {"n_teachers": n_teachers, "n_partitions": n_partitions}
     return [
-        {**setting, "accountant": accountant, "epsilon": epsilon, "delta": delta}
+        row
         for accountant, deltas in accountants.items()
-        for delta in deltas
-        for epsilon in EPSILONS
+        for row in product(**setting, accountant=accountant, delta=deltas, epsilon=EPSILONS)
     ]
 
 
 def student(dataset: str, teachers: str, *, seeds: int = 10) -> Grid:
     """Rows of one data set and learner, those that share teachers in a row; few teachers on others."""
     sizes = SIZES[teachers if dataset in LARGE else "quick"]
-    rows = [NOTHING, *(row for n, k in product(sizes["n"], sizes["k"]) for row in of_setting(n, k))]
-    return [{"dataset": dataset, "teachers": teachers, "seed": seed, **row} for seed in range(seeds) for row in rows]
+    rows = [NOTHING, *(row for n, k in itertools.product(sizes["n"], sizes["k"]) for row in of_setting(n, k))]
+    return [{**run, **row} for run in product(dataset=dataset, teachers=teachers, seed=range(seeds)) for row in rows]
 
 
 def own(dataset: str, *, seeds: int = 10) -> Grid:
@@ -54,32 +77,43 @@ def own(dataset: str, *, seeds: int = 10) -> Grid:
 def filtered(dataset: str, *, seeds: int = 10) -> Grid:
     """Rows of the filter of one partition at the stated delta, for all settings of :data:`FILTERS`."""
     common = {"dataset": dataset, "delta": STATED_DELTA, "n_partitions": 1}
-    names = ("seed", "n_teachers", "epsilon", "confidence", "vote_fraction")
     numbers = SIZES["logistic" if dataset in LARGE else "quick"]["n"]
     return [
-        {**common, **dict(zip(names, (*setting, *chosen), strict=True))}
-        for *setting, chosen in product(range(seeds), numbers, EPSILONS, FILTERS)
+        {**row, "confidence": confidence, "vote_fraction": votes}
+        for row in product(**common, seed=range(seeds), n_teachers=numbers, epsilon=EPSILONS)
+        for confidence, votes in FILTERS
     ]
+
+
+def causes(dataset: str = "adult", *, seeds: int = 5) -> Grid:
+    """Every setting on the cells of subsample-and-aggregate, and some of boosting on all private rows."""
+    rows: Grid = []
+    for name, (_, teachers, _) in SETTINGS.items():
+        sizes = SIZES[teachers if dataset == "adult" else "quick"]["n"]
+        epsilons = EPSILONS if teachers == "logistic" else 5.0
+        budget = {"accountant": "naive", "epsilon": epsilons, "delta": PUBLISHED_DELTA, "n_partitions": 1}
+        own = {"dataset": dataset, "setting": name}
+        rows += product(**own, seed=range(seeds), n_teachers=sizes, **budget)
+        rows += product(**own, seed=range(min(seeds, 3)), **NOTHING)
+    return rows
 
 
 def cost() -> Grid:
     """Settings of one run on Adult, whose cost is measured."""
-    learners = ("logistic", "boosting")
-    settings = [(name, n, k) for name in learners for n, k in product(SIZES[name]["n"], SIZES[name]["k"])]
-    settings += [(name, 1, 1) for name in learners]  # one model on all records
+    settings = {name: [(1, 1), *itertools.product(*SIZES[name].values())] for name in ("logistic", "boosting")}
     return [
         {"dataset": "adult", "teachers": teachers, "n_teachers": n, "n_partitions": k, "seed": 0}
-        for teachers, n, k in settings
+        for teachers, own in settings.items()
+        for n, k in own
     ]
 
 
-def student_seconds(parameters: Mapping[str, Any]) -> float:
-    """Measured on one core: teachers and votes, shared by the rows of a setting, and the student."""
+def seconds(parameters: Mapping[str, Any]) -> float:
+    """Of one row on one core, roughly: teachers and votes, which some rows share, and the student."""
     models = parameters["n_teachers"] * parameters["n_partitions"]
-    each = 0.01 if parameters["teachers"] == "boosting" else 7e-4
-    return float(models * each / len(of_setting(1, parameters["n_partitions"])) + 0.3)
-
-
-def filtered_seconds(parameters: Mapping[str, Any]) -> float:
-    """Measured on one core."""
-    return float(0.5 + parameters["n_teachers"] * parameters["n_partitions"] * 7e-4)
+    name = parameters.get("setting", "liblinear")
+    boosting = parameters.get("teachers") == "boosting" or SETTINGS[name].teachers == "boosting"
+    if "setting" in parameters and boosting:  # another student, whose trees are slower
+        return 5.0 + 10.0 * (models == 1)
+    shared = len(of_setting(1, parameters["n_partitions"])) if "accountant" in parameters else 1
+    return float(models * (0.01 if boosting else 7e-4) / shared + 0.5)

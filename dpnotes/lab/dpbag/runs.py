@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from dpnotes.lab import own_data
 from dpnotes.mechanisms import draw_partitions, laplace_vote, stream
 
 SPLITS = {"adult": "dpbag", "diabetes130": "dpbag", "breast_cancer": "original"}
-LEARNERS = ("logistic", "boosting")
 QUERIES = 1024  # voted on at a time
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)  # of what the records pay
 PAID = tuple(f"paid_{100 * quantile:g}" for quantile in QUANTILES)  # columns of a row
@@ -23,21 +22,6 @@ PAID = tuple(f"paid_{100 * quantile:g}" for quantile in QUANTILES)  # columns of
 Budget = tuple[float, float]  # epsilon, delta
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
-
-
-class Votes(TypedDict):
-    """Parameters of rows that share teachers, but for what the teachers learn with."""
-
-    dataset: str
-    n_teachers: int
-    n_partitions: int
-    seed: int
-
-
-class Teaching(Votes):
-    """Parameters of rows that share teachers."""
-
-    teachers: str
 
 
 class Labelled(NamedTuple):
@@ -104,18 +88,19 @@ def thirds(dataset: str, seed: int) -> Thirds:
     return Thirds(private, public, test, digest)
 
 
-def learner(name: str) -> Any:
+def learner(name: str, **settings: Any) -> Any:
     """scikit-learn's logistic regression or gradient boosting, both with its defaults (C = 1; 100 trees of depth 3).
 
-    The teachers of a run are the same models, fitted many at once.
+    The teachers of a run are the same models, fitted many at once. Other settings may be given; ``early_stopping`` is
+    one of boosting on histograms, whose trees have 31 leaves.
     """
-    if check.one_of("teachers", name, LEARNERS) == "logistic":
-        from sklearn.linear_model import LogisticRegression
+    from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
+    from sklearn.linear_model import LogisticRegression
 
-        return LogisticRegression(max_iter=1000)
-    from sklearn.ensemble import GradientBoostingClassifier
-
-    return GradientBoostingClassifier()
+    if name == "logistic":
+        return LogisticRegression(**settings or {"max_iter": 1000})
+    boosting = HistGradientBoostingClassifier if "early_stopping" in settings else GradientBoostingClassifier
+    return boosting(**settings)
 
 
 @lru_cache(maxsize=1)  # rows of a grid that share teachers follow each other
@@ -130,7 +115,6 @@ def run(
     from dpnotes.learners import BoostedTreesClassifier, TouchedVotes
     from dpnotes.methods import LogisticTeachers, personalised_epsilon, secret_seed, squares_of_budget
 
-    check.one_of("teachers", teachers, LEARNERS)
     records, secret, noise = thirds(dataset, seed), secret_seed(seed), 2 / n_teachers
     learn_seed, student_seed = (int(s) for s in stream(secret, 0).integers(2**31, size=2))
     cut = draw_partitions(
@@ -173,16 +157,19 @@ def run(
     return Run(records, labels, student_seed, stops)
 
 
-def scores(teachers: str, X: Floats, labels: Codes, test: Labelled, seed: int) -> dict[str, float]:
-    """Accuracy, AUROC and AUPRC of a student trained on labelled rows; it is constant where the labels all agree."""
-    from sklearn.base import clone
+def student(teachers: str, X: Floats, labels: Codes, seed: int) -> Any:
+    """A student trained on labelled rows; None where the labels all agree."""
+    return None if len(np.unique(labels)) < 2 else learner(teachers).set_params(random_state=seed).fit(X, labels)
+
+
+def scores(model: Any, labels: Codes, test: Labelled) -> dict[str, float]:
+    """Accuracy, AUROC and AUPRC of a student of these labels; it is constant where the labels all agree."""
     from sklearn.metrics import average_precision_score, roc_auc_score
 
     classes = np.unique(labels)
     if len(classes) < 2:
         predicted, score = np.full(len(test.y), classes[0] if len(classes) else 0), np.zeros(len(test.y))
     else:
-        model = clone(learner(teachers)).set_params(random_state=seed).fit(X, labels)
         predicted, score = model.predict(test.X), model.predict_proba(test.X)[:, 1]
     return {
         "accuracy": float(np.mean(predicted == test.y)),

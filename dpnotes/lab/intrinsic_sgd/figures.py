@@ -87,20 +87,18 @@ def distances(rows: pd.DataFrame, bounds: Mapping[str, float | None]) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure, panels = _panels(rows, 1.3)
+    figure, panels = _panels(rows, 1.3, xlabel="distance of the last weights (log)", yticks=[], ylabel="density")
+    limit: dict[str, Any] = {"color": "0.25", "linestyle": (0, (4, 3)), "linewidth": 1.5}
     styles = dict(zip(KINDS, line_styles(len(KINDS)), strict=True))
     for dataset, axes in panels.items():
-        own = rows[rows["dataset"] == dataset].set_index(["quantity", "initial"])
-        for kind, style in styles.items():
-            if kind in own.index:
-                _density(axes, own.loc[kind, QUANTILES], **style)
+        own = matching(rows, dataset=dataset).set_index(["quantity", "initial"])
+        for kind in filter(own.index.__contains__, KINDS):
+            _density(axes, own.loc[kind, QUANTILES], **styles[kind])
         if bound := bounds.get(dataset):
-            axes.axvline(bound, color="0.25", linestyle=(0, (4, 3)), linewidth=1.5)
-        axes.set(xscale="log", yticks=[], ylabel="density")
-    axes.set_xlabel("distance of the last weights (log)")
+            axes.axvline(bound, **limit)
     for kind, style in styles.items():
         axes.plot([], [], label=KINDS[kind], **style)
-    axes.plot([], [], color="0.25", linestyle=(0, (4, 3)), linewidth=1.5, label="bound, one record")
+    axes.plot([], [], label="bound, one record", **limit)
     figure.legend(loc="outside upper center", ncols=2)
     return figure
 
@@ -124,8 +122,8 @@ def pairwise_epsilons(rows: pd.DataFrame, scales: Mapping[tuple[str, str], float
     -------
     matplotlib.figure.Figure
     """
-    shown = pd.DataFrame([row for row in rows.to_dict("records") if (row["dataset"], row["initial"]) in scales])
-    figure, panels = _panels(shown, 1.3)
+    shown = rows[[pair in scales for pair in zip(rows["dataset"], rows["initial"], strict=True)]]
+    figure, panels = _panels(shown, 1.3, xlabel="epsilon of a pair of data sets (log)", yticks=[], ylabel="density")
     styles = dict(zip(("varied", "fixed"), line_styles(2), strict=True))
     for row in shown.to_dict("records"):
         axes, style = panels[row["dataset"]], styles[row["initial"]]
@@ -133,8 +131,7 @@ def pairwise_epsilons(rows: pd.DataFrame, scales: Mapping[tuple[str, str], float
         _density(axes, values, **style)
         for epsilon, marker in zip((published or {}).get(row["dataset"], ()), ("s", "D"), strict=False):
             axes.plot(epsilon, 0, marker, color="0.25", markerfacecolor="none", markersize=9, clip_on=False)
-        axes.set(xscale="log", yticks=[], ylabel="density", ylim=(0, None))
-    axes.set_xlabel("epsilon of a pair of data sets (log)")
+        axes.set_ylim(0, None)
     for initial in shown["initial"].unique():
         axes.plot([], [], label=f"{initial} initial weights", **styles[initial])
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2)
@@ -186,25 +183,23 @@ def utility(rows: pd.DataFrame, last_iterate: pd.DataFrame | None = None) -> Fig
     -------
     matplotlib.figure.Figure
     """
-    figure, panels = _panels(rows, 2.3)
+    figure, panels = _panels(rows, 2.3, xlabel="epsilon (log), at delta = 1/n", ylabel="test accuracy")
     other = "observed" if last_iterate is None else "proved"
     styles = line_styles(len(CURVES) + 1)
     for dataset, axes in panels.items():
-        own = rows[rows["dataset"] == dataset]
+        own = matching(rows, dataset=dataset)
         for (noise, counted), style in zip(CURVES, styles, strict=False):
             if noise in ("published", other) and (rows["noise"] == noise).any():
                 curve = matching(own, noise=noise, counted=counted).dropna(subset=["epsilon"])
                 curve = curve[curve["analysis"].isin(curve["analysis"].mode()[:1])]
                 _accuracies(axes, curve, label=CURVES[noise, counted], **style)
         if last_iterate is not None and len(last_iterate):
-            sound = last_iterate[last_iterate["dataset"] == dataset].dropna(subset=["accuracy"])
+            sound = matching(last_iterate, dataset=dataset).dropna(subset=["accuracy"])
             _accuracies(axes, sound, label="noise in each step, proved", **styles[-1])
         axes.axhline(value(own, "accuracy", noise="none"), color="0.5", linewidth=1, label="no noise")
-        axes.set(xscale="log", ylabel="test accuracy")
     epsilons = sorted(rows["epsilon"].dropna().astype(float).unique())
     axes.set_xticks(epsilons, labels=[f"{epsilon:g}" for epsilon in epsilons])
     axes.set_xticks([], minor=True)
-    axes.set_xlabel("epsilon (log), at delta = 1/n")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure
 
@@ -235,16 +230,15 @@ def batch_sizes(table: pd.DataFrame) -> Figure:
     return figure
 
 
-def _panels(rows: pd.DataFrame, height: float) -> tuple[Figure, dict[str, Axes]]:
-    """A figure with one panel for each task, so many inches high, and the panels by data set."""
+def _panels(rows: pd.DataFrame, height: float, *, xlabel: str, **settings: Any) -> tuple[Figure, dict[str, Axes]]:
+    """A figure with one panel for each task, so many inches high, and the panels by data set; x is logarithmic."""
     datasets = list(rows["dataset"].unique())
     figure = blank(6.6, height * len(datasets) + 0.9)
-    panels: dict[str, Axes] = dict(
-        zip(datasets, figure.subplots(len(datasets), 1, sharex=True, squeeze=False).flat, strict=True)
-    )
-    for dataset, axes in panels.items():
-        axes.set_title(task_name(dataset))
-    return figure, panels
+    every = figure.subplots(len(datasets), 1, sharex=True, squeeze=False).ravel()
+    for dataset, axes in zip(datasets, every, strict=True):
+        axes.set(title=task_name(dataset), xscale="log", **settings)
+    axes.set_xlabel(xlabel)
+    return figure, dict(zip(datasets, every, strict=True))
 
 
 def _accuracies(axes: Axes, curve: pd.DataFrame, **style: Any) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Unpack
+from itertools import product
+from typing import Any
 
 from dpnotes._validation import one_of
-from dpnotes.lab._experiment import Grid, paper_table
+from dpnotes.lab._experiment import Grid
 from dpnotes.lab.intrinsic_sgd.data import PAPER_NAMES, SCALINGS, UNSCALED, located, records
-from dpnotes.lab.intrinsic_sgd.runs import INITIALS, QUANTITIES, Runs
+from dpnotes.lab.intrinsic_sgd.printed import printed
+from dpnotes.lab.intrinsic_sgd.runs import INITIALS, QUANTITIES
 from dpnotes.methods import logistic_loss
 
 SCALES = ("paper", "quick")
@@ -18,38 +20,23 @@ PROJECTIONS = 10  # of the digits
 REPEATS = {"covertype": 3, "adult": 5}  # of the studies of the other tasks
 LARGEST_RATE = 2 / logistic_loss(1.0).smoothness  # for rows of norm 1
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 6.0)  # the classical formula is not sufficient from 8 on
-
-
-SGD_FIELDS = tuple(Runs.__annotations__)
-
-
-def _sgd(*values: float) -> dict[str, Any]:
-    return dict(zip(SGD_FIELDS, values, strict=True))
-
-
-# Batch size, rate and steps are those of Table II. The paper's number of runs is 2 R |S|, R near its root; ours is the
-# next larger one: 2 * 99 * 50 for 9,799, 2 * 126 * 64 for 16,116, 2 * 160 * 81 for 25,702.
-SGD: dict[str, dict[str, Any]] = {
-    "mnist": _sgd(32, 0.1, 1850, 99, 49),
-    UNSCALED: _sgd(32, 0.1, 1850, 99, 49),
-    "covertype": _sgd(50, 1.0, 8400, 126, 63),
-    "adult": _sgd(32, 0.5, 3400, 160, 80),
-    "breast_cancer": _sgd(16, 1.0, 120, 60, 30),
+SGD_FIELDS = ("batch_size", "learning_rate", "steps", "n_seeds", "n_neighbours")
+# The first three are those of Table II. The paper's number of runs is 2 R |S|, R near its root; ours is the next larger
+# one: 2 * 99 * 50 for 9,799, 2 * 126 * 64 for 16,116, 2 * 160 * 81 for 25,702.
+SGD: dict[str, tuple[float, ...]] = {
+    "mnist": (32, 0.1, 1850, 99, 49),
+    UNSCALED: (32, 0.1, 1850, 99, 49),
+    "covertype": (50, 1.0, 8400, 126, 63),
+    "adult": (32, 0.5, 3400, 160, 80),
+    "breast_cancer": (16, 1.0, 120, 60, 30),
 }
-# Hidden units; seeds and neighbours of the networks are ours, the paper gives none.
-NETWORKS: dict[str, dict[str, Any]] = {
-    "mnist": {"hidden": 10, "n_seeds": 50, "n_neighbours": 39},
-    UNSCALED: {"hidden": 10, "n_seeds": 50, "n_neighbours": 39},
-    "adult": {"hidden": 8, "n_seeds": 50, "n_neighbours": 39},
-    "breast_cancer": {"hidden": 4, "n_seeds": 30, "n_neighbours": 10},
-}
+OWN_SGD = (32, 0.5, 1000, 50, 20)  # of a file
+# Hidden units, seeds and neighbours of the networks; the latter are ours, the paper gives none.
+NETWORKS = {"mnist": (10, 50, 39), UNSCALED: (10, 50, 39), "adult": (8, 50, 39), "breast_cancer": (4, 30, 10)}
 DATASETS = {"paper": ("mnist", UNSCALED, "covertype", "adult"), "quick": ("breast_cancer",)}
 # Runs to fit a test to and to count its errors on, of either data set: as many as about a minute allows.
 AUDITS = {
-    "mnist": (800, 3000),
-    UNSCALED: (800, 3000),
-    "covertype": (160, 300),
-    "adult": (600, 2000),
+    **{"mnist": (800, 3000), UNSCALED: (800, 3000), "covertype": (160, 300), "adult": (600, 2000)},
     "breast_cancer": (200, 400),
 }
 OWN_FEATURE = {"covertype": (240, 600), "adult": (600, 2000)}  # that no other record has; a test that is not fitted
@@ -64,7 +51,7 @@ def settings(
     target: str = "",
     scale_rows: bool = False,
     require_bound: bool = True,
-    **own: Unpack[Runs],
+    **own: float,
 ) -> Grid:
     """Settings of logistic regression with varied and with fixed initial weights, for each task of a scale.
 
@@ -91,8 +78,7 @@ def settings(
         If there is no such file.
     """
     one_of("scale", scale, SCALES)
-    given: dict[str, Any] = {**own}
-    for name, value in given.items():
+    for name, value in own.items():
         least = {"n_seeds": ">= 2", "learning_rate": "> 0 and finite"}.get(name, ">= 1")
         if not 0 <= value < math.inf or (name == "n_seeds" and value == 1):
             raise ValueError(f"{name} must be {least}, or 0 for the task's own, got {name}={value}")
@@ -101,17 +87,17 @@ def settings(
             f"learning_rate must be <= 2 / smoothness = {LARGEST_RATE:g}, got learning_rate={learning_rate}; beyond, "
             "no bound on the sensitivity holds: give require_bound=False to go without one"
         )
-    changed = {name: value for name, value in given.items() if value}
+    changed = {name: value for name, value in own.items() if value}
     names = (located(dataset, target),) if dataset else DATASETS[scale]
     if names[0] not in SGD:
         records(names[0], scale_rows)  # what is wrong with a file shows before anything runs
-    rows = []
-    for name in names:
-        sgd = {**SGD.get(name, _sgd(32, 0.5, 1000, 50, 20)), **changed}
-        scaled = {} if name in SGD else {"scale_rows": scale_rows}
-        common = {"dataset": name, "hidden": None, "output": "sigmoid", "schedule": "constant", **sgd, "seed": 0}
-        rows += [{**common, "initial": initial, **scaled} for initial in INITIALS]
-    return rows
+    common = {"hidden": None, "output": "sigmoid", "schedule": "constant", "seed": 0}
+    rows = [
+        {"dataset": name, **common, **dict(zip(SGD_FIELDS, SGD.get(name, OWN_SGD), strict=True)), **changed}
+        for name in names
+    ]
+    scaled = {} if names[0] in SGD else {"scale_rows": scale_rows}
+    return [{**row, "initial": initial, **scaled} for row in rows for initial in INITIALS]
 
 
 def by_scale(make: Callable[[Grid], Grid]) -> dict[str, Callable[[], Grid]]:
@@ -126,8 +112,11 @@ def checkpoints(steps: int) -> tuple[int, ...]:
 
 def with_networks(chosen: Grid) -> Grid:
     """These settings, and the same tasks with one hidden layer where there is a network for them."""
-    deep = [(row, NETWORKS[row["dataset"]]) for row in chosen if row["dataset"] in NETWORKS]
-    return [*chosen, *({**row, **own, "n_seeds": min(row["n_seeds"], own["n_seeds"])} for row, own in deep)]
+    deep = [(row, *NETWORKS[row["dataset"]]) for row in chosen if row["dataset"] in NETWORKS]
+    return chosen + [
+        {**row, "hidden": units, "n_seeds": min(row["n_seeds"], seeds), "n_neighbours": neighbours}
+        for row, units, seeds, neighbours in deep
+    ]
 
 
 def quantities(chosen: Grid) -> Grid:
@@ -142,6 +131,7 @@ def distances(chosen: Grid) -> Grid:
 
 def utilities(chosen: Grid) -> Grid:
     """No noise, and noise by each rule at each epsilon, with and without SGD's own counted."""
+    names = ("noise", "analysis", "epsilon", "counted")
     rows = []
     for row in chosen:
         # the number of records of other tasks is too small for the classical formula
@@ -149,55 +139,48 @@ def utilities(chosen: Grid) -> Grid:
         bounded = row["learning_rate"] <= LARGEST_RATE
         proved = row["initial"] == "varied" and row["dataset"] != UNSCALED and bounded
         rules = [("published", analysis)] * bounded + [("observed", analysis)] + [("proved", "tight")] * proved
-        added: Grid = [
-            {"noise": noise, "analysis": calibration, "counted": counted, "epsilon": epsilon}
-            for noise, calibration in rules
-            for epsilon in EPSILONS
-            for counted in (False, True)
-        ]
-        added.insert(0, {"noise": "none", "analysis": None, "counted": False, "epsilon": None})
+        added: list[tuple[Any, ...]] = [("none", None, None, False)]
+        added += [(*rule, *rest) for rule, *rest in product(rules, EPSILONS, (False, True))]
         if proved and analysis == "published":  # what exact calibration alone does, at the paper's sensitivity
-            added.append({"noise": "published", "analysis": "tight", "counted": False, "epsilon": 1.0})
-        rows += [{**row, **noise} for noise in added]
+            added.append(("published", "tight", 1.0, False))
+        rows += [{**row, **dict(zip(names, noise, strict=True))} for noise in added]
     return rows
 
 
 def draws(chosen: Grid) -> Grid:
     """Table IV at epsilon = 1 with the numbers of Table III: one draw of noise for all models, and a draw for each."""
-    printed = paper_table("intrinsic_sgd_table3").set_index(["dataset", "quantity"])["value"].astype(float).to_dict()
+    paper = printed().set_index(["dataset", "quantity"])["printed"]
     return [
         {
             **_without(row, "n_neighbours"),
-            "sensitivity": printed[task, f"sensitivity_{kind}"],
-            "intrinsic_sigma": printed[task, "sigma_intrinsic"],
+            "sensitivity": float(paper[task, f"sensitivity_{kind}"]),
+            "intrinsic_sigma": float(paper[task, "sigma_intrinsic"]),
             "epsilon": 1.0,
             "draw": draw,
         }
         for row in chosen
         if (task := PAPER_NAMES.get(row["dataset"])) and row["initial"] == "varied"
-        for kind in ("theoretical", "empirical")
-        for draw in ("shared", "own")
+        for kind, draw in product(("theoretical", "empirical"), ("shared", "own"))
     ]
 
 
 def scalings(chosen: Grid) -> Grid:
     """The digits in each scaling and several projections."""
     return [
-        {"scaling": scaling, "projection": projection, **{name: row[name] for name in (*SGD_FIELDS, "seed")}}
+        {"scaling": scaling, "projection": projection, **_study(row)}
         for row in chosen
         if row["dataset"] == UNSCALED and row["initial"] == "varied"
-        for scaling in SCALINGS
-        for projection in range(PROJECTIONS)
+        for scaling, projection in product(SCALINGS, range(PROJECTIONS))
     ]
 
 
 def repeats(chosen: Grid) -> Grid:
     """The studies of Forest and of Adult, each several times with another seed."""
     return [
-        {"dataset": row["dataset"], **{name: row[name] for name in SGD_FIELDS}, "seed": seed}
+        {"dataset": row["dataset"], **_study(row), "seed": seed}
         for row in chosen
-        if row["dataset"] in REPEATS and row["initial"] == "varied"
-        for seed in range(1, REPEATS[row["dataset"]] + 1)
+        if row["initial"] == "varied"
+        for seed in range(1, REPEATS.get(row["dataset"], 0) + 1)
     ]
 
 
@@ -205,7 +188,7 @@ def trajectories(chosen: Grid) -> Grid:
     """Steps of eight runs from one initial weight, on Forest if it is among the tasks, else on the first."""
     fixed = [row for row in chosen if row["initial"] == "fixed"]
     row = {**next((r for r in fixed if r["dataset"] == "covertype"), fixed[0]), "n_seeds": 8, "n_neighbours": 1}
-    return [{**row, "run": run, "step": step} for run in range(8) for step in checkpoints(row["steps"])]
+    return [{**row, "run": run, "step": step} for run, step in product(range(8), checkpoints(row["steps"]))]
 
 
 def hyperparameters(chosen: Grid) -> Grid:
@@ -224,16 +207,14 @@ def hyperparameters(chosen: Grid) -> Grid:
 
 
 def audits(chosen: Grid) -> Grid:
-    """Records to tell from the last weights: see :data:`dpnotes.lab.intrinsic_sgd.audit.RECORDS`."""
+    """Records to tell from the last weights: see :func:`dpnotes.lab.intrinsic_sgd.experiments.audit`."""
     rows = []
     for row in chosen:
-        runs = dict.fromkeys(("typical", "quiet direction"), AUDITS.get(row["dataset"], (400, 1000)))
-        if row["dataset"] in OWN_FEATURE:
-            runs = {"own feature": OWN_FEATURE[row["dataset"]], **runs}
-        if row["dataset"] in ONLY_HOLDER:
-            runs["only holder"] = ONLY_HOLDER[row["dataset"]]
-        setting = _without(row, "n_seeds", "n_neighbours")
-        rows += [{**setting, "record": kind, "fit_runs": fit, "test_runs": test} for kind, (fit, test) in runs.items()]
+        task, setting = row["dataset"], _without(row, "n_seeds", "n_neighbours")
+        fitted = {task: AUDITS.get(task, (400, 1000))}
+        tests = {"own feature": OWN_FEATURE, "typical": fitted, "quiet direction": fitted, "only holder": ONLY_HOLDER}
+        runs = [(record, *of_task[task]) for record, of_task in tests.items() if task in of_task]
+        rows += [{**setting, "record": record, "fit_runs": fit, "test_runs": test} for record, fit, test in runs]
     return rows
 
 
@@ -249,6 +230,10 @@ def last_iterates(chosen: Grid) -> Grid:
 
 def _without(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in names}
+
+
+def _study(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: row[name] for name in (*SGD_FIELDS, "seed")}
 
 
 def seconds(row: Mapping[str, Any]) -> float:

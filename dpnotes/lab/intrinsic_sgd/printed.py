@@ -6,24 +6,27 @@ import math
 from collections import namedtuple
 from functools import cache
 
-import numpy as np
 import pandas as pd
 
-from dpnotes._validation import Integers
 from dpnotes.accounting.papers import intrinsic_sgd, sgd_sensitivity
 from dpnotes.lab._experiment import paper_table
-from dpnotes.lab.intrinsic_sgd.literal_sgd import shuffled_batches
 
 LIPSCHITZ = 2**0.5  # of the logistic loss where the norm of x is at most 1 and a bias is learnt
 SMOOTHNESS = 0.5  # the same: a quarter of the squared norm of (x, 1)
 HALF_DIGIT = 5e-4  # sensitivities and sigmas are printed to three decimals
-# Fields of a task after its name, as the files of the published values call them.
-QUANTITIES = (
+QUANTITIES = (  # fields of a task after its name, as the file of the printed values calls them
     *("n_train", "dimension", "batch_size", "learning_rate", "convergence_batches"),
     *("sensitivity_theoretical", "sensitivity_empirical", "sigma_intrinsic", "delta"),
-    *("epsilon_intrinsic", "epsilon_intrinsic_empirical", "noiseless accuracy", "SGD as deterministic accuracy"),
-    *("SGD as random accuracy_gain", "SGD as random gap_closed"),
+    *("epsilon_intrinsic", "epsilon_intrinsic_empirical", "noiseless, none"),
+    *("noisy, theoretical", "gain, theoretical", "gap_closed, theoretical"),
 )
+
+
+def printed() -> pd.DataFrame:
+    """Tables I to IV: dataset (the paper's name), quantity, printed, sd."""
+    table = paper_table("cells_intrinsic_sgd").query("table.str.startswith('Table')")
+    keys = table["key"].str.removeprefix("tenfold ").str.rpartition(", ")
+    return table[["printed", "sd"]].assign(dataset=keys[2], quantity=keys[0])
 
 
 class Task(
@@ -67,11 +70,6 @@ class Task(
             analysis=analysis,
         )
 
-    def batches(self, *, place: int) -> Integers:
-        """Batches of the task's training, with record 0 at that place of every pass."""
-        generator = np.random.default_rng(0)
-        return shuffled_batches(self.n, batch_size=self.batch_size, steps=self.steps, generator=generator, place=place)
-
     def ratio_range(self) -> tuple[float, float]:
         """Least and largest sensitivity / sigma that the printed digits allow."""
         low, high = ((self.sensitivity + off) / (self.sigma - off) for off in (-HALF_DIGIT, HALF_DIGIT))
@@ -81,10 +79,7 @@ class Task(
 @cache
 def tasks() -> tuple[Task, ...]:
     """MNIST-binary, Forest and Adult."""
-    table4 = paper_table("intrinsic_sgd_table4").query("sensitivity != 'empirical'")
-    table4 = table4.assign(quantity=table4["treatment"] + " " + table4["metric"])
-    every = pd.concat([*(paper_table(f"intrinsic_sgd_table{number}") for number in (1, 2, 3)), table4])
-    wide = every.pivot_table("value", "dataset", "quantity", sort=False)[list(QUANTITIES)]
+    wide = printed().pivot_table("printed", "dataset", "quantity", sort=False)[list(QUANTITIES)]
     wide = wide.astype(dict.fromkeys(("n_train", "dimension", "batch_size", "convergence_batches"), int))
     return tuple(Task(*row) for row in wide.itertuples(name=None))
 

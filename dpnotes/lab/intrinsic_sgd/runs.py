@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import stats
 from scipy.spatial.distance import pdist
 
-from dpnotes._validation import Features, Integers, at_least_one, one_of
+from dpnotes._validation import Features, Integers
 from dpnotes.accounting.papers import sgd_sensitivity
 from dpnotes.lab.intrinsic_sgd.data import ROUNDING, Records, records
 from dpnotes.learners import SGDRuns, fit_sgd, one_thread
@@ -21,32 +21,9 @@ if TYPE_CHECKING:
     from dpnotes.learners import Architecture
 
 INITIALS = ("varied", "fixed")
-SCHEDULES = ("constant", "inverse", "inverse-root", "linear")
 QUANTITIES = ("data", "seed", "both", "p-value")
 TESTED_DATASETS = 25  # of the test of normality, as in the paper's Figure 3
 PAIRS = 200_000  # of runs that differ in seed and data set, drawn of tens of millions
-
-
-class Runs(TypedDict, total=False):
-    """How SGD runs, and how often: parameters of a row."""
-
-    batch_size: int
-    learning_rate: float
-    steps: int
-    n_seeds: int
-    n_neighbours: int
-
-
-class Study(Runs):
-    """Fields of :class:`Setting` as parameters of a row."""
-
-    dataset: str
-    hidden: int | None
-    output: str
-    initial: str
-    schedule: str
-    seed: int
-    scale_rows: NotRequired[bool]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,12 +64,6 @@ class Setting:
     n_neighbours: int = 1
     scale_rows: bool = False
 
-    def __post_init__(self) -> None:
-        one_of("initial", self.initial, INITIALS)
-        one_of("schedule", self.schedule, SCHEDULES)
-        if self.n_seeds < 2:
-            raise ValueError(f"n_seeds must be >= 2, got n_seeds={self.n_seeds}; one run has no standard deviation")
-
     @property
     def records(self) -> Records:
         """The data."""
@@ -101,10 +72,7 @@ class Setting:
     @property
     def steps_per_pass(self) -> int:
         """Batches of a pass through all records except the first one; the remainder of a pass is left out."""
-        n = len(self.records.X) - 1
-        if self.batch_size > n:
-            raise ValueError(f"batch_size must be <= {n} records, got batch_size={self.batch_size}")
-        return n // self.batch_size
+        return max(1, (len(self.records.X) - 1) // self.batch_size)  # fit_sgd refuses a batch of more than all
 
     @property
     def rates(self) -> Features:
@@ -166,37 +134,21 @@ def neighbour_runs(
     dpnotes.learners.SGDRuns
         Its ``all_weights`` have shape [n_seeds, n_neighbours + 1, p]; column 0 lacks the first record.
     """
-    if len(np.unique(y)) < 2:
-        raise ValueError(f"y must hold 2 classes, got {len(np.unique(y))}")
-    if at_least_one("n_neighbours", n_neighbours) >= len(X):
+    if n_neighbours >= len(X):
         raise ValueError(f"n_neighbours must be < n={len(X)} records, got n_neighbours={n_neighbours}")
     chosen = np.random.default_rng(random_state).choice(len(X) - 1, n_neighbours, replace=False)
-    return fit_sgd(
-        np.ascontiguousarray(X[1:]),
-        y[1:],
-        neighbours=np.sort(chosen),
-        replacement=(X[0], int(y[0])),
-        n_runs=n_seeds,
-        random_state=random_state,
-        **setting,
-    )
+    pairs: dict[str, Any] = {"neighbours": np.sort(chosen), "replacement": (X[0], int(y[0]))}
+    kept = np.ascontiguousarray(X[1:])
+    return fit_sgd(kept, y[1:], **pairs, n_runs=n_seeds, random_state=random_state, **setting)
 
 
 @functools.lru_cache(maxsize=2)
 @one_thread()
 def trained(setting: Setting, device: str) -> SGDRuns:
     """Weights [n_seeds, n_neighbours + 1, p]; column 0 is the data set without its first record."""
-    return neighbour_runs(
-        setting.records.X,
-        setting.records.y,
-        n_seeds=setting.n_seeds,
-        n_neighbours=setting.n_neighbours,
-        random_state=setting.seed,
-        hidden=setting.hidden,
-        output=setting.output,
-        device=device,
-        **setting.sgd,
-    )
+    own: dict[str, Any] = {name: getattr(setting, name) for name in ("n_seeds", "n_neighbours", "hidden", "output")}
+    X, y = setting.records.X, setting.records.y
+    return neighbour_runs(X, y, random_state=setting.seed, device=device, **own, **setting.sgd)
 
 
 @functools.lru_cache(maxsize=1)
@@ -206,16 +158,9 @@ def trajectories(setting: Setting, steps: tuple[int, ...], device: str) -> Featu
 
     The last weights are column 0 of :func:`trained`.
     """
-    return fit_sgd(
-        np.ascontiguousarray(setting.records.X[1:]),
-        setting.records.y[1:],
-        n_runs=setting.n_seeds,
-        random_state=setting.seed,
-        checkpoints=steps,
-        dtype=np.float64,
-        device=device,
-        **setting.sgd,
-    ).trajectory
+    X, y = np.ascontiguousarray(setting.records.X[1:]), setting.records.y[1:]
+    own: dict[str, Any] = {"n_runs": setting.n_seeds, "random_state": setting.seed, "checkpoints": steps}
+    return fit_sgd(X, y, **own, dtype=np.float64, device=device, **setting.sgd).trajectory
 
 
 @functools.lru_cache(maxsize=2)
@@ -272,7 +217,6 @@ def sample(quantity: str, weights: Features, *, seed: int) -> Features:
     ``"data"``: distances of two data sets under one seed; ``"seed"``: of two seeds on one data set; ``"both"``: of runs
     that differ in both, a random sample of the pairs; ``"p-value"``: of the tests of normality.
     """
-    one_of("quantity", quantity, QUANTITIES)
     if quantity == "p-value":
         return normality(weights).ravel()
     if quantity != "both":
@@ -286,20 +230,14 @@ def sample(quantity: str, weights: Features, *, seed: int) -> Features:
     return np.concatenate([np.linalg.norm(weights[a, s] - weights[b, t], axis=1) for a, s, b, t in parts])
 
 
-def percentiles(values: Features) -> dict[str, float]:
-    """The 101 percentiles q0 (the least) to q100 (the largest)."""
-    return {f"q{level}": float(q) for level, q in enumerate(np.percentile(values, np.arange(101)))}
-
-
 def accuracies(given: Records, weights: Features, *, network: Architecture | None = None) -> Features:
     """Fraction of test records that each of weights [..., p] classifies correctly.
 
     The weights are those of logistic regressions, the intercept last, or of networks of that architecture.
     """
     flat = weights.reshape(-1, weights.shape[-1])
-    logits: Features  # [m, runs]
     if network is None:
-        logits = given.X_test.astype(np.float64) @ flat[:, :-1].T + flat[:, -1]
+        logits: Features = given.X_test.astype(np.float64) @ flat[:, :-1].T + flat[:, -1]  # [m, runs]
     else:
         logits = network.logits(flat, given.X_test).T
     return np.asarray(((logits > 0) == given.y_test[:, None]).mean(axis=0)).reshape(weights.shape[:-1])

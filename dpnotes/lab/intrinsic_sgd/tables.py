@@ -6,7 +6,6 @@ What a page shows of them is declared below.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -14,17 +13,25 @@ import numpy as np
 import pandas as pd
 
 from dpnotes.lab import own_data
-from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.intrinsic_sgd.audit import REAL
-from dpnotes.lab.intrinsic_sgd.audit import RECORDS as AUDITED
 from dpnotes.lab.intrinsic_sgd.data import PAPER_NAMES, UNSCALED
-from dpnotes.lab.intrinsic_sgd.printed import intrinsic_epsilon
+from dpnotes.lab.intrinsic_sgd.printed import intrinsic_epsilon, printed
 from dpnotes.lab.intrinsic_sgd.runs import INITIALS
 from dpnotes.lab.tables import GAP, Column, Table, columns
 from dpnotes.lab.verdicts import HOLDS, Mean, agrees, compared
 
 TASKS = {**PAPER_NAMES, UNSCALED: "MNIST-binary, rows unscaled", "": "all"}  # others are shown by their own name
-QUANTITIES = {  # of Table III, by their name in the published file: here, in words
+RECORDS = {  # of an audit
+    "typical": "typical",
+    "only holder": "only holder of a feature",
+    "quiet direction": "constructed: quiet direction",
+    "own feature": "constructed: a feature and nothing else",
+}
+SETTINGS = {  # of Tables I and II: columns of the rows
+    **{"n_train": "n", "n_test": "n_test", "dimension": "d", "n_experiments": "n_experiments"},
+    **{"batch_size": "batch_size", "learning_rate": "learning_rate", "convergence_batches": "steps"},
+}
+QUANTITIES = {  # of Table III: columns of the rows, and words
     "sensitivity_theoretical": ("published", "sensitivity, theoretical"),
     "sensitivity_empirical": ("observed", "sensitivity, observed"),
     "delta": ("delta", "delta = 1/n"),
@@ -32,18 +39,21 @@ QUANTITIES = {  # of Table III, by their name in the published file: here, in wo
     "epsilon_intrinsic": ("epsilon", "epsilon, theoretical"),
     "epsilon_intrinsic_empirical": ("epsilon_observed", "epsilon, observed"),
 }
-ENTRIES = {  # of Table IV, by treatment and metric in the published file
-    ("noiseless", "accuracy"): "noiseless",
-    ("SGD as deterministic", "accuracy"): "noisy",
-    ("SGD as random", "accuracy_gain"): "gain",
-    ("SGD as random", "gap_closed"): "gap_closed",
+NOISES = {"theoretical": "published", "observed": "observed"}  # of Table IV, by the sensitivity
+RULES: dict[str, tuple[str, str, tuple[Any, ...]]] = {  # of noise at epsilon = 1: a heading, words, rows of utility
+    "none": ("no noise", "no noise: no guarantee", ("none",)),
+    "classical": ("classical", "classical formula, a fraction of a pass", ("published", "published", False)),
+    "counted": ("own counted", "the same, counting SGD's own noise", ("published", "published", True)),
+    "exact": ("exact", "exact calibration, a fraction of a pass", ("published", "tight", False)),
+    "proved": ("proved bound", "exact calibration, proved sensitivity", ("proved", "tight", False)),
+    "last_iterate": ("in each step", "noise in each step, last weights released", ()),  # an experiment of its own
 }
-RULES: dict[str, dict[str, Any]] = {  # of noise at epsilon = 1, by the rows of the experiment utility
-    "none": {"noise": "none"},
-    "classical": {"noise": "published", "analysis": "published", "counted": False},
-    "counted": {"noise": "published", "analysis": "published", "counted": True},
-    "exact": {"noise": "published", "analysis": "tight", "counted": False},
-    "proved": {"noise": "proved", "analysis": "tight", "counted": False},
+EPSILONS = {  # by several readings: the sensitivity, and the analysis
+    "epsilon": ("published", "published"),
+    "epsilon_exact": ("published", "tight"),
+    "epsilon_observed": ("observed", "published"),
+    "epsilon_observed_exact": ("observed", "tight"),
+    "epsilon_proved": ("proved", "tight"),
 }
 
 
@@ -54,22 +64,19 @@ def task_name(dataset: Any) -> str:
 
 def sizes(summary: pd.DataFrame) -> pd.DataFrame:
     """Tables I and II: sizes, settings and numbers of runs, published and used; one row for each task and quantity."""
-    published = pd.concat([paper_table(f"intrinsic_sgd_table{number}") for number in (1, 2)])
-    ours = logistic(summary).rename(columns={"n": "n_train", "d": "dimension", "steps": "convergence_batches"})
-    ours["n_experiments"] = ours["n_seeds"] * (ours["n_neighbours"] + 1)
-    names = [name for name in published["quantity"].unique() if name in ours]
-    tasks = ours.groupby("dataset", sort=False).agg({**dict.fromkeys(names, "first"), "n_experiments": "sum"})
-    return _with_published(_long(tasks[names], "quantity", "used"), published)
+    rows = logistic(summary).assign(n_experiments=lambda rows: rows["n_seeds"] * (rows["n_neighbours"] + 1))
+    ours = rows.groupby("dataset", sort=False).agg(
+        {**dict.fromkeys(SETTINGS.values(), "first"), "n_experiments": "sum"}
+    )
+    return _with_published(_long(ours.set_axis(list(SETTINGS), axis=1), "used"))
 
 
 def table3(summary: pd.DataFrame) -> pd.DataFrame:
     """Table III, published, reproduced and their difference: one row for each task and quantity."""
-    rows = with_epsilons(summary).query("initial == 'varied'").set_index("dataset")
+    rows = _varied(with_epsilons(summary))
     ours = pd.DataFrame({name: rows[column] for name, (column, _) in QUANTITIES.items()}, index=rows.index)
-    table = _with_published(_long(ours, "quantity", "reproduced"), paper_table("intrinsic_sgd_table3"))
-    return table.assign(
-        difference=table["reproduced"] - table["published"], relative=table["reproduced"] / table["published"] - 1
-    )
+    table = _with_difference(_with_published(_long(ours, "reproduced")))
+    return table.assign(relative=table["reproduced"] / table["published"] - 1)
 
 
 def study(summary: pd.DataFrame) -> pd.DataFrame:
@@ -77,10 +84,9 @@ def study(summary: pd.DataFrame) -> pd.DataFrame:
 
     Those are ``epsilon_exact`` and ``epsilon_proved`` of :func:`with_epsilons`.
     """
-    rows = with_epsilons(summary).query("initial == 'varied'").set_index("dataset")[["epsilon_exact", "epsilon_proved"]]
-    for quantity, own in table3(summary).groupby("quantity"):
-        rows = rows.join(own.set_index("dataset")[["published", "reproduced"]].add_prefix(f"{quantity}_"))
-    return rows.reset_index()
+    wide = table3(summary).pivot_table(["published", "reproduced"], "dataset", "quantity")
+    wide.columns = wide.columns.map(lambda name: "_".join(reversed(name)))
+    return _varied(with_epsilons(summary))[["epsilon_exact", "epsilon_proved"]].join(wide).reset_index()
 
 
 def with_epsilons(summary: pd.DataFrame) -> pd.DataFrame:
@@ -89,16 +95,10 @@ def with_epsilons(summary: pd.DataFrame) -> pd.DataFrame:
     ``epsilon`` and ``epsilon_observed`` by the paper's formula; ``_exact`` by the exact condition; ``epsilon_proved``
     exactly, with the sensitivity that counts a broken-off pass as a visit.
     """
-    bounds = ("published", "proved", "observed")
-    rows = logistic(summary).astype(dict.fromkeys(bounds, float))  # a bound that no row has is None in all of them
+    # a bound that no row has is None in all of them
+    rows = logistic(summary).astype({bound: float for bound, _ in EPSILONS.values()})
     rows["delta"] = 1 / rows["n"].astype(float)
-    for name, column, analysis in (
-        ("epsilon", "published", "published"),
-        ("epsilon_exact", "published", "tight"),
-        ("epsilon_observed", "observed", "published"),
-        ("epsilon_observed_exact", "observed", "tight"),
-        ("epsilon_proved", "proved", "tight"),
-    ):
+    for name, (column, analysis) in EPSILONS.items():
         rows[name] = [
             intrinsic_epsilon(sigma=row["sigma"], sensitivity=row[column], delta=row["delta"], analysis=analysis)
             if row["sigma"] > 0 and row[column] > 0
@@ -124,44 +124,44 @@ def noise_sources(summary: pd.DataFrame) -> pd.DataFrame:
 
 def table4(utility: pd.DataFrame) -> pd.DataFrame:
     """Table IV, published, reproduced and their difference, at epsilon = 1: one row for each task and entry."""
-    rows: list[dict[str, Any]] = []
-    for dataset, own in utility.query("initial == 'varied'").groupby("dataset", sort=False):
+    rows: list[tuple[Any, ...]] = []
+    for dataset, own in matching(utility, initial="varied").groupby("dataset", sort=False):
         quiet = value(own, "accuracy", noise="none")
-        added = [("none", "noiseless", quiet, value(own, "accuracy_std", noise="none"), math.nan)]
-        for sensitivity, noise in (("theoretical", "published"), ("observed", "observed")):
-            counted = matching(own, noise=noise, counted=True, epsilon=1.0)
-            plain = matching(own, noise=noise, counted=False, epsilon=1.0)
+        rows.append((dataset, "none", "noiseless", quiet, value(own, "accuracy_std", noise="none"), math.nan))
+        for sensitivity, noise in NOISES.items():
+            counted, plain = (matching(own, noise=noise, counted=count, epsilon=1.0) for count in (True, False))
             plain = plain[plain["analysis"].isin(counted["analysis"])]
             noisy, gain = value(plain, "accuracy"), value(counted, "gain")
             closed = gain / (quiet - noisy) if quiet - noisy > 1e-4 else math.nan
-            added += [
-                (sensitivity, "noisy", noisy, value(plain, "accuracy_std"), math.nan),
-                (sensitivity, "gain", gain, math.nan, value(counted, "gain_t")),
-                (sensitivity, "gap_closed", closed, math.nan, math.nan),
+            rows += [
+                (dataset, sensitivity, "noisy", noisy, value(plain, "accuracy_std"), math.nan),
+                (dataset, sensitivity, "gain", gain, math.nan, value(counted, "gain_t")),
+                (dataset, sensitivity, "gap_closed", closed, math.nan, math.nan),
             ]
-        names = ("sensitivity", "entry", "reproduced", "std", "t")
-        rows += [{"dataset": dataset, **dict(zip(names, entry, strict=True))} for entry in added]
-    table = _with_published(pd.DataFrame(rows), _printed_table4(), on=("sensitivity", "entry"))
-    return table.assign(difference=table["reproduced"] - table["published"])
+    table = pd.DataFrame(rows, columns=["dataset", "sensitivity", "entry", "reproduced", "std", "t"])
+    return _with_difference(_with_published(table))
 
 
 def calibrations(utility: pd.DataFrame, last_iterate: pd.DataFrame) -> pd.DataFrame:
     """Noise and accuracy at epsilon = 1 by each rule: what is counting on SGD's noise, what is calibration."""
-    ours = utility.query("initial == 'varied'")
+    ours = matching(utility, initial="varied")
+    order = list(ours["dataset"].unique())
     ours = ours[ours["epsilon"].isna() | (ours["epsilon"] == 1.0)]
-    kinds = {rule: matching(ours, **criteria) for rule, criteria in RULES.items()}
+    columns = ("noise", "analysis", "counted")
+    kinds = {rule: matching(ours, **dict(zip(columns, own, strict=False))) for rule, (_, _, own) in RULES.items()}
     kinds["last_iterate"] = matching(last_iterate, epsilon=1.0)
     table = pd.concat([rows.assign(rule=rule) for rule, rows in kinds.items()])
     table = table.assign(runs=table["n_seeds"].fillna(table["n_runs"]))  # with noise of its own each, seed by seed
     table = table.reindex(columns=["dataset", "rule", "noise_sigma", "accuracy", "accuracy_std", "runs"])
-    order = {dataset: place for place, dataset in enumerate(ours["dataset"].unique())}
-    return table[table["dataset"].isin(order)].sort_values("dataset", key=lambda names: names.map(order), kind="stable")
+    return table[table["dataset"].isin(order)].sort_values(
+        "dataset", key=lambda own: own.map(order.index), kind="stable"
+    )
 
 
 def beside(calibrations: pd.DataFrame) -> pd.DataFrame:
     """Accuracy by each rule in a column of its name, a row for each task."""
     wide = calibrations.pivot_table("accuracy", "dataset", "rule", sort=False)
-    return wide.reindex(columns=list(RULE_WORDS)).reset_index()
+    return wide.reindex(columns=list(RULES)).reset_index()
 
 
 def standings(calibrations: pd.DataFrame, rule: str, other: str) -> dict[str, str]:
@@ -179,8 +179,8 @@ def audits(rows: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
     ``constructed``: whether the record is not of the data. What is claimed is exact, under the assumption:
     ``epsilon_exact`` from the paper's bound on the sensitivity, ``epsilon_observed_exact`` from the observed one.
     """
-    claimed = ["epsilon_exact", "epsilon_observed_exact"]
-    claims = with_epsilons(summary)[["dataset", "initial", *claimed, "published", "observed", "sigma"]]
+    claimed = ["epsilon_exact", "epsilon_observed_exact", "published", "observed", "sigma"]
+    claims = with_epsilons(summary)[["dataset", "initial", *claimed]]
     table = rows.dropna(subset=["epsilon_low"]).merge(claims, on=["dataset", "initial"])
     table = table.assign(
         constructed=~table["record"].isin(REAL),
@@ -189,8 +189,7 @@ def audits(rows: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
         mu_exact=table["published"] / table["sigma"],
         mu_observed_exact=table["observed"] / table["sigma"],
     )
-    order = {record: place for place, record in enumerate(AUDITED)}
-    return table.sort_values("record", key=lambda names: names.map(order), kind="stable").reset_index(drop=True)
+    return table.sort_values("record", key=lambda own: own.map([*RECORDS].index), kind="stable", ignore_index=True)
 
 
 def hyperparameters(rows: pd.DataFrame) -> pd.DataFrame:
@@ -217,17 +216,16 @@ def draws(rows: pd.DataFrame) -> pd.DataFrame:
         "gap_closed"), published, shared, own.
     """
     keys, metrics = ["dataset", "sensitivity", "entry"], {"accuracy": "noisy", "accuracy_std": "std"}
-    theory = paper_table("intrinsic_sgd_table3").query("quantity == 'sensitivity_theoretical'")
-    printed = rows["dataset"].map(PAPER_NAMES).map(theory.set_index("dataset")["value"])
-    kinds = np.where(rows["sensitivity"] == printed, "theoretical", "observed")
+    paper = printed()
+    theory = matching(paper, quantity="sensitivity_theoretical").set_index("dataset")["printed"]
+    kinds = np.where(rows["sensitivity"] == rows["dataset"].map(PAPER_NAMES).map(theory), "theoretical", "observed")
     there = rows.assign(sensitivity=kinds).rename(columns=metrics).dropna(subset=["noisy"])
     there = there.set_index(["dataset", "sensitivity", "draw"])[[*metrics.values(), "gain", "gap_closed"]]
-    cells = _long(there, "entry", "value").pivot_table("value", keys, "draw", sort=False)
-    cells = cells.reindex(columns=["shared", "own"]).reset_index()
-    paper = _printed_table4()
-    stds = paper[paper["entry"] == "noisy"].assign(entry="std", value=paper["sd"])
-    tenths = paper["value"].where(paper["entry"] != "gain", paper["value"] / 10)
-    return _with_published(cells, pd.concat([paper.assign(value=tenths), stds]), on=keys[1:])
+    cells = _long(there, "value", "entry").pivot_table("value", keys, "draw", sort=False)
+    stds = paper.assign(quantity=paper["quantity"].str.replace("noisy", "std"), printed=paper["sd"])
+    tenths = paper["printed"].where(~paper["quantity"].str.startswith("gain"), paper["printed"] / 10)
+    paper = pd.concat([paper.assign(printed=tenths), stds[stds["quantity"].str.startswith("std")]])
+    return _with_published(cells.reindex(columns=["shared", "own"]).reset_index(), paper)
 
 
 def studies(scaling: pd.DataFrame, repeats: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
@@ -245,7 +243,7 @@ def studies(scaling: pd.DataFrame, repeats: pd.DataFrame, summary: pd.DataFrame)
         accuracy, epsilon, epsilon_observed.
     """
     found = pd.concat([scaling.assign(dataset="mnist"), repeats.assign(scaling="rows")]).dropna(subset=["sigma"])
-    tasks = logistic(summary).query("initial == 'varied'").set_index("dataset")
+    tasks = _varied(logistic(summary))
     n, bound = (found["dataset"].map(tasks[name]).astype(float) for name in ("n", "published"))
     unit = np.sqrt(2 * np.log(1.25 * n)) / found["sigma"].astype(float)
     found = found.assign(epsilon=unit * bound, epsilon_observed=unit * found["observed"])
@@ -274,22 +272,17 @@ def scaled_digits(found: pd.DataFrame) -> pd.DataFrame:
         (``<name>_std``); fits, those of the three that one more projection could give as printed. The first row, of
         scaling "published", is the paper's.
     """
-    three, four = (paper_table(f"intrinsic_sgd_table{n}").query("dataset == 'MNIST-binary'") for n in (3, 4))
-    values = three.set_index("quantity")["value"]
-    printed = {
-        "sigma": values["sigma_intrinsic"],
-        "observed": values["sensitivity_empirical"],
-        "accuracy": value(four, "value", treatment="noiseless"),
-    }
-    lines: list[dict[str, Any]] = [{"scaling": "published", **printed}]
-    for scaling, own in found[found["dataset"] == "mnist"].groupby("scaling", sort=False):
-        stds = {f"{name}_std": own[name].std() for name in printed}
-        fits = [name for name in printed if agrees(another_study(own[name]), Mean(printed[name]), unit=1e-3) == HOLDS]
-        lines.append({
-            "scaling": scaling, "projections": len(own), **own[[*printed]].mean(), **stds, "fits": ", ".join(fits)
-        })  # fmt: skip
-    columns = ["scaling", "projections", *printed, *(f"{name}_std" for name in printed), "fits"]
-    return pd.DataFrame(lines).reindex(columns=columns)
+    paper = matching(printed(), dataset="MNIST-binary").set_index("quantity")["printed"]
+    names = {"sigma": "sigma_intrinsic", "observed": "sensitivity_empirical", "accuracy": "noiseless, none"}
+    lines: list[dict[str, Any]] = [
+        {"scaling": "published", "projections": math.nan, **{name: paper[names[name]] for name in names}}
+    ]
+    for scaling, own in matching(found, dataset="mnist").groupby("scaling", sort=False):
+        line = {"scaling": scaling, "projections": len(own), **own[[*names]].mean()}
+        line |= {f"{name}_std": own[name].std() for name in names}
+        fits = [name for name in names if agrees(another_study(own[name]), Mean(lines[0][name]), unit=1e-3) == HOLDS]
+        lines.append({**line, "fits": ", ".join(fits)})
+    return pd.DataFrame(lines)
 
 
 def costs(rows: pd.DataFrame) -> pd.DataFrame:
@@ -338,217 +331,156 @@ def shown(rows: pd.DataFrame, column: str, pattern: str, **criteria: Any) -> str
     return GAP if math.isnan(number) else pattern.format(number)
 
 
-def _long(wide: pd.DataFrame, name: str, values: str) -> pd.DataFrame:
+def _varied(rows: pd.DataFrame) -> pd.DataFrame:
+    return matching(rows, initial="varied").set_index("dataset")
+
+
+def _long(wide: pd.DataFrame, values: str, name: str = "quantity") -> pd.DataFrame:
     """A row for each cell: the index as columns, ``name`` for the cell's column, ``values`` for what it holds."""
     # melt, which the linter prefers, would order the cells by column
     cells: Any = wide.astype(float).rename_axis(columns=name).stack(future_stack=True)  # noqa: PD013
     return pd.DataFrame(cells.rename(values).reset_index())
 
 
-def _with_published(rows: pd.DataFrame, paper: pd.DataFrame, *, on: Sequence[str] = ("quantity",)) -> pd.DataFrame:
-    """Rows with the column ``published``: what the paper prints of the task, by the columns ``on``."""
-    printed = paper.set_index(["dataset", *on])["value"].to_dict()
-    keys = zip(rows["dataset"].map(lambda name: PAPER_NAMES.get(name, "")), *(rows[name] for name in on), strict=True)
-    return rows.assign(published=[float(printed.get(key, math.nan)) for key in keys])
+def _with_published(rows: pd.DataFrame, paper: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Rows with the column ``published``: what the paper prints of the task's quantity, or of entry and sensitivity."""
+    quantity = rows["quantity"] if "quantity" in rows else rows["entry"] + ", " + rows["sensitivity"]
+    values = (printed() if paper is None else paper).set_index(["dataset", "quantity"])["printed"]
+    tasks = rows["dataset"].map(PAPER_NAMES).fillna("")
+    return rows.assign(published=values.reindex(pd.MultiIndex.from_arrays([tasks, quantity])).to_numpy())
 
 
-def _printed_table4() -> pd.DataFrame:
-    """Table IV as printed, by the names that are used here."""
-    paper = paper_table("intrinsic_sgd_table4")
-    entries = [ENTRIES[kind] for kind in zip(paper["treatment"], paper["metric"], strict=True)]
-    return paper.assign(entry=entries, sensitivity=paper["sensitivity"].fillna("none").replace("empirical", "observed"))
+def _with_difference(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.assign(difference=rows["reproduced"] - rows["published"])
 
 
 def _by_initial(rows: pd.DataFrame, keys: list[str], values: list[str]) -> pd.DataFrame:
     """Both initialisations side by side: a row for each of ``keys``, columns ``<value>_varied``, ``<value>_fixed``."""
     varied, fixed = (
-        rows[rows["initial"] == initial].set_index(keys)[values].add_suffix(f"_{initial}") for initial in INITIALS
+        matching(rows, initial=initial).set_index(keys)[values].add_suffix(f"_{initial}") for initial in INITIALS
     )
     return varied.join(fixed).reset_index()
 
 
 TASK = Column("dataset", "task", text=lambda row: task_name(row.dataset))
-RECORDS = {
-    "typical": "typical",
-    "only holder": "only holder of a feature",
-    "quiet direction": "constructed: quiet direction",
-    "own feature": "constructed: a feature and nothing else",
-}
-QUANTITY_WORDS = {name: words for name, (_, words) in QUANTITIES.items()}
+SENSITIVITY = Column("sensitivity", labels={"none": ""})
+RECORD = Column("record", labels=RECORDS)
+BESIDE_EPSILON = columns(
+    "{:.2f}", epsilon_low="epsilon >=", epsilon_exact="bound says", epsilon_observed_exact="observed says"
+)
 SIZES = Table(
     "Tables I and II: sizes, settings and number of runs.",
-    (
-        TASK,
-        Column("quantity", text=lambda row: row.quantity.removeprefix("n_").replace("_", " ")),
-        *columns("{:,.6g}", "published", "used"),
-    ),
+    TASK,
+    Column("quantity", text=lambda row: row.quantity.removeprefix("n_").replace("_", " ")),
+    columns("{:,.6g}", "published", "used"),
 )
 NOISE_SOURCES = Table(
     "What the noise is: standard deviation of a weight over seeds with varied and with fixed initial weights; fraction "
     "of the variance that the initialisation makes; smallest standard deviation in any direction; weights whose "
     "normality is rejected at 0.05 / number of weights.",
-    (
-        TASK,
-        *columns("{:.4f}", sigma_varied="sigma varied", sigma_fixed="sigma fixed"),
-        Column("initialisation", format="{:.1%}"),
-        *columns("{:.4f}", direction_sigma_low_varied="quietest", direction_sigma_low_fixed="quietest fixed"),
-        Column("n_parameters_varied", "weights", "{:.0f}"),
-        *columns("{:.1f}", rejected_corrected_varied="rejected", rejected_corrected_fixed="rejected fixed"),
-    ),
+    TASK,
+    columns("{:.4f}", sigma_varied="sigma varied", sigma_fixed="sigma fixed"),
+    Column("initialisation", format="{:.1%}"),
+    columns("{:.4f}", direction_sigma_low_varied="quietest", direction_sigma_low_fixed="quietest fixed"),
+    Column("n_parameters_varied", "weights", "{:.0f}"),
+    columns("{:.1f}", rejected_corrected_varied="rejected", rejected_corrected_fixed="rejected fixed"),
 )
 TABLE3 = Table(
     "Table III: published, reproduced and their difference. Epsilon by the paper's formula. MNIST-binary stands twice: "
     "rows of norm 1, as the paper states, and the projection without scaling.",
-    (
-        TASK,
-        Column("quantity", labels=QUANTITY_WORDS),
-        Column("published", format="{:.3g}"),
-        "reproduced",
-        "difference",
-        Column("relative", format="{:+.1%}"),
-    ),
+    TASK,
+    Column("quantity", labels={name: words for name, (_, words) in QUANTITIES.items()}),
+    (Column("published", format="{:.3g}"), "reproduced", "difference", Column("relative", format="{:+.1%}")),
 )
 STUDY = Table(
     "Table III: epsilon, printed and ours, by the paper's formula; exactly, and exactly with the proved sensitivity, "
     "all under the assumption, at delta = 1/n; noise of SGD and observed sensitivity, printed and ours.",
-    (
-        TASK,
-        Column("epsilon_intrinsic_published", "epsilon, printed", "{:.2f}"),
-        Column("epsilon_intrinsic_reproduced", "epsilon, ours", "{:.2f}"),
-        *columns("{:.2f}", epsilon_exact="exact", epsilon_proved="proved sensitivity"),
-        *columns("{:.3f}", sigma_intrinsic_published="sigma, printed", sigma_intrinsic_reproduced="sigma, ours"),
-        Column("sensitivity_empirical_published", "observed, printed", "{:.3f}"),
-        Column("sensitivity_empirical_reproduced", "observed, ours", "{:.3f}"),
+    TASK,
+    columns("{:.2f}", epsilon_intrinsic_published="epsilon, printed", epsilon_intrinsic_reproduced="epsilon, ours"),
+    columns("{:.2f}", epsilon_exact="exact", epsilon_proved="proved sensitivity"),
+    columns("{:.3f}", sigma_intrinsic_published="sigma, printed", sigma_intrinsic_reproduced="sigma, ours"),
+    columns(
+        "{:.3f}", sensitivity_empirical_published="observed, printed", sensitivity_empirical_reproduced="observed, ours"
     ),
 )
+SCALINGS = {
+    "none": "none",
+    "rows": "rows to norm 1, as the paper states",
+    "rows before projection": "rows to norm 1, then projected",
+    "largest row": "all by the largest norm",
+    "features": "features standardised",
+}
 SCALED_DIGITS = Table(
     "MNIST-binary by the scaling of its rows, at the paper's batch size, rate and number of steps: means over random "
     "projections (std: standard deviation over these), and which printed numbers one more projection could give.",
-    (
-        Column(
-            "scaling",
-            labels={
-                "none": "none",
-                "rows": "rows to norm 1, as the paper states",
-                "rows before projection": "rows to norm 1, then projected",
-                "largest row": "all by the largest norm",
-                "features": "features standardised",
-            },
-        ),
-        Column("projections", format="{:.0f}"),
-        *columns("{:.4f}", "sigma", sigma_std="std of sigma"),
-        *columns("{:.4f}", "observed", observed_std="std of observed"),
-        *columns("{:.3f}", "accuracy", accuracy_std="std of accuracy"),
-        "fits",
-    ),
+    Column("scaling", labels=SCALINGS),
+    Column("projections", format="{:.0f}"),
+    columns("{:.4f}", "sigma", sigma_std="std of sigma"),
+    columns("{:.4f}", "observed", observed_std="std of observed"),
+    columns("{:.3f}", "accuracy", accuracy_std="std of accuracy"),
+    "fits",
 )
-SENSITIVITY = Column("sensitivity", labels={"none": ""})
 TABLE4 = Table(
     "Table IV, epsilon = 1: accuracy without noise, with noise for each sensitivity, and what counting on SGD's own "
     "noise adds; std is the standard deviation of the accuracy over models, t the paired statistic.",
-    (
-        TASK,
-        SENSITIVITY,
-        Column("entry", labels={"noisy": "SGD as deterministic", "gap_closed": "of the gap"}),
-        *columns("{:.4f}", "published", "reproduced", "std", "difference"),
-        Column("t", format="{:.1f}"),
-    ),
+    (TASK, SENSITIVITY),
+    Column("entry", labels={"noisy": "SGD as deterministic", "gap_closed": "of the gap"}),
+    columns("{:.4f}", "published", "reproduced", "std", "difference"),
+    Column("t", format="{:.1f}"),
 )
 DRAWS = Table(
     "Table IV at full noise, epsilon = 1: as printed (gains divided by ten), with the first draw of NumPy's seed 0 for "
     "all models, and with a draw for each; std is the standard deviation of the accuracy over models.",
-    (
-        TASK,
-        SENSITIVITY,
-        Column("entry", labels={"noisy": "accuracy", "gap_closed": "of the gap"}),
-        *columns("{:.4f}", "published", shared="shared draw", own="own draw"),
-    ),
+    (TASK, SENSITIVITY),
+    Column("entry", labels={"noisy": "accuracy", "gap_closed": "of the gap"}),
+    columns("{:.4f}", "published", shared="shared draw", own="own draw"),
 )
 COSTS = Table(
     "What the study costs: runs, seconds of processor time for training and for all statistics and accuracies, and "
     "minutes of one core in all, both initialisations together.",
-    (
-        TASK,
-        "model",
-        Column("runs", format="{:,.0f}"),
-        *columns("{:.1f}", training_seconds="training", statistics_seconds="statistics", minutes="minutes"),
-    ),
+    (TASK, "model", Column("runs", format="{:,.0f}")),
+    columns("{:.1f}", training_seconds="training", statistics_seconds="statistics", minutes="minutes"),
 )
 READINGS = Table(
     "Epsilon at delta = 1/n of each reading, all under the assumption of one isotropic Gaussian: the paper's formula; "
     "exact; exact with the proved sensitivity (each pass begun counts); with the observed sensitivity, which is no "
     "bound.",
-    (
-        TASK,
-        "initial",
-        Column("sigma", format="{:.4f}"),
-        *columns("{:.2f}", "epsilon", epsilon_exact="exact", epsilon_proved="proved sensitivity"),
-        *columns("{:.2f}", epsilon_observed="observed", epsilon_observed_exact="observed, exact"),
-    ),
+    (TASK, "initial", Column("sigma", format="{:.4f}")),
+    columns("{:.2f}", "epsilon", epsilon_exact="exact", epsilon_proved="proved sensitivity"),
+    columns("{:.2f}", epsilon_observed="observed", epsilon_observed_exact="observed, exact"),
 )
-RULE_WORDS = {
-    "none": "no noise: no guarantee",
-    "classical": "classical formula, a fraction of a pass",
-    "counted": "the same, counting SGD's own noise",
-    "exact": "exact calibration, a fraction of a pass",
-    "proved": "exact calibration, proved sensitivity",
-    "last_iterate": "noise in each step, last weights released",
-}
-SHORT = ("no noise", "classical", "own counted", "exact", "proved bound", "in each step")
 RULES_BESIDE = Table(
     "Accuracy at epsilon = 1, delta = 1/n, replace-one: no noise, the paper's classical calibration, the same with the "
     "noise of SGD counted, exact calibration, that for the proved sensitivity, noise in each step. The last two are "
     "guarantees.",
-    (TASK, *columns("{:.3f}", **dict(zip(RULE_WORDS, SHORT, strict=True)))),
+    (TASK, *columns("{:.3f}", **{rule: heading for rule, (heading, *_) in RULES.items()})),
 )
 CALIBRATIONS = Table(
     "Noise on each weight (for the last rule: in each step) and accuracy at epsilon = 1, delta = 1/n, replace-one. "
     "Counting SGD's own noise is an assumption, the fraction of a pass no bound; the last two rules are proved.",
-    (
-        TASK,
-        Column(
-            "rule",
-            labels=RULE_WORDS,
-        ),
-        *columns("{:.4f}", noise_sigma="noise", accuracy="accuracy"),
-    ),
+    TASK,
+    Column("rule", labels={rule: words for rule, (_, words, _) in RULES.items()}),
+    columns("{:.4f}", noise_sigma="noise", accuracy="accuracy"),
 )
 AUDITS = Table(
     "Membership tests on fresh runs: the epsilon at delta = 1/n and the mu that they prove, beside what the bound on "
     "the sensitivity and the observed one claim, exactly; the delta at epsilon = 0; rates of true and false positives. "
     "inf: no epsilon is enough, since a false positive is impossible and the fraction of true positives is above 1/n.",
-    (
-        Column("record", labels=RECORDS),
-        TASK,
-        "initial",
-        *columns(
-            "{:.2f}", epsilon_low="epsilon >=", epsilon_exact="bound says", epsilon_observed_exact="observed says"
-        ),
-        *columns("{:.2f}", mu_low="mu >=", mu_exact="bound: mu", mu_observed_exact="observed: mu"),
-        *columns("{:.4f}", delta_low="delta >=", tpr="TPR", fpr="FPR"),
-    ),
+    (RECORD, TASK, "initial", *BESIDE_EPSILON),
+    columns("{:.2f}", mu_low="mu >=", mu_exact="bound: mu", mu_observed_exact="observed: mu"),
+    columns("{:.4f}", delta_low="delta >=", tpr="TPR", fpr="FPR"),
 )
 ATTACKS = Table(
     "Membership tests on fresh runs with varied initial weights: the epsilon at delta = 1/n that they prove with 95% "
     "confidence, beside what the bound on the sensitivity and the observed one claim; rates of true and false "
     "positives. inf: no epsilon is enough.",
-    (
-        Column("record", labels=RECORDS),
-        TASK,
-        *columns(
-            "{:.2f}", epsilon_low="epsilon >=", epsilon_exact="bound says", epsilon_observed_exact="observed says"
-        ),
-        *columns("{:.4f}", tpr="TPR", fpr="FPR"),
-    ),
+    (RECORD, TASK, *BESIDE_EPSILON, *columns("{:.4f}", tpr="TPR", fpr="FPR")),
 )
 HYPERPARAMETERS = Table(
     "The noise of SGD by batch size, rate and schedule, at the same number of passes; epsilon exact, from the proved "
     "sensitivity, under the assumption.",
-    (
-        TASK,
-        *(Column("batch_size", "batch"), Column("learning_rate", "rate"), "schedule"),
-        *columns("{:.4f}", sigma_varied="sigma varied", sigma_fixed="sigma fixed"),
-        *columns("{:.1f}", epsilon_proved_varied="epsilon varied", epsilon_proved_fixed="epsilon fixed"),
-        Column("accuracy_varied", "accuracy", "{:.4f}"),
-    ),
+    (TASK, Column("batch_size", "batch"), Column("learning_rate", "rate"), "schedule"),
+    columns("{:.4f}", sigma_varied="sigma varied", sigma_fixed="sigma fixed"),
+    columns("{:.1f}", epsilon_proved_varied="epsilon varied", epsilon_proved_fixed="epsilon fixed"),
+    Column("accuracy_varied", "accuracy", "{:.4f}"),
 )

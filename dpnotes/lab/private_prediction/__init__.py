@@ -3,10 +3,9 @@
 van der Maaten and Hannun: The Trade-Offs of Private Prediction.
 """
 
-from dpnotes.lab.private_prediction import arrows as arrows
+from dpnotes.lab.private_prediction import cells as cells
 from dpnotes.lab.private_prediction import experiments as experiments
 from dpnotes.lab.private_prediction import figures as figures
 from dpnotes.lab.private_prediction import grids as grids
 from dpnotes.lab.private_prediction import series as series
-from dpnotes.lab.private_prediction import statements as statements
 from dpnotes.lab.private_prediction import tables as tables

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from dpnotes._validation import one_of
 from dpnotes.lab import experiment
-from dpnotes.lab._experiment import Experiment
+from dpnotes.lab._experiment import Experiment, Grid, Tolerance
 from dpnotes.lab._shared import as_codes, as_text, lacking, shared_rows
 from dpnotes.lab.private_prediction import grids
 
@@ -70,7 +70,7 @@ def trade_off(
     """
     from dpnotes.lab.private_prediction import runs
     from dpnotes.lab.private_prediction.data import task
-    from dpnotes.learners import device_name, one_thread
+    from dpnotes.learners import one_thread
 
     one_of("method", method, grids.METHODS)
     own = task(dataset, n=n, d=d, n_classes=n_classes)
@@ -80,17 +80,15 @@ def trade_off(
     with one_thread():
         chosen = runs.choose(method, own, release) if l2 is None else {"l2": l2}
         outcome = runs.METHODS[method](own, release, **chosen)
-    return {
-        **_mean_and_std(outcome.accuracies),
-        "noise": float(outcome.noise),
-        "chosen_l2": chosen.get("l2"),
-        "clipping_norm": chosen.get("clipping_norm"),
-        "step_length": chosen.get("step_length"),
-        "adjacency": outcome.adjacency,
-        "status": outcome.status,
-        "data": own.digest,
-        "device": device_name(device),
-    }
+    told = {"chosen_l2": chosen.get("l2"), "adjacency": outcome.adjacency, "status": outcome.status}
+    told |= {name: chosen.get(name) for name in ("clipping_norm", "step_length")}
+    return {**_mean_and_std(outcome.accuracies), "noise": float(outcome.noise), **told, **_origin(own, device)}
+
+
+def _origin(arrays: Any, device: str) -> dict[str, str]:
+    from dpnotes.learners import device_name
+
+    return {"data": arrays.digest, "device": device_name(device)}
 
 
 def _mean_and_std(accuracies: np.ndarray[Any, Any]) -> dict[str, float | None]:
@@ -157,12 +155,11 @@ def vote_network(*, dataset: str, n_models: int, model: int, seed: int, device: 
     """
     from dpnotes import data
     from dpnotes.lab.private_prediction import networks
-    from dpnotes.learners import device_name
 
     arrays = data.load(dataset)
     found = networks.vote_of(arrays, model, n_models, seed=seed, device=device)
     accuracy = float(np.mean(found == arrays.y_test))
-    return {"accuracy": accuracy, "votes": as_text(found), "data": arrays.digest, "device": device_name(device)}
+    return {"accuracy": accuracy, "votes": as_text(found), **_origin(arrays, device)}
 
 
 @experiment("private_prediction.network")
@@ -190,7 +187,6 @@ def network(
     """
     from dpnotes import data
     from dpnotes.lab.private_prediction import networks
-    from dpnotes.learners import device_name
 
     one_of("method", method, networks.METHODS)
     arrays = data.load(dataset)
@@ -201,12 +197,7 @@ def network(
         labels, noise = networks.voted(votes, arrays.n_classes, epsilon=epsilon, answers=answers, seed=seed)
     else:
         labels, noise = networks.labels(method, arrays, epsilon=epsilon, seed=seed, device=device)
-    return {
-        **_mean_and_std((labels == arrays.y_test).mean(axis=1)),
-        "noise": noise,
-        "data": arrays.digest,
-        "device": device_name(device),
-    }
+    return {**_mean_and_std((labels == arrays.y_test).mean(axis=1)), "noise": noise, **_origin(arrays, device)}
 
 
 @experiment("private_prediction.network_setting")
@@ -234,12 +225,11 @@ def network_setting(
     """
     from dpnotes import data
     from dpnotes.lab.private_prediction import networks
-    from dpnotes.learners import device_name
 
     arrays = data.load(dataset)
     given: dict[str, Any] = {"clipping_norm": clipping_norm, "epsilon": epsilon, "epochs": epochs}
     accuracy, noise = networks.setting(arrays, **given, seed=seed, device=device)
-    return {"accuracy": accuracy, "noise": noise, "data": arrays.digest, "device": device_name(device)}
+    return {"accuracy": accuracy, "noise": noise, **_origin(arrays, device)}
 
 
 VOTE_HOURS, DP_SGD_HOURS = 2.6, 7.8  # of a core: 500 epochs on a sixteenth of the records, 100 of DP-SGD
@@ -261,48 +251,25 @@ def _network_seconds(parameters: Mapping[str, Any]) -> float:
     return 3600 * (DP_SGD_HOURS if parameters["method"] == "dp_sgd" else VOTE_HOURS * grids.VOTERS)
 
 
+def _setting_seconds(parameters: Mapping[str, Any]) -> float:
+    return DP_SGD_HOURS * 36 * float(parameters["epochs"]) * 0.8  # of 100 epochs; four fifths of the rows
+
+
+_TRADED: Tolerance = {"accuracy": 0.01, "accuracy_std": 5e-4, "noise": 1e-6}
+_TIMED: Tolerance = {"train_seconds": math.inf, "predict_seconds": math.inf}  # of another machine
+_TRAINED: Tolerance = {"accuracy": 0.02}
+_NOISY: Tolerance = {"accuracy": 0.02, "noise": 1e-3}
+_VOTED: Tolerance = {"accuracy": 0.02, "accuracy_std": 0.02, "noise": 1e-3}
+Run = tuple[str, Callable[..., dict[str, Any]], Callable[[], Grid], Tolerance, Callable[..., float], float]
+_RUNS: tuple[Run, ...] = (
+    *((name, trade_off, grid, _TRADED, _seconds, 1.0) for name, grid in grids.GRIDS.items()),
+    ("times", training_time, grids.times, _TIMED, lambda parameters: 2.0, 1.0),
+    ("network_settings", network_setting, grids.network_settings, _NOISY, _setting_seconds, GPU_SPEEDUP),
+    ("vote_networks", vote_network, grids.vote_networks, _TRAINED, lambda parameters: VOTE_HOURS * 3600, GPU_SPEEDUP),
+    ("networks", network, grids.networks, _VOTED, _network_seconds, GPU_SPEEDUP),
+)
 EXPERIMENTS = [
-    *(
-        Experiment(
-            f"private_prediction_{name}",
-            trade_off,
-            {"paper": grid, "quick": grids.quick} if name == "privacy" else {"paper": grid},
-            tolerance={"accuracy": 0.01, "accuracy_std": 5e-4, "noise": 1e-6},
-            cost=_seconds,
-        )
-        for name, grid in grids.GRIDS.items()
-    ),
-    Experiment(
-        "private_prediction_times",
-        training_time,
-        {"paper": grids.times},
-        tolerance={"train_seconds": math.inf, "predict_seconds": math.inf},  # of another machine
-        cost=lambda parameters: 2.0,
-    ),
-    Experiment(
-        "private_prediction_network_settings",
-        network_setting,
-        {"paper": grids.network_settings},
-        tolerance={"accuracy": 0.02, "noise": 1e-3},
-        cost=lambda parameters: (
-            DP_SGD_HOURS * 36 * parameters["epochs"] * 0.8
-        ),  # of 100 epochs; four fifths of the rows
-        gpu_speedup=GPU_SPEEDUP,
-    ),
-    Experiment(
-        VOTE_NETWORKS,
-        vote_network,
-        {"paper": grids.vote_networks},
-        tolerance={"accuracy": 0.02},
-        cost=lambda parameters: VOTE_HOURS * 3600,
-        gpu_speedup=GPU_SPEEDUP,
-    ),
-    Experiment(
-        "private_prediction_networks",
-        network,
-        {"paper": grids.networks},
-        tolerance={"accuracy": 0.02, "accuracy_std": 0.02, "noise": 1e-3},
-        cost=_network_seconds,
-        gpu_speedup=GPU_SPEEDUP,
-    ),
+    Experiment(f"private_prediction_{name}", function, scales, tolerance, cost, speedup)
+    for name, function, grid, tolerance, cost, speedup in _RUNS
+    for scales in [{"paper": grid, "quick": grids.quick} if name == "privacy" else {"paper": grid}]
 ]

@@ -49,21 +49,11 @@ def repeats_in_words() -> str:
 
 def point(method: str, *, epsilon: float, delta: float, answers: int = 100, **changed: Any) -> dict[str, Any]:
     """Parameters of one point; what a method does not depend on is None, so that figures share their points."""
-    parameters: dict[str, Any] = {
-        "method": method,
-        "dataset": "mnist",
-        "epsilon": epsilon,
-        "delta": delta,
-        "answers": answers if method in ANSWERING else None,
-        "analysis": "tight",
-        "n": None,
-        "d": None,
-        "n_classes": None,
-        "l2": None,
-        "n_models": N_MODELS if method == "subsample_aggregate" else None,
-        "repeats": REPEATS.get(method, 100),
-        "seed": 0,
-    }
+    asked = answers if method in ANSWERING else None
+    parameters: dict[str, Any] = {"method": method, "dataset": "mnist", "epsilon": epsilon, "delta": delta}
+    parameters |= {"answers": asked, "analysis": "tight", "n": None, "d": None, "n_classes": None, "l2": None}
+    parameters |= {"n_models": N_MODELS if method == "subsample_aggregate" else None, "seed": 0}
+    parameters["repeats"] = REPEATS.get(method, 100)
     return {**parameters, **changed}
 
 

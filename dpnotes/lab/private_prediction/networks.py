@@ -72,19 +72,10 @@ def _dp_sgd(
     """The network trained by DP-SGD, its rate divided by ten three times, as without privacy."""
     epoch, epochs = len(arrays.X_train) // BATCH, epochs or DP_EPOCHS
     factors = np.repeat(epoch_factors(_schedule(epochs), epochs), epoch)
-    return DPSGD(
-        **noise,
-        network=network,
-        clipping_norm=clipping_norm,
-        sample_rate=BATCH / len(arrays.X_train),
-        steps=epochs * epoch,
-        learning_rate=list(RATE / clipping_norm * factors),
-        classes=range(arrays.n_classes),
-        adjacency="add-remove",
-        accountant="pld",
-        device=device,
-        noise_seed=seed,
-    )
+    rounds: dict[str, Any] = {"sample_rate": BATCH / len(arrays.X_train), "steps": epochs * epoch}
+    rounds |= {"clipping_norm": clipping_norm, "learning_rate": list(RATE / clipping_norm * factors)}
+    given: dict[str, Any] = {"classes": range(arrays.n_classes), "adjacency": "add-remove", "accountant": "pld"}
+    return DPSGD(network=network, **noise, **rounds, **given, device=device, noise_seed=seed)
 
 
 @dataclass(frozen=True)
@@ -114,16 +105,7 @@ def _schedule(epochs: int) -> dict[int, float]:
 
 
 def _network(arrays: Dataset, *, seed: int, device: str) -> NetworkClassifier:
-    return NetworkClassifier(
-        arrays.image_shape,
-        architecture="residual",
-        epochs=EPOCHS,
-        batch_size=BATCH,
-        learning_rate=RATE,
-        optimizer="momentum",
-        schedule=_schedule(EPOCHS),
-        augmentation="crop-flip",
-        device=device,
-        checkpoint=checkpoint(),
-        random_state=seed,
-    )
+    steps: dict[str, Any] = {"epochs": EPOCHS, "batch_size": BATCH, "learning_rate": RATE, "optimizer": "momentum"}
+    kind: dict[str, Any] = {"architecture": "residual", "augmentation": "crop-flip", "schedule": _schedule(EPOCHS)}
+    own: dict[str, Any] = {"device": device, "checkpoint": checkpoint(), "random_state": seed}
+    return NetworkClassifier(arrays.image_shape, **kind, **steps, **own)

@@ -148,18 +148,10 @@ def dp_sgd(task: Task, release: Release, *, clipping_norm: float, step_length: f
     """Accuracies of DP-SGD with Poisson batches; the repeats share them and differ in their noise."""
     accountant = "pld" if release.analysis == "tight" else "rdp"
     noise = accounting.dp_sgd_noise_multiplier(release.epsilon, release.delta, accountant=accountant, **SAMPLING)
+    steps = {"clipping_norm": clipping_norm, "learning_rate": step_length / clipping_norm, "noise_multiplier": noise}
+    runs: dict[str, Any] = {"n_repeats": release.repeats, "seed": release.seed, "device": release.device}
     models = fit_dp_sgd_linear(
-        task.X,
-        task.y,
-        n_classes=task.n_classes,
-        noise_multiplier=noise,
-        clipping_norm=clipping_norm,
-        learning_rate=step_length / clipping_norm,
-        shared_batches=True,
-        n_repeats=release.repeats,
-        seed=release.seed,
-        device=release.device,
-        **SAMPLING,
+        task.X, task.y, n_classes=task.n_classes, shared_batches=True, **steps, **runs, **SAMPLING
     )
     labels = models.votes(task.X_score, device=release.device)
     return Outcome(task.accuracies(labels), noise, "proved", "add-remove")

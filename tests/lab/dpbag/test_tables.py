@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpnotes.lab import experiments
-from dpnotes.lab.dpbag import figures, grids, partitions, tables, variants
+from dpnotes.lab.dpbag import figures, grids, tables
 from dpnotes.lab.experiments import paper_table
 from dpnotes.mechanisms import draw_partitions
 
@@ -13,25 +12,11 @@ from dpnotes.mechanisms import draw_partitions
 def made(dataset="adult", teachers="logistic", seeds=3, shift=0.0, step=0.01, **change):
     """Rows of the paper's grid whose values are the published ones plus a shift, plus (seed - 1) steps."""
     grid = pd.DataFrame(grids.student(dataset, teachers, seeds=seeds)).astype({"epsilon": float, "delta": float})
-    values = {}
+    rows = tables.of_method(grid)
     for metric in tables.METRICS:
-        table = tables.cells(grid, metric)
-        values[metric] = {
-            (row.method, row.n_teachers, row.k, row.epsilon if row.epsilon > 0 else None): row.published
-            for row in table.itertuples()
-        }
-    names = {"personalised": "dpbag", "naive": "dpbag_naive", "none": "npb"}
-
-    def value(row, metric):
-        method = "saa" if row["accountant"] == "naive" and row["n_partitions"] == 1 else names.get(row["accountant"])
-        found = values[metric].get((method, row["n_teachers"], row["n_partitions"], row["epsilon"] or None))
-        if row["accountant"] == "none":
-            found = values[metric].get(("npb", 1.0, 1.0, None))
-        factor = 0.5 if row["delta"] == 1e-5 else 1.0
-        return np.nan if found is None else factor * found + shift + (row["seed"] - 1) * step
-
-    for metric in tables.METRICS:
-        grid[metric] = [value(row, metric) for row in grid.replace({np.nan: None}).to_dict("records")]
+        printed = tables.cells(grid, metric)[[*tables.SETTING, "published"]]
+        found = rows.merge(printed, on=tables.SETTING, how="left")["published"]
+        grid[metric] = found * np.where(grid["delta"] == 1e-5, 0.5, 1.0) + shift + (grid["seed"] - 1) * step
     grid["accuracy"] = grid["accuracy"].fillna(0.5)  # of tight accounting, which has no published value
     quantiles = {"paid_0": 0.1, "paid_5": 0.2, "paid_25": 0.3, "paid_50": 0.4, "paid_75": 0.6, "paid_95": 0.8}
     one = {**quantiles, "paid_100": 0.9, "label_accuracy": 0.7, "status": "proved", "epsilon_spent": 1.0}
@@ -63,13 +48,7 @@ def test_published_and_ours_stand_side_by_side():
 
 
 @pytest.mark.parametrize(
-    ("dataset", "teachers", "cells", "counts"),
-    [
-        ("adult", "boosting", 31, 18),
-        ("diabetes130", "logistic", 49, 36),
-        ("diabetes130", "boosting", 31, 18),
-        ("adult", "logistic", 49, 36),
-    ],
+    ("dataset", "teachers", "cells", "counts"), [("adult", "boosting", 31, 18), ("diabetes130", "logistic", 49, 36)]
 )
 def test_a_gap_is_a_gap(dataset, teachers, cells, counts):
     rows = pd.DataFrame(grids.student(dataset, teachers, seeds=2)).astype({"epsilon": float, "delta": float})
@@ -83,8 +62,8 @@ def test_a_gap_is_a_gap(dataset, teachers, cells, counts):
     order = tables.orderings(rows)
     assert (order["ours_cells"] == 0).all()
     assert tables.ORDER(order).to_html().count("not run yet") == 2 * len(order)  # nor has the paper a deviation
-    assert variants.paid(rows).empty
-    assert variants.partitions_effect(rows).empty
+    assert tables.paid(rows).empty
+    assert tables.partitions_effect(rows).empty
 
 
 def test_nothing_is_published_for_other_data():
@@ -99,9 +78,9 @@ def test_nothing_is_published_for_other_data():
 def test_orderings_of_the_paper_are_counted():
     """The published side by another road, where nothing varies but by rounding; ours are the same there."""
     order = tables.orderings(made(step=1e-7)).set_index("ordering")
-    printed = paper_table("dpbag_adult_lr").assign(k=lambda t: t["k"].fillna(0))
-    wide = printed.pivot_table("value", ["n_teachers", "epsilon", "metric"], ["method", "k"])
-    leads = (wide["DPBag-"].to_numpy() - wide["SAA"].to_numpy())[wide["DPBag-"].notna().all(axis=1)].ravel()
+    printed = paper_table("cells_dpbag").query("dataset == 'adult' and teachers == 'logistic' and metric != 'labels'")
+    wide = printed.pivot_table("printed", ["n_teachers", "epsilon", "metric"], ["method", "k"])
+    leads = (wide["dpbag_naive"].to_numpy() - wide["saa"].to_numpy())[wide["dpbag_naive"].notna().all(axis=1)].ravel()
     counted = {"holds": (leads > 0.002).sum(), "reversed": (leads < -0.002).sum(), "tie": (abs(leads) < 0.002).sum()}
     assert sum(counted.values()) == 36
     for answer, count in counted.items():
@@ -148,13 +127,13 @@ def test_sound_variants_are_grouped_by_what_they_are():
     rows = made()
     filters = pd.DataFrame(grids.filtered("adult", seeds=2))
     filters = filters.assign(accuracy=0.8, labels=10, label_accuracy=0.7, auroc=0.9, auprc=0.6, status="proved")
-    table = variants.compared(rows, filters)
+    table = tables.variants(rows, filters)
     assert (table.groupby(["n_teachers", "epsilon"]).size() == 8).all()
     assert set(table["k"]) == {1, 100}
     row = table.query("method == 'saa' and n_teachers == 250 and epsilon == 5").iloc[0]
     assert row["accuracy"] == pytest.approx(0.8137 / 2)
     assert table["confidence"].notna().sum() == (table["method"] == "filter").sum() == 9 * 4
-    shown = variants.COMPARED(table).to_html()
+    shown = tables.COMPARED(table).to_html()
     assert "0.407\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.010" in shown
     names = ("SAA, the paper's accounting", "filter: votes on all", "filter: 0.9 sure, votes on 0.25")
     assert [shown.count(f">{name}<") for name in names] == [9, 9, 9]
@@ -163,7 +142,7 @@ def test_sound_variants_are_grouped_by_what_they_are():
 def test_partitions_are_compared_run_by_run():
     rows = made(seeds=4)
     gain = np.where(rows["n_partitions"] == 100, 0.01 * rows["seed"], 0.0)
-    effect = variants.partitions_effect(rows.assign(label_accuracy=0.7 + gain, labels=5, auroc=0.8 - gain))
+    effect = tables.partitions_effect(rows.assign(label_accuracy=0.7 + gain, labels=5, auroc=0.8 - gain))
     assert len(effect) == 9
     assert effect["label_gain"].tolist() == pytest.approx([1.5] * 9)  # seeds 0 to 3: 0, 1, 2, 3 percentage points
     assert effect["label_gain_se"].tolist() == pytest.approx([np.std([0, 1, 2, 3], ddof=1) / 2] * 9)
@@ -171,36 +150,22 @@ def test_partitions_are_compared_run_by_run():
 
 
 def test_fractions_of_the_largest_epsilon():
-    table = variants.paid(made(epsilon_spent=2.0))
+    table = tables.paid(made(epsilon_spent=2.0))
     assert len(table) == 27
     assert table[0.5].tolist() == pytest.approx([0.2] * 27)
     assert table[1.0].tolist() == pytest.approx([0.45] * 27)
-
-
-def test_labels_of_one_partition():
-    table = tables.counts().set_index(["n_teachers", "epsilon"])
-    assert (table["published"] == table["loop_reproduced"]).all()
-    # theory: rho = lambda^2 / 2 and the sharper conversion at delta = 1e-5
-    assert table.loc[(50, 1.0), "tight"] == 38
-    assert table.loc[(100, 5.0), "tight"] == 2754
-    assert table.loc[(250, 3.0), "tight"] == 7007
-    assert table.loc[(250, 3.0), "loop_stated"] == 1355
-
-
-def test_the_counter_example_runs_the_estimator():
-    assert partitions.counterexample()["labels"].tolist() == [27, 7]
 
 
 def test_figures_draw():
     rows = made()
     cut = draw_partitions(20, n_chunks=4, n_partitions=3, scheme="balanced", seed=0)
     filters = pd.DataFrame(grids.filtered("adult", seeds=2)).assign(accuracy=0.8, status="proved")
-    table = variants.compared(rows, filters)
+    table = tables.variants(rows, filters)
     for figure, axes in (
         (figures.touched_teachers(cut, 5), 1),
         (figures.differences({metric: tables.cells(rows, metric) for metric in tables.METRICS}), 4),
         (figures.variants(table, n_teachers=250), 2),
-        (figures.who_pays(variants.paid(rows), epsilon=3.0), 1),
+        (figures.who_pays(tables.paid(rows), epsilon=3.0), 1),
         (figures.two_draws(np.arange(5.0), np.arange(5.0)), 1),
     ):
         figure.draw_without_rendering()
@@ -208,20 +173,3 @@ def test_figures_draw():
         assert all(axis.get_xlabel() for axis in figure.axes)
     rows = rows.drop(columns=["labels", "accuracy", "auroc", "auprc"])
     figures.differences({metric: tables.cells(rows, metric) for metric in tables.METRICS}).draw_without_rendering()
-
-
-def test_stored_counts_are_those_of_the_paper():
-    """The chapter says so: SAA to the label, DPBag within 15 % but for 50 teachers at epsilon = 1."""
-    table = tables.cells(experiments.rows("dpbag_adult_logistic"), "labels")
-    assert (table["seeds"] >= 3).all()
-    saa, bagged = (table[table["method"] == method] for method in ("saa", "dpbag"))
-    assert (saa["difference"] == 0).all()
-    far = bagged[(bagged["difference"] / bagged["published"]).abs() > 0.15]
-    assert set(zip(far["n_teachers"], far["epsilon"], strict=True)) == {(50, 1)}
-
-
-def test_stored_rows_say_what_partitions_add():
-    """The chapter says so: at the paper's noise, less than a percentage point of correct labels in either direction."""
-    effect = variants.partitions_effect(experiments.rows("dpbag_adult_logistic"))
-    assert len(effect) == 9
-    assert effect["label_gain"].abs().max() < 1.0

@@ -30,14 +30,6 @@ def test_counts_of_each_table():
     }
 
 
-def test_what_explains_a_number_is_named(judged):
-    for sensitivity in ("theoretical", "observed"):
-        assert judged[f"noisy, {sensitivity}, Adult"].why == "one draw of noise for all models (intrinsic_sgd_draws)"
-    for quantity in ("sigma intrinsic", "sensitivity empirical", "noiseless"):
-        found = judged[f"{quantity}, MNIST-binary"]
-        assert found.why == "rows not scaled or features standardised (intrinsic_sgd_scaling)"
-
-
 def test_numbers_follow_their_rows(monkeypatch, judged):
     """Accuracies on Adult moved by a tenth: what agreed or was explained does so no longer."""
     honest = cells.read_store
@@ -54,21 +46,3 @@ def test_numbers_follow_their_rows(monkeypatch, judged):
     changed = [name for name, cell in now.items() if cell.outcome != judged[name].outcome]
     assert changed == ["noiseless, Adult", "noisy, theoretical, Adult", "noisy, observed, Adult"]
     assert {now[name].outcome for name in changed} == {"unexplained"}
-
-
-def test_sentences_turn_with_their_rows(monkeypatch, judged):
-    """Records and seeds exchanged, and gains of the other sign."""
-    honest = cells.read_store
-
-    def turned(path):
-        rows = honest(path)
-        if path.name == "intrinsic_sgd_distances.csv":
-            rows["quantity"] = rows["quantity"].replace({"data": "seed", "seed": "data"})
-        if path.name == "intrinsic_sgd_utility.csv":
-            rows[["gain", "gain_t"]] = -rows[["gain", "gain_t"]]
-        return rows
-
-    monkeypatch.setattr(cells, "read_store", turned)
-    now = {cell.cell: cell for cell in cells.cells()}
-    for name in ("seeds move the end farther than a record does", "the gain is smaller with fixed initial weights"):
-        assert (judged[name].outcome, now[name].outcome) == ("agrees", "unexplained")

@@ -1,4 +1,4 @@
-"""Experiments of the private-prediction chapter: tasks, rows against estimators, grids, series, arrows, statements."""
+"""Experiments of the private-prediction chapter: tasks, rows against estimators, settings, networks, grids."""
 
 import math
 
@@ -9,15 +9,10 @@ import pytest
 from dpnotes import accounting, data, methods
 from dpnotes.lab import experiments
 from dpnotes.lab._shared import as_codes
-from dpnotes.lab.experiments import paper_table
 from dpnotes.lab.private_prediction import data as arrays
 from dpnotes.lab.private_prediction import experiments as chapter
-from dpnotes.lab.private_prediction import figures as drawn
 from dpnotes.lab.private_prediction import grids, networks, runs, tables
-from dpnotes.lab.private_prediction.arrows import HYPERPARAMETERS, arrows, show_arrows
 from dpnotes.lab.private_prediction.grids import GRIDS, METHODS, point
-from dpnotes.lab.private_prediction.series import put_together, series
-from dpnotes.lab.private_prediction.statements import STATEMENTS, Look, crossing, crossing_in_words, statements
 from dpnotes.lab.store import read_store, sweep
 
 
@@ -40,13 +35,6 @@ def test_tasks_lie_in_the_ball_and_vary_as_asked():
         arrays.task("iris")
 
 
-def test_principal_axes_keep_the_most_of_the_rows():
-    """Another road: the singular values of the rows."""
-    whole, few = arrays.task("digits"), arrays.task("digits", d=7)
-    values = np.linalg.svd(whole.X.astype(float), compute_uv=False)
-    assert math.isclose((few.X.astype(float) ** 2).sum(), (values[:7] ** 2).sum(), rel_tol=1e-4)
-
-
 def test_deformed_rows_depend_on_their_number_alone():
     X = arrays.data.load("digits").X_train[:50]
     many, few = arrays.deformed(X, 120, side=8), arrays.deformed(X, 70, side=8)
@@ -60,32 +48,21 @@ def test_deformed_rows_depend_on_their_number_alone():
     assert larger.y[1442] == larger.y[0]
 
 
-def test_rows_are_what_the_estimators_do():
-    """Model sensitivity and loss perturbation by their estimators, the first of the releases."""
+@pytest.mark.parametrize(
+    ("kind", "given", "repeats"),
+    [
+        ("ModelSensitivity", {"l2": 0.01}, 400),
+        ("LossPerturbation", {"l2": 0.01}, 20),
+        ("SubsampleAggregate", {"n_models": 30, "answers": 355, "epsilon": 100.0}, 40),
+        ("PredictionSensitivity", {"l2": 0.05, "answers": 355, "epsilon": 200.0, "delta": 1e-5}, 40),
+    ],
+)
+def test_rows_are_what_the_estimators_do(kind, given, repeats):
     own = arrays.task("digits")
-    for method, kind in (("model_sensitivity", "ModelSensitivity"), ("loss_perturbation", "LossPerturbation")):
-        row = chapter.trade_off(**digits(method, l2=0.01, repeats=400 if method == "model_sensitivity" else 20))
-        estimator = getattr(methods, kind)(20.0, l2=0.01, intercept=False, adjacency="add-remove", device="cpu")
-        scores = [
-            estimator.set_params(noise_seed=s).fit(own.X, own.y).score(own.X_score, own.y_score) for s in range(20)
-        ]
-        error = math.hypot(np.std(scores), row["accuracy_std"]) / math.sqrt(20)
-        assert abs(np.mean(scores) - row["accuracy"]) < 4 * error
-
-
-def test_answers_are_what_the_estimators_give():
-    own = arrays.task("digits")
-    row = chapter.trade_off(**digits("subsample_aggregate", n_models=30, answers=355, epsilon=100.0, repeats=40))
-    estimator = methods.SubsampleAggregate(100.0, answers=355, n_models=30, device="cpu")
-    scores = [estimator.set_params(noise_seed=s).fit(own.X, own.y).score(own.X_score, own.y_score) for s in range(20)]
-    error = math.hypot(np.std(scores), row["accuracy_std"]) / math.sqrt(20)
-    assert abs(np.mean(scores) - row["accuracy"]) < 4 * error
-    row = chapter.trade_off(
-        **digits("prediction_sensitivity", l2=0.05, answers=355, epsilon=200.0, delta=1e-5, repeats=40)
-    )
-    estimator = methods.PredictionSensitivity(
-        200.0, 1e-5, l2=0.05, answers=355, intercept=False, adjacency="add-remove", device="cpu"
-    )
+    method = next(name for name in METHODS if name.replace("_", "") == kind.lower())
+    row = chapter.trade_off(**digits(method, **given, repeats=repeats))
+    options = {"epsilon": 20.0, **given, "adjacency": "add-remove", "device": "cpu"}
+    estimator = getattr(methods, kind)(**options, **({"intercept": False} if "l2" in given else {}))
     scores = [estimator.set_params(noise_seed=s).fit(own.X, own.y).score(own.X_score, own.y_score) for s in range(20)]
     error = math.hypot(np.std(scores), row["accuracy_std"]) / math.sqrt(20)
     assert abs(np.mean(scores) - row["accuracy"]) < 4 * error
@@ -206,101 +183,6 @@ def test_grids_have_each_point_once():
         row for row in GRIDS["privacy"]() if row["method"] in ("model_sensitivity", "loss_perturbation", "dp_sgd")
     ]
     assert all(row["answers"] is None for row in trained)
-
-
-def made_up(accuracy, **changed):
-    """Rows of a grid whose accuracies are a function of the parameters."""
-    rows = pd.DataFrame([row for make in GRIDS.values() for row in make()]).drop_duplicates()
-    rows = rows.assign(
-        accuracy=[accuracy(row) for row in rows.to_dict("records")], accuracy_std=0.001, noise=1.0, **changed
-    )
-    return put_together(rows.assign(chosen_l2=0.01))
-
-
-def test_series_pick_their_points():
-    rows = made_up(lambda row: 0.5)
-    assert list(series(rows, "model_sensitivity", "epsilon").x) == [0.1, 0.25, 0.5, 1.0, 2.0, 5.0]
-    assert list(series(rows, "subsample_aggregate", "answers", delta=1e-5).x)[:3] == [1, 2, 5]
-    assert len(series(rows, "loss_perturbation", "answers").x) == 1  # a released model: any number
-    assert 60_000 in series(rows, "model_sensitivity", "n").x
-    assert 784 in series(rows, "model_sensitivity", "d").x
-    assert 1e-5 in series(rows, "dp_sgd", "delta", delta=None).x
-    assert list(series(rows, "loss_perturbation", "l2", epsilon=5.0).x) == [1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 5e-1]
-    assert 256 in series(rows, "subsample_aggregate", "n_models").x
-    assert series(rows, "dp_sgd", "epsilon", delta=0.0) is None
-    with pytest.raises(KeyError):
-        series(rows, "model_sensitivity", "epsilon").at(0.3)
-
-
-def test_crossing_is_told_by_the_points_around_it():
-    """Votes fall by 0.1 a decade from 0.6, loss perturbation stands at 0.41: they meet at 10^1.9, too close to 80."""
-
-    def accuracy(row):
-        return 0.6 - 0.1 * math.log10(row["answers"]) if row["method"] == "subsample_aggregate" else 0.41
-
-    assert crossing(Look(made_up(accuracy), "tight"), 0.0) == (60, 100)
-    assert crossing_in_words((60, 80)) == "between B = 60 and 80"
-    assert crossing_in_words((-math.inf, 80)) == "from B = 80 on"
-    level = crossing(Look(made_up(lambda row: 0.5), "tight"), 0.0)
-    assert crossing_in_words(level) == "at no B that was run"
-    assert crossing_in_words((math.nan, math.nan)) == "not run yet"
-
-
-def test_statements_can_hold_and_fail_and_be_gaps():
-    def paper_like(row):
-        rank = {"subsample_aggregate": 0.1, "loss_perturbation": 0.05, "dp_sgd": 0.3, "prediction_sensitivity": -0.3}
-        return 0.5 + rank.get(row["method"], 0.0)
-
-    verdicts = statements(made_up(paper_like)).set_index("id")
-    assert verdicts.loc["pp033", "tight"] == "holds"
-    assert verdicts.loc["pp036", "tight"] == "holds"
-    assert verdicts.loc["pp039", "tight"] == "holds"
-    assert verdicts.loc["pp034", "tight"] == "reversed"
-    assert verdicts.loc["pp042", "published"] == "reversed"
-    assert verdicts.loc["pp045", "tight"] == "reversed"  # no gain at all
-    assert verdicts.loc["pp038", "tight"] == "undecided"  # places that are known to be equal
-    empty = statements(made_up(lambda row: math.nan))
-    assert set(empty["tight"]) == {"gap"}
-    assert set(empty["published"]) == {"gap"}
-    assert tables.STATEMENTS(empty).to_html().count("not run yet") > len(STATEMENTS)
-    known = set(paper_table("private_prediction_text")["claim_id"])
-    assert {statement.claim_id for statement in STATEMENTS} <= known
-
-
-def test_thirty_arrows():
-    rows = made_up(lambda row: 0.5 + 0.001 * (row["n_classes"] or 10))
-    times = pd.DataFrame(grids.times())
-    steps = {"n": 1.0, "d": 0.8, "n_classes": 1.0, "n_models": 1.0, "answers": 0.0, "l2": 0.0}
-    seconds = [row["n"] * row["d"] * row["n_classes"] * row["n_models"] ** steps["n_models"] for row in grids.times()]
-    noise = np.random.default_rng(0).normal(0, 0.01, len(times))
-    times = times.assign(train_seconds=np.array(seconds) * np.exp(noise), predict_seconds=np.exp(noise))
-    table = arrows(rows, times)
-    assert len(table) == 30
-    ours = table.set_index(["hyperparameter", "quantity"])["ours"]
-    assert ours["N", "training time"] == ours["T", "training time"] == "up"
-    assert ours["B", "training time"] == ours["N", "inference time"] == "unchanged"
-    assert ours["C", "accuracy"] == "up"
-    assert (ours["N", "privacy loss epsilon"], ours["B", "privacy loss epsilon"]) == ("down", "up")
-    gaps = arrows(made_up(lambda row: math.nan), pd.DataFrame(columns=["method", "varied"]))
-    assert gaps["ours"].isna().sum() == 18
-    assert "?" in show_arrows(gaps).to_html()
-    # one convention for both columns of T: at a temperature over the number of votes both fall, at a fixed one neither
-    assert ours["T", "privacy loss epsilon"] == ours["T", "privacy failure probability delta"] == "down"
-    assert set(HYPERPARAMETERS) == {"n", "n_classes", "d", "answers", "n_models", "l2"}
-
-
-def test_figures_draw_every_method_and_name_gaps():
-    rows = made_up(lambda row: math.nan if row["method"] == "dp_sgd" else 0.5)
-    panels = [
-        drawn.Panel("one", "epsilon", METHODS, {"delta": 1e-5}),
-        drawn.Panel("two", "answers", METHODS, {"delta": 1e-5}, mark=80),
-    ]
-    figure = drawn.trade_offs(rows, panels, mark="published crossing")
-    first, second = figure.axes
-    assert len(first.lines) == 4
-    assert len(second.lines) == 5  # and the mark
-    assert first.get_title() == "one\nnot run yet: DP-SGD"
-    assert "published crossing" in [text.get_text() for text in figure.legends[0].get_texts()]
 
 
 def test_quick_rows_are_quick_and_ordered():
