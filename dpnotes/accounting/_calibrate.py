@@ -7,8 +7,7 @@ from collections.abc import Callable
 from functools import cache
 
 from dpnotes import _validation as check
-from dpnotes.accounting._composition import a_profile
-from dpnotes.accounting._profile import PrivacyProfile
+from dpnotes.accounting._profile import PrivacyProfile, a_profile
 
 STRIDE, LONGEST = 0.1, 3.0  # of a step until there is a bracket, in the logarithm: of the first, doubling, and of any
 PRECISION = 1e-5  # of the logarithm
@@ -67,16 +66,13 @@ def calibrate(
 
     Examples
     --------
-    >>> from dpnotes.accounting import dp_sgd, gaussian, pure
+    >>> from dpnotes.accounting import gaussian, pure
     >>> round(calibrate(lambda sigma: gaussian(sigma=sigma), epsilon=1.0, delta=1e-5), 4)
     3.7306
     >>> round(calibrate(lambda sigma: gaussian(sigma=sigma), tpr=0.05, fpr=0.01), 4)
     1.4674
     >>> round(calibrate(lambda level: pure(level).compose(100), advantage=0.1), 4)
     0.0252
-    >>> run = {"n": 60000, "batch_size": 256, "epochs": 3, "sampling": "balls-in-bins"}
-    >>> round(calibrate(lambda noise: dp_sgd(noise_multiplier=noise, **run), epsilon=1.0, delta=1e-5), 2)
-    1.02
     """
     excess = _aim(epsilon=epsilon, delta=delta, mu=mu, advantage=advantage, tpr=tpr, fpr=fpr)
     begin = math.log(check.positive("start", start))

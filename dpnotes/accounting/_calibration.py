@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from dpnotes import _validation as check
-from dpnotes.accounting._profile import Floats, _like_input
+from dpnotes._validation import Floats
+from dpnotes.accounting._curves import like_input
 
 LARGEST_DELTA = 0.999  # where delta tends to 1, its derivative in sigma falls below rounding
 LARGEST_EPSILON = 1e12  # epsilon / mu - mu / 2 still has nine digits after the point
@@ -82,7 +83,7 @@ def gaussian_sigma(
             "epsilon and delta must be large enough for a finite sigma, got "
             f"epsilon={float(epsilon[index])!r}, delta={float(delta[index])!r}"
         )
-    return _like_input(np.asarray(sigma))
+    return like_input(np.asarray(sigma))
 
 
 def largest_mu(epsilon: Floats, delta: Floats) -> Floats:

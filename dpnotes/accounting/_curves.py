@@ -3,16 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 
 from dpnotes._validation import Floats
 
+K = TypeVar("K", bound=Hashable)
+
 EPSILONS = np.concatenate([[0.0], np.geomspace(1e-4, 1e3, 2000)])  # where a trade-off curve gets a supporting line
 LARGEST_EXPONENT = 700.0  # e^700 is a double
 BISECTIONS = 200  # halves any bracket of doubles to neighbouring numbers
+
+
+def hockey_stick(p: Mapping[K, Fraction], q: Mapping[K, Fraction], factor: Fraction | int) -> Fraction:
+    """Hockey-stick divergence ``sum over outcomes of max(0, p - factor * q)``, exactly; ``factor`` is ``e^epsilon``.
+
+    Examples
+    --------
+    >>> with_record = {"yes": Fraction(3, 4), "no": Fraction(1, 4)}
+    >>> without = {"yes": Fraction(1, 4), "no": Fraction(3, 4)}
+    >>> hockey_stick(with_record, without, 1), hockey_stick(with_record, without, 2)
+    (Fraction(1, 2), Fraction(1, 4))
+    """
+    zero = Fraction(0)
+    return sum((max(mass - factor * q.get(outcome, zero), zero) for outcome, mass in p.items()), zero)
+
+
+def like_input(values: Floats) -> float | Floats:
+    """A float for one value, the array for several."""
+    return float(values) if values.ndim == 0 else values
 
 
 def smallest_epsilon(curve: Callable[[Floats], Floats], delta: Floats, *, limit: float = 0.0) -> Floats:

@@ -27,10 +27,10 @@ import numpy as np
 from scipy import interpolate, special, stats
 
 from dpnotes import _validation as check
+from dpnotes._validation import Floats
 from dpnotes.accounting._calibration import LARGEST_DELTA, largest_mu
-from dpnotes.accounting._kinds import Statement
-from dpnotes.accounting._loss_distribution import CurveRelease
-from dpnotes.accounting._profile import ADJACENCIES, Floats, PrivacyProfile, describe
+from dpnotes.accounting._kinds import CurveRelease, LevelsRelease
+from dpnotes.accounting._profile import ADJACENCIES, PrivacyProfile, describe
 from dpnotes.accounting._sensitivity import LIMIT, squared_norm
 
 SOURCE = "the private-prediction chapter: convexity of the loss in the gradient, after Chaudhuri et al. (2011)"
@@ -79,6 +79,7 @@ class Shifts:
         return np.asarray(np.minimum(1.0, integral * (1 + MARGIN)))
 
 
+@dataclass(frozen=True, eq=False)
 class PerturbedLoss(CurveRelease):
     """Loss perturbation by Gaussian noise: the loss is at most ``volume`` more than the largest of the shifts'.
 
@@ -86,21 +87,19 @@ class PerturbedLoss(CurveRelease):
     is that at 0, which is the same in both directions.
     """
 
-    _never_pure = True
+    shifts: Shifts
+    volume: float
+    never_pure = True
 
-    def __init__(self, shifts: Shifts, volume: float, **about: Any) -> None:
-        super().__init__(**about)
-        self._shifts, self._volume = shifts, volume
-
-    def _delta(self, epsilon: Floats, direction: str) -> Floats:
+    def delta(self, epsilon: Floats, direction: str) -> Floats:
         left = epsilon - self._spent(direction)
-        above = self._shifts.delta(np.maximum(left, 0.0))
-        if not self._shifts.exchanged:
+        above = self.shifts.delta(np.maximum(left, 0.0))
+        if not self.shifts.exchanged:
             return above
         return np.where(left < 0, 1 - np.exp(np.minimum(left, 0.0)) * (1 - above), above)
 
     def _spent(self, direction: str) -> float:
-        return self._volume if direction == "remove" or self._shifts.exchanged else 0.0
+        return self.volume if direction == "remove" or self.shifts.exchanged else 0.0
 
 
 def loss_perturbation(
@@ -162,10 +161,11 @@ def loss_perturbation(
     volume, records = volume_loss(regulariser, n_classes, norm), 1 + exchanged
     if rate is not None and sigma is None:
         about["parameters"]["rate"] = rate = check.positive("rate", rate)
-        return Statement([(volume + 2 * records * norm * rate, 0.0, 1)], **about)
+        return PrivacyProfile(LevelsRelease(((volume + 2 * records * norm * rate, 0.0, 1),)), **about)
     if sigma is not None and rate is None:
         about["parameters"]["sigma"] = sigma = check.positive("sigma", sigma)
-        return PerturbedLoss(Shifts(records * LIMIT * norm / sigma, n_classes, exchanged), volume, **about)
+        shifts = Shifts(records * LIMIT * norm / sigma, n_classes, exchanged)
+        return PrivacyProfile(PerturbedLoss(shifts, volume), **about)
     raise ValueError(f"one of sigma and rate must be given, got sigma={sigma!r}, rate={rate!r}")
 
 
