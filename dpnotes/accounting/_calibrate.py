@@ -123,31 +123,24 @@ def boundary(
     return high if math.isfinite(high) else None
 
 
-def _aim(
-    *,
-    epsilon: float | None,
-    delta: float | None,
-    mu: float | None,
-    advantage: float | None,
-    tpr: float | None,
-    fpr: float | None,
-) -> Callable[[PrivacyProfile], float]:
+def _aim(**numbers: float | None) -> Callable[[PrivacyProfile], float]:
     """By how much a profile misses the one aim that is given; not positive where it is met."""
-    given = [value is not None for value in (epsilon, delta, mu, advantage, tpr, fpr)]
-    if mu is not None and sum(given) == 1:
-        most = check.positive("mu", mu)
-        return lambda profile: min(profile.mu, 1e300) / most - 1
-    if advantage is not None and sum(given) == 1:
-        largest = check.real("advantage", advantage, high=1.0, open_low=True, below="every mechanism meets it")
-        return lambda profile: profile.advantage / largest - 1
-    if tpr is not None and fpr is not None and sum(given) == 2:
-        rate = check.real("fpr", fpr, high=1.0, open_low=True, below="there every test is positive")
-        power = check.real("tpr", tpr, low=rate, high=1.0, open_low=True, below="every mechanism meets it")
-        return lambda profile: float(profile.tpr(rate)) - power
-    if epsilon is not None and delta is not None and sum(given) == 2:
-        level = check.real("epsilon", epsilon)
-        failure = check.real("delta", delta, high=1.0, below="every mechanism meets it")
-        if failure == 0:
-            return lambda profile: min(float(profile.epsilon(0.0)), 1e300) - level
-        return lambda profile: math.log(max(float(profile.delta(level)), 1e-300) / failure)
-    raise ValueError(f"exactly one aim must be given, {AIMS}, got {sum(given)} numbers of them")
+    aim = {name: value for name, value in numbers.items() if value is not None}
+    match aim:
+        case {"mu": mu, **others} if not others:
+            most = check.positive("mu", mu)
+            return lambda profile: min(profile.mu, 1e300) / most - 1
+        case {"advantage": advantage, **others} if not others:
+            largest = check.real("advantage", advantage, high=1.0, open_low=True, below="every mechanism meets it")
+            return lambda profile: profile.advantage / largest - 1
+        case {"tpr": tpr, "fpr": fpr, **others} if not others:
+            rate = check.real("fpr", fpr, high=1.0, open_low=True, below="there every test is positive")
+            power = check.real("tpr", tpr, low=rate, high=1.0, open_low=True, below="every mechanism meets it")
+            return lambda profile: float(profile.tpr(rate)) - power
+        case {"epsilon": epsilon, "delta": delta, **others} if not others:
+            level = check.real("epsilon", epsilon)
+            failure = check.real("delta", delta, high=1.0, below="every mechanism meets it")
+            if failure == 0:
+                return lambda profile: min(float(profile.epsilon(0.0)), 1e300) - level
+            return lambda profile: math.log(max(float(profile.delta(level)), 1e-300) / failure)
+    raise ValueError(f"exactly one aim must be given, {AIMS}, got {len(aim)} numbers of them")

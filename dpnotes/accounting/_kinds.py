@@ -528,7 +528,6 @@ class LossDistribution(CurveRelease):
     """
 
     def __init__(self, halves: tuple[Losses, Losses]) -> None:
-        self._halves = halves
         self._tails = {name: Tail(half.values, half.masses) for name, half in zip(DIRECTIONS, halves, strict=True)}
         self._infinite = {name: min(1.0, half.infinite) for name, half in zip(DIRECTIONS, halves, strict=True)}
 
@@ -539,10 +538,6 @@ class LossDistribution(CurveRelease):
     def corners(self) -> Floats:
         corners = np.concatenate([[0.0], *(tail.losses for tail in self._tails.values())])
         return np.unique(corners[corners <= LARGEST_EXPONENT])
-
-    def atoms(self) -> tuple[Atoms, Atoms]:
-        remove, add = ((half.values, half.masses, half.infinite) for half in self._halves)
-        return remove, add
 
 
 class LeastRelease(Release):

@@ -116,31 +116,6 @@ def test_calibration_known_values(answers, expected):
     assert np.sqrt(1 / answers) * 0.2472108218 == pytest.approx(beta if answers > 1 else 0.2472108218, rel=1e-9)
 
 
-def adaptive_delta(epsilon, width, answers, points=4001, choices=401):
-    """Optimum over questions chosen adaptively, by dynamic programming over the loss still to be made up."""
-    room = np.linspace(-(answers * width + 0.5), epsilon + answers * width + 0.5, points)
-    larger = np.linspace(0, width, choices)[:, None]
-    high = -np.expm1(larger - width) / -np.expm1(-width)  # probability of the larger ratio with the record
-    low = np.exp(larger - width) * -np.expm1(-larger) / -np.expm1(-width)
-    value = np.maximum(-np.expm1(room), 0.0)
-    for _ in range(answers):
-        after_high = np.interp(room - larger, room, value)
-        after_low = np.interp(room - larger + width, room, value)
-        value = (high * after_high + low * after_low).max(0)
-    return np.interp(epsilon, room, value)
-
-
-def test_adaptive_questions_cost_slightly_more_and_are_covered():
-    # interpolation of a convex function errs upwards, by about 1 percent on this grid
-    found = adaptive_delta(1.0, 2 / 14, 14)
-    assert found == pytest.approx(8.60e-06, rel=0.02)
-    assert bounded_range_delta(1.0, width=2 / 14, answers=14) < found
-    beta = soft_vote_beta(1.0, DELTA, answers=10)
-    assert adaptive_delta(1.0, 2 * beta, 10) < DELTA
-    assert adaptive_delta(1.0, 2 * 0.085686, 10) == pytest.approx(DELTA, rel=0.02)
-    assert adaptive_delta(1.0, 1.2, 1) == pytest.approx(soft_vote(beta=0.6).delta(1.0), rel=1e-3)
-
-
 @pytest.mark.parametrize(("n_models", "n_classes", "beta"), [(5, 2, 0.3), (6, 3, 0.7), (5, 4, 1.1)])
 @pytest.mark.parametrize("epsilon", [0.0, 0.2, 0.8, 1.5])
 def test_one_answer_covers_brute_force(n_models, n_classes, beta, epsilon):
@@ -357,19 +332,6 @@ def test_configuration_that_bagging_is_compared_with(queries, delta, classical, 
     assert converted <= better + 1e-6
     compared = confident_gnmax(**PATE, queries=queries, answers=0, analysis="published").epsilon(delta)
     assert compared == pytest.approx(threshold, abs=2e-6)
-
-
-def test_exact_composition_equals_a_second_library():
-    def noise(sigma, times):
-        return privacy_loss_distribution.from_gaussian_mechanism(
-            sigma, value_discretization_interval=1e-3
-        ).self_compose(times)
-
-    library = noise(150.0, 100).compose(noise(40.0 / np.sqrt(2), 60))
-    ours = confident_gnmax(**PATE, queries=100, answers=60)
-    for epsilon in (0.1, 0.5, 1.0):  # pessimistic, by rounding 160 losses up to the next multiple of 1e-3
-        assert ours.delta(epsilon) == pytest.approx(library.get_delta_for_epsilon(epsilon), rel=0.02)
-        assert ours.delta(epsilon) <= library.get_delta_for_epsilon(epsilon) + 1e-9
 
 
 def answer_distribution(counts, sigma):

@@ -45,14 +45,14 @@ def of(place: str, *pieces: tuple[str, str, tuple[int, ...]]) -> list[Mutant]:
 MUTANTS: list[Mutant] = [
     # bagging
     *of(
-        f"{ACCOUNTING}._bagging:bagging",
+        f"{ACCOUNTING}._sampling:bagging",
         ("power_of_miss(1 / n, drawn)", "power_of_miss(1 / (n + 1), drawn)", (6,)),
         ("power_of_miss(1 / n, drawn)", "power_of_miss(1 / n, subsample - 1)", (6,)),
         ("inclusion = drawn / n", "inclusion = subsample / n", (5,)),
         ("power_of_miss(subsample / n, n_models)", "drawn / n", (5,)),
     ),
     *of(
-        f"{ACCOUNTING}._bagging:_published",
+        f"{ACCOUNTING}._sampling:_bagging_as_published",
         ("-math.log1p(-drawn / (n + 1))", "-math.log1p(-drawn / n)", (3,)),
         ("-math.log1p(-drawn / (n + 1))", "-1.1 * math.log1p(-drawn / (n + 1))", (3,)),
     ),
@@ -62,7 +62,7 @@ MUTANTS: list[Mutant] = [
         ("np.log1p(-probability)", "-probability", (5,)),
     ),
     *of(
-        f"{ACCOUNTING}._hockey_stick:hockey_stick",
+        f"{ACCOUNTING}._curves:hockey_stick",
         ("mass - factor * q", "mass - q", (1, 16)),
         ("mass - factor * q", "factor * mass - q", (1, 16)),
     ),
@@ -110,20 +110,20 @@ MUTANTS: list[Mutant] = [
     ),
     # votes with Gaussian noise
     *of(
-        f"{ACCOUNTING}._gnmax:_aggregate",
+        f"{ACCOUNTING}._votes:_aggregate",
         ("(2 / sigma**2)", "(1 / sigma**2)", (8,)),
         ("(2 / sigma**2)", "(1.98 / sigma**2)", (8,)),
         ("(2 / sigma**2)", "(2.02 / sigma**2)", (8,)),
-        ("return ConvertedRelease(total / 2,", "return ConvertedRelease(total / 1.9,", (8,)),
-        ("return ConvertedRelease(total / 2,", "return ConvertedRelease(total / 2.1,", (8,)),
+        ("ConvertedRelease(total / 2,", "ConvertedRelease(total / 1.9,", (8,)),
+        ("ConvertedRelease(total / 2,", "ConvertedRelease(total / 2.1,", (8,)),
     ),
     *of(
-        f"{ACCOUNTING}._gnmax:confident_gnmax",
+        f"{ACCOUNTING}._votes:confident_gnmax",
         ("queries / sigma_threshold**2", "2 * queries / sigma_threshold**2", (8,)),
         ("queries / sigma_threshold**2", "answers / sigma_threshold**2", (8,)),
     ),
     *of(
-        f"{ACCOUNTING}._gnmax:chunk_filter",
+        f"{ACCOUNTING}._votes:chunk_filter",
         ("(2 if one_hot else 4)", "(1.9 if one_hot else 4)", (29,)),
         ("(2 if one_hot else 4)", "(4 if one_hot else 4)", (29,)),
     ),
@@ -146,9 +146,9 @@ MUTANTS: list[Mutant] = [
         ("mu * (1 - PRIVATE_MARGIN)", "mu * 0.999", (11, 12, 18)),
     ),
     *of(
-        f"{ACCOUNTING}._constructors:gaussian",
-        ("GaussianRelease(mu,", "GaussianRelease(mu / 1.01,", (12, 33)),
-        ("GaussianRelease(mu,", "GaussianRelease(1.01 * mu,", (12, 33)),
+        f"{ACCOUNTING}._basic:gaussian",
+        ("GaussianRelease(mu)", "GaussianRelease(mu / 1.01)", (12, 33)),
+        ("GaussianRelease(mu)", "GaussianRelease(1.01 * mu)", (12, 33)),
     ),
     *of(
         f"{LAB}.private_prediction.claims.output:_algorithm_two",
@@ -225,12 +225,12 @@ MUTANTS: list[Mutant] = [
     ),
     # soft votes
     *of(
-        f"{ACCOUNTING}._soft_vote:soft_vote",
+        f"{ACCOUNTING}._votes:soft_vote",
         ("bounded_range(2 * beta,", "bounded_range(1.8 * beta,", (20,)),
         ("bounded_range(2 * beta,", "bounded_range(2.05 * beta,", (20,)),
     ),
     *of(
-        f"{ACCOUNTING}._soft_vote:soft_vote_beta",
+        f"{ACCOUNTING}._votes:soft_vote_beta",
         ("epsilon / (2 * answers)", "epsilon / (3 * answers)", (19,)),
         ("basic = epsilon / answers", "basic = 0.9 * epsilon / answers", (19, 20)),
         ("math.sqrt(2 / answers)", "math.sqrt(2.1 / answers)", (20,)),
@@ -253,27 +253,27 @@ MUTANTS: list[Mutant] = [
         ("/ (answers + 1)", "/ answers", (20,)),
     ),
     *of(
-        f"{ACCOUNTING}._votes:BoundedRangeRelease._renyi",
-        ("self._width**2 / 8", "self._width**2 / 16", (20, 25, 26)),
-        ("self._width**2 / 8", "self._width**2 / 4", (20, 25, 26)),
+        f"{ACCOUNTING}._kinds:BoundedRangeRelease.renyi",
+        ("self.width**2 / 8", "self.width**2 / 16", (20, 25, 26)),
+        ("self.width**2 / 8", "self.width**2 / 4", (20, 25, 26)),
     ),
     # noisy votes
     *of(
-        f"{ACCOUNTING}._noisy_vote:noisy_vote",
+        f"{ACCOUNTING}._votes:noisy_vote",
         ("bounded_range(2 * noise,", "bounded_range(1.9 * noise,", (22, 25)),
         ("bounded_range(2 * noise,", "bounded_range(2.1 * noise,", (22, 25, 26, 27)),
         ("ConvertedRelease(2 * noise**2,", "ConvertedRelease(2.01 * noise**2,", (25,)),
         ("ConvertedRelease(2 * noise**2,", "ConvertedRelease(1.99 * noise**2,", (25,)),
     ),
     *of(
-        f"{ACCOUNTING}.papers._dpbag:personalised_moments",
+        f"{ACCOUNTING}.papers:personalised_moments",
         ("2 * noise**2", "noise**2", (23, 24, 25)),
         ("2 * noise**2", "2.02 * noise**2", (23, 25)),
         ("fraction**2", "fraction", (24, 29)),
         ("(orders + 1)", "orders", (23, 25)),
     ),
     *of(
-        f"{ACCOUNTING}.papers._dpbag:personalised_answers",
+        f"{ACCOUNTING}.papers:personalised_answers",
         ("math.log(delta)", "0.99 * math.log(delta)", (25,)),
         ("math.ceil(float(reached))", "math.floor(float(reached))", (25,)),
     ),
@@ -312,23 +312,23 @@ MUTANTS: list[Mutant] = [
     ),
     # stochastic gradient descent
     *of(
-        f"{ACCOUNTING}.papers._intrinsic_sgd",
+        f"{ACCOUNTING}.papers",
         ('GRADIENTS = {"replace-one": 2, "zero-out": 1}', 'GRADIENTS = {"replace-one": 1, "zero-out": 1}', (30,)),
         ('GRADIENTS = {"replace-one": 2, "zero-out": 1}', 'GRADIENTS = {"replace-one": 2.1, "zero-out": 1}', (30,)),
     ),
     *of(
-        f"{ACCOUNTING}.papers._intrinsic_sgd:sgd_sensitivity",
+        f"{ACCOUNTING}.papers:sgd_sensitivity",
         ("math.ceil(epochs)", "epochs", (30,)),
         ("math.ceil(epochs)", "(math.ceil(epochs) + 1)", (30,)),
         ("learning_rate * visits", "visits", (30,)),
     ),
     *of(
-        f"{ACCOUNTING}.papers._intrinsic_sgd:augmenting_sigma",
+        f"{ACCOUNTING}.papers:augmenting_sigma",
         ("total - intrinsic_sigma)", "total)", (34, 36)),
         ("sensitivity=sensitivity, analysis", "sensitivity=1.001 * sensitivity, analysis", (34,)),
     ),
     *of(
-        f"{ACCOUNTING}.papers._intrinsic_sgd:intrinsic_sgd",
+        f"{ACCOUNTING}.papers:intrinsic_sgd",
         ('", sensitivity / sigma', '", sensitivity / (1.01 * sigma)', (32,)),
     ),
     *of(
