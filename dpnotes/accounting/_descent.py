@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from dpnotes import _validation as check
 from dpnotes._validation import Floats, Integers
-from dpnotes.accounting._calibrate import boundary
-from dpnotes.accounting._calibration import LARGEST_DELTA, gaussian_sigma, largest_mu
+from dpnotes.accounting._calibrate import boundary, gaussian_sigma
+from dpnotes.accounting._curves import LARGEST_DELTA, largest_mu
 from dpnotes.accounting._kinds import GaussianRelease, LossesAlone, Release, RenyiRelease, SampleRelease, together
 from dpnotes.accounting._profile import ADJACENCIES, PrivacyProfile, describe
 from dpnotes.accounting._renyi import Total, sampled_gaussian_rdp

@@ -30,13 +30,13 @@ import numpy as np
 from scipy import special, stats
 
 from dpnotes._validation import Floats
-from dpnotes.accounting._calibration import log_delta_of
 from dpnotes.accounting._curves import (
     EPSILONS,
     LARGEST_EXPONENT,
     Atoms,
     Pair,
     Tail,
+    log_delta_of,
     pair_of,
     smallest_epsilon,
     sorted_tradeoff,

@@ -20,8 +20,7 @@ from scipy import stats
 
 from dpnotes import _validation as check
 from dpnotes._validation import Floats
-from dpnotes.accounting._calibration import LARGEST_DELTA, largest_mu
-from dpnotes.accounting._curves import like_input
+from dpnotes.accounting._curves import LARGEST_DELTA, largest_mu, like_input
 from dpnotes.accounting._kinds import DIRECTIONS, GaussianRelease, Release, losses_of, together
 from dpnotes.accounting._losses import to_library
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpnotes import _validation as check
-from dpnotes.accounting import _basic, _descent, _loss_perturbation, _sampling, _votes, papers
+from dpnotes.accounting import _basic, _descent, _minimisers, _sampling, _votes, papers
 from dpnotes.accounting._profile import REPLACEABLE, PrivacyProfile, compose, plain, step_of
 from dpnotes.accounting._statement_page import page
 
@@ -31,7 +31,7 @@ CONSTRUCTORS = {  # by the name that a description tells; compose and subsampled
     for make in (
         _basic.gaussian, _basic.laplace, _basic.approximate, _basic.zcdp, _sampling.bagging, _descent.dp_sgd,
         _descent.last_iterate, _votes.soft_vote, _votes.noisy_vote, _votes.gnmax, _votes.confident_gnmax,
-        _votes.chunk_filter, _loss_perturbation.loss_perturbation, papers.intrinsic_sgd,
+        _votes.chunk_filter, _minimisers.loss_perturbation, papers.intrinsic_sgd,
     )
 }  # fmt: skip
 

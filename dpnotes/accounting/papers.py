@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from dpnotes import _validation as check
 from dpnotes._validation import Floats
-from dpnotes.accounting._calibration import gaussian_sigma
+from dpnotes.accounting._calibrate import gaussian_sigma
 from dpnotes.accounting._curves import like_input
 from dpnotes.accounting._kinds import ConvertedRelease, GaussianRelease
 from dpnotes.accounting._profile import PrivacyProfile, describe

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from dpnotes.accounting import (
-    _calibration,
+    _curves,
     approximate,
     bagging,
     calibrate,
@@ -22,7 +22,7 @@ from dpnotes.accounting import (
     zcdp,
 )
 from dpnotes.accounting._calibrate import boundary
-from dpnotes.accounting._calibration import log_delta_of
+from dpnotes.accounting._curves import log_delta_of
 
 EPSILONS = [0.1, 0.5, 1, 2, 3, 5, 8]
 TIGHT = [30.749566132, 7.03182667558, 3.73063163482, 1.99381244564, 1.39059345667, 0.891868264952, 0.600229072199]
@@ -77,7 +77,7 @@ def test_ten_thousand_pairs_take_the_steps_of_one(monkeypatch):
         sizes.append(np.size(mu))
         return log_delta_of(mu, epsilon)
 
-    monkeypatch.setattr(_calibration, "log_delta_of", counted)
+    monkeypatch.setattr(_curves, "log_delta_of", counted)
     gaussian_sigma(epsilon, delta)
     assert len(sizes) <= 10  # 7 today
     assert set(sizes) == {10_000}

@@ -19,7 +19,7 @@ from dpnotes.accounting import (
     objective_perturbation,
     prediction_sensitivity_sigma,
 )
-from dpnotes.accounting._sensitivity import advanced_sigma
+from dpnotes.accounting._minimisers import advanced_sigma
 from tests.accounting import loss_densities
 from tests.accounting.loss_densities import RELATIONS, SIZES, compared, pure_ratio
 

@@ -7,10 +7,10 @@ from tests.claims.mutants import MUTANTS, Mutant, applied, unnoticed
 
 CHEAP = {3, 9, 10, 12, 15, 17, 18, 19, 22}  # claims whose evidence takes hundredths of a second
 ONCE_PASSED = [  # four mutations that every related claim let pass when findings had one bound
-    "accounting._sensitivity:norm_noise_rate: return epsilon / ( -> return epsilon / (1.5 * ",
+    "accounting._minimisers:norm_noise_rate: return epsilon / ( -> return epsilon / (1.5 * ",
     "accounting._votes:soft_vote: bounded_range(2 * beta, -> bounded_range(1.8 * beta,",
-    "accounting._calibration:_classical_mu: 1.25 / delta -> 1.20 / delta",
-    "accounting._sensitivity:minimiser_sensitivity: records = 1 if alone else 2 -> records = 2",
+    "accounting._calibrate:_classical_mu: 1.25 / delta -> 1.20 / delta",
+    "accounting._minimisers:minimiser_sensitivity: records = 1 if alone else 2 -> records = 2",
 ]
 
 
