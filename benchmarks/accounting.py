@@ -14,7 +14,7 @@ from _common import Row, run, timed
 from opacus.accountants import RDPAccountant
 from opacus.accountants.utils import get_noise_multiplier
 
-from dpnotes.accounting import _dp_sgd_noise, gaussian_sigma, soft_vote
+from dpnotes.accounting import _descent, gaussian_sigma, soft_vote
 
 RATE, DELTA, TOLERANCE = 0.01, 1e-5, 1e-3
 EPSILONS = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0)
@@ -29,9 +29,9 @@ def calibrations(small: bool) -> Row:
     found: dict[str, np.ndarray] = {}
 
     def ours() -> None:
-        _dp_sgd_noise._coarse_rdp.cache_clear()  # as in a fresh process
+        _descent._coarse_rdp.cache_clear()  # as in a fresh process
         run = {"sample_rate": RATE, "steps": steps, "accountant": "rdp"}
-        found["ours"] = np.asarray(_dp_sgd_noise.dp_sgd_noise_multiplier(epsilons, DELTA, **run))
+        found["ours"] = np.asarray(_descent.dp_sgd_noise_multiplier(epsilons, DELTA, **run))
 
     def theirs() -> None:
         found["opacus"] = np.array(
@@ -49,7 +49,7 @@ def calibrations(small: bool) -> Row:
 
     fast, slow = timed(ours, theirs, repeats=1 if small else 3)
     ones = np.ones(len(pairs))
-    same = _dp_sgd_noise.calibrated_rdp(
+    same = _descent.calibrated_rdp(
         epsilons, DELTA * ones, RATE * ones, 1.0 * steps, orders=np.array(RDPAccountant.DEFAULT_ALPHAS)
     )
     accountant = RDPAccountant()

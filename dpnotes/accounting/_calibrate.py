@@ -1,21 +1,103 @@
-"""The parameter at which a mechanism just meets an aim: (epsilon, delta), mu, an advantage or two error rates."""
+"""The least noise for (epsilon, delta), and the parameter at which any mechanism just meets an aim."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from functools import cache
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from dpnotes import _validation as check
-from dpnotes.accounting._composition import a_profile
-from dpnotes.accounting._profile import PrivacyProfile
+from dpnotes._validation import Floats
+from dpnotes.accounting._curves import LARGEST_DELTA, largest_mu, like_input
+from dpnotes.accounting._profile import PrivacyProfile, a_profile
 
+LARGEST_EPSILON = 1e12  # epsilon / mu - mu / 2 still has nine digits after the point
 STRIDE, LONGEST = 0.1, 3.0  # of a step until there is a bracket, in the logarithm: of the first, doubling, and of any
 PRECISION = 1e-5  # of the logarithm
 ROUNDS = 80  # a dozen suffice
 APART = (STRIDE, 2.0, 9.0)  # where it is looked whether the curve rises; it may be flat at the start
 FURTHEST = 45.0  # e^45 and e^-45 times the start: no parameter of use
 AIMS = "epsilon and delta, or mu, or advantage, or tpr and fpr"
+
+
+@overload
+def gaussian_sigma(epsilon: float, delta: float, *, sensitivity: float = 1.0, analysis: str = "tight") -> float: ...
+@overload
+def gaussian_sigma(
+    epsilon: ArrayLike, delta: ArrayLike, *, sensitivity: ArrayLike = 1.0, analysis: str = "tight"
+) -> float | Floats: ...
+def gaussian_sigma(
+    epsilon: ArrayLike, delta: ArrayLike, *, sensitivity: ArrayLike = 1.0, analysis: str = "tight"
+) -> float | Floats:
+    """Smallest sigma at which the Gaussian mechanism is (epsilon, delta)-DP.
+
+    The result errs on the private side: delta at the returned sigma is <= ``delta``, and a sigma smaller by one part
+    in 10^9 would exceed it. Valid for every epsilon >= 0 (the classical formula is proved for epsilon < 1 only, and is
+    larger there).
+
+    Parameters
+    ----------
+    epsilon : float or array_like, >= 0
+    delta : float or array_like, in (0, 1)
+        At most 0.999: beyond, next to nothing is guaranteed.
+    sensitivity : float or array_like, > 0
+        L2 distance between the query's values on adjacent data sets, in the units of the query. The three broadcast.
+    analysis : {"tight", "classical"}
+        ``"classical"``: ``sensitivity sqrt(2 log(1.25 / delta)) / epsilon``, refused where it is not sufficient
+        (beyond epsilon = 8.4 at delta = 1e-5).
+
+    Returns
+    -------
+    float or ndarray
+        Standard deviation of the noise on each coordinate, in the units of the query.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range; delta = 0 is never reached by Gaussian noise.
+
+    Source
+    ------
+    Balle and Wang (2018), Theorem 8; Dwork and Roth (2014), Theorem A.1 for the classical formula.
+
+    Examples
+    --------
+    >>> round(gaussian_sigma(1.0, 1e-5), 4), round(gaussian_sigma(1.0, 1e-5, analysis="classical"), 4)
+    (3.7306, 4.8448)
+    >>> gaussian_sigma([0.5, 1.0], 1e-5).round(4)
+    array([7.0318, 3.7306])
+    """
+    epsilon = check.array("epsilon", epsilon, high=LARGEST_EPSILON)
+    why = "for delta = 0 use laplace(...); above 0.999 next to nothing is guaranteed"
+    delta = check.array("delta", delta, high=LARGEST_DELTA, open_low=True, why=why)
+    sensitivity = check.array("sensitivity", sensitivity, open_low=True, finite=True)
+    analysis = check.one_of("analysis", analysis, ("tight", "classical"))
+
+    epsilon, delta, sensitivity = np.broadcast_arrays(epsilon, delta, sensitivity)
+    with np.errstate(divide="ignore", over="ignore"):  # caught below
+        mu = _classical_mu(epsilon, delta) if analysis == "classical" else largest_mu(epsilon, delta)
+        sigma = sensitivity / mu
+    if not np.isfinite(sigma).all():
+        index = np.unravel_index(np.argmin(np.isfinite(sigma)), sigma.shape)
+        raise ValueError(
+            "epsilon and delta must be large enough for a finite sigma, got "
+            f"epsilon={float(epsilon[index])!r}, delta={float(delta[index])!r}"
+        )
+    return like_input(np.asarray(sigma))
+
+
+def _classical_mu(epsilon: Floats, delta: Floats) -> Floats:
+    mu = epsilon / np.sqrt(2 * np.log(1.25 / delta))
+    if (wrong := (epsilon <= 0) | (mu > largest_mu(epsilon, delta))).any():
+        raise ValueError(
+            "the classical formula is proved for 0 < epsilon < 1 and not sufficient for "
+            f"epsilon={float(epsilon[wrong].flat[0])!r} at delta={float(delta[wrong].flat[0])!r}; use analysis='tight'"
+        )
+    return np.asarray(mu, dtype=np.float64)
 
 
 def calibrate(
@@ -67,16 +149,13 @@ def calibrate(
 
     Examples
     --------
-    >>> from dpnotes.accounting import dp_sgd, gaussian, pure
+    >>> from dpnotes.accounting import gaussian, pure
     >>> round(calibrate(lambda sigma: gaussian(sigma=sigma), epsilon=1.0, delta=1e-5), 4)
     3.7306
     >>> round(calibrate(lambda sigma: gaussian(sigma=sigma), tpr=0.05, fpr=0.01), 4)
     1.4674
     >>> round(calibrate(lambda level: pure(level).compose(100), advantage=0.1), 4)
     0.0252
-    >>> run = {"n": 60000, "batch_size": 256, "epochs": 3, "sampling": "balls-in-bins"}
-    >>> round(calibrate(lambda noise: dp_sgd(noise_multiplier=noise, **run), epsilon=1.0, delta=1e-5), 2)
-    1.02
     """
     excess = _aim(epsilon=epsilon, delta=delta, mu=mu, advantage=advantage, tpr=tpr, fpr=fpr)
     begin = math.log(check.positive("start", start))
@@ -127,31 +206,24 @@ def boundary(
     return high if math.isfinite(high) else None
 
 
-def _aim(
-    *,
-    epsilon: float | None,
-    delta: float | None,
-    mu: float | None,
-    advantage: float | None,
-    tpr: float | None,
-    fpr: float | None,
-) -> Callable[[PrivacyProfile], float]:
+def _aim(**numbers: float | None) -> Callable[[PrivacyProfile], float]:
     """By how much a profile misses the one aim that is given; not positive where it is met."""
-    given = [value is not None for value in (epsilon, delta, mu, advantage, tpr, fpr)]
-    if mu is not None and sum(given) == 1:
-        most = check.positive("mu", mu)
-        return lambda profile: min(profile.mu, 1e300) / most - 1
-    if advantage is not None and sum(given) == 1:
-        largest = check.real("advantage", advantage, high=1.0, open_low=True, below="every mechanism meets it")
-        return lambda profile: profile.advantage / largest - 1
-    if tpr is not None and fpr is not None and sum(given) == 2:
-        rate = check.real("fpr", fpr, high=1.0, open_low=True, below="there every test is positive")
-        power = check.real("tpr", tpr, low=rate, high=1.0, open_low=True, below="every mechanism meets it")
-        return lambda profile: float(profile.tpr(rate)) - power
-    if epsilon is not None and delta is not None and sum(given) == 2:
-        level = check.real("epsilon", epsilon)
-        failure = check.real("delta", delta, high=1.0, below="every mechanism meets it")
-        if failure == 0:
-            return lambda profile: min(float(profile.epsilon(0.0)), 1e300) - level
-        return lambda profile: math.log(max(float(profile.delta(level)), 1e-300) / failure)
-    raise ValueError(f"exactly one aim must be given, {AIMS}, got {sum(given)} numbers of them")
+    aim = {name: value for name, value in numbers.items() if value is not None}
+    match aim:
+        case {"mu": mu, **others} if not others:
+            most = check.positive("mu", mu)
+            return lambda profile: min(profile.mu, 1e300) / most - 1
+        case {"advantage": advantage, **others} if not others:
+            largest = check.real("advantage", advantage, high=1.0, open_low=True, below="every mechanism meets it")
+            return lambda profile: profile.advantage / largest - 1
+        case {"tpr": tpr, "fpr": fpr, **others} if not others:
+            rate = check.real("fpr", fpr, high=1.0, open_low=True, below="there every test is positive")
+            power = check.real("tpr", tpr, low=rate, high=1.0, open_low=True, below="every mechanism meets it")
+            return lambda profile: float(profile.tpr(rate)) - power
+        case {"epsilon": epsilon, "delta": delta, **others} if not others:
+            level = check.real("epsilon", epsilon)
+            failure = check.real("delta", delta, high=1.0, below="every mechanism meets it")
+            if failure == 0:
+                return lambda profile: min(float(profile.epsilon(0.0)), 1e300) - level
+            return lambda profile: math.log(max(float(profile.delta(level)), 1e-300) / failure)
+    raise ValueError(f"exactly one aim must be given, {AIMS}, got {len(aim)} numbers of them")

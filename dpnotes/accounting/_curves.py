@@ -1,18 +1,47 @@
-"""What follows from the curve delta(epsilon): the smallest epsilon for a delta, and the trade-off of error rates."""
+"""Numerics of the curve delta(epsilon): its inverse, its trade-off of error rates, its pair, that of Gaussian noise."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
+from scipy import special
 
 from dpnotes._validation import Floats
 
+K = TypeVar("K", bound=Hashable)
+
 EPSILONS = np.concatenate([[0.0], np.geomspace(1e-4, 1e3, 2000)])  # where a trade-off curve gets a supporting line
+LARGEST_DELTA = 0.999  # of Gaussian noise: where delta tends to 1, its derivative in sigma falls below rounding
+NEWTON_STEPS = 60  # a dozen suffice
+PRIVATE_MARGIN = 2e-12  # of sigma: ten times what rounding in log delta can cost
+NARROW = 0.1  # below this mu, Mills ratios differ too little to be subtracted
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(4)  # exact to 1e-15 over so short an interval
 LARGEST_EXPONENT = 700.0  # e^700 is a double
 BISECTIONS = 200  # halves any bracket of doubles to neighbouring numbers
+
+
+def hockey_stick(p: Mapping[K, Fraction], q: Mapping[K, Fraction], factor: Fraction | int) -> Fraction:
+    """Hockey-stick divergence ``sum over outcomes of max(0, p - factor * q)``, exactly; ``factor`` is ``e^epsilon``.
+
+    Examples
+    --------
+    >>> with_record = {"yes": Fraction(3, 4), "no": Fraction(1, 4)}
+    >>> without = {"yes": Fraction(1, 4), "no": Fraction(3, 4)}
+    >>> hockey_stick(with_record, without, 1), hockey_stick(with_record, without, 2)
+    (Fraction(1, 2), Fraction(1, 4))
+    """
+    zero = Fraction(0)
+    return sum((max(mass - factor * q.get(outcome, zero), zero) for outcome, mass in p.items()), zero)
+
+
+def like_input(values: Floats) -> float | Floats:
+    """A float for one value, the array for several."""
+    return float(values) if values.ndim == 0 else values
 
 
 def smallest_epsilon(curve: Callable[[Floats], Floats], delta: Floats, *, limit: float = 0.0) -> Floats:
@@ -244,3 +273,50 @@ def bridged(nodes: Floats, remove: Floats, add: Floats) -> tuple[Floats, Floats]
 
 def _log_expm1(x: Floats) -> Floats:
     return np.asarray(x + np.log(-np.expm1(-x)), dtype=np.float64)
+
+
+def largest_mu(epsilon: Floats, delta: Floats) -> Floats:
+    """Largest mu = sensitivity / sigma of an (epsilon, delta)-DP Gaussian mechanism, less a margin for rounding.
+
+    Newton's method on log delta as a function of log mu. It is concave, so that from a mu that is too small every step
+    stays on the private side. Two such starts are known: Phi(mu/2 - epsilon/mu) = delta, for the other term only
+    lowers delta, and the mu whose total variation is delta.
+    """
+    quantile = special.ndtri(delta)
+    root = np.hypot(quantile, np.sqrt(2 * epsilon))
+    below = quantile < 0  # there mu = quantile + root would lose its digits
+    start = np.where(below, 2 * epsilon / np.where(below, root - quantile, 1.0), quantile + root)
+    mu = np.maximum(start, np.sqrt(8) * special.erfinv(delta))
+    log_delta = np.log(delta)
+    tolerance = 3e-13 + 1e-15 * np.abs(log_delta)  # the second term: rounding in log delta
+    going = np.ones(mu.shape, dtype=bool)  # each pair stops by itself: the result does not depend on its neighbours
+    for _ in range(NEWTON_STEPS):
+        reached, derivative = log_delta_of(mu, epsilon)
+        step = (log_delta - reached) / derivative
+        mu = np.where(going, mu * np.exp(step), mu)
+        going &= np.abs(step) >= tolerance
+        if not going.any():
+            break
+    return np.asarray(mu * (1 - PRIVATE_MARGIN), dtype=np.float64)
+
+
+def log_delta_of(mu: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
+    """Logarithm of delta(epsilon) for the Gaussian mechanism, and its derivative in log mu.
+
+    With z = mu/2 - epsilon/mu and M the Mills ratio Phi(-x) / phi(x): delta = phi(z) (M(-z) - M(mu - z)), and the
+    derivative of delta in mu is phi(z).
+    """
+    low = epsilon / mu - mu / 2
+    gap = mills(low) - mills(low + mu)
+    narrow = mu < NARROW
+    if narrow.any():  # as the integral of -M'(x) = 1 - x M(x)
+        width = mu[narrow][..., None]
+        x = low[narrow][..., None] + width * (1 + NODES) / 2
+        gap = np.where(narrow, 0.0, gap)
+        gap[narrow] = ((1 - x * mills(x)) * WEIGHTS).sum(-1) * mu[narrow] / 2
+    return -(low**2) / 2 - np.log(2 * np.pi) / 2 + np.log(gap), mu / gap
+
+
+def mills(x: Floats) -> Floats:
+    """Mills ratio of the standard normal distribution, Phi(-x) / phi(x)."""
+    return np.asarray(np.sqrt(np.pi / 2) * special.erfcx(x / np.sqrt(2)), dtype=np.float64)

@@ -1,225 +1,675 @@
-"""Profiles in closed form: what a sample reveals, Gaussian noise, and a bare (epsilon, delta) statement."""
+"""Kinds of releases: the curve delta(epsilon) of each, and what follows from it when releases are put together.
+
+A kind derives from :class:`Release`. It gives ``delta``; all else has a default that follows from that curve, and a
+kind overrides what it knows better, never more than these:
+
+* ``delta(epsilon, direction)``: the curve; array in, array out. ``epsilon`` and ``tradeoff`` follow from it.
+* ``renyi()``: a :class:`Renyi` curve of both directions, with the probability that it fails. Default: the divergence of
+  the pair of distributions that the curve defines.
+* ``atoms()``: privacy losses that dominate the mechanism, both directions. Default: those of the same pair.
+* ``sampled_rdp(rate)``: the Renyi curve of the mechanism on a Poisson sample, where it has a form of its own.
+* ``ceiling()``: one (epsilon, delta) beyond which more epsilon buys nothing: pure levels and the like.
+* ``family`` and ``merged(terms)``: an exact composition of parts of the same family ("" for none).
+* ``terms()``: the independent parts of a composition, each with how often it occurs.
+* ``group(size)``: the guarantee for several records at once.
+
+Composition (:func:`together`) asks for nothing else, so that any two kinds compose. It counts kinds that are equal
+together: those that compare by their parameters say so as dataclasses, all others are equal to themselves only.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
-from functools import partial
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special, stats
 
-from dpnotes.accounting._calibration import log_delta_of
-from dpnotes.accounting._curves import LARGEST_EXPONENT, Atoms, Tail, smallest_epsilon
-from dpnotes.accounting._profile import Floats, PrivacyProfile, Renyi, Terms
-from dpnotes.accounting._renyi import Least, Line, Response, Total
-from dpnotes.accounting._sampled_gaussian import sampled_gaussian_rdp
+from dpnotes._validation import Floats
+from dpnotes.accounting._curves import (
+    EPSILONS,
+    LARGEST_EXPONENT,
+    Atoms,
+    Pair,
+    Tail,
+    log_delta_of,
+    pair_of,
+    smallest_epsilon,
+    sorted_tradeoff,
+    supported_tradeoff,
+)
+from dpnotes.accounting._losses import Losses, natural_interval, on_grid, total, trimmed
+from dpnotes.accounting._renyi import (
+    Curve,
+    Line,
+    Renyi,
+    Response,
+    Smallest,
+    Tabulated,
+    Total,
+    best_order,
+    laplace_rdp,
+    sampled_gaussian_rdp,
+)
 
+DIRECTIONS = ("remove", "add")
 FAR = 40.0  # standard deviations beyond which a normal tail is below the doubles
 UNLIKELY = 1e-300  # a probability that counts, but need not be known
 LINES = 1000  # that support a trade-off curve, at most
 MOST_COUNTS = 2**17  # of true answers that are told apart
+GRID = np.concatenate([[0.0], np.geomspace(1e-4, LARGEST_EXPONENT, 3000)])  # epsilons that support a trade-off curve
+COARSER = ((2**12, 0.025), (2**14, 0.15), (2**17, math.inf))  # beyond so many cells, up to that part of the std
+
+Terms = list[tuple[Any, int]]  # releases, each with how often it is made
 
 
-class SampleRelease(PrivacyProfile):
+class Release(ABC):
+    """What is known of a release: delta as a function of epsilon, and all that follows from it."""
+
+    symmetric: bool = False  # delta is the same in both directions
+    never_pure: bool = False  # no finite epsilon has delta = 0, though the doubles underflow to it
+    attained: bool = False  # the curve is that of some pair of adjacent data sets
+    bounds_only: ClassVar[bool] = False  # the curve is an upper bound, whatever it is made of
+    beyond_pair: ClassVar[bool] = False  # its Renyi curve says more than the losses of the pair that has its deltas
+    ready: bool = True  # a delta costs little
+    remark: ClassVar[str] = ""  # how the curve was found, where a profile should say it
+    family: ClassVar[str] = ""
+
+    @abstractmethod
+    def delta(self, epsilon: Floats, direction: str) -> Floats:
+        """The curve, in one direction."""
+
+    def rough(self, epsilon: Floats, direction: str) -> Floats:
+        """Delta, or an upper bound of it that costs less, at thousands of epsilons."""
+        return self.delta(epsilon, direction)
+
+    def worst(self, epsilon: Floats) -> Floats:
+        """Delta in the direction in which it is larger."""
+        removed = self.delta(epsilon, "remove")
+        return removed if self.symmetric else np.maximum(removed, self.delta(epsilon, "add"))
+
+    def epsilon(self, delta: Floats) -> Floats:
+        """Smallest epsilon for each delta, from the private side."""
+        found = smallest_epsilon(self.worst, delta)
+        return np.where(delta > 0, found, np.inf) if self.never_pure else found
+
+    def tradeoff(self, alpha: Floats) -> Floats:
+        """False-negative rate of the best test at each false-positive rate."""
+        corners = self.corners()
+        return supported_tradeoff(1 - self.worst(corners), corners, alpha)
+
+    def corners(self) -> Floats:
+        """The epsilons at which the trade-off curve gets a supporting line."""
+        return EPSILONS
+
+    @cached_property
+    def _pair(self) -> Pair:
+        return pair_of(self.rough, self.symmetric)
+
+    def atoms(self) -> tuple[Atoms, Atoms]:
+        """Privacy losses of both directions."""
+        return self._pair.atoms()
+
+    def scale(self) -> float:
+        """About the standard deviation of the loss."""
+        return self._pair.scale
+
+    def renyi(self) -> Renyi:
+        """Divergence at every order."""
+        return Renyi(self._pair.rdp, self._pair.failure)
+
+    def sampled_rdp(self, rate: float) -> Curve | None:
+        """Renyi curve of this mechanism on a Poisson sample, where it has a form of its own."""
+        return None
+
+    def ceiling(self) -> tuple[float, float]:
+        """An epsilon beyond which delta does not fall, and that delta."""
+        return math.inf, 0.0
+
+    def terms(self) -> Terms:
+        """Independent parts."""
+        return [(self, 1)]
+
+    def merged(self, terms: Terms) -> Release | None:
+        """Composition of parts of this family; None where there is no exact one."""
+        return None
+
+    def group(self, size: int) -> Release:
+        """The same for ``size`` > 1 records."""
+        return GroupRelease(self, size)
+
+
+class CurveRelease(Release):
+    """A mechanism whose delta is known in both directions, from curves that some pair of distributions attains."""
+
+    def tradeoff(self, alpha: Floats) -> Floats:
+        corners = self.corners()
+        return sorted_tradeoff(1 - self.worst(corners), corners, alpha)
+
+    def corners(self) -> Floats:
+        return GRID
+
+
+class GroupRelease(CurveRelease):
+    """Several records at once: delta(epsilon / size) (1 + e^(epsilon / size) + ...), the general bound."""
+
+    bounds_only = True
+
+    def __init__(self, once: Release, size: int) -> None:
+        self._once, self._size = once, size
+
+    def delta(self, epsilon: Floats, direction: str) -> Floats:
+        return self._raised(self._once.delta, epsilon, direction)
+
+    def rough(self, epsilon: Floats, direction: str) -> Floats:
+        return self._raised(self._once.rough, epsilon, direction)
+
+    def _raised(self, curve: Callable[[Floats, str], Floats], epsilon: Floats, direction: str) -> Floats:
+        each = epsilon / self._size
+        with np.errstate(over="ignore", invalid="ignore"):
+            delta = curve(each, direction)
+            factor = np.exp(np.arange(self._size) * each[..., None]).sum(-1)
+            found = np.where(delta > 0, delta * factor, 0.0)
+        best = np.minimum(found, self._size * curve(np.zeros(()), direction))
+        return np.asarray(np.minimum(best, 1.0), dtype=np.float64)
+
+    def ceiling(self) -> tuple[float, float]:
+        level, lost = self._once.ceiling()
+        return (self._size * level, 0.0) if lost == 0 else super().ceiling()
+
+
+@dataclass(frozen=True)
+class SampleRelease(Release):
     """A sample that holds the record with probability ``inclusion`` and is otherwise distributed as without it.
 
     ``both=False``: H_e(P || Q) = pi and H_e(Q || P) = max(0, 1 - e^epsilon (1 - pi)) (add-remove).
     ``both=True``: pi in either direction (zero-out, replace-one). Proof in the bagging chapter.
     """
 
+    inclusion: float
+    both: bool
     attained = True
+    family = "samples"
 
-    _family = "samples"
-
-    def __init__(self, inclusion: float, *, both: bool, **about: Any) -> None:
-        super().__init__(**about)
-        self._inclusion = inclusion
-        self._both = both
-
-    def _delta(self, epsilon: Floats, direction: str) -> Floats:
-        if direction == "remove" or self._both:
-            return np.full_like(epsilon, self._inclusion)
-        if self._inclusion == 1:  # a certain draw
+    def delta(self, epsilon: Floats, direction: str) -> Floats:
+        if direction == "remove" or self.both:
+            return np.full_like(epsilon, self.inclusion)
+        if self.inclusion == 1:  # a certain draw
             return np.ones_like(epsilon)
-        added = -np.expm1(np.minimum(epsilon + np.log1p(-self._inclusion), 0.0))
-        return np.asarray(np.minimum(self._inclusion, added), dtype=np.float64)  # rounding must not pass pi
+        added = -np.expm1(np.minimum(epsilon + np.log1p(-self.inclusion), 0.0))
+        return np.asarray(np.minimum(self.inclusion, added), dtype=np.float64)  # rounding must not pass pi
 
-    def _epsilon(self, delta: Floats) -> Floats:
-        return np.where(delta >= self._inclusion, 0.0, np.inf)
+    def epsilon(self, delta: Floats) -> Floats:
+        return np.where(delta >= self.inclusion, 0.0, np.inf)
 
-    def _tradeoff(self, alpha: Floats) -> Floats:
-        return np.maximum(0.0, 1 - self._inclusion - alpha)
+    def tradeoff(self, alpha: Floats) -> Floats:
+        return np.maximum(0.0, 1 - self.inclusion - alpha)
 
-    def _merged(self, terms: Terms, about: dict[str, Any]) -> SampleRelease:
+    def merged(self, terms: Terms) -> SampleRelease:
         """Independent samples: the record is in one of them with probability 1 - product of (1 - pi). Exact."""
         with np.errstate(divide="ignore"):
-            missed = sum(times * float(np.log1p(-part._inclusion)) for part, times in terms)
-        return SampleRelease(-math.expm1(missed), both=any(part._both for part, _ in terms), **about)
+            missed = sum(times * float(np.log1p(-part.inclusion)) for part, times in terms)
+        return SampleRelease(-math.expm1(missed), any(part.both for part, _ in terms))
 
-    def _renyi(self) -> Renyi:
+    def renyi(self) -> Renyi:
         """Unless the record is drawn, the outputs are distributed alike."""
-        return Renyi(Line(0.0), self._inclusion)
+        return Renyi(Line(0.0), self.inclusion)
 
-    def _ceiling(self) -> tuple[float, float]:
-        return 0.0, self._inclusion
+    def ceiling(self) -> tuple[float, float]:
+        return 0.0, self.inclusion
 
-    def _group(self, size: int) -> SampleRelease:
-        return SampleRelease(min(1.0, size * self._inclusion), both=True, **self._grouped(size))
+    def group(self, size: int) -> SampleRelease:
+        return SampleRelease(min(1.0, size * self.inclusion), both=True)
 
 
-class GaussianRelease(PrivacyProfile):
+@dataclass(frozen=True)
+class GaussianRelease(Release):
     """Gaussian noise: the test between N(0, 1) and N(mu, 1), mu = sensitivity / sigma."""
 
-    symmetric = _never_pure = attained = True
-    _family = "gaussian"
+    mu: float
+    symmetric = never_pure = attained = True
+    family = "gaussian"
 
-    def __init__(self, mu: float, **about: Any) -> None:
-        super().__init__(**about)
-        self._mu = mu
-
-    def _delta(self, epsilon: Floats, direction: str) -> Floats:
+    def delta(self, epsilon: Floats, direction: str) -> Floats:
         with np.errstate(all="ignore"):  # each form may overflow where the other is taken
-            low = epsilon / self._mu - self._mu / 2
+            low = epsilon / self.mu - self.mu / 2
             # Phi(a) - e^epsilon Phi(b) as Phi(a) (1 - e^(epsilon + log Phi(b) - log Phi(a))), for delta near 1
-            above, below = special.log_ndtr(-low), special.log_ndtr(-low - self._mu)
+            above, below = special.log_ndtr(-low), special.log_ndtr(-low - self.mu)
             head = np.exp(above) * -np.expm1(np.minimum(epsilon + below - above, 0.0))
-            tail = np.exp(log_delta_of(np.full(low.shape or 1, self._mu), np.atleast_1d(epsilon))[0]).reshape(low.shape)
+            tail = np.exp(log_delta_of(np.full(low.shape or 1, self.mu), np.atleast_1d(epsilon))[0]).reshape(low.shape)
         value = np.where(low > -1, np.where(low < FAR, tail, 0.0), head)
         return np.where(np.isfinite(epsilon), value, 0.0) + 0.0  # no negative zero
 
-    def _tradeoff(self, alpha: Floats) -> Floats:
-        return np.asarray(stats.norm.cdf(stats.norm.isf(alpha) - self._mu), dtype=np.float64)
+    def tradeoff(self, alpha: Floats) -> Floats:
+        return np.asarray(stats.norm.cdf(stats.norm.isf(alpha) - self.mu), dtype=np.float64)
 
-    def _merged(self, terms: Terms, about: dict[str, Any]) -> GaussianRelease:
+    def merged(self, terms: Terms) -> GaussianRelease:
         """Variances of the log-likelihood ratio add. Exact."""
-        return GaussianRelease(math.hypot(*(math.sqrt(times) * part._mu for part, times in terms)), **about)
+        return GaussianRelease(math.hypot(*(math.sqrt(times) * part.mu for part, times in terms)))
 
-    def _renyi(self) -> Renyi:
-        return Renyi(Line(self._mu**2 / 2))
+    def renyi(self) -> Renyi:
+        return Renyi(Line(self.mu**2 / 2))
 
-    def _sampled_rdp(self, rate: float) -> Callable[[Floats], Floats]:
-        return partial(sampled_gaussian_rdp, 1 / self._mu, rate)
+    def sampled_rdp(self, rate: float) -> Curve:
+        return partial(sampled_gaussian_rdp, 1 / self.mu, rate)
 
-    def _key(self) -> Hashable:
-        return "gaussian", self._mu
-
-    def _group(self, size: int) -> GaussianRelease:
-        return GaussianRelease(size * self._mu, **self._grouped(size))
+    def group(self, size: int) -> GaussianRelease:
+        return GaussianRelease(size * self.mu)
 
 
-class Statement(PrivacyProfile):
+@dataclass(frozen=True)
+class LaplaceRelease(Release):
+    """Laplace noise of sensitivity / scale = ``pure``, exact."""
+
+    pure: float
+    symmetric = attained = True
+
+    def delta(self, epsilon: Floats, direction: str) -> Floats:
+        return np.asarray(np.abs(np.expm1(np.minimum(0.0, (epsilon - self.pure) / 2))), dtype=np.float64)
+
+    def epsilon(self, delta: Floats) -> Floats:
+        with np.errstate(divide="ignore"):  # delta = 1: epsilon 0
+            found = np.maximum(0.0, self.pure + 2 * np.log1p(-delta))
+        for step in 2.0 ** np.arange(10):  # rounding may leave delta at the found epsilon above: go on a few doubles
+            short = self.worst(found) > delta
+            found = np.where(short, np.minimum(self.pure, found + step * np.spacing(self.pure)), found)
+        return np.asarray(np.where(self.worst(found) > delta, self.pure, found), dtype=np.float64)
+
+    def tradeoff(self, alpha: Floats) -> Floats:
+        with np.errstate(divide="ignore", over="ignore"):  # alpha = 0 is in the first piece
+            middle = np.exp(-self.pure - np.log(4 * alpha))
+            first = -np.expm1(np.minimum(0.0, self.pure + np.log(alpha)))
+        last = np.exp(-self.pure) * (1 - alpha)
+        return np.where(alpha > 0.5, last, np.where(4 * alpha > 2 * np.exp(-self.pure), middle, first))
+
+    def renyi(self) -> Renyi:
+        return Renyi(partial(laplace_rdp, pure=self.pure))
+
+    def ceiling(self) -> tuple[float, float]:
+        return self.pure, 0.0
+
+    def group(self, size: int) -> LaplaceRelease:
+        return LaplaceRelease(size * self.pure)
+
+
+@dataclass(frozen=True)
+class BoundedRangeRelease(Release):
+    """An answer with log-likelihood ratios in an interval of length ``width``, exact.
+
+    The hockey-stick divergence is convex in the likelihood ratio, so that a ratio with two values is worst; the best
+    two give ``delta = (1 - e^((epsilon - width) / 2))^2 / (1 - e^-width)``, and the trade-off function is the logistic
+    one.
+    """
+
+    width: float
+    symmetric = beyond_pair = True
+
+    def delta(self, epsilon: Floats, direction: str) -> Floats:
+        short = np.minimum((epsilon - self.width) / 2, 0.0)
+        return np.asarray(np.expm1(short) ** 2 / -np.expm1(-self.width), dtype=np.float64)
+
+    def tradeoff(self, alpha: Floats) -> Floats:
+        with np.errstate(divide="ignore"):  # alpha of 0 or 1
+            return np.asarray(special.expit(-special.logit(alpha) - self.width), dtype=np.float64)
+
+    def renyi(self) -> Renyi:
+        """Width^2 / 8 zCDP (Cesar and Rogers 2021)."""
+        return Renyi(Line(self.width**2 / 8))
+
+    def ceiling(self) -> tuple[float, float]:
+        return self.width, 0.0
+
+    def group(self, size: int) -> BoundedRangeRelease:
+        return BoundedRangeRelease(size * self.width)
+
+
+@dataclass(frozen=True)
+class LevelsRelease(Release):
     """All that mechanisms can do of which nothing is known but that each is (epsilon, delta)-DP.
 
     With probability delta the record is revealed, otherwise randomised response with e^epsilon answers (Kairouz, Oh,
     Viswanath 2015). ``levels`` are (epsilon, delta, times).
     """
 
+    levels: tuple[tuple[float, float, int], ...]
     symmetric = True
-    _family = "statements"
+    family = "levels"
 
-    def __init__(self, levels: Sequence[tuple[float, float, int]], **about: Any) -> None:
-        super().__init__(**about)
+    @cached_property
+    def _law(self) -> tuple[Floats, Floats, float, float, float]:
+        """Log-likelihood ratios, their masses under P, the mass left out, the largest ratio, the chance of a reveal."""
         counted: dict[float, int] = {}
         missed = 0.0
-        for epsilon, delta, times in levels:
+        for epsilon, delta, times in self.levels:
             counted[epsilon] = counted.get(epsilon, 0) + times
             missed += times * (math.log1p(-delta) if delta < 1 else -math.inf)
-        self._levels, self._shown = tuple(levels), -math.expm1(missed) + 0.0
-        self._most = math.fsum(epsilon * times for epsilon, times in counted.items())
-        loss, mass, self._lost = np.zeros(1), np.ones(1), 0.0
+        loss, mass, lost = np.zeros(1), np.ones(1), 0.0
         for epsilon, times in counted.items():
-            losses, masses, lost = randomised_responses(epsilon, times)
+            losses, masses, left_out = randomised_responses(epsilon, times)
             loss, mass = (loss[:, None] + losses).ravel(), (mass[:, None] * masses).ravel()
-            self._lost += lost
+            lost += left_out
         order = np.argsort(loss, kind="stable")
-        self._loss, self._mass = loss[order], mass[order]  # log-likelihood ratios, and their masses under P
-        self._tail = Tail(self._loss, self._mass)
+        most = math.fsum(epsilon * times for epsilon, times in counted.items())
+        return loss[order], mass[order], lost, most, -math.expm1(missed) + 0.0
 
-    def _delta(self, epsilon: Floats, direction: str) -> Floats:
-        answered = np.where(epsilon < self._most, np.minimum(1.0, self._tail(epsilon) + self._lost), 0.0)
-        return np.asarray(self._shown + (1 - self._shown) * answered, dtype=np.float64)
+    @cached_property
+    def _tail(self) -> Tail:
+        return Tail(*self._law[:2])
 
-    def _epsilon(self, delta: Floats) -> Floats:
-        found = smallest_epsilon(self._worst, delta, limit=self._shown)
-        return np.where(delta >= self._shown, np.minimum(found, self._most), np.inf)
+    def delta(self, epsilon: Floats, direction: str) -> Floats:
+        *_, lost, most, shown = self._law
+        answered = np.where(epsilon < most, np.minimum(1.0, self._tail(epsilon) + lost), 0.0)
+        return np.asarray(shown + (1 - shown) * answered, dtype=np.float64)
 
-    def _corners(self) -> Floats:
-        corners = np.unique(np.maximum(self._loss, 0.0))
+    def epsilon(self, delta: Floats) -> Floats:
+        *_, most, shown = self._law
+        found = smallest_epsilon(self.worst, delta, limit=shown)
+        return np.where(delta >= shown, np.minimum(found, most), np.inf)
+
+    def corners(self) -> Floats:
+        corners = np.unique(np.maximum(self._law[0], 0.0))
         return corners[np.unique(np.linspace(0, len(corners) - 1, LINES).astype(np.int64))]
 
-    def _merged(self, terms: Terms, about: dict[str, Any]) -> PrivacyProfile | None:
+    def merged(self, terms: Terms) -> Release | None:
         """The optimal composition, as long as its losses can be listed."""
-        levels = [(level, lost, count * times) for part, times in terms for level, lost, count in part._levels]
-        if (
-            math.prod(1 + count for level, _, count in levels if level) > MOST_COUNTS
-            and len({at for at, *_ in levels}) > 1
-        ):
-            return None
-        return Statement(levels, **about)
+        levels = [(level, lost, count * times) for part, times in terms for level, lost, count in part.levels]
+        outcomes = math.prod(1 + count for level, _, count in levels if level)
+        few = outcomes <= MOST_COUNTS or len({at for at, *_ in levels}) == 1
+        return LevelsRelease(tuple(levels)) if few else None
 
-    def _key(self) -> Hashable:
-        return "statement", self._levels
-
-    def _atoms(self) -> tuple[Atoms, Atoms]:
-        atoms = self._loss, (1 - self._shown) * self._mass, min(1.0, self._shown + self._lost)
+    def atoms(self) -> tuple[Atoms, Atoms]:
+        loss, mass, lost, _, shown = self._law
+        atoms = loss, (1 - shown) * mass, min(1.0, shown + lost)
         return atoms, atoms
 
-    def _scale(self) -> float:
-        return math.sqrt(sum(count * level * math.tanh(level / 2) for level, _, count in self._levels))
+    def scale(self) -> float:
+        return math.sqrt(sum(count * level * math.tanh(level / 2) for level, _, count in self.levels))
 
-    def _renyi(self) -> Renyi:
-        return Renyi(Total(tuple((count, Response(level)) for level, _, count in self._levels)), self._shown)
+    def renyi(self) -> Renyi:
+        return Renyi(Total(tuple((count, Response(level)) for level, _, count in self.levels)), self._law[-1])
 
-    def _ceiling(self) -> tuple[float, float]:
-        return self._most, self._shown
+    def ceiling(self) -> tuple[float, float]:
+        return self._law[-2:]
 
-    def _group(self, size: int) -> Statement:
+    def group(self, size: int) -> LevelsRelease:
         levels = []
-        for epsilon, delta, times in self._levels:
+        for epsilon, delta, times in self.levels:
             if delta > 0:  # sum of e^(i epsilon) delta over i < size
                 terms = size if epsilon == 0 else math.expm1(-size * epsilon) / math.expm1(-epsilon)
                 delta = min(1.0, delta * terms * math.exp(min(LARGEST_EXPONENT, (size - 1) * epsilon)))
             levels.append((size * epsilon, delta, times))
-        return Statement(levels, **self._grouped(size))
+        return LevelsRelease(tuple(levels))
 
 
-class LeastRelease(PrivacyProfile):
-    """A release of which several guarantees hold: at each epsilon the smallest delta of them."""
+class RenyiRelease(Release):
+    """A mechanism of Renyi divergence at most ``curve(alpha)`` at every real order alpha > 1, both directions.
 
-    _beyond_pair = True
+    With probability ``failure`` nothing is guaranteed. Every order gives a valid pair (Canonne, Kamath and Steinke
+    2020, Proposition 12); the best order is searched for each query, so that the search can only err on the private
+    side.
+    """
 
-    def __init__(self, bounds: tuple[PrivacyProfile, ...], **about: Any) -> None:
-        super().__init__(**about)
-        self._bounds = bounds
+    symmetric = True
+    family = "renyi"
+
+    def __init__(self, curve: Curve, failure: float = 0.0) -> None:
+        self._curve, self._failure = curve, failure
 
     @property
-    def _ready(self) -> bool:  # type: ignore[override]
-        return all(bound._ready for bound in self._bounds)
+    def ready(self) -> bool:  # type: ignore[override]
+        """Whether the curve has been computed."""
+        return bool(getattr(self._curve, "ready", True))
 
-    def _delta(self, epsilon: Floats, direction: str) -> Floats:
-        return np.asarray(np.min([bound._delta(epsilon, direction) for bound in self._bounds], axis=0))
+    def renyi(self) -> Renyi:
+        return Renyi(self._curve, self._failure)
 
-    def _rough(self, epsilon: Floats, direction: str) -> Floats:
-        return np.asarray(np.min([bound._rough(epsilon, direction) for bound in self._bounds], axis=0))
+    def delta(self, epsilon: Floats, direction: str, *, refine: bool = True) -> Floats:
+        def log_delta(alpha: Floats, divergence: Floats) -> Floats:
+            spent = (alpha - 1) * (divergence - epsilon[..., None])
+            return spent - np.log(alpha - 1) + alpha * np.log1p(-1 / alpha)
 
-    def _epsilon(self, delta: Floats) -> Floats:
-        return np.asarray(np.min([bound._epsilon(delta) for bound in self._bounds], axis=0))
+        with np.errstate(over="ignore"):  # an order that is of no use
+            found = np.exp(np.minimum(best_order(self._curve, log_delta, epsilon.shape, refine=refine), 0.0))
+        return np.asarray(self._failure + (1 - self._failure) * found, dtype=np.float64)
 
-    def _tradeoff(self, alpha: Floats) -> Floats:
-        return np.asarray(np.max([bound._tradeoff(alpha) for bound in self._bounds], axis=0))
+    def rough(self, epsilon: Floats, direction: str) -> Floats:
+        return self.delta(epsilon, direction, refine=False)
 
-    def _renyi(self) -> Renyi:
-        found = [bound._renyi() for bound in self._bounds]
+    def epsilon(self, delta: Floats) -> Floats:
+        left = (delta - self._failure) / (1 - self._failure) if self._failure < 1 else np.zeros_like(delta)
+        with np.errstate(divide="ignore", invalid="ignore"):  # delta = 0: no order gives a finite epsilon
+            log_delta = np.log(np.maximum(left, 0.0))[..., None]
+
+        def epsilon(alpha: Floats, divergence: Floats) -> Floats:
+            return divergence + np.log1p(-1 / alpha) - (log_delta + np.log(alpha)) / (alpha - 1)
+
+        found = np.full(delta.shape, np.inf)
+        positive = left > 0
+        if positive.any():
+            found = np.where(positive, np.maximum(0.0, best_order(self._curve, epsilon, delta.shape)), np.inf)
+        found = np.where(delta >= 1, 0.0, found)
+        for exponent in range(-52, 0, 4):  # rounding left some of them on the wrong side
+            short = np.isfinite(found) & (self.worst(np.where(np.isfinite(found), found, 0.0)) > delta)
+            if not short.any():
+                break
+            found = np.where(short, found + 2.0**exponent * np.maximum(found, 1e-3), found)
+        return np.where(np.isfinite(found) & (self.worst(np.minimum(found, 1e300)) > delta), np.inf, found)
+
+    def tradeoff(self, alpha: Floats) -> Floats:
+        lost = self.rough(EPSILONS, "remove")
+        lost[0] = self.worst(EPSILONS[0])  # the advantage
+        return supported_tradeoff(1 - lost, EPSILONS, alpha)
+
+    def merged(self, terms: Terms) -> RenyiRelease:
+        """Divergences of the same order add."""
+        curve: Curve = Total(tuple((times, part._curve) for part, times in terms))
+        if all(isinstance(part._curve, Line) for part, _ in terms):
+            curve = Line(math.fsum(times * part._curve.rho for part, times in terms))
+        kept = sum(times * float(np.log1p(-part._failure)) for part, times in terms if part._failure)
+        return RenyiRelease(curve, float(-np.expm1(kept)))
+
+    def group(self, size: int) -> Release:
+        if isinstance(self._curve, Line) and not self._failure:
+            return RenyiRelease(Line(size**2 * self._curve.rho))
+        return super().group(size)
+
+
+class ConvertedRelease(Release):
+    """``times`` answers as papers account for them: ``rho``-zCDP each, converted order by order as Mironov (2017) does.
+
+    Valid, and looser than what is known today. ``delta = min exp(l (rho (l + 1) - epsilon))`` over all real l > 0, or
+    over the given ``moments`` l only. A paper may claim a pure level per answer besides (``pure``), which it adds up.
+    """
+
+    symmetric = True
+    family = "converted"
+
+    def __init__(self, rho: float, times: int, *, moments: Floats | None = None, pure: float | None = None) -> None:
+        self._rho, self._times, self._moments, self._pure = rho, times, moments, pure
+        self.never_pure = pure is None
+        self._claimed = None if pure is None else LevelsRelease(((times * pure, 0.0, 1),))
+
+    def delta(self, epsilon: Floats, direction: str) -> Floats:
+        rho = self._rho * self._times
+        if self._moments is None:
+            exponent = -(np.maximum(epsilon - rho, 0.0) ** 2) / (4 * rho)
+        else:
+            exponent = (self._moments * (rho * (self._moments + 1) - epsilon[..., None])).min(-1)
+        converted = np.exp(np.minimum(exponent, 0.0))
+        if self._claimed is not None:
+            converted = np.minimum(converted, self._claimed.delta(epsilon, direction))
+        return np.asarray(converted, dtype=np.float64)
+
+    def tradeoff(self, alpha: Floats) -> Floats:
+        found = super().tradeoff(alpha)
+        if self._pure is not None and self._claimed is not None and self._times * self._pure < LARGEST_EXPONENT:
+            found = np.maximum(found, self._claimed.tradeoff(alpha))
+        return found
+
+    def merged(self, terms: Terms) -> Release:
+        """Divergences of the same order add, and so do the claimed pure levels."""
+        rho = sum(times * part._times * part._rho for part, times in terms)
+        claimed = all(part._pure is not None for part, _ in terms)
+        pure = math.fsum(times * part._times * part._pure for part, times in terms) if claimed else None
+        return ConvertedRelease(rho, 1, moments=self._moments, pure=pure)
+
+    def renyi(self) -> Renyi:
+        return Renyi(Line(self._times * self._rho))
+
+
+class LossDistribution(CurveRelease):
+    """A mechanism known through the distribution of its privacy loss on a grid, rounded to the private side.
+
+    ``halves``: the loss log dP/dQ under P, the output *with* the record, and log dQ/dP under Q.
+    """
+
+    def __init__(self, halves: tuple[Losses, Losses]) -> None:
+        self._tails = {name: Tail(half.values, half.masses) for name, half in zip(DIRECTIONS, halves, strict=True)}
+        self._infinite = {name: min(1.0, half.infinite) for name, half in zip(DIRECTIONS, halves, strict=True)}
+
+    def delta(self, epsilon: Floats, direction: str) -> Floats:
+        infinite = self._infinite[direction]
+        return np.asarray(np.minimum(1.0, infinite + self._tails[direction](epsilon)), dtype=np.float64)
+
+    def corners(self) -> Floats:
+        corners = np.concatenate([[0.0], *(tail.losses for tail in self._tails.values())])
+        return np.unique(corners[corners <= LARGEST_EXPONENT])
+
+
+class LeastRelease(Release):
+    """A release of which several guarantees hold: at each epsilon the smallest delta of them."""
+
+    beyond_pair = True
+
+    def __init__(self, bounds: tuple[Release, ...]) -> None:
+        self.bounds = bounds
+
+    @property
+    def ready(self) -> bool:  # type: ignore[override]
+        """Whether all bounds have been computed."""
+        return all(bound.ready for bound in self.bounds)
+
+    def delta(self, epsilon: Floats, direction: str) -> Floats:
+        return np.asarray(np.min([bound.delta(epsilon, direction) for bound in self.bounds], axis=0))
+
+    def rough(self, epsilon: Floats, direction: str) -> Floats:
+        return np.asarray(np.min([bound.rough(epsilon, direction) for bound in self.bounds], axis=0))
+
+    def epsilon(self, delta: Floats) -> Floats:
+        return np.asarray(np.min([bound.epsilon(delta) for bound in self.bounds], axis=0))
+
+    def tradeoff(self, alpha: Floats) -> Floats:
+        return np.asarray(np.max([bound.tradeoff(alpha) for bound in self.bounds], axis=0))
+
+    def renyi(self) -> Renyi:
+        found = [bound.renyi() for bound in self.bounds]
         failure = min(each.failure for each in found)
-        return Renyi(Least(tuple(each.curve for each in found if each.failure == failure)), failure)
+        return Renyi(Smallest(tuple(each.curve for each in found if each.failure == failure)), failure)
 
-    def _ceiling(self) -> tuple[float, float]:
-        return min(bound._ceiling() for bound in self._bounds)
+    def ceiling(self) -> tuple[float, float]:
+        return min(bound.ceiling() for bound in self.bounds)
 
-    def _group(self, size: int) -> PrivacyProfile:
-        return LeastRelease(tuple(bound.group(size) for bound in self._bounds), **self._grouped(size))
+    def group(self, size: int) -> Release:
+        return LeastRelease(tuple(bound.group(size) for bound in self.bounds))
+
+
+class ComposedRelease(LeastRelease):
+    """Several independent releases: the smallest of the bounds by privacy losses, by Renyi divergence and by levels.
+
+    They are computed at the first query. The sum of losses has the exactness of its grid, the last bound holds where
+    the other two cannot reach, at pure levels. Where several releases of one kind are known better by their Renyi
+    curve, the losses of what is known of all of them are added up, too: whoever sees several adaptive mechanisms, in
+    turns, learns no more than from the pairs that dominate each (Vadhan and Zhang 2023).
+    """
+
+    bounds_only = True
+    remark = "composed: the smallest of the upper bounds by privacy losses on a grid and by Renyi curves"
+
+    def __init__(self, terms: Terms) -> None:
+        self._parts = terms
+        self.symmetric = all(part.symmetric for part, _ in terms)
+        self.never_pure = any(part.never_pure for part, _ in terms)
+
+    @cached_property
+    def bounds(self) -> tuple[Release, ...]:  # type: ignore[override]
+        """All that is known of the composition."""
+        (level, lost), renyi = self.ceiling(), self.renyi()
+        bounds: list[Release] = [LossDistribution(losses_of(self._parts)), RenyiRelease(renyi.curve, renyi.failure)]
+        wholes = [self._whole(part, times) for part, times in self._parts]
+        if len(wholes) > 1 and wholes != self._parts:
+            bounds.append(LossDistribution(losses_of(wholes)))
+        return (*bounds, LevelsRelease(((level, lost, 1),))) if math.isfinite(level) else tuple(bounds)
+
+    @staticmethod
+    def _whole(part: Release, times: int) -> tuple[Release, int]:
+        """Several releases as one that is known by its curve, where their losses do not say all."""
+        return (ComposedRelease([(part, times)]), 1) if times > 1 and part.beyond_pair else (part, times)
+
+    @property
+    def ready(self) -> bool:  # type: ignore[override]
+        """Whether there was a query before."""
+        return "bounds" in vars(self)
+
+    def terms(self) -> Terms:
+        return self._parts
+
+    def renyi(self) -> Renyi:
+        """Divergences of the same order add."""
+        found = [(times, part.renyi()) for part, times in self._parts]
+        curve = Tabulated(Total(tuple((times, each.curve) for times, each in found)))
+        return Renyi(curve, _together_lost((times, each.failure) for times, each in found))
+
+    def ceiling(self) -> tuple[float, float]:
+        found = [(times, *part.ceiling()) for part, times in self._parts]
+        level = sum(times * level for times, level, _ in found)
+        return level, _together_lost((times, lost) for times, _, lost in found)
+
+    def group(self, size: int) -> Release:
+        return together([(part.group(size), times) for part, times in self._parts])
+
+
+class LossesAlone(ComposedRelease):
+    """A composition by the sum of the privacy losses alone."""
+
+    @cached_property
+    def bounds(self) -> tuple[Release, ...]:  # type: ignore[override]
+        """The one bound."""
+        return (LossDistribution(losses_of(self._parts)),)
+
+
+def together(terms: Terms) -> Release:
+    """Composition of releases, each made so many times: parts of one family merge, all others stay."""
+    families = _groups(terms, lambda part: part.family or part)
+    merged: Terms = []
+    for group in families:
+        first: Release = group[0][0]
+        found = first.merged(group) if first.family else None
+        if found is not None and len(families) == 1:
+            return found
+        if found is not None:
+            merged.append((found, 1))
+            continue
+        merged += [(same[0][0], sum(times for _, times in same)) for same in _groups(group, lambda part: part)]
+    return ComposedRelease(merged)
+
+
+def losses_of(terms: Terms) -> tuple[Losses, Losses]:
+    """Losses of independent parts together, both directions, on a grid that fits."""
+    halves: list[list[Losses]] = [[], []]
+    for part, times in terms:
+        atoms = part.atoms()
+        one_sided = atoms[0] is atoms[1]
+        for half, own in zip(halves, atoms[:1] if one_sided else atoms, strict=False):
+            half.append(on_grid(own, _interval(own, part.scale())).times(times))
+        if one_sided:
+            halves[1].append(halves[0][-1])
+    remove = total(halves[0])
+    same = all(one is other for one, other in zip(*halves, strict=True))
+    return remove, remove if same else total(halves[1])
 
 
 def randomised_responses(epsilon: float, times: int) -> tuple[Floats, Floats, float]:
@@ -249,3 +699,31 @@ def power_of_miss(probability: float, times: float) -> float:
     if probability >= 1:
         return 1.0
     return float(-np.expm1(times * np.log1p(-probability)))
+
+
+def _interval(atoms: Atoms, scale: float) -> float:
+    """Small against the standard deviation of the loss, unless the grid would have too many points."""
+    span = float(np.ptp(trimmed(atoms)[0]))
+    interval = natural_interval(scale)
+    for cells, part in COARSER:
+        while span > cells * interval and interval <= part * scale:
+            interval *= 2
+    return interval
+
+
+def _groups(terms: Terms, key: Callable[[Any], Hashable]) -> list[Terms]:
+    """Terms of equal key together, in order."""
+    found: dict[Hashable, Terms] = {}
+    for part, times in terms:
+        found.setdefault(key(part), []).append((part, times))
+    return list(found.values())
+
+
+def _together_lost(parts: Iterable[tuple[int, float]]) -> float:
+    """Probability that at least one of several independent failures, (times, probability) each, happens."""
+    kept = 0.0
+    for times, probability in parts:
+        if probability >= 1:
+            return 1.0
+        kept += times * math.log1p(-probability)
+    return -math.expm1(kept) + 0.0

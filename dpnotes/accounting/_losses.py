@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 import numpy as np
 from scipy import signal
@@ -22,10 +23,7 @@ LARGEST_LOSS = 1e15  # beyond, a loss counts as infinite
 CELLS = 100  # of the grid in one standard deviation of the loss, at least
 CUT = 1e-24  # mass that one sum moves to infinity, or up to the least loss
 CUT_OF_TRANSFORMS = 1e-15  # the same where rounding hides less
-MOST_POINTS = 2**21  # of one grid: 16 MB
-DIRECT = (
-    20_000  # points of the shorter sequence up to which sums are direct, without the rounding of Fourier transforms
-)
+DIRECT = 20_000  # points of the shorter sequence up to which sums are direct, without rounding of Fourier transforms
 
 
 @dataclass(frozen=True)
@@ -78,14 +76,13 @@ class Losses:
         lost = float(above[high - 1]) if high else 0.0
         return Losses(self.interval, self.first + low, masses, self.infinite + lost)
 
-    def plus(self, other: Losses, *, fixed: bool = False) -> Losses:
-        """Distribution of the sum of two independent losses; on the grid given if ``fixed``."""
+    def plus(self, other: Losses) -> Losses:
+        """Distribution of the sum of two independent losses, on a grid that fits."""
         interval = max(self.interval, other.interval)
         wanted = math.hypot(self.std, other.std) / CELLS
-        while not fixed and 2 * interval <= wanted:
+        while 2 * interval <= wanted:
             interval *= 2
         one, two = self.coarser(interval), other.coarser(interval)
-        enough_points(len(one.masses) + len(two.masses), interval)
         infinite = one.infinite + two.infinite - one.infinite * two.infinite
         if min(len(one.masses), len(two.masses)) <= DIRECT:
             masses, cut = np.convolve(one.masses, two.masses), CUT
@@ -95,40 +92,38 @@ class Losses:
             masses = np.maximum(masses, 0.0)
         return Losses(interval, one.first + two.first, masses, infinite)._trimmed(cut)
 
-    def times(self, times: int, *, fixed: bool = False) -> Losses:
+    def times(self, times: int) -> Losses:
         """Distribution of the sum of so many independent losses: by doubling, or where they are many, at once."""
         if times > 1 and len(self.masses) > DIRECT:
-            return self._transformed(times, fixed=fixed)
+            return self._transformed(times)
         base, result = self, None
         while True:
             if times & 1:
-                result = base if result is None else result.plus(base, fixed=fixed)
+                result = base if result is None else result.plus(base)
             times >>= 1
             if not times:
                 return base if result is None else result
-            base = base.plus(base, fixed=fixed)
+            base = base.plus(base)
 
-    def _transformed(self, times: int, *, fixed: bool) -> Losses:
+    def _transformed(self, times: int) -> Losses:
         from dp_accounting.pld import common
 
-        low, high = common.compute_self_convolve_bounds(self.masses, times, CUT_OF_TRANSFORMS)
-        enough_points(high - low, self.interval)
         first, found = common.self_convolve(self.masses, times, CUT_OF_TRANSFORMS)
         masses = np.asarray(found, dtype=np.float64)
         lost = CUT_OF_TRANSFORMS - math.expm1(times * math.log1p(-min(self.infinite, 1 - 1e-16)))
         lost -= 2 * float(np.minimum(masses, 0.0).sum())  # rounding, seen where it is negative
         result = Losses(self.interval, times * self.first + first, np.maximum(masses, 0.0), min(1.0, lost))
-        return result if fixed else result.coarser(result.std / (2 * CELLS))
+        return result.coarser(result.std / (2 * CELLS))
 
 
-def total(parts: Iterable[Losses], *, fixed: bool = False) -> Losses:
+def total(parts: Iterable[Losses]) -> Losses:
     """Distribution of the sum of independent losses, those of least standard deviation first."""
     tie = count()
     heap = [(part.std, next(tie), part) for part in parts]
     heapq.heapify(heap)
     while len(heap) > 1:
         first, second = heapq.heappop(heap)[2], heapq.heappop(heap)[2]
-        both = first.plus(second, fixed=fixed)
+        both = first.plus(second)
         heapq.heappush(heap, (both.std, next(tie), both))
     return heap[0][2]
 
@@ -141,7 +136,6 @@ def natural_interval(scale: float) -> float:
 def on_grid(atoms: Atoms, interval: float) -> Losses:
     """Each atom divided between its two grid points so that both its masses, under P and under Q, are kept."""
     losses, masses, infinite = trimmed(atoms)
-    enough_points(float(np.ptp(losses)) / interval, interval)
     lower = np.floor(losses / interval)
     ahead = losses - lower * interval  # in [0, interval)
     upper = np.clip(np.expm1(-ahead) / np.expm1(-interval), 0.0, 1.0)  # fraction that goes to the upper point
@@ -167,11 +161,10 @@ def trimmed(atoms: Atoms) -> Atoms:
     return losses[low : len(masses) - high], kept, infinite + (float(above[high - 1]) if high else 0.0)
 
 
-def enough_points(points: float, interval: float) -> None:
-    """Raise ValueError, with an interval that would do, if a grid would have too many points."""
-    if points > MOST_POINTS:
-        least = interval * points / MOST_POINTS
-        raise ValueError(
-            f"interval must be >= {least:.1g} for losses so far apart, got interval={interval:g}; the grid would "
-            f"have {points:.2g} points"
-        )
+def to_library(halves: tuple[Losses, Losses]) -> Any:
+    """A ``PrivacyLossDistribution`` of dp_accounting: the losses of the output *with* the record, then without it."""
+    from dp_accounting.pld import pld_pmf
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    pmfs = [pld_pmf.DensePLDPmf(half.interval, half.first, half.masses, half.infinite, True) for half in halves]
+    return pld.PrivacyLossDistribution(*pmfs)

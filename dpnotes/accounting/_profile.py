@@ -1,20 +1,7 @@
-"""The privacy profile: what a mechanism guarantees, at every epsilon at once.
+"""The privacy profile: what a mechanism guarantees, at every epsilon at once, and which mechanism it is.
 
-A kind of profile is a class that derives from :class:`PrivacyProfile`. It gives ``_delta``; all else has a default that
-follows from that curve, and a kind overrides what it knows better, never more than these:
-
-* ``_delta(epsilon, direction)``: the curve; array in, array out. ``_epsilon`` and ``_tradeoff`` follow from it.
-* ``_renyi()``: a :class:`Renyi` curve of both directions, with the probability that it fails. Default: the divergence
-  of the pair that the curve defines.
-* ``_atoms()``: privacy losses that dominate the mechanism, both directions. Default: those of the same pair.
-* ``_sampled_rdp(rate)``: the Renyi curve of the mechanism on a Poisson sample, where it has a form of its own.
-* ``_ceiling()``: one (epsilon, delta) beyond which more epsilon buys nothing: pure levels and the like.
-* ``_family`` and ``_merged(terms, about)``: an exact composition of parts of the same family ("" for none).
-* ``_terms()``: the independent parts of a profile that is a composition, each with how often it occurs.
-* ``_key()``: equal for parts of equal guarantee, so that composition groups them.
-* ``_group(size)``: the guarantee for several records at once.
-
-Composition (``_composition``) asks for nothing else, so that any two kinds compose.
+The mathematics of a profile is its :class:`~dpnotes.accounting._kinds.Release`; here are the words, the checks of what
+is asked, and the ways from one profile to the next.
 """
 
 from __future__ import annotations
@@ -22,34 +9,29 @@ from __future__ import annotations
 import copy
 import math
 import textwrap
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
+from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import stats
 
 from dpnotes import _validation as check
-from dpnotes._validation import Floats as Floats
-from dpnotes.accounting._curves import EPSILONS, Atoms, Pair, pair_of, smallest_epsilon, supported_tradeoff
-
-if TYPE_CHECKING:
-    from dpnotes.accounting._gaussian_fit import GaussianFit
+from dpnotes._validation import Floats
+from dpnotes.accounting._curves import LARGEST_DELTA, largest_mu, like_input
+from dpnotes.accounting._kinds import DIRECTIONS, GaussianRelease, Release, losses_of, together
+from dpnotes.accounting._losses import to_library
 
 ADJACENCIES = ("add-remove", "zero-out", "replace-one")
 STATUSES = ("proved", "assumption", "per-instance", "conjecture", "refuted")
 EXACTNESS = ("exact", "upper bound", "claimed")
 IMPLEMENTATIONS = ("exact", "ideal reals", "reproducible")
-DIRECTIONS = ("remove", "add")
 DESCRIPTION = ("mechanism", "parameters", "adjacency", "status", "assumption", "source", "remark", "implementation")
 QUALIFIED = {"status": STATUSES, "exactness": EXACTNESS, "implementation": IMPLEMENTATIONS}
 SHOWN = (0.0, 1.0, 5.0)  # epsilons of which a text has the deltas
 REPLACEABLE = ("status", "assumption", "source", "remark", "exactness", "implementation")
-
-
 IMPLIED = {  # from one adjacency to another: records changed, and what must hold
     ("add-remove", "replace-one"): (2, ""),
     ("zero-out", "replace-one"): (2, ""),
@@ -57,15 +39,17 @@ IMPLIED = {  # from one adjacency to another: records changed, and what must hol
     ("add-remove", "zero-out"): (1, "the number of records is not used, or is public"),
 }
 
-Terms = list[tuple[Any, int]]  # profiles, with how often each is released
+FAILURE = 1e-10  # delta that a Gaussian fit leaves aside: what grids and searches do not resolve
+FIRST, LAST = 1e-6, 2.0**40  # epsilons between which the fit is searched
+POINTS, ROUNDS = 401, 6  # of one search, each between the neighbours of the best of the last
+ALPHAS, BISECTIONS = 1000, 50  # false-positive rates at which the two trade-off curves are compared
 
 
-@dataclass(frozen=True)
-class Renyi:
-    """Divergence at most ``curve(alpha)`` at every order, both directions, except with probability ``failure``."""
+class GaussianFit(NamedTuple):
+    """The Gaussian guarantee that covers a profile, and how pessimistic its error rates are."""
 
-    curve: Callable[[Floats], Floats]
-    failure: float = 0.0
+    mu: float
+    misfit: float
 
 
 def step_of(parameter: str) -> str:
@@ -78,7 +62,7 @@ def describe(mechanism: str, adjacency: str, **parameters: Any) -> dict[str, Any
     return {"mechanism": mechanism, "parameters": parameters, "adjacency": adjacency}
 
 
-class PrivacyProfile(ABC):
+class PrivacyProfile:
     """The guarantee of one mechanism: delta as a function of epsilon, and all that follows from it.
 
     ``delta(epsilon)`` is the hockey-stick divergence ``max H_e(P || Q) = max E_Q[(dP/dQ - e^epsilon)_+]`` over adjacent
@@ -134,11 +118,6 @@ class PrivacyProfile(ABC):
     True
     """
 
-    symmetric: ClassVar[bool] = False  # delta is the same in both directions
-    _never_pure: bool = False  # no finite epsilon has delta = 0, though the doubles underflow to it
-    attained: ClassVar[bool] = False  # the curve is that of some pair of adjacent data sets
-    _beyond_pair: ClassVar[bool] = False  # its Renyi curve says more than the losses of the pair that has its deltas
-
     mechanism: str
     adjacency: str
     status: str
@@ -149,6 +128,7 @@ class PrivacyProfile(ABC):
 
     def __init__(
         self,
+        release: Release,
         *,
         mechanism: str,
         parameters: Mapping[str, Any],
@@ -160,8 +140,10 @@ class PrivacyProfile(ABC):
         exactness: str | None = None,
         implementation: str = "ideal reals",
     ) -> None:
-        self._parameters = dict(parameters)
-        self._exactness = exactness
+        self._release, self._parameters = release, dict(parameters)
+        self._exactness = "upper bound" if exactness == "exact" and release.bounds_only else exactness
+        if release.remark:
+            remark = joined([remark.removesuffix(release.remark).rstrip("; "), release.remark])
         vars(self).update(
             mechanism=mechanism,
             adjacency=check.one_of("adjacency", adjacency, ADJACENCIES),
@@ -219,9 +201,7 @@ class PrivacyProfile(ABC):
         """Whether the curve is attained, an upper bound, or a published one that fails."""
         if self.status == "refuted":
             return "claimed"
-        return self._exactness or ("exact" if self.attained else "upper bound")
-
-    # The three curves: inputs are checked here, the private functions below work on float64 arrays.
+        return self._exactness or ("exact" if self._release.attained else "upper bound")
 
     @overload
     def delta(self, epsilon: float, *, direction: str | None = None) -> float: ...
@@ -248,8 +228,8 @@ class PrivacyProfile(ABC):
         """
         checked = check.array("epsilon", epsilon)
         if direction is None:
-            return _like_input(self._worst(checked))
-        return _like_input(self._delta(checked, check.one_of("direction", direction, DIRECTIONS)))
+            return like_input(self._release.worst(checked))
+        return like_input(self._release.delta(checked, check.one_of("direction", direction, DIRECTIONS)))
 
     @overload
     def epsilon(self, delta: float) -> float: ...
@@ -273,7 +253,7 @@ class PrivacyProfile(ABC):
         ValueError
             If a delta is outside [0, 1].
         """
-        return _like_input(self._epsilon(check.array("delta", delta, high=1.0)))
+        return like_input(self._release.epsilon(check.array("delta", delta, high=1.0)))
 
     @overload
     def tradeoff(self, alpha: float) -> float: ...
@@ -297,7 +277,7 @@ class PrivacyProfile(ABC):
         ValueError
             If an alpha is outside [0, 1].
         """
-        return _like_input(self._tradeoff(check.array("alpha", alpha, high=1.0)))
+        return like_input(self._release.tradeoff(check.array("alpha", alpha, high=1.0)))
 
     @property
     def advantage(self) -> float:
@@ -334,7 +314,7 @@ class PrivacyProfile(ABC):
         >>> round(gaussian(sigma=1.0).tpr(0.01), 4)
         0.0924
         """
-        return _like_input(1 - self._tradeoff(check.array("fpr", fpr, high=1.0)))
+        return like_input(1 - self._release.tradeoff(check.array("fpr", fpr, high=1.0)))
 
     @property
     def mu(self) -> float:
@@ -357,9 +337,8 @@ class PrivacyProfile(ABC):
 
     @cached_property
     def _fit(self) -> GaussianFit:
-        from dpnotes.accounting._gaussian_fit import gaussian_fit
-
-        return gaussian_fit(self)
+        mu = _least_mu(self._release)
+        return GaussianFit(mu, _regret(self._release, mu))
 
     def compose(self, times: int) -> PrivacyProfile:
         """Guarantee of ``times`` independent releases of this kind on the same data, chosen adaptively or not.
@@ -375,16 +354,15 @@ class PrivacyProfile(ABC):
         Raises
         ------
         ValueError
-            If times is below 1, or a grid of privacy losses would be too large.
+            If times is below 1.
         TypeError
             If times is not an integer.
         """
-        from dpnotes.accounting._composition import together
-
         times = check.at_least_one("times", times)
         if times == 1:
             return self
-        return together([(part, each * times) for part, each in self._terms()], self._about(times))
+        terms = [(part, each * times) for part, each in self._release.terms()]
+        return PrivacyProfile(together(terms), **self._about("times", times))
 
     @overload
     def rdp(self, alpha: float) -> float: ...
@@ -418,28 +396,18 @@ class PrivacyProfile(ABC):
         array([0.25, 1.  ])
         """
         orders = check.array("alpha", alpha, low=1.0, open_low=True, finite=True)
-        found = self._renyi()
+        found = self._release.renyi()
         values = found.curve(orders) if found.failure == 0 else np.full(orders.shape, np.inf)
-        return _like_input(np.asarray(values, dtype=np.float64))
+        return like_input(np.asarray(values, dtype=np.float64))
 
-    def dominating(self, interval: float | None = None) -> Any:
+    def dominating(self) -> Any:
         """Privacy loss distribution that dominates the mechanism, both directions, rounded to the private side.
-
-        Parameters
-        ----------
-        interval : float, > 0, or None
-            Distance of the privacy losses on the grid, in units of epsilon. None: at most a fiftieth of the loss's
-            standard deviation.
 
         Returns
         -------
         dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-            Its "remove" half is the loss of the output *with* the record.
-
-        Raises
-        ------
-        ValueError
-            If interval is not positive, or the grid would have more than 2^21 points.
+            Its "remove" half is the loss of the output *with* the record. Losses lie on a grid of at most a fiftieth of
+            their standard deviation.
 
         Source
         ------
@@ -448,13 +416,10 @@ class PrivacyProfile(ABC):
         Examples
         --------
         >>> from dpnotes.accounting import gaussian
-        >>> round(gaussian(sigma=1.0).dominating(1e-3).get_epsilon_for_delta(1e-5), 2)
+        >>> round(gaussian(sigma=1.0).dominating().get_epsilon_for_delta(1e-5), 2)
         4.38
         """
-        from dpnotes.accounting import _loss_distribution, _pld
-
-        given = None if interval is None else check.positive("interval", interval)
-        return _pld.to_library(_loss_distribution.losses_of(self._terms(), given))
+        return to_library(losses_of(self._release.terms()))
 
     def group(self, size: int) -> PrivacyProfile:
         """Guarantee for data sets that differ in up to ``size`` records.
@@ -486,7 +451,7 @@ class PrivacyProfile(ABC):
         (True, 3.0)
         """
         size = check.at_least_one("size", size)
-        return self if size == 1 else self._group(size)
+        return self if size == 1 else PrivacyProfile(self._release.group(size), **self._about("group", size))
 
     def for_adjacency(self, adjacency: str, *, assumed: bool = False) -> PrivacyProfile:
         """The guarantee that this one implies for another adjacency.
@@ -544,96 +509,28 @@ class PrivacyProfile(ABC):
         result._parameters = {"adjacency": self.adjacency, **self._parameters}  # the first one stays
         return result
 
-    # A kind of profile gives the first; the others have defaults that follow from it.
+    def _about(self, step: str = "", count: int = 1) -> dict[str, Any]:
+        """Keyword arguments that describe this profile, after one more step: "times" or "group".
 
-    @abstractmethod
-    def _delta(self, epsilon: Floats, direction: str) -> Floats: ...
-
-    _family: ClassVar[str] = ""
-
-    def _merged(self, terms: Terms, about: dict[str, Any]) -> PrivacyProfile | None:
-        """Composition of parts of this family; None where there is no exact one."""
-        return None
-
-    @cached_property
-    def _pair(self) -> Pair:
-        return pair_of(self._rough, self.symmetric)
-
-    def _rough(self, epsilon: Floats, direction: str) -> Floats:
-        """Delta, or an upper bound of it that costs less, at thousands of epsilons."""
-        return self._delta(epsilon, direction)
-
-    def _atoms(self) -> tuple[Atoms, Atoms]:
-        return self._pair.atoms()
-
-    def _scale(self) -> float:
-        """About the standard deviation of the loss."""
-        return self._pair.scale
-
-    def _renyi(self) -> Renyi:
-        return Renyi(self._pair.rdp, self._pair.failure)
-
-    def _sampled_rdp(self, rate: float) -> Callable[[Floats], Floats] | None:
-        """Renyi curve of this mechanism on a Poisson sample, where it has a form of its own."""
-        return None
-
-    def _ceiling(self) -> tuple[float, float]:
-        return math.inf, 0.0
-
-    def _terms(self) -> Terms:
-        return [(self, 1)]
-
-    def _key(self) -> Hashable:
-        return id(self)
-
-    def _group(self, size: int) -> PrivacyProfile:
-        from dpnotes.accounting._composition import GroupRelease
-
-        return GroupRelease(self, size, **self._grouped(size))
-
-    def _grouped(self, size: int) -> dict[str, Any]:
-        """Keyword arguments that describe this profile for ``size`` records."""
-        return {**self._about(1), "parameters": self._after("group", size)}
-
-    def _after(self, step: str, count: int) -> dict[str, Any]:
-        """The parameters after one more step, "times" or "group": in order, those of one kind in a row together."""
-        last, earlier = next(reversed(self._parameters), ""), [*map(step_of, self._parameters)].count(step)
-        if step_of(last) == step:
-            return {**self._parameters, last: count * self._parameters[last]}
-        return {**self._parameters, f"{step}_{earlier + 1}" if earlier else step: count}
-
-    def _worst(self, epsilon: Floats) -> Floats:
-        """Delta in the direction in which it is larger."""
-        removed = self._delta(epsilon, "remove")
-        return removed if self.symmetric else np.maximum(removed, self._delta(epsilon, "add"))
-
-    def _epsilon(self, delta: Floats) -> Floats:
-        found = smallest_epsilon(self._worst, delta)
-        return np.where(delta > 0, found, np.inf) if self._never_pure else found
-
-    def _tradeoff(self, alpha: Floats) -> Floats:
-        corners = self._corners()
-        return supported_tradeoff(1 - self._worst(corners), corners, alpha)
-
-    def _corners(self) -> Floats:
-        """The epsilons at which the trade-off curve gets a supporting line."""
-        return EPSILONS
-
-    def _about(self, times: int) -> dict[str, Any]:
-        """Keyword arguments that describe this profile after ``times``-fold composition."""
-        parameters = self._after("times", times) if times > 1 else dict(self._parameters)
+        Steps stay in their order; those of one kind in a row are told together.
+        """
+        given = dict(self._parameters)
+        if count > 1:
+            last, earlier = next(reversed(given), ""), [*map(step_of, given)].count(step)
+            if step_of(last) == step:
+                given[last] *= count
+            else:
+                given[f"{step}_{earlier + 1}" if earlier else step] = count
         about = {name: getattr(self, name) for name in DESCRIPTION}
-        return {**about, "parameters": parameters, "exactness": self._exactness}
+        return {**about, "parameters": given, "exactness": self._exactness}
 
     def to_dict(self) -> dict[str, Any]:
         """All that defines and qualifies the guarantee, as plain values that JSON can hold: infinity is a string."""
-        told = {**self._about(1), "exactness": self.exactness, "advantage": self.advantage}
-        return {name: _plain(value) for name, value in told.items()}
-
-    _ready: bool = True  # a delta costs little
+        told = {**self._about(), "exactness": self.exactness, "advantage": self.advantage}
+        return {name: plain(value) for name, value in told.items()}
 
     def __repr__(self) -> str:
-        return self._text(points=self._ready)
+        return self._text(points=self._release.ready)
 
     def __str__(self) -> str:
         return self._text(points=True)
@@ -658,14 +555,131 @@ class PrivacyProfile(ABC):
         return "\n".join(textwrap.fill(line, 88, subsequent_indent="    ") for line in lines)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Numbers that JSON has no token for as strings, also within lists and mappings."""
     if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     return "infinity" if isinstance(value, float) and math.isinf(value) else value
 
 
-def _like_input(values: Floats) -> float | Floats:
-    return float(values) if values.ndim == 0 else values
+def compose(first: PrivacyProfile, second: PrivacyProfile, *others: PrivacyProfile) -> PrivacyProfile:
+    """Guarantee of releasing all of several mechanisms, each with its own randomness, on the same data.
+
+    Exact where the kinds agree (Gaussian noise with Gaussian noise, samples with samples, a few statements). Everything
+    else is the smallest of several bounds: the sum of the privacy losses on a grid, rounded to the private side, of the
+    single releases and of those of one kind together, and the sum of the Renyi curves. Nothing is computed before the
+    first query.
+
+    Parameters
+    ----------
+    first, second, *others : PrivacyProfile
+        All for the same adjacency. For many releases of one mechanism, ``profile.compose(times)``.
+
+    Returns
+    -------
+    PrivacyProfile
+        Its status is the weakest of the parts'.
+
+    Raises
+    ------
+    ValueError
+        If the adjacencies differ.
+    TypeError
+        If an argument is no PrivacyProfile.
+
+    Source
+    ------
+    Sommer, Meiser and Mohammadi (2019); Doroshenko, Ghazi, Kamath, Kumar and Manurangsi (2022) for the rounding;
+    Zhu, Dong and Wang (2022) for the losses of a mechanism known by its deltas; Vadhan and Zhang (2023) for adaptive
+    mechanisms that take turns; Mironov (2017).
+
+    Examples
+    --------
+    >>> from dpnotes.accounting import approximate, gaussian
+    >>> round(compose(gaussian(sigma=3.0), gaussian(sigma=4.0)).delta(1.0), 12)  # as gaussian(sigma=2.4)
+    0.001835742776
+    >>> compose(gaussian(sigma=3.0), approximate(0.2, 1e-6)).epsilon(1e-5) < gaussian(sigma=3.0).epsilon(9e-6) + 0.2
+    True
+    """
+    parts = [first, second, *others]
+    for index, part in enumerate(parts):
+        a_profile(f"profile {index + 1}", part)
+    adjacencies = sorted({part.adjacency for part in parts})
+    if len(adjacencies) > 1:
+        ways = ", ".join(f"{one!r} to {other!r}" for one, other in IMPLIED)
+        raise ValueError(
+            f"adjacency must be the same for all profiles, got {' and '.join(adjacencies)}; the guarantees speak of "
+            f"different neighbours, profile.for_adjacency(...) converts {ways}"
+        )
+    terms = [term for part in parts for term in part._release.terms()]
+    return PrivacyProfile(together(terms), **_about(parts))
+
+
+def _about(parts: list[PrivacyProfile]) -> dict[str, Any]:
+    """Keyword arguments that describe the composition of the parts."""
+    words = {name: joined([getattr(part, name) for part in parts]) for name in ("assumption", "source", "remark")}
+    words["status"] = max((part.status for part in parts), key=STATUSES.index)
+    words["implementation"] = max((part.implementation for part in parts), key=IMPLEMENTATIONS.index)
+    words["exactness"] = max((part.exactness for part in parts), key=EXACTNESS.index)
+    return describe("compose", parts[0].adjacency, parts=[part_of(part) for part in parts]) | words
+
+
+def a_profile(name: str, value: object) -> None:
+    """Raise TypeError unless ``value`` is a profile."""
+    if not isinstance(value, PrivacyProfile):
+        raise TypeError(f"{name} must be a PrivacyProfile, got {value!r}")
+
+
+def part_of(profile: PrivacyProfile) -> dict[str, Any]:
+    """How a profile appears among the parameters of another."""
+    return {"mechanism": profile.mechanism, **profile.parameters}
+
+
+def joined(words: Sequence[str]) -> str:
+    """The different ones of several remarks, in order."""
+    return "; ".join(dict.fromkeys(word for word in words if word))
+
+
+def _least_mu(release: Release) -> float:
+    """Largest mu over all epsilon of the Gaussian noise with the release's delta there, less ``FAILURE``."""
+    if isinstance(release, GaussianRelease):
+        return release.mu
+    if release.worst(np.array(LAST)) > FAILURE:
+        return float("inf")
+    grid = np.concatenate([[0.0], np.geomspace(FIRST, _last(release), POINTS)])
+    for _ in range(ROUNDS):
+        found = _mu_at(release, grid)
+        index = int(found.argmax())
+        grid = np.linspace(grid[max(index - 1, 0)], grid[min(index + 1, len(grid) - 1)], 41)
+    return float(found.max() * (1 + 1e-9))
+
+
+def _last(release: Release) -> float:
+    """An epsilon beyond which delta is below ``FAILURE``."""
+    powers = np.exp2(np.arange(-19.0, 41.0))
+    return float(powers[int(np.argmax(release.worst(powers) <= FAILURE))])
+
+
+def _mu_at(release: Release, epsilon: Floats) -> Floats:
+    """Mu of the Gaussian noise with this delta; near delta = 1 from above, by 1 - delta <= 2 Phi(epsilon/mu - mu/2)."""
+    left = release.worst(epsilon) - FAILURE
+    found = largest_mu(epsilon, np.clip(left, 1e-300, LARGEST_DELTA))
+    low = stats.norm.isf(np.clip(1 - left, 1e-300, 1.0) / 2)
+    return np.where(left > LARGEST_DELTA, low + np.hypot(low, np.sqrt(2 * epsilon)), np.where(left > 0, found, 0.0))
+
+
+def _regret(release: Release, mu: float) -> float:
+    """Least kappa with ``f(alpha + kappa) - kappa <= G_mu(alpha)`` for all alpha, f the trade-off curve."""
+    if mu == 0:
+        return 0.0
+    alpha = np.concatenate([[0.0], np.geomspace(1e-12, 0.5, ALPHAS), np.linspace(0.5, 1.0, ALPHAS)[1:]])
+    own = release.tradeoff(alpha)
+    covered = np.zeros_like(alpha) if np.isinf(mu) else stats.norm.cdf(stats.norm.isf(alpha) - mu)
+    low, high = np.zeros_like(alpha), 1 - alpha
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        enough = np.interp(alpha + middle, alpha, own) - middle <= covered
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return float(low.max())

@@ -1,17 +1,16 @@
-"""Profiles known through their Renyi divergence: zCDP, and whatever is composed order by order."""
+"""Renyi divergence: curves of it, the best of its orders, and what Laplace and sampled Gaussian noise have."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
 
-from dpnotes.accounting._curves import EPSILONS, supported_tradeoff
-from dpnotes.accounting._profile import Floats, PrivacyProfile, Renyi, Terms
+from dpnotes._validation import Floats
 
 Curve = Callable[[Floats], Floats]
 Objective = Callable[[Floats, Floats], Floats]  # of orders and the divergences there
@@ -19,6 +18,18 @@ Objective = Callable[[Floats, Floats], Floats]  # of orders and the divergences 
 ORDERS = 1 + np.logspace(-4, 6, 401)  # real orders; the best one is then searched between its neighbours
 REFINEMENTS = 28  # golden sections of that bracket: the order to 1e-7, its value to rounding
 GOLDEN = (np.sqrt(5) - 1) / 2
+SMALL = 0.05  # below, e^x - 1 - x is summed as a series
+REACH = 12.0  # standard deviations beyond the outermost peaks, z = 0 and z = a: what lies further out is below e^-72
+NODES = 2 ** np.arange(6, 14.5, 0.5)  # sizes of the grids in use; beyond the last, an upper bound takes over
+CHUNK = 2**17  # nodes at once: 1 MB for each array of them
+
+
+@dataclass(frozen=True)
+class Renyi:
+    """Divergence at most ``curve(alpha)`` at every order, both directions, except with probability ``failure``."""
+
+    curve: Curve
+    failure: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -61,7 +72,7 @@ class Total:
 
 
 @dataclass(frozen=True)
-class Least:
+class Smallest:
     """The smallest of several curves."""
 
     curves: tuple[Curve, ...]
@@ -89,78 +100,6 @@ class Tabulated:
         return "_values" in vars(self)
 
 
-class RenyiRelease(PrivacyProfile):
-    """A mechanism of Renyi divergence at most ``curve(alpha)`` at every real order alpha > 1, both directions.
-
-    With probability ``failure`` nothing is guaranteed. Every order gives a valid pair (Canonne, Kamath and Steinke
-    2020, Proposition 12); the best order is searched for each query, so that the search can only err on the private
-    side.
-    """
-
-    symmetric = True
-    _family = "renyi"
-
-    def __init__(self, curve: Curve, *, failure: float = 0.0, **about: Any) -> None:
-        super().__init__(**about)
-        self._curve, self._failure = curve, failure
-
-    @property
-    def _ready(self) -> bool:  # type: ignore[override]
-        return bool(getattr(self._curve, "ready", True))
-
-    def _renyi(self) -> Renyi:
-        return Renyi(self._curve, self._failure)
-
-    def _delta(self, epsilon: Floats, direction: str, *, refine: bool = True) -> Floats:
-        def log_delta(alpha: Floats, divergence: Floats) -> Floats:
-            spent = (alpha - 1) * (divergence - epsilon[..., None])
-            return spent - np.log(alpha - 1) + alpha * np.log1p(-1 / alpha)
-
-        with np.errstate(over="ignore"):  # an order that is of no use
-            found = np.exp(np.minimum(best_order(self._curve, log_delta, epsilon.shape, refine=refine), 0.0))
-        return np.asarray(self._failure + (1 - self._failure) * found, dtype=np.float64)
-
-    def _rough(self, epsilon: Floats, direction: str) -> Floats:
-        return self._delta(epsilon, direction, refine=False)
-
-    def _epsilon(self, delta: Floats) -> Floats:
-        left = (delta - self._failure) / (1 - self._failure) if self._failure < 1 else np.zeros_like(delta)
-        with np.errstate(divide="ignore", invalid="ignore"):  # delta = 0: no order gives a finite epsilon
-            log_delta = np.log(np.maximum(left, 0.0))[..., None]
-
-        def epsilon(alpha: Floats, divergence: Floats) -> Floats:
-            return divergence + np.log1p(-1 / alpha) - (log_delta + np.log(alpha)) / (alpha - 1)
-
-        found = np.full(delta.shape, np.inf)
-        positive = left > 0
-        if positive.any():
-            found = np.where(positive, np.maximum(0.0, best_order(self._curve, epsilon, delta.shape)), np.inf)
-        found = np.where(delta >= 1, 0.0, found)
-        for exponent in range(-52, 0, 4):  # rounding left some of them on the wrong side
-            short = np.isfinite(found) & (self._worst(np.where(np.isfinite(found), found, 0.0)) > delta)
-            if not short.any():
-                break
-            found = np.where(short, found + 2.0**exponent * np.maximum(found, 1e-3), found)
-        return np.where(np.isfinite(found) & (self._worst(np.minimum(found, 1e300)) > delta), np.inf, found)
-
-    def _tradeoff(self, alpha: Floats) -> Floats:
-        lost = self._rough(EPSILONS, "remove")
-        lost[0] = self._worst(EPSILONS[0])  # the advantage
-        return supported_tradeoff(1 - lost, EPSILONS, alpha)
-
-    def _merged(self, terms: Terms, about: dict[str, Any]) -> RenyiRelease:
-        """Divergences of the same order add."""
-        curve: Curve = Total(tuple((times, part._curve) for part, times in terms))
-        if all(isinstance(part._curve, Line) for part, _ in terms):
-            curve = Line(math.fsum(times * part._curve.rho for part, times in terms))
-        kept = sum(times * float(np.log1p(-part._failure)) for part, times in terms if part._failure)
-        return RenyiRelease(curve, failure=float(-np.expm1(kept)), **about)
-
-    def _group(self, size: int) -> PrivacyProfile:
-        rho = self._curve.rho if isinstance(self._curve, Line) and not self._failure else None
-        return super()._group(size) if rho is None else RenyiRelease(Line(size**2 * rho), **self._grouped(size))
-
-
 def best_order(curve: Curve, objective: Objective, shape: tuple[int, ...], *, refine: bool = True) -> Floats:
     """Smallest value of ``objective(alpha, curve(alpha))`` over real orders.
 
@@ -185,3 +124,77 @@ def best_order(curve: Curve, objective: Objective, shape: tuple[int, ...], *, re
         left, right = np.where(smaller, place, right), np.where(smaller, left, place)
         f_left, f_right = np.where(smaller, value, f_right), np.where(smaller, f_left, value)
     return np.asarray(np.fmin(best, np.fmin(f_left, f_right))[..., 0], dtype=np.float64)
+
+
+def laplace_rdp(alpha: Floats, pure: float) -> Floats:
+    """Renyi divergence of order ``alpha`` between Laplace distributions ``pure`` scales apart (Mironov 2017)."""
+    up, down = (alpha - 1) * pure, alpha * pure
+    weight, rest = alpha / (2 * alpha - 1), (alpha - 1) / (2 * alpha - 1)
+    # E[ratio^(alpha - 1)] - 1, the linear terms cancelled by hand: no difference of near equals for little privacy loss
+    excess = weight * _above_line(np.minimum(up, 700.0)) + rest * _above_line(-down)
+    large = np.logaddexp(np.log(weight) + up, np.log(rest) - down)
+    return np.asarray(np.where(up < 1, np.log1p(excess), large) / (alpha - 1), dtype=np.float64)
+
+
+def _above_line(x: Floats) -> Floats:
+    """e^x - 1 - x."""
+    series = x**2 / 2 * (1 + x / 3 * (1 + x / 4 * (1 + x / 5 * (1 + x / 6 * (1 + x / 7 * (1 + x / 8))))))
+    return np.where(np.abs(x) < SMALL, series, np.expm1(x) - x)
+
+
+def sampled_gaussian_rdp(sigma: ArrayLike, rate: ArrayLike, alpha: ArrayLike) -> Floats:
+    """Renyi divergence of real order ``alpha`` > 1 of one step, with the record against without (the larger one).
+
+    The arguments broadcast. Exact to rounding while the grid of nodes suffices; an upper bound (Minkowski's
+    inequality, good where alpha is much larger than sigma) beyond.
+
+    Source
+    ------
+    Mironov, Talwar and Zhang (2019), Theorem 4 and Section 3.3; here by quadrature.
+    """
+    sigma, rate, alpha = np.broadcast_arrays(*(np.asarray(x, dtype=np.float64) for x in (sigma, rate, alpha)))
+    shape = sigma.shape
+    sigma, rate, alpha = sigma.ravel(), rate.ravel(), alpha.ravel()
+    exponent = (alpha - 1) / (2 * sigma**2)
+    moment = alpha * np.logaddexp(np.log1p(-rate), np.log(rate) + exponent)
+    small = exponent < 1
+    moment[small] = alpha[small] * np.log1p(rate[small] * np.expm1(exponent[small]))
+    spacing = np.minimum(sigma, sigma**2) / 2  # the integrand's peaks are as wide as sigma, its poles pi sigma^2 away
+    size = np.searchsorted(NODES, (alpha + 2 * REACH * sigma) / spacing)
+    for index in range(len(NODES)):
+        members = np.flatnonzero(size == index)
+        rows = max(1, int(CHUNK / NODES[index]))
+        for start in range(0, len(members), rows):
+            some = members[start : start + rows]
+            exact = _log_moment(sigma[some, None], rate[some, None], alpha[some, None], int(NODES[index]))
+            moment[some] = np.minimum(moment[some], exact)
+    return np.asarray(moment / (alpha - 1), dtype=np.float64).reshape(shape)
+
+
+def _log_moment(sigma: Floats, rate: Floats, alpha: Floats, nodes: int) -> Floats:
+    """Logarithm of E[(P/Q)^alpha] for columns [rows, 1] of parameters, each with its own nodes; gives [rows]."""
+    grid = np.linspace(0.0, 1.0, nodes)
+    width = alpha + 2 * REACH * sigma
+    z = width * grid - REACH * sigma
+    step = width[:, 0] / (nodes - 1)
+    log_weight = np.log(step / sigma[:, 0])[:, None] - 0.5 * np.log(2 * np.pi) - 0.5 * (z / sigma) ** 2
+    lift = (z - 0.5) / sigma**2
+    ratio = rate * np.expm1(np.minimum(lift, 600.0))  # P/Q - 1
+    power = np.log1p(ratio)
+    if (lift > 600.0).any():
+        power = np.where(lift > 600.0, np.log(rate) + lift, power)
+    power *= alpha
+    total = np.asarray(special.logsumexp(log_weight + power, axis=-1), dtype=np.float64)
+    tiny = total < 1e-3
+    if tiny.any():  # E[P/Q - 1] = 0 may be taken off, so that the sum is of small positive terms and not 1 + rounding
+        weight, power, ratio, lift = np.exp(log_weight[tiny]), power[tiny], ratio[tiny], lift[tiny]
+        high = power > 1
+        with np.errstate(over="ignore", invalid="ignore"):
+            order = alpha[tiny]
+            series = order * (order - 1) / 2 * ratio**2 * (1 + (order - 2) / 3 * ratio * (1 + (order - 3) / 4 * ratio))
+            exact = np.expm1(power) - order * ratio
+            near = weight * np.where(np.abs(order * ratio) < 1e-4, series, exact)
+        far = np.exp(log_weight[tiny] + power) - weight
+        far -= alpha[tiny] * rate[tiny] * (np.exp(log_weight[tiny] + lift) - weight)
+        total[tiny] = np.log1p(np.maximum(0.0, np.where(high, far, near).sum(-1)))
+    return total

@@ -1,53 +1,105 @@
-"""One step of noise on the sum of a batch, for each way in which the batch of DP-SGD is drawn.
-
-Without the record, or with the other one in its place, the output is P0 plus noise where it is not drawn; what differs
-is what a draw does: it adds the record to the batch, or it takes the place of another one.
-"""
+"""What sampling does for privacy: bagging, whose samples are published, and amplification of a private mechanism."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import special, stats
 
 from dpnotes import _validation as check
-from dpnotes.accounting._allocation import allocation_rdp
-from dpnotes.accounting._amplification import MixtureRelease, unamplified
-from dpnotes.accounting._kinds import GaussianRelease, SampleRelease
-from dpnotes.accounting._loss_distribution import CurveRelease
-from dpnotes.accounting._profile import Floats, PrivacyProfile, Renyi
-from dpnotes.accounting._renyi import RenyiRelease, Tabulated
+from dpnotes._validation import Floats
+from dpnotes.accounting._curves import LARGEST_EXPONENT
+from dpnotes.accounting._kinds import CurveRelease, LevelsRelease, Release, SampleRelease, power_of_miss
+from dpnotes.accounting._profile import PrivacyProfile, a_profile, describe, joined, part_of
+from dpnotes.accounting._renyi import Renyi, Tabulated
 
+UNLIKELY = 1e-300  # copies of a record beyond this probability count as a failure
 BISECTIONS = 60
 LARGEST = 1e300  # epsilon that is computed with
+DRAWN = "(0, delta)-DP with delta = probability that the record is drawn; no epsilon lowers it"
+
+
+@dataclass(frozen=True)
+class MixtureRelease(CurveRelease):
+    """A base mechanism on a sample that holds the record with probability ``rate``, and is otherwise as without it.
+
+    With P1 the output given that the record is in, and Q the output without it, the outputs are
+    ``rate P1 + (1 - rate) Q`` and Q: ``H_e1(P, Q) = rate H_e0(P1, Q)``, e^e0 = 1 + (e^e1 - 1) / rate, and, as long as
+    e^e1 (1 - rate) < 1, ``H_e1(Q, P) = (1 - e^e1 (1 - rate)) H_e2(Q, P1)`` with
+    e^e2 = rate e^e1 / (1 - e^e1 (1 - rate)); else 0.
+    """
+
+    base: Release
+    rate: float
+
+    def __post_init__(self) -> None:
+        vars(self).update(never_pure=self.base.never_pure)
+
+    def delta(self, epsilon: Floats, direction: str) -> Floats:
+        rate = self.rate
+        if direction == "remove":
+            return np.asarray(rate * self.base.delta(unamplified(epsilon, rate), "remove"), dtype=np.float64)
+        left = -np.expm1(np.minimum(epsilon + np.log1p(-rate), 0.0))  # 1 - e^epsilon (1 - rate), in [0, rate]
+        with np.errstate(divide="ignore"):
+            raised = np.maximum(0.0, epsilon + np.log(rate) - np.log(left))
+        inner = self.base.delta(np.where(left > 0, raised, 0.0), "add")
+        return np.asarray(np.where(left > 0, left * inner, 0.0), dtype=np.float64)
+
+    @cached_property
+    def _sampled(self) -> Renyi:
+        curve = self.base.sampled_rdp(self.rate)
+        return super().renyi() if curve is None else Renyi(Tabulated(curve))
+
+    def renyi(self) -> Renyi:
+        return self._sampled
+
+    def ceiling(self) -> tuple[float, float]:
+        level, lost = self.base.ceiling()
+        return amplified(level, self.rate), self.rate * lost
+
+
+class ExchangeRelease(CurveRelease):
+    """A base mechanism on a sample of fixed size, for data sets that exchange one record.
+
+    ``H_e1 <= sum_j Pr[j copies of the record are drawn] delta_j(e0)``, e^e0 = 1 + (e^e1 - 1) / Pr[j >= 1], in either
+    direction, with delta_j the guarantee of the base for j records exchanged at once.
+    """
+
+    def __init__(self, groups: tuple[Release, ...], masses: Floats, lost: float) -> None:
+        self._groups, self._masses, self._lost = groups, masses, lost
+        self._rate = min(1.0, float(masses.sum()) + lost)
+        self.never_pure = groups[0].never_pure
+
+    def delta(self, epsilon: Floats, direction: str) -> Floats:
+        inner = unamplified(epsilon, self._rate)
+        total = np.full_like(epsilon, self._lost)
+        for mass, group in zip(self._masses, self._groups, strict=True):
+            total += mass * group.worst(inner)
+        return np.minimum(total, self._rate)
 
 
 class OverlapRelease(CurveRelease):
-    """A draw of probability ``rate`` after which the outputs are P1 and Q1, and P0 for both without it.
+    """Gaussian noise on a sum over a Poisson sample, for data sets that exchange one record, in either direction.
 
     ``H_e1((1-q) P0 + q P1, (1-q) P0 + q Q1) = q H_e0(P1, (1-b) P0 + b Q1)`` with e^e1 = 1 + q (e^e0 - 1) and b =
     e^(e1-e0) (Balle, Barthe and Gaboardi 2018, Theorem 2). With Gaussian noise around the points p, p + u and p + w
     the right side is the mean of a convex function of a sum of log-normal variables, which rises with each of their
-    covariances (Kahane 1986): it is largest where the points lie on a line. ``remove`` and ``add`` are the largest u,
-    and the w that belongs to it, in units of the noise.
+    covariances (Kahane 1986): it is largest where the points lie on a line, at u = mu and w = -mu.
     """
 
-    _never_pure = True
+    symmetric = never_pure = True
 
-    def __init__(self, rate: float, remove: tuple[float, float], add: tuple[float, float], **about: Any) -> None:
-        super().__init__(**about)
-        self._rate, self._points = rate, {"remove": remove, "add": add}
-        vars(self)["symmetric"] = remove == add
+    def __init__(self, rate: float, mu: float) -> None:
+        self._rate, self._mu = rate, mu
 
-    def _delta(self, epsilon: Floats, direction: str) -> Floats:
+    def delta(self, epsilon: Floats, direction: str) -> Floats:
         finite = np.minimum(epsilon, LARGEST)
         inner = unamplified(finite, self._rate)
-        found = self._rate * _against_two(inner, np.exp(finite - inner), *self._points[direction])
+        found = self._rate * _against_two(inner, np.exp(finite - inner), self._mu, -self._mu)
         return np.where(np.isfinite(epsilon), found, 0.0)
 
 
@@ -70,193 +122,224 @@ def _against_two(epsilon: Floats, weight: Floats, u: float, w: float) -> Floats:
     return np.asarray(np.exp(own) * -np.expm1(np.minimum(epsilon + other - own, 0.0)), dtype=np.float64)
 
 
-class EitherRelease(CurveRelease):
-    """One of several mechanisms, picked at random in a way that does not depend on the record, and known which."""
-
-    _never_pure = True
-
-    def __init__(self, parts: tuple[tuple[float, PrivacyProfile], ...], **about: Any) -> None:
-        super().__init__(**about)
-        self._parts = parts
-
-    def _delta(self, epsilon: Floats, direction: str) -> Floats:
-        return np.asarray(sum(weight * part._delta(epsilon, direction) for weight, part in self._parts))
-
-    def _renyi(self) -> Renyi:
-        curves = [(math.log(weight), part._renyi().curve) for weight, part in self._parts if weight > 0]
-
-        def curve(alpha: Floats) -> Floats:
-            moments = [weight + (alpha - 1) * part(alpha) for weight, part in curves]
-            return np.asarray(special.logsumexp(moments, axis=0) / (alpha - 1), dtype=np.float64)
-
-        return Renyi(Tabulated(curve))
-
-
-@dataclass(frozen=True)
-class Draw:
-    """Batches in users' units, resolved: ``rate`` and ``steps`` always, the others where the scheme needs them."""
-
-    rate: float
-    steps: int
-    n: int = 0
-    batch_size: int = 0
-    max_batch_size: int = 0
-    epochs: int = 0
-
-    @property
-    def bins(self) -> int:
-        """Steps of an epoch, the last of which may be short."""
-        return -(-self.n // self.batch_size)
-
-
-@dataclass(frozen=True)
-class Scheme:
-    """How batches are drawn: what describes them, for which neighbours, one round, and how many there are."""
-
-    needs: tuple[str, ...]
-    adjacencies: tuple[str, ...]
-    round: Callable[[Draw, float, str, dict[str, Any]], PrivacyProfile]
-    source: str
-    remark: str
-    by_epoch: bool = False
-
-
-def poisson(draw: Draw, mu: float, adjacency: str, about: dict[str, Any]) -> PrivacyProfile:
-    """Each record by itself with probability ``rate``; exchanged records are drawn together."""
-    if draw.rate == 0:
-        return SampleRelease(0.0, both=False, **about)
-    if draw.rate == 1:
-        return GaussianRelease(2 * mu if adjacency == "replace-one" else mu, **about)
-    if adjacency == "replace-one":
-        return OverlapRelease(draw.rate, (mu, -mu), (mu, -mu), **about)
-    return MixtureRelease(GaussianRelease(mu, **about), draw.rate, **about)
-
-
-def fixed_size(draw: Draw, mu: float, adjacency: str, about: dict[str, Any]) -> PrivacyProfile:
-    """A batch of ``batch_size`` of ``n`` records: the record takes the place of another one."""
-    return _in_place(draw.batch_size / draw.n, mu, adjacency, about)
-
-
-def truncated(draw: Draw, mu: float, adjacency: str, about: dict[str, Any]) -> PrivacyProfile:
-    """A Poisson sample of which, if it is larger, ``max_batch_size`` records are kept, drawn at random.
-
-    If the others alone fill the batch, which happens with a probability that does not depend on the record, the batch
-    is one of fixed size, in which the record is with probability ``rate``; given that, nothing depends on how many
-    others there were.
-    """
-    most = draw.max_batch_size
-    filled = float(stats.binom.sf(most - 1, draw.n - 1, draw.rate))
-    if filled == 0 or draw.rate == 0:
-        return poisson(draw, mu, adjacency, about)
-    rate = min(1.0, most / draw.n * float(stats.binom.sf(most, draw.n, draw.rate)) / filled)
-    free = poisson(draw, mu, adjacency, about)
-    return EitherRelease(((1 - filled, free), (filled, _in_place(rate, mu, adjacency, about))), **about)
-
-
-def balls_in_bins(draw: Draw, mu: float, adjacency: str, about: dict[str, Any]) -> PrivacyProfile:
-    """An epoch in which each record is in one of the batches, drawn by itself and at random."""
-    return RenyiRelease(Tabulated(partial(allocation_rdp, 1 / mu, draw.bins)), **about)
-
-
-def shuffled(draw: Draw, mu: float, adjacency: str, about: dict[str, Any]) -> PrivacyProfile:
-    """An epoch in which each record is in one batch, which may be known."""
-    return GaussianRelease(2 * mu if adjacency == "replace-one" else mu, **about)
-
-
-def _in_place(rate: float, mu: float, adjacency: str, about: dict[str, Any]) -> PrivacyProfile:
-    """A draw that puts the record where otherwise another one is: the sum moves by up to two clip norms."""
-    if rate == 1:
-        return GaussianRelease(mu if adjacency == "zero-out" else 2 * mu, **about)
-    if adjacency == "add-remove":
-        return MixtureRelease(GaussianRelease(2 * mu, **about), rate, **about)
-    if adjacency == "zero-out":
-        return OverlapRelease(rate, (2 * mu, mu), (mu, 0.0), **about)
-    return OverlapRelease(rate, (2 * mu, 0.0), (2 * mu, 0.0), **about)
-
-
-FEWER = ("add-remove", "zero-out")
-ALL = ("add-remove", "zero-out", "replace-one")
-CONVEXITY = "Balle, Barthe and Gaboardi (2018), Theorem 2; Kahane (1986)"
-SCHEMES = {
-    "poisson": Scheme(
-        (), ALL, poisson, "Mironov, Talwar and Zhang (2019); Zhu, Dong and Wang (2022)", "requires Poisson sampling"
-    ),
-    "truncated-poisson": Scheme(
-        ("n", "max_batch_size"), ALL, truncated, f"Ganesh (2025); {CONVEXITY}",
-        "requires Poisson samples cut to max_batch_size at random; an empty record takes its place",
-    ),
-    "fixed-size": Scheme(
-        ("n", "batch_size"), ALL, fixed_size, f"Birrell, Ebrahimi, Behnia and Pacheco (2024); {CONVEXITY}",
-        "requires batches drawn afresh without replacement; an empty record takes its place",
-    ),
-    "balls-in-bins": Scheme(
-        ("n", "batch_size"), FEWER, balls_in_bins, "Chua et al. (2025); Feldman and Shenfeld (2025)",
-        "requires that in each epoch each record is put into one batch by itself", by_epoch=True,
-    ),
-    "shuffle": Scheme(
-        ("n", "batch_size"), ("zero-out", "replace-one"), shuffled, "Dong, Roth and Su (2022); Chua et al. (2024)",
-        "each record is in one batch of each epoch, which may be known: the shuffle itself is not counted",
-        by_epoch=True,
-    ),
-}  # fmt: skip
-
-
-def resolved(
-    sampling: str,
+def bagging(
     *,
-    sample_rate: float | None,
-    steps: int | None,
-    n: int | None,
-    batch_size: int | None,
-    epochs: float | None,
-    max_batch_size: int | None,
-) -> Draw:
-    """Check the description of the batches, and give it with all that follows from it."""
-    needs = SCHEMES[sampling].needs
-    for name, value in (("n", n), ("batch_size", batch_size), ("max_batch_size", max_batch_size)):
-        if value is None and name in needs:
-            raise ValueError(f"{name} must be given for sampling={sampling!r}, got None")
-    if max_batch_size is not None and "max_batch_size" not in needs:
-        raise ValueError(f"max_batch_size is for sampling='truncated-poisson', got {sampling=}")
-    sizes = {}
-    if n is not None:
-        sizes["n"] = check.at_least_one("n", n)
-    if batch_size is not None:
-        sizes["batch_size"] = check.at_least("batch_size", batch_size, 1, most=None if n is None else ("n", sizes["n"]))
-    if max_batch_size is not None:
-        sizes["max_batch_size"] = check.at_least("max_batch_size", max_batch_size, 1)
-    rate = _rate(sample_rate, n, batch_size)
-    return Draw(rate, **_rounds(sampling, rate, steps, epochs, sizes), **sizes)
+    n: int,
+    subsample: int,
+    n_models: int = 1,
+    replace: bool = True,
+    scheme: str = "independent",
+    adjacency: str = "add-remove",
+    analysis: str = "tight",
+) -> PrivacyProfile:
+    """Guarantee of releasing ``n_models`` models, each trained on a random subsample of the records.
+
+    For any base learner, and exact for the learner that publishes its subsample. With pi the probability that a given
+    record is drawn at least once, ``delta(epsilon) = pi`` for every epsilon >= 0: the release is (0, pi)-DP, and a
+    larger epsilon buys nothing. The randomness of the draw must stay secret. Poisson samples:
+    ``subsampled(approximate(0.0, 1.0), sample_rate=...)``.
+
+    Parameters
+    ----------
+    n : int, >= 1
+        Number of records (of the larger of two neighbours).
+    subsample : int, >= 1
+        Records drawn for each model; at most ``n`` without replacement.
+    n_models : int, >= 1
+    replace : bool
+        Draw with or without replacement within a subsample.
+    scheme : {"independent", "split"}
+        ``"independent"``: each subsample is drawn anew (the definition of bagging). ``"split"``: all
+        ``n_models * subsample`` records are drawn at once and dealt out (what the paper's Theorem 4 analyses); the
+        same distribution with replacement, at most ``n`` records in all without.
+    adjacency : {"add-remove", "zero-out", "replace-one"}
+    analysis : {"tight", "published"}
+        ``"published"``: the (epsilon, delta) pair of the paper's Theorems 3 and 4 and nothing more (add-remove only).
+
+    Returns
+    -------
+    PrivacyProfile
+
+    Raises
+    ------
+    ValueError
+        If a number is out of its range, more records are drawn without replacement than there are, or an option is
+        invalid.
+    TypeError
+        If a whole number is not an integer.
+
+    Source
+    ------
+    Liu, Jia and Gong (2021), Theorems 2-6; the exact profile is proved in the bagging chapter of the book.
+
+    Examples
+    --------
+    >>> profile = bagging(n=60_000, subsample=300)
+    >>> round(profile.delta(0.0), 12), round(profile.delta(3.0), 12), profile.epsilon(0.004)
+    (0.004987562267, 0.004987562267, inf)
+    """
+    n_models = check.at_least_one("n_models", n_models)
+    scheme = check.one_of("scheme", scheme, ("independent", "split"))
+    analysis = check.one_of("analysis", analysis, ("tight", "published"))
+    n, subsample = check.at_least_one("n", n), check.at_least_one("subsample", subsample)
+    drawn = n_models * subsample
+    if not replace and subsample > n:
+        raise ValueError(f"subsample must be at most n={n} without replacement, got subsample={subsample}")
+    if not replace and drawn > n and (scheme == "split" or analysis == "published"):
+        who = "scheme='split'" if scheme == "split" else "the published analysis"
+        raise ValueError(f"{who} draws n_models*subsample={drawn} records without replacement; there are only n={n}")
+
+    sample = {"n": n, "subsample": subsample, "n_models": n_models, "replace": bool(replace)}
+    about = describe("bagging", adjacency, **sample, scheme=scheme, analysis=analysis)
+    if analysis == "published":
+        if adjacency != "add-remove":
+            raise ValueError(f"the published analysis is for adjacency='add-remove', got adjacency={adjacency!r}")
+        return _bagging_as_published(n, drawn, replace, about)
+    if replace:
+        inclusion = power_of_miss(1 / n, drawn)
+    elif scheme == "split":
+        inclusion = drawn / n
+    else:
+        inclusion = power_of_miss(subsample / n, n_models)
+    source = "Liu, Jia and Gong (2021), Theorems 2-6, made exact in the bagging chapter"
+    return PrivacyProfile(SampleRelease(inclusion, adjacency != "add-remove"), **about, source=source, remark=DRAWN)
 
 
-def _rate(sample_rate: float | None, n: int | None, batch_size: int | None) -> float:
-    if (sample_rate is None) == (batch_size is None):
+def _bagging_as_published(n: int, drawn: int, replace: bool, about: dict[str, Any]) -> PrivacyProfile:
+    """The pair of Theorem 3 (with replacement) or Theorem 4 (without), as a bare (epsilon, delta) statement."""
+    if replace:
+        epsilon, delta, theorem = drawn * math.log1p(1 / n), power_of_miss(1 / n, drawn), "Theorem 3"
+    else:
+        epsilon, delta, theorem = -math.log1p(-drawn / (n + 1)), drawn / n, "Theorem 4"
+    remark = "valid but not tight: (0, delta) holds with the same delta"
+    source = f"Liu, Jia and Gong (2021), {theorem}"
+    return PrivacyProfile(LevelsRelease(((epsilon, delta, 1),)), **about, source=source, remark=remark)
+
+
+def subsampled(
+    profile: PrivacyProfile,
+    *,
+    sample_rate: float | None = None,
+    n: int | None = None,
+    subsample: int | None = None,
+    replace: bool = False,
+) -> PrivacyProfile:
+    """Guarantee of a mechanism that sees only a random sample of the records, drawn in secret.
+
+    Either a Poisson sample (``sample_rate``) or one of fixed size (``n`` and ``subsample``). With pi the probability
+    that a record is in the sample, an (epsilon0, delta0)-DP base gives (log(1 + pi (e^epsilon0 - 1)), pi delta0)-DP;
+    with replacement the delta is larger, since a record may be drawn several times. The whole profile is amplified, not
+    only one pair.
+
+    Parameters
+    ----------
+    profile : PrivacyProfile
+        Guarantee of the base mechanism. Its adjacency must be add-remove for a Poisson sample and replace-one for a
+        sample of fixed size. With replacement, its ``group(size)`` for several copies of a record enters.
+    sample_rate : float, in [0, 1], optional
+        Probability with which each record is in the sample, independently of all others.
+    n : int, >= 1, optional
+        Number of records, of the larger of two neighbours.
+    subsample : int, >= 1, optional
+        Records drawn; at most ``n`` without replacement.
+    replace : bool
+        Draw the ``subsample`` records with replacement.
+
+    Returns
+    -------
+    PrivacyProfile
+        Of one release, for the adjacency of the base. ``compose`` draws a fresh sample for each.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of its range, the sample is described twice or not at all, or the base profile is for another
+        adjacency.
+    TypeError
+        If ``profile`` is no profile, or ``n`` or ``subsample`` no integer.
+
+    Source
+    ------
+    Li, Qardaji and Su (2012), Theorem 1; Balle, Barthe and Gaboardi (2018), Theorems 8 (Poisson), 9 (without
+    replacement) and 10 (with).
+
+    Examples
+    --------
+    >>> from dpnotes.accounting import approximate, gaussian
+    >>> round(subsampled(approximate(1.0, 1e-5), sample_rate=0.1).delta(0.15856507874), 12)
+    1e-06
+    >>> round(subsampled(gaussian(sigma=1.0), sample_rate=0.1).delta(0.3), 9)
+    0.00563135
+    >>> base = approximate(1.0, 1e-5, adjacency="replace-one")
+    >>> round(subsampled(base, n=1000, subsample=100).delta(0.15856507874), 12)
+    1e-06
+    >>> round(subsampled(base, n=1000, subsample=100, replace=True).epsilon(1e-5), 4)
+    1.0032
+    """
+    a_profile("profile", profile)
+    if (sample_rate is None) == (n is None and subsample is None):
         raise ValueError(
-            f"batches are described by sample_rate, or by n and batch_size, got sample_rate={sample_rate!r}, n={n!r}, "
-            f"batch_size={batch_size!r}"
+            "a sample is described by sample_rate alone or by n and subsample, got "
+            f"sample_rate={sample_rate!r}, n={n!r}, subsample={subsample!r}"
         )
     if sample_rate is not None:
-        return check.real("sample_rate", sample_rate, high=1.0)
-    if n is None or batch_size is None:
-        raise ValueError(f"batch_size={batch_size!r} needs the number of records n, too, got n=None")
-    return batch_size / n
+        if replace:
+            raise ValueError("replace=True needs n and subsample; a Poisson sample holds each record at most once")
+        return _poisson(profile, check.real("sample_rate", sample_rate, high=1.0))
+    if n is None or subsample is None:
+        raise ValueError(f"a sample of fixed size needs both n and subsample, got n={n!r}, subsample={subsample!r}")
+    n, subsample = check.at_least_one("n", n), check.at_least_one("subsample", subsample)
+    if not replace and subsample > n:
+        raise ValueError(f"subsample must be at most n={n} without replacement, got subsample={subsample}")
+    return _of_fixed_size(profile, n, subsample, bool(replace))
 
 
-def _rounds(
-    sampling: str, rate: float, steps: int | None, epochs: float | None, sizes: dict[str, int]
-) -> dict[str, int]:
-    """``steps`` and ``epochs``, one from the other; an epoch that is not complete counts as one that is."""
-    if (steps is None) == (epochs is None):
-        raise ValueError(f"either steps or epochs must be given, got steps={steps!r}, epochs={epochs!r}")
-    by_epoch = SCHEMES[sampling].by_epoch
-    if steps is not None:
-        steps = check.at_least_one("steps", steps)
-    elif epochs is not None:
-        epochs = check.positive("epochs", epochs)
-        if by_epoch:
-            steps = math.ceil(epochs) * -(-sizes["n"] // sizes["batch_size"])
-        elif rate > 0:
-            steps = math.ceil(epochs / rate * (1 - 1e-12))
-    if steps is None:
-        raise ValueError(f"steps must be given where nothing is drawn, got epochs={epochs!r}, sample_rate=0.0")
-    return {"steps": steps, "epochs": -(-steps // -(-sizes["n"] // sizes["batch_size"])) if by_epoch else 0}
+def unamplified(epsilon: Floats, rate: float) -> Floats:
+    """Give log(1 + (e^epsilon - 1) / rate), the level of the base that amplification turns into ``epsilon``."""
+    return np.asarray(epsilon + np.log1p(-np.expm1(-epsilon) * ((1 - rate) / rate)), dtype=np.float64)
+
+
+def amplified(epsilon: float, rate: float) -> float:
+    """Give log(1 + rate (e^epsilon - 1)), what amplification makes of the level of the base."""
+    if epsilon > LARGEST_EXPONENT:
+        return epsilon
+    return math.log1p(rate * math.expm1(epsilon)) * (1 + 1e-15)
+
+
+def _needs(adjacency: str, profile: PrivacyProfile, why: str) -> None:
+    if profile.adjacency != adjacency:
+        raise ValueError(f"profile must be for {adjacency=}, got adjacency={profile.adjacency!r}; {why}")
+
+
+def _poisson(profile: PrivacyProfile, rate: float) -> PrivacyProfile:
+    _needs("add-remove", profile, "a Poisson sample of neighbours that exchange a record differs in two draws")
+    about = _about(profile, "Theorem 8", sample_rate=rate)
+    if rate == 0:
+        return PrivacyProfile(SampleRelease(0.0, both=False), **about)
+    if rate == 1:
+        return profile
+    return PrivacyProfile(MixtureRelease(profile._release, rate), **about, exactness=profile.exactness)
+
+
+def _of_fixed_size(profile: PrivacyProfile, n: int, subsample: int, replace: bool) -> PrivacyProfile:
+    _needs("replace-one", profile, "samples of one size cannot differ in one record more or less")
+    sample = {"n": n, "subsample": subsample, "replace": replace}
+    if not replace:
+        about, rate = _about(profile, "Theorem 9", **sample), subsample / n
+        if rate == 1:
+            return profile
+        return PrivacyProfile(ExchangeRelease((profile._release,), np.array([rate]), 0.0), **about)
+    copies = stats.binom(subsample, 1 / n)
+    most = max(1, min(subsample, int(copies.isf(UNLIKELY))))
+    groups = tuple(profile.group(size)._release for size in range(1, most + 1))
+    masses = np.asarray(copies.pmf(np.arange(1, most + 1)), dtype=np.float64)
+    if n > 1:
+        masses *= power_of_miss(1 / n, subsample) / masses.sum()  # as exact as pi itself
+    release = ExchangeRelease(groups, masses, float(copies.sf(most)))
+    return PrivacyProfile(release, **_about(profile, "Theorem 10", **sample))
+
+
+def _about(profile: PrivacyProfile, theorem: str, **sample: object) -> dict[str, Any]:
+    source = joined([profile.source, f"Balle, Barthe and Gaboardi (2018), {theorem}"])
+    known = {"status": profile.status, "assumption": profile.assumption, "source": source, "remark": profile.remark}
+    return describe("subsampled", profile.adjacency, base=part_of(profile), **sample) | known

@@ -16,18 +16,24 @@ from dataclasses import dataclass
 from importlib import metadata
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpnotes import _validation as check
-from dpnotes.accounting._profile import PrivacyProfile, _plain, step_of
-from dpnotes.accounting._restore import from_dict
+from dpnotes.accounting import _basic, _descent, _minimisers, _sampling, _votes, papers
+from dpnotes.accounting._profile import REPLACEABLE, PrivacyProfile, compose, plain, step_of
 from dpnotes.accounting._statement_page import page
 
-if TYPE_CHECKING:
-    from dpnotes.auditing import AuditReport
+CONSTRUCTORS = {  # by the name that a description tells; compose and subsampled, which take profiles, are apart
+    make.__name__: make
+    for make in (
+        _basic.gaussian, _basic.laplace, _basic.approximate, _basic.zcdp, _sampling.bagging, _descent.dp_sgd,
+        _descent.last_iterate, _votes.soft_vote, _votes.noisy_vote, _votes.gnmax, _votes.confident_gnmax,
+        _votes.chunk_filter, _minimisers.loss_perturbation, papers.intrinsic_sgd,
+    )
+}  # fmt: skip
 
 SCHEMA: dict[str, Any] = json.loads(files("dpnotes.accounting").joinpath("statement.schema.json").read_text("utf-8"))
 SECTIONS: dict[str, Any] = SCHEMA["properties"]
@@ -52,6 +58,26 @@ NEIGHBOURS = {
     ),
     "replace-one": "data sets of equal size that differ in {unit}, exchanged for any other; their number is public",
 }
+
+
+class Audited(Protocol):
+    """What a statement tells of an audit: an ``AuditReport`` of :mod:`dpnotes.auditing` has it."""
+
+    @property
+    def claim(self) -> PrivacyProfile | None: ...
+    @property
+    def refuted(self) -> bool: ...
+    @property
+    def p_value(self) -> float: ...
+    @property
+    def runs(self) -> int: ...
+    @property
+    def confidence(self) -> float: ...
+    @property
+    def adjacency(self) -> str: ...
+    @property
+    def strategy(self) -> str: ...
+    def epsilon(self, delta: float) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -187,7 +213,7 @@ def statement(
     declared: Mapping[str, str] | None = None,
     unprotected: Sequence[str] = (),
     n_public: bool = False,
-    audit: AuditReport | None = None,
+    audit: Audited | None = None,
 ) -> PrivacyStatement:
     """What a release of this guarantee promises, and what not, on one page.
 
@@ -263,8 +289,71 @@ def statement(
         "audit": _filled("audit", {} if audit is None else _audited(audit, profile, n_public)),
         "not_protected": SECTIONS["not_protected"]["const"],
     }
-    content = json.loads(json.dumps(_plain(content), allow_nan=False))
+    content = json.loads(json.dumps(plain(content), allow_nan=False))
     return PrivacyStatement(json.dumps({**content, "digest": _digest(content)}))
+
+
+def from_dict(description: Mapping[str, Any]) -> PrivacyProfile:
+    """The profile that :meth:`PrivacyProfile.to_dict` described, made anew by its constructor.
+
+    Parameters
+    ----------
+    description : mapping
+        With ``mechanism``, ``parameters`` and ``adjacency``; of the other entries, status, assumption, source, remark,
+        exactness and implementation are restored, and what follows from the curve is not read.
+
+    Returns
+    -------
+    PrivacyProfile
+
+    Raises
+    ------
+    ValueError
+        If no constructor has the name of the mechanism, or the constructor refuses its parameters.
+    KeyError
+        If one of the three entries is missing.
+
+    Source
+    ------
+    Definition: a profile is what its constructor makes of its parameters.
+
+    Examples
+    --------
+    >>> from dpnotes.accounting import compose, gaussian, laplace
+    >>> profile = compose(gaussian(sigma=2.0), laplace(scale=1.0)).compose(3)
+    >>> from_dict(profile.to_dict()).epsilon(1e-5) == profile.epsilon(1e-5)
+    True
+    """
+    made = _made(description["mechanism"], description["parameters"], description["adjacency"])
+    words = {name: description[name] for name in REPLACEABLE if description.get(name) is not None}
+    return made.with_(**{name: word for name, word in words.items() if word != getattr(made, name)})
+
+
+def _made(mechanism: str, parameters: Mapping[str, Any], adjacency: str) -> PrivacyProfile:
+    """By the constructor, then composed and for groups of records, in the order told; other neighbours, same curve."""
+    private = "squares" if mechanism == "personalised_vote" else "counts" if "counts" in parameters else ""
+    if private:
+        raise ValueError(f"{private} of {mechanism} are private, and no part of a description")
+    plain = {name: value for name, value in parameters.items() if value is not None}
+    given: dict[str, Any] = {name: math.inf if value == "infinity" else value for name, value in plain.items()}
+    steps = [(name, given.pop(name)) for name in plain if step_of(name) in ("times", "group")]
+    first = given.pop("adjacency", adjacency)
+    if mechanism == "compose":
+        profile = compose(*(_part(part, first) for part in given["parts"]))
+    elif mechanism == "subsampled":
+        profile = _sampling.subsampled(_part(given.pop("base"), first), **given)
+    elif mechanism in CONSTRUCTORS:
+        profile = CONSTRUCTORS[mechanism](**given, adjacency=first)
+    else:
+        raise ValueError(f"mechanism must be the name of a constructor of profiles, got {mechanism!r}")
+    for name, count in steps:
+        profile = profile.compose(count) if step_of(name) == "times" else profile.group(count)
+    return profile._relabelled(adjacency)
+
+
+def _part(part: Mapping[str, Any], adjacency: str) -> PrivacyProfile:
+    """A profile among the parameters of another, which has its adjacency."""
+    return _made(part["mechanism"], {name: value for name, value in part.items() if name != "mechanism"}, adjacency)
 
 
 def _public_n(profile: PrivacyProfile, n_public: bool) -> list[str]:
@@ -311,7 +400,7 @@ def _who(profile: PrivacyProfile) -> dict[str, str]:
     return {"unit": unit, "adjacency": profile.adjacency, "neighbours": NEIGHBOURS[profile.adjacency].format(unit=unit)}
 
 
-def _audited(audit: AuditReport, profile: PrivacyProfile, n_public: bool) -> dict[str, str]:
+def _audited(audit: Audited, profile: PrivacyProfile, n_public: bool) -> dict[str, str]:
     claim, verdict = "none", "no claim was tested"
     if audit.claim is not None:
         _public_n(audit.claim, n_public)

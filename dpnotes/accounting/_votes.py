@@ -1,63 +1,542 @@
-"""What private votes have in common: their kind of profile, and searches for the most that a budget allows."""
+"""Private votes: of teachers or of models on disjoint shards, with soft, Laplace or Gaussian noise."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import special
 
-from dpnotes.accounting._composition import together
-from dpnotes.accounting._profile import Floats, PrivacyProfile, Renyi
-from dpnotes.accounting._renyi import Line, best_order
+from dpnotes import _validation as check
+from dpnotes._validation import Floats
+from dpnotes.accounting._kinds import (
+    BoundedRangeRelease,
+    ConvertedRelease,
+    GaussianRelease,
+    LeastRelease,
+    LevelsRelease,
+    Release,
+    RenyiRelease,
+    together,
+)
+from dpnotes.accounting._profile import PrivacyProfile, describe
+from dpnotes.accounting._renyi import Line, Tabulated, Total, best_order
+from dpnotes.accounting.papers import MOMENTS, personalised_answers
+
+Counts = ArrayLike  # votes, [queries, n_classes]; no option of the command line
 
 ANALYSES = ("tight", "published")
 SHARDS = "the shard of each record is chosen independently of the other records, for example by a public hash"
+SECRET = (
+    "the votes are as given: the bound holds for the release on this data set against a neighbour's, in both "
+    "directions, for questions chosen before the answers; it is itself a function of the private votes, and must be "
+    "sanitised (smooth sensitivity) before it is published"
+)
+PATH = "had the comparisons come out otherwise, other queries would be answered: what they would cost is not counted"
+FILTER = "Smith and Thakurta (2022) and Koskela, Tobaben and Honkela (2023)"
 
 
-class BoundedRangeRelease(PrivacyProfile):
-    """An answer with log-likelihood ratios in an interval of length ``width``, exact.
+def soft_vote(
+    *, beta: float, answers: int = 1, adjacency: str = "add-remove", analysis: str = "tight"
+) -> PrivacyProfile:
+    """Guarantee of answering with class c with probability proportional to ``exp(beta n_c)``, n_c the votes for c.
 
-    The hockey-stick divergence is convex in the likelihood ratio, so that a ratio with two values is worst; the best
-    two give ``delta = (1 - e^((epsilon - width) / 2))^2 / (1 - e^-width)``, and the trade-off function is the logistic
-    one.
+    Models are trained on disjoint shards; one record changes one model, which can move its vote: one count falls and
+    another rises, whichever the adjacency. The log-ratios of the answer's probabilities then lie in an interval of
+    length 2 beta. Valid for any number of models and classes and for adaptively chosen questions; for one answer exact
+    in the limit of many models.
+
+    Parameters
+    ----------
+    beta : float, > 0
+        Inverse temperature, per vote.
+    answers : int, >= 1
+        Questions answered in all.
+    adjacency : {"add-remove", "zero-out", "replace-one"}
+        The guarantee is the same for both.
+    analysis : {"tight", "published"}
+        ``"published"``: what Theorems 7 and 8 of the paper state, which does not hold.
+
+    Returns
+    -------
+    PrivacyProfile
+
+    Raises
+    ------
+    ValueError
+        If beta is not positive and finite, answers is below 1, or an option is invalid.
+    TypeError
+        If answers is not an integer.
+
+    Source
+    ------
+    van der Maaten and Hannun (2020), Theorems 7 and 8, corrected: bounded range 2 beta (Durfee and Rogers 2019), hence
+    beta^2 / 2 zCDP (Cesar and Rogers 2021); Canonne, Kamath and Steinke (2020) for the conversion.
+
+    Examples
+    --------
+    >>> profile = soft_vote(beta=0.02, answers=100)
+    >>> round(profile.epsilon(1e-5), 6), round(profile.epsilon(0.0), 6)
+    (0.794315, 4.0)
+    """
+    beta = check.positive("beta", beta)
+    answers = check.at_least_one("answers", answers)
+    analysis = check.one_of("analysis", analysis, ANALYSES)
+    about = describe("soft_vote", adjacency, beta=beta, answers=answers, analysis=analysis) | {"assumption": SHARDS}
+    if analysis == "published":
+        return PrivacyProfile(
+            ConvertedRelease(beta**2 / 2, answers, pure=beta),
+            **about,
+            status="refuted",
+            source="van der Maaten and Hannun (2020), Theorems 7 and 8",
+            remark="wrong: an answer is 2 beta-DP, not beta-DP, as the proof drops the normaliser; only the branch "
+            "beta'' of Theorem 8 is valid, by two errors that cancel",
+        )
+    source = "van der Maaten and Hannun (2020), Theorem 8, by bounded range (Cesar and Rogers 2021)"
+    return PrivacyProfile(bounded_range(2 * beta, answers), **about, source=source)
+
+
+def soft_vote_beta(epsilon: float, delta: float, *, answers: int, analysis: str = "tight") -> float:
+    """Inverse temperature at which ``answers`` answers of the soft majority vote are (epsilon, delta)-DP together.
+
+    The larger of the two valid choices: ``epsilon / (2 answers)``, and the beta of ``answers * beta^2 / 2`` zCDP. The
+    result errs on the private side: ``soft_vote(beta=beta, answers=answers).delta(epsilon) <= delta``.
+
+    Parameters
+    ----------
+    epsilon : float, > 0
+    delta : float, in [0, 1)
+    answers : int, >= 1
+        Questions answered in all; they may be chosen adaptively.
+    analysis : {"tight", "published"}
+        ``"published"``: Theorem 7 for delta = 0 and Theorem 8 otherwise. It is too large for delta = 0 by a factor 2,
+        and too large for few answers otherwise: the vote is not (epsilon, delta)-DP there.
+
+    Returns
+    -------
+    float
+        Inverse temperature, per vote.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range or the analysis is unknown.
+
+    Source
+    ------
+    van der Maaten and Hannun (2020), Theorems 7 and 8, corrected; see :func:`soft_vote`.
+
+    Examples
+    --------
+    >>> round(soft_vote_beta(1.0, 1e-5, answers=100), 10), soft_vote_beta(1.0, 0.0, answers=100)
+    (0.0247210822, 0.005)
+    """
+    epsilon = check.positive("epsilon", epsilon)
+    delta = check.real("delta", delta, high=1.0, below="every beta is (epsilon, 1)-DP")
+    answers = check.at_least_one("answers", answers)
+    analysis = check.one_of("analysis", analysis, ANALYSES)
+    if analysis == "published":
+        basic = epsilon / answers
+        if delta == 0.0:
+            return basic
+        log_inverse = -math.log(delta)
+        # sqrt(a + epsilon) - sqrt(a), without a difference of near equals
+        advanced = epsilon / (math.sqrt(log_inverse + epsilon) + math.sqrt(log_inverse))
+        return max(basic, math.sqrt(2 / answers) * advanced)
+    basic = epsilon / (2 * answers)
+    while answers * (2 * basic) > epsilon:  # the quotient was rounded up
+        basic = math.nextafter(basic, 0.0)
+    if delta == 0.0:
+        return basic
+    beta = math.sqrt(2 * largest_rho(epsilon, delta) / answers)
+    while beta > basic and soft_vote(beta=beta, answers=answers).delta(epsilon) > delta:
+        beta *= 1 - 1e-12  # rounding only: the order found is valid for the rho found
+    return max(basic, beta)
+
+
+def noisy_vote(
+    *, noise: float, answers: int = 1, n_classes: int = 2, adjacency: str = "add-remove", analysis: str = "tight"
+) -> PrivacyProfile:
+    """Guarantee of answering with the class of most votes, after Laplace noise of scale 1 / ``noise`` on each class.
+
+    Votes are counted per partition: of k partitions a class with n_c votes counts n_c / k. One record changes one model
+    of each partition, so that one count falls by at most 1 and another rises by at most 1. An answer is 2 noise-DP.
+    Between two classes the log-odds of an answer change by at most 2 noise, because the derivative of the log-odds that
+    a difference of two Laplace variables exceeds a margin is at most noise ((1 + u/2)^2 <= e^u): bounded range, four
+    times less zCDP than from the pure level. Valid for adaptively chosen questions.
+
+    Parameters
+    ----------
+    noise : float, > 0
+        lambda of the paper, the *inverse* scale of the noise, per vote: a larger one is less noise and less privacy.
+    answers : int, >= 1
+        Questions answered in all; must not depend on the data.
+    n_classes : int, >= 2
+    adjacency : {"add-remove", "zero-out", "replace-one"}
+        The guarantee is the same for both.
+    analysis : {"tight", "published"}
+        ``"published"``: moments 2 noise^2 l (l + 1) at integers l up to 100, for any number of classes; valid, loose.
+
+    Returns
+    -------
+    PrivacyProfile
+
+    Raises
+    ------
+    ValueError
+        If noise is not positive and finite, answers is below 1, n_classes below 2, or an option is invalid.
+    TypeError
+        If a number of things is not an integer.
+
+    Source
+    ------
+    Jordon, Yoon and van der Schaar (2019), Theorems 1 and 4 with m = 1; the bounded range is proved in the chapter on
+    differentially private bagging. For more than two classes: Kairouz, Oh and Viswanath (2015).
+
+    Examples
+    --------
+    >>> round(noisy_vote(noise=0.04, answers=38).epsilon(1e-5), 6)
+    0.997208
+    >>> round(noisy_vote(noise=0.04, answers=38, analysis="published").epsilon(1e-5), 6)
+    2.488893
+    """
+    noise = check.positive("noise", noise)
+    answers = check.at_least_one("answers", answers)
+    n_classes = check.at_least("n_classes", n_classes, 2, why="one class needs no vote")
+    analysis = check.one_of("analysis", analysis, ANALYSES)
+    about = describe("noisy_vote", adjacency, noise=noise, answers=answers, n_classes=n_classes, analysis=analysis)
+    about["assumption"] = f"{SHARDS}, and the number of answers does not depend on the data"
+    if analysis == "published":
+        source = "Jordon, Yoon and van der Schaar (2019), Theorem 4 with m = 1"
+        remark = "valid but not tight: a better conversion and, between two classes, bounded range give more"
+        release = ConvertedRelease(2 * noise**2, answers, moments=MOMENTS)
+        return PrivacyProfile(release, **about, source=source, remark=remark)
+    if n_classes == 2:
+        source = "Jordon, Yoon and van der Schaar (2019), Theorem 1, by bounded range (Cesar and Rogers 2021)"
+        return PrivacyProfile(bounded_range(2 * noise, answers), **about, source=source)
+    source = "Jordon, Yoon and van der Schaar (2019), Theorem 1; Kairouz, Oh and Viswanath (2015)"
+    remark = "range 2 noise is proved for two classes only; Gumbel or Gaussian noise do better for more"
+    return PrivacyProfile(LevelsRelease(((2 * noise, 0.0, answers),)), **about, source=source, remark=remark)
+
+
+def noisy_vote_answers(
+    epsilon: float, delta: float, *, noise: float, n_classes: int = 2, analysis: str = "tight"
+) -> int:
+    """Largest number of answers of :func:`noisy_vote` that is (epsilon, delta)-DP in all.
+
+    Parameters
+    ----------
+    epsilon : float, > 0
+    delta : float, in [0, 1)
+        Positive for the published analysis.
+    noise : float, > 0
+        lambda, the inverse scale of the Laplace noise on each class, per vote.
+    n_classes : int, >= 2
+    analysis : {"tight", "published"}
+        ``"published"``: the count of the paper's loop, which stops *after* the answer that reaches epsilon: one more
+        than the budget pays for.
+
+    Returns
+    -------
+    int, >= 0
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range or the analysis is unknown.
+
+    Source
+    ------
+    Jordon, Yoon and van der Schaar (2019), Algorithm 1 with m = 1; see :func:`noisy_vote`.
+
+    Examples
+    --------
+    >>> noisy_vote_answers(1.0, 1e-5, noise=0.04), noisy_vote_answers(1.0, 1e-5, noise=0.04, analysis="published")
+    (38, 7)
+    """
+    epsilon = check.positive("epsilon", epsilon)
+    noise = check.positive("noise", noise)
+    n_classes = check.at_least("n_classes", n_classes, 2, why="one class needs no vote")
+    analysis = check.one_of("analysis", analysis, ANALYSES)
+    if analysis == "published":
+        return personalised_answers(epsilon, delta, noise=noise, m=1.0)
+    delta = check.real("delta", delta, high=1.0, below="every number of answers is (epsilon, 1)-DP")
+
+    def within(answers: int) -> bool:
+        return noisy_vote(noise=noise, answers=answers, n_classes=n_classes).delta(epsilon) <= delta
+
+    return largest_integer(within)
+
+
+def gnmax(
+    *,
+    sigma: float,
+    answers: int = 1,
+    counts: Counts | None = None,
+    adjacency: str = "add-remove",
+    analysis: str = "tight",
+) -> PrivacyProfile:
+    """Guarantee of answering with the class of most votes after Gaussian noise on each count.
+
+    One record changes one teacher, which can move its vote: the counts change by sqrt 2 in L2, whichever the adjacency.
+    Exact for the release of all noisy counts; valid for adaptively chosen questions. Given ``counts``, the
+    data-dependent bound, far smaller where teachers agree: *per-instance*, for questions that do not depend on the
+    answers, and not publishable as it is. It holds in both directions: of this data set's answers against a
+    neighbour's, and the reverse, which is the larger and of which Theorem 6 of Papernot et al. (2018) says nothing.
+
+    Parameters
+    ----------
+    sigma : float, > 0
+        Standard deviation of the noise on each count, in votes.
+    answers : int, >= 1
+        Questions answered in all; given ``counts``, how often that whole batch is answered.
+    counts : None or array_like, [queries, n_classes], >= 0
+        Votes for each class, before noise.
+    adjacency : {"add-remove", "zero-out", "replace-one"}
+        The guarantee is the same for both.
+    analysis : {"tight", "published"}
+        ``"published"``: Renyi divergence and its classical conversion instead of the exact profile; no counts.
+
+    Returns
+    -------
+    PrivacyProfile
+
+    Raises
+    ------
+    ValueError
+        If sigma is not positive and finite, answers is below 1, counts are negative or not [queries, n_classes], or an
+        option is invalid.
+    TypeError
+        If answers is not an integer.
+
+    Source
+    ------
+    Papernot et al. (2018), Proposition 8; Dong, Roth and Su (2022) for the exact composition. For given counts the
+    chance q of another answer is that of Proposition 7 of Papernot et al. (2018): a test that rejects with probability
+    p under one data set, p <= q or p >= 1 - q, rejects with at most Phi(Phi^-1(p) + sqrt 2 / sigma) under the other.
+
+    Examples
+    --------
+    >>> round(gnmax(sigma=40.0, answers=100).epsilon(1e-5), 6)
+    1.356467
+    >>> round(gnmax(sigma=40.0, answers=100, counts=[[240, 5, 5]]).epsilon(1e-5), 6)  # one batch, 100 times
+    0.208019
+    """
+    sigma = check.positive("sigma", sigma)
+    answers = check.at_least_one("answers", answers)
+    analysis = check.one_of("analysis", analysis, ANALYSES)
+    votes = None if counts is None else _votes(counts, analysis)
+    about = describe("gnmax", adjacency, sigma=sigma, answers=answers, analysis=analysis, **_shown(votes))
+    return _aggregate(answers, 0.0, votes, sigma, analysis, about)
+
+
+def confident_gnmax(
+    *,
+    sigma_threshold: float,
+    sigma_answer: float,
+    queries: int,
+    answers: int,
+    counts: Counts | None = None,
+    adjacency: str = "add-remove",
+    analysis: str = "tight",
+) -> PrivacyProfile:
+    """Guarantee of answering, by :func:`gnmax`, only where the largest count plus Gaussian noise reaches a threshold.
+
+    The largest count changes by at most 1 with one record, and is compared at every query, whatever the threshold.
+    Without ``counts`` the guarantee holds in the worst case if the aggregator stops for good after ``answers`` answers
+    or ``queries`` queries, whichever comes first. Which queries are answered, and how many, depends on the data and on
+    the noise: the composition is fully adaptive, and holds because no run spends more than this bound.
+
+    Parameters
+    ----------
+    sigma_threshold : float, > 0
+        Standard deviation of the noise on the largest count, in votes.
+    sigma_answer : float, > 0
+        Standard deviation of the noise on each count of an answered query, in votes.
+    queries : int, >= 1
+        Queries put to the aggregator.
+    answers : int, in [0, queries]
+        Queries that it answers at most.
+    counts : None or array_like, [answers, n_classes], >= 0
+        Votes on the answered queries, before noise: the data-dependent bound for these answers; the comparisons with
+        the threshold cost what they cost in the worst case. Other queries would be answered in another run, which the
+        bound does not count: see ``assumption``.
+    adjacency : {"add-remove", "zero-out", "replace-one"}
+        The guarantee is the same for both.
+    analysis : {"tight", "published"}
+        ``"published"``: Renyi divergence and its classical conversion instead of the exact profile; no counts.
+
+    Returns
+    -------
+    PrivacyProfile
+
+    Raises
+    ------
+    ValueError
+        If a number is outside its range, counts are negative or not [answers, n_classes], or an option is invalid.
+    TypeError
+        If queries or answers is not an integer.
+
+    Source
+    ------
+    Papernot et al. (2018), Section 4; Smith and Thakurta (2022) and Koskela, Tobaben and Honkela (2023) for Gaussian
+    noise of which the number of releases depends on what came out, Feldman and Zrnic (2021) for Renyi divergences;
+    :func:`gnmax` for given counts.
+
+    Examples
+    --------
+    >>> profile = confident_gnmax(sigma_threshold=150.0, sigma_answer=40.0, queries=170, answers=170)
+    >>> round(profile.epsilon(0.18), 8), round(profile.advantage, 6)
+    (0.01345677, 0.185442)
+    """
+    sigma_threshold = check.positive("sigma_threshold", sigma_threshold)
+    sigma_answer = check.positive("sigma_answer", sigma_answer)
+    queries = check.at_least_one("queries", queries)
+    answers = check.at_least("answers", answers, 0, most=("queries", queries))
+    analysis = check.one_of("analysis", analysis, ANALYSES)
+    votes = None if counts is None else _votes(counts, analysis)
+    if votes is not None and len(votes) != answers:
+        raise ValueError(f"counts must have one row for each of answers={answers}, got {len(votes)} rows")
+    asked = {"queries": queries, "answers": answers, "analysis": analysis, **_shown(votes)}
+    sigmas = {"sigma_threshold": sigma_threshold, "sigma_answer": sigma_answer}
+    about = describe("confident_gnmax", adjacency, **sigmas, **asked)
+    times = answers if votes is None else 1  # the votes are those of all the answers
+    profile = _aggregate(times, queries / sigma_threshold**2, votes, sigma_answer, analysis, about)
+    if votes is not None:
+        return profile.with_(assumption=f"{profile.assumption}; {PATH}")
+    theorem = "Feldman and Zrnic (2021)" if analysis == "published" else FILTER
+    return profile.with_(source=f"{profile.source}; {theorem} for a number of answers that depends on the data")
+
+
+def chunk_filter(*, budget: float, sigma: float, one_hot: bool = True, adjacency: str = "add-remove") -> PrivacyProfile:
+    """Guarantee of Gaussian-noise votes, without end, of teachers that each fall silent once their budget is spent.
+
+    Teacher j votes with a vector v of length at most 1, or abstains (v = 0), by any rule that looks at its own chunk
+    and at past answers only. It pays ``||v||^2`` of its budget for a vote, and abstains for good before it would
+    overdraw. What is released is the class of the largest sum of votes plus noise; who is silent stays secret. The
+    number of questions has no limit, and they may be chosen adaptively.
+
+    Parameters
+    ----------
+    budget : float, > 0
+        Sum of squared lengths of the votes that a teacher may cast: with one-hot votes, how many.
+    sigma : float, > 0
+        Standard deviation of the noise on each class, in votes.
+    one_hot : bool
+        Each vote is for one class, with weight 1: votes of the same teacher differ by sqrt 2 at most, and not by 2.
+    adjacency : {"add-remove", "zero-out", "replace-one"}
+        The guarantee is the same for both.
+
+    Returns
+    -------
+    PrivacyProfile
+
+    Raises
+    ------
+    ValueError
+        If budget or sigma is not positive and finite.
+
+    Source
+    ------
+    Feldman and Zrnic (2021); Koskela, Tobaben and Honkela (2023) for Gaussian noise.
+
+    Examples
+    --------
+    >>> round(chunk_filter(budget=100, sigma=40.0).epsilon(1e-5), 6)
+    1.356467
+    """
+    budget = check.positive("budget", budget)
+    sigma = check.positive("sigma", sigma)
+    return PrivacyProfile(
+        GaussianRelease(math.sqrt(budget * (2 if one_hot else 4)) / sigma),
+        **describe("chunk_filter", adjacency, budget=budget, sigma=sigma, one_hot=bool(one_hot)),
+        assumption=f"{SHARDS}, and each record is in one chunk",
+        source="Feldman and Zrnic (2021); Koskela, Tobaben and Honkela (2023)",
+        exactness="upper bound",
+    )
+
+
+def _aggregate(
+    answers: int, compared: float, votes: Floats | None, sigma: float, analysis: str, about: dict[str, Any]
+) -> PrivacyProfile:
+    """Profile of answers of squared mu 2 / sigma^2 each (``votes`` so often) and comparisons of ``compared`` in all."""
+    total = answers * (1 if votes is None else len(votes)) * (2 / sigma**2) + compared
+    if votes is not None:
+        source = "Papernot et al. (2018), Proposition 7, with the trade-off function of Gaussian noise; see gnmax"
+        about |= {"status": "per-instance", "assumption": f"{SHARDS}; {SECRET}", "source": source}
+        curve = Tabulated(_DataDependent(votes, sigma))
+        dependent = RenyiRelease(Total(((answers, curve), (1, Line(compared / 2)))))
+        return PrivacyProfile(LeastRelease((dependent, GaussianRelease(math.sqrt(total)))), **about)
+    about["assumption"] = SHARDS
+    if analysis == "published":
+        source = "Papernot et al. (2018), Proposition 8, and Mironov (2017), Proposition 3"
+        remark = "valid but not tight: the composition of Gaussian noise is known exactly"
+        return PrivacyProfile(ConvertedRelease(total / 2, 1), **about, source=source, remark=remark)
+    source = "Papernot et al. (2018), Proposition 8, composed exactly (Dong, Roth and Su 2022)"
+    return PrivacyProfile(GaussianRelease(math.sqrt(total)), **about, source=source, exactness="upper bound")
+
+
+def _votes(counts: ArrayLike, analysis: str) -> Floats:
+    votes = check.array("counts", counts, finite=True)
+    if votes.ndim != 2 or votes.shape[0] < 1 or votes.shape[1] < 2:
+        raise ValueError(f"counts must be [queries, n_classes] with n_classes >= 2, got shape {votes.shape}")
+    if analysis == "published":
+        raise ValueError("analysis must be 'tight' where counts are given, got analysis='published'")
+    return votes
+
+
+def _shown(votes: Floats | None) -> dict[str, Any]:
+    """The votes as a parameter: their shape alone, as they are private."""
+    return {} if votes is None else {"counts": list(votes.shape)}
+
+
+class _DataDependent:
+    """Renyi divergence of the answers to queries with the given votes, both directions, summed over the queries.
+
+    A test that rejects on the outcomes S has P(S) <= q or P(S) >= 1 - q, as S leaves out the likely answer or holds it,
+    and Q(S) <= Phi(Phi^-1(P(S)) + mu), mu = sqrt 2 / sigma, as the noise is Gaussian. The pair N(0, 1), N(mu, 1) with
+    the losses between the quantiles q and 1 - q merged into one attains all of these, so that it dominates (P, Q), and
+    hence (Q, P): the divergence is at most its divergence, in the direction in which it is larger.
     """
 
-    symmetric = _beyond_pair = True
+    def __init__(self, votes: Floats, sigma: float) -> None:
+        leads = votes.max(-1, keepdims=True) - votes
+        others = np.sort(leads, axis=-1)[:, 1:]  # all but one class of most votes
+        exponents = special.log_ndtr(-others / (math.sqrt(2) * sigma))
+        capped = np.minimum(special.logsumexp(exponents, axis=-1), math.log1p(-1 / votes.shape[1]))
+        self._log_q, self._repeats = np.unique(capped, return_counts=True)  # chance of another answer, at most
+        self._sigma = sigma
 
-    def __init__(self, width: float, **about: Any) -> None:
-        super().__init__(**about)
-        self._width = width
-
-    def _delta(self, epsilon: Floats, direction: str) -> Floats:
-        short = np.minimum((epsilon - self._width) / 2, 0.0)
-        return np.asarray(np.expm1(short) ** 2 / -np.expm1(-self._width), dtype=np.float64)
-
-    def _tradeoff(self, alpha: Floats) -> Floats:
-        with np.errstate(divide="ignore"):  # alpha of 0 or 1
-            return np.asarray(special.expit(-special.logit(alpha) - self._width), dtype=np.float64)
-
-    def _renyi(self) -> Renyi:
-        """Width^2 / 8 zCDP (Cesar and Rogers 2021)."""
-        return Renyi(Line(self._width**2 / 8))
-
-    def _ceiling(self) -> tuple[float, float]:
-        return self._width, 0.0
-
-    def _key(self) -> Hashable:
-        return "bounded range", self._width
-
-    def _group(self, size: int) -> BoundedRangeRelease:
-        return BoundedRangeRelease(size * self._width, **self._grouped(size))
+    def __call__(self, alpha: Floats) -> Floats:
+        mu = math.sqrt(2) / self._sigma
+        order = np.asarray(alpha, dtype=np.float64)[..., None]  # [..., queries]
+        quantile = np.maximum(-special.ndtri_exp(self._log_q), 0.0)
+        with np.errstate(all="ignore"):  # where nothing is merged, or the doubles end, the bound is not used
+            log_p = np.log1p(-2 * special.ndtr(-quantile))  # of the merged losses
+            above = special.log_ndtr(quantile - mu)
+            log_q = above + np.log(-np.expm1(special.log_ndtr(-quantile - mu) - above))
+            scale = order * (order - 1) * mu**2 / 2
+            excess = [
+                np.logaddexp(
+                    scale + np.logaddexp(*(special.log_ndtr(sign * power * mu - quantile) for sign in (1, -1))),
+                    power * log_q + (1 - power) * log_p,
+                )
+                for power in (order, 1 - order)  # of the neighbour's probability
+            ]
+            bound = np.maximum(np.maximum(*excess), 0.0) / (order - 1)
+        general = order / self._sigma**2
+        usable = (self._log_q < -math.log(2)) & ~np.isnan(bound)
+        return np.asarray((np.where(usable, np.fmin(bound, general), general) * self._repeats).sum(-1))
 
 
-def bounded_range(width: float, answers: int, **about: Any) -> PrivacyProfile:
-    """Profile of ``answers`` answers, each with log-likelihood ratios in an interval of length ``width``."""
-    one = BoundedRangeRelease(width, **about)
-    return one if answers == 1 else together([(one, answers)], about)
+def bounded_range(width: float, answers: int) -> Release:
+    """So many answers, each with log-likelihood ratios in an interval of length ``width``."""
+    one = BoundedRangeRelease(width)
+    return one if answers == 1 else together([(one, answers)])
 
 
 def largest_integer(valid: Callable[[int], bool]) -> int:

@@ -61,7 +61,7 @@ def add_gaussian(
     sigma = positive("sigma", sigma)
     if seed is None:
         return add_rounded(values, GaussianReals(values.size, np.repeat(_up(factors * sigma), values[:1].size)))
-    return values + _by_row(gaussian_noise(values.shape, sigma=sigma, seed=seed), factors, scales)
+    return values + _by_row(generator_of(seed).normal(0.0, sigma, size=values.shape), factors, scales)
 
 
 def add_norm_noise(
@@ -109,40 +109,6 @@ def add_norm_noise(
     if scales is None:
         return add_rounded(values, NormReals(values.size, _up(1 / rate)))
     return add_rounded(values, NormReals(values[:1].size, _up(factors / rate), n_vectors=len(values)))
-
-
-def gaussian_noise(shape: Shape, *, sigma: float, seed: Seed) -> Floats:
-    """Independent normal noise of standard deviation ``sigma`` on each coordinate.
-
-    Parameters
-    ----------
-    shape : int or tuple of int
-    sigma : float, > 0
-        In the units of what it is added to; see :func:`dpnotes.accounting.gaussian_sigma`.
-    seed : int, >= 0, or numpy Generator
-        Must stay secret where the noise protects data.
-
-    Returns
-    -------
-    ndarray of float64, of that shape
-
-    Raises
-    ------
-    ValueError
-        If sigma is not positive and finite.
-    TypeError
-        If sigma is not a number, or the seed neither an integer nor a Generator.
-
-    Source
-    ------
-    Balle and Wang (2018), Theorem 8.
-
-    Examples
-    --------
-    >>> gaussian_noise((2, 3), sigma=4.0, seed=0).shape
-    (2, 3)
-    """
-    return generator_of(seed).normal(0.0, positive("sigma", sigma), size=shape)
 
 
 def norm_noise(shape: Shape, *, rate: float, seed: Seed, n_repeats: int | None = None) -> Floats:

@@ -81,18 +81,6 @@ def test_audits_agree_with_one_another(data, runs):
     assert audit_mu(**mirror) == pytest.approx(audit_mu(**counts(hits, alarms, runs)), abs=1e-9)
 
 
-@pytest.mark.parametrize("hits", [0, 1, 1000])
-@pytest.mark.parametrize("alarms", [0, 999, 1000])
-def test_extreme_counts_are_never_nan(hits, alarms):
-    values = [
-        audit_epsilon(**counts(hits, alarms), delta=0.0),
-        audit_mu(**counts(hits, alarms)),
-        *(audit_delta(**counts(hits, alarms), epsilon=epsilon) for epsilon in (0.0, 1.0, 1e6)),
-    ]
-    assert np.isfinite(values).all()
-    assert min(values) >= 0
-
-
 def test_gaussian_noise_is_audited_below_its_guarantee_and_half_of_it_above():
     """The best test with expected counts: the bound must hold, and notice when the noise is half the stated one."""
     profile, runs, delta = gaussian(sigma=1.0), 100_000, 1e-5
@@ -164,15 +152,6 @@ def test_one_run_p_value_known_values():
     assert one_run_p_value(**run, epsilon=math.log(3), delta=0.0) == pytest.approx(0.5534708238, rel=1e-9)
 
 
-def test_one_run_p_value_equals_the_plain_sum():
-    q = math.exp(0.7) / (1 + math.exp(0.7))
-    mass = [math.comb(12, k) * q**k * (1 - q) ** (12 - k) for k in range(13)]
-    slack = max(sum(mass[9 - i : 9]) / i for i in range(1, 10))
-    plain = sum(mass[9:]) + 2 * 20 * 1e-3 * slack
-    found = one_run_p_value(examples=20, guesses=12, correct=9, epsilon=0.7, delta=1e-3)
-    assert found == pytest.approx(plain, rel=1e-12)
-
-
 @pytest.mark.parametrize("correct", [1, 600, 9000, 15_000, 20_000])
 def test_one_run_p_value_equals_the_sum_over_all_below(correct):
     guesses, q = 20_000, math.exp(0.5) / (1 + math.exp(0.5))  # the mode is at 12,449
@@ -186,56 +165,3 @@ def test_one_run_without_delta_is_a_binomial_test():
     level = optimize.brentq(lambda q: stats.binom.sf(79, 100, q) - 0.05, 0.5, 0.9)
     found = one_run_audit(examples=100, guesses=100, correct=80, delta=0.0)
     assert found == pytest.approx(math.log(level / (1 - level)), abs=1e-9)
-
-
-@given(guesses=st.integers(1, 200), share=st.floats(0, 1), delta=st.floats(1e-9, 1e-2))
-def test_one_run_is_monotone(guesses, share, delta):
-    correct = int(share * (guesses - 1))
-    run = {"examples": 300, "guesses": guesses}
-    more = one_run_audit(**run, correct=correct + 1, delta=delta)
-    assert one_run_audit(**run, correct=correct, delta=delta) <= more + 1e-9
-    assert one_run_audit(**run, correct=correct + 1, delta=delta / 2) >= more - 1e-9
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: clopper_pearson(-1, 10), ValueError, "successes must be >= 0 and <= trials=10, got successes=-1"),
-        (lambda: clopper_pearson(11, 10), ValueError, "successes must be >= 0 and <= trials=10, got successes=11"),
-        (lambda: clopper_pearson(1.5, 10), TypeError, "successes must be an integer >= 0, got successes=1.5"),
-        (lambda: clopper_pearson(True, 10), TypeError, "successes must be an integer"),
-        (lambda: clopper_pearson(0, 0), ValueError, "trials must be >= 1"),
-        (
-            lambda: clopper_pearson(1, 10, confidence=1.0),
-            ValueError,
-            r"confidence must be in \(0, 1\), got confidence=1\.0",
-        ),
-        (lambda: clopper_pearson(1, 10, confidence=0.0), ValueError, "confidence must be > 0"),
-        (
-            lambda: audit_epsilon(**counts(1001, 0), delta=0.0),
-            ValueError,
-            "true_positives must be >= 0 and <= positives",
-        ),
-        (lambda: audit_epsilon(**counts(1, -2), delta=0.0), ValueError, "false_positives must be >= 0"),
-        (lambda: audit_epsilon(**counts(1, 2), delta=1.5), ValueError, "delta must be >= 0 and <= 1, got delta=1.5"),
-        (lambda: audit_delta(**counts(1, 2), epsilon=np.nan), ValueError, "epsilon must be >= 0"),
-        (
-            lambda: one_run_audit(examples=10, guesses=11, correct=1, delta=0.0),
-            ValueError,
-            "guesses must be >= 1 and <= examples=10, got guesses=11",
-        ),
-        (
-            lambda: one_run_audit(examples=10, guesses=5, correct=6, delta=0.0),
-            ValueError,
-            "correct must be >= 0 and <=",
-        ),
-        (
-            lambda: one_run_p_value(examples=10, guesses=5, correct=5, delta=0.0, epsilon=-1.0),
-            ValueError,
-            "epsilon must be >= 0, got epsilon=-1.0",
-        ),
-    ],
-)
-def test_bad_input_is_named(call, error, message):
-    with pytest.raises(error, match=message):
-        call()

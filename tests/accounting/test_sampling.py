@@ -1,203 +1,268 @@
-"""How batches are drawn: bounds against all data sets of a few records, by quadrature, and against other libraries."""
+"""Bagging and amplification by sampling: enumeration, quadrature, second libraries, the theory notes' numbers."""
 
-import itertools
-import math
+from collections import Counter
+from fractions import Fraction
+from itertools import combinations, product
 
 import numpy as np
 import pytest
-from scipy import stats
+from dp_accounting.pld import privacy_loss_distribution as pld
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate, stats
 
-from dpnotes.accounting import calibrate, dp_sgd, gaussian
-from dpnotes.accounting._allocation import allocation_rdp
+from dpnotes.accounting import approximate, bagging, gaussian, hockey_stick, pure, subsampled
+from dpnotes.lab.bagging.sampler import sample_distribution
+from dpnotes.mechanisms import draw_subsets
 
-EPSILONS = np.array([0.0, 0.1, 0.5, 1.0, 2.0])
-GRADIENTS = (-1.0, 0.0, 1.0)
-N, SIZE, RATE = 4, 2, 0.4  # records, of a batch, of a Poisson sample
+EPSILONS = np.array([0.0, 0.1, 0.5, 1.0, 3.0])
 
 
-def subsets(scheme, present):
-    """Batches of the records ``present``, each with its probability."""
-    chosen = [set(each) for size in range(len(present) + 1) for each in itertools.combinations(present, size)]
-    if scheme == "fixed-size":
-        chosen = [each for each in chosen if len(each) == SIZE]
-        return [(1 / len(chosen), each) for each in chosen]
-    drawn = [(RATE ** len(each) * (1 - RATE) ** (len(present) - len(each)), each) for each in chosen]
-    if scheme == "poisson":
-        return drawn
-    found = []
-    for weight, each in drawn:
-        kept = list(itertools.combinations(sorted(each), min(len(each), SIZE)))
-        found += [(weight / len(kept), set(part)) for part in kept]
+VECTORS = [
+    ({"n": 60_000, "subsample": 300}, 0.004987562267, 0.004999958334),
+    ({"n": 60_000, "subsample": 5000}, 0.0799562243, 0.0833326389),
+    ({"n": 50_000, "subsample": 10_000}, 0.1812708844, 0.19999800003),
+    ({"n": 50_000, "subsample": 30_000}, 0.4511916568, 0.5999940001),
+    ({"n": 50_000, "subsample": 10_000, "replace": False}, 0.2, 0.2231385514),
+    ({"n": 100, "subsample": 10, "n_models": 5, "replace": False}, 0.40951, 0.6832948841),
+    ({"n": 100, "subsample": 10, "n_models": 5, "replace": False, "scheme": "split"}, 0.5, 0.6832948841),
+    ({"n": 100, "subsample": 10, "n_models": 5}, 0.3949939329, None),
+    ({"n": 50_000, "subsample": 1000, "n_models": 10, "replace": False}, 0.1829271931, None),
+    ({"n": 50_000, "subsample": 1000, "n_models": 10}, 0.1812708844, None),
+]
+
+
+@pytest.mark.parametrize(("arguments", "delta", "published_epsilon"), VECTORS)
+def test_known_values(arguments, delta, published_epsilon):
+    assert bagging(**arguments).advantage == pytest.approx(delta, rel=1e-9)
+    if published_epsilon is not None:
+        published = bagging(**arguments, analysis="published")
+        assert published.epsilon(published.delta(50.0)) == pytest.approx(published_epsilon, rel=1e-9)
+
+
+def law(n, subsample, n_models, replace, scheme):
+    return sample_distribution(n=n, subsample=subsample, n_models=n_models, replace=replace, scheme=scheme)
+
+
+CASES = [
+    (n, k, n_models, replace, scheme)
+    for n in (2, 3, 4, 5)
+    for k in (1, 2, 3)
+    for n_models in (1, 2)
+    for replace, scheme in ((True, "independent"), (False, "independent"), (False, "split"))
+    if (n - 1) ** (k * n_models) <= 5000 and (replace or k <= n - 1) and (scheme != "split" or k * n_models <= n - 1)
+]
+
+
+def test_law_is_that_of_the_sampler():
+    """The enumerated law against the sampler that bagging uses: chi-square at 1e-3, with power against a shift."""
+    for replace, scheme in ((True, "independent"), (False, "independent"), (False, "split")):
+        expected = law(4, 2, 2, replace, scheme)
+        seeds = range(20_000)
+        draws = [draw_subsets(4, subsample=2, n_models=2, replace=replace, scheme=scheme, seed=s) for s in seeds]
+        observed = Counter(tuple(tuple(row) for row in draw.tolist()) for draw in draws)
+        assert set(observed) <= set(expected)
+        counts = [observed[outcome] for outcome in expected]
+        assert stats.chisquare(counts).pvalue > 1e-3
+        counts[0] += 20_000 // 50  # a sampler that favours one outcome by two percent is noticed
+        assert stats.chisquare(counts).pvalue < 1e-3
+
+
+@pytest.mark.parametrize(("n", "k", "n_models", "replace", "scheme"), CASES)
+def test_profile_equals_enumeration_in_both_directions(n, k, n_models, replace, scheme):
+    """Catches any error in the formula: every outcome of the sampler is counted, in rational arithmetic."""
+    with_record, without = law(n, k, n_models, replace, scheme), law(n - 1, k, n_models, replace, scheme)
+    profile = bagging(n=n, subsample=k, n_models=n_models, replace=replace, scheme=scheme)
+    for factor in (Fraction(1), Fraction(11, 10), Fraction(3, 2), Fraction(2), Fraction(10)):
+        epsilon = float(np.log(float(factor)))
+        removed = float(hockey_stick(with_record, without, factor))
+        added = float(hockey_stick(without, with_record, factor))
+        # 1e-12: e^epsilon is rounded to a double before it meets the fraction
+        assert profile.delta(epsilon, direction="remove") == pytest.approx(removed, abs=1e-12)
+        assert profile.delta(epsilon, direction="add") == pytest.approx(added, abs=1e-12)
+        assert profile.delta(epsilon) == pytest.approx(max(removed, added), abs=1e-12)
+
+
+def test_replace_one_equals_enumeration():
+    n, k = 4, 2
+    first = law(n, k, 1, True, "independent")
+    second = {tuple(tuple(9 if r == 0 else r for r in one) for one in draw): mass for draw, mass in first.items()}
+    profile = bagging(n=n, subsample=k, adjacency="replace-one")
+    for factor in (Fraction(1), Fraction(2), Fraction(20)):
+        for direction, value in (
+            ("remove", hockey_stick(first, second, factor)),
+            ("add", hockey_stick(second, first, factor)),
+        ):
+            assert profile.delta(float(np.log(float(factor))), direction=direction) == pytest.approx(float(value))
+
+
+@given(n=st.integers(1, 10**6), subsample=st.integers(1, 10**5), n_models=st.integers(1, 100), replace=st.booleans())
+def test_laws(n, subsample, n_models, replace):
+    subsample = subsample if replace else min(subsample, n)
+    profile = bagging(n=n, subsample=subsample, n_models=n_models, replace=replace)
+    pi, epsilons = profile.advantage, np.array([0.0, 1e-6, 0.1, 1.0, 30.0, 800.0])
+    assert (profile.delta(epsilons) == pi).all()
+    assert profile.epsilon(pi) == 0.0
+    assert profile.epsilon(np.nextafter(pi, 0)) == np.inf
+    more = bagging(n=n, subsample=subsample, n_models=2 * n_models, replace=replace)  # as to release once more
+    assert profile.compose(2).advantage == pytest.approx(more.advantage, rel=1e-12)
+
+
+def test_amplification_known_values():
+    for rate, epsilon, delta, amplified in [
+        (0.1, 1.0, 1e-5, 0.15856507874),
+        (0.01, 5.0, 1e-6, 0.905889462138),
+        (0.2, 0.5, 0.0, 0.121991283339),
+    ]:
+        profile = subsampled(approximate(epsilon, delta), sample_rate=rate)
+        assert profile.epsilon(rate * delta * (1 + 1e-12) + 1e-13) == pytest.approx(amplified, rel=1e-11)
+    profile = subsampled(gaussian(sigma=1.0), sample_rate=0.1)
+    vectors = [0.01847193069, 0.005631349533, 0.00203253692]
+    np.testing.assert_allclose(profile.delta([0.1, 0.3, 0.5], direction="remove"), vectors, rtol=1e-9)
+    assert (profile.delta([0.1, 0.3, 0.5], direction="add") < vectors).all()
+
+
+def test_sampling_everything_or_nothing():
+    base = gaussian(sigma=1.0)
+    assert subsampled(base, sample_rate=1.0) is base
+    nothing = subsampled(base, sample_rate=0.0)
+    assert nothing.advantage == 0
+    assert nothing.epsilon(0.0) == 0
+    nearly = subsampled(base, sample_rate=1 - 1e-12)
+    np.testing.assert_allclose(nearly.delta(EPSILONS), base.delta(EPSILONS), rtol=1e-9)
+
+
+def test_composed_subsampling_equals_the_sampled_gaussian_of_the_library():
+    ours = subsampled(gaussian(sigma=1.0), sample_rate=0.1).compose(20)
+    theirs = pld.from_gaussian_mechanism(1.0, sampling_prob=0.1).self_compose(20)
+    np.testing.assert_allclose(ours.delta(EPSILONS), theirs.get_delta_for_epsilon(EPSILONS), rtol=5e-4)
+
+
+def outputs(law, ratio, levels):
+    """Exact output law of geometric noise on the sum of a sample, truncated to 0..levels - 1, a ratio of ``ratio``."""
+    found = Counter()
+    for sample, mass in law.items():
+        weights = [ratio ** -abs(level - sum(sample)) for level in range(levels)]
+        total = sum(weights)
+        for level, weight in enumerate(weights):
+            found[level] += mass * weight / total
     return found
 
 
-def output(scheme, gradients, sigma, y):
-    """Density at ``y`` of the noisy sum over a batch; a record whose gradient is None is not there."""
-    present = [index for index, value in enumerate(gradients) if value is not None]
-    means = [(weight, sum(gradients[index] for index in each)) for weight, each in subsets(scheme, present)]
-    return sum(weight * stats.norm.pdf(y, mean, sigma) for weight, mean in means)
+def fixed_size(records, size, replace):
+    """Law of the sampled values, in rational numbers."""
+    drawn = list(product(records, repeat=size)) if replace else list(combinations(records, size))
+    return {sample: Fraction(count, len(drawn)) for sample, count in Counter(drawn).items()}
 
 
-def neighbours(adjacency):
-    """Pairs of data sets, the first record of the first one being what the second one lacks or exchanges."""
-    for others in itertools.combinations_with_replacement(GRADIENTS, N - 1):
-        for own in GRADIENTS:
-            if adjacency == "replace-one":
-                yield from (((own, *others), (other, *others)) for other in GRADIENTS if other < own)
-            else:
-                yield (own, *others), (None if adjacency == "add-remove" else 0.0, *others)
+def worst_ratio(size, ratio, levels, step):
+    """e^epsilon of the mechanism above when the sum moves by ``step``."""
+    laws = [outputs({(s,): Fraction(1)}, ratio, levels) for s in range(size + 1)]
+    pairs = [(laws[s], laws[s + step]) for s in range(size + 1 - step)]
+    return max(max(p[o] / q[o], q[o] / p[o]) for p, q in pairs for o in p)
 
 
-@pytest.mark.parametrize("adjacency", ["add-remove", "zero-out", "replace-one"])
-@pytest.mark.parametrize("scheme", ["poisson", "fixed-size", "truncated-poisson"])
-@pytest.mark.parametrize("sigma", [0.7, 2.0])
-def test_no_data_set_of_four_records_passes_the_bound(scheme, adjacency, sigma):
-    y = np.linspace(-4 - 10 * sigma, 4 + 10 * sigma, 4001)
-    step = y[1] - y[0]
-    worst = {"remove": np.zeros(len(EPSILONS)), "add": np.zeros(len(EPSILONS))}
-    for first, second in neighbours(adjacency):
-        p, q = output(scheme, first, sigma, y), output(scheme, second, sigma, y)
-        for direction, (one, other) in {"remove": (p, q), "add": (q, p)}.items():
-            found = np.maximum(one - np.exp(EPSILONS)[:, None] * other, 0.0).sum(-1) * step
-            worst[direction] = np.maximum(worst[direction], found)
-    if adjacency == "replace-one":  # both orders of a pair are pairs
-        worst = dict.fromkeys(worst, np.maximum(*worst.values()))
-    sizes = {"poisson": {}, "fixed-size": {"batch_size": SIZE}, "truncated-poisson": {"max_batch_size": SIZE}}[scheme]
-    rate = {} if scheme == "fixed-size" else {"sample_rate": RATE}
-    profile = dp_sgd(
-        noise_multiplier=sigma, n=N, **sizes, **rate, steps=1, sampling=scheme, adjacency=adjacency, interval=1e-3
+@pytest.mark.parametrize("replace", [False, True])
+@pytest.mark.parametrize(("n", "size"), [(3, 2), (4, 2), (4, 3), (5, 1)])
+def test_no_mechanism_leaks_more_than_the_amplified_pure_level(n, size, replace):
+    """Every outcome of sampling, then noise on the sum, both ways round, at the levels where the bound is decided."""
+    ratio, levels = Fraction(2), size + 1
+    epsilon = float(np.log(float(worst_ratio(size, ratio, levels, 1))))
+    profile = subsampled(pure(epsilon, adjacency="replace-one"), n=n, subsample=size, replace=replace)
+    largest = 0.0
+    for others in product((0, 1), repeat=n - 1):
+        one, other = (outputs(fixed_size((*others, bit), size, replace), ratio, levels) for bit in (0, 1))
+        for factor in (Fraction(1), Fraction(11, 10), Fraction(3, 2), Fraction(2)):
+            bound = profile.delta(float(np.log(float(factor))))
+            exact = float(max(hockey_stick(one, other, factor), hockey_stick(other, one, factor)))
+            assert exact <= bound + 1e-12
+            largest = max(largest, exact / bound if bound else 0.0)
+    assert largest > 0.3  # the bound is of the right size
+
+
+def test_gaussian_noise_on_a_sample_with_replacement():
+    """The worst data set: one record of value 1 among zeros, the sum of the draws released with noise."""
+    n, size, sigma = 20, 5, 1.5
+    profile = subsampled(gaussian(sigma=sigma, adjacency="replace-one"), n=n, subsample=size, replace=True)
+    copies = stats.binom(size, 1 / n)
+    for epsilon in (0.0, 0.1, 0.5):
+
+        def excess(x, factor):
+            one = sum(copies.pmf(j) * stats.norm.pdf(x, j, sigma) for j in range(size + 1))
+            return max(0.0, one - factor * stats.norm.pdf(x, 0, sigma))
+
+        exact = integrate.quad(excess, -20, 30, args=(np.exp(epsilon),), limit=400, epsabs=1e-12)[0]
+        bound = profile.delta(epsilon)  # not attained: each number of copies has a best test of its own
+        assert 0.8 * bound < exact <= bound
+    once = subsampled(gaussian(sigma=sigma, adjacency="replace-one"), n=n, subsample=size)
+    assert profile.advantage > once.advantage * 0.9
+    assert profile.epsilon(1e-6) > once.epsilon(1e-6)  # a record that is drawn twice shows twice
+
+
+def test_one_record_and_one_draw():
+    base = gaussian(sigma=1.0, adjacency="replace-one")
+    assert subsampled(base, n=1, subsample=1) is base
+    np.testing.assert_allclose(
+        subsampled(base, n=1, subsample=1, replace=True).delta(EPSILONS), base.delta(EPSILONS), rtol=1e-12
     )
-    for direction, found in worst.items():
-        bound = profile.delta(EPSILONS, direction=direction)
-        assert (found <= bound + 1e-6).all()  # the sum over the kinks of the integrand errs by less
-        if scheme != "truncated-poisson":
-            np.testing.assert_allclose(bound, found, rtol=5e-3, atol=2e-5)  # attained
-    assert worst["remove"][0] > 0.5 * profile.advantage
+    single = [subsampled(base, n=7, subsample=1, replace=replace).delta(EPSILONS) for replace in (False, True)]
+    np.testing.assert_allclose(*single, rtol=1e-12)
+    both = subsampled(base, n=1, subsample=3, replace=True)  # the record three times, for certain
+    np.testing.assert_allclose(both.delta(EPSILONS), gaussian(sigma=1 / 3).delta(EPSILONS), rtol=1e-12)
 
 
-@pytest.mark.parametrize(("sigma", "bins"), [(0.5, 2), (1.0, 2), (3.0, 2), (0.8, 3)])
-def test_moments_of_an_epoch_equal_those_by_quadrature(sigma, bins):
-    for k in (1, 2, 5):
-        remove, add = by_quadrature(sigma, bins, k, k + 1)
-        expected = max(remove / k, add / k)
-        assert allocation_rdp(sigma, bins, np.array(k + 1.0)) == pytest.approx(expected, rel=1e-9)
+@pytest.mark.parametrize("replace", [False, True])
+def test_composition_of_samples_of_fixed_size(replace):
+    """Publishing samples again and again, against the closed form; Gaussian noise, against a union bound."""
+    publish = approximate(0.0, 1.0, adjacency="replace-one")
+    ours = subsampled(publish, n=40, subsample=4, replace=replace).compose(7)
+    exact = bagging(n=40, subsample=4, n_models=7, replace=replace, adjacency="replace-one")
+    np.testing.assert_allclose(ours.delta(EPSILONS), exact.delta(EPSILONS), rtol=1e-9)
+    one = subsampled(gaussian(sigma=2.0, adjacency="replace-one"), n=40, subsample=4, replace=replace)
+    ten = one.compose(10)
+    assert one.advantage < ten.advantage < 10 * one.advantage
+    assert one.epsilon(1e-6) < ten.epsilon(1e-5) <= 10 * one.epsilon(1e-6)
 
 
-def by_quadrature(sigma, bins, inverse, power):
-    """Logarithms of E[X^power] and E[X^-inverse], X the mean of ``bins`` likelihood ratios."""
-    w = np.linspace(-16 - inverse / sigma, 16 + power / sigma, 1201 if bins == 2 else 141)
-    step = w[1] - w[0]
-    ratio = np.exp(w / sigma - 1 / (2 * sigma**2))
-    log_density = -(w**2) / 2 + np.log(step) - 0.5 * np.log(2 * np.pi)
-    mean = sum(np.meshgrid(*[ratio] * bins, indexing="ij")) / bins
-    density = sum(np.meshgrid(*[log_density] * bins, indexing="ij"))
-    return [float(np.log(np.exp(density + each * np.log(mean)).sum())) for each in (power, -inverse)]
-
-
-@pytest.mark.parametrize("sigma", [0.6, 1.5])
-def test_balls_in_two_bins_against_the_hockey_stick_itself(sigma):
-    z = np.linspace(-10 * sigma, 1 + 10 * sigma, 1501)
-    density = stats.norm.pdf(z, 0, sigma) * (z[1] - z[0])
-    ratio = np.exp((2 * z - 1) / (2 * sigma**2))
-    mean, without = (ratio[:, None] + ratio) / 2, density[:, None] * density
-    profile = dp_sgd(noise_multiplier=sigma, n=100, batch_size=50, epochs=1, sampling="balls-in-bins")
-    remove = [float((without * np.maximum(mean - np.exp(each), 0)).sum()) for each in EPSILONS]
-    add = [float((without * np.maximum(1 - np.exp(each) * mean, 0)).sum()) for each in EPSILONS]
-    bound = profile.delta(EPSILONS)
-    assert (np.maximum(remove, add) <= bound).all()
-    alone = gaussian(sigma=sigma).delta(EPSILONS)
-    assert (np.array(remove) <= alone).all()
-    assert profile.epsilon(1e-6) < dp_sgd(noise_multiplier=sigma, sample_rate=1.0, steps=1).epsilon(1e-6) * 1.1
-
-
-def test_one_bin_is_no_sampling_and_more_bins_reveal_less():
-    orders = np.array([1.5, 2.0, 7.3, 40.0, 300.0])
-    np.testing.assert_allclose(allocation_rdp(2.0, 1, orders), orders / 8)
-    before = allocation_rdp(2.0, 1, orders)
-    for bins in (2, 3, 10, 100):
-        now = allocation_rdp(2.0, bins, orders)
-        assert (now <= before * (1 + 1e-9)).all()
-        before = now
-
-
-def test_balls_in_bins_are_about_as_private_as_poisson_samples():
-    run = {"noise_multiplier": 1.2, "n": 10_000, "batch_size": 100, "epochs": 5, "adjacency": "zero-out"}
-    poisson = dp_sgd(**run, accountant="rdp").epsilon(1e-5)
-    assert 0.5 * poisson < dp_sgd(**run, sampling="balls-in-bins").epsilon(1e-5) < poisson
-
-
-def test_a_shuffle_counts_as_known_batches():
-    run = {"noise_multiplier": 3.0, "n": 1000, "batch_size": 64, "epochs": 4, "sampling": "shuffle"}
-    one = dp_sgd(**run, adjacency="zero-out")
-    assert one.delta(1.0) == gaussian(sigma=1.5).delta(1.0)
-    assert dp_sgd(**run, adjacency="replace-one").delta(1.0) == gaussian(sigma=0.75).delta(1.0)
-    with pytest.raises(ValueError, match="adjacency must be one of 'zero-out', 'replace-one', got adjacency='add-re"):
-        dp_sgd(**run)
-
-
-def test_fixed_size_is_better_than_the_library_s_bound_and_truncation_close_to_it():
-    import dp_accounting as dp
-    from dp_accounting.pld import PLDAccountant
-
-    event = dp.SelfComposedDpEvent(
-        dp.SampledWithoutReplacementDpEvent(1000, 20, dp.GaussianDpEvent(1.0)), 100
-    )  # of an exchange
-    theirs = dp.rdp.RdpAccountant(neighboring_relation=dp.NeighboringRelation.REPLACE_ONE).compose(event)
-    run = {"noise_multiplier": 2.0, "n": 1000, "steps": 100}
-    ours = dp_sgd(**run, batch_size=20, sampling="fixed-size", adjacency="replace-one")
-    assert ours.epsilon(1e-5) < 0.7 * theirs.get_epsilon(1e-5)
-    event = dp.SelfComposedDpEvent(dp.TruncatedSubsampledGaussianDpEvent(1000, 0.02, 25, 2.0), 100)
-    relation = dp.NeighboringRelation.REPLACE_SPECIAL
-    theirs = PLDAccountant(relation, value_discretization_interval=1e-3).compose(event).get_epsilon(1e-5)
-    ours = dp_sgd(**run, sample_rate=0.02, max_batch_size=25, sampling="truncated-poisson", adjacency="zero-out")
-    assert ours.epsilon(1e-5) < theirs * 1.01
-
-
-def test_truncation_that_never_happens_is_poisson_sampling():
-    run = {"noise_multiplier": 1.0, "sample_rate": 0.1, "steps": 20}
-    plain = dp_sgd(**run, adjacency="zero-out").delta(EPSILONS)
-    loose = dp_sgd(**run, n=100, max_batch_size=100, sampling="truncated-poisson", adjacency="zero-out")
-    np.testing.assert_allclose(loose.delta(EPSILONS), plain, rtol=1e-6)
-    tight = dp_sgd(**run, n=100, max_batch_size=10, sampling="truncated-poisson", adjacency="zero-out")
-    assert (tight.delta(EPSILONS) > plain).all()
-
-
-def test_users_units():
-    run = {"noise_multiplier": 1.0, "accountant": "rdp"}
-    one = dp_sgd(**run, n=60_000, batch_size=256, epochs=3)
-    assert one.parameters["steps"] == math.ceil(3 * 60_000 / 256)
-    assert one.epsilon(1e-5) == dp_sgd(**run, sample_rate=256 / 60_000, steps=704).epsilon(1e-5)
-    assert dp_sgd(**run, sample_rate=0.1, epochs=3).parameters["steps"] == 30  # not 31, for rounding
-    bins = {**run, "n": 1000, "batch_size": 300, "sampling": "balls-in-bins"}
-    assert dp_sgd(**bins, steps=9).epsilon(1e-5) == dp_sgd(**bins, epochs=3).epsilon(1e-5)  # of 4 steps each
-    assert dp_sgd(**bins, epochs=2.5).parameters["steps"] == 12
+OTHER = pure(1.0, adjacency="replace-one")
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("base", "arguments", "message"),
     [
-        ({"steps": 3}, "batches are described by sample_rate, or by n and batch_size, got sample_rate=None"),
-        ({"sample_rate": 0.1, "n": 10, "batch_size": 1, "steps": 3}, "batches are described by sample_rate, or by n"),
-        ({"batch_size": 10, "steps": 3}, "batch_size=10 needs the number of records n, too, got n=None"),
-        ({"n": 10, "batch_size": 11, "steps": 3}, "batch_size must be >= 1 and <= n=10, got batch_size=11"),
-        ({"sample_rate": 0.1}, "either steps or epochs must be given, got steps=None, epochs=None"),
-        ({"sample_rate": 0.1, "steps": 3, "epochs": 1}, "either steps or epochs must be given, got steps=3, epochs=1"),
-        ({"sample_rate": 0.1, "epochs": -1}, "epochs must be > 0, got epochs=-1"),
-        ({"sample_rate": 0.0, "epochs": 1}, "steps must be given where nothing is drawn"),
-        ({"sample_rate": 0.1, "steps": 3, "max_batch_size": 9}, "max_batch_size is for sampling='truncated-poisson'"),
-        ({"sample_rate": 0.1, "steps": 3, "sampling": "fixed-size"}, "n must be given for sampling='fixed-size'"),
-        ({"sample_rate": 0.1, "steps": 3, "sampling": "cyclic"}, "sampling must be one of 'poisson', 'truncated"),
+        (pure(1.0), {"sample_rate": 1.1}, "sample_rate must be >= 0 and <= 1, got sample_rate="),
+        (OTHER, {"sample_rate": 0.5}, "must be for adjacency='add-remove'"),
+        (pure(1.0), {"n": 10, "subsample": 2}, "must be for adjacency='replace-one'"),
+        (OTHER, {}, "sample_rate alone or by n and subsample"),
+        (pure(1.0), {"sample_rate": 0.1, "replace": True}, "replace=True needs n and subsample"),
+        (OTHER, {"n": 10}, "both n and subsample, got n=10, subsample=None"),
+        (OTHER, {"n": 10, "subsample": 11}, "at most n=10 without replacement"),
+        (OTHER, {"n": 0, "subsample": 1}, "n must be >= 1, got n=0"),
     ],
 )
-def test_bad_descriptions_are_named(given, message):
+def test_sampling_refuses_with_the_reason(base, arguments, message):
     with pytest.raises(ValueError, match=message):
-        dp_sgd(noise_multiplier=1.0, **given)
+        subsampled(base, **arguments)
 
 
-def test_noise_for_another_scheme():
-    def profile(noise):
-        run = {"n": 1000, "batch_size": 50, "epochs": 2, "sampling": "balls-in-bins", "adjacency": "zero-out"}
-        return dp_sgd(noise_multiplier=noise, **run)
+def test_both_directions_of_a_sampled_step_by_quadrature_and_by_the_library():
+    rate, epsilon = 0.3, 0.2
 
-    sigma = calibrate(profile, epsilon=1.0, delta=1e-5)
-    assert profile(sigma).delta(1.0) <= 1e-5 < profile(sigma * 0.9999).delta(1.0)
+    def with_record(x):
+        return (1 - rate) * stats.norm.pdf(x) + rate * stats.norm.pdf(x - 1)
+
+    def excess(x, one, other):
+        return max(0.0, one(x) - np.exp(epsilon) * other(x))
+
+    crossing = 0.5 + np.log1p(np.expm1(epsilon) / rate)  # of with/without = e^epsilon
+    remove, _ = integrate.quad(excess, crossing, 12, args=(with_record, stats.norm.pdf))
+    crossing = 0.5 + np.log((np.exp(-epsilon) - 1 + rate) / rate)
+    add, _ = integrate.quad(excess, -12, crossing, args=(stats.norm.pdf, with_record))
+    assert remove > 2 * add  # the test can tell them apart
+    base = subsampled(gaussian(sigma=1.0), sample_rate=rate)
+    assert base.delta(epsilon, direction="remove") == pytest.approx(remove, rel=1e-9)
+    assert base.delta(epsilon, direction="add") == pytest.approx(add, rel=1e-9)
+    library = pld.from_gaussian_mechanism(1.0, sampling_prob=rate)
+    np.testing.assert_allclose(
+        base.dominating().get_delta_for_epsilon(EPSILONS), library.get_delta_for_epsilon(EPSILONS), rtol=2e-2, atol=1e-5
+    )

@@ -25,23 +25,12 @@ from dpnotes.accounting import (
     pure,
     statement,
 )
-from tests.accounting.test_descriptions import PROFILES
+from tests.accounting.test_profiles import PROFILES
 
 SCHEMA = json.loads(files("dpnotes.accounting").joinpath("statement.schema.json").read_text("utf-8"))
 NOISE = SCHEMA["properties"]["implementation"]["properties"]["noise"]["enum"]
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
-SLOW = {
-    "fixed size",
-    "truncated",
-    "subsampled",
-    "subsampled with replacement",
-    "composition",
-    "poisson",
-    "on a grid",
-    "composed, for a group",
-    "composition on a grid",
-    "loss perturbation",
-}  # several seconds for mu, twice
+SLOW = ("dp_sgd", "subsampled", "composition", "loss_perturbation")  # several seconds for mu, twice
 EXTREMES = {
     "nothing": lambda: approximate(0.0, 1.0),
     "all": lambda: approximate(0.0, 0.0),
@@ -55,7 +44,7 @@ EXTREMES = {
     "unprintable": lambda: pure(1.0).with_(remark="a\x00b\ud800c\u2028d\ne"),
     "long": lambda: pure(1.0).with_(assumption="all of this holds, and more; " * 700, source="x" * 5000),
 }
-CASES = {name: make for name, make in {**PROFILES, **EXTREMES}.items() if name not in SLOW}
+CASES = {name: make for name, make in {**PROFILES, **EXTREMES}.items() if not name.startswith(SLOW)}
 ONE_LINE = "Some words, as many as one line holds."
 
 
@@ -129,25 +118,6 @@ def test_what_is_not_told_is_unknown(stated):
     assert {name for name, value in told.items() if not value.startswith("unknown")} == {"name", "method"}
     assert "counted" in content["process"]["tuning"]
     assert content["audit"]["verdict"].startswith("unknown")
-
-
-def test_every_entry_says_whose_question_it_answers():
-    """All that NIST's pyramid and the registry's lists ask for is an entry, or follows from the mechanism."""
-    text = json.dumps(SCHEMA)
-    for level in ("epsilon", "unit of privacy", "utility", "bias", "trust models", "side channels", "access control"):
-        assert level in text.lower()
-    fields = (
-        "basic.name basic.data_curators basic.intended_use basic.data_product_type basic.data_product_region "
-        "basic.description basic.publication_date basic.data_product_sector dp_variant.variant_name "
-        "dp_variant.data_domain dp_variant.unprotected_quantities privacy_loss.privacy_unit "
-        "privacy_loss.privacy_unit_details privacy_loss.privacy_parameters privacy_loss.privacy_parameters_details "
-        "deployment_model.model_name deployment_model.actors deployment_model.release_type "
-        "deployment_model.data_source_type deployment_model.access_type accounting.post_processing "
-        "accounting.composition implementation.preprocessing_and_hyperparameter_tuning implementation.mechanisms "
-        "implementation.justification administrative.sources administrative.notes administrative.registry_authors"
-    )
-    for field in fields.split():
-        assert f"{field}." in text
 
 
 @pytest.mark.parametrize("value", ["epsilon", "lower epsilon", "unit"])

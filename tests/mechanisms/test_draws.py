@@ -1,10 +1,26 @@
-"""Partitions: every record in one chunk of each, uniform, balanced where promised, independent of the others."""
+"""Subsamples and partitions: every record where it should be, uniform, independent of the others."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from dpnotes.mechanisms import draw_partitions, hash_chunks
+from dpnotes.mechanisms import draw_partitions, draw_subsets, hash_chunks
+
+
+def test_subsets_have_the_promised_repeats():
+    free = draw_subsets(50, subsample=50, n_models=20, replace=False, seed=1)
+    assert all(len(set(row)) == 50 for row in free.tolist())
+    split = draw_subsets(60, subsample=3, n_models=20, replace=False, scheme="split", seed=1)
+    assert len(set(split.ravel().tolist())) == 60
+    assert any(len(set(row)) < 50 for row in draw_subsets(50, subsample=50, n_models=3, replace=True, seed=1).tolist())
+
+
+def test_streams_do_not_depend_on_the_number_of_models():
+    few = draw_subsets(100, subsample=5, n_models=2, replace=True, seed=3)
+    many = draw_subsets(100, subsample=5, n_models=7, replace=True, seed=3)
+    np.testing.assert_array_equal(few, many[:2])
+    assert len(np.unique(many, axis=0)) == 7
+    assert (draw_subsets(100, subsample=5, n_models=2, replace=True, seed=4) != few).any()
 
 
 @pytest.mark.parametrize("scheme", ["independent", "balanced"])
@@ -66,23 +82,33 @@ def test_hashed_chunks_depend_on_the_identifier_and_the_key_alone():
     assert hash_chunks([], n_chunks=7, n_partitions=2, key=b"k").shape == (0, 2)
 
 
+SUBSETS = {"n": 3, "subsample": 2, "n_models": 2, "replace": False}
+CHUNKS = {"n": 10, "n_chunks": 3, "n_partitions": 2}
+
+
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("draw", "change", "message"),
     [
-        ({"n": 0}, "n must be >= 1, got n=0"),
-        ({"n_chunks": 0}, "n_chunks must be >= 1"),
-        ({"n_partitions": 0}, "n_partitions must be >= 1"),
+        (draw_subsets, {**SUBSETS, "n": 0}, "n must be >= 1"),
+        (draw_subsets, {**SUBSETS, "subsample": 0}, "subsample must be >= 1"),
+        (draw_subsets, {**SUBSETS, "n_models": 0}, "n_models must be >= 1"),
+        (draw_subsets, {**SUBSETS, "subsample": 4}, "at most n=3 without replacement"),
+        (draw_subsets, {**SUBSETS, "scheme": "split"}, "of n=3"),
+        (draw_subsets, {**SUBSETS, "scheme": "other"}, "scheme must be one of"),
+        (draw_partitions, {**CHUNKS, "n": 0}, "n must be >= 1, got n=0"),
+        (draw_partitions, {**CHUNKS, "n_chunks": 0}, "n_chunks must be >= 1"),
+        (draw_partitions, {**CHUNKS, "n_partitions": 0}, "n_partitions must be >= 1"),
         (
-            {"n_chunks": 11, "scheme": "balanced"},
-            "n_chunks must be at most n=10 for balanced partitions, got n_chunks=11",
+            draw_partitions,
+            {**CHUNKS, "n_chunks": 11, "scheme": "balanced"},
+            "n_chunks must be at most n=10 for",
         ),
-        ({"scheme": "equal"}, "scheme must be one of 'independent', 'balanced', got scheme='equal'"),
+        (draw_partitions, {**CHUNKS, "scheme": "equal"}, "scheme must be one of 'independent', 'balanced', got"),
     ],
 )
-def test_bad_parameters_are_named(change, message):
-    arguments = {"n": 10, "n_chunks": 3, "n_partitions": 2, "seed": 0, **change}
+def test_bad_parameters_are_named(draw, change, message):
     with pytest.raises(ValueError, match=message):
-        draw_partitions(arguments.pop("n"), **arguments)
+        draw(change.pop("n"), **change, seed=0)
 
 
 def test_bad_hash_arguments_are_named():

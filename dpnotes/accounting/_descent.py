@@ -1,4 +1,4 @@
-"""The least noise of DP-SGD for given (epsilon, delta): by Renyi curves for many pairs at once, then by losses."""
+"""Private gradient descent: DP-SGD with all iterates released, its least noise, and the last iterate alone."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpnotes import _validation as check
-from dpnotes._validation import Integers
-from dpnotes.accounting._calibrate import boundary
-from dpnotes.accounting._calibration import LARGEST_DELTA, gaussian_sigma, largest_mu
-from dpnotes.accounting._dp_sgd import ACCOUNTANTS, dp_sgd
-from dpnotes.accounting._profile import Floats
-from dpnotes.accounting._sampled_gaussian import sampled_gaussian_rdp
+from dpnotes._validation import Floats, Integers
+from dpnotes.accounting._calibrate import boundary, gaussian_sigma
+from dpnotes.accounting._curves import LARGEST_DELTA, largest_mu
+from dpnotes.accounting._kinds import GaussianRelease, LossesAlone, Release, RenyiRelease, SampleRelease, together
+from dpnotes.accounting._profile import ADJACENCIES, PrivacyProfile, describe
+from dpnotes.accounting._renyi import Total, sampled_gaussian_rdp
+from dpnotes.accounting._sampling import MixtureRelease, OverlapRelease
 
+ACCOUNTANTS = ("best", "pld", "rdp")
 LEAST_DELTA = 1e-12  # that noise is calibrated for by loss distributions
 
 # Calibration: a grid of sigmas, at these orders, brackets every pair; the best order is then closed in on
@@ -27,6 +29,88 @@ SEARCH = (9, 7, 7, 7, 7, 7)  # orders at once, each time between the neighbours 
 PRECISION = 1e-8  # in log sigma
 ROUNDS = 30  # of regula falsi, at most
 LOWEST = -7.0  # log sigma: below 1e-3 nothing is of use
+STRIDE = 0.1  # by which an end of a bracket moves that is on the wrong side
+
+
+def dp_sgd(
+    *,
+    noise_multiplier: float,
+    sample_rate: float,
+    steps: int,
+    accountant: str = "best",
+    adjacency: str = "add-remove",
+) -> PrivacyProfile:
+    """Guarantee of DP-SGD: all iterates, each step on a Poisson sample of the records that is kept secret.
+
+    In each step each record takes part by itself with probability ``sample_rate``; Gaussian noise of standard deviation
+    ``noise_multiplier * clip_norm`` is added to the **sum** of the gradients clipped to ``clip_norm``. The guarantee
+    does not hold for batches that are drawn in another way, for example by shuffling.
+
+    Parameters
+    ----------
+    noise_multiplier : float, > 0
+        Standard deviation of the noise on the sum, in units of the clip norm.
+    sample_rate : float, in [0, 1]
+        Probability with which a record takes part in a step.
+    steps : int, >= 1
+    accountant : {"best", "pld", "rdp"}
+        ``"pld"``: privacy loss distribution, tight up to its grid. ``"rdp"``: Renyi curve over real orders, several per
+        cent larger in epsilon. ``"best"``: the smaller of the two at each epsilon.
+    adjacency : {"add-remove", "zero-out", "replace-one"}
+        An empty record has no gradient.
+
+    Returns
+    -------
+    PrivacyProfile
+        Without sampling (rate 1) that of Gaussian noise, exact with every accountant.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+    TypeError
+        If steps is not an integer.
+
+    Source
+    ------
+    Mironov, Talwar and Zhang (2019) for the Renyi curve; Koskela, Jalko and Honkela (2020) and Zhu, Dong and Wang
+    (2022) for the losses; Balle, Barthe and Gaboardi (2018), Theorem 2, for records that take one another's place.
+
+    Examples
+    --------
+    >>> dp_sgd(noise_multiplier=1.0, sample_rate=0.01, steps=1000, accountant="rdp").epsilon(1e-5) < 2.1078
+    True
+    >>> round(dp_sgd(noise_multiplier=1.0, sample_rate=0.01, steps=1000).epsilon(1e-5), 2)
+    1.83
+    """
+    sigma = check.positive("noise_multiplier", noise_multiplier)
+    rate = check.real("sample_rate", sample_rate, high=1.0)
+    steps = check.at_least_one("steps", steps)
+    accountant = check.one_of("accountant", accountant, ACCOUNTANTS)
+    exchanged = check.one_of("adjacency", adjacency, ADJACENCIES) == "replace-one"
+    run = {"noise_multiplier": sigma, "sample_rate": rate, "steps": steps, "accountant": accountant}
+    about = describe("dp_sgd", adjacency, **run)
+    about["source"] = "Mironov, Talwar and Zhang (2019); Zhu, Dong and Wang (2022)"
+    about["remark"] = "noise on the sum of clipped gradients; requires Poisson sampling"
+    return PrivacyProfile(_accounted(_step(sigma, rate, exchanged), steps, accountant), **about)
+
+
+def _step(sigma: float, rate: float, exchanged: bool) -> Release:
+    """One step: exchanged records are drawn together, and move the sum by up to two clip norms."""
+    if rate == 0:
+        return SampleRelease(0.0, both=False)
+    if rate == 1:
+        return GaussianRelease((1 + exchanged) * (1 / sigma))
+    return OverlapRelease(rate, 1 / sigma) if exchanged else MixtureRelease(GaussianRelease(1 / sigma), rate)
+
+
+def _accounted(once: Release, times: int, accountant: str) -> Release:
+    """So many steps by the accountant; Gaussian noise by itself and what is never drawn are exact with every one."""
+    if accountant == "best" or isinstance(once, GaussianRelease | SampleRelease):
+        return together([(once, times)])
+    if accountant == "pld":
+        return LossesAlone([(once, times)])
+    return RenyiRelease(Total(((times, once.renyi().curve),)))
 
 
 @overload
@@ -45,8 +129,8 @@ def dp_sgd_noise_multiplier(
     Errs on the private side: ``dp_sgd(noise_multiplier=result, ...).delta(epsilon) <= delta``; the result is within
     1e-3 of the smallest multiplier, relatively, and most often within 1e-7 (``"rdp"``) or 1e-5. The arguments
     broadcast; all their combinations are solved at once by Renyi curves, from where ``"best"`` and ``"pld"`` go on by
-    three or four loss distributions for each (0.2 to 5 seconds). For other samples, and other aims than (epsilon,
-    delta), see :func:`calibrate`.
+    three or four loss distributions for each (0.2 to 5 seconds). For other aims than (epsilon, delta), see
+    :func:`calibrate`.
 
     Parameters
     ----------
@@ -146,7 +230,7 @@ def calibrated_rdp(
         return _smallest(lambda order: at(sigma, order), *ends) - epsilon[:, 0]
 
     result = np.full(delta.shape, np.nan)
-    sigma = _regula_falsi(excess, low, high, stride=(0.1, 0.1), precision=PRECISION)
+    sigma = _regula_falsi(excess, low, high)
     result[reached] = sigma * (1 + PRECISION)  # the profile searches anew
     return result
 
@@ -220,36 +304,29 @@ def _smallest(curve: Callable[[Floats], Floats], left: Floats, right: Floats) ->
     return np.asarray(np.minimum(best, vertex), dtype=np.float64)
 
 
-def _regula_falsi(
-    excess: Callable[[Floats], Floats],
-    low: Floats,
-    high: Floats,
-    *,
-    stride: tuple[float, float],
-    precision: float,
-) -> Floats:
+def _regula_falsi(excess: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:
     """Sigma where ``excess`` falls to 0, from the side where it is not positive; in log sigma, all pairs at once.
 
-    The Illinois rule: an end that stays twice counts half. An end on the wrong side moves by ``stride`` (up, down). A
-    new point keeps away from the ends by a quarter of ``precision``.
+    The Illinois rule: an end that stays twice counts half. A
+    new point keeps away from the ends by a quarter of ``PRECISION``.
     """
     f_low, f_high, low, high = excess(low), excess(high), np.log(low), np.log(high)
     while (wrong := f_high > 0).any():
         low, f_low = np.where(wrong, high, low), np.where(wrong, f_high, f_low)
-        high = np.where(wrong, high + stride[0], high)
+        high = np.where(wrong, high + STRIDE, high)
         f_high = excess(np.exp(high))
     while (wrong := (f_low <= 0) & (low > LOWEST)).any():
         high, f_high = np.where(wrong, low, high), np.where(wrong, f_low, f_high)
-        low = np.where(wrong, low - stride[1], low)
+        low = np.where(wrong, low - STRIDE, low)
         f_low = excess(np.exp(low))
     side = np.zeros(len(low))
     for _ in range(ROUNDS):
         width = high - low
-        if (width < precision).all():
+        if (width < PRECISION).all():
             break
         with np.errstate(divide="ignore", invalid="ignore"):
             fraction = np.nan_to_num(f_low / (f_low - f_high), nan=0.5)
-        gap = precision / 4
+        gap = PRECISION / 4
         middle = low + np.clip(fraction * width, gap, np.maximum(width - gap, gap))
         value = excess(np.exp(middle))
         enough = value <= 0
@@ -273,3 +350,155 @@ def _coarse_epsilon(rate: float, steps: float, orders: Floats, log_delta: float)
 @lru_cache(maxsize=64)
 def _coarse_rdp(rate: float, orders: tuple[float, ...]) -> Floats:
     return sampled_gaussian_rdp(COARSE_SIGMAS[:, None], rate, np.array(orders))
+
+
+def step_contraction(*, learning_rate: float, smoothness: float, convexity: float = 0.0) -> float:
+    """Lipschitz constant of one step of gradient descent, as a map of the weights.
+
+    Parameters
+    ----------
+    learning_rate : float, > 0
+    smoothness : float, > 0
+        Bound on the largest eigenvalue of the objective's Hessian.
+    convexity : float, >= 0 and <= smoothness
+        Bound on the smallest.
+
+    Returns
+    -------
+    float, >= 0
+        At most 1 for ``learning_rate <= 2 / smoothness``; below 1 in addition only for a strongly convex objective.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+
+    Source
+    ------
+    Hardt, Recht and Singer (2016), Lemma 3.7.
+
+    Examples
+    --------
+    >>> step_contraction(learning_rate=0.5, smoothness=1.0, convexity=0.25)
+    0.875
+    """
+    learning_rate = check.positive("learning_rate", learning_rate)
+    smoothness = check.positive("smoothness", smoothness)
+    convexity = check.real("convexity", convexity, high=smoothness)
+    return max(abs(1 - learning_rate * convexity), abs(1 - learning_rate * smoothness))
+
+
+def last_iterate_mu(
+    *, sigma: float, shift: float, steps: int, contraction: float = 1.0, diameter: float = math.inf
+) -> float:
+    """Bound mu on the Gaussian guarantee of the last of ``steps`` iterates.
+
+    Full-batch descent, projected on a convex set: ``theta <- Proj(theta - learning_rate gradient + N(0, sigma^2 I))``
+    on a convex objective.
+
+    Parameters
+    ----------
+    sigma : float, > 0
+        Standard deviation of the noise on each coordinate in each step, in the units of theta. Without noise there is
+        no guarantee.
+    shift : float, > 0
+        Bound on the distance between one step from the same point on adjacent data sets, in the units of theta:
+        ``2 learning_rate L / n`` for replace-one with L-Lipschitz losses and mean gradients, half of it for zero-out.
+    steps : int, >= 1
+    contraction : float, in [0, 1]
+        Lipschitz constant of a step (:func:`step_contraction`); 1 for a convex objective and a learning rate of at
+        most 2 / smoothness.
+    diameter : float, > 0
+        Diameter of the set that the iterates are projected on; infinite if they are not.
+
+    Returns
+    -------
+    float, > 0
+        The least of the bound by composition, which holds for the release of all iterates, too, of that for strongly
+        convex objectives, which uses the contraction, and of that for convex ones, which uses the diameter.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range; if the contraction is above 1, for then iterates drift apart.
+
+    Source
+    ------
+    Bok, Su and Altschuler (2024); Feldman, Mironov, Talwar and Thakurta (2018) for amplification by iteration.
+
+    Examples
+    --------
+    >>> round(last_iterate_mu(sigma=1.0, shift=0.1, steps=50, contraction=0.9), 6)
+    0.433649
+    >>> round(last_iterate_mu(sigma=0.05, shift=0.01, steps=1000, diameter=2.0), 6)
+    5.656854
+    """
+    sigma = check.positive("sigma", sigma)
+    shift = check.positive("shift", shift)
+    steps = check.at_least_one("steps", steps)
+    contraction = check.real("contraction", contraction, high=1.0)
+    if diameter != math.inf:
+        diameter = check.positive("diameter", diameter)
+    return shift / sigma * min(math.sqrt(_contracted(contraction, steps)), _bounded(diameter / shift, steps))
+
+
+def last_iterate(
+    *,
+    sigma: float,
+    shift: float,
+    steps: int,
+    contraction: float = 1.0,
+    diameter: float = math.inf,
+    adjacency: str = "replace-one",
+) -> PrivacyProfile:
+    """Guarantee of releasing only the last iterate of noisy projected gradient descent on a convex objective.
+
+    Parameters
+    ----------
+    sigma, shift, steps, contraction, diameter
+        As for :func:`last_iterate_mu`, whose best bound is used.
+    adjacency : {"replace-one", "zero-out", "add-remove"}
+        The relation that the shift was computed for.
+
+    Returns
+    -------
+    PrivacyProfile
+        That of Gaussian noise with the bound's mu.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+
+    Source
+    ------
+    Bok, Su and Altschuler (2024).
+
+    Examples
+    --------
+    >>> profile = last_iterate(sigma=1.0, shift=0.1, steps=50, contraction=0.9)
+    >>> round(profile.epsilon(1e-5), 4)
+    1.7008
+    """
+    mu = last_iterate_mu(sigma=sigma, shift=shift, steps=steps, contraction=contraction, diameter=diameter)
+    given = {"sigma": float(sigma), "shift": float(shift), "steps": int(steps), "contraction": float(contraction)}
+    about = describe("last_iterate", adjacency, **given, diameter=float(diameter))
+    remark = "for a convex objective, full-batch steps that shift by at most `shift`, and secret earlier iterates"
+    mu = check.positive("shift / sigma", mu)
+    source = "Bok, Su and Altschuler (2024)"
+    return PrivacyProfile(GaussianRelease(mu), **about, source=source, remark=remark, exactness="upper bound")
+
+
+def _contracted(contraction: float, steps: int) -> float:
+    """(1 - c^T)(1 + c) / ((1 - c)(1 + c^T)), which is T at c = 1."""
+    if contraction in (0.0, 1.0):
+        return 1.0 if contraction == 0.0 else float(steps)
+    half = -math.log(contraction) / 2
+    return math.tanh(steps * half) / math.tanh(half)
+
+
+def _bounded(diameter: float, steps: int) -> float:
+    """min(sqrt T, min over t <= T of (D + t) / sqrt t), D the diameter in units of the shift; sqrt T: composition."""
+    best = int(min(float(steps), diameter))
+    around = {max(1, best), min(steps, best + 1)}  # the minimum over real t is at t = D
+    return min(math.sqrt(steps), *((diameter + t) / math.sqrt(t) for t in around))

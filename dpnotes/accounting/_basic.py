@@ -1,12 +1,13 @@
-"""Profiles of the basic mechanisms."""
+"""Profiles of the basic mechanisms: Gaussian and Laplace noise, and bare statements."""
 
 from __future__ import annotations
 
 from scipy import special
 
 from dpnotes import _validation as check
-from dpnotes.accounting._kinds import GaussianRelease, Statement
+from dpnotes.accounting._kinds import GaussianRelease, LaplaceRelease, LevelsRelease, RenyiRelease
 from dpnotes.accounting._profile import PrivacyProfile, describe
+from dpnotes.accounting._renyi import Line
 
 
 def gaussian(*, sigma: float, sensitivity: float = 1.0, adjacency: str = "add-remove") -> PrivacyProfile:
@@ -44,7 +45,7 @@ def gaussian(*, sigma: float, sensitivity: float = 1.0, adjacency: str = "add-re
     sensitivity = check.positive("sensitivity", sensitivity)
     about = describe("gaussian", adjacency, sigma=sigma, sensitivity=sensitivity)
     mu = check.positive("sensitivity / sigma", sensitivity / sigma)
-    return GaussianRelease(mu, **about, source="Balle and Wang (2018), Theorem 8")
+    return PrivacyProfile(GaussianRelease(mu), **about, source="Balle and Wang (2018), Theorem 8")
 
 
 def gaussian_of_advantage(advantage: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
@@ -80,6 +81,52 @@ def gaussian_of_advantage(advantage: float, *, adjacency: str = "add-remove") ->
     return gaussian(sigma=0.5 / float(special.ndtri((1 + advantage) / 2)), adjacency=adjacency)
 
 
+def laplace(*, scale: float, sensitivity: float = 1.0, adjacency: str = "add-remove") -> PrivacyProfile:
+    """Guarantee of a query plus Laplace noise, exact for every epsilon; (sensitivity / scale)-DP.
+
+    Composition adds privacy losses, on a grid that is small against their standard deviation.
+
+    Parameters
+    ----------
+    scale : float, > 0
+        Scale b of the noise density ``exp(-|x| / b) / (2 b)``, in the units of the query; its standard deviation is
+        b sqrt(2).
+    sensitivity : float, > 0
+        Distance between the query's values on adjacent data sets, in the units of the query.
+    adjacency : {"add-remove", "zero-out", "replace-one"}
+        The relation that the sensitivity was computed for.
+
+    Returns
+    -------
+    PrivacyProfile
+
+    Raises
+    ------
+    ValueError
+        If scale or sensitivity is not positive and finite, or their ratio is not.
+
+    Notes
+    -----
+    For a query with several coordinates and the L1 sensitivity, the profile is an upper bound: the change of one
+    coordinate by the whole sensitivity is the worst.
+
+    Source
+    ------
+    Dwork, McSherry, Nissim and Smith (2006); Mironov (2017), Proposition 6 for the Renyi divergence; Dong, Roth and
+    Su (2022) for the trade-off function.
+
+    Examples
+    --------
+    >>> profile = laplace(scale=1.0)
+    >>> round(profile.delta(0.5), 6), profile.delta(1.0), profile.epsilon(0.0)
+    (0.221199, 0.0, 1.0)
+    """
+    pure = check.positive("sensitivity", sensitivity) / check.positive("scale", scale)
+    pure = check.positive("sensitivity / scale", pure)
+    about = describe("laplace", adjacency, scale=float(scale), sensitivity=float(sensitivity))
+    return PrivacyProfile(LaplaceRelease(pure), **about, source="Dwork, McSherry, Nissim and Smith (2006)")
+
+
 def approximate(epsilon: float, delta: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
     """All that follows from "the mechanism is (epsilon, delta)-DP" when nothing else is known of it.
 
@@ -111,7 +158,7 @@ def approximate(epsilon: float, delta: float, *, adjacency: str = "add-remove") 
     epsilon = check.real("epsilon", epsilon)
     delta = check.real("delta", delta, high=1.0)
     about = describe("approximate", adjacency, epsilon=epsilon, delta=delta)
-    return Statement([(epsilon, delta, 1)], **about, source="Kairouz, Oh and Viswanath (2015)")
+    return PrivacyProfile(LevelsRelease(((epsilon, delta, 1),)), **about, source="Kairouz, Oh and Viswanath (2015)")
 
 
 def pure(epsilon: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
@@ -141,3 +188,35 @@ def pure(epsilon: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
     0.125688
     """
     return approximate(epsilon, 0.0, adjacency=adjacency)
+
+
+def zcdp(rho: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
+    """All that follows from "the mechanism is rho-zCDP": Renyi divergence at most ``rho alpha`` at every order.
+
+    Parameters
+    ----------
+    rho : float, > 0
+    adjacency : {"add-remove", "zero-out", "replace-one"}
+
+    Returns
+    -------
+    PrivacyProfile
+        With epsilon from the best real order, below Bun and Steinke's ``rho + 2 sqrt(rho log(1 / delta))``.
+
+    Raises
+    ------
+    ValueError
+        If rho is not positive and finite.
+
+    Source
+    ------
+    Bun and Steinke (2016); Canonne, Kamath and Steinke (2020), Proposition 12.
+
+    Examples
+    --------
+    >>> round(zcdp(0.5).epsilon(1e-5), 6)
+    4.728387
+    """
+    rho = check.positive("rho", rho)
+    source = "Bun and Steinke (2016); Canonne, Kamath and Steinke (2020), Proposition 12"
+    return PrivacyProfile(RenyiRelease(Line(rho)), **describe("zcdp", adjacency, rho=rho), source=source)

@@ -1,4 +1,4 @@
-"""Laplace noise and zCDP: quadrature, convolution, known values."""
+"""Gaussian and Laplace noise, pure levels and zCDP: quadrature, inversion, known values."""
 
 import numpy as np
 import pytest
@@ -6,13 +6,63 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from dpnotes.accounting import gaussian, laplace, pure, zcdp
-from dpnotes.accounting._laplace import laplace_rdp
+from dpnotes.accounting import approximate, gaussian, laplace, pure, zcdp
+from dpnotes.accounting._renyi import laplace_rdp
+
+
+@pytest.mark.parametrize(
+    ("mu", "epsilon", "delta"),
+    [  # worked with 30 digits
+        (0.5, [0, 0.5, 1, 2], [0.197412651366, 0.0524403232877, 0.00682959498311, 9.43916863495e-06]),
+        (1.0, [0, 0.5, 1, 2], [0.382924922548, 0.238421708135, 0.126936737507, 0.0209236358211]),
+        (2.0, [0, 0.5, 1, 2], [0.682689492137, 0.599185618534, 0.509861660055, 0.331897998777]),
+    ],
+)
+def test_gaussian_known_values(mu, epsilon, delta):
+    np.testing.assert_allclose(gaussian(sigma=1 / mu).delta(epsilon), delta, rtol=1e-11)
+
+
+@pytest.mark.parametrize("mu", [0.05, 0.5, 1.0, 4.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 2.0])
+def test_gaussian_equals_quadrature(mu, epsilon):
+    def excess(x):
+        return max(stats.norm.pdf(x - mu) - np.exp(epsilon) * stats.norm.pdf(x), 0.0)
+
+    start = epsilon / mu + mu / 2  # the densities' ratio passes e^epsilon here
+    value, _ = integrate.quad(excess, start, start + 12, epsabs=1e-13)
+    # 12 standard deviations: the rest of the tail is below 1e-30
+    assert gaussian(sigma=1.0, sensitivity=mu).delta(epsilon) == pytest.approx(value, abs=1e-11)
+
+
+def test_gaussian_epsilon_and_tradeoff():
+    profile = gaussian(sigma=1.0)
+    assert profile.epsilon(1e-5) == pytest.approx(4.37717809568, rel=1e-11)
+    assert gaussian(sigma=2.0).epsilon(1e-6) == pytest.approx(2.25408465022, rel=1e-11)
+    np.testing.assert_allclose(profile.tradeoff([0.05, 0.5]), [0.740488977159, 0.158655253931], rtol=1e-11)
+    assert profile.epsilon(0.0) == np.inf
+
+
+def test_optimal_composition_known_values():
+    np.testing.assert_allclose(pure(0.1).compose(100).delta([1, 2]), [0.125688390241, 0.0201401784282], rtol=1e-10)
+    assert pure(1.0).delta(0.5) == pytest.approx(0.287649136645, rel=1e-11)
+
+
+@given(epsilon=st.floats(0, 3), delta=st.floats(0, 1), first=st.integers(1, 6), second=st.integers(1, 6))
+def test_composition_is_associative(epsilon, delta, first, second):
+    one = approximate(epsilon, delta)
+    left, right = one.compose(first).compose(second), one.compose(first * second)
+    np.testing.assert_array_equal(left.delta([0.0, 0.5, 2.0]), right.delta([0.0, 0.5, 2.0]))
+    assert left.parameters == right.parameters
+
+
+def test_trade_off_survives_levels_beyond_the_doubles():
+    """e^1000 is no double: no warning, no nan, and the ends are right."""
+    np.testing.assert_array_equal(pure(1000.0).tradeoff([0.0, 1e-3, 1.0]), [1.0, 0.0, 0.0])
 
 
 @pytest.mark.parametrize("ratio", [0.01, 0.5, 1.0, 4.0])
 @pytest.mark.parametrize("epsilon", [0.0, 0.005, 0.3, 1.0, 3.0])
-def test_profile_equals_quadrature(ratio, epsilon):
+def test_laplace_equals_quadrature(ratio, epsilon):
     def excess(x):
         return max(stats.laplace.pdf(x, scale=1 / ratio) - np.exp(epsilon) * stats.laplace.pdf(x, 1, 1 / ratio), 0.0)
 
@@ -46,17 +96,6 @@ def test_epsilon_inverts_delta_from_the_private_side(ratio, delta):
         assert profile.delta(epsilon * (1 - 1e-9) - 1e-12) > delta * (1 - 1e-15) - 1e-15
 
 
-@settings(max_examples=8)  # trade-off curves of Renyi bounds search two thousand epsilons
-@given(ratio=st.floats(1e-3, 10), times=st.integers(1, 30))
-def test_profile_is_the_conjugate_of_the_tradeoff(ratio, times):
-    """delta(epsilon) = max over alpha of 1 - f(alpha) - e^epsilon alpha, by brute force."""
-    profile = laplace(scale=1 / ratio).compose(times)
-    alphas = np.concatenate([[0.0], np.geomspace(1e-12, 1, 500)])
-    for epsilon in [0.0, ratio / 2, ratio]:
-        brute = (1 - profile.tradeoff(alphas) - np.exp(epsilon) * alphas).max()
-        assert brute <= profile.delta(epsilon) + 1e-9
-
-
 def test_renyi_known_values():
     assert laplace_rdp(2.0, 1.0) == pytest.approx(0.619123629999, abs=5e-13)
     assert laplace_rdp(10, 0.5) == pytest.approx(0.428690386467, abs=5e-13)
@@ -70,31 +109,6 @@ def test_renyi_equals_quadrature(ratio, alpha):
 
     total = sum(integrate.quad(power, *ends, epsabs=0)[0] for ends in [(-np.inf, 0), (0, ratio), (ratio, np.inf)])
     assert laplace_rdp(alpha, ratio) == pytest.approx(np.log(total) / (alpha - 1), rel=1e-7)
-
-
-@given(ratio=st.floats(1e-8, 100), order=st.floats(-4, 6))
-def test_renyi_between_its_bounds(ratio, order):
-    """At most that of any pure statement (Bun and Steinke: alpha ratio^2 / 2), and increasing in the order."""
-    alpha = 1 + 10.0**order
-    value = laplace_rdp(alpha, ratio)
-    assert 0 < value <= min(ratio, alpha * ratio**2 / 2) * (1 + 1e-9)
-    assert laplace_rdp(1 + 2 * (alpha - 1), ratio) >= value * (1 - 1e-9)
-    if alpha * ratio < 1e-3:  # second order: alpha times the Kullback-Leibler divergence
-        assert value == pytest.approx(alpha * ratio**2 / 2, rel=1e-3)
-
-
-def test_composition_is_an_upper_bound_of_the_convolution():
-    """Two releases of ratio 1: the exact loss distribution by sampling, 4 standard errors."""
-    generator = np.random.default_rng(3)
-    noise = generator.laplace(size=(400_000, 2))
-    loss = (np.abs(noise - 1) - np.abs(noise)).sum(axis=1)
-    composed = laplace(scale=1.0).compose(2)
-    for epsilon in [0.0, 0.5, 1.0, 1.5]:
-        excess = np.maximum(0.0, -np.expm1(epsilon - loss))
-        exact, error = excess.mean(), excess.std() / np.sqrt(len(excess))
-        assert composed.delta(epsilon) >= exact - 4 * error
-        assert composed.delta(epsilon) <= 2.2 * exact + 0.01  # and not far off
-    assert composed.delta(2.0) == 0.0
 
 
 def test_composition_takes_the_better_bound():
@@ -124,21 +138,3 @@ def test_zcdp_between_gaussian_and_the_simple_bound(rho, delta, times):
     assert epsilon <= total + 2 * np.sqrt(total * np.log(1 / delta)) + 1e-9
     assert epsilon >= gaussian(sigma=1 / np.sqrt(2 * total)).epsilon(delta) - 1e-9
     assert zcdp(total).epsilon(delta) == pytest.approx(epsilon, rel=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (lambda: laplace(scale=0.0), ValueError, "scale must be > 0, got scale=0.0"),
-        (lambda: laplace(scale=np.inf), ValueError, "scale must be finite and > 0, got scale=inf"),
-        (lambda: laplace(scale=1.0, sensitivity=-1.0), ValueError, "sensitivity must be > 0, got sensitivity=-1.0"),
-        (lambda: laplace(scale=1e-300, sensitivity=1e300), ValueError, "sensitivity / scale must be finite and > 0"),
-        (lambda: laplace(scale="1"), TypeError, "scale must be a number"),
-        (lambda: laplace(scale=1.0, adjacency="none"), ValueError, "adjacency must be one of"),
-        (lambda: laplace(scale=1.0).compose(1.5), TypeError, "times must be an integer"),
-        (lambda: zcdp(0.0), ValueError, "rho must be > 0, got rho=0.0"),
-    ],
-)
-def test_bad_input_is_named(make, error, message):
-    with pytest.raises(error, match=message):
-        make()

@@ -1,0 +1,253 @@
+"""DP-SGD and the last iterate: other libraries, inversion, all data sets of a few records, brute force."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special, stats
+
+from dpnotes.accounting import (
+    _descent,
+    compose,
+    dp_sgd,
+    dp_sgd_noise_multiplier,
+    gaussian,
+    last_iterate,
+    last_iterate_mu,
+    step_contraction,
+)
+from dpnotes.accounting._renyi import sampled_gaussian_rdp
+
+MNIST = 256 / 60000
+EPSILONS = np.array([0.0, 0.1, 0.5, 1.0, 2.0])
+
+
+def binomial(rate, sigma, alpha):
+    k = np.arange(alpha + 1)
+    log_terms = (
+        special.gammaln(alpha + 1)
+        - special.gammaln(k + 1)
+        - special.gammaln(alpha - k + 1)
+        + (alpha - k) * np.log1p(-rate)
+        + k * np.log(rate)
+        + (k * k - k) / (2 * sigma**2)
+    )
+    return special.logsumexp(log_terms) / (alpha - 1)
+
+
+@pytest.mark.parametrize("rate", [1e-4, 0.01, 0.3, 0.9])
+@pytest.mark.parametrize("sigma", [0.3, 0.7, 1.0, 4.0, 50.0])
+def test_renyi_equals_the_binomial_sum(rate, sigma):
+    orders = np.array([2, 3, 5, 12, 64, 256])
+    expected = [binomial(rate, sigma, int(alpha)) for alpha in orders]
+    # absolute: the binomial sum is 1 + the moment, so that its logarithm carries the rounding of lgamma
+    np.testing.assert_allclose(sampled_gaussian_rdp(sigma, rate, orders), expected, rtol=1e-11, atol=3e-13)
+
+
+@pytest.mark.parametrize("alpha", [1e4, 1e5])
+def test_renyi_of_an_order_beyond_the_grid_is_a_close_upper_bound(alpha):
+    """At high orders the moment is that of the noise alone, times rate^alpha: a lower bound to hold against."""
+    rate, sigma = 0.01, 0.5
+    least = (alpha * np.log(rate) + alpha * (alpha - 1) / (2 * sigma**2)) / (alpha - 1)
+    assert least <= sampled_gaussian_rdp(sigma, rate, alpha) <= least * (1 + 1e-9)
+
+
+def test_small_moments_keep_their_digits():
+    """q^2 (e^(1/sigma^2) - 1) at order 2, far below the rounding of 1 + moment."""
+    sigma, rate = np.array([1.0, 10.0, 1000.0, 1e6]), 1e-6
+    exact = np.log1p(rate**2 * np.expm1(1 / sigma**2))
+    np.testing.assert_allclose(sampled_gaussian_rdp(sigma, rate, 2.0), exact, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "rate", "steps", "rdp", "pld"),
+    [(1.0, 0.01, 1000, 2.1077531, 1.82824), (1.1, MNIST, 14100, 2.6007181, 2.38521)],
+)
+def test_epsilon_known_values(sigma, rate, steps, rdp, pld):
+    ours = dp_sgd(noise_multiplier=sigma, sample_rate=rate, steps=steps, accountant="rdp").epsilon(1e-5)
+    assert rdp * 0.995 < ours <= rdp  # the published one was found on a grid of orders; ours searches them all
+    ours = dp_sgd(noise_multiplier=sigma, sample_rate=rate, steps=steps).epsilon(1e-5)
+    assert pld - 1e-5 <= ours == pytest.approx(pld, rel=3e-4)  # the finest grid; ours is coarser
+
+
+def test_agrees_with_the_accountants_of_two_libraries():
+    import dp_accounting
+    from opacus.accountants import PRVAccountant
+
+    event = dp_accounting.SelfComposedDpEvent(
+        dp_accounting.PoissonSampledDpEvent(0.02, dp_accounting.GaussianDpEvent(1.3)), 500
+    )
+    orders = [1 + x / 10 for x in range(1, 100)] + list(range(11, 64))
+    theirs = dp_accounting.rdp.RdpAccountant(orders).compose(event).get_epsilon(1e-5)
+    rdp = dp_sgd(noise_multiplier=1.3, sample_rate=0.02, steps=500, accountant="rdp")
+    assert theirs * 0.999 < rdp.epsilon(1e-5) <= theirs
+    accountant = PRVAccountant()
+    accountant.history = [(1.3, 0.02, 500)]
+    pld = dp_sgd(noise_multiplier=1.3, sample_rate=0.02, steps=500)
+    assert pld.epsilon(1e-5) == pytest.approx(accountant.get_epsilon(1e-5), abs=0.011)  # its error bound is 0.01
+    assert pld.epsilon(1e-5) < rdp.epsilon(1e-5)
+    assert (pld.delta([0.0, 0.5, 1.0]) < rdp.delta([0.0, 0.5, 1.0])).all()
+
+
+@pytest.mark.parametrize("accountant", ["rdp", "pld"])
+def test_composition_is_more_steps(accountant):
+    def steps(count):
+        return dp_sgd(noise_multiplier=2.0, sample_rate=0.1, steps=count, accountant=accountant)
+
+    one = steps(120).epsilon(1e-6)
+    assert steps(40).compose(3).epsilon(1e-6) == pytest.approx(one, rel=1e-6)
+    assert compose(steps(20), steps(100)).epsilon(1e-6) == pytest.approx(one, rel=1e-6)
+
+
+def test_a_million_steps():
+    profile = dp_sgd(noise_multiplier=5.0, sample_rate=1e-3, steps=10**6)
+    limit = gaussian(sigma=1 / (1e-3 * math.sqrt(1e6 * math.expm1(1 / 25))))  # central limit theorem
+    np.testing.assert_allclose(profile.delta([0.0, 0.2]), limit.delta([0.0, 0.2]), rtol=0.02)
+    renyi = dp_sgd(noise_multiplier=5.0, sample_rate=1e-3, steps=10**6, accountant="rdp")
+    assert profile.epsilon(1e-300) == pytest.approx(renyi.epsilon(1e-300))  # the grid certifies nothing so small
+
+
+@given(
+    epsilon=st.floats(0.01, 50),
+    delta=st.floats(1e-12, 0.5),
+    rate=st.sampled_from([1e-5, 0.003, 0.1, 0.8, 1.0]),
+    steps=st.sampled_from([1, 77, 5000, 10**6]),
+)
+@settings(max_examples=25)
+def test_calibration_inverts_the_profile_from_the_private_side(epsilon, delta, rate, steps):
+    sigma = dp_sgd_noise_multiplier(epsilon, delta, sample_rate=rate, steps=steps, accountant="rdp")
+    profile = dp_sgd(noise_multiplier=sigma, sample_rate=rate, steps=steps, accountant="rdp")
+    assert profile.delta(epsilon) <= delta
+    less = dp_sgd(noise_multiplier=sigma * (1 - 1e-3), sample_rate=rate, steps=steps, accountant="rdp")
+    assert less.delta(epsilon) > delta
+
+
+def test_calibration_of_arrays_is_that_of_each():
+    epsilons, rates, steps = np.array([[0.5], [4.0]]), np.array([0.01, 0.1, 1.0]), np.array([100, 1000, 10])
+    together = dp_sgd_noise_multiplier(epsilons, 1e-6, sample_rate=rates, steps=steps, accountant="rdp")
+    assert together.shape == (2, 3)
+    alone = [
+        [
+            dp_sgd_noise_multiplier(float(e), 1e-6, sample_rate=float(q), steps=int(t), accountant="rdp")
+            for q, t in zip(rates, steps, strict=True)
+        ]
+        for e in epsilons[:, 0]
+    ]
+    np.testing.assert_allclose(together, alone, rtol=1e-7)
+    assert isinstance(alone[0][0], float)
+
+
+@pytest.mark.parametrize("rate", [0.01, 1.0])
+def test_calibration_by_loss_distribution(rate):
+    sigma = dp_sgd_noise_multiplier(1.0, 1e-5, sample_rate=rate, steps=100, accountant="pld")
+    assert dp_sgd(noise_multiplier=sigma, sample_rate=rate, steps=100).delta(1.0) <= 1e-5
+    assert dp_sgd(noise_multiplier=sigma * (1 - 1e-4), sample_rate=rate, steps=100).delta(1.0) > 1e-5
+    by_rdp = dp_sgd_noise_multiplier(1.0, 1e-5, sample_rate=rate, steps=100, accountant="rdp")
+    assert dp_sgd_noise_multiplier(1.0, 1e-5, sample_rate=rate, steps=100) == pytest.approx(sigma, rel=1e-9)
+    assert sigma <= by_rdp
+
+
+def test_the_smaller_of_two_accountants_is_the_default(monkeypatch):
+    """Losses where the delta is one of use, Renyi curves where it is below what a grid certifies."""
+    made = []
+    monkeypatch.setattr(_descent, "dp_sgd", lambda **run: made.append(run) or dp_sgd(**run))
+    run = {"sample_rate": 0.01, "steps": 1000}
+    assert dp_sgd_noise_multiplier(1.5, 1e-5, **run) < 0.95 * dp_sgd_noise_multiplier(
+        1.5, 1e-5, **run, accountant="rdp"
+    )
+    assert len(made) <= 5  # loss distributions for one pair
+    assert dp_sgd_noise_multiplier(1.5, 1e-30, **run) == dp_sgd_noise_multiplier(1.5, 1e-30, **run, accountant="rdp")
+    both = dp_sgd(noise_multiplier=2.0, **run)
+    alone = [dp_sgd(noise_multiplier=2.0, **run, accountant=each) for each in ("pld", "rdp")]
+    for epsilon in (0.0, 0.5, 20.0):
+        assert both.delta(epsilon) == min(each.delta(epsilon) for each in alone)
+
+
+def densities(gradients, present, rate, sigma, y):
+    """Density at ``y`` of the noisy sum over a Poisson sample of the records that are present."""
+    total = np.zeros_like(y)
+    for size in range(len(present) + 1):
+        for chosen in itertools.combinations(present, size):
+            weight = rate**size * (1 - rate) ** (len(present) - size)
+            total += weight * stats.norm.pdf(y, sum(gradients[index] for index in chosen), sigma)
+    return total
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "zero-out", "replace-one"])
+@pytest.mark.parametrize("sigma", [0.7, 2.0])
+def test_the_worst_data_set_of_four_records_attains_the_bound(adjacency, sigma):
+    rate, y = 0.4, np.linspace(-4 - 10 * sigma, 4 + 10 * sigma, 4001)
+    worst = {"remove": np.zeros(len(EPSILONS)), "add": np.zeros(len(EPSILONS))}
+    for others in itertools.combinations_with_replacement((-1.0, 0.0, 1.0), 3):
+        for own, other in itertools.permutations((-1.0, 0.0, 1.0), 2):
+            if adjacency != "replace-one" and other != 0.0:
+                continue
+            left = (1, 2, 3) if adjacency == "add-remove" else (0, 1, 2, 3)
+            p = densities((own, *others), (0, 1, 2, 3), rate, sigma, y)
+            q = densities((other, *others), left, rate, sigma, y)
+            for direction, (one, two) in {"remove": (p, q), "add": (q, p)}.items():
+                found = np.maximum(one - np.exp(EPSILONS)[:, None] * two, 0.0).sum(-1) * (y[1] - y[0])
+                worst[direction] = np.maximum(worst[direction], found)
+    profile = dp_sgd(noise_multiplier=sigma, sample_rate=rate, steps=1, adjacency=adjacency)
+    for direction, found in worst.items():
+        bound = profile.delta(EPSILONS, direction=direction)
+        assert (found <= bound + 1e-6).all()  # the sum over the kinks of the integrand errs by less
+        np.testing.assert_allclose(bound, found, rtol=3e-2, atol=1e-4)
+
+
+def test_last_iterate_known_values():
+    setting = {"sigma": 1.0, "shift": 0.1, "contraction": 0.9}
+    assert last_iterate_mu(**setting, steps=50) == pytest.approx(0.433649175026, rel=2e-12)
+    assert last_iterate_mu(**setting, steps=10**6) == pytest.approx(0.435889894354, rel=2e-12)
+    assert last_iterate_mu(sigma=1.0, shift=0.1, steps=50) == pytest.approx(0.707106781187, rel=2e-12)  # composition
+    convex = [
+        last_iterate_mu(sigma=0.05, shift=0.01, steps=steps, diameter=2.0) for steps in (10, 100, 400, 1000, 10**4)
+    ]
+    np.testing.assert_allclose(convex, [0.632455532034, 2, 4, 5.65685424949, 5.65685424949], rtol=2e-12)
+
+
+@given(contraction=st.floats(0, 1), steps=st.integers(1, 300))
+def test_a_quadratic_attains_the_strongly_convex_bound(contraction, steps):
+    """In one dimension, means differ by shift * sum c^j, with variance sigma^2 sum c^(2 j)."""
+    powers = contraction ** np.arange(steps)
+    attained = powers.sum() / math.sqrt((powers**2).sum())
+    assert last_iterate_mu(sigma=2.0, shift=2.0, steps=steps, contraction=contraction) == pytest.approx(
+        attained, rel=1e-9
+    )
+
+
+@given(diameter=st.floats(1e-3, 1e3), steps=st.integers(1, 2000))
+def test_convex_bound_equals_brute_force(diameter, steps):
+    t = np.arange(1, steps + 1)
+    brute = min(math.sqrt(steps), ((diameter + 0.5 * t) / np.sqrt(t)).min() / 0.5)
+    found = last_iterate_mu(sigma=0.5, shift=0.5, steps=steps, diameter=diameter)
+    assert found == pytest.approx(brute, rel=1e-12)
+
+
+@given(contraction=st.floats(0.05, 1), steps=st.integers(1, 40), seed=st.integers(0, 100))
+def test_no_other_split_of_the_shifts_is_cheaper(contraction, steps, seed):
+    """The bound minimises sum a_t^2 over paths z <- c z + a - a_t that end at 0: random feasible ones cost more."""
+    weights = contraction ** np.arange(steps)[::-1]
+    absorbed = np.random.default_rng(seed).uniform(0, 2, steps)
+    absorbed += weights * (weights.sum() - weights @ absorbed) / (weights @ weights)  # now all is absorbed at the end
+    mu = last_iterate_mu(sigma=1.0, shift=1.0, steps=steps, contraction=contraction)
+    assert mu**2 <= (absorbed**2).sum() * (1 + 1e-9)
+
+
+@given(low=st.floats(0, 1), high=st.floats(1, 5), rate=st.floats(0.01, 1))
+def test_contraction_of_quadratics(low, high, rate):
+    slopes = np.linspace(low, high, 101)
+    found = step_contraction(learning_rate=rate, smoothness=high, convexity=low)
+    assert found == pytest.approx(np.abs(1 - rate * slopes).max())
+
+
+def test_last_iterate_is_as_gaussian_noise():
+    profile = last_iterate(sigma=0.05, shift=0.01, steps=400, diameter=2.0)
+    expected = gaussian(sigma=1 / 4.0)
+    np.testing.assert_allclose(profile.delta([0.0, 1.0, 5.0]), expected.delta([0.0, 1.0, 5.0]), rtol=1e-12)
+    assert profile.adjacency == "replace-one"
+    assert last_iterate(sigma=1.0, shift=1.0, steps=1).parameters["diameter"] == math.inf
+    assert profile.compose(4).advantage == pytest.approx(gaussian(sigma=1 / 8.0).advantage)
