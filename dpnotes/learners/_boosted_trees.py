@@ -135,23 +135,6 @@ class Splits(NamedTuple):
     right: Tensor
 
 
-class Tree(NamedTuple):
-    """One tree of each of B models: its inner nodes level by level, its leaves from left to right.
-
-    Parameters
-    ----------
-    feature : tensor of int64, shape [B, 2^depth - 1]
-    threshold : tensor of float, shape [B, 2^depth - 1]
-        Midway between the neighbouring values of the rows in the node; inf where all rows go left.
-    leaf : tensor of int64, shape [B, m]
-        Where each row ends.
-    """
-
-    feature: Tensor
-    threshold: Tensor
-    leaf: Tensor
-
-
 def fit_boosted_trees(
     X: Features,
     y: NDArray[np.integer],
@@ -255,14 +238,14 @@ def _boost(
     for _ in range(n_trees):
         chance = logit.sigmoid()
         residual, hessian = weight * (y - chance), weight * chance * (1 - chance)
-        tree = grow(splits, residual, weight, depth)
+        feature, threshold, leaf = grow(splits, residual, weight, depth)
         sums = X.new_zeros(2, len(X), 2**depth).scatter_add_(
-            2, tree.leaf.expand(2, -1, -1), torch.stack([residual, hessian])
+            2, leaf.expand(2, -1, -1), torch.stack([residual, hessian])
         )
         value = rate * (sums[0] / sums[1]).masked_fill_(sums[1] == 0, 0)  # an empty leaf adds nothing
-        logit += value.gather(1, tree.leaf)
-        features.append(tree.feature)
-        thresholds.append(tree.threshold)
+        logit += value.gather(1, leaf)
+        features.append(feature)
+        thresholds.append(threshold)
         values.append(value)
     return prior, torch.stack(features, 1), torch.stack(thresholds, 1), torch.stack(values, 1)
 
@@ -282,7 +265,7 @@ def all_splits(X: Tensor) -> Splits:
     return Splits(X, feature, below, right.to(X.dtype))
 
 
-def grow(splits: Splits, residual: Tensor, weight: Tensor, depth: int) -> Tree:
+def grow(splits: Splits, residual: Tensor, weight: Tensor, depth: int) -> tuple[Tensor, Tensor, Tensor]:
     """Grow one tree for each of B models, level by level, each node split where Friedman's improvement is largest.
 
     With n rows in a node, n_r of them right of a split, and sums R and R_r of their residuals, the improvement is
@@ -294,6 +277,15 @@ def grow(splits: Splits, residual: Tensor, weight: Tensor, depth: int) -> Tree:
     residual, weight : tensor, shape [B, m]
         Rows of weight 0 have residual 0.
     depth : int
+
+    Returns
+    -------
+    feature : tensor of int64, shape [B, 2^depth - 1]
+        Of the inner nodes, level by level.
+    threshold : tensor of float, shape [B, 2^depth - 1]
+        Midway between the neighbouring values of the rows in the node; inf where all rows go left.
+    leaf : tensor of int64, shape [B, m]
+        Where each row ends, from left to right.
     """
     right, least = splits.right, 1 - EQUAL * torch.finfo(residual.dtype).eps
     leaf = torch.zeros_like(residual, dtype=torch.int64)
@@ -320,7 +312,7 @@ def grow(splits: Splits, residual: Tensor, weight: Tensor, depth: int) -> Tree:
         thresholds.append(_between(seen, leaf, 2 ** (level + 1)).masked_fill_(~divided, torch.inf))
         moved = part.gather(3, split[:, None, :, None].expand(-1, 2, -1, -1)).squeeze(3) * divided[:, None]
         total = torch.stack([total - moved, moved], 3).flatten(2, 3)
-    return Tree(torch.cat(features, 1), torch.cat(thresholds, 1), leaf)
+    return torch.cat(features, 1), torch.cat(thresholds, 1), leaf
 
 
 def _between(seen: Tensor, child: Tensor, n_children: int) -> Tensor:

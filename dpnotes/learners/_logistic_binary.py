@@ -1,4 +1,4 @@
-"""Binary logistic regression on many subsets of one data set at once, by Newton's method in the dual or in the weights."""
+"""Binary logistic regression on many subsets of one data set at once, by Newton's method in dual or primal form."""
 
 from __future__ import annotations
 

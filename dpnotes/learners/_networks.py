@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -60,29 +60,28 @@ class Networks:
 
     def logits(self, images: NDArray[Any], *, device: str = "auto") -> Features:
         """Logits of all models: images [n, ...] in, [n_models, n, n_classes] out, in the parameters' dtype."""
-        parts = self._forward(images, device)
-        return torch.cat([torch.cat([z.cpu() for z in part], dim=1) for part in parts]).numpy()
+        return self._answers(images, device, lambda z: z)
 
     def votes(self, images: NDArray[Any], *, device: str = "auto") -> Integers:
         """Class code with the largest logit, for all models: images [n, ...] in, [n_models, n] out."""
-        parts = self._forward(images, device)
-        return torch.cat([torch.cat([z.argmax(2).cpu() for z in part], dim=1) for part in parts]).numpy()
-
-    def _forward(self, images: NDArray[Any], device: str) -> Iterator[Iterator[Tensor]]:
-        """Logits on the device, some models after the other, each time some rows after the other."""
-        where = choose_device(device)
-        batched = where.type != "cpu" or not engines.has_convolutions(self._template)
-        for models in slices(len(self), QUERY_MODELS if batched else 1):
-            yield self._rows({name: value[models].to(where) for name, value in self.parameters.items()}, images, where)
+        return self._answers(images, device, lambda z: z.argmax(2))
 
     @torch.no_grad()
-    def _rows(self, weights: dict[str, Tensor], images: NDArray[Any], where: torch.device) -> Iterator[Tensor]:
-        first = next(iter(weights.values()))
-        alone = {name: value[0] for name, value in weights.items()} if len(first) == 1 else None
+    def _answers(self, images: NDArray[Any], device: str, answer: Callable[[Tensor], Tensor]) -> NDArray[Any]:
+        """What ``answer`` makes of the logits, some models after the other, each time some rows after the other."""
+        where, parts = choose_device(device), []
+        batched = where.type != "cpu" or not engines.has_convolutions(self._template)
         together = vmap(lambda one, x: functional_call(self._template, one, (x,)), in_dims=(0, None))
-        for start in range(0, max(len(images), 1), QUERY_ROWS):
-            x = engines.as_pixels(torch.tensor(images[start : start + QUERY_ROWS], device=where), first.dtype)
-            yield together(weights, x) if alone is None else functional_call(self._template, alone, (x,))[None]
+        for models in slices(len(self), QUERY_MODELS if batched else 1):
+            weights, rows = {name: value[models].to(where) for name, value in self.parameters.items()}, []
+            first = next(iter(weights.values()))
+            alone = {name: value[0] for name, value in weights.items()} if len(first) == 1 else None
+            for start in range(0, max(len(images), 1), QUERY_ROWS):
+                x = engines.as_pixels(torch.tensor(images[start : start + QUERY_ROWS], device=where), first.dtype)
+                z = together(weights, x) if alone is None else functional_call(self._template, alone, (x,))[None]
+                rows.append(answer(z).cpu())
+            parts.append(torch.cat(rows, dim=1))
+        return torch.cat(parts).numpy()
 
 
 def fit_networks(

@@ -110,11 +110,6 @@ def test_noise_of_another_source_is_scaled_and_nothing_else(where):
     assert (drawn.device.type, asked) == (where, [6])
 
 
-def test_one_setting_serves_all_models():
-    np.testing.assert_array_equal(checked(1.5, 1.0, n_models=3).noise_multiplier, [1.5] * 3)
-    np.testing.assert_array_equal(checked([1.0, 2.0], 1.0).noise_multiplier, [1.0, 2.0])
-
-
 @pytest.fixture(scope="module")
 def rows():
     rng = np.random.default_rng(0)
@@ -170,6 +165,8 @@ def test_equals_a_literal_loop(rows, dtype, change):
         np.testing.assert_allclose(fitted.weights[model], weights, atol=tolerance)
         np.testing.assert_allclose(fitted.intercept[model], intercept, atol=tolerance)
     assert not np.array_equal(fitted.weights[0], fitted.weights[1])
+    assert fitted.iterations.tolist() == [30] * 2
+    assert np.isnan(fitted.gradient_norm).all()  # a look at it would be one at the data without noise
 
 
 def test_shared_batches_are_those_of_model_0(rows):
@@ -184,22 +181,6 @@ def test_shared_batches_are_those_of_model_0(rows):
     assert abs(apart.weights[1] - apart.weights[0]).max() > 0.01
 
 
-@pytest.mark.parametrize("shared", [False, True])
-def test_noise_has_the_stated_variance(rows, shared):
-    """Rows of zeros move the intercept alone: one step of a weight is -rate * sigma * C / (q n) times a normal."""
-    zeros = np.zeros((N, 50))
-    models = fit(
-        (zeros, rows[1]),
-        noise_multiplier=[1.5] * 200,
-        steps=1,
-        shared_batches=shared,
-        clipping_norm=0.2,
-    )
-    scale = 0.7 * 1.5 * 0.2 / (0.15 * N)
-    assert stats.kstest(models.weights.ravel(), stats.norm(scale=scale).cdf).pvalue > 1e-3
-    assert stats.kstest(models.weights.ravel(), stats.norm(scale=1.05 * scale).cdf).pvalue < 1e-3
-
-
 def test_empty_batches_are_steps_of_noise_alone(rows):
     nothing = fit(rows, sample_rate=1e-9)
     assert not nothing.weights.any()
@@ -208,22 +189,6 @@ def test_empty_batches_are_steps_of_noise_alone(rows):
     some = fit(rows, sample_rate=0.01)  # empty with probability 0.55
     assert some.weights.any()
     assert np.isfinite(some.weights).all()
-
-
-def test_no_example_moves_the_sum_by_more_than_the_norm(rows):
-    """One step on all rows with and without an example: the sums differ by at most C, and nearly that."""
-    X, y = rows
-    X = 20 * X  # every gradient is clipped
-    one = {"sample_rate": 1.0, "steps": 1, "learning_rate": 1.0, "clipping_norm": 0.5}
-
-    def total(keep):
-        models = fit((X[keep], y[keep]), **one)
-        return -keep.sum() * np.concatenate([models.weights[0].ravel(), models.intercept[0]])
-
-    everyone = np.ones(N, dtype=bool)
-    moved = [np.linalg.norm(total(everyone) - total(np.arange(N) != i)) for i in range(N)]
-    assert max(moved) <= 0.5 + 1e-12
-    assert min(moved) > 0.5 - 1e-12
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
@@ -308,18 +273,6 @@ def test_an_example_of_large_logits_leaves_the_others_alone(rows):
     X[0] = 1e300
     whole, rest = (fixed(X[k:], y[k:], weights, 0.5) for k in (0, 1))
     np.testing.assert_allclose(whole, rest, atol=1e-12)
-
-
-def test_results_vote(rows):
-    models = fit(rows, n_repeats=3, noise_multiplier=0.1, chunk=2, steps=100)
-    logits = models.logits(rows[0])
-    assert logits.shape == (len(models), N, C) == (3, N, C)
-    assert models.iterations.tolist() == [100] * 3
-    assert np.isnan(models.gradient_norm).all()
-    assert not models.converged.any()
-    np.testing.assert_allclose(logits[1, 5], models.weights[1] @ rows[0][5] + models.intercept[1], atol=1e-12)
-    np.testing.assert_array_equal(models.votes(rows[0]), logits.argmax(2))
-    assert (models.votes(rows[0]) == rows[1]).mean() > 0.7  # chance: 0.33
 
 
 def test_a_plan_of_any_length_gives_the_same(rows, monkeypatch):

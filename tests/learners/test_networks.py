@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from sklearn.base import clone
-from sklearn.datasets import load_digits
 from torch import nn
 
 from dpnotes.learners import (
@@ -129,18 +127,6 @@ def test_equals_the_same_training_written_out(problem, build, options, reference
             np.testing.assert_allclose(fitted.parameters[name][index], value.detach(), atol=1e-9)
         assert fitted.loss[index] == pytest.approx(loss, rel=1e-8)
     assert list(fitted.parameters) == list(values)
-
-
-@pytest.mark.parametrize("build", BUILDS.values(), ids=BUILDS)
-def test_batched_equals_loop_in_float32(problem, build):
-    images, labels, subsets = problem
-    options = {"optimizer": "momentum", **SETTINGS}
-    fits = [
-        fit_networks(build, images.astype(np.float32), labels, subsets, engine=e, **options)
-        for e in ("loop", "batched")
-    ]
-    assert difference(*fits) < 1e-4  # 9 steps magnify a rounding of 1e-7 through normalisation and kinks
-    assert fits[1].parameters[next(iter(fits[1].parameters))].dtype == torch.float32
 
 
 def test_models_with_other_batches_are_never_trained_together(problem, monkeypatch):
@@ -273,26 +259,10 @@ def test_every_kind_equals_numpy_slicing():
                 np.testing.assert_array_equal(cut[1], images[1])
 
 
-def test_law():
-    """Uniform over 162 kinds at a false-alarm rate of 1e-3; mirroring 45 % of the images would be noticed."""
-    n = 40_000
-    kinds = draw_crop_flips(n, torch.Generator().manual_seed(2)).numpy()
+def test_kinds_are_uniform():
+    """At a false-alarm rate of 1e-3."""
+    kinds = draw_crop_flips(40_000, torch.Generator().manual_seed(2)).numpy()
     assert stats.chisquare(np.bincount(kinds, minlength=KINDS)).pvalue > 1e-3
-    # read back from pictures: a single bright pixel tells place and mirroring
-    images = torch.zeros(n, 1, 9, 9)
-    images[:, 0, 4, 4] = 1.0
-    images[:, 0, 4, 3] = 0.5  # left of the bright one, right of it in a mirror image
-    changed = apply_crop_flips(images, draw_crop_flips(n, torch.Generator().manual_seed(2)))
-    place = changed.flatten(1).argmax(1).numpy()
-    rows, columns = place // 9, place % 9
-    assert stats.chisquare(np.bincount(rows, minlength=9)).pvalue > 1e-3
-    assert stats.chisquare(np.bincount(columns, minlength=9)).pvalue > 1e-3
-    padded = np.pad(changed[:, 0].numpy(), ((0, 0), (0, 0), (1, 1)))
-    fraction = np.mean(padded[np.arange(n), rows, columns + 2] == 0.5)
-    # at the left border the half-bright pixel of an image that is not mirrored is cut off, at the right of one that is
-    mirrored = stats.binomtest(round(fraction * n), n, 4 / 9)
-    assert mirrored.pvalue > 1e-3
-    assert stats.binomtest(round(fraction * n), n, 0.45 * 8 / 9).pvalue < 1e-3
 
 
 def test_classifier_follows_scikit_learn(problem):
@@ -309,17 +279,3 @@ def test_classifier_follows_scikit_learn(problem):
     np.testing.assert_array_equal(again, probabilities)
     with pytest.raises(ValueError, match="holds 784 pixels, X has 192"):
         NetworkClassifier((1, 28, 28)).fit(rows, names)
-
-
-def test_fine_tuning_profits_from_public_data():
-    """Digits 0 to 4 as public data, 5 to 9 private: few private rows learn better on a ready first layer."""
-    X, y = load_digits(return_X_y=True)
-    X = X / 16
-    public, private = y < 5, y >= 5
-    settings = {"channels": (16,), "kernel_size": 3, "epochs": 20, "learning_rate": 1e-2, "random_state": 0}
-    ready = NetworkClassifier((1, 8, 8), **settings).fit(X[public], y[public])
-    rows, others = np.flatnonzero(private)[:20], np.flatnonzero(private)[20:]
-    fresh = NetworkClassifier((1, 8, 8), **settings)
-    tuned = clone(fresh).set_params(initial=ready.networks_.state_dict(0), new_last_layer=True)
-    scores = [model.fit(X[rows], y[rows]).score(X[others], y[others]) for model in (fresh, tuned)]
-    assert scores[1] > 0.6  # five classes: 0.2 by chance
