@@ -240,15 +240,6 @@ def test_covertype_original_keeps_the_published_order(load, path_of):
     assert np.bincount(everything).tolist() == [211_840, 283_301, 35_754, 2_747, 9_493, 17_367, 20_510]
 
 
-@pytest.mark.needs("covertype")
-def test_covertype_intrinsic_sgd_holds_each_record_once(load):
-    loaded = load("covertype", "intrinsic_sgd")
-    parts = [loaded.X_train, loaded.X_validation, loaded.X_test]
-    y = np.concatenate([loaded.y_train, loaded.y_validation, loaded.y_test])
-    assert np.bincount(y).tolist() == [211_840, 283_301]
-    assert len(set(map(hash, map(bytes, np.vstack(parts))))) == 495_141  # all records differ, so none is in two parts
-
-
 def test_unknown_names_and_splits_list_the_known_ones():
     with pytest.raises(ValueError, match=r"unknown data set 'minst'; known: digits, breast_cancer, mnist, "):
         data.load("minst")

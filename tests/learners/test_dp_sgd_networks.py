@@ -283,39 +283,33 @@ def literal(digits, model, *, noise, optimizer):
     streams = [np.random.SeedSequence(5, spawn_key=(model, purpose)) for purpose in range(3)]
     state = int(streams[0].generate_state(1, np.uint64)[0] >> np.uint64(1))
     network = build(torch.Generator().manual_seed(state)).double()
-    batches = np.random.Generator(np.random.PCG64(streams[1]))
-    normal = np.random.Generator(np.random.SFC64(streams[2]))
-    images, labels = torch.tensor(digits[0]), torch.tensor(digits[1])
-    parameters = list(network.parameters())
-    descent = {
-        "sgd": lambda: torch.optim.SGD(parameters, lr=0.4, foreach=False),
-        "momentum": lambda: torch.optim.SGD(parameters, lr=0.4, momentum=0.8, foreach=False),
-        "adam": lambda: torch.optim.Adam(parameters, lr=0.4, foreach=False),
-    }[optimizer]()
-    losses = []
-    for _ in range(6):
-        batch = batches.choice(N, batches.binomial(N, 0.2), replace=False, shuffle=False)
-        total = [torch.zeros_like(p) for p in parameters]
-        for i in batch:
-            loss = cross_entropy(network(images[i : i + 1]), labels[i : i + 1])
-            gradient = torch.autograd.grad(loss, parameters)
-            size = float(torch.sqrt(sum(g.square().sum() for g in gradient)))
-            for whole, g in zip(total, gradient, strict=True):
-                whole += min(1, 1.0 / size) * g
-            losses.append((_, loss.item()))
-        for p, whole in zip(parameters, total, strict=True):
-            whole += noise * torch.tensor(normal.standard_normal(p.numel())).view(p.shape)
-            p.grad = whole / (0.2 * N)
+    batches, normal = (np.random.Generator(kind(s)) for kind, s in zip(KINDS, streams[1:], strict=True))
+    x, y, parameters = torch.tensor(digits[0]), torch.tensor(digits[1]), list(network.parameters())
+    descent, losses = optimizer(parameters), []
+    for step in range(6):
+        batch = torch.from_numpy(batches.choice(N, batches.binomial(N, 0.2), replace=False, shuffle=False))
+        losses.append(cross_entropy(network(x[batch]), y[batch], reduction="none").detach() if step else torch.empty(0))
+        for p, total in zip(parameters, plain(network, x[batch], y[batch], 1.0)[0], strict=True):
+            p.grad = (total + noise * torch.tensor(normal.standard_normal(p.numel())).view(p.shape)) / (0.2 * N)
         descent.step()
-    return network, np.mean([loss for step, loss in losses if step >= 1])  # 5 steps make an expected epoch
+    return network, float(torch.cat(losses).mean())  # 5 steps make an expected epoch
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
+OPTIMIZERS = {
+    "sgd": lambda parameters: torch.optim.SGD(parameters, lr=0.4, foreach=False),
+    "momentum": lambda parameters: torch.optim.SGD(parameters, lr=0.4, momentum=0.8, foreach=False),
+    "adam": lambda parameters: torch.optim.Adam(parameters, lr=0.4, foreach=False),
+}
+KINDS = np.random.PCG64, np.random.SFC64  # of batches, and of noise
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 def test_equals_a_literal_loop(digits, optimizer, noise):
+    """Catches a wrong norm, divisor, noise scale, an order of the operations or streams that are mixed up."""
     fitted = fit(digits, noise_multiplier=[noise] * 2, optimizer=optimizer, momentum=0.8)
     for model in range(2):
-        network, loss = literal(digits, model, noise=noise, optimizer=optimizer)
+        network, loss = literal(digits, model, noise=noise, optimizer=OPTIMIZERS[optimizer])
         for name, value in network.named_parameters():
             # Adam divides by the root of tiny squared gradients, which magnifies rounding
             np.testing.assert_allclose(fitted.parameters[name][model], value.detach(), atol=1e-9)
