@@ -11,6 +11,7 @@ _extras.require("learn", part="dpnotes.data")
 from dpnotes.data._catalogue import NAMES as NAMES
 from dpnotes.data._catalogue import DataStatus as DataStatus
 from dpnotes.data._catalogue import absent as absent
+from dpnotes.data._catalogue import data_folder as data_folder
 from dpnotes.data._catalogue import load as load
 from dpnotes.data._catalogue import status as status
 from dpnotes.data._dataset import DataDamaged as DataDamaged
@@ -19,7 +20,6 @@ from dpnotes.data._dataset import DataMissing as DataMissing
 from dpnotes.data._dataset import Dataset as Dataset
 from dpnotes.data._dataset import DataUnreachable as DataUnreachable
 from dpnotes.data._fetch import fetch as fetch
-from dpnotes.data._folder import data_folder as data_folder
 from dpnotes.data._own import OwnDataset as OwnDataset
 from dpnotes.data._own import PublicColumn as PublicColumn
 from dpnotes.data._own import load_file as load_file

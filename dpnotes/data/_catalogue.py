@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from dpnotes.data import _diabetes, _embedded, _images, _tables
-from dpnotes.data._dataset import DataDamaged, DataMissing, Dataset
-from dpnotes.data._folder import data_folder
-from dpnotes.data._source import Source
+from dpnotes.data import _images, _tables
+from dpnotes.data._dataset import DataDamaged, DataMissing, Dataset, Source
 
-SOURCES: Mapping[str, Source[Any]] = {
-    **_embedded.SOURCES,
-    **_images.SOURCES,
-    **_tables.SOURCES,
-    **_diabetes.SOURCES,
-}
+
+def data_folder() -> Path:
+    """Folder of the data sets: ``DPNOTES_DATA`` if that is set, else ``data`` in the user's cache folder of dpnotes.
+
+    It need not exist; :func:`fetch` makes it. It holds ``mnist.npz``, ``fashion_mnist.npz``, ``cifar10.npz`` (arrays
+    ``x_train``, ``y_train``, ``x_test``, ``y_test``, uint8 as published), ``cifar100_subset.npz`` (``x``, ``y``),
+    ``adult/adult.data``, ``adult/adult.test``, ``covertype/covtype.data.gz`` and ``diabetes130/dataset_diabetes.zip``
+    (the published files).
+    """
+    if folder := os.environ.get("DPNOTES_DATA"):
+        return Path(folder).expanduser()
+    from platformdirs import user_cache_path
+
+    return user_cache_path("dpnotes") / "data"
+
+
+SOURCES: Mapping[str, Source[Any]] = {**_tables.EMBEDDED, **_images.SOURCES, **_tables.SOURCES}
 NAMES = tuple(SOURCES)
 
 

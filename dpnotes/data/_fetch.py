@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from dpnotes._processes import leftovers
-from dpnotes.data import _cifar100, _diabetes
-from dpnotes.data._catalogue import SOURCES, source
+from dpnotes.data._catalogue import SOURCES, data_folder, source
 from dpnotes.data._dataset import DataDamaged, DataError, DataUnreachable
-from dpnotes.data._folder import data_folder
-from dpnotes.data._tables import ADULT_FILES, COVERTYPE_FILE
+from dpnotes.data._images import cifar100_subset
+from dpnotes.data._tables import ADULT_FILES, COVERTYPE_FILE, DIABETES_FILE
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 
@@ -90,8 +89,8 @@ def _images(name: str, kind: str, scratch: Path) -> None:
 def _cifar100_subset(scratch: Path) -> None:
     """Both CIFAR sets are downloaded: images of CIFAR-10 are left out."""
     hundred, ten = ([_part(kind, part, scratch) for part in ("train", "test")] for kind in ("CIFAR100", "CIFAR10"))
-    x, y = _cifar100.subset(hundred, [images for images, _ in ten])
-    np.savez(scratch / f"{_cifar100.NAME}.npz", x=x, y=y)
+    x, y = cifar100_subset(hundred, [images for images, _ in ten])
+    np.savez(scratch / "cifar100_subset.npz", x=x, y=y)
 
 
 def _part(kind: str, part: str, scratch: Path) -> tuple[Any, Any]:
@@ -113,8 +112,8 @@ DOWNLOADS: Mapping[str, Callable[[Path], None]] = {
     "mnist": partial(_images, "mnist", "MNIST"),
     "fashion_mnist": partial(_images, "fashion_mnist", "FashionMNIST"),
     "cifar10": partial(_images, "cifar10", "CIFAR10"),
-    _cifar100.NAME: _cifar100_subset,
+    "cifar100_subset": _cifar100_subset,
     "adult": partial(_tables, {file: f"{_UCI}/{file}" for file in ADULT_FILES}),
     "covertype": partial(_tables, {COVERTYPE_FILE: f"{_UCI}/covtype/covtype.data.gz"}),
-    "diabetes130": partial(_tables, {_diabetes.FILE: f"{_UCI}/00296/dataset_diabetes.zip"}),
+    "diabetes130": partial(_tables, {DIABETES_FILE: f"{_UCI}/00296/dataset_diabetes.zip"}),
 }

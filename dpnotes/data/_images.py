@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,45 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpnotes.data import _cifar100
-from dpnotes.data._dataset import FEATURES, LABELS, DataDamaged, DataMissing
-from dpnotes.data._source import Published, Source, cut, sha256
+from dpnotes.data._dataset import FEATURES, LABELS, DataDamaged, DataMissing, Published, Source, cut, sha256
 from dpnotes.data._unit_ball import to_unit_ball, to_unit_sphere
+
+CIFAR100_RECORDS = 20_000  # of the subset
+
+
+def cifar100_subset(
+    parts: Sequence[tuple[NDArray[np.uint8], NDArray[np.uint8]]], others: Sequence[NDArray[np.uint8]]
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Choose the subset from the published sets.
+
+    Parameters
+    ----------
+    parts : sequence of (images, labels)
+        Training and test part of CIFAR-100: uint8 [n, 32, 32, 3] and [n].
+    others : sequence of images
+        Parts of CIFAR-10, whose images are left out.
+
+    Returns
+    -------
+    images, labels
+        The first 20,000 different images in the order of the SHA-256 sums of their 3,072 bytes, channel first as
+        published; images with two different labels are left out.
+    """
+    excluded = {key for images in others for key in _keys(images)}
+    chosen: dict[str, tuple[NDArray[np.uint8], int]] = {}
+    for images, labels in parts:
+        for key, image, label in zip(_keys(images), images, labels.tolist(), strict=True):
+            if key in chosen and chosen[key][1] != label:
+                excluded.add(key)
+            chosen[key] = image, label
+    kept = [chosen[key] for key in sorted(chosen.keys() - excluded)[:CIFAR100_RECORDS]]
+    return np.stack([image for image, _ in kept]), np.array([label for _, label in kept], dtype=np.uint8)
+
+
+def _keys(images: NDArray[np.uint8]) -> list[str]:
+    planes = np.ascontiguousarray(images.transpose(0, 3, 1, 2))
+    return [hashlib.sha256(image.data).hexdigest() for image in planes]
+
 
 MNIST_PARTS = {"_train": 60_000, "_test": 10_000}
 _CLOTHES = (
@@ -159,8 +195,8 @@ KNOWN = {
             forms=_CIFAR10_FORMS,
         ),
         Archive(
-            name=_cifar100.NAME,
-            parts={"": _cifar100.RECORDS},
+            name="cifar100_subset",
+            parts={"": CIFAR100_RECORDS},
             image=(32, 32, 3),
             class_names=tuple(str(label) for label in range(100)),
             sum="041c75b0418d65e6aa40b7900a5a45890406db5433fc8ebc414ddc3f72fd196d",
@@ -213,5 +249,5 @@ SOURCES = {
     ),
     "fashion_mnist": _source("fashion_mnist"),
     "cifar10": _source("cifar10", bagging_public=_bagging_public),
-    _cifar100.NAME: _source(_cifar100.NAME),
+    "cifar100_subset": _source("cifar100_subset"),
 }

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpnotes.data._dataset import Dataset
-from dpnotes.data._source import cut
+from dpnotes.data._dataset import Dataset, cut
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,4 +1,4 @@
-"""UCI Adult and Covertype: the published files, read and encoded."""
+"""UCI Adult, Covertype and Diabetes 130-US hospitals as published, and the sets that scikit-learn brings along."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import hashlib
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpnotes.data._dataset import FEATURES, LABELS
-from dpnotes.data._source import Published, Rows, Source, cut, read_bytes
+from dpnotes.data._dataset import FEATURES, LABELS, Published, Rows, Source, cut, read_bytes, sha256
 from dpnotes.data._unit_ball import to_unit_sphere
 
 COVERTYPE_FILE = "covertype/covtype.data.gz"
@@ -151,6 +152,95 @@ def _covertype_intrinsic_sgd(table: Table) -> dict[str, Any]:
     return {"class_names": _COVER_TYPES[:2], **table.split(to_unit_sphere(table.features(order[:n])), rows)}
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Embedded(Published):
+    """All records of a set in published order: features scaled to [0, 1], float32 [n, d], and labels [n]."""
+
+    X: FEATURES
+    y: LABELS
+    about: dict[str, Any]  # further arguments of Dataset
+
+
+def _read(name: str, folder: Path, *, images: bool) -> Embedded:
+    """The set of that name; grey levels are 0 .. 16, other ranges are printed in the set's description: public."""
+    bunch = getattr(import_module("sklearn.datasets"), f"load_{name}")()
+    low, high = (0, 16) if images else (bunch.data.min(axis=0), bunch.data.max(axis=0))
+    feature_names = {"feature_names": tuple(str(name) for name in bunch.feature_names)}
+    return Embedded(
+        digest=sha256(bunch.data.astype("<f8"), bunch.target.astype("<i8"))[:12],
+        X=((bunch.data - low) / (high - low)).astype(np.float32),
+        y=bunch.target.astype(np.int64),
+        class_names=tuple(str(name) for name in bunch.target_names),
+        about={"image_shape": (1, 8, 8)} if images else feature_names,
+    )
+
+
+def _original(data: Embedded) -> dict[str, Any]:
+    """Every fifth record of each class, in published order, is a test record."""
+    import pandas as pd
+
+    labels = pd.Series(data.y)
+    test = (labels.groupby(labels).cumcount() % 5 == 4).to_numpy()
+    return data.about | cut(data.X, data.y, {"train": ~test, "test": test})
+
+
+EMBEDDED = {
+    name: Source((), partial(_read, name, images=images), {"original": _original})
+    for name, images in (("digits", True), ("breast_cancer", False))
+}
+
+
+DIABETES_FILE = "diabetes130/dataset_diabetes.zip"
+_DIABETES_MEMBER = "dataset_diabetes/diabetic_data.csv"
+_DIABETES_SHA256 = "0689e7ec031237dc63031b938805c48377748761a3b26acab621567afa24df97"  # of the unpacked member
+_ENDS_OF_CARE = (11, 13, 14, 19, 20, 21)  # discharge dispositions: died, or to a hospice
+_DIABETES_COUNTS = (
+    "time_in_hospital", "num_lab_procedures", "num_procedures", "num_medications", "number_outpatient",
+    "number_emergency", "number_inpatient", "number_diagnoses",
+)  # fmt: skip
+_DIABETES_LEVELS = (
+    "race", "gender", "admission_type_id", "discharge_disposition_id", "admission_source_id", "max_glu_serum",
+    "A1Cresult", "insulin", "change", "diabetesMed",
+)  # fmt: skip
+_ICD_CHAPTERS = (  # of ICD-9 codes: first code beyond the chapter, and its name
+    (140, "infectious"), (240, "neoplasms"), (280, "endocrine"), (290, "blood"), (320, "mental"), (390, "nervous"),
+    (460, "circulatory"), (520, "respiratory"), (580, "digestive"), (630, "genitourinary"), (680, "pregnancy"),
+    (710, "skin"), (740, "musculoskeletal"), (780, "congenital"), (800, "symptoms"), (1000, "injury"),
+)  # fmt: skip
+_HEART_FAILURE = 24_175  # records of the private data that the split stands in for
+
+
+def read_diabetes(folder: Path) -> Table:
+    """First stay of each patient who left alive and not for a hospice, checked; the label: readmitted at any time."""
+    content = read_bytes("diabetes130", folder / DIABETES_FILE, _DIABETES_SHA256, member=_DIABETES_MEMBER)
+
+    import pandas as pd
+
+    stays = pd.read_csv(io.BytesIO(content), keep_default_na=False).sort_values("encounter_id")
+    first = stays.drop_duplicates("patient_nbr")
+    first = first[~first["discharge_disposition_id"].isin(_ENDS_OF_CARE)]
+    categories = first[list(_DIABETES_LEVELS)].astype(str).assign(diagnosis=first["diag_1"].map(_chapter))
+    levels = pd.get_dummies(categories, prefix_sep="=")
+    age = first["age"].str.extract(r"\[(\d+)-", expand=False).astype(np.float64)
+    return Table(
+        digest=_DIABETES_SHA256[:12],
+        class_names=("not readmitted", "readmitted"),
+        numbers=np.column_stack([age, np.log1p(first[list(_DIABETES_COUNTS)].to_numpy(np.float64))]),
+        levels=levels.to_numpy(np.bool_),
+        y=(first["readmitted"] != "NO").to_numpy().astype(np.int64),
+        number_names=("age", *_DIABETES_COUNTS),
+        level_names=tuple(levels.columns),
+    )
+
+
+def _chapter(code: Any) -> str:
+    """Chapter of an ICD-9 code; diabetes (250) on its own, as most of its neighbours here are something else."""
+    if not str(code)[:1].isdigit():
+        return "missing" if code == "?" else "supplementary"
+    number = int(float(code))
+    return "diabetes" if number == 250 else next(name for end, name in _ICD_CHAPTERS if number < end)
+
+
 SOURCES = {
     "adult": Source(
         tuple(ADULT_FILES),
@@ -160,4 +250,5 @@ SOURCES = {
     "covertype": Source(
         (COVERTYPE_FILE,), read_covertype, {"original": _covertype_original, "intrinsic_sgd": _covertype_intrinsic_sgd}
     ),
+    "diabetes130": Source((DIABETES_FILE,), read_diabetes, {"dpbag": lambda table: table.thirds(_HEART_FAILURE)}),
 }

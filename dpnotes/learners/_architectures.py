@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch.nn.utils import skip_init
 
@@ -185,11 +185,7 @@ def convolutional_network(
 
 
 def multilayer_perceptron(
-    image_shape: Sequence[int],
-    n_classes: int,
-    *,
-    hidden: Sequence[int] = (64,),
-    generator: torch.Generator,
+    image_shape: Sequence[int], n_classes: int, *, hidden: Sequence[int] = (64,), generator: torch.Generator
 ) -> nn.Module:
     """Fully connected layers with ReLU between them; no entry in ``hidden`` makes it a linear model.
 
@@ -238,7 +234,7 @@ class _ResidualBlock(nn.Module):
             nn.GroupNorm(groups, width),
         )
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         shortcut = x[:, :, :: self.stride, :: self.stride]
         if self.extra:
             shortcut = pad(shortcut, (0, 0, 0, 0, self.extra // 2, self.extra - self.extra // 2))

@@ -2,18 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import DTypeLike, NDArray
+from scipy.special import expit
+from torch import Tensor
 
-from dpnotes._validation import Features, Integers, at_least, class_codes, features, positive
-from dpnotes.learners._boosted_trees_models import BoostedTrees
-from dpnotes.learners._chunks import Group, fit_groups
+from dpnotes._validation import Features, Integers, at_least, class_codes, code_dtype, features, positive
+from dpnotes.learners._chunks import Group, RowSubsets, Subsets, fit_groups, row_subsets, slices, temporary_bytes
 from dpnotes.learners._devices import choose_device
-from dpnotes.learners._subsets import Subsets, row_subsets
+
+QUERY_ROWS = 1024  # queries at once
+CPU_BUDGET = 8 * 2**20  # bytes of the answers of all nodes of one block of models to one block of queries
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedTrees:
+    """M sums of T trees of one depth D on the same features, for two classes.
+
+    Parameters
+    ----------
+    prior : ndarray of float, shape [M]
+        Log-odds of class 1 that the trees are added to.
+    feature : ndarray of int32, shape [M, T, 2^D - 1]
+        What the inner nodes look at, level by level: the children of node i are 2 i + 1 on the left, 2 i + 2 right.
+    threshold : ndarray of float, shape [M, T, 2^D - 1]
+        A row goes right where its feature is above it; inf where all go left.
+    value : ndarray of float, shape [M, T, 2^D]
+        What the leaves add to the log-odds, from left to right.
+    n_features : int
+    """
+
+    prior: Features
+    feature: NDArray[np.int32]
+    threshold: Features
+    value: Features
+    n_features: int
+
+    def __len__(self) -> int:
+        return len(self.prior)
+
+    def logits(self, X: Features, *, device: str = "auto") -> Features:
+        """Log-odds of class 1 of all models for each row of X [n, d], which is taken in their dtype, shape [M, n]."""
+        X = features(X, d=self.n_features)
+        result = np.empty((len(self), len(X)), self.value.dtype)
+        for models, queries, logits in self._blocks(X, device):
+            result[models, queries] = logits.cpu().numpy()
+        return result
+
+    def votes(self, X: Features, *, device: str = "auto", dtype: DTypeLike = np.int64) -> NDArray[Any]:
+        """Class of each model for each row of X [n, d], shape [M, n]; class 0 where the log-odds are 0."""
+        X = features(X, d=self.n_features)
+        result = np.empty((len(self), len(X)), code_dtype(dtype, n_classes=2))
+        for models, queries, logits in self._blocks(X, device):
+            result[models, queries] = (logits > 0).cpu().numpy()
+        return result
+
+    def confidence(self, X: Features, *, device: str = "auto") -> Features:
+        """Probability that each model gives the class it votes for, for each row of X [n, d], shape [M, n]."""
+        return np.asarray(expit(np.abs(self.logits(X, device=device))))
+
+    @torch.no_grad()
+    def _blocks(self, X: Features, device: str) -> Iterator[tuple[slice, slice, Tensor]]:
+        """Models, queries and their log-odds [models, queries]."""
+        where = choose_device(device)
+        M, T, inner = self.feature.shape
+        columns = torch.tensor(X, device=where, dtype=torch.from_numpy(self.value).dtype).T.contiguous()  # [d, n]
+        budget = temporary_bytes(where, on_cpu=CPU_BUDGET)
+        bytes_each = T * (2 * inner + 16)  # of a model and a query: the nodes' answers, the leaf as int64, its value
+        n_queries = max(1, min(len(X), QUERY_ROWS, budget // bytes_each))
+        for models in slices(M, max(1, budget // (bytes_each * n_queries))):
+            asked, feature, threshold = _questions(self.feature[models], self.threshold[models])
+            nodes = torch.from_numpy(asked).to(where).movedim(2, 0)  # [inner, models, T]
+            of, at = torch.from_numpy(feature).to(where), torch.from_numpy(threshold).to(where)[:, None]
+            value = torch.from_numpy(self.value[models]).to(where)
+            prior = torch.from_numpy(self.prior[models]).to(where)[:, None]
+            for queries in slices(len(X), n_queries):
+                above = columns[:, queries].index_select(0, of) > at  # [questions, queries]
+                right = above.index_select(0, nodes.flatten()).view(*nodes.shape, -1)
+                yield models, queries, prior + value.gather(2, _leaves(right)).sum(1)
+
+
+def _questions(feature: NDArray[np.int32], threshold: Features) -> tuple[Integers, Integers, Features]:
+    """Number of each node's pair of feature and threshold, and the different pairs: many nodes have the same."""
+    pairs = np.empty(feature.shape, np.complex128)  # complex numbers are in order of real part, then imaginary part
+    pairs.real, pairs.imag = feature, threshold
+    different, number = np.unique(pairs, return_inverse=True)
+    return number.reshape(feature.shape), different.real.astype(np.int64), different.imag.astype(threshold.dtype)
+
+
+def _leaves(right: Tensor) -> Tensor:
+    """Leaf that each query reaches, int64 [models, T, n], from whether it goes right at each node [inner, ...]."""
+    turns: list[Tensor] = []
+    nodes = iter(right)
+    while len(level := list(islice(nodes, 2 ** len(turns)))) == 2 ** len(turns):
+        for turn in reversed(turns):
+            # of two nodes the one that the turn leads to: torch.where, much faster on bytes
+            level = [even ^ (turn & (even ^ odd)) for even, odd in zip(level[::2], level[1::2], strict=True)]
+        turns.extend(level)
+    leaf = turns[0].to(torch.uint8)
+    for turn in turns[1:]:
+        leaf = leaf.mul_(2).add_(turn)
+    return leaf.long()
+
 
 LARGEST_DEPTH = 8  # 256 leaves: deeper trees have more nodes than the rows that this learner is made for
 EQUAL = 1000  # roundings by which improvements of equal splits may differ
@@ -33,33 +129,16 @@ class Splits(NamedTuple):
         1 where the feature of a row is above that value, else 0.
     """
 
-    X: torch.Tensor
-    feature: torch.Tensor
-    below: torch.Tensor
-    right: torch.Tensor
-
-
-class Tree(NamedTuple):
-    """One tree of each of B models: its inner nodes level by level, its leaves from left to right.
-
-    Parameters
-    ----------
-    feature : tensor of int64, shape [B, 2^depth - 1]
-    threshold : tensor of float, shape [B, 2^depth - 1]
-        Midway between the neighbouring values of the rows in the node; inf where all rows go left.
-    leaf : tensor of int64, shape [B, m]
-        Where each row ends.
-    """
-
-    feature: torch.Tensor
-    threshold: torch.Tensor
-    leaf: torch.Tensor
+    X: Tensor
+    feature: Tensor
+    below: Tensor
+    right: Tensor
 
 
 def fit_boosted_trees(
     X: Features,
     y: NDArray[np.integer],
-    subsets: NDArray[np.integer] | Sequence[ArrayLike],
+    subsets: RowSubsets,
     *,
     n_trees: int = 100,
     depth: int = 3,
@@ -128,7 +207,7 @@ def fit_boosted_trees(
     rows = torch.tensor(X, device=where)
     labels = torch.tensor(y, device=where, dtype=rows.dtype)
 
-    def fit(models: Integers) -> tuple[torch.Tensor, ...]:
+    def fit(models: Integers) -> tuple[Tensor, ...]:
         own, counts = (torch.from_numpy(array).to(where) for array in chosen.padded(models))
         return _boost(rows[own], labels[own], counts.to(rows.dtype), n_trees=n_trees, depth=depth, rate=rate)
 
@@ -145,8 +224,8 @@ def fit_boosted_trees(
 
 
 def _boost(
-    X: torch.Tensor, y: torch.Tensor, weight: torch.Tensor, *, n_trees: int, depth: int, rate: float
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    X: Tensor, y: Tensor, weight: Tensor, *, n_trees: int, depth: int, rate: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Fit B models on rows X [B, m, d] with labels y [B, m], of which those of weight 0 do not count.
 
     Gives the log-odds that they start from [B]; features and thresholds of the inner nodes [B, n_trees, 2^depth - 1];
@@ -159,19 +238,19 @@ def _boost(
     for _ in range(n_trees):
         chance = logit.sigmoid()
         residual, hessian = weight * (y - chance), weight * chance * (1 - chance)
-        tree = grow(splits, residual, weight, depth)
+        feature, threshold, leaf = grow(splits, residual, weight, depth)
         sums = X.new_zeros(2, len(X), 2**depth).scatter_add_(
-            2, tree.leaf.expand(2, -1, -1), torch.stack([residual, hessian])
+            2, leaf.expand(2, -1, -1), torch.stack([residual, hessian])
         )
         value = rate * (sums[0] / sums[1]).masked_fill_(sums[1] == 0, 0)  # an empty leaf adds nothing
-        logit += value.gather(1, tree.leaf)
-        features.append(tree.feature)
-        thresholds.append(tree.threshold)
+        logit += value.gather(1, leaf)
+        features.append(feature)
+        thresholds.append(threshold)
         values.append(value)
     return prior, torch.stack(features, 1), torch.stack(thresholds, 1), torch.stack(values, 1)
 
 
-def all_splits(X: torch.Tensor) -> Splits:
+def all_splits(X: Tensor) -> Splits:
     """All splits of each model's rows X [B, m, d]: one between any two neighbouring values of a feature."""
     values = X.mT.sort(dim=2).values  # [B, d, m]
     rises = values[..., :-1] < values[..., 1:]
@@ -186,7 +265,7 @@ def all_splits(X: torch.Tensor) -> Splits:
     return Splits(X, feature, below, right.to(X.dtype))
 
 
-def grow(splits: Splits, residual: torch.Tensor, weight: torch.Tensor, depth: int) -> Tree:
+def grow(splits: Splits, residual: Tensor, weight: Tensor, depth: int) -> tuple[Tensor, Tensor, Tensor]:
     """Grow one tree for each of B models, level by level, each node split where Friedman's improvement is largest.
 
     With n rows in a node, n_r of them right of a split, and sums R and R_r of their residuals, the improvement is
@@ -198,6 +277,15 @@ def grow(splits: Splits, residual: torch.Tensor, weight: torch.Tensor, depth: in
     residual, weight : tensor, shape [B, m]
         Rows of weight 0 have residual 0.
     depth : int
+
+    Returns
+    -------
+    feature : tensor of int64, shape [B, 2^depth - 1]
+        Of the inner nodes, level by level.
+    threshold : tensor of float, shape [B, 2^depth - 1]
+        Midway between the neighbouring values of the rows in the node; inf where all rows go left.
+    leaf : tensor of int64, shape [B, m]
+        Where each row ends, from left to right.
     """
     right, least = splits.right, 1 - EQUAL * torch.finfo(residual.dtype).eps
     leaf = torch.zeros_like(residual, dtype=torch.int64)
@@ -224,10 +312,10 @@ def grow(splits: Splits, residual: torch.Tensor, weight: torch.Tensor, depth: in
         thresholds.append(_between(seen, leaf, 2 ** (level + 1)).masked_fill_(~divided, torch.inf))
         moved = part.gather(3, split[:, None, :, None].expand(-1, 2, -1, -1)).squeeze(3) * divided[:, None]
         total = torch.stack([total - moved, moved], 3).flatten(2, 3)
-    return Tree(torch.cat(features, 1), torch.cat(thresholds, 1), leaf)
+    return torch.cat(features, 1), torch.cat(thresholds, 1), leaf
 
 
-def _between(seen: torch.Tensor, child: torch.Tensor, n_children: int) -> torch.Tensor:
+def _between(seen: Tensor, child: Tensor, n_children: int) -> Tensor:
     """Thresholds [B, n_children / 2] of nodes whose feature the rows ``seen`` [B, m] have, and that sent them on."""
     ends = seen.new_zeros(len(seen), n_children)
     below = ends.scatter_reduce(1, child, seen, "amax", include_self=False)[:, ::2]

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from dpnotes.learners._devices import device_name
 
@@ -54,7 +55,7 @@ class Progress:
         self,
         checkpoint: Checkpoint | None,
         training: Callable[[], str],
-        tensors: Sequence[torch.Tensor],
+        tensors: Sequence[Tensor],
         optimizer: torch.optim.Optimizer,
     ) -> None:
         self._checkpoint, self._tensors, self._optimizer = checkpoint, tensors, optimizer
@@ -111,7 +112,7 @@ def digest(*parts: Any) -> str:
     found = hashlib.blake2b(digest_size=16)
     for part in parts:
         part = part.get_state() if isinstance(part, torch.Generator) else part
-        if isinstance(part, torch.Tensor):
+        if isinstance(part, Tensor):
             part = part.detach().cpu().numpy()
         if isinstance(part, np.ndarray):
             found.update(f"{part.dtype} {part.shape}".encode())

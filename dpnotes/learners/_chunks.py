@@ -1,16 +1,70 @@
-"""How many models to train at once: as many as stay in cache on a CPU, as many as fit on a GPU."""
+"""Rows of many models, and how many models to train at once: as many as stay in cache on a CPU, or fit on a GPU."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
 from dpnotes._validation import Integers, at_least
+
+RowSubsets = NDArray[np.integer] | Sequence[ArrayLike]  # [M, m], or M arrays of any lengths
+
+
+@dataclass(frozen=True, eq=False)
+class Subsets:
+    """Row indices of M models, laid end to end.
+
+    Parameters
+    ----------
+    indices : ndarray of int64, shape [sum of sizes]
+    sizes : ndarray of int64, shape [M]
+    """
+
+    indices: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def by_size(self) -> NDArray[np.int64]:
+        """Models in order of size, so that a chunk of neighbours needs little padding."""
+        return np.argsort(self.sizes, kind="stable")
+
+    def padded(self, models: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Rows of some models, padded by repeats of a first row, and which count, both [len(models), largest size]."""
+        starts = (np.cumsum(self.sizes) - self.sizes)[models, None]
+        place = np.arange(self.sizes[models].max())
+        counts = place < self.sizes[models, None]
+        return self.indices[starts + np.where(counts, place, 0)], counts
+
+
+def row_subsets(subsets: RowSubsets, *, n: int) -> Subsets:
+    """Check subsets, an array [M, m] or a sequence of M index arrays of any lengths >= 1, against ``n`` rows."""
+    if isinstance(subsets, np.ndarray) and subsets.ndim != 2:
+        raise ValueError(f"subsets must have shape [n_models, m] or be a list of index arrays, got {subsets.shape}")
+    rows = [np.asarray(subset) for subset in subsets]
+    if not rows:
+        raise ValueError("subsets must hold at least one subset, got none")
+    for index, subset in enumerate(rows):
+        if subset.ndim != 1:
+            raise ValueError(f"subsets must hold one-dimensional index arrays, got shape {subset.shape} at {index}")
+        if not len(subset):
+            raise ValueError(f"subsets must not be empty, got subset {index} of 0 rows")
+        if subset.dtype.kind not in "iu":
+            raise ValueError(f"subsets must hold integer row indices, got {subset.dtype} at {index}")
+    flat = np.concatenate(rows).astype(np.int64, copy=False)
+    if flat.min() < 0 or flat.max() >= n:
+        raise ValueError(f"subsets must hold row indices in 0..{n - 1}, got {flat.min()}..{flat.max()}")
+    return Subsets(flat, np.array([len(subset) for subset in rows], dtype=np.int64))
+
 
 CPU_BUDGET = 4 * 2**20  # bytes for each thread: a little over L2, well inside L3
 GPU_FRACTION = 0.25  # of the free memory: temporaries of a step take about as much again
@@ -118,18 +172,13 @@ class Group(NamedTuple):
     """
 
     models: Integers
-    fit: Callable[[Integers], Sequence[torch.Tensor]]
+    fit: Callable[[Integers], Sequence[Tensor]]
     bytes_per_model: int
     touched: int | None = None
     chunk: int | None = None
 
 
-def fit_groups(
-    groups: Sequence[Group],
-    results: Sequence[NDArray[Any]],
-    *,
-    device: torch.device,
-) -> None:
+def fit_groups(groups: Sequence[Group], results: Sequence[NDArray[Any]], *, device: torch.device) -> None:
     """Fit all groups chunk by chunk and write each result to its place in ``results``, arrays with a leading axis M."""
     for models, fit, bytes_per_model, touched, chunk in groups:
         size = chunk_size(len(models), bytes_per_model, device, touched=touched, chunk=chunk)

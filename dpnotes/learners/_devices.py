@@ -1,10 +1,11 @@
-"""The device that tensors live on, and how many threads of a CPU they use."""
+"""Devices, threads of a CPU, and the random streams of each model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 
 
@@ -36,3 +37,13 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
+
+
+def spawned_seed(seed: int, *key: int) -> int:
+    """Seed of 63 bits, spawned from ``seed`` and the numbers of a model and of a purpose."""
+    return int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def torch_generator(seed: int, *key: int) -> torch.Generator:
+    """Generator on the CPU, spawned like :func:`spawned_seed`."""
+    return torch.Generator().manual_seed(spawned_seed(seed, *key))

@@ -13,83 +13,18 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
+from torch import Tensor
 
 from dpnotes import _validation as check
 from dpnotes._validation import Floats, Integers
 from dpnotes.learners._descent import Rate, step_rates
-from dpnotes.learners._streams import spawned_seed
+from dpnotes.learners._devices import spawned_seed
 
 WEIGHTS, BATCHES, NOISE = range(3)  # what the streams of a model are for
 NOISE_BLOCK = 2**18  # numbers that a GPU draws for one model at once: a fixed size, since it decides the stream
-SAMPLINGS = ("poisson", "shuffle")
 SAFE = {torch.float32: (2.0**-30, 2.0**60), torch.float64: (2.0**-300, 2.0**500)}  # norms with squares to spare
 
 Normal = Callable[[int], Floats]  # gives so many standard normal numbers, independent of all that was given before
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """How batches are drawn from n rows.
-
-    Parameters
-    ----------
-    kind : {"poisson", "shuffle"}
-        ``"poisson"``: every row is in a batch with probability ``sample_rate``, independently of all others; a batch
-        can be empty. ``"shuffle"``: a fresh permutation each epoch, cut into batches of one size; the rows that are
-        left over sit out the epoch.
-    n : int
-        Rows to draw from.
-    sample_rate : float in (0, 1]
-    expected_batch : float, > 0
-        Records of a batch on average, the empty ones among them; for ``"shuffle"`` the rows of each.
-    """
-
-    kind: str
-    n: int
-    sample_rate: float
-    expected_batch: float
-
-    @classmethod
-    def checked(
-        cls,
-        n: int,
-        *,
-        sampling: str,
-        sample_rate: float | None,
-        batch_size: int | None,
-        n_records: int | None = None,
-    ) -> Sampling:
-        """Check what the caller gave: either a sample rate or a batch size; ``n_records`` with the former alone."""
-        check.one_of("sampling", sampling, SAMPLINGS)
-        if (sample_rate is None) == (batch_size is None):
-            raise ValueError(
-                f"give either sample_rate or batch_size, got sample_rate={sample_rate} and batch_size={batch_size}"
-            )
-        if n_records is not None and sample_rate is None:
-            raise ValueError(f"n_records={n_records} needs sample_rate, got batch_size={batch_size}")
-        if batch_size is not None:
-            size = check.at_least("batch_size", batch_size, 1, most=("n", n))
-            return cls(sampling, n, size / n, size)
-        assert sample_rate is not None
-        rate = check.positive("sample_rate", sample_rate)
-        if rate > 1:
-            raise ValueError(f"sample_rate must be in (0, 1], got sample_rate={sample_rate}")
-        if sampling == "shuffle":
-            raise ValueError(f"sampling='shuffle' needs batch_size, got sample_rate={sample_rate}")
-        return cls(sampling, n, rate, rate * (n if n_records is None else check.at_least("n_records", n_records, n)))
-
-    def batches(self, seed: int, model: int) -> Iterator[Integers]:
-        """Positions 0..n - 1 of each batch of a model, without end."""
-        generator = np.random.Generator(np.random.PCG64(stream(seed, model, BATCHES)))
-        if self.kind == "poisson":
-            while True:  # a binomial size, then a subset of that size: the same as n coins
-                size = generator.binomial(self.n, self.sample_rate)
-                yield generator.choice(self.n, size, replace=False, shuffle=False)
-        size = int(self.expected_batch)
-        while True:
-            order = generator.permutation(self.n)
-            for start in range(0, self.n - size + 1, size):
-                yield order[start : start + size]
 
 
 def dp_sgd_batches(n: int, *, sample_rate: float, seed: int, model: int = 0) -> Iterator[Integers]:
@@ -114,7 +49,17 @@ def dp_sgd_batches(n: int, *, sample_rate: float, seed: int, model: int = 0) -> 
     >>> next(dp_sgd_batches(10, sample_rate=0.3, seed=1)).tolist()
     [0, 7, 4]
     """
-    return Sampling.checked(n, sampling="poisson", sample_rate=sample_rate, batch_size=None).batches(seed, model)
+    rate, generator = checked_rate(sample_rate), np.random.Generator(np.random.PCG64(stream(seed, model, BATCHES)))
+    while True:  # a binomial size, then a subset of that size: the same as n coins
+        yield generator.choice(n, generator.binomial(n, rate), replace=False, shuffle=False)
+
+
+def checked_rate(sample_rate: float) -> float:
+    """Check a sample rate, which is in (0, 1]."""
+    rate = check.positive("sample_rate", sample_rate)
+    if rate > 1:
+        raise ValueError(f"sample_rate must be in (0, 1], got sample_rate={sample_rate}")
+    return rate
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +74,11 @@ class Settings:
         Infinite only where there is no noise to scale.
     rates : ndarray of float64, shape [steps]
         Learning rates.
+    n : int
+        Rows, each of which is in a batch with probability ``sample_rate``, independently of all others.
+    sample_rate : float in (0, 1]
+    expected_batch : float, > 0
+        Records of a batch on average, the empty ones among them.
     seed : int
     normal : callable, optional
         Source of the noise; None: streams of the seed.
@@ -137,8 +87,11 @@ class Settings:
     noise_multiplier: Floats
     clipping_norm: float
     rates: Floats
+    n: int
+    sample_rate: float
+    expected_batch: float
     seed: int
-    normal: Normal | None = None
+    normal: Normal | None
 
     @classmethod
     def checked(
@@ -148,10 +101,13 @@ class Settings:
         learning_rate: Rate,
         *,
         steps: int,
+        n: int,
+        sample_rate: float,
+        n_records: int | None,
         seed: int,
+        normal: Normal | None,
         n_models: int | None,
-        dtype: torch.dtype = torch.float64,
-        normal: Normal | None = None,
+        dtype: torch.dtype,
     ) -> Settings:
         """Check what the caller gave; a single noise multiplier is that of ``n_models`` models, or of one.
 
@@ -176,13 +132,15 @@ class Settings:
             raise ValueError(
                 f"clipping_norm must be in [{low:.2g}, {high:.2g}] for {dtype}, got clipping_norm={clipping_norm}"
             )
-        return cls(
-            np.broadcast_to(noise, (len(noise) if noise.ndim else n_models or 1,)),
-            float(clipping_norm),
-            step_rates(learning_rate, check.at_least("steps", steps, 1)),
-            check.at_least("seed", seed, 0),
-            normal,
-        )
+        noise = np.broadcast_to(noise, (len(noise) if noise.ndim else n_models or 1,))
+        rates, rate = step_rates(learning_rate, check.at_least("steps", steps, 1)), checked_rate(sample_rate)
+        records = n if n_records is None else check.at_least("n_records", n_records, n)
+        seed = check.at_least("seed", seed, 0)
+        return cls(noise, float(clipping_norm), rates, n, rate, rate * records, seed, normal)
+
+    def batches(self, model: int) -> Iterator[Integers]:
+        """Positions 0..n - 1 of each batch of a model, without end."""
+        return dp_sgd_batches(self.n, sample_rate=self.sample_rate, seed=self.seed, model=model)
 
     @property
     def noise_std(self) -> Floats:
@@ -237,9 +195,9 @@ class GaussianNoise:
         seeds = [spawned_seed(seed, model, NOISE) for model in models]
         self._torch = [torch.Generator(device).manual_seed(own) for own in seeds]
         self._steps = max(1, NOISE_BLOCK // size)
-        self._left: list[torch.Tensor] = []
+        self._left: list[Tensor] = []
 
-    def draw(self) -> torch.Tensor:
+    def draw(self) -> Tensor:
         """The next step's numbers, shape [models, size]."""
         if self._normal is not None:
             numbers = torch.from_numpy(self._normal(self._shape[0] * self._shape[1])).view(self._shape)

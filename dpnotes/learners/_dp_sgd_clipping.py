@@ -1,6 +1,6 @@
 """The sum of clipped per-example gradients of a network: which engine forms it, in pieces of what size.
 
-Two engines give the same sums up to rounding: :class:`BookKeeping`, one backward pass and products of kept arrays, for
+Two engines give the same sums up to rounding: :func:`book_keeping`, one backward pass and products of kept arrays, for
 networks of the layers that it knows; and ``torch.func``'s vmap of grad, which forms every example's gradient, for all
 others. On a CPU the first is the faster one, by 1.4 on the small convolutional network and by 1.1 on ResNet-20.
 
@@ -22,15 +22,13 @@ from functools import reduce
 from typing import NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 from torch.nn.functional import cross_entropy, group_norm, pad
 
-from dpnotes import _validation as check
 from dpnotes.learners._chunks import temporary_bytes
 from dpnotes.learners._network_initial import forward_hook, try_example
 
-ENGINES = ("auto", "book-keeping", "vmap")
 CPU_BUDGET = 48 * 2**20  # bytes of one micro-batch: more leaves the caches, less wastes the calls
 LOST = 64.0  # rounding errors: a sum of terms that is smaller, relative to their absolute values, is not known
 SCALES = {  # squared norms of which the product is below that of any clipping norm, unless one is beyond these
@@ -39,12 +37,13 @@ SCALES = {  # squared norms of which the product is below that of any clipping n
 }
 FEW_CHANNELS = 8  # below: one product for all kernel rows, since a product over so few columns wastes the core
 
-Clipped = Callable[[torch.Tensor, torch.Tensor, float], tuple[dict[str, torch.Tensor], torch.Tensor]]
+Clipped = Callable[[Tensor, Tensor, float], tuple[dict[str, Tensor], Tensor]]
 # squared norms [b], and the function from weights [b] to weighted sums by parameter name
-Contribution = tuple[torch.Tensor, Callable[[torch.Tensor], dict[str, torch.Tensor]]]
+Contribution = tuple[Tensor, Callable[[Tensor], dict[str, Tensor]]]
+Gradients = Callable[[Tensor, Tensor], tuple[Contribution, Tensor]]  # of x [b, ...], y [b], with the losses [b]
 
 
-def clipped_sums(network: nn.Module, engine: str, example: torch.Tensor) -> Clipped:
+def clipped_sums(network: nn.Module, example: Tensor) -> Clipped:
     """Choose the engine for a network, whose layers are seen at work on one ``example`` [1, ...].
 
     The result is a function of x [b, ...], y [b] and the clipping norm C. It gives the sums over the examples of
@@ -52,48 +51,44 @@ def clipped_sums(network: nn.Module, engine: str, example: torch.Tensor) -> Clip
     whose |g|^2 is not finite, or is lost in rounding, are left out of both: so no example moves a sum by more than C,
     whatever numbers it holds, nor decides what becomes of another.
     """
-    if check.one_of("engine", engine, ENGINES) == "vmap" or (engine == "auto" and can_keep_book(network) is not None):
-        return PerExample(network)
-    keeper = BookKeeping(network)
-    if keeper.serves(example):
-        return keeper
-    if engine == "book-keeping":
-        raise ValueError(
-            "engine='book-keeping' needs each layer to be used once and nothing to be changed in place; use 'vmap'"
-        )
-    return PerExample(network)
+    return clipped_by(book_keeping if can_keep_book(network, example) else per_example, network)
 
 
-class PerExample:
-    """Clipped gradient sums from the gradient of each example."""
+def clipped_by(engine: Callable[[nn.Module], Gradients], network: nn.Module) -> Clipped:
+    """Clipped sums by one of the two engines."""
+    gradients = engine(network)
 
-    def __init__(self, network: nn.Module) -> None:
-        self._network = network
-        self._gradients = vmap(grad_and_value(self._loss), in_dims=(None, None, 0, 0))
-
-    def __call__(
-        self, x: torch.Tensor, y: torch.Tensor, clipping_norm: float
-    ) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
-        """Sum over x [b, ...], y [b] of min(1, C / |g|) g by parameter name, and the losses [b]."""
+    def clipped(x: Tensor, y: Tensor, clipping_norm: float) -> tuple[dict[str, Tensor], Tensor]:
         if not len(x):
-            return _nothing(self._network, x)
-        named = {name: value.detach() for name, value in self._network.named_parameters() if value.requires_grad}
-        fixed = {name: value.detach() for name, value in self._network.named_parameters() if name not in named}
-        gradients, losses = self._gradients(named, fixed, x, y)
-        norms = torch.stack([torch.linalg.vector_norm(g.flatten(1), dim=1) for g in gradients.values()])
-        squared = norms.square().sum(0)
+            trained = {name: value.detach() for name, value in network.named_parameters() if value.requires_grad}
+            return {name: torch.zeros_like(value) for name, value in trained.items()}, x.new_zeros(0)
+        (squared, weighted), losses = gradients(x, y)
         if not bool(squared.isfinite().all()):
-            return self(x[squared.isfinite()], y[squared.isfinite()], clipping_norm)
-        weights = clip_weights(squared, clipping_norm)
-        return {name: (weights @ g.flatten(1)).view(g.shape[1:]) for name, g in gradients.items()}, losses
+            return clipped(x[squared.isfinite()], y[squared.isfinite()], clipping_norm)
+        return weighted(clip_weights(squared, clipping_norm)), losses
 
-    def _loss(
-        self, named: dict[str, torch.Tensor], fixed: dict[str, torch.Tensor], x: torch.Tensor, y: torch.Tensor
-    ) -> torch.Tensor:
-        return cross_entropy(functional_call(self._network, named | fixed, (x[None],)), y[None])
+    return clipped
 
 
-def micro_batch_size(network: nn.Module, example: torch.Tensor) -> int:
+def per_example(network: nn.Module) -> Gradients:
+    """The engine that forms the gradient of each example."""
+
+    def loss(named: dict[str, Tensor], fixed: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+        return cross_entropy(functional_call(network, named | fixed, (x[None],)), y[None])
+
+    each = vmap(grad_and_value(loss), in_dims=(None, None, 0, 0))
+
+    def gradients(x: Tensor, y: Tensor) -> tuple[Contribution, Tensor]:
+        named = {name: value.detach() for name, value in network.named_parameters() if value.requires_grad}
+        fixed = {name: value.detach() for name, value in network.named_parameters() if name not in named}
+        found, losses = each(named, fixed, x, y)
+        norms = torch.stack([torch.linalg.vector_norm(g.flatten(1), dim=1) for g in found.values()])
+        return (norms.square().sum(0), _weighted(found)), losses
+
+    return gradients
+
+
+def micro_batch_size(network: nn.Module, example: Tensor) -> int:
     """Examples to take at once: on a CPU as many as its caches serve, on a GPU what a fraction of its memory holds."""
     numbers = sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
     # an output and its gradient, and the example's gradient of the parameters
@@ -103,98 +98,73 @@ def micro_batch_size(network: nn.Module, example: torch.Tensor) -> int:
 
 class _Use(NamedTuple):
     layer: nn.Module
-    inputs: torch.Tensor
-    output: torch.Tensor
+    inputs: Tensor
+    output: Tensor
     versions: tuple[int, int]  # grow with every change in place
 
 
-def can_keep_book(network: nn.Module) -> str | None:
-    """Why book-keeping cannot serve this network, in words; None if it can."""
-    seen: set[int] = set()
-    for name, layer in network.named_modules():
-        own = [parameter for parameter in layer.parameters(recurse=False) if parameter.requires_grad]
-        if not own:
-            continue
-        if any(id(parameter) in seen for parameter in own):
-            return f"layer {name!r} shares its parameters with another"
-        seen.update(map(id, own))
+def can_keep_book(network: nn.Module, example: Tensor) -> bool:
+    """Whether each trained layer is of a kind that book-keeping knows, and used once, with nothing changed in place."""
+    trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    layers = [layer for layer in network.modules() if any(p.requires_grad for p in layer.parameters(recurse=False))]
+    if len(trained) < sum(p.requires_grad for layer in layers for p in layer.parameters(recurse=False)):
+        return False  # two layers share a parameter
+    for layer in layers:
         if type(layer) not in (nn.Linear, nn.Conv2d, nn.GroupNorm):
-            return f"layer {name!r} is a {type(layer).__name__}"
+            return False
         if isinstance(layer, nn.Conv2d) and (
             layer.groups > 1 or layer.padding_mode != "zeros" or isinstance(layer.padding, str)
         ):
-            return f"convolution {name!r} has groups or named padding"
-    return None
+            return False
+    with torch.no_grad(), _kept_uses(layers) as uses:
+        network(example)
+    untouched = all((use.inputs._version, use.output._version) == use.versions for use in uses)
+    return untouched and len(uses) == len(layers) == len({use.layer for use in uses})
 
 
-class BookKeeping:
-    """Clipped gradient sums of one network. ``names`` are the trained parameters, all others stay as they are."""
+@contextmanager
+def _kept_uses(layers: Iterable[nn.Module]) -> Iterator[list[_Use]]:
+    """Inputs and output of each use of these layers within the block."""
+    uses: list[_Use] = []
 
-    def __init__(self, network: nn.Module) -> None:
-        reason = can_keep_book(network)
-        if reason is not None:
-            raise ValueError(f"engine='book-keeping' knows Linear, Conv2d and GroupNorm, each used once; {reason}")
-        self._network = network
-        names = {id(parameter): name for name, parameter in network.named_parameters() if parameter.requires_grad}
-        self._layers = {
-            layer: {kind: names[id(p)] for kind, p in layer.named_parameters(recurse=False) if p.requires_grad}
-            for layer in network.modules()
-            if any(p.requires_grad for p in layer.parameters(recurse=False))
-        }
+    def keep(layer: nn.Module, inputs: tuple[Tensor], output: Tensor) -> Tensor:
+        if not output.requires_grad:  # the first layer: nothing before it is differentiated
+            output = output.detach().requires_grad_()
+        uses.append(_Use(layer, inputs[0].detach(), output, (inputs[0]._version, output._version)))
+        return output
 
-    def __call__(
-        self, x: torch.Tensor, y: torch.Tensor, clipping_norm: float
-    ) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
-        """Sum over x [b, ...], y [b] of min(1, C / |g|) g by parameter name, and the losses [b]."""
-        if not len(x):
-            return _nothing(self._network, x)
+    with forward_hook(layers, keep):
+        yield uses
+
+
+def book_keeping(network: nn.Module) -> Gradients:
+    """The engine that keeps the layers' inputs and output gradients, for networks that :func:`can_keep_book`."""
+    names = {id(parameter): name for name, parameter in network.named_parameters() if parameter.requires_grad}
+    layers = {
+        layer: {kind: names[id(p)] for kind, p in layer.named_parameters(recurse=False) if p.requires_grad}
+        for layer in network.modules()
+        if any(p.requires_grad for p in layer.parameters(recurse=False))
+    }
+
+    def gradients(x: Tensor, y: Tensor) -> tuple[Contribution, Tensor]:
         # no parameter asks for a gradient, so that backward goes to the layers' outputs alone
-        frozen = {name: value.detach() for name, value in self._network.named_parameters()}
-        with self._kept() as uses:
-            losses = cross_entropy(functional_call(self._network, frozen, (x,)), y, reduction="none")
-        gradients = torch.autograd.grad(losses.sum(), [use.output for use in uses])
-        squared, weighted = _joined(
-            _contribution(use.layer, use.inputs, gradient, self._layers[use.layer])
-            for use, gradient in zip(uses, gradients, strict=True)
-        )
-        if not bool(squared.isfinite().all()):
-            return self(x[squared.isfinite()], y[squared.isfinite()], clipping_norm)
-        return weighted(clip_weights(squared, clipping_norm)), losses.detach()
+        frozen = {name: value.detach() for name, value in network.named_parameters()}
+        with _kept_uses(layers) as uses:
+            losses = cross_entropy(functional_call(network, frozen, (x,)), y, reduction="none")
+        found = torch.autograd.grad(losses.sum(), [use.output for use in uses])
+        parts = zip(uses, found, strict=True)
+        joined = _joined(_contribution(use.layer, use.inputs, g, layers[use.layer]) for use, g in parts)
+        return joined, losses.detach()
 
-    @torch.no_grad()
-    def serves(self, x: torch.Tensor) -> bool:
-        """Whether a forward pass on x [b, ...] uses each layer exactly once and changes nothing kept in place."""
-        with self._kept() as uses:
-            self._network(x)
-        untouched = all((use.inputs._version, use.output._version) == use.versions for use in uses)
-        return untouched and len(uses) == len(self._layers) == len({use.layer for use in uses})
-
-    @contextmanager
-    def _kept(self) -> Iterator[list[_Use]]:
-        uses: list[_Use] = []
-
-        def keep(layer: nn.Module, inputs: tuple[torch.Tensor], output: torch.Tensor) -> torch.Tensor:
-            if not output.requires_grad:  # the first layer: nothing before it is differentiated
-                output = output.detach().requires_grad_()
-            uses.append(_Use(layer, inputs[0].detach(), output, (inputs[0]._version, output._version)))
-            return output
-
-        with forward_hook(self._layers, keep):
-            yield uses
+    return gradients
 
 
-def clip_weights(squared: torch.Tensor, clipping_norm: float) -> torch.Tensor:
+def clip_weights(squared: Tensor, clipping_norm: float) -> Tensor:
     """min(1, C / norm) from squared norms; exactly 1 for a zero norm and for C = inf."""
     return (clipping_norm / squared.clamp(min=0).sqrt()).clamp(max=1)
 
 
-def _nothing(network: nn.Module, x: torch.Tensor) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
-    """Sums and losses of no example."""
-    trained = {name: value.detach() for name, value in network.named_parameters() if value.requires_grad}
-    return {name: torch.zeros_like(value) for name, value in trained.items()}, x.new_zeros(0)
-
-
-def _contribution(layer: nn.Module, x: torch.Tensor, g: torch.Tensor, names: dict[str, str]) -> Contribution:
+def _contribution(layer: nn.Module, x: Tensor, g: Tensor, names: dict[str, str]) -> Contribution:
     """What one layer adds to the squared norms, and its weighted sums."""
     if isinstance(layer, nn.GroupNorm):
         entries = {"weight": g * group_norm(x, layer.num_groups, eps=layer.eps), "bias": g}
@@ -213,13 +183,16 @@ def _joined(parts: Iterable[Contribution]) -> Contribution:
     return _total(squared), lambda c: {name: value for one in weighted for name, value in one(c).items()}
 
 
-def _kept(gradients: dict[str, torch.Tensor]) -> Contribution:
+def _kept(gradients: dict[str, Tensor]) -> Contribution:
     """From the gradients [b, ...] of every example."""
-    squared = _total(_squared(gradient) for gradient in gradients.values())
-    return squared, lambda c: {k: (c @ v.flatten(1)).view(v.shape[1:]) for k, v in gradients.items()}
+    return _total(_squared(gradient) for gradient in gradients.values()), _weighted(gradients)
 
 
-def _product(layer: nn.Module, x: torch.Tensor, g: torch.Tensor, name: str) -> Contribution:
+def _weighted(gradients: dict[str, Tensor]) -> Callable[[Tensor], dict[str, Tensor]]:
+    return lambda c: {k: (c @ v.flatten(1)).view(v.shape[1:]) for k, v in gradients.items()}
+
+
+def _product(layer: nn.Module, x: Tensor, g: Tensor, name: str) -> Contribution:
     if isinstance(layer, nn.Conv2d):
         return _convolution(layer, x, g, name)
     if x.ndim > 2:  # [b, positions, features]
@@ -228,7 +201,7 @@ def _product(layer: nn.Module, x: torch.Tensor, g: torch.Tensor, name: str) -> C
     return squared, lambda c: {name: (c[:, None] * g).T @ x}
 
 
-def _positions(x: torch.Tensor, g: torch.Tensor, name: str) -> Contribution:
+def _positions(x: Tensor, g: Tensor, name: str) -> Contribution:
     """Weight [O, K] that sees x [b, T, K] and gave outputs with gradients g [b, T, O]."""
     if not _by_gram(x.shape[1], x.shape[2], g.shape[2]):
         return _kept({name: torch.bmm(g.mT, x)})
@@ -241,7 +214,7 @@ def _positions(x: torch.Tensor, g: torch.Tensor, name: str) -> Contribution:
     return squared, lambda c: {name: (c[:, None, None] * g).flatten(0, 1).T @ x.flatten(0, 1)}
 
 
-def _safe_product(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+def _safe_product(one: Tensor, other: Tensor) -> Tensor:
     """Product of squared norms; infinite where the small one is not normal and the large one makes up for it."""
     tiny, large = SCALES[one.dtype]
     lost = ((one < tiny) & (other > large)) | ((one > large) & (other < tiny))
@@ -252,7 +225,7 @@ def _by_gram(positions: int, fan_in: int, fan_out: int) -> bool:
     return positions * (fan_in + fan_out) < fan_in * fan_out
 
 
-def _convolution(layer: nn.Conv2d, x: torch.Tensor, g: torch.Tensor, name: str) -> Contribution:
+def _convolution(layer: nn.Conv2d, x: Tensor, g: Tensor, name: str) -> Contribution:
     """Kernel [O, K, rows, columns]."""
     assert not isinstance(layer.padding, str)
     b, out, high, wide = g.shape
@@ -267,14 +240,14 @@ def _convolution(layer: nn.Conv2d, x: torch.Tensor, g: torch.Tensor, name: str) 
     for part, window in zip(kept, _row_windows(layer, x, (high, wide)), strict=True):
         torch.bmm(g.mT, window.reshape(b, high * wide, -1), out=part)
 
-    def sums(c: torch.Tensor) -> dict[str, torch.Tensor]:
+    def sums(c: Tensor) -> dict[str, Tensor]:
         total = torch.stack([c @ part.flatten(1) for part in kept]).view(down, out, across, depth)
         return {name: total.permute(1, 3, 0, 2)}
 
     return _total(_squared(part) for part in kept), sums
 
 
-def _windows(layer: nn.Conv2d, x: torch.Tensor, places: tuple[int, int]) -> torch.Tensor:
+def _windows(layer: nn.Conv2d, x: Tensor, places: tuple[int, int]) -> Tensor:
     """For padded x [b, K, H, W]: what each output sees, [b, K rows columns, Ho Wo]. As ``unfold``, and far faster."""
     (b, depth), (down, across) = x.shape[:2], layer.kernel_size
     far, channel, row, column = x.stride()
@@ -283,7 +256,7 @@ def _windows(layer: nn.Conv2d, x: torch.Tensor, places: tuple[int, int]) -> torc
     return x.as_strided((b, depth, down, across, *places), strides).contiguous().view(b, depth * down * across, -1)
 
 
-def _row_windows(layer: nn.Conv2d, x: torch.Tensor, places: tuple[int, int]) -> list[torch.Tensor]:
+def _row_windows(layer: nn.Conv2d, x: Tensor, places: tuple[int, int]) -> list[Tensor]:
     """For padded x [b, K, H, W] and each kernel row: what each output sees in it, [b, Ho, Wo, columns K].
 
     All are views of one array that holds the input once for each kernel *column*, not once for each entry.
@@ -297,10 +270,10 @@ def _row_windows(layer: nn.Conv2d, x: torch.Tensor, places: tuple[int, int]) -> 
     return [side[:, start : start + (high - 1) * row_step + 1 : row_step] for start in starts]
 
 
-def _squared(gradients: torch.Tensor) -> torch.Tensor:
-    norms: torch.Tensor = torch.linalg.vector_norm(gradients.flatten(1), dim=1)
+def _squared(gradients: Tensor) -> Tensor:
+    norms: Tensor = torch.linalg.vector_norm(gradients.flatten(1), dim=1)
     return norms.square()
 
 
-def _total(parts: Iterable[torch.Tensor]) -> torch.Tensor:
+def _total(parts: Iterable[Tensor]) -> Tensor:
     return reduce(torch.add, parts)

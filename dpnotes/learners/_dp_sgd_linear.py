@@ -14,13 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
 from dpnotes import _validation as check
 from dpnotes._validation import Features, Integers
 from dpnotes.learners._chunks import Group, fit_groups
 from dpnotes.learners._descent import Rate, checked_momentum
 from dpnotes.learners._devices import choose_device
-from dpnotes.learners._dp_sgd import SAFE, Normal, Sampling, Settings
+from dpnotes.learners._dp_sgd import SAFE, Normal, Settings
 from dpnotes.learners._logistic_models import LogisticModels
 
 PLAN_ROWS = 2**18  # row numbers of batches that are drawn ahead and sent to the device at once
@@ -35,12 +36,10 @@ def fit_dp_sgd_linear(
     clipping_norm: float,
     steps: int,
     learning_rate: Rate,
-    sample_rate: float | None = None,
-    batch_size: int | None = None,
+    sample_rate: float,
     n_records: int | None = None,
     momentum: float = 0.0,
     n_repeats: int | None = None,
-    sampling: str = "poisson",
     shared_batches: bool = False,
     seed: int,
     normal: Normal | None = None,
@@ -68,10 +67,8 @@ def fit_dp_sgd_linear(
         Largest L2 norm of an example's gradient over weights and intercept together; ``inf`` without noise only.
     steps : int, >= 1
     learning_rate : float > 0, or array_like [steps], or callable of the step 0, 1, ...
-    sample_rate : float in (0, 1], optional
-        Probability of each row to be in a batch. Give either this or ``batch_size``.
-    batch_size : int in 1..n, optional
-        Rows, expected with Poisson sampling (``sample_rate = batch_size / n``), exact with shuffling.
+    sample_rate : float in (0, 1]
+        Probability of each row to be in a batch.
     n_records : int, optional
         Public number of records, of which those without a row are empty: they move no sum, and count in the expected
         batch size, ``sample_rate * n_records``. Default: the number of rows.
@@ -79,9 +76,6 @@ def fit_dp_sgd_linear(
         v <- momentum v + gradient; weights <- weights - learning_rate v.
     n_repeats : int, >= 1, optional
         Models with the same noise multiplier. Default: 1.
-    sampling : {"poisson", "shuffle"}
-        ``"shuffle"``: a permutation for each epoch, cut into batches; the last ``n % batch_size`` rows sit out. It is
-        what papers' code often does, and not what the accounting of Poisson sampling covers.
     shared_batches : bool
         All models see the batches of model 0 and differ in their noise only: much faster, since they become columns of
         one product. Their noise alone is independent.
@@ -118,7 +112,7 @@ def fit_dp_sgd_linear(
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
     >>> models = fit_dp_sgd_linear(X / 64, y, n_classes=10, noise_multiplier=[0.0, 1.0], clipping_norm=0.5,
-    ...                            batch_size=200, steps=200, learning_rate=8.0, seed=0)
+    ...                            sample_rate=0.1, steps=200, learning_rate=8.0, seed=0)
     >>> (models.votes(X / 64) == y).mean(axis=1) > 0.8
     array([ True,  True])
     """
@@ -133,23 +127,17 @@ def fit_dp_sgd_linear(
         clipping_norm,
         learning_rate,
         steps=steps,
+        n=len(X),
+        sample_rate=sample_rate,
+        n_records=n_records,
         seed=seed,
+        normal=normal,
         n_models=repeats,
         dtype=data.dtype,
-        normal=normal,
     )
-    job = _Job(
-        *_scaled(data, settings.clipping_norm),
-        torch.tensor(y, device=where),
-        classes,
-        settings,
-        Sampling.checked(
-            len(X), sampling=sampling, sample_rate=sample_rate, batch_size=batch_size, n_records=n_records
-        ),
-        checked_momentum(momentum),
-        shared_batches,
-    )
-    n_models, d, batch = len(settings.noise_multiplier), X.shape[1], int(job.sampling.expected_batch)
+    scaled = _scaled(data, settings.clipping_norm)
+    job = _Job(*scaled, torch.tensor(y, device=where), classes, settings, checked_momentum(momentum), shared_batches)
+    n_models, d, batch = len(settings.noise_multiplier), X.shape[1], int(settings.expected_batch)
     rows = 0 if shared_batches else batch
     bytes_per_model = kind.itemsize * (rows * d + 5 * classes * (d + 1) + 4 * classes * batch) + 1
     weights, constant = np.empty((n_models, classes, d), kind), np.zeros((n_models, classes), kind)
@@ -174,39 +162,44 @@ class _Job:
     y : torch.Tensor of int64, shape [n]
     n_classes : int
     settings : Settings
-    sampling : Sampling
     momentum : float
     shared_batches : bool
     """
 
-    X: torch.Tensor
-    squares: torch.Tensor
-    scales: torch.Tensor | None
-    y: torch.Tensor
+    X: Tensor
+    squares: Tensor
+    scales: Tensor | None
+    y: Tensor
     n_classes: int
     settings: Settings
-    sampling: Sampling
     momentum: float
     shared_batches: bool
 
-    def train(self, models: Integers) -> list[torch.Tensor]:
+    def train(self, models: Integers) -> list[Tensor]:
         """Weights [len(models), C, d] and intercepts [len(models), C] after the last step."""
-        fit, rates = _Fit(self, models), self.settings.rates
-        draws = [
-            self.sampling.batches(self.settings.seed, i) for i in ([0] if self.shared_batches else models.tolist())
-        ]
-        planned = _planned(draws, len(rates), self.sampling.expected_batch, self.X.device)
-        for step, (batch, counts) in enumerate(planned):
-            fit.step(batch, counts, float(rates[step]))
+        settings, d, device = self.settings, self.X.shape[1], self.X.device
+        weights = self.X.new_zeros(len(models), self.n_classes, d + 1)  # the last column is the intercept
+        velocity = torch.zeros_like(weights) if self.momentum else None
+        noise = settings.noise(models, weights[0].numel(), device)
+        draws = [settings.batches(i) for i in ([0] if self.shared_batches else models.tolist())]
+        clipped = _ClippedSums(self, weights)
+        planned = _planned(draws, len(settings.rates), settings.expected_batch, device)
+        for (batch, counts), rate in zip(planned, settings.rates, strict=True):
+            gradient = clipped(batch, counts)
+            if noise is not None:
+                gradient += noise.draw().view(gradient.shape).to(gradient.dtype)
+            gradient /= settings.expected_batch
+            if velocity is not None:
+                gradient = velocity.mul_(self.momentum).add_(gradient)
+            weights.sub_(gradient, alpha=float(rate))
         # No sum of clipped gradients is infinite. So this depends on the rows through the noisy sums alone, which the
         # guarantee covers: the error is a function of what is released, like the weights.
-        if not fit.weights.isfinite().all():
-            raise ValueError(f"training diverged: weights are not finite; lower learning_rate={rates.max():g}")
-        d = self.X.shape[1]
-        return [fit.weights[:, :, :d], fit.weights[:, :, d]]
+        if not weights.isfinite().all():
+            raise ValueError(f"training diverged: weights are not finite; lower learning_rate={settings.rates.max():g}")
+        return [weights[:, :, :d], weights[:, :, d]]
 
 
-def _scaled(X: torch.Tensor, clipping_norm: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+def _scaled(X: Tensor, clipping_norm: float) -> tuple[Tensor, Tensor, Tensor | None]:
     """Rows, their squared norms with the constant 1 and their scales; X is changed.
 
     A scale is 1, or for a row whose norm is too large to be squared, or to be multiplied by a residual whose square is
@@ -226,7 +219,7 @@ def _scaled(X: torch.Tensor, clipping_norm: float) -> tuple[torch.Tensor, torch.
 
 def _planned(
     draws: list[Iterator[Integers]], steps: int, expected: float, device: torch.device
-) -> Iterator[tuple[torch.Tensor, torch.Tensor | None]]:
+) -> Iterator[tuple[Tensor, Tensor | None]]:
     """Each step's rows [len(draws), largest batch] on the device; which of them count, None if all do."""
     ahead = max(1, int(PLAN_ROWS / (len(draws) * max(expected, 1))))
     for start in range(0, steps, ahead):
@@ -242,49 +235,34 @@ def _planned(
             yield batch.view(count.shape), None if count.all() else torch.from_numpy(count).to(device)
 
 
-class _Fit:
-    """Weights [R, C, d + 1] of some models, and the step that changes them; the last column is the intercept."""
+class _ClippedSums:
+    """Sums of clipped gradients of some models at their weights [R, C, d + 1], in memory that each call uses again."""
 
-    def __init__(self, job: _Job, models: Integers) -> None:
-        self._job, self._d = job, job.X.shape[1]
-        self.weights = job.X.new_zeros(len(models), job.n_classes, self._d + 1)
-        self._noise = job.settings.noise(models, self.weights[0].numel(), job.X.device)
-        self._gradient = torch.zeros_like(self.weights)
-        self._velocity = torch.zeros_like(self.weights) if job.momentum else None
-        self._rows = job.X.new_empty(0, self._d)  # a buffer for the batches' rows, used again in every step
+    def __init__(self, job: _Job, weights: Tensor) -> None:
+        self._job, self._weights = job, weights
+        self._sums, self._rows = torch.zeros_like(weights), job.X.new_empty(0, job.X.shape[1])
 
-    def step(self, batch: torch.Tensor, counts: torch.Tensor | None, learning_rate: float) -> None:
-        """One step on rows ``batch`` [1 or R, B], of which those in ``counts`` [1 or R, B] are in the batch."""
-        gradient = self._clipped_sum(batch, counts)
-        if self._noise is not None:
-            gradient += self._noise.draw().view(gradient.shape).to(gradient.dtype)
-        gradient /= self._job.sampling.expected_batch
-        if self._velocity is not None:
-            gradient = self._velocity.mul_(self._job.momentum).add_(gradient)
-        self.weights.sub_(gradient, alpha=learning_rate)
-
-    def _clipped_sum(self, batch: torch.Tensor, counts: torch.Tensor | None) -> torch.Tensor:
-        (groups, size), (models, classes, _), d = batch.shape, self.weights.shape, self._d
+    def __call__(self, batch: Tensor, counts: Tensor | None) -> Tensor:
+        """Sums [R, C, d + 1] over the rows ``batch`` [1 or R, B], of which those in ``counts`` are in the batch."""
+        job, (groups, size), (models, classes, columns) = self._job, batch.shape, self._weights.shape
         if size == 0:
-            return self._gradient.zero_()
-        flat = batch.flatten()
+            return self._sums.zero_()
+        d, flat = columns - 1, batch.flatten()
         if len(self._rows) < len(flat):
-            self._rows = self._job.X.new_empty(len(flat), d)
-        x = torch.index_select(self._job.X, 0, flat, out=self._rows[: len(flat)]).view(groups, size, d)
-        target = self._job.y[batch].view(groups, 1, size).expand(models, 1, size)
+            self._rows = job.X.new_empty(len(flat), d)
+        x = torch.index_select(job.X, 0, flat, out=self._rows[: len(flat)]).view(groups, size, d)
+        target = job.y[batch].view(groups, 1, size).expand(models, 1, size)
         # with shared batches (one group) all models' classes are rows of one product
-        weights = self.weights[:, :, :d].reshape(groups, -1, d)
-        residual = torch.bmm(weights, x.mT).view(models, classes, size)
-        scales = None if self._job.scales is None else self._job.scales[batch]
+        residual = torch.bmm(self._weights[:, :, :d].reshape(groups, -1, d), x.mT).view(models, classes, size)
+        scales = None if job.scales is None else job.scales[batch]
         if scales is not None:
             residual /= scales[:, None]
-        residual += self.weights[:, :, d:]
+        residual += self._weights[:, :, d:]
         residual = torch.softmax(residual, dim=1)
         residual.scatter_add_(1, target, residual.new_full((), -1).expand(target.shape))
         residual.nan_to_num_()  # all classes of an example are NaN, or none
         squares = residual.square().sum(1).view(models, size)
-        norms = (squares * self._job.squares[batch]).sqrt_()
-        factor = self._job.settings.clipping_norm / norms
+        factor = job.settings.clipping_norm / (squares * job.squares[batch]).sqrt_()
         if scales is None:
             factor.clamp_(max=1)
         else:  # a residual whose square is not normal counts as 0 where the row is large
@@ -293,6 +271,6 @@ class _Fit:
         if counts is not None:
             factor = factor * counts
         residual *= factor[:, None]
-        self._gradient[:, :, :d] = torch.bmm(residual.view(groups, -1, size), x).view(models, classes, d)
-        self._gradient[:, :, d] = residual.sum(2) if scales is None else (residual * scales[:, None]).sum(2)
-        return self._gradient
+        self._sums[:, :, :d] = torch.bmm(residual.view(groups, -1, size), x).view(models, classes, d)
+        self._sums[:, :, d] = residual.sum(2) if scales is None else (residual * scales[:, None]).sum(2)
+        return self._sums

@@ -9,19 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from dpnotes import _validation as check
 from dpnotes._validation import Features
 from dpnotes.learners._checkpoints import Checkpoint, Progress, digest
 from dpnotes.learners._chunks import slices
 from dpnotes.learners._descent import Optimizer, Rate
-from dpnotes.learners._devices import choose_device, one_thread
-from dpnotes.learners._dp_sgd import WEIGHTS, Normal, Sampling, Settings
+from dpnotes.learners._devices import choose_device, one_thread, torch_generator
+from dpnotes.learners._dp_sgd import WEIGHTS, Normal, Settings
 from dpnotes.learners._dp_sgd_clipping import Clipped, clipped_sums, micro_batch_size
 from dpnotes.learners._network_initial import check_data, check_network
 from dpnotes.learners._networks import Build, Networks
-from dpnotes.learners._streams import torch_generator
 
 
 def fit_dp_sgd_network(
@@ -33,13 +32,10 @@ def fit_dp_sgd_network(
     clipping_norm: float,
     steps: int,
     learning_rate: Rate,
-    sample_rate: float | None = None,
-    batch_size: int | None = None,
+    sample_rate: float,
     n_records: int | None = None,
     optimizer: str = "sgd",
     momentum: float = 0.9,
-    sampling: str = "poisson",
-    engine: str = "auto",
     micro_batch: int | None = None,
     checkpoint: Checkpoint | None = None,
     seed: int,
@@ -70,10 +66,8 @@ def fit_dp_sgd_network(
         Largest L2 norm of an example's gradient; ``inf`` without noise only.
     steps : int, >= 1
     learning_rate : float > 0, or array_like [steps], or callable of the step 0, 1, ...
-    sample_rate : float in (0, 1], optional
-        Probability of each row to be in a batch. Give either this or ``batch_size``.
-    batch_size : int, >= 1, optional
-        Rows, expected with Poisson sampling (the sample rate is ``batch_size / n``), exact with shuffling.
+    sample_rate : float in (0, 1]
+        Probability of each row to be in a batch.
     n_records : int, optional
         Public number of records, of which those without a row are empty: they move no sum, and count in the expected
         batch size, ``sample_rate * n_records``. Default: the number of rows.
@@ -81,11 +75,6 @@ def fit_dp_sgd_network(
         The settings that are not given here are PyTorch's.
     momentum : float in [0, 1)
         Of the optimizer ``"momentum"``.
-    sampling : {"poisson", "shuffle"}
-        See :func:`fit_dp_sgd_linear`.
-    engine : {"auto", "book-keeping", "vmap"}
-        How clipped sums are formed; all give the same up to rounding. ``"book-keeping"`` is the fast one, for networks
-        of Linear, Conv2d and GroupNorm layers, each used once; ``"vmap"`` serves any network.
     micro_batch : int, >= 1, optional
         Most examples that are taken at once. Default: from the memory at hand. Results agree up to rounding.
     checkpoint : Checkpoint, optional
@@ -109,7 +98,7 @@ def fit_dp_sgd_network(
     ------
     ValueError
         If shapes disagree, an entry is not finite, a setting is out of its range, the network
-        mixes examples or cannot be served by ``engine``, or training diverges: weights after a step, the noise
+        mixes examples, or training diverges: weights after a step, the noise
         included, are beyond the dtype.
 
     Source
@@ -123,7 +112,7 @@ def fit_dp_sgd_network(
     >>> images, labels = load_digits().images[:, None] / 16, load_digits().target
     >>> networks = fit_dp_sgd_network(
     ...     lambda generator: convolutional_network((1, 8, 8), 10, channels=(16,), kernel_size=3, generator=generator),
-    ...     images, labels, noise_multiplier=0.6, clipping_norm=1.0, batch_size=128, steps=60, learning_rate=1.0,
+    ...     images, labels, noise_multiplier=0.6, clipping_norm=1.0, sample_rate=0.07, steps=60, learning_rate=1.0,
     ...     seed=0)
     >>> bool((networks.votes(images) == labels).mean() > 0.8)
     True
@@ -140,24 +129,18 @@ def fit_dp_sgd_network(
         clipping_norm,
         learning_rate,
         steps=steps,
+        n=len(images),
+        sample_rate=sample_rate,
+        n_records=n_records,
         seed=seed,
+        normal=normal,
         n_models=None,
         dtype=data.dtype,
-        normal=normal,
     )
-    job = _Job(
-        data,
-        torch.tensor(np.asarray(labels, dtype=np.int64), device=where),
-        settings,
-        Sampling.checked(
-            len(images), sampling=sampling, sample_rate=sample_rate, batch_size=batch_size, n_records=n_records
-        ),
-        Optimizer(optimizer, momentum),
-        engine,
-        None if micro_batch is None else check.at_least("micro_batch", micro_batch, 1),
-        checkpoint,
-    )
-    fitted: list[dict[str, torch.Tensor]] = []
+    most = None if micro_batch is None else check.at_least("micro_batch", micro_batch, 1)
+    codes = torch.tensor(np.asarray(labels, dtype=np.int64), device=where)
+    job = _Job(data, codes, settings, Optimizer(optimizer, momentum), most, checkpoint)
+    fitted: list[dict[str, Tensor]] = []
     losses: list[float] = []
     for index in range(len(job.settings.noise_multiplier)):
         network = build(torch_generator(job.settings.seed, index, WEIGHTS))
@@ -179,17 +162,15 @@ def fit_dp_sgd_network(
 class _Job:
     """Data on the device and settings that all models share; see :func:`fit_dp_sgd_network`."""
 
-    images: torch.Tensor
-    labels: torch.Tensor
+    images: Tensor
+    labels: Tensor
     settings: Settings
-    sampling: Sampling
     optimizer: Optimizer
-    engine: str
     micro_batch: int | None
     checkpoint: Checkpoint | None
 
     @property
-    def example(self) -> torch.Tensor:
+    def example(self) -> Tensor:
         """An example [1, ...] to see layers at work on, none of the data."""
         return torch.zeros_like(self.images[:1])
 
@@ -197,12 +178,12 @@ class _Job:
         """Train in place; give the mean loss over the examples of the last epoch."""
         settings, device = self.settings, self.images.device
         named = {name: value for name, value in network.named_parameters() if value.requires_grad}
-        clipped = clipped_sums(network, self.engine, self.example)
+        clipped = clipped_sums(network, self.example)
         most = self.micro_batch or micro_batch_size(network, self.example)
         optimizer = self.optimizer.over(named.values())
         noise = settings.noise(np.array([index]), sum(value.numel() for value in named.values()), device)
-        draws = self.sampling.batches(settings.seed, index)
-        steps, epoch = len(settings.rates), round(1 / self.sampling.sample_rate)
+        draws = settings.batches(index)
+        steps, epoch = len(settings.rates), round(1 / settings.sample_rate)
         total, count = torch.zeros(2, dtype=torch.float64, device=device)  # over the last epoch
         progress = Progress(
             self.checkpoint, lambda: self._digest(network, index), [*named.values(), total, count], optimizer
@@ -226,7 +207,7 @@ class _Job:
                 for gradient, part in zip(gradients.values(), parts, strict=True):
                     gradient += part.view(gradient.shape)
             for name, value in named.items():
-                value.grad = gradients[name].div_(self.sampling.expected_batch)
+                value.grad = gradients[name].div_(settings.expected_batch)
             optimizer.param_groups[0]["lr"] = float(rate)
             optimizer.step()
             if (step + 1) % epoch == 0 or step + 1 == steps:
@@ -238,13 +219,13 @@ class _Job:
         """Digest of all that decides the training of a model, before its first step."""
         settings = self.settings
         noise = (settings.seed, index, settings.noise_multiplier[index], settings.clipping_norm, settings.rates)
-        given = (self.sampling, self.optimizer, self.engine, self.micro_batch)
+        given = (settings.sample_rate, settings.expected_batch, self.optimizer, self.micro_batch)
         return digest(self.images, self.labels, repr(network), *network.parameters(), *noise, *given)
 
 
 def _add_clipped(
-    gradients: dict[str, torch.Tensor], clipped: Clipped, x: torch.Tensor, y: torch.Tensor, norm: float, most: int
-) -> Iterator[torch.Tensor]:
+    gradients: dict[str, Tensor], clipped: Clipped, x: Tensor, y: Tensor, norm: float, most: int
+) -> Iterator[Tensor]:
     """Add the clipped gradients of a batch, at most ``most`` examples at once; give the losses of each part."""
     parts = max(1, -(-len(x) // most))
     for part in slices(len(x), max(1, -(-len(x) // parts))):  # of equal size, the last a little smaller

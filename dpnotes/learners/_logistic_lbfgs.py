@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
-from dpnotes.learners._logistic_active import Active
-from dpnotes.learners._logistic_problems import Problems
+from dpnotes.learners._logistic_problems import Active, RowProblems
 
 CHECK_EVERY = 5  # iterations between tests of convergence: each is a reduction and a wait for the device
 
 
-def minimise(
-    problems: Problems, tolerance: torch.Tensor, *, max_iterations: int
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def minimise(problems: RowProblems, tolerance: Tensor, *, max_iterations: int) -> tuple[Tensor, Tensor, Tensor]:
     """Minimise all problems; a model is finished at the first test at which its gradient is within its tolerance.
 
     The direction is that of L-BFGS in its compact form, so that the history costs three batched products and no loop.
@@ -23,7 +21,7 @@ def minimise(
 
     Parameters
     ----------
-    problems : Problems
+    problems : RowProblems
         Used up: finished models are dropped from it.
     tolerance : torch.Tensor, shape [k]
         On the max-norm of the gradient.
@@ -76,13 +74,8 @@ def minimise(
 
 
 def _newton_step(
-    P: torch.Tensor,
-    dZ: torch.Tensor,
-    counts: torch.Tensor | None,
-    *,
-    derivative: torch.Tensor,
-    penalty_second_derivative: torch.Tensor,
-) -> torch.Tensor:
+    P: Tensor, dZ: Tensor, counts: Tensor | None, *, derivative: Tensor, penalty_second_derivative: Tensor
+) -> Tensor:
     """Step length [k] along dZ from probabilities P, where the objective has that derivative along the direction."""
     product = P * dZ
     mean = product.sum(1)  # [k, m]
@@ -102,7 +95,7 @@ class _History:
     used in turn; the small products are kept in order of time, the newest last.
     """
 
-    def __init__(self, v: torch.Tensor, size: int, *, carried: bool) -> None:
+    def __init__(self, v: Tensor, size: int, *, carried: bool) -> None:
         k, h = len(v), size
         self.size = size
         self.pairs = v.new_zeros((k, 2 * h, v[0].numel()))
@@ -116,14 +109,14 @@ class _History:
         self.slots = [torch.cat([turn, h + turn]) for turn in turns]  # in order of time
         self.places = [slots.argsort() for slots in self.slots]
 
-    def keep(self, models: torch.Tensor) -> None:
+    def keep(self, models: Tensor) -> None:
         """Drop all models but these."""
         self.pairs = self.pairs[models]
         self.duals = None if self.duals is None else self.duals[models]
         self.products, self.at_gradient = self.products[models], self.at_gradient[models]
         self.gamma = self.gamma[models]
 
-    def direction(self, g: torch.Tensor, g_dual: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def direction(self, g: Tensor, g_dual: Tensor) -> tuple[Tensor, Tensor]:
         """Minus the estimated inverse Hessian times the gradient [k, C, p], and its dual, or itself without one."""
         if self.count == 0:
             D = -g
@@ -143,11 +136,11 @@ class _History:
 
     def add(
         self,
-        direction: tuple[torch.Tensor, torch.Tensor],
-        step: torch.Tensor,
-        gradient: tuple[torch.Tensor, torch.Tensor],
-        before: tuple[torch.Tensor, torch.Tensor],
-        derivative: torch.Tensor,
+        direction: tuple[Tensor, Tensor],
+        step: Tensor,
+        gradient: tuple[Tensor, Tensor],
+        before: tuple[Tensor, Tensor],
+        derivative: Tensor,
     ) -> None:
         """Enter the pair of a step.
 
@@ -189,7 +182,7 @@ class _History:
             self.gamma = torch.where(good, sy / yy, self.gamma[:, 0, 0])[:, None, None]
             self._empty(slot, (~good).nonzero()[:, 0])
 
-    def _empty(self, slot: int, models: torch.Tensor) -> None:
+    def _empty(self, slot: int, models: Tensor) -> None:
         """Remove the newest pair of some models."""
         for store in (self.pairs, self.duals):
             if store is not None:

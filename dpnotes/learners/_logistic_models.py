@@ -1,17 +1,21 @@
-"""Fitted logistic regressions: logits, votes, and counts of votes without a table of all votes."""
+"""Fitted logistic regressions, and the common part of all fits: checked data and settings, chunks, results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
+from torch import Tensor
+from torch.nn.functional import one_hot
 
-from dpnotes._validation import Features, Integers, code_dtype, features
-from dpnotes.learners._chunks import CPU_BUDGET, slices, temporary_bytes
+from dpnotes._validation import Features, Integers, at_least, class_codes, code_dtype, features, float_dtype, positive
+from dpnotes.learners._chunks import CPU_BUDGET, Group, RowSubsets, fit_groups, row_subsets, slices, temporary_bytes
 from dpnotes.learners._devices import choose_device
 
 QUERY_ROWS = 1024  # queries of one product
@@ -111,7 +115,7 @@ class LogisticModels:
         return counts
 
     @torch.no_grad()
-    def _blocks(self, X: Features, device: str) -> Iterator[tuple[slice, slice, torch.Tensor]]:
+    def _blocks(self, X: Features, device: str) -> Iterator[tuple[slice, slice, Tensor]]:
         """Models, queries and their logits [models, C, queries], or [models, 1, queries] for binary regressions."""
         where = choose_device(device)
         M, d = len(self), self.weights.shape[-1]
@@ -127,7 +131,7 @@ class LogisticModels:
                 yield models, queries, torch.addmm(b, W, block.mT).view(-1, C, len(block))
 
 
-def _largest(Z: torch.Tensor) -> torch.Tensor:
+def _largest(Z: Tensor) -> Tensor:
     """Code of the first largest logit [k, C, n]; of the sign for [k, 1, n]."""
     if Z.shape[1] == 1:
         return (Z[:, 0] > 0).to(torch.uint8)
@@ -136,3 +140,87 @@ def _largest(Z: torch.Tensor) -> torch.Tensor:
         codes.masked_fill_(Z[:, code] > best, code)
         torch.maximum(best, Z[:, code], out=best)
     return codes
+
+
+class Fits:
+    """One call that fits many logistic regressions to subsets of the rows of one data set.
+
+    On a CPU all rows in their order are not copied: a large data set is often most of what a fit holds.
+
+    Parameters
+    ----------
+    X, y, subsets, n_classes, tolerance, max_iterations, dtype, device, chunk
+        As the caller gave them; see :func:`dpnotes.learners.fit_multinomial_logistic`.
+
+    Attributes
+    ----------
+    X, y, n_classes, tolerance, max_iterations, chunk
+        The same, checked.
+    dtype : numpy.dtype
+    kind : torch.dtype
+    device : torch.device
+    subsets : Subsets
+    """
+
+    def __init__(
+        self,
+        X: Features,
+        y: NDArray[np.integer],
+        subsets: RowSubsets,
+        n_classes: int,
+        tolerance: float,
+        max_iterations: int,
+        dtype: DTypeLike | None,
+        device: str,
+        chunk: int | None,
+    ) -> None:
+        self.n_classes = at_least("n_classes", n_classes, 2)
+        self.X = features(X)
+        self.y = class_codes(y, n=len(self.X), n_classes=n_classes)
+        self.subsets = row_subsets(subsets, n=len(self.X))
+        self.tolerance = positive("tolerance", tolerance)
+        self.max_iterations = at_least("max_iterations", max_iterations, 0)
+        self.chunk = None if chunk is None else at_least("chunk", chunk, 1)
+        self.dtype, self.device = float_dtype(dtype, self.X), choose_device(device)
+        self.kind: torch.dtype = getattr(torch, self.dtype.name)
+        on_cpu = self.device.type == "cpu"
+        self._resident = None if on_cpu else torch.tensor(self.X, device=self.device, dtype=self.kind)
+
+    def rows(self, indices: Integers) -> Tensor:
+        """Features [*indices.shape, d], which must not be changed: gathered on a CPU, resident on a GPU."""
+        if self._resident is not None:
+            return self._resident[torch.from_numpy(indices).to(self.device)]
+        n = len(self.X)
+        shared = self.X.flags.c_contiguous and self.X.flags.writeable  # what PyTorch can take as it is
+        if shared and indices.size == n and (indices.reshape(-1) == np.arange(n)).all():
+            return torch.from_numpy(self.X).to(self.kind).view(*indices.shape, -1)
+        return torch.from_numpy(self.X.take(indices, axis=0)).to(self.kind)
+
+    def labels(self, indices: Integers) -> Tensor:
+        """Labels of the shape of indices, int64."""
+        return torch.from_numpy(self.y[indices]).to(self.device)
+
+    def run(self, groups: Sequence[Group], shape: tuple[int, ...]) -> LogisticModels:
+        """Fit all groups; their functions give weights, intercepts, gradient norms and iterations.
+
+        ``shape`` is that of all weights, [M, C, d] or [M, d].
+        """
+        weights, intercept = np.empty(shape, self.dtype), np.zeros(shape[:-1], self.dtype)
+        gradient_norm, iterations = np.zeros(shape[0], self.dtype), np.zeros(shape[0], np.int64)
+        results = weights, intercept, gradient_norm, iterations
+        fit_groups(groups, results, device=self.device)
+        converged = gradient_norm <= self.tolerance
+        if failed := int((~converged).sum()):
+            warnings.warn(
+                f"{failed} of {len(converged)} logistic regressions have not converged: gradient max-norm up to "
+                f"{gradient_norm.max():.1e} after max_iterations={self.max_iterations}, tolerance={self.tolerance:g}; "
+                "raise max_iterations or tolerance, scale the features, or use float64",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return LogisticModels(*results, converged)
+
+
+def targets_of(labels: Tensor, n_classes: int, dtype: torch.dtype) -> Tensor:
+    """One-hot targets, classes first: labels [..., m] to [..., n_classes, m]."""
+    return one_hot(labels, n_classes).mT.to(dtype).contiguous()

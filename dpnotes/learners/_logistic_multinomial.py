@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike, NDArray
+from torch import Tensor
 
 from dpnotes._validation import Features, Integers, real
-from dpnotes.learners._chunks import Group
-from dpnotes.learners._logistic_fits import Fits, Solver, targets_of
-from dpnotes.learners._logistic_hessian import inverse_blocks, pays
+from dpnotes.learners._chunks import Group, RowSubsets
 from dpnotes.learners._logistic_lbfgs import minimise
-from dpnotes.learners._logistic_models import LogisticModels
+from dpnotes.learners._logistic_models import Fits, LogisticModels, targets_of
 from dpnotes.learners._logistic_problems import (
+    HISTORY,
     PreconditionedProblems,
-    Problems,
     RowProblems,
     SpanProblems,
     gram_matrices,
+    inverse_blocks,
+    pays,
 )
 
 TYPICAL_ITERATIONS = 30  # at least so many are needed at tolerances that matter
@@ -32,7 +32,7 @@ LARGE = 2**17  # entries of the rows: from here on a batch gains nothing
 def fit_multinomial_logistic(
     X: Features,
     y: NDArray[np.integer],
-    subsets: NDArray[np.integer] | Sequence[ArrayLike],
+    subsets: RowSubsets,
     *,
     n_classes: int,
     l2: float,
@@ -100,19 +100,24 @@ def fit_multinomial_logistic(
     >>> models.weights.shape, bool(models.converged.all())
     ((30, 10, 64), True)
     """
-    solver = Solver(tolerance, max_iterations, dtype, device, chunk)
-    fits = Fits(X, y, subsets, n_classes, solver)
-    l2, sizes, d = real("l2", l2), fits.subsets.sizes, fits.X.shape[1]
-    order = fits.subsets.by_size()
-    modes = np.array([_mode(int(size), d, n_classes, max_iterations) for size in sizes[order]])
+    fits = Fits(X, y, subsets, n_classes, tolerance, max_iterations, dtype, device, chunk)
+    return fits.run(
+        softmax_groups(fits, real("l2", l2), intercept=intercept), (len(fits.subsets), n_classes, fits.X.shape[1])
+    )
+
+
+def softmax_groups(fits: Fits, l2: float, *, intercept: bool) -> list[Group]:
+    """Models that are fitted in the same way; see :func:`_mode`."""
+    sizes, d, C, order = fits.subsets.sizes, fits.X.shape[1], fits.n_classes, fits.subsets.by_size()
+    modes = np.array([_mode(int(size), d, C, fits.max_iterations) for size in sizes[order]])
     groups = []
     for mode in ("span", "batch", "alone"):
         models = order[modes == mode]
         if len(models):
-            held, touched = _bytes(int(sizes[models].max()), d, n_classes, fits.dtype.itemsize, mode=mode)
+            held, touched = _bytes(int(sizes[models].max()), d, C, fits.dtype.itemsize, mode=mode)
             fit = partial(_fitted, fits, l2=l2, intercept=intercept, mode=mode)
             groups.append(Group(models, fit, held, touched, 1 if mode == "alone" else fits.chunk))
-    return fits.run(groups, (len(sizes), n_classes, d))
+    return groups
 
 
 def _mode(m: int, d: int, C: int, max_iterations: int) -> str:
@@ -130,13 +135,13 @@ def _mode(m: int, d: int, C: int, max_iterations: int) -> str:
 
 def _bytes(m: int, d: int, C: int, itemsize: int, *, mode: str) -> tuple[int, int]:
     """Bytes that one model holds, and those that a CPU should keep in cache."""
-    pairs = 2 * Problems.history
+    pairs = 2 * HISTORY
     if mode == "span":
         return itemsize * (m * d + 2 * m * m + (2 * pairs + 10) * C * m), itemsize * (m * m + (pairs + 4) * C * m)
     return itemsize * (m * d + (pairs + 4) * C * d + 6 * C * m), itemsize * (m * d // 2 + 4 * C * m)
 
 
-def _fitted(fits: Fits, models: Integers, *, l2: float, intercept: bool, mode: str) -> tuple[torch.Tensor, ...]:
+def _fitted(fits: Fits, models: Integers, *, l2: float, intercept: bool, mode: str) -> tuple[Tensor, ...]:
     """Weights, intercepts, gradient norms and iterations of some models."""
     problems, sizes = _problems(fits, models, l2=l2, intercept=intercept, mode=mode)
     v, norm, count = minimise(problems, fits.tolerance * sizes, max_iterations=fits.max_iterations)
@@ -147,10 +152,10 @@ def _fitted(fits: Fits, models: Integers, *, l2: float, intercept: bool, mode: s
     return W, b, norm / sizes, count
 
 
-def _problems(fits: Fits, models: Integers, *, l2: float, intercept: bool, mode: str) -> tuple[Problems, torch.Tensor]:
+def _problems(fits: Fits, models: Integers, *, l2: float, intercept: bool, mode: str) -> tuple[RowProblems, Tensor]:
     """Problems of some models, and their sizes [k] in the dtype of the fit."""
     C, (indices, inside) = fits.n_classes, fits.subsets.padded(models)
-    rows, labels = fits.source.rows(indices[0] if mode == "alone" else indices), fits.source.labels(indices)
+    rows, labels = fits.rows(indices[0] if mode == "alone" else indices), fits.labels(indices)
     dtype, device = rows.dtype, rows.device
     sizes = torch.from_numpy(fits.subsets.sizes[models]).to(device, dtype)
     penalty = l2 * sizes[:, None, None]

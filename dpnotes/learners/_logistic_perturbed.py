@@ -2,21 +2,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
+from torch import Tensor
 
-from dpnotes._validation import Features, Integers, positive
+from dpnotes._validation import Features, Floats, Integers, positive
 from dpnotes.learners._chunks import Group
-from dpnotes.learners._logistic_fits import Fits, Solver, targets_of
-from dpnotes.learners._logistic_hessian import inverse_blocks, pays
 from dpnotes.learners._logistic_lbfgs import minimise
-from dpnotes.learners._logistic_models import LogisticModels
-from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
-from dpnotes.learners._logistic_problems import RowProblems
-from dpnotes.learners._logistic_repeats import minimise_repeats
+from dpnotes.learners._logistic_models import Fits, LogisticModels, targets_of
+from dpnotes.learners._logistic_multinomial import softmax_groups
+from dpnotes.learners._logistic_problems import PreconditionedProblems, RowProblems, inverse_blocks, pays
+
+ROW_BLOCK = 2048  # rows of an exact gradient at a time: their logits stay in cache
+REDUCTION = 1e-4  # of the gradient, asked of the steps in float32 between two exact gradients
+ROUND = 100  # steps between two exact gradients, at most
+STALLED = 0.1  # the fraction of the gradient above which a round in float32 is the last one
+
+
+def minimise_repeats(
+    problems: RowProblems, tolerance: Tensor, *, inverse: Tensor, max_iterations: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Minimise all problems by preconditioned L-BFGS, those in float64 with most of their products in float32.
+
+    In float64 the steps are rounds of iterative refinement: with the exact gradient at W, what is left to minimise is a
+    problem in the change of W, whose gradient at zero is given. It is solved roughly in float32, at twice the speed,
+    and the exact gradient, computed anew, decides. What float32 cannot reach is left to steps in float64.
+
+    Parameters
+    ----------
+    problems : RowProblems
+        On shared rows [n, p] and targets [1, C, n], each with a linear term and a start [C, p]; they stay as they are.
+    tolerance : torch.Tensor, shape [k]
+        On the max-norm of the gradient of the sum.
+    inverse : torch.Tensor, shape [C, p, p]
+        Inverse blocks of the Hessian, of any precision.
+    max_iterations : int, >= 0
+
+    Returns
+    -------
+    W : torch.Tensor, shape [k, C, p]
+    gradient_norm : torch.Tensor, shape [k]
+    iterations : torch.Tensor of int64, shape [k]
+    """
+    rows, targets, penalty = problems.rows, problems.targets, problems.penalty
+    linear, start = problems.linear, problems.start
+    assert linear is not None
+    assert start is not None
+    # the class mean of the minimiser is known: the residuals of a row sum to zero
+    W = start - start.mean(1, keepdim=True) - linear.mean(1, keepdim=True) / penalty
+    norms, iterations = W.new_empty(len(W)), torch.zeros(len(W), dtype=torch.int64, device=W.device)
+    left = torch.arange(len(W), device=W.device)
+    if rows.dtype == torch.float64:
+        low, low_inverse = rows.float(), inverse.float()
+        while True:
+            G, Z = _gradient_and_logits(rows, targets, W[left], penalty[left], linear[left])
+            before, norms[left] = norms[left], G.abs().amax((1, 2))
+            over = norms[left] > tolerance[left]
+            allowed = max_iterations - int(iterations.max())
+            stalled = bool(iterations.any()) and bool((over & (norms[left] > STALLED * before)).any())
+            G, Z, left = G[over], Z[over], left[over]
+            if stalled or not len(left) or allowed <= 0:
+                break
+            rest = PreconditionedProblems(
+                centred=True,
+                rows=low,
+                targets=Z.softmax(1),
+                penalty=penalty[left].float(),
+                inverse=low_inverse,
+                linear=G.float(),
+                offset=Z,
+            )
+            aim = torch.maximum(0.5 * tolerance[left], REDUCTION * norms[left]).float()
+            change, _, count = minimise(rest, aim, max_iterations=min(ROUND, allowed))
+            W[left] += change
+            iterations[left] += count
+    if len(left) and (allowed := max_iterations - int(iterations.max())) >= 0:
+        rest = PreconditionedProblems(
+            centred=True,
+            rows=rows,
+            targets=targets,
+            penalty=penalty[left],
+            inverse=inverse.to(rows),
+            linear=linear[left],
+            start=W[left],
+        )
+        W[left], norms[left], count = minimise(rest, tolerance[left], max_iterations=allowed)
+        iterations[left] += count
+    return W, norms, iterations
+
+
+def _gradient_and_logits(
+    rows: Tensor, targets: Tensor, W: Tensor, penalty: Tensor, linear: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Gradient [k, C, p] in the precision of the rows, and logits [k, C, n] in float32."""
+    G, flat = penalty * W + linear, W.flatten(0, 1)
+    logits = rows.new_empty((*W.shape[:2], len(rows)), dtype=torch.float32)
+    size = len(rows) if rows.is_cuda else ROW_BLOCK
+    for start in range(0, len(rows), size):
+        block = slice(start, start + size)
+        Z = torch.mm(flat, rows[block].mT).view(*W.shape[:2], -1)
+        logits[:, :, block] = Z
+        residual = Z.softmax(1).sub_(targets[:, :, block])
+        G.view(flat.shape).addmm_(residual.view(len(flat), -1), rows[block])
+    return G, logits
+
 
 SAVED = 20  # iterations, at least, that a preconditioner saves after a warm start
 COLUMNS = 128  # models times classes of one product on a CPU: from here on it is bound by arithmetic
@@ -84,63 +174,37 @@ def fit_perturbed_logistic(
     >>> models.weights.shape, bool(models.converged.all())
     ((5, 10, 64), True)
     """
-    solver = Solver(tolerance, max_iterations, dtype, device, chunk)
-    fits = Fits(X, y, np.arange(len(X))[None], n_classes, solver)
-    shape = (n_classes, fits.X.shape[1])
-    linear = _finite("linear", linear)
-    if linear.ndim != 3 or linear.shape[1:] != shape or not len(linear):
-        raise ValueError(f"linear must have shape [R >= 1, {shape[0]}, {shape[1]}], got shape {linear.shape}")
-    l2 = positive("l2", l2)
+    fits = Fits(X, y, np.arange(len(X))[None], n_classes, tolerance, max_iterations, dtype, device, chunk)
+    (n, d), C, R, l2 = fits.X.shape, fits.n_classes, len(linear), positive("l2", l2)
+    linear = _finite("linear", linear, (R, C, d))
     if start is None:
-        unperturbed = fit_multinomial_logistic(
-            X,
-            y,
-            np.arange(len(X))[None],
-            n_classes=n_classes,
-            l2=l2,
-            tolerance=tolerance,
-            max_iterations=max_iterations,
-            dtype=fits.dtype,
-            device=device,
-        )
-        start = unperturbed.weights[0]
-    start = _finite("start", start)
-    if start.shape != shape:
-        raise ValueError(f"start must have shape [{shape[0]}, {shape[1]}], got shape {start.shape}")
-    held = fits.dtype.itemsize * (48 * linear[0].size + 6 * n_classes * len(X))
-    chunk = -(-COLUMNS // n_classes) if chunk is None and fits.source.device.type == "cpu" else fits.chunk
-    repeats = Group(np.arange(len(linear)), _solver(fits, l2, linear, start), held, chunk=chunk)
-    return fits.run([repeats], linear.shape)
-
-
-def _solver(fits: Fits, l2: float, linear: Features, start: Features) -> Callable[[Integers], tuple[torch.Tensor, ...]]:
-    """The function that fits some of the repeats; what they share is prepared once."""
-    (n, d), C, R = fits.X.shape, fits.n_classes, len(linear)
-    A = fits.source.rows(fits.subsets.indices)
-    targets = targets_of(fits.source.labels(fits.subsets.indices), C, A.dtype)[None]
-    W0 = torch.tensor(start).to(A)
-    penalty = A.new_full((R, 1, 1), l2 * n)
+        start = fits.run(softmax_groups(fits, l2, intercept=False), (1, C, d)).weights[0]
+    A, penalty = fits.rows(fits.subsets.indices), l2 * n
+    targets = targets_of(fits.labels(fits.subsets.indices), C, A.dtype)[None]
+    W0 = torch.tensor(_finite("start", start, (C, d))).to(A)
     inverse = None
     if pays(n, d, columns=R * C, blocks=C, saved=SAVED):
-        inverse = inverse_blocks(A.float(), penalty[0, 0].float(), W=W0.float())
+        inverse = inverse_blocks(A.float(), A.new_tensor([penalty]).float(), W=W0.float())
 
-    def fit(some: Integers) -> tuple[torch.Tensor, ...]:
-        B = torch.tensor(linear[some]).to(A)
-        problems = RowProblems(rows=A, targets=targets, penalty=penalty[some], linear=B, start=W0.expand(B.shape))
-        limit = A.new_full((len(B),), fits.tolerance * n)
+    def fit(some: Integers) -> tuple[Tensor, ...]:
+        B, penalties = torch.tensor(linear[some]).to(A), A.new_full((len(some), 1, 1), penalty)
+        problems = RowProblems(rows=A, targets=targets, penalty=penalties, linear=B, start=W0.expand(B.shape))
+        limit, most = A.new_full((len(B),), fits.tolerance * n), fits.max_iterations
         if inverse is None:
-            W, norm, count = minimise(problems, limit, max_iterations=fits.max_iterations)
+            W, norm, count = minimise(problems, limit, max_iterations=most)
         else:
-            W, norm, count = minimise_repeats(problems, limit, inverse=inverse, max_iterations=fits.max_iterations)
+            W, norm, count = minimise_repeats(problems, limit, inverse=inverse, max_iterations=most)
         return W, torch.zeros_like(W[:, :, 0]), norm / n, count
 
-    return fit
+    held = fits.dtype.itemsize * (48 * linear[0].size + 6 * C * n)
+    chunk = -(-COLUMNS // C) if chunk is None and fits.device.type == "cpu" else fits.chunk
+    return fits.run([Group(np.arange(R), fit, held, chunk=chunk)], linear.shape)
 
 
-def _finite(name: str, values: ArrayLike) -> Features:
-    array = np.asarray(values, dtype=None if isinstance(values, np.ndarray) else np.float64)
-    if array.dtype.kind != "f":
-        raise ValueError(f"{name} must be floating point, got {array.dtype}")
+def _finite(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != shape or 0 in shape:
+        raise ValueError(f"{name} must have shape {list(shape)}, got shape {array.shape}")
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, got {int((~np.isfinite(array)).sum())} bad entries")
     return array

@@ -8,22 +8,118 @@ from itertools import pairwise
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
-GRAM_STRIPS = 3  # of a Gram matrix: a third of its products is left out by symmetry
-ROW_BLOCK, NARROW = 1024, 64
+COMPACT_AT = 0.75  # fraction of models still active below which the others' memory is let go
 
 
-@dataclass(eq=False, kw_only=True)
-class Problems:
-    """k softmax regressions with C classes and m rows each, as functions of coordinates v [k, C, p].
-
-    Minimised is the sum, not the mean, over the rows of the cross-entropy, plus ``penalty``/2 times the squared norm of
-    the penalised coordinates, plus the product with ``linear``. Coordinates carry an inner product <a, b>, given as the
-    plain product of a with the dual of b. ``dual`` says how: "same" (orthonormal: a vector is its own dual), "carried"
-    (duals of iterates and directions are needed, and carried along), "gradient" (only those of gradients are).
+class Active:
+    """Which of k problems are still being minimised, and what the others ended with.
 
     Parameters
     ----------
+    tolerance : torch.Tensor, shape [k]
+    max_iterations : int, >= 0
+    results : tensor, shape [k, ...]
+        Of the shape and dtype of what is to be kept of each problem.
+
+    Attributes
+    ----------
+    tolerance : torch.Tensor
+        Of the problems that are held now.
+    results : list of torch.Tensor
+        What :meth:`finish` was given of each problem, as it was numbered at first, and its gradient norm last.
+    iterations : torch.Tensor of int64, shape [k]
+    """
+
+    def __init__(self, tolerance: Tensor, max_iterations: int, *results: Tensor) -> None:
+        k, device = len(tolerance), tolerance.device
+        self.tolerance, self.max_iterations = tolerance, max_iterations
+        self.results = [torch.empty_like(each) for each in (*results, tolerance)]
+        self.iterations = torch.full((k,), max_iterations, device=device)
+        self._numbers = torch.arange(k, device=device)
+        self._done = torch.zeros(k, dtype=torch.bool, device=device)
+
+    def finish(self, iteration: int, norm: Tensor, *values: Tensor) -> bool:
+        """Keep the values of those within their tolerance, or of all at the last iteration; True if none is left."""
+        last = iteration == self.max_iterations
+        new = ~self._done & ((norm <= self.tolerance) | last)
+        which = self._numbers[new]
+        for result, value in zip(self.results, (*values, norm), strict=True):
+            result[which] = value[new]
+        self.iterations[which] = iteration
+        self._done |= new
+        return last or bool(self._done.all())
+
+    def left(self) -> Tensor | None:
+        """Places of the problems to keep, once enough are finished that dropping the others pays."""
+        if float((~self._done).double().mean()) >= COMPACT_AT:
+            return None
+        left = (~self._done).nonzero()[:, 0]
+        self._numbers, self.tolerance, self._done = self._numbers[left], self.tolerance[left], self._done[left]
+        return left
+
+
+ROWS_PER_FEATURE = 8  # evenly spaced; more do not improve the preconditioner
+BLOCK = 5  # a block takes about 20 d^3 operations, an iteration 4 n d for each column
+
+
+def pays(n: int, d: int, *, columns: int, blocks: int, saved: int) -> bool:
+    """Whether ``saved`` iterations with models times classes ``columns`` repay ``blocks`` blocks of d x d."""
+    return saved * columns * n >= BLOCK * blocks * d * d
+
+
+def inverse_blocks(A: Tensor, penalty: Tensor, *, W: Tensor) -> Tensor:
+    """Inverses [C, p, p] of the diagonal blocks of the Hessian at W.
+
+    Parameters
+    ----------
+    A : torch.Tensor, shape [n, p]
+    penalty : torch.Tensor, shape [1 or p]
+        Of the sum over rows.
+    W : torch.Tensor, shape [C, p]
+
+    Returns
+    -------
+    torch.Tensor, shape [C, p, p], symmetric, in the dtype of A
+    """
+    n, p = A.shape
+    sample = A[:: max(1, n // (ROWS_PER_FEATURE * p))]
+    if not bool(W.any()):  # at zero all classes are equally probable, and the blocks are equal
+        each = 1 / len(W)
+        return _inverse(sample, penalty, scale=each * (1 - each) * n / len(sample)).expand(len(W), p, p)
+    P = torch.mm(W, sample.mT).softmax(0)
+    blocks = [_inverse(sample * (q * (1 - q)).sqrt()[:, None], penalty, scale=n / len(sample)) for q in P]
+    return torch.stack(blocks)
+
+
+def _inverse(rows: Tensor, penalty: Tensor, *, scale: float) -> Tensor:
+    hessian = (rows.mT @ rows).double() * scale
+    # a term of the size of rounding keeps a product in float32 positive definite
+    rounding = 1e-6 * hessian.diagonal().mean() + torch.finfo(torch.float64).tiny
+    hessian.diagonal().add_(penalty.double() + rounding)
+    return torch.cholesky_inverse(torch.linalg.cholesky(hessian)).to(rows.dtype)
+
+
+GRAM_STRIPS = 3  # of a Gram matrix: a third of its products is left out by symmetry
+ROW_BLOCK, NARROW = 1024, 64
+HISTORY, LONG_HISTORY = 5, 20  # pairs that L-BFGS keeps: more cost as much time as they save, unless rows are shared
+
+
+@dataclass(eq=False, kw_only=True)
+class RowProblems:
+    """k softmax regressions with C classes and m rows each, as functions of coordinates v [k, C, p]: their weights.
+
+    Minimised is the sum, not the mean, over the rows of the cross-entropy, plus ``penalty``/2 times the squared norm of
+    the penalised coordinates, plus the product with ``linear``: one forward and one backward product an iteration.
+    Coordinates carry an inner product <a, b>, given as the plain product of a with the dual of b. ``dual`` says how:
+    "same" (orthonormal: a vector is its own dual), "carried" (duals of iterates and directions are needed, and carried
+    along), "gradient" (only those of gradients are).
+
+    Parameters
+    ----------
+    rows : torch.Tensor, shape [k, m, p], or [m, p] if all models share them
+        Then the models are columns of one product.
     targets : torch.Tensor, shape [k, C, m], or [1, C, m] if all models share them
         1 at the class of each row, else 0.
     penalty : torch.Tensor, shape [k, 1, 1], or [k, 1, p] where coordinates differ
@@ -31,76 +127,28 @@ class Problems:
         1 for a row, 0 for padding.
     offset : torch.Tensor, shape [k, C, 1], optional
         Added to the logits; -inf takes a class out.
-    """
-
-    targets: torch.Tensor
-    penalty: torch.Tensor
-    counts: torch.Tensor | None = None
-    offset: torch.Tensor | None = None
-
-    dual: ClassVar = "same"
-    history = 5  # pairs that L-BFGS keeps: more cost as much time as they save, unless the rows are many
-
-    def first(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """First iterate, its dual and its logits."""
-        raise NotImplementedError
-
-    def logits(self, v: torch.Tensor, dual: torch.Tensor) -> torch.Tensor:
-        """Logits [k, C, m] of v without the offset."""
-        raise NotImplementedError
-
-    def gradient(self, P: torch.Tensor, v: torch.Tensor, dual: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Gradient at v, where the probabilities are P [k, C, m], and its dual."""
-        raise NotImplementedError
-
-    def penalty_second_derivative(self, D: torch.Tensor, dual: torch.Tensor) -> torch.Tensor:
-        """Second derivative [k] of the penalty along D."""
-        return (D * dual).mul_(self.penalty).flatten(1).sum(1)
-
-    def norm(self, g: torch.Tensor, dual: torch.Tensor, tolerance: torch.Tensor, *, exact: bool) -> torch.Tensor:
-        """Max-norm [k] of the gradient with respect to weights and intercepts.
-
-        Without ``exact`` a larger number may stand in where the max-norm is, or probably is, above ``tolerance``.
-        """
-        raise NotImplementedError
-
-    def keep(self, models: torch.Tensor) -> None:
-        """Drop all models but these."""
-        self._keep("penalty", "counts", *(["targets"] if len(self.targets) > 1 else []), models=models)
-
-    def _keep(self, *names: str, models: torch.Tensor) -> None:
-        for name in names:
-            if (values := getattr(self, name)) is not None:
-                setattr(self, name, values[models])
-
-    def _residual(self, P: torch.Tensor) -> torch.Tensor:
-        R = P - self.targets
-        return R if self.counts is None else R.mul_(self.counts)
-
-
-@dataclass(eq=False, kw_only=True)
-class RowProblems(Problems):
-    """Coordinates are the weights: one forward and one backward product an iteration.
-
-    Parameters
-    ----------
-    rows : torch.Tensor, shape [k, m, p], or [m, p] if all models share them
-        Then the models are columns of one product.
     linear : torch.Tensor, shape [k, C, p], optional
     start : torch.Tensor, shape [k, C, p], optional
         First iterate; default zero.
     """
 
-    rows: torch.Tensor
-    linear: torch.Tensor | None = None
-    start: torch.Tensor | None = None
+    rows: Tensor
+    targets: Tensor
+    penalty: Tensor
+    counts: Tensor | None = None
+    offset: Tensor | None = None
+    linear: Tensor | None = None
+    start: Tensor | None = None
+
+    dual: ClassVar = "same"
 
     def __post_init__(self) -> None:
-        self.history = 5 if self.rows.ndim == 3 else 20
+        self.history = HISTORY if self.rows.ndim == 3 else LONG_HISTORY
 
-    def first(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        k, C = len(self.penalty), self.targets.shape[1]
+    def first(self) -> tuple[Tensor, Tensor, Tensor]:
+        """First iterate, its dual and its logits."""
         if self.start is None:
+            k, C = len(self.penalty), self.targets.shape[1]
             W = self.rows.new_zeros((k, C, self.rows.shape[-1]))
             Z = self.rows.new_zeros((k, C, self.rows.shape[-2]))
         else:
@@ -110,7 +158,8 @@ class RowProblems(Problems):
             Z += self.offset
         return W, W, Z
 
-    def logits(self, v: torch.Tensor, dual: torch.Tensor) -> torch.Tensor:
+    def logits(self, v: Tensor, dual: Tensor) -> Tensor:
+        """Logits [k, C, m] of v without the offset."""
         if self.rows.ndim == 3:
             return torch.bmm(v, self.rows.mT)
         flat = _sixteen(v.view(-1, v.shape[2]))
@@ -119,7 +168,8 @@ class RowProblems(Problems):
         Z = torch.cat([torch.mm(flat, block.mT) for block in blocks], 1)
         return Z[: v.shape[0] * v.shape[1]].view(*v.shape[:2], -1)
 
-    def gradient(self, P: torch.Tensor, v: torch.Tensor, dual: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def gradient(self, P: Tensor, v: Tensor, dual: Tensor) -> tuple[Tensor, Tensor]:
+        """Gradient at v, where the probabilities are P [k, C, m], and its dual."""
         R = self._residual(P)
         if self.rows.ndim == 3:
             G = torch.bmm(R, self.rows)
@@ -130,15 +180,33 @@ class RowProblems(Problems):
             G += self.linear
         return G, G
 
-    def norm(self, g: torch.Tensor, dual: torch.Tensor, tolerance: torch.Tensor, *, exact: bool) -> torch.Tensor:
-        return g.abs().amax((1, 2))
+    def penalty_second_derivative(self, D: Tensor, dual: Tensor) -> Tensor:
+        """Second derivative [k] of the penalty along D."""
+        return (D * dual).mul_(self.penalty).flatten(1).sum(1)
 
-    def keep(self, models: torch.Tensor) -> None:
-        super().keep(models)
-        self._keep("linear", *(["rows"] if self.rows.ndim == 3 else []), models=models)
+    def norm(self, g: Tensor, dual: Tensor, tolerance: Tensor, *, exact: bool) -> Tensor:
+        """Max-norm [k] of the gradient with respect to weights and intercepts.
+
+        Without ``exact`` a larger number may stand in where the max-norm is, or probably is, above ``tolerance``.
+        """
+        return dual.abs().amax((1, 2))
+
+    def keep(self, models: Tensor) -> None:
+        """Drop all models but these."""
+        shared = {"targets": len(self.targets) == 1, "rows": self.rows.ndim == 2}
+        self._keep(models, "penalty", "counts", "linear", *(name for name in shared if not shared[name]))
+
+    def _keep(self, models: Tensor, *names: str) -> None:
+        for name in names:
+            if (values := getattr(self, name)) is not None:
+                setattr(self, name, values[models])
+
+    def _residual(self, P: Tensor) -> Tensor:
+        R = P - self.targets
+        return R if self.counts is None else R.mul_(self.counts)
 
 
-def _sixteen(flat: torch.Tensor) -> torch.Tensor:
+def _sixteen(flat: Tensor) -> Tensor:
     """The rows, on a CPU in float64 made up to 16 by zeros: fewer take longer, up to a third."""
     missing = 16 - len(flat)
     if missing <= 0 or flat.is_cuda or flat.dtype != torch.float64:
@@ -150,26 +218,37 @@ def _sixteen(flat: torch.Tensor) -> torch.Tensor:
 class PreconditionedProblems(RowProblems):
     """Row problems on shared rows, in the inner product of blocks of the Hessian that all models share, one a class.
 
+    A common shift of all classes changes no loss. Along such a shift the Hessian of the objective is that of the
+    penalty alone, which the blocks of the Hessian, one for each class, take for many times as large. So, if they are
+    ``centred``, they act on gradients and give directions with class mean zero, and the class mean of a gradient is
+    divided by the penalty.
+
     Parameters
     ----------
     inverse : torch.Tensor, shape [C, p, p]
         Inverse of each block.
+    centred : bool
     """
 
-    inverse: torch.Tensor
+    inverse: Tensor
+    centred: bool = False
 
     dual: ClassVar = "gradient"
 
-    def gradient(self, P: torch.Tensor, v: torch.Tensor, dual: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def gradient(self, P: Tensor, v: Tensor, dual: Tensor) -> tuple[Tensor, Tensor]:
         G, _ = super().gradient(P, v, dual)
-        return torch.bmm(G.transpose(0, 1), self.inverse).transpose(0, 1).contiguous(), G
+        if not self.centred:
+            return self._through_blocks(G), G
+        mean = G.mean(1, keepdim=True)
+        D = self._through_blocks(G - mean)
+        return D.sub_(D.mean(1, keepdim=True)).add_(mean / self.penalty), G
 
-    def norm(self, g: torch.Tensor, dual: torch.Tensor, tolerance: torch.Tensor, *, exact: bool) -> torch.Tensor:
-        return dual.abs().amax((1, 2))
+    def _through_blocks(self, G: Tensor) -> Tensor:
+        return torch.bmm(G.transpose(0, 1), self.inverse).transpose(0, 1).contiguous()
 
 
 @dataclass(eq=False, kw_only=True)
-class SpanProblems(Problems):
+class SpanProblems(RowProblems):
     """Coordinates a [k, C, m] are the weights W = a X in the span of the rows X, where an L2 term keeps the solution.
 
     With the Gram matrix K = X X' the logits are a K and the inner product of weights is a K b', so the dual of a is
@@ -184,18 +263,18 @@ class SpanProblems(Problems):
     intercept : bool
     """
 
-    rows: torch.Tensor
-    gram: torch.Tensor
+    gram: Tensor
     intercept: bool
 
     dual: ClassVar = "carried"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.active = torch.arange(len(self.rows), device=self.rows.device)
         entries = self.targets.shape[1] * (self.rows.shape[2] + self.intercept)
         self.ratio = self.gram.new_full((len(self.rows),), math.sqrt(entries))  # 2-norm over max-norm, at most
 
-    def first(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def first(self) -> tuple[Tensor, Tensor, Tensor]:
         k, C, m = len(self.gram), self.targets.shape[1], self.gram.shape[1]
         a = self.gram.new_zeros((k, C, m + self.intercept))
         Z = self.gram.new_zeros((k, C, m))
@@ -203,10 +282,10 @@ class SpanProblems(Problems):
             Z += self.offset
         return a, torch.zeros_like(a), Z
 
-    def logits(self, v: torch.Tensor, dual: torch.Tensor) -> torch.Tensor:
+    def logits(self, v: Tensor, dual: Tensor) -> Tensor:
         return dual[:, :, :-1] + dual[:, :, -1:] if self.intercept else dual
 
-    def gradient(self, P: torch.Tensor, v: torch.Tensor, dual: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def gradient(self, P: Tensor, v: Tensor, dual: Tensor) -> tuple[Tensor, Tensor]:
         R = self._residual(P)
         if not self.intercept:
             R.addcmul_(v, self.penalty)
@@ -215,12 +294,12 @@ class SpanProblems(Problems):
         R.addcmul_(v[:, :, :-1], self.penalty)
         return torch.cat([R, total], 2), torch.cat([torch.bmm(R, self.gram.mT), total], 2)
 
-    def penalty_second_derivative(self, D: torch.Tensor, dual: torch.Tensor) -> torch.Tensor:
+    def penalty_second_derivative(self, D: Tensor, dual: Tensor) -> Tensor:
         if self.intercept:
             D, dual = D[:, :, :-1], dual[:, :, :-1]
         return super().penalty_second_derivative(D, dual)
 
-    def norm(self, g: torch.Tensor, dual: torch.Tensor, tolerance: torch.Tensor, *, exact: bool) -> torch.Tensor:
+    def norm(self, g: Tensor, dual: Tensor, tolerance: Tensor, *, exact: bool) -> Tensor:
         size = (g * dual).flatten(1).sum(1).clamp_(min=0).sqrt_()  # 2-norm of the gradient in W
         near = (size <= self.ratio * tolerance) | exact
         if bool(near.any()):
@@ -231,11 +310,11 @@ class SpanProblems(Problems):
             size[which] = largest
         return size
 
-    def weights(self, v: torch.Tensor) -> torch.Tensor:
+    def weights(self, v: Tensor) -> Tensor:
         """Coordinates of all models, as they were at first, as weights, and intercept if any: [k, C, d (+ 1)]."""
         return self._weights(v, torch.arange(len(v), device=v.device))
 
-    def _weights(self, v: torch.Tensor, models: torch.Tensor) -> torch.Tensor:
+    def _weights(self, v: Tensor, models: Tensor) -> Tensor:
         a = v[:, :, :-1] if self.intercept else v
         if len(models) == len(self.rows):
             W = torch.bmm(a, self.rows)
@@ -245,12 +324,11 @@ class SpanProblems(Problems):
             W = torch.stack([torch.mm(one, self.rows[model]) for one, model in zip(a, models.tolist(), strict=True)])
         return torch.cat([W, v[:, :, -1:]], 2) if self.intercept else W
 
-    def keep(self, models: torch.Tensor) -> None:
-        super().keep(models)
-        self._keep("gram", "active", "ratio", models=models)
+    def keep(self, models: Tensor) -> None:
+        self._keep(models, "penalty", "counts", "targets", "gram", "active", "ratio")  # weights are made of all rows
 
 
-def gram_matrices(rows: torch.Tensor) -> torch.Tensor:
+def gram_matrices(rows: Tensor) -> Tensor:
     """Products [k, m, m] of all pairs of rows [k, m, d]; only blocks on and below the diagonal are multiplied out."""
     m = rows.shape[1]
     gram = rows.new_empty((len(rows), m, m))

@@ -1,93 +1,17 @@
-"""What a network is trained from: checks of data and layers, streams, and weights of another training to start with."""
+"""Checks of the data and the layers of networks, and weights of another training to start with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
-
-from dpnotes.learners._augmentation import draw_crop_flips
-from dpnotes.learners._checkpoints import digest
-from dpnotes.learners._streams import torch_generator
-
-
-@dataclass(frozen=True, eq=False)
-class Start:
-    """One model before training.
-
-    Parameters
-    ----------
-    network : torch.nn.Module
-        With initial weights, on the CPU.
-    rows : torch.Tensor of int64, shape [m], on the CPU
-        Its rows of ``Training.images``.
-    orders, changes : torch.Generator
-        Sources of the order of the rows and of augmentation.
-    """
-
-    network: nn.Module
-    rows: torch.Tensor
-    orders: torch.Generator
-    changes: torch.Generator
-
-    def epoch(self, augmentation: str | None) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Rows of the next epoch in random order, and what augmentation does to each; both [m]."""
-        order = self.rows[torch.randperm(len(self.rows), generator=self.orders)]
-        return order, None if augmentation is None else draw_crop_flips(len(order), self.changes)
-
-    def digest(self) -> str:
-        """Digest of all of it."""
-        return digest(self.rows, repr(self.network), *self.network.parameters(), self.orders, self.changes)
-
-
-@dataclass(frozen=True, eq=False)
-class Starts:
-    """How each model begins, drawn from streams of its own whatever is drawn for others.
-
-    Parameters
-    ----------
-    build : callable
-        ``build(generator) -> module``.
-    rows : sequence of torch.Tensor of int64
-        Rows of each model.
-    weights : mapping of str to torch.Tensor, optional
-        Weights to copy.
-    new_last_layer : bool
-        See :func:`load_weights`.
-    dtype : torch.dtype
-        Of all weights.
-    seed : int
-    first : int
-        Number of the first model, by which its streams are spawned.
-    """
-
-    build: Callable[[torch.Generator], nn.Module]
-    rows: Sequence[torch.Tensor]
-    weights: Mapping[str, torch.Tensor] | None
-    new_last_layer: bool
-    dtype: torch.dtype
-    seed: int
-    first: int = 0
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __call__(self, index: int) -> Start:
-        """Model ``index`` before training."""
-        number = self.first + index
-        orders = torch_generator(self.seed, number)  # gives the initial weights first
-        network = self.build(orders).to(self.dtype)
-        if self.weights is not None:
-            load_weights(network, self.weights, new_last_layer=self.new_last_layer)
-        return Start(network, self.rows[index], orders, torch_generator(self.seed, number, 1))
 
 
 def check_data(images: NDArray[Any], labels: NDArray[np.integer], *, dtypes: tuple[str, ...]) -> None:
@@ -125,11 +49,11 @@ def forward_hook(layers: Iterable[nn.Module], hook: Callable[..., Any]) -> Itera
 
 
 @torch.no_grad()
-def try_example(network: nn.Module, example: torch.Tensor) -> tuple[int, int]:
+def try_example(network: nn.Module, example: Tensor) -> tuple[int, int]:
     """Check the logits of one example [1, ...]; give the number of classes, and of the values of all layers."""
     counts: list[int] = []
 
-    def count(_layer: nn.Module, _inputs: object, output: torch.Tensor) -> None:
+    def count(_layer: nn.Module, _inputs: object, output: Tensor) -> None:
         counts.append(output.numel())
 
     with forward_hook((layer for layer in network.modules() if not any(layer.children())), count):
@@ -141,7 +65,7 @@ def try_example(network: nn.Module, example: torch.Tensor) -> tuple[int, int]:
     return logits.shape[1], sum(counts)
 
 
-def check_network(network: nn.Module, example: torch.Tensor, labels: NDArray[np.integer]) -> tuple[int, int]:
+def check_network(network: nn.Module, example: Tensor, labels: NDArray[np.integer]) -> tuple[int, int]:
     """Check the network's layers, its logits of one example [1, ...] and that it has one for each label.
 
     Layers are refused that make a model depend on other models, on other examples or on global random state. The
@@ -170,7 +94,7 @@ def check_network(network: nn.Module, example: torch.Tensor, labels: NDArray[np.
 
 
 @torch.no_grad()
-def load_weights(network: nn.Module, weights: Mapping[str, torch.Tensor], *, new_last_layer: bool) -> None:
+def load_weights(network: nn.Module, weights: Mapping[str, Tensor], *, new_last_layer: bool) -> None:
     """Copy weights into the network.
 
     Parameters

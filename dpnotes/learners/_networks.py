@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
-from torch import nn
+from numpy.typing import NDArray
+from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from dpnotes import _validation as check
 from dpnotes._validation import Features, Floats, Integers
-from dpnotes.learners import _network_engines as engines
+from dpnotes.learners import _network_training as engines
 from dpnotes.learners._checkpoints import Checkpoint
-from dpnotes.learners._chunks import memory_named, slices
+from dpnotes.learners._chunks import RowSubsets, memory_named, row_subsets, slices
 from dpnotes.learners._descent import Optimizer, Schedule, epoch_factors
-from dpnotes.learners._devices import choose_device, one_thread
-from dpnotes.learners._network_initial import Starts, check_buffers, check_data, check_network
-from dpnotes.learners._subsets import row_subsets
+from dpnotes.learners._devices import choose_device, one_thread, torch_generator
+from dpnotes.learners._network_initial import check_buffers, check_data, check_network, load_weights
 
 QUERY_ROWS = 2048  # rows of one forward pass when predicting: a few MB of activations
 QUERY_MODELS = 16  # models of one forward pass where they are batched
@@ -40,7 +39,7 @@ class Networks:
         Mean training loss over the last epoch, in nats.
     """
 
-    def __init__(self, template: nn.Module, parameters: dict[str, torch.Tensor], loss: Floats) -> None:
+    def __init__(self, template: nn.Module, parameters: dict[str, Tensor], loss: Floats) -> None:
         self._template = template
         self.parameters = parameters
         self.loss = loss
@@ -55,51 +54,41 @@ class Networks:
         chosen = {name: value[index] for name, value in self.parameters.items()}
         return Networks(self._template, chosen, self.loss[index])
 
-    def state_dict(self, index: int) -> dict[str, torch.Tensor]:
+    def state_dict(self, index: int) -> dict[str, Tensor]:
         """Weights of one model by name, without the models' axis, as a module of the architecture loads them."""
         return {name: value[index] for name, value in self.parameters.items()}
 
     def logits(self, images: NDArray[Any], *, device: str = "auto") -> Features:
         """Logits of all models: images [n, ...] in, [n_models, n, n_classes] out, in the parameters' dtype."""
-        parts = self._forward(images, device)
-        return torch.cat([torch.cat([z.cpu() for z in part], dim=1) for part in parts]).numpy()
+        return self._answers(images, device, lambda z: z)
 
     def votes(self, images: NDArray[Any], *, device: str = "auto") -> Integers:
         """Class code with the largest logit, for all models: images [n, ...] in, [n_models, n] out."""
-        parts = self._forward(images, device)
-        return torch.cat([torch.cat([z.argmax(2).cpu() for z in part], dim=1) for part in parts]).numpy()
-
-    def vote_counts(self, images: NDArray[Any], *, device: str = "auto") -> Integers:
-        """Models that vote for each class: images [n, ...] in, [n, n_classes] out; the votes are not kept."""
-        counts = torch.zeros((), dtype=torch.int64)
-        for part in self._forward(images, device):
-            counts = counts + torch.cat([_count(z).cpu() for z in part])
-        return counts.numpy()
-
-    def _forward(self, images: NDArray[Any], device: str) -> Iterator[Iterator[torch.Tensor]]:
-        """Logits on the device, some models after the other, each time some rows after the other."""
-        where = choose_device(device)
-        batched = engines.batches_queries(self._template, where)
-        for models in slices(len(self), QUERY_MODELS if batched else 1):
-            yield self._rows({name: value[models].to(where) for name, value in self.parameters.items()}, images, where)
+        return self._answers(images, device, lambda z: z.argmax(2))
 
     @torch.no_grad()
-    def _rows(
-        self, weights: dict[str, torch.Tensor], images: NDArray[Any], where: torch.device
-    ) -> Iterator[torch.Tensor]:
-        first = next(iter(weights.values()))
-        alone = {name: value[0] for name, value in weights.items()} if len(first) == 1 else None
+    def _answers(self, images: NDArray[Any], device: str, answer: Callable[[Tensor], Tensor]) -> NDArray[Any]:
+        """What ``answer`` makes of the logits, some models after the other, each time some rows after the other."""
+        where, parts = choose_device(device), []
+        batched = where.type != "cpu" or not engines.has_convolutions(self._template)
         together = vmap(lambda one, x: functional_call(self._template, one, (x,)), in_dims=(0, None))
-        for start in range(0, max(len(images), 1), QUERY_ROWS):
-            x = engines.as_pixels(torch.tensor(images[start : start + QUERY_ROWS], device=where), first.dtype)
-            yield together(weights, x) if alone is None else functional_call(self._template, alone, (x,))[None]
+        for models in slices(len(self), QUERY_MODELS if batched else 1):
+            weights, rows = {name: value[models].to(where) for name, value in self.parameters.items()}, []
+            first = next(iter(weights.values()))
+            alone = {name: value[0] for name, value in weights.items()} if len(first) == 1 else None
+            for start in range(0, max(len(images), 1), QUERY_ROWS):
+                x = engines.as_pixels(torch.tensor(images[start : start + QUERY_ROWS], device=where), first.dtype)
+                z = together(weights, x) if alone is None else functional_call(self._template, alone, (x,))[None]
+                rows.append(answer(z).cpu())
+            parts.append(torch.cat(rows, dim=1))
+        return torch.cat(parts).numpy()
 
 
 def fit_networks(
     build: Build,
     images: Features | NDArray[np.uint8],
     labels: NDArray[np.integer],
-    subsets: NDArray[np.integer] | Sequence[ArrayLike],
+    subsets: RowSubsets,
     *,
     epochs: int,
     batch_size: int,
@@ -109,7 +98,7 @@ def fit_networks(
     weight_decay: float = 0.0,
     schedule: Schedule = None,
     augmentation: str | None = None,
-    initial: Mapping[str, torch.Tensor] | None = None,
+    initial: Mapping[str, Tensor] | None = None,
     new_last_layer: bool = False,
     engine: str = "auto",
     chunk: int | None = None,
@@ -204,38 +193,40 @@ def fit_networks(
     if new_last_layer and initial is None:
         raise ValueError("new_last_layer=True needs the weights of the other layers, got initial=None")
     where = choose_device(device)
-    used, rows = np.unique(chosen.indices, return_inverse=True)
-    starts = Starts(
-        build,
-        torch.split(torch.from_numpy(rows), chosen.sizes.tolist()),
-        initial,
-        new_last_layer,
-        torch.float64 if images.dtype == np.float64 else torch.float32,
-        check.at_least("seed", seed, 0),
-        check.at_least("first", first, 0),
-    )
-    network, example = starts(0).network.eval(), engines.as_pixels(torch.tensor(images[:1]), starts.dtype)
+    used, places = np.unique(chosen.indices, return_inverse=True)
+    rows = torch.split(torch.from_numpy(places), chosen.sizes.tolist())
+    dtype = torch.float64 if images.dtype == np.float64 else torch.float32
+    seed, first = check.at_least("seed", seed, 0), check.at_least("first", first, 0)
+
+    def start(index: int) -> engines.Start:
+        orders = torch_generator(seed, first + index)  # gives the initial weights first
+        network = build(orders).to(dtype)
+        if initial is not None:
+            load_weights(network, initial, new_last_layer=new_last_layer)
+        return engines.Start(network, rows[index], orders, torch_generator(seed, first + index, 1))
+
+    network, example = start(0).network.eval(), engines.as_pixels(torch.tensor(images[:1]), dtype)
     n_classes, n_activations = check_network(network, example, labels)
     check_buffers(network)
     training = engines.Training(
         torch.from_numpy(images[used]).to(where),
         torch.from_numpy(labels[used].astype(np.int64)).to(where),
         n_classes,
-        starts.dtype,
+        dtype,
         check.at_least("batch_size", batch_size, 1),
         rates,
         Optimizer(optimizer, momentum, weight_decay),
         augmentation,
         checkpoint,
     )
-    engine = engines.choose_engine(engine, network, where, n_models=len(starts), batch_size=batch_size)
+    engine = engines.choose_engine(engine, network, where, n_models=len(chosen), batch_size=batch_size)
     size = engines.model_bytes(network, example, n_activations, batch_size=batch_size)
     groups = engines.groups(chosen.sizes, engine, network, size, where, batch_size=batch_size, chunk=chunk)
-    fitted = {name: torch.empty(len(starts), *p.shape, dtype=p.dtype) for name, p in network.named_parameters()}
-    losses = np.empty(len(starts))
+    fitted = {name: torch.empty(len(chosen), *p.shape, dtype=p.dtype) for name, p in network.named_parameters()}
+    losses = np.empty(len(chosen))
     for models in groups:
         with one_thread(), memory_named(len(models), size, where):
-            parameters, loss = engines.train([starts(int(index)) for index in models], training, engine)
+            parameters, loss = engines.train([start(int(index)) for index in models], training, engine)
         if not np.isfinite(loss).all():
             worst = np.argmin(np.isfinite(loss))
             raise ValueError(f"training of model {models[worst]} diverged (loss {loss[worst]}); lower {learning_rate=}")
@@ -243,10 +234,3 @@ def fit_networks(
             fitted[name][models] = value
         losses[models] = loss
     return Networks(network, fitted, losses)
-
-
-def _count(logits: torch.Tensor) -> torch.Tensor:
-    """Models that vote for each class [n, n_classes], from logits [models, n, n_classes]."""
-    counts = torch.zeros(logits.shape[1:], dtype=torch.int64, device=logits.device)
-    votes = logits.argmax(2).T  # [n, models]
-    return counts.scatter_add_(1, votes, torch.ones_like(votes))

@@ -2,20 +2,153 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+import torch
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from torch import Tensor
 
 from dpnotes import _validation as check
 from dpnotes._validation import Booleans, Features, Floats, Integers
 from dpnotes.learners import _sgd_batches as plan
+from dpnotes.learners import _sgd_models as kinds
+from dpnotes.learners._chunks import chunk_size, memory_named, slices
 from dpnotes.learners._descent import Rate, step_rates
 from dpnotes.learners._devices import choose_device
-from dpnotes.learners._sgd_architecture import Architecture, initial_weights
-from dpnotes.learners._sgd_engine import Job, train
-from dpnotes.learners._sgd_models import arrays
+from dpnotes.learners._sgd_models import Architecture, StepVisits
+
+ORDER_BYTES = 128 * 2**20  # of the permutations of one epoch for all runs of a chunk
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What every run shares.
+
+    Parameters
+    ----------
+    model : Architecture
+    arrays : kinds.Arrays
+    batches : plan.Batches
+    rates : ndarray of float64, shape [steps]
+    checkpoints : tuple of int
+        Numbers of steps done.
+    neighbours : ndarray of int64, shape [S]
+        Replaced records; may be empty.
+    """
+
+    model: Architecture
+    arrays: kinds.Arrays
+    batches: plan.Batches
+    rates: Floats
+    checkpoints: tuple[int, ...]
+    neighbours: Integers
+
+
+def train(job: Job, initial: Features, order_seeds: Integers, *, chunk: int | None) -> list[NDArray[Any]]:
+    """Train all R runs, a chunk at a time; ValueError if a run ends with weights that are not finite.
+
+    With S neighbours, C checkpoints and p parameters: weights [R, S + 1, p], the trajectory [R, C, p] of the unmodified
+    data set, and visits [R, S].
+    """
+    family: type[kinds.Models] = kinds.LogisticModels if job.model.hidden is None else kinds.NetworkModels
+    n_runs, device = len(initial), job.arrays.X.device
+    each = job.arrays.y.element_size() * family.numbers_per_run(
+        job.model, width=job.arrays.width, n_models=len(job.neighbours) + 1, batch_size=job.batches.size
+    )
+    size = chunk_size(n_runs, each, device, chunk=chunk)
+    if chunk is None:
+        most = max(1, ORDER_BYTES // (4 * job.batches.n))
+        size = -(-n_runs // -(-n_runs // min(size, most)))
+    parts = []
+    for runs in slices(n_runs, size):
+        with memory_named(size, each, device), _full_float32():
+            parts.append(_Chunk(job, family, initial[runs], order_seeds[runs]).train())
+        bad = ~np.isfinite(parts[-1][0]).all(axis=(1, 2))
+        if bad.any():
+            first, rate = runs.start + int(np.argmax(bad)), job.rates.max()
+            raise ValueError(f"training of run {first} diverged; lower learning_rate (at most {rate:g} now)")
+    return [np.concatenate(each) for each in zip(*parts, strict=True)]
+
+
+@contextmanager
+def _full_float32() -> Iterator[None]:
+    """Products in float32 keep all its digits, whatever the caller has chosen."""
+    chosen = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(chosen)
+
+
+class _Chunk:
+    """Runs that are trained together."""
+
+    def __init__(self, job: Job, family: type[kinds.Models], initial: Features, order_seeds: Integers) -> None:
+        self._job, self._family, self._n_runs = job, family, len(initial)
+        self._n_models = len(job.neighbours) + 1
+        self._device = job.arrays.X.device
+        self._orders = plan.epoch_orders(order_seeds, job.batches.n)
+        self._neighbours = plan.Neighbours(job.neighbours, self._n_runs, job.batches)
+        self._models = family(job.model, job.arrays, initial, self._n_models)
+
+    @torch.inference_mode()
+    def train(self) -> tuple[NDArray[Any], ...]:
+        job, done, recorded = self._job, 0, []
+        unmodified = torch.arange(self._n_runs, device=self._device) * self._n_models
+        visits = np.zeros((self._n_runs, len(job.neighbours)), dtype=np.int64)
+        for epoch in range(job.batches.n_epochs):
+            for rows, width, found in self._epoch(epoch, visits):
+                if done in job.checkpoints:
+                    recorded.append(self._models.weights(unmodified))
+                self._models.step(rows, width, found, rate=job.rates[done] * self._n_runs / rows.shape[0])
+                done += 1
+        final = self._weights(done)
+        recorded += [final[:, 0]] * (1 + (done in job.checkpoints))
+        trajectory = torch.stack(recorded, dim=1)[:, :-1]
+        return final.cpu().numpy(), trajectory.cpu().numpy(), visits
+
+    def _epoch(self, epoch: int, visits: Integers) -> Iterator[tuple[Tensor, int, StepVisits | None]]:
+        """Rows [R * batch], models in use and visits of each step."""
+        batches, orders = self._job.batches, next(self._orders)
+        count = batches.in_epoch(epoch)
+        widths: list[int] = [1] * count
+        found: list[StepVisits | None] = [None] * count
+        if len(self._job.neighbours):
+            widths, found = self._visits(orders, epoch, visits)
+        used = orders[:, : count * batches.size].reshape(self._n_runs, count, batches.size).swapaxes(0, 1)
+        rows = torch.from_numpy(np.ascontiguousarray(used)).view(count, -1).to(self._device)
+        return zip(rows, widths, found, strict=True)
+
+    def _visits(
+        self, orders: NDArray[np.int32], epoch: int, visits: Integers
+    ) -> tuple[list[int], list[StepVisits | None]]:
+        """Models in use and visits of each step of an epoch, which are added to ``visits`` [R, S]."""
+        batches, count, K = self._job.batches, self._job.batches.in_epoch(epoch), self._n_models
+        found = self._neighbours.visit(orders, epoch)
+        visits += found.any
+        first = np.bincount(found.step[found.first], minlength=count).tolist()
+        every = np.bincount(found.step, minlength=count).tolist()
+        models, base = found.run * K + found.column, found.run * K
+        parts = [
+            torch.split(torch.from_numpy(values).to(self._device), counts)
+            for values, counts in (
+                (models, every), (self._family.cells(found, batches.size), every),
+                (models[found.first], first), (base[found.first], first),
+            )
+        ]  # fmt: skip
+        return found.width.tolist(), [StepVisits(*part) if n else None for n, *part in zip(every, *parts, strict=True)]
+
+    def _weights(self, done: int) -> Tensor:
+        """Parameters [R, S + 1, p] after ``done`` steps."""
+        columns = self._neighbours.columns(done)
+        models = np.arange(self._n_runs)[:, None] * self._n_models + columns
+        chosen = self._models.weights(torch.from_numpy(models.ravel()).to(self._device))
+        return chosen.view(*columns.shape, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,18 +307,21 @@ def fit_sgd(
     kind = check.float_dtype(np.float64 if dtype is None and len(records) else dtype, X)
     model = Architecture(X.shape[1], hidden, output)
     order, init = plan.run_seeds(init_seeds, n_runs, random_state)
-    start = initial_weights(model, initial, init)
-    batches = plan.batches(len(X), batch_size=batch_size, steps=steps)
+    start = kinds.initial_weights(model, initial, init)
+    batches = plan.Batches(
+        len(X), check.at_least("batch_size", batch_size, 1, most=("n", len(X))), check.at_least("steps", steps, 1)
+    )
     job = Job(
         model,
-        arrays(X, codes, record, model, empty=_empty(empty, len(X), hidden), dtype=kind, device=choose_device(device)),
+        kinds.Arrays(
+            X, codes, record, model, empty=_empty(empty, len(X), hidden), dtype=kind, device=choose_device(device)
+        ),
         batches,
         step_rates(learning_rate, batches.steps),
         plan.recorded_steps(checkpoints, batches.steps),
         records,
     )
-    merged = (np.concatenate(each) for each in zip(*train(job, start, order, chunk=chunk), strict=True))
-    return SGDRuns(model, order, init, job.checkpoints, records, *merged)
+    return SGDRuns(model, order, init, job.checkpoints, records, *train(job, start, order, chunk=chunk))
 
 
 def _empty(empty: ArrayLike | None, n: int, hidden: int | None) -> Booleans | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpnotes import _validation as check
 from dpnotes._validation import Booleans, Integers
-from dpnotes.learners._streams import spawned_seed
+from dpnotes.learners._devices import spawned_seed
 
 NEVER = np.iinfo(np.int64).max
 
@@ -47,28 +47,19 @@ class Batches:
         """Batches of epoch ``epoch``; the last epoch may stop early."""
         return min(self.per_epoch, self.steps - epoch * self.per_epoch)
 
-    def rows_used(self, epoch: int) -> int:
-        """Records that are in a batch of epoch ``epoch``."""
-        return self.in_epoch(epoch) * self.size
 
-
-class Orders:
-    """Permutations of the records for some runs, epoch by epoch, each run from a stream of its own.
+def epoch_orders(seeds: Integers, n: int) -> Iterator[NDArray[np.int32]]:
+    """Permutations [R, n] of the records for some runs, epoch by epoch, each run from a stream of its own.
 
     The streams are NumPy's: PyTorch's generator on the CPU takes only 32 bits of its seed, so that two of 10,000 runs
     would be the same run in one case of a hundred.
     """
-
-    def __init__(self, seeds: Integers, n: int) -> None:
-        self._n = n
-        self._streams = [np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,))) for seed in seeds.tolist()]
-
-    def draw(self) -> NDArray[np.int32]:
-        """Draw the next epoch: [R, n]."""
-        drawn = np.empty((len(self._streams), self._n), dtype=np.int32)
-        for row, generator in zip(drawn, self._streams, strict=True):
-            row[:] = generator.permutation(self._n)
-        return drawn
+    streams = [np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,))) for seed in seeds.tolist()]
+    while True:
+        drawn = np.empty((len(streams), n), dtype=np.int32)
+        for row, generator in zip(drawn, streams, strict=True):
+            row[:] = generator.permutation(n)
+        yield drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +115,7 @@ class Neighbours:
         for index, order in enumerate(orders):
             inverse[order] = np.arange(self._batches.n)
             places[index] = inverse[self._records]
-        visited = places < self._batches.rows_used(epoch)
+        visited = places < self._batches.in_epoch(epoch) * size
         new = visited & (self.column == 0)
         used = 1 + (self.column > 0).sum(axis=1)  # columns, before this epoch
         turn = np.argsort(np.argsort(np.where(new, places, NEVER), axis=1, kind="stable"), axis=1)
@@ -143,11 +134,6 @@ class Neighbours:
     def columns(self, done: int) -> Integers:
         """Columns [R, S + 1] of the unmodified data set and of all neighbours after ``done`` steps."""
         return np.pad(np.where(self.since < done, self.column, 0), ((0, 0), (1, 0)))
-
-
-def batches(n: int, *, batch_size: int, steps: int) -> Batches:
-    """Check the settings of :class:`Batches`."""
-    return Batches(n, check.at_least("batch_size", batch_size, 1, most=("n", n)), check.at_least("steps", steps, 1))
 
 
 def recorded_steps(checkpoints: Sequence[int], steps: int) -> tuple[int, ...]:

@@ -1,7 +1,8 @@
-"""One step of SGD on many models that share batches within a run: logistic regressions, or networks."""
+"""Binary classifiers for plain SGD, and one step on many of them that share batches within a run."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import prod
@@ -9,10 +10,102 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from dpnotes._validation import Booleans, Features, Integers
-from dpnotes.learners._sgd_architecture import Architecture
+from dpnotes import _validation as check
+from dpnotes._validation import Booleans, Features, Floats, Integers
 from dpnotes.learners._sgd_batches import Visits
+
+OUTPUTS = ("sigmoid", "softmax")
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A binary classifier and the order of its parameters.
+
+    The parameters lie end to end, layer by layer; in a layer unit by unit: the weights of a unit's inputs, then its
+    intercept.
+
+    Parameters
+    ----------
+    d : int
+        Features.
+    hidden : int or None
+        Units of the hidden layer (ReLU); None is logistic regression.
+    output : {"sigmoid", "softmax"}
+        One output unit, the log odds of class 1; or two, one for each class.
+
+    Examples
+    --------
+    >>> Architecture(d=100, hidden=8).n_parameters
+    817
+    """
+
+    d: int
+    hidden: int | None = None
+    output: str = "sigmoid"
+
+    def __post_init__(self) -> None:
+        if self.hidden is not None:
+            check.at_least("hidden", self.hidden, 1)
+        check.one_of("output", self.output, OUTPUTS)
+        if self.hidden is None and self.output != "sigmoid":
+            raise ValueError(f"output must be 'sigmoid' without a hidden layer, got output={self.output!r}")
+
+    @property
+    def shapes(self) -> tuple[tuple[int, int], ...]:
+        """Units and inputs of each layer; an intercept counts as an input."""
+        outputs = 2 if self.output == "softmax" else 1
+        if self.hidden is None:
+            return ((outputs, self.d + 1),)
+        return (self.hidden, self.d + 1), (outputs, self.hidden + 1)
+
+    @property
+    def n_parameters(self) -> int:
+        """Length p of the parameter vector."""
+        return sum(units * inputs for units, inputs in self.shapes)
+
+    def layers(self, weights: Features) -> list[Features]:
+        """Views of weights [..., p] as layers [..., units, inputs], the intercept as the last input."""
+        ends = np.cumsum([units * inputs for units, inputs in self.shapes])
+        parts = np.split(weights, ends[:-1], axis=-1)
+        return [part.reshape(*part.shape[:-1], *shape) for part, shape in zip(parts, self.shapes, strict=True)]
+
+    def logits(self, weights: Features, X: Features) -> Features:
+        """Log odds of class 1, in nats: weights [..., p] and X [n, d] in, [..., n] out, in the weights' dtype."""
+        values: Features = check.features(X, d=self.d).astype(weights.dtype, copy=False).T  # [d, n]
+        for depth, layer in enumerate(self.layers(weights)):
+            values = np.maximum(values, 0) if depth else values
+            values = layer[..., :-1] @ values + layer[..., -1:]  # [..., units, n]
+        return np.asarray(values[..., 1, :] - values[..., 0, :] if self.output == "softmax" else values[..., 0, :])
+
+    def initial(self, seed: int) -> Floats:
+        """Initial weights [p] from the stream of that seed; :func:`fit_sgd` says how they are distributed."""
+        generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
+        drawn = []
+        for units, inputs in self.shapes:
+            limit = math.sqrt(6 / (inputs - 1 + units))
+            weights = np.zeros((units, inputs))
+            weights[:, :-1] = generator.uniform(-limit, limit, (units, inputs - 1))
+            drawn.append(weights.ravel())
+        return np.concatenate(drawn)
+
+
+def initial_weights(model: Architecture, initial: Features | None, seeds: Integers) -> Floats:
+    """Initial weights of all runs [R, p]: each drawn from its seed, or given as [p] or [R, p]."""
+    if initial is None:
+        return np.stack([model.initial(int(seed)) for seed in seeds])
+    shape = (len(seeds), model.n_parameters)
+    given = np.asarray(initial)
+    if given.dtype not in (np.float32, np.float64) or given.shape not in (shape, shape[1:]):
+        raise ValueError(
+            f"initial must be float32 or float64 of shape [{shape[1]}] or [{shape[0]}, {shape[1]}], "
+            f"got {given.dtype} of shape {given.shape}"
+        )
+    if not np.isfinite(given).all():
+        raise ValueError(f"initial must be finite, got {int((~np.isfinite(given)).sum())} bad entries")
+    return np.broadcast_to(given.astype(np.float64), shape)
+
 
 PAD = 8  # features are padded with zeros to a multiple: matrix products then run up to 1.3 times faster
 
@@ -20,37 +113,56 @@ PAD = 8  # features are padded with zeros to a multiple: matrix products then ru
 class StepVisits(NamedTuple):
     """Visits of one step. ``models``, ``fresh``, ``base`` count models as run * K + column; ``cells`` logits, flat."""
 
-    models: torch.Tensor
-    cells: torch.Tensor
-    fresh: torch.Tensor
-    base: torch.Tensor
+    models: Tensor
+    cells: Tensor
+    fresh: Tensor
+    base: Tensor
 
 
-@dataclass(frozen=True, eq=False)
 class Arrays:
     """Records on the device, with a column of ones for the intercept and columns of zeros up to a multiple of PAD.
 
-    Parameters
+    The ``empty`` ones are rows of zeros. For logistic regression records of class 1 have their sign turned, and so has
+    the replacement.
+
+    Attributes
     ----------
     X : torch.Tensor, shape [n, d']
-        In float32 where the caller's are: training in float64 widens each batch, and reads half as much memory. For
-        logistic regression records of class 1 have their sign turned, and so has the replacement.
+        In float32 where the caller's are: training in float64 widens each batch, and reads half as much memory.
     y : torch.Tensor, shape [n]
         0 or 1, in the dtype to train in.
     replacement : torch.Tensor, shape [d']
         In the dtype to train in.
     replacement_label : float
+    width : int
+        Columns d'.
     """
 
-    X: torch.Tensor
-    y: torch.Tensor
-    replacement: torch.Tensor
-    replacement_label: float
-
-    @property
-    def width(self) -> int:
-        """Columns d'."""
-        return self.X.shape[1]
+    def __init__(
+        self,
+        X: Features,
+        y: Integers,
+        replacement: tuple[Features, int],
+        model: Architecture,
+        *,
+        empty: Booleans | None,
+        dtype: np.dtype[Any],
+        device: torch.device,
+    ) -> None:
+        n, d = X.shape
+        self.width = -(-(d + 1) // PAD) * PAD
+        padded = np.zeros((n, self.width), dtype=np.float32 if X.dtype == np.float32 else dtype)
+        padded[:, :d] = X
+        padded[:, d] = 1
+        instead = padded[0].astype(dtype)
+        instead[:d], label = replacement
+        if model.hidden is None:
+            np.negative(padded, out=padded, where=(y == 1)[:, None])
+            instead *= 1 - 2 * label
+        if empty is not None:
+            padded[empty] = 0
+        self.X, self.y = torch.from_numpy(padded).to(device), torch.tensor(y.astype(dtype), device=device)
+        self.replacement, self.replacement_label = torch.tensor(instead, device=device), float(label)
 
 
 class Models(ABC):
@@ -82,14 +194,14 @@ class Models(ABC):
         """Index of each visit's logit among all logits of its step; batches have ``size`` records."""
 
     @abstractmethod
-    def step(self, rows: torch.Tensor, width: int, visits: StepVisits | None, *, rate: float) -> None:
+    def step(self, rows: Tensor, width: int, visits: StepVisits | None, *, rate: float) -> None:
         """Weights -= rate * (sum of gradients), for the first ``width`` models of each run.
 
         ``rows`` [R * batch]: run after run. A model that visits sees the replacement record in place of
         its own; all gradients are taken at the weights before the step.
         """
 
-    def weights(self, models: torch.Tensor) -> torch.Tensor:
+    def weights(self, models: Tensor) -> Tensor:
         """Parameters [len(models), p] of models run * K + column."""
         layers = zip(self._flat, self._model.shapes, strict=True)
         parts = [flat.index_select(0, models)[..., :inputs].flatten(1) for flat, (_, inputs) in layers]
@@ -120,7 +232,7 @@ class LogisticModels(Models):
         """Logits are [R, batch, K]."""
         return (visits.run * size + visits.place) * visits.width[visits.step] + visits.column
 
-    def step(self, rows: torch.Tensor, width: int, visits: StepVisits | None, *, rate: float) -> None:
+    def step(self, rows: Tensor, width: int, visits: StepVisits | None, *, rate: float) -> None:
         """Update the first ``width`` models of each run on its batch."""
         size, replacement = rows.shape[0] // self._n_runs, self._arrays.replacement
         X = self._buffers.gather(rows).view(self._n_runs, size, -1)
@@ -164,7 +276,7 @@ class NetworkModels(Models):
         """Logits are [R, K, batch]."""
         return (visits.run * visits.width[visits.step] + visits.column) * size + visits.place
 
-    def step(self, rows: torch.Tensor, width: int, visits: StepVisits | None, *, rate: float) -> None:
+    def step(self, rows: Tensor, width: int, visits: StepVisits | None, *, rate: float) -> None:
         """Update the first ``width`` models of each run on its batch."""
         runs, h, size = self._n_runs, self._model.shapes[0][0], rows.shape[0] // self._n_runs
         X = self._buffers.gather(rows).view(runs, size, -1)
@@ -191,17 +303,17 @@ class NetworkModels(Models):
             for flat, gradient in zip(self._flat, gradients, strict=True):
                 flat.index_add_(0, visits.models, gradient, alpha=-rate)
 
-    def _odds(self, output: torch.Tensor) -> torch.Tensor:
+    def _odds(self, output: Tensor) -> Tensor:
         """Weights [..., h + 1] of the log odds of class 1."""
         return output[..., 1, :] - output[..., 0, :] if output.shape[-2] == 2 else output[..., 0, :]
 
-    def _descend(self, output: torch.Tensor, gradient: torch.Tensor, rate: float) -> None:
+    def _descend(self, output: Tensor, gradient: Tensor, rate: float) -> None:
         """Step against the gradient [..., h + 1] of the odds' weights."""
         for unit in range(output.shape[-2]):
             signed = rate if output.shape[-2] == 2 and unit == 0 else -rate
             output[..., unit, :].add_(gradient, alpha=signed)
 
-    def _at_replacement(self, models: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _at_replacement(self, models: Tensor) -> tuple[Tensor, Tensor]:
         """Gradient of the loss of the replacement record in those models: [V, h, d'] and [V, o, h + 1]."""
         (hidden, output), record = (flat.index_select(0, models) for flat in self._flat), self._arrays.replacement
         v = self._odds(output)  # [V, h + 1]
@@ -216,22 +328,22 @@ class NetworkModels(Models):
 class Buffers:
     """Memory that is used again in every step."""
 
-    def __init__(self, table: torch.Tensor, like: torch.Tensor) -> None:
+    def __init__(self, table: Tensor, like: Tensor) -> None:
         self._table, self._like = table, like
-        self._kept: dict[str, torch.Tensor] = {}
-        self._narrow: torch.Tensor | None = None
+        self._kept: dict[str, Tensor] = {}
+        self._narrow: Tensor | None = None
 
-    def flat(self, name: str, size: int) -> torch.Tensor:
+    def flat(self, name: str, size: int) -> Tensor:
         """First ``size`` numbers of a buffer; a smaller request leaves them as they are."""
         if name not in self._kept or self._kept[name].numel() < size:
             self._kept[name] = self._like.new_empty(size)
         return self._kept[name][:size]
 
-    def shaped(self, name: str, *shape: int) -> torch.Tensor:
+    def shaped(self, name: str, *shape: int) -> Tensor:
         """Give a buffer as a tensor of that shape."""
         return self.flat(name, prod(shape)).view(shape)
 
-    def gather(self, rows: torch.Tensor) -> torch.Tensor:
+    def gather(self, rows: Tensor) -> Tensor:
         """Rows of the table [len(rows), d'], in the dtype to train in."""
         batch = self.shaped("batch", rows.shape[0], self._table.shape[1])
         if self._table.dtype == batch.dtype:
@@ -239,34 +351,3 @@ class Buffers:
         if self._narrow is None or len(self._narrow) < rows.shape[0]:
             self._narrow = self._table.new_empty(batch.shape)
         return batch.copy_(torch.index_select(self._table, 0, rows, out=self._narrow[: rows.shape[0]]))
-
-
-def arrays(
-    X: Features,
-    y: Integers,
-    replacement: tuple[Features, int],
-    model: Architecture,
-    *,
-    empty: Booleans | None = None,
-    dtype: np.dtype[Any],
-    device: torch.device,
-) -> Arrays:
-    """Put the records on the device, as the family of the model takes them; the empty ones as rows of zeros."""
-    n, d = X.shape
-    width = -(-(d + 1) // PAD) * PAD
-    padded = np.zeros((n, width), dtype=np.float32 if X.dtype == np.float32 else dtype)
-    padded[:, :d] = X
-    padded[:, d] = 1
-    instead = padded[0].astype(dtype)
-    instead[:d], label = replacement
-    if model.hidden is None:
-        np.negative(padded, out=padded, where=(y == 1)[:, None])
-        instead *= 1 - 2 * label
-    if empty is not None:
-        padded[empty] = 0
-    return Arrays(
-        torch.from_numpy(padded).to(device),
-        torch.tensor(y.astype(dtype), device=device),
-        torch.tensor(instead, device=device),
-        float(label),
-    )

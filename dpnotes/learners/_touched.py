@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 from torch.nn import functional
 
 from dpnotes import _validation as check
@@ -66,12 +67,7 @@ class TouchedVotes:
     """
 
     def __init__(
-        self,
-        membership: NDArray[np.integer],
-        *,
-        n_teachers: int,
-        n_classes: int = 2,
-        device: str = "auto",
+        self, membership: NDArray[np.integer], *, n_teachers: int, n_classes: int = 2, device: str = "auto"
     ) -> None:
         self._n_teachers = check.at_least("n_teachers", n_teachers, 1)
         self._n_classes = check.at_least("n_classes", n_classes, 2, most=("the codes of a byte", 255))
@@ -124,7 +120,7 @@ class TouchedVotes:
         codes = given.astype(np.uint8, copy=False)
         complete = not given.size or int(given.max()) < self._n_classes
         host = torch.from_numpy(codes if codes.flags.writeable else codes.copy())
-        found: list[torch.Tensor] = []
+        found: list[Tensor] = []
         for part in slices(codes.shape[2], self._queries):
             block = host[:, :, part].to(self._device)
             totals = self._totals.clone()
@@ -145,7 +141,7 @@ class TouchedVotes:
         held = 16 * queries  # bytes for a record: gathered votes, counts, squares and their sums
         return max(1, temporary_bytes(self._device, on_cpu=CPU_RECORDS * held) // held), queries
 
-    def _block(self, votes: torch.Tensor, totals: torch.Tensor, complete: bool) -> torch.Tensor:
+    def _block(self, votes: Tensor, totals: Tensor, complete: bool) -> Tensor:
         """Add a block of queries, in which all models vote if it is ``complete``; largest sum after each query."""
         queries = votes.shape[2]
         most = queries * self._k**2  # that a record can pay in this block
@@ -170,7 +166,7 @@ class TouchedVotes:
             totals[part] += paid[:, -1] - lag
         return largest.to(torch.int64) + best
 
-    def _fewest(self, packed: list[torch.Tensor], own: torch.Tensor, complete: bool) -> torch.Tensor:
+    def _fewest(self, packed: list[Tensor], own: Tensor, complete: bool) -> Tensor:
         """Votes of a record's own models for the class that has fewest of them, [2, records, width]."""
         counts = (self._counts(votes, own) for votes in packed)
         fewest = next(counts)
@@ -181,7 +177,7 @@ class TouchedVotes:
                 others = others - count  # the first class has what the others leave
         return torch.minimum(fewest, others)
 
-    def _counts(self, packed: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+    def _counts(self, packed: Tensor, own: Tensor) -> Tensor:
         """Votes for a class among each record's own models, [2, records, width]: rows gathered whole, nibbles added."""
         k, records, width = own.shape[0], own.shape[1], packed.shape[2]
         small = k <= 255
@@ -202,7 +198,7 @@ class TouchedVotes:
         return counts
 
 
-def _packed(votes: torch.Tensor) -> torch.Tensor:
+def _packed(votes: Tensor) -> Tensor:
     """Two queries in a byte, the first ``width`` in the low nibbles: 0 or 1 [k, n, queries] to [k, n, width]."""
     queries = votes.shape[2]
     width = WORD * -(-queries // (2 * WORD))

@@ -9,7 +9,7 @@ import pytest
 from dpnotes import data
 from dpnotes.data import _images
 from dpnotes.data._catalogue import SOURCES
-from dpnotes.data._source import sha256
+from dpnotes.data._dataset import sha256
 
 HERE = data.data_folder()  # before any test points elsewhere
 

@@ -3,10 +3,8 @@
 import gzip
 import hashlib
 import os
-import pickle
 import subprocess
 import sys
-import tarfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -73,32 +71,6 @@ def test_mnist_comes_by_torchvision(mnist_mirror, folder):
     assert np.array_equal(loaded.X_train * 255, mnist_mirror["x_train"].reshape(20, 784))
     assert np.array_equal(loaded.y_test, mnist_mirror["y_test"])
     assert leftovers(folder) == ["mnist.npz"]
-
-
-def test_cifar10_comes_by_torchvision(tiny, folder, web, tmp_path, monkeypatch):
-    arrays = tiny("cifar10")
-    root, address = web
-    kind = datasets.CIFAR10
-    source = tmp_path / kind.base_folder
-    source.mkdir()
-    lists = {}
-    for part in ("train", "test"):
-        batch = source / f"{part}_batch"
-        rows = arrays[f"x_{part}"].transpose(0, 3, 1, 2).reshape(-1, 3_072)
-        batch.write_bytes(pickle.dumps({"data": rows, "labels": arrays[f"y_{part}"].tolist()}))
-        lists[part] = [[batch.name, md5(batch)]]
-    (source / "batches.meta").write_bytes(pickle.dumps({"label_names": list("0123456789")}))
-    with tarfile.open(root / kind.filename, "w:gz") as tar:
-        tar.add(source, arcname=kind.base_folder)
-    monkeypatch.setattr(kind, "url", address + kind.filename)
-    monkeypatch.setattr(kind, "tgz_md5", md5(root / kind.filename))
-    monkeypatch.setattr(kind, "train_list", lists["train"])
-    monkeypatch.setattr(kind, "test_list", lists["test"])
-    monkeypatch.setattr(kind, "meta", kind.meta | {"md5": md5(source / "batches.meta")})
-    data.fetch("cifar10")
-    with np.load(folder / "cifar10.npz") as archive:
-        assert all(np.array_equal(archive[key], arrays[key]) for key in arrays)
-    assert leftovers(folder) == ["cifar10.npz"]
 
 
 @pytest.mark.needs("{name}")
@@ -188,3 +160,72 @@ def test_embedded_and_unknown_sets_are_not_fetched():
         data.fetch("digits")
     with pytest.raises(ValueError, match="unknown data set 'imagenet'; known: digits"):
         data.fetch("imagenet")
+
+
+N = 230  # images of either published part of CIFAR-100 here; 400 are chosen
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(_images, "CIFAR100_RECORDS", 400)
+    known = replace(_images.KNOWN["cifar100_subset"], parts={"": 400}, n_test=150)
+    monkeypatch.setitem(_images.KNOWN, "cifar100_subset", known)
+
+
+def published():
+    """Two parts of CIFAR-100 and one of CIFAR-10, with an image twice, one with two labels and one in both sets."""
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (2, N, 32, 32, 3), dtype=np.uint8)
+    labels = np.arange(2 * N, dtype=np.uint8).reshape(2, N) % 100
+    others = rng.integers(0, 256, (5, 32, 32, 3), dtype=np.uint8)
+    images[1, 0], labels[1, 0] = images[0, 0], labels[0, 0]  # twice
+    images[1, 1], labels[1, 1] = images[0, 1], labels[0, 1] + 1  # with two labels
+    others[3] = images[0, 2]
+    return list(zip(images, labels, strict=True)), others
+
+
+def key(image):
+    """SHA-256 sum of one image as the published files hold it: red plane, green plane, blue plane."""
+    return hashlib.sha256(b"".join(image[:, :, channel].tobytes() for channel in range(3))).hexdigest()
+
+
+def test_the_subset_is_the_first_images_by_hash(small):
+    parts, others = published()
+    x, y = _images.cifar100_subset(parts, [others])
+    assert x.shape == (400, 32, 32, 3)
+    keys = [key(image) for image in x]
+    assert keys == sorted(set(keys))
+    label_of = {key(image): label for images, labels in parts for image, label in zip(images, labels, strict=True)}
+    assert y.tolist() == [label_of[k] for k in keys]
+    (first, _), _ = parts
+    assert key(first[1]) not in keys
+    assert key(first[2]) not in keys
+    left = set(label_of) - {key(first[1]), key(first[2])}
+    assert keys == sorted(left)[:400]
+    assert key(first[0]) in left
+
+
+def test_it_is_fetched_from_both_sets_of_torchvision(small, folder, monkeypatch):
+    parts, others = published()
+
+    def kind(arrays):
+        class Set:
+            def __init__(self, root, *, train, download):
+                assert download
+                self.data, labels = arrays[0 if train else 1]
+                self.targets = labels.tolist()
+
+        return Set
+
+    monkeypatch.setattr(datasets, "CIFAR100", kind(parts))
+    monkeypatch.setattr(datasets, "CIFAR10", kind([(others, np.zeros(5)), (others, np.zeros(5))]))
+    assert data.fetch("cifar100_subset") == folder / "cifar100_subset.npz"
+    loaded = data.load("cifar100_subset")
+    x, y = _images.cifar100_subset(parts, [others])
+    assert np.array_equal(loaded.y_train, y[:-150])
+    assert np.array_equal(loaded.y_test, y[-150:])
+    planes = (x[-1].transpose(2, 0, 1) / 255).astype(np.float32)
+    assert np.array_equal(loaded.X_test[-1].reshape(3, 32, 32), planes)
+    assert "unverified" in loaded.digest
+    assert "not the subset" in loaded.note
+    assert [path.name for path in folder.iterdir()] == ["cifar100_subset.npz"]

@@ -1,14 +1,23 @@
 """Splits, sizes and preprocessing, against the papers' numbers and against the raw files."""
 
 import csv
+import hashlib
+import io
+import math
 import subprocess
 import sys
+import zipfile
 from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 
 from dpnotes import data
+from dpnotes.data import _tables, to_unit_ball
+from dpnotes.data._catalogue import SOURCES
 
 # name, split, rows of train, validation, public, test, d, classes, digest.
 # Hyland and Tople, Table I: 10,397 / 1,155 / 1,902 / 50; 378,783 / 42,086 / 74,272 / 49; 29,305 / 3,256 / 16,281 / 100.
@@ -82,8 +91,6 @@ def test_sizes_and_form(load, name, split, train, validation, public, test, d, n
 
 
 def test_the_table_has_every_split():
-    from dpnotes.data._catalogue import SOURCES
-
     splits = [(name, split) for name, source in SOURCES.items() for split in source.splits]
     assert sorted(splits) == sorted(row[:2] for row in SIZES)
     assert [*dict(splits)] == [*data.NAMES]
@@ -92,23 +99,15 @@ def test_the_table_has_every_split():
 
 
 @pytest.mark.parametrize("name", ["digits", "breast_cancer"])
-def test_embedded_sets_need_no_folder_and_are_stratified(folder, name):
-    loaded = data.load(name)
-    assert not folder.exists()
-    train, test = np.bincount(loaded.y_train), np.bincount(loaded.y_test)
-    assert np.array_equal(test, (train + test) // 5)  # exactly a fifth of each class
-    assert loaded.X_train.min() == 0
-    assert loaded.X_train.max() == 1
-
-
-@pytest.mark.parametrize("name", ["digits", "breast_cancer"])
-def test_embedded_sets_hold_scikit_learns_records_once(name):
+def test_embedded_sets_hold_scikit_learns_records_once_and_are_stratified(name, folder):
     from sklearn import datasets
 
-    bunch = getattr(datasets, f"load_{name}")()
+    bunch, loaded = getattr(datasets, f"load_{name}")(), data.load(name)
+    assert not folder.exists()
     low, high = (0, 16) if name == "digits" else (bunch.data.min(axis=0), bunch.data.max(axis=0))
     expected = np.column_stack([((bunch.data - low) / (high - low)).astype(np.float32), bunch.target])
-    assert np.array_equal(sorted_rows(union(data.load(name))), sorted_rows(expected))
+    assert np.array_equal(sorted_rows(union(loaded)), sorted_rows(expected))
+    assert np.array_equal(np.bincount(loaded.y_test), np.bincount(bunch.target) // 5)  # exactly a fifth of each class
 
 
 @pytest.mark.needs("{name}")
@@ -241,28 +240,6 @@ def test_covertype_original_keeps_the_published_order(load, path_of):
     assert np.bincount(everything).tolist() == [211_840, 283_301, 35_754, 2_747, 9_493, 17_367, 20_510]
 
 
-@pytest.mark.needs("covertype")
-def test_covertype_intrinsic_sgd_holds_each_record_once(load):
-    loaded = load("covertype", "intrinsic_sgd")
-    parts = [loaded.X_train, loaded.X_validation, loaded.X_test]
-    y = np.concatenate([loaded.y_train, loaded.y_validation, loaded.y_test])
-    assert np.bincount(y).tolist() == [211_840, 283_301]
-    assert len(set(map(hash, map(bytes, np.vstack(parts))))) == 495_141  # all records differ, so none is in two parts
-
-
-@pytest.mark.needs("adult")
-def test_two_loads_give_the_same_arrays(load):
-    first, second = load("adult", "dpbag"), data.load("adult", split="dpbag")
-    assert np.array_equal(first.X_train, second.X_train)
-    assert np.array_equal(first.y_public, second.y_public)
-
-
-def test_arrays_are_read_only():
-    loaded = data.load("digits")
-    with pytest.raises(ValueError, match="read-only"):
-        loaded.X_train[0] = 0
-
-
 def test_unknown_names_and_splits_list_the_known_ones():
     with pytest.raises(ValueError, match=r"unknown data set 'minst'; known: digits, breast_cancer, mnist, "):
         data.load("minst")
@@ -282,3 +259,88 @@ def test_import_is_cheap():
     code = "import sys, dpnotes.data; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"torch", "torchvision", "sklearn", "pandas", "scipy"}.intersection(modules)
+
+
+@pytest.mark.needs("diabetes130")
+def test_one_record_for_each_patient_who_could_return(path_of):
+    path = path_of("diabetes130")
+    with zipfile.ZipFile(path) as archive, archive.open("dataset_diabetes/diabetic_data.csv") as file:
+        rows = list(csv.DictReader(io.TextIOWrapper(file)))
+    assert len(rows) == 101_766
+    first = {}
+    for row in sorted(rows, key=lambda row: int(row["encounter_id"])):
+        first.setdefault(row["patient_nbr"], row)
+    assert len(first) == 71_518
+    kept = [
+        row for row in first.values() if row["discharge_disposition_id"] not in {"11", "13", "14", "19", "20", "21"}
+    ]
+    table = _tables.read_diabetes(path.parents[1])
+    assert len(kept) == len(table.y) == 69_973
+    assert table.y.tolist() == [int(row["readmitted"] != "NO") for row in kept]
+    names = table.number_names + table.level_names
+    for index in (0, 1234, 69_972):
+        row, values = kept[index], dict(zip(names, [*table.numbers[index], *table.levels[index]], strict=True))
+        assert values["age"] == int(row["age"][1:].partition("-")[0])
+        assert values["number_inpatient"] == pytest.approx(math.log(1 + int(row["number_inpatient"])))
+        assert values["num_medications"] == pytest.approx(math.log(1 + int(row["num_medications"])))
+        for column in ("race", "gender", "admission_type_id", "A1Cresult", "insulin", "diabetesMed"):
+            assert [n for n in names if n.startswith(column + "=") and values[n]] == [f"{column}={row[column]}"]
+    assert (table.levels.sum(axis=1) == len(_tables._DIABETES_LEVELS) + 1).all()
+
+
+def test_chapters_of_diagnoses():
+    found = {code: _tables._chapter(code) for code in ("250.83", "276", "428", "8", "139", "140", "V57", "786", "?")}
+    assert " ".join(found.values()) == (
+        "diabetes endocrine circulatory infectious infectious neoplasms supplementary symptoms missing"
+    )
+
+
+def key(image):
+    """SHA-256 sum of one image as the published files hold it: red plane, green plane, blue plane."""
+    return hashlib.sha256(b"".join(image[:, :, channel].tobytes() for channel in range(3))).hexdigest()
+
+
+@pytest.mark.needs("cifar100_subset", "cifar10")
+def test_the_file_here_follows_the_rule_and_shares_no_image_with_cifar10(load, path_of):
+    with np.load(path_of("cifar100_subset")) as archive:
+        keys = [key(image) for image in archive["x"]]
+    assert keys == sorted(set(keys))
+    with np.load(path_of("cifar10")) as archive:
+        assert not {key(image) for part in ("x_train", "x_test") for image in archive[part]} & set(keys)
+    loaded = load("cifar100_subset")
+    assert (loaded.class_names[0], loaded.class_names[99], len(loaded.class_names)) == ("0", "99", 100)
+
+
+ROWS = arrays.arrays(
+    st.sampled_from([np.float32, np.float64]),
+    st.tuples(st.integers(1, 4), st.integers(1, 5)),
+    elements=st.floats(-1e6, 1e6, width=32),
+)
+
+
+@given(ROWS, st.floats(1e-3, 1e3))
+def test_rows_lie_in_the_ball_and_keep_their_direction(X, bound):
+    inside = to_unit_ball(X, bound=bound)
+    assert inside.dtype == np.float32
+    assert (np.linalg.norm(inside.astype(np.float64), axis=1) <= 1).all()
+    alone = np.vstack([to_unit_ball(row[None], bound=bound) for row in X])
+    assert np.array_equal(inside, alone)  # each row by itself
+    norms = np.linalg.norm(X.astype(np.float64), axis=1, keepdims=True)
+    # float32 rounding and the guard; entries below 1e-37 are not normal numbers
+    np.testing.assert_allclose(inside, X / np.maximum(norms, bound), rtol=4e-7, atol=1e-37)
+
+
+def test_the_default_bound_shortens_no_row_of_unit_features():
+    X = np.random.default_rng(0).uniform(size=(50, 64))
+    np.testing.assert_allclose(to_unit_ball(X), X / 8, rtol=4e-7)
+    assert np.linalg.norm(to_unit_ball(np.ones((1, 64))).astype(np.float64)) <= 1
+
+
+def test_rows_and_bounds_that_have_no_norm_are_named():
+    with pytest.raises(ValueError, match="rows of finite norm, got 1 other rows"):
+        to_unit_ball(np.array([[1.0, np.nan], [1.0, 0.0]]))
+    with pytest.raises(ValueError, match=r"X must be a matrix \[n, d\], got shape \(3,\)"):
+        to_unit_ball(np.ones(3))
+    for bound in (0, -1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match="bound must be positive and finite, got bound="):
+            to_unit_ball(np.ones((2, 2)), bound=bound)

@@ -8,7 +8,13 @@ import torch
 from scipy import stats
 from torch import nn
 
-from dpnotes.learners import multilayer_perceptron, residual_network, vgg16
+from dpnotes.learners import (
+    NetworkClassifier,
+    convolutional_network,
+    multilayer_perceptron,
+    residual_network,
+    vgg16,
+)
 
 
 def seeded(seed=0):
@@ -110,6 +116,10 @@ def test_initial_weights_have_the_stated_distribution():
             "must be divisible by num_groups",
         ),
         (lambda: vgg16(groups=48, generator=seeded()), "must be divisible by num_groups"),
+        (
+            lambda: convolutional_network((1, 8, 8), 3, generator=seeded()),
+            r"image_shape=\(1, 8, 8\) is too small for 2 convolutions",
+        ),
         (lambda: vgg16((1, 28, 28), generator=seeded()), r"image_shape=\(1, 28, 28\) is too small for 5 times"),
         (lambda: vgg16(norm="batch", generator=seeded()), "norm must be 'group' or None, got norm='batch'"),
     ],
@@ -120,6 +130,27 @@ def test_bad_settings_are_named(make, message):
 
 
 def test_a_generator_is_needed():
-    for make in (residual_network, vgg16, lambda: multilayer_perceptron((3,), 2)):
+    for make in (
+        residual_network,
+        vgg16,
+        lambda: multilayer_perceptron((3,), 2),
+        lambda: convolutional_network((1, 9, 9), 2),
+    ):
         with pytest.raises(TypeError, match="generator"):
             make()
+
+
+def test_the_classifier_offers_every_architecture():
+    rows = np.random.default_rng(0).normal(size=(12, 3 * 32 * 32)).astype(np.float32)
+    sizes = {}
+    for name in ("convolutional", "residual", "vgg16", "mlp"):
+        model = NetworkClassifier((3, 32, 32), architecture=name, epochs=1, random_state=0, augmentation="crop-flip")
+        parameters = model.fit(rows, np.arange(12) % 10).networks_.parameters
+        sizes[name] = sum(value[0].numel() for value in parameters.values())
+    # the residual network and VGG16 as counted in their own tests, with group normalisation 2 * 4224 more
+    assert sizes == {"convolutional": 22058, "residual": 269722, "vgg16": 14728266, "mlp": 3072 * 64 + 64 + 650}
+    own = NetworkClassifier((3, 8, 8), architecture=multilayer_perceptron, epochs=1, random_state=0)
+    assert own.fit(rows[:, :192], np.arange(12) % 10).networks_.parameters["1.weight"].shape == (1, 64, 192)
+    for wrong in ("convolutional", "resnet"):
+        with pytest.raises(ValueError, match=r"image_shape must be|architecture must be one of .*'resnet'"):
+            NetworkClassifier(None, architecture=wrong).fit(rows, np.arange(12) % 10)

@@ -1,4 +1,4 @@
-"""What DP-SGD learners share: the distributions of batches and noise, and settings that are refused."""
+"""DP-SGD on softmax regressions against a literal loop over examples; the distributions of batches and noise."""
 
 import itertools
 
@@ -6,30 +6,37 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from scipy.special import softmax
 
-from dpnotes.learners._dp_sgd import GaussianNoise, Sampling, Settings
+from dpnotes.learners import _dp_sgd_linear as linear
+from dpnotes.learners import dp_sgd_batches, fit_dp_sgd_linear
+from dpnotes.learners._dp_sgd import GaussianNoise, Settings
 
 CPU = torch.device("cpu")
-ON_GPU = pytest.mark.needs("gpu")
+N, D, C = 60, 6, 3
+SETTINGS = {
+    "n_classes": C, "noise_multiplier": 0.0, "clipping_norm": 0.8, "sample_rate": 0.15, "steps": 30,
+    "learning_rate": 0.7, "seed": 4, "device": "cpu",
+}  # fmt: skip
 
 
-def drawn(n, sampling, steps, **settings):
-    sample = Sampling.checked(n, sampling=sampling, **({"sample_rate": None, "batch_size": None} | settings))
-    return list(itertools.islice(sample.batches(seed=3, model=0), steps))
+def drawn(n, rate, steps):
+    return list(itertools.islice(dp_sgd_batches(n, sample_rate=rate, seed=3), steps))
 
 
 def noise(models, size, where, std=1.0):
     return GaussianNoise(0, models, np.full(len(models), std), size, where)
 
 
-def checked(noise_multiplier=0.0, clipping_norm=1.0, learning_rate=0.5, *, steps=3, n_models=None):
-    return Settings.checked(noise_multiplier, clipping_norm, learning_rate, steps=steps, seed=0, n_models=n_models)
+def checked(noise_multiplier, clipping_norm, *, n=3, dtype=torch.float64, n_models=None):
+    how = {"steps": 1, "sample_rate": 1.0, "n_records": None, "seed": 0, "normal": None}
+    return Settings.checked(noise_multiplier, clipping_norm, 1.0, n=n, n_models=n_models, dtype=dtype, **how)
 
 
 def test_poisson_batches_are_independent_coins():
     """Sizes are binomial, every row is as likely as any other and pairs are independent; 5% off is noticed."""
     n, rate, steps = 20, 0.3, 20_000
-    batches = drawn(n, "poisson", steps, sample_rate=rate)
+    batches = drawn(n, rate, steps)
     member = np.zeros((steps, n))
     for row, batch in zip(member, batches, strict=True):
         assert len(set(batch.tolist())) == len(batch)
@@ -51,18 +58,10 @@ def test_poisson_batches_are_independent_coins():
 
 
 def test_poisson_goes_from_empty_to_all():
-    assert [len(batch) for batch in drawn(50, "poisson", 5, sample_rate=1.0)] == [50] * 5
-    sizes = [len(batch) for batch in drawn(50, "poisson", 200, sample_rate=0.01)]
+    assert [len(batch) for batch in drawn(50, 1.0, 5)] == [50] * 5
+    sizes = [len(batch) for batch in drawn(50, 0.01, 200)]
     assert sizes.count(0) > 80  # 0.99^50 = 0.605 of them are empty
     assert max(sizes) > 0
-
-
-def test_shuffled_batches_go_through_each_epoch_once():
-    batches = drawn(23, "shuffle", 8, batch_size=5)
-    assert {len(batch) for batch in batches} == {5}
-    first, second = np.concatenate(batches[:4]), np.concatenate(batches[4:])
-    assert len(set(first.tolist())) == len(set(second.tolist())) == 20  # 3 rows sit out, others each time
-    assert not np.array_equal(first, second)
 
 
 def test_noise_is_standard_normal_and_each_model_has_its_own():
@@ -76,7 +75,7 @@ def test_noise_is_standard_normal_and_each_model_has_its_own():
     assert abs(np.corrcoef(table) - np.eye(80)).max() < 5 / np.sqrt(500)  # 3160 pairs
 
 
-@ON_GPU
+@pytest.mark.needs("gpu")
 def test_noise_of_a_gpu_does_not_depend_on_the_other_models():
     where = torch.device("cuda")
     both, alone = noise(range(2), 7_000, where), noise(range(1, 2), 7_000, where)
@@ -98,7 +97,7 @@ def test_noise_scale_is_on_the_sum():
     assert torch.equal(halved.draw()[0] * 2, drawn[1])
 
 
-@pytest.mark.parametrize("where", ["cpu", pytest.param("cuda", marks=ON_GPU)])
+@pytest.mark.parametrize("where", ["cpu", pytest.param("cuda", marks=pytest.mark.needs("gpu"))])
 def test_noise_of_another_source_is_scaled_and_nothing_else(where):
     asked = []
 
@@ -111,44 +110,172 @@ def test_noise_of_another_source_is_scaled_and_nothing_else(where):
     assert (drawn.device.type, asked) == (where, [6])
 
 
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    y = rng.integers(C, size=N)
+    return rng.normal(size=(N, D)) + 1.5 * np.eye(C, D)[y], y
+
+
+def fit(rows, **changes):
+    return fit_dp_sgd_linear(*rows, **SETTINGS | changes)
+
+
+def literal(X, y, model, *, noise=0.0, norm=0.8, momentum=0.0):
+    """Algorithm 1 of Abadi et al., example by example, on the streams that the documentation names."""
+    batches = np.random.Generator(np.random.PCG64(np.random.SeedSequence(4, spawn_key=(model, 1))))
+    normal = np.random.Generator(np.random.SFC64(np.random.SeedSequence(4, spawn_key=(model, 2))))
+    rate, steps = SETTINGS["sample_rate"], SETTINGS["steps"]
+    X = np.hstack([X, np.ones((N, 1))])
+    W, velocity = np.zeros((C, X.shape[1])), 0.0
+    for _ in range(steps):
+        batch = batches.choice(N, batches.binomial(N, rate), replace=False, shuffle=False)
+        total = np.zeros_like(W)
+        for i in batch:
+            gradient = np.outer(softmax(W @ X[i]) - np.eye(C)[y[i]], X[i])
+            total += gradient * min(1, norm / np.linalg.norm(gradient))
+        if noise:
+            total += noise * norm * normal.standard_normal(W.size).reshape(W.shape)
+        gradient = total / (rate * N)
+        velocity = momentum * velocity + gradient
+        W = W - 0.7 * velocity
+    return W[:, :D], W[:, D]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
-    ("call", "message"),
+    "change",
     [
-        (
-            lambda: drawn(5, "cyclic", 1, batch_size=2),
-            "sampling must be one of 'poisson', 'shuffle', got sampling='cyclic'",
-        ),
-        (lambda: drawn(5, "poisson", 1), "give either sample_rate or batch_size"),
-        (lambda: drawn(5, "poisson", 1, sample_rate=0.1, batch_size=2), "give either sample_rate or batch_size"),
-        (lambda: drawn(5, "poisson", 1, sample_rate=1.5), r"sample_rate must be in \(0, 1\], got sample_rate=1.5"),
-        (lambda: drawn(5, "poisson", 1, sample_rate=0.0), "sample_rate must be > 0"),
-        (lambda: drawn(5, "poisson", 1, batch_size=2, n_records=9), "n_records=9 needs sample_rate, got batch_size=2"),
-        (lambda: drawn(5, "poisson", 1, sample_rate=0.5, n_records=4), "n_records must be >= 5, got n_records=4"),
-        (lambda: drawn(5, "shuffle", 1, sample_rate=0.5), "sampling='shuffle' needs batch_size"),
-        (lambda: drawn(5, "shuffle", 1, batch_size=6), "batch_size must be >= 1 and <= n=5, got batch_size=6"),
-        (lambda: checked(-1.0), "noise_multiplier must be >= 0, got noise_multiplier=-1.0"),
-        (lambda: checked([1.0, np.nan]), "noise_multiplier must be >= 0, got .*nan"),
-        (lambda: checked([1.0, np.inf]), "noise_multiplier must be finite and >= 0, got .*inf"),
-        (lambda: checked([]), "noise_multiplier must be a number or have shape"),
-        (lambda: checked([1.0, 2.0], n_models=3), "noise_multiplier has 2 entries for 3 models"),
-        (lambda: checked(0.0, 0.0), "clipping_norm must be positive, got clipping_norm=0.0"),
-        (lambda: checked(0.0, np.nan), "clipping_norm must be positive, got clipping_norm=nan"),
-        (lambda: checked(1.0, np.inf), "clipping_norm=inf needs noise_multiplier=0, got noise_multiplier=1"),
-        (
-            lambda: checked(1.0, 1e-200),
-            r"clipping_norm must be in \[4.9e-91, 3.3e\+150\] for torch.float64, got .*200",
-        ),
-        (lambda: checked(1.0, 1e151), "clipping_norm must be in .*, got clipping_norm=1e"),
-        (lambda: checked(learning_rate=0.0), "learning_rate must be finite and > 0 at every step, got 0.0 at step 0"),
-        (lambda: checked(learning_rate=[1.0, 1.0]), "learning_rate must have one entry for each of 3 steps"),
+        {},
+        {"noise": 1.3},
+        {"noise": 1.3, "norm": 0.1},
+        {"norm": np.inf},
+        {"momentum": 0.6, "noise": 0.5},
     ],
 )
-def test_bad_settings_are_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+def test_equals_a_literal_loop(rows, dtype, change):
+    """Catches a wrong norm, divisor, noise scale or order of the operations."""
+    settings = {"noise_multiplier": change.get("noise", 0.0), "clipping_norm": change.get("norm", 0.8), "n_repeats": 2}
+    settings |= {"momentum": change.get("momentum", 0.0)}
+    fitted = fit(rows, dtype=dtype, **settings)
+    assert fitted.weights.dtype == dtype
+    tolerance = 1e-12 if dtype is np.float64 else 1e-5  # rounding over 30 steps
+    for model in range(2):
+        weights, intercept = literal(*rows, model, **change)
+        np.testing.assert_allclose(fitted.weights[model], weights, atol=tolerance)
+        np.testing.assert_allclose(fitted.intercept[model], intercept, atol=tolerance)
+    assert not np.array_equal(fitted.weights[0], fitted.weights[1])
+    assert fitted.iterations.tolist() == [30] * 2
+    assert np.isnan(fitted.gradient_norm).all()  # a look at it would be one at the data without noise
 
 
-def test_one_setting_serves_all_models():
-    np.testing.assert_array_equal(checked(1.5, n_models=3).noise_multiplier, [1.5] * 3)
-    np.testing.assert_array_equal(checked([1.0, 2.0]).noise_multiplier, [1.0, 2.0])
-    np.testing.assert_array_equal(checked(learning_rate=0.5, steps=2).rates, [0.5, 0.5])
+def test_shared_batches_are_those_of_model_0(rows):
+    """Without noise all models are one; with noise model 0 is as alone, and the noise is each model's own."""
+    own = fit(rows, noise_multiplier=1.0, n_repeats=3)
+    shared = fit(rows, noise_multiplier=1.0, n_repeats=3, shared_batches=True)
+    np.testing.assert_allclose(shared.weights[0], own.weights[0], atol=1e-12)
+    assert abs(shared.weights[1] - own.weights[1]).max() > 0.01
+    still = fit(rows, n_repeats=3, shared_batches=True)
+    np.testing.assert_allclose(still.weights, np.repeat(still.weights[:1], 3, axis=0), atol=1e-12)
+    apart = fit(rows, n_repeats=3)
+    assert abs(apart.weights[1] - apart.weights[0]).max() > 0.01
+
+
+def test_empty_batches_are_steps_of_noise_alone(rows):
+    nothing = fit(rows, sample_rate=1e-9)
+    assert not nothing.weights.any()
+    noisy = fit(rows, sample_rate=1e-9, noise_multiplier=1e-9)
+    assert noisy.weights.all()
+    some = fit(rows, sample_rate=0.01)  # empty with probability 0.55
+    assert some.weights.any()
+    assert np.isfinite(some.weights).all()
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+def test_empty_records_count_in_the_expected_batch(rows, momentum):
+    """A fourth record for each three: steps are three quarters as long, on the same batches."""
+    settings = {"noise_multiplier": 1.3, "momentum": momentum}
+    more = fit(rows, n_records=N * 4 // 3, **settings)
+    np.testing.assert_allclose(more.weights, fit(rows, learning_rate=0.7 * 0.75, **settings).weights, atol=1e-12)
+    np.testing.assert_array_equal(fit(rows, n_records=N, **settings).weights, fit(rows, **settings).weights)
+
+
+def test_noise_may_have_another_source(rows):
+    """The stream of the seed as that source gives the same model, and the seed has no part in it."""
+    numbers = np.random.Generator(np.random.SFC64(np.random.SeedSequence(4, spawn_key=(0, 2)))).standard_normal
+    own, given = (fit(rows, noise_multiplier=1.3, normal=normal) for normal in (None, numbers))
+    np.testing.assert_array_equal(given.weights, own.weights)
+    nothing = fit(rows, noise_multiplier=1.3, normal=np.zeros)
+    np.testing.assert_array_equal(nothing.weights, fit(rows).weights)
+
+
+SIZES = {
+    np.float32: (1e-45, 1e-38, 1e-22, 1.0, 1e10, 1e18, 1e20, 1e25, 1e38, 3.4e38),
+    np.float64: (5e-324, 1e-308, 1e-160, 1.0, 1e100, 1e153, 1e155, 1e300, 1.7e308),
+}
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("norm", [1e-6, 0.5, 1e4])
+@pytest.mark.parametrize("dtype", SIZES)
+def test_an_example_of_any_size_moves_the_sum_by_at_most_the_norm(rows, dtype, norm, shared):
+    """From zero weights; a large one moves it by just the norm, and none is an error of longer training."""
+    X, y = rows[0].astype(dtype), rows[1]
+    noise = {"noise_multiplier": [1e-20] * 2, "clipping_norm": norm, "shared_batches": shared, "normal": np.ones}
+
+    def total(X, y):
+        models = fit((X, y), sample_rate=1.0, steps=1, learning_rate=1.0, **noise)
+        return np.hstack([models.weights[1].ravel(), models.intercept[1]]).astype(np.float64) * len(X)
+
+    rest = total(X[1:], y[1:])
+    for size in SIZES[dtype]:
+        X[0] = dtype(size) * np.sign(X[0])
+        moved = np.linalg.norm(total(X, y) - rest) / norm
+        assert moved < 1 + 1e-5
+        assert moved > 1 - 1e-5 or size < 1e5
+        later = fit((X, y), learning_rate=100 / norm, **noise)
+        assert np.isfinite(later.weights).all()
+
+
+def fixed(X, y, weights, norm):
+    """Sum of the clipped gradients of all rows at given weights [C, d], shape [C, d + 1], in the dtype of X."""
+    data = torch.tensor(X)
+    settings = checked(1.0, norm, n=len(X), dtype=data.dtype)
+    job = linear._Job(*linear._scaled(data, norm), torch.tensor(y), len(weights), settings, 0.0, False)
+    held = data.new_zeros(1, C, X.shape[1] + 1)
+    held[0, :, : X.shape[1]] = torch.tensor(weights)
+    return linear._ClippedSums(job, held)(torch.arange(len(X))[None], None)[0].numpy().astype(np.float64)
+
+
+@pytest.mark.parametrize("norm", [1e-6, 0.5, 1e4])
+@pytest.mark.parametrize("dtype", SIZES)
+def test_an_example_that_is_fitted_well_or_beyond_the_dtype_moves_no_more(rows, dtype, norm):
+    """Residuals whose squares underflow meet rows whose squares overflow, at margins of 1 to 1e300."""
+    X, y = rows[0][:20].astype(dtype), rows[1][:20]
+    rest = fixed(X[1:], y[1:], np.zeros((C, D)), norm)
+    for size in SIZES[dtype]:
+        for margin in (1.0, 30.0, 60.0, 80.0, 300.0, 700.0, 1e30, 1e300):
+            for sign in (-1.0, 1.0):
+                X[0], y[0] = dtype(size), 0
+                weights = np.zeros((C, D))
+                largest = 0.1 * float(np.finfo(dtype).max)
+                weights[0] = sign * min(margin / size / D, largest)  # the others' weights stay moderate or overflow
+                rest = fixed(X[1:], y[1:], weights, norm)
+                moved = np.linalg.norm(fixed(X, y, weights, norm) - rest)
+                room = 1e-5 * norm * len(X)  # rounding of the sum
+                assert moved <= norm + room, (size, margin, sign)
+
+
+def test_an_example_of_large_logits_leaves_the_others_alone(rows):
+    """Its own gradient counts as 0, and the sum is that of the others to the last digit but rounding."""
+    X, y = rows[0][:20].copy(), rows[1][:20]
+    weights = np.full((C, D), 1e200) * np.array([[1.0], [-1.0], [1.0]])
+    X[0] = 1e300
+    whole, rest = (fixed(X[k:], y[k:], weights, 0.5) for k in (0, 1))
+    np.testing.assert_allclose(whole, rest, atol=1e-12)
+
+
+def test_a_plan_of_any_length_gives_the_same(rows, monkeypatch):
+    whole = fit(rows, n_repeats=3, noise_multiplier=1.0)
+    monkeypatch.setattr("dpnotes.learners._dp_sgd_linear.PLAN_ROWS", 1)
+    np.testing.assert_array_equal(fit(rows, n_repeats=3, noise_multiplier=1.0).weights, whole.weights)

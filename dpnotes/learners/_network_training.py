@@ -2,27 +2,144 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import torch
-from torch import nn
-from torch.nn.functional import cross_entropy
+from torch import Tensor, nn
+from torch.func import functional_call, vjp, vmap
+from torch.nn.functional import cross_entropy, pad
 
 from dpnotes import _validation as check
 from dpnotes._validation import Floats, Integers
-from dpnotes.learners._augmentation import apply_crop_flips
 from dpnotes.learners._checkpoints import Checkpoint, Progress, digest
 from dpnotes.learners._chunks import chunk_size, free_bytes, slices
 from dpnotes.learners._descent import Optimizer
-from dpnotes.learners._network_gradients import is_chain, stacked_gradients
-from dpnotes.learners._network_initial import Start
+
+PADDING = 4  # pixels on each side
+OFFSETS = 2 * PADDING + 1  # places of the crop along one side
+KINDS = 2 * OFFSETS**2  # mirrored or not, vertical and horizontal place
+
+
+def draw_crop_flips(n: int, generator: torch.Generator) -> Tensor:
+    """Draw what :func:`apply_crop_flips` does to n images: int64 below ``KINDS``, shape [n], on the CPU."""
+    return torch.randint(KINDS, (n,), generator=generator)
+
+
+def apply_crop_flips(images: Tensor, kinds: Tensor) -> Tensor:
+    """Crop and mirror images [n, channels, height, width] as drawn, kinds [n] on the same device.
+
+    Kind ``(mirrored * 9 + top) * 9 + left`` is the crop whose upper left corner lies ``top`` and ``left`` pixels into
+    the padded image; ``(0 * 9 + 4) * 9 + 4`` leaves the image as it is.
+    """
+    if images.ndim != 4:
+        raise ValueError(f"images must have shape [n, channels, height, width], got {images.ndim} axes")
+    height, width = images.shape[2:]
+    places, left = kinds // OFFSETS, kinds % OFFSETS
+    mirrored, top = places // OFFSETS, places % OFFSETS
+    windows = pad(images, (PADDING,) * 4).unfold(2, height, 1).unfold(3, width, 1)  # [n, channels, 9, 9, height, width]
+    crops = windows[torch.arange(len(images), device=images.device), :, top, left]  # [n, channels, height, width]
+    return torch.where(mirrored.bool()[:, None, None, None], crops.flip(3), crops)
+
+
+Weights = dict[str, Tensor]
+Gradients = Callable[[Weights, Weights, Tensor, Tensor, Tensor], tuple[Weights, Tensor]]
+
+ELEMENTWISE = (nn.ReLU, nn.LeakyReLU, nn.ELU, nn.GELU, nn.SiLU, nn.Sigmoid, nn.Tanh)
+
+
+def stacked_gradients(template: nn.Module) -> Gradients:
+    """Give the function of trained and fixed weights, x, targets and row weights that returns gradients and logits.
+
+    The networks are stacked and like ``template``: trained and fixed weights [M, ...] are given by name, x is
+    [M, b, ...], targets [M, b, n_classes] are one-hot, and the row weights [M, b] are those of each model's mean.
+    Gradients [M, ...] are those of the trained weights, logits [M, b, n_classes]. A chain of fully connected layers is
+    differentiated by batched matrix products, anything else by ``torch.func``, whose own cost is about 1 ms a call.
+    """
+    return _of_chain(template) if is_chain(template) else _of_any(template)
+
+
+def is_chain(network: nn.Module) -> bool:
+    """Whether the network is a plain sequence of fully connected and elementwise layers, flattening at most first."""
+    if type(network) is not nn.Sequential:
+        return False
+    layers = list(network)
+    flatten = bool(layers) and type(layers[0]) is nn.Flatten and (layers[0].start_dim, layers[0].end_dim) == (1, -1)
+    rest = layers[1:] if flatten else layers
+    linear = [layer for layer in rest if type(layer) is nn.Linear]
+    known = all(type(layer) in (nn.Linear, *ELEMENTWISE) for layer in rest)
+    once = len({id(parameter) for layer in linear for parameter in layer.parameters()})
+    return known and bool(linear) and once == sum(len(list(layer.parameters())) for layer in linear)
+
+
+def _of_chain(template: nn.Module) -> Gradients:
+    layers = dict(template.named_children())
+
+    def gradients(
+        trained: Weights, fixed: Weights, x: Tensor, targets: Tensor, weight: Tensor
+    ) -> tuple[Weights, Tensor]:
+        leaves = {name: value.detach().requires_grad_() for name, value in trained.items()}
+        values = {**leaves, **fixed}
+        h = x.flatten(2).mT  # [M, d, b]: rows last, so that the gradient of a weight lies in memory as the weight does
+        for name, layer in layers.items():
+            if isinstance(layer, nn.Linear):
+                W, bias = values[f"{name}.weight"], values.get(f"{name}.bias")
+                h = W @ h if bias is None else torch.baddbmm(bias[:, :, None], W, h)  # [M, units, b]
+            elif not isinstance(layer, nn.Flatten):
+                h = layer(h)
+        error = (torch.softmax(h.detach(), 1) - targets.mT) * weight[:, None]  # the derivative of cross-entropy
+        found = torch.autograd.grad(h, list(leaves.values()), error)
+        return dict(zip(leaves, found, strict=True)), h.detach().mT
+
+    return gradients
+
+
+def _of_any(template: nn.Module) -> Gradients:
+    def gradients(
+        trained: Weights, fixed: Weights, x: Tensor, targets: Tensor, weight: Tensor
+    ) -> tuple[Weights, Tensor]:
+        logits, back, *_ = vjp(lambda own: functional_call(template, {**own, **fixed}, (x,)), trained)
+        probabilities = torch.softmax(logits.T.contiguous(), 0).T  # classes first: ten times faster on a CPU
+        (found,) = back((probabilities - targets) * weight[:, None])  # the derivative of cross-entropy
+        return found, logits
+
+    return vmap(gradients)
+
 
 ENGINES = ("auto", "loop", "batched")
 CHAIN_MODELS, OTHER_MODELS = 16, 64  # at least at once on a CPU: a step costs 0.2 or 1 ms beside the arithmetic
 GPU_BATCH = 512  # rows of one model's batch that fill a GPU by themselves
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """One model before training.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+        With initial weights, on the CPU.
+    rows : torch.Tensor of int64, shape [m], on the CPU
+        Its rows of ``Training.images``.
+    orders, changes : torch.Generator
+        Sources of the order of the rows and of augmentation.
+    """
+
+    network: nn.Module
+    rows: Tensor
+    orders: torch.Generator
+    changes: torch.Generator
+
+    def epoch(self, augmentation: str | None) -> tuple[Tensor, Tensor | None]:
+        """Rows of the next epoch in random order, and what augmentation does to each; both [m]."""
+        order = self.rows[torch.randperm(len(self.rows), generator=self.orders)]
+        return order, None if augmentation is None else draw_crop_flips(len(order), self.changes)
+
+    def digest(self) -> str:
+        """Digest of all of it."""
+        return digest(self.rows, repr(self.network), *self.network.parameters(), self.orders, self.changes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +161,8 @@ class Training:
     checkpoint : Checkpoint, optional
     """
 
-    images: torch.Tensor
-    labels: torch.Tensor
+    images: Tensor
+    labels: Tensor
     n_classes: int
     dtype: torch.dtype
     batch_size: int
@@ -69,7 +186,7 @@ class Training:
         return digest(self.images, self.labels, self.rates, *settings)
 
     def progress(
-        self, starts: Sequence[Start], tensors: Sequence[torch.Tensor], optimizer: torch.optim.Optimizer
+        self, starts: Sequence[Start], tensors: Sequence[Tensor], optimizer: torch.optim.Optimizer
     ) -> Progress:
         """Progress of some models together, before the first epoch."""
 
@@ -78,14 +195,12 @@ class Training:
 
         return Progress(self.checkpoint, training, tensors, optimizer)
 
-    def take(self, rows: torch.Tensor, kinds: torch.Tensor | None) -> torch.Tensor:
+    def take(self, rows: Tensor, kinds: Tensor | None) -> Tensor:
         """Images of some rows [b], augmented as drawn [b], as the network sees them."""
         images = self.images.index_select(0, rows)  # copies whole rows, twice as fast as an index
         return as_pixels(images if kinds is None else apply_crop_flips(images, kinds), self.dtype)
 
-    def batches(
-        self, orders: torch.Tensor, kinds: torch.Tensor | None
-    ) -> Iterator[tuple[torch.Tensor, torch.Tensor | None]]:
+    def batches(self, orders: Tensor, kinds: Tensor | None) -> Iterator[tuple[Tensor, Tensor | None]]:
         """Rows of each batch of an epoch, from orders [..., m], and their augmentation, both on the device."""
         where, size = self.images.device, self.batch_size
         rows = torch.split(orders.to(where), size, dim=-1)
@@ -93,13 +208,13 @@ class Training:
         return zip(rows, changes, strict=True)
 
 
-def train(starts: Sequence[Start], training: Training, engine: str) -> tuple[dict[str, torch.Tensor], Floats]:
+def train(starts: Sequence[Start], training: Training, engine: str) -> tuple[dict[str, Tensor], Floats]:
     """Train some models; give parameters [M, ...] on the CPU and mean losses over the last epoch [M]."""
     parameters, losses = train_one(starts[0], training) if engine == "loop" else train_together(starts, training)
     return parameters, losses.numpy()
 
 
-def train_one(start: Start, training: Training) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+def train_one(start: Start, training: Training) -> tuple[dict[str, Tensor], Tensor]:
     """Train the network of ``start`` in place; give its parameters [1, ...] and its loss [1], both on the CPU."""
     where = training.images.device
     network = start.network.to(where).to(memory_format=torch.channels_last)
@@ -125,7 +240,7 @@ def train_one(start: Start, training: Training) -> tuple[dict[str, torch.Tensor]
     return parameters, (total / len(start.rows)).cpu()[None]
 
 
-def train_together(starts: Sequence[Start], training: Training) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+def train_together(starts: Sequence[Start], training: Training) -> tuple[dict[str, Tensor], Tensor]:
     """Train models with equally many batches an epoch at once; give parameters [M, ...] and losses [M], on the CPU.
 
     The last batch of an epoch is filled up to the longest with rows of weight 0.
@@ -165,16 +280,14 @@ def train_together(starts: Sequence[Start], training: Training) -> tuple[dict[st
     return {name: value.detach().cpu() for name, value in stacked.items()}, losses.cpu() / sizes
 
 
-def _row_weights(sizes: torch.Tensor, training: Training) -> list[torch.Tensor]:
+def _row_weights(sizes: Tensor, training: Training) -> list[Tensor]:
     """Weight [M, b] of each row in the mean over its batch, for the batches of an epoch of M models."""
     counts = torch.arange(int(sizes.max())) < sizes[:, None]  # [M, longest]
     batches = torch.split(counts.to(training.dtype), training.batch_size, dim=1)
     return [batch / batch.sum(1, keepdim=True) for batch in batches]
 
 
-def _epoch(
-    starts: Sequence[Start], augmentation: str | None, *, longest: int
-) -> tuple[torch.Tensor, torch.Tensor | None]:
+def _epoch(starts: Sequence[Start], augmentation: str | None, *, longest: int) -> tuple[Tensor, Tensor | None]:
     """Rows of the next epoch and their augmentation [M, longest], filled up with each model's first row, unchanged."""
     orders = torch.stack([start.rows[:1].expand(longest) for start in starts])
     kinds = torch.zeros_like(orders)
@@ -186,7 +299,7 @@ def _epoch(
     return orders, None if augmentation is None else kinds
 
 
-def as_pixels(images: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def as_pixels(images: Tensor, dtype: torch.dtype) -> Tensor:
     """Images as a network sees them: bytes divided by 255, all in ``dtype``."""
     return images.to(dtype).div_(255) if images.dtype == torch.uint8 else images.to(dtype)
 
@@ -219,12 +332,7 @@ def has_convolutions(network: nn.Module) -> bool:
     return any(isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d) for layer in network.modules())
 
 
-def batches_queries(network: nn.Module, device: torch.device) -> bool:
-    """Whether to predict by many models at once."""
-    return device.type != "cpu" or not has_convolutions(network)
-
-
-def model_bytes(network: nn.Module, example: torch.Tensor, n_activations: int, *, batch_size: int) -> int:
+def model_bytes(network: nn.Module, example: Tensor, n_activations: int, *, batch_size: int) -> int:
     """What one model holds while it is trained: weights, gradients, moments, and a batch, forward and backward."""
     parameters = sum(parameter.numel() for parameter in network.parameters())
     return example.itemsize * (5 * parameters + batch_size * (2 * example.numel() + 3 * n_activations))

@@ -1,21 +1,29 @@
-"""Sums of clipped gradients: both engines against one example at a time and against opacus, and networks refused."""
+"""DP-SGD on networks: sums of clipped gradients by both engines, and training equal to a literal loop."""
 
 import numpy as np
 import pytest
 import torch
-from opacus.grad_sample import GradSampleModule
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from dpnotes.learners import convolutional_network, multilayer_perceptron, residual_network, vgg16
+from dpnotes.learners import _dp_sgd_clipping as clipping
+from dpnotes.learners import (
+    convolutional_network,
+    fit_dp_sgd_network,
+    multilayer_perceptron,
+    residual_network,
+    vgg16,
+)
 from dpnotes.learners._dp_sgd_clipping import (
-    BookKeeping,
-    PerExample,
     _positions,
     _product,
+    book_keeping,
+    can_keep_book,
     clip_weights,
+    clipped_by,
     clipped_sums,
     micro_batch_size,
+    per_example,
 )
 
 
@@ -76,7 +84,7 @@ def plain(network, x, y, norm):
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
-@pytest.mark.parametrize("engine", [BookKeeping, PerExample])
+@pytest.mark.parametrize("engine", [book_keeping, per_example])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_equals_one_example_at_a_time(name, engine, layout):
     network, x, y = problem(name)
@@ -85,7 +93,7 @@ def test_equals_one_example_at_a_time(name, engine, layout):
     _, norms = plain(network, x, y, 1.0)
     between = float(torch.stack(norms).median())  # some are clipped and some are not
     for norm in (between, 0.1 * between, float("inf")):
-        sums, losses = engine(network)(x, y, norm)
+        sums, losses = clipped_by(engine, network)(x, y, norm)
         expected, _ = plain(network, x, y, norm)
         named = [parameter for parameter, _ in network.named_parameters()]
         assert list(named) == [key for key in named if key in sums]
@@ -94,32 +102,17 @@ def test_equals_one_example_at_a_time(name, engine, layout):
         torch.testing.assert_close(losses, cross_entropy(network(x), y, reduction="none"))
 
 
-@pytest.mark.filterwarnings("ignore:Full backward hook is firing:UserWarning")  # opacus' hooks on the first layer
-@pytest.mark.parametrize("name", NETWORKS)
-def test_equals_opacus(name):
-    network, x, y = problem(name)
-    sums = {engine: engine(network)(x, y, 0.5)[0] for engine in (BookKeeping, PerExample)}
-    wrapped = GradSampleModule(network, loss_reduction="sum")
-    cross_entropy(wrapped(x), y, reduction="sum").backward()
-    samples = [parameter.grad_sample for parameter in network.parameters()]
-    norms = torch.stack([sample.flatten(1).norm(dim=1) for sample in samples]).norm(dim=0)
-    factors = (0.5 / norms).clamp(max=1)
-    for (key, _), sample in zip(network.named_parameters(), samples, strict=True):
-        for found in sums.values():
-            torch.testing.assert_close(found[key], torch.einsum("b,b...->...", factors, sample), rtol=0, atol=1e-9)
-
-
 def test_both_ways_to_a_norm_are_taken():
     """Late layers of VGG go by Gram matrices, its early ones by kept gradients: equal to the other engine."""
     network = vgg16((3, 32, 32), 4, generator=seeded()).double()
     x, y = torch.randn(2, 3, 32, 32, generator=seeded(1), dtype=torch.float64), torch.tensor([0, 3])
     for norm in (1.0, float("inf")):
-        kept, apart = BookKeeping(network)(x, y, norm)[0], PerExample(network)(x, y, norm)[0]
+        kept, apart = clipped_by(book_keeping, network)(x, y, norm)[0], clipped_by(per_example, network)(x, y, norm)[0]
         for key, value in apart.items():
             torch.testing.assert_close(kept[key], value, rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize("engine", [BookKeeping, PerExample])
+@pytest.mark.parametrize("engine", [book_keeping, per_example])
 def test_frozen_parameters_have_no_part(engine):
     network, x, y = problem("residual")
     parameters = dict(network.named_parameters())
@@ -127,7 +120,7 @@ def test_frozen_parameters_have_no_part(engine):
     for name in frozen:
         parameters[name].requires_grad_(False)
     parameters["8.bias"].requires_grad_(False)
-    sums, _ = engine(network)(x, y, 0.3)
+    sums, _ = clipped_by(engine, network)(x, y, 0.3)
     trained = [name for name, parameter in parameters.items() if parameter.requires_grad]
     assert set(sums) == set(trained)
     assert [p.requires_grad for p in network.parameters()] == [name in trained for name in parameters]
@@ -145,12 +138,12 @@ def test_the_factor_is_exact():
 def moved(engine, network, x, y, norm):
     """Norm by which the first example moves the sum."""
     network = network.to(x.dtype)
-    with_it, without = engine(network)(x, y, norm), engine(network)(x[1:], y[1:], norm)
+    with_it, without = clipped_by(engine, network)(x, y, norm), clipped_by(engine, network)(x[1:], y[1:], norm)
     return float(sum((with_it[0][k] - without[0][k]).double().square().sum() for k in with_it[0]).sqrt())
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("engine", [BookKeeping, PerExample])
+@pytest.mark.parametrize("engine", [book_keeping, per_example])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_an_example_of_any_size_moves_the_sum_by_at_most_the_norm(name, engine, dtype):
     network, x, y = problem(name)
@@ -162,13 +155,13 @@ def test_an_example_of_any_size_moves_the_sum_by_at_most_the_norm(name, engine, 
             assert moved(engine, network, x, y, norm) < norm * (1 + 1e-4)
 
 
-@pytest.mark.parametrize("engine", [BookKeeping, PerExample])
+@pytest.mark.parametrize("engine", [book_keeping, per_example])
 def test_a_network_beyond_the_dtype_gives_no_gradient(engine):
     network, x, y = problem("perceptron")
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.fill_(1e300)
-    sums, losses = engine(network)(x.abs(), y, 1.0)
+    sums, losses = clipped_by(engine, network)(x.abs(), y, 1.0)
     assert not any(value.any() for value in sums.values())
     assert len(losses) == 0
     assert [value.shape for value in sums.values()] == [p.shape for p in network.parameters()]
@@ -220,38 +213,31 @@ IN_PLACE = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.ReLU(inplace=True)
 
 
 @pytest.mark.parametrize(
-    ("network", "reason"),
+    "network",
     [
-        (Twice(), "used once"),
-        (Tied(), "shares its parameters"),
-        (IN_PLACE, "changed in place"),
-        (nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4)), "layer '1' is a LayerNorm"),
-        (
-            nn.Sequential(nn.Unflatten(1, (4, 1, 1)), nn.Conv2d(4, 4, 1, groups=2), nn.Flatten()),
-            "groups or named padding",
-        ),
+        Twice(),
+        Tied(),
+        IN_PLACE,
+        nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4)),
+        nn.Sequential(nn.Unflatten(1, (4, 1, 1)), nn.Conv2d(4, 4, 1, groups=2), nn.Flatten()),
     ],
+    ids=["twice", "tied", "in place", "unknown", "groups"],
 )
-def test_networks_that_book_keeping_would_get_wrong_go_to_vmap(network, reason):
+def test_networks_that_book_keeping_would_get_wrong_go_to_vmap(network):
     network = network.double()
     x, y = torch.randn(5, 4, generator=seeded(), dtype=torch.float64), torch.arange(5) % 4
-    with pytest.raises(ValueError, match=reason):
-        clipped_sums(network, "book-keeping", x[:1])
-    chosen = clipped_sums(network, "auto", x[:1])
-    assert isinstance(chosen, PerExample)
+    chosen = clipped_sums(network, x[:1])
+    assert not can_keep_book(network, x[:1])
     if network is not IN_PLACE:  # vmap cannot change a view of one example in place under every release
         named = [name for name, _ in network.named_parameters()]
         for name, value in zip(named, plain(network, x, y, 0.4)[0], strict=True):
             torch.testing.assert_close(chosen(x, y, 0.4)[0][name], value, rtol=0, atol=1e-11)
 
 
-def test_auto_keeps_book_where_it_can():
+def test_book_is_kept_where_it_can_be():
     for name in NETWORKS:
         network, x, _ = problem(name)
-        assert isinstance(clipped_sums(network, "auto", x[:1]), BookKeeping)
-        assert isinstance(clipped_sums(network, "vmap", x[:1]), PerExample)
-    with pytest.raises(ValueError, match="engine must be one of 'auto', 'book-keeping', 'vmap', got engine='fast'"):
-        clipped_sums(network, "fast", x[:1])
+        assert can_keep_book(network, x[:1])
 
 
 def test_micro_batch_counts_gradients_and_outputs(monkeypatch):
@@ -261,3 +247,121 @@ def test_micro_batch_counts_gradients_and_outputs(monkeypatch):
     for examples in (0.5, 1, 10.5):
         monkeypatch.setattr("dpnotes.learners._dp_sgd_clipping.CPU_BUDGET", int(4 * numbers * examples))
         assert micro_batch_size(network, x) == max(1, int(np.floor(examples)))
+
+
+SHAPE, N = (1, 8, 8), 60
+SETTINGS = {
+    "noise_multiplier": 0.0, "clipping_norm": 1.0, "sample_rate": 0.2, "steps": 6, "learning_rate": 0.4, "seed": 5,
+    "device": "cpu",
+}  # fmt: skip
+
+
+def build(generator):
+    return convolutional_network(SHAPE, 3, channels=(3, 4), kernel_size=3, padding=1, generator=generator)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(3, size=N)
+    images = 0.3 * rng.normal(size=(N, *SHAPE))
+    images[np.arange(N), 0, 2 * labels] += 1.0  # class c shows as a bright row 2c
+    return images, labels
+
+
+def fit(digits, **changes):
+    return fit_dp_sgd_network(build, *digits, **SETTINGS | changes)
+
+
+def same(one, other, tolerance):
+    for name, value in one.parameters.items():
+        np.testing.assert_allclose(other.parameters[name], value, atol=tolerance, err_msg=name)
+
+
+def literal(digits, model, *, noise, optimizer):
+    """Algorithm 1 of Abadi et al., example by example, on the streams that the documentation names."""
+    streams = [np.random.SeedSequence(5, spawn_key=(model, purpose)) for purpose in range(3)]
+    state = int(streams[0].generate_state(1, np.uint64)[0] >> np.uint64(1))
+    network = build(torch.Generator().manual_seed(state)).double()
+    batches, normal = (np.random.Generator(kind(s)) for kind, s in zip(KINDS, streams[1:], strict=True))
+    x, y, parameters = torch.tensor(digits[0]), torch.tensor(digits[1]), list(network.parameters())
+    descent, losses = optimizer(parameters), []
+    for step in range(6):
+        batch = torch.from_numpy(batches.choice(N, batches.binomial(N, 0.2), replace=False, shuffle=False))
+        losses.append(cross_entropy(network(x[batch]), y[batch], reduction="none").detach() if step else torch.empty(0))
+        for p, total in zip(parameters, plain(network, x[batch], y[batch], 1.0)[0], strict=True):
+            p.grad = (total + noise * torch.tensor(normal.standard_normal(p.numel())).view(p.shape)) / (0.2 * N)
+        descent.step()
+    return network, float(torch.cat(losses).mean())  # 5 steps make an expected epoch
+
+
+OPTIMIZERS = {
+    "sgd": lambda parameters: torch.optim.SGD(parameters, lr=0.4, foreach=False),
+    "momentum": lambda parameters: torch.optim.SGD(parameters, lr=0.4, momentum=0.8, foreach=False),
+    "adam": lambda parameters: torch.optim.Adam(parameters, lr=0.4, foreach=False),
+}
+KINDS = np.random.PCG64, np.random.SFC64  # of batches, and of noise
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_equals_a_literal_loop(digits, optimizer, noise):
+    """Catches a wrong norm, divisor, noise scale, an order of the operations or streams that are mixed up."""
+    fitted = fit(digits, noise_multiplier=[noise] * 2, optimizer=optimizer, momentum=0.8)
+    for model in range(2):
+        network, loss = literal(digits, model, noise=noise, optimizer=OPTIMIZERS[optimizer])
+        for name, value in network.named_parameters():
+            # Adam divides by the root of tiny squared gradients, which magnifies rounding
+            np.testing.assert_allclose(fitted.parameters[name][model], value.detach(), atol=1e-9)
+        assert fitted.loss[model] == pytest.approx(loss, rel=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("micro_batch", [1, 5, None])
+def test_neither_engine_nor_micro_batch_changes_a_model(digits, dtype, micro_batch, monkeypatch):
+    digits = digits[0].astype(dtype), digits[1]
+    tolerance = 1e-11 if dtype is np.float64 else 2e-5  # rounding over 6 steps
+    whole = fit(digits, noise_multiplier=0.5)
+    same(whole, fit(digits, noise_multiplier=0.5, micro_batch=micro_batch), tolerance)
+    monkeypatch.setattr(clipping, "can_keep_book", lambda network, example: False)
+    same(whole, fit(digits, noise_multiplier=0.5, micro_batch=micro_batch), tolerance)
+
+
+def test_empty_batches_are_steps_of_noise_alone_and_give_no_loss(digits):
+    nothing = fit(digits, sample_rate=1e-9)
+    assert np.isnan(nothing.loss).all()
+    start = build(
+        torch.Generator().manual_seed(
+            int(np.random.SeedSequence(5, spawn_key=(0, 0)).generate_state(1, np.uint64)[0] >> 1)
+        )
+    )
+    for name, value in start.named_parameters():
+        np.testing.assert_array_equal(nothing.parameters[name][0], value.detach())
+    same(nothing, fit(digits, sample_rate=1e-9, noise_multiplier=1e-18), 1e-8)
+
+
+def test_empty_records_count_in_the_expected_batch(digits):
+    more = fit(digits, n_records=2 * N, noise_multiplier=0.3)
+    same(more, fit(digits, learning_rate=0.2, noise_multiplier=0.3), 1e-12)
+
+
+def test_noise_may_have_another_source(digits):
+    numbers = np.random.Generator(np.random.SFC64(np.random.SeedSequence(5, spawn_key=(0, 2)))).standard_normal
+    same(fit(digits, noise_multiplier=0.3), fit(digits, noise_multiplier=0.3, normal=numbers), 0)
+    same(fit(digits), fit(digits, noise_multiplier=0.3, normal=np.zeros), 0)
+
+
+class Remembers(nn.Sequential):
+    """Keeps what it has seen, as a network that is looked into does."""
+
+    def forward(self, x):
+        self.seen = x
+        return super().forward(x)
+
+
+def test_nothing_that_a_network_saw_is_kept(digits):
+    def build(generator):
+        return Remembers(nn.Flatten(), nn.Linear(64, 3))
+
+    fitted = fit_dp_sgd_network(build, *digits, **SETTINGS)
+    assert not hasattr(fitted._template, "seen")

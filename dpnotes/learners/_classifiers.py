@@ -1,0 +1,417 @@
+"""scikit-learn classifiers that can fit many models in one call, and the base classes of others."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor, nn
+
+from dpnotes import _validation as check
+from dpnotes._scikit_learn import BaseEstimator, ClassifierMixin
+from dpnotes._validation import Features, Integers
+from dpnotes.learners._architectures import convolutional_network, multilayer_perceptron, residual_network, vgg16
+from dpnotes.learners._boosted_trees import BoostedTrees, fit_boosted_trees
+from dpnotes.learners._checkpoints import Checkpoint
+from dpnotes.learners._chunks import RowSubsets
+from dpnotes.learners._descent import Schedule
+from dpnotes.learners._logistic_models import LogisticModels
+from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
+from dpnotes.learners._network_initial import load_weights
+from dpnotes.learners._networks import Networks, fit_networks
+
+
+class DecisionClassifier(ClassifierMixin, BaseEstimator):
+    """Classifier whose label is that of the largest decision value.
+
+    A subclass has ``decision_function(X)``, which gives one value for each class, shape [n, n_classes], or for two
+    classes one value that is positive for the second, shape [n].
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape [n_classes]
+    """
+
+    classes_: NDArray[Any]
+
+    _dtypes: ClassVar = [np.float64, np.float32]  # of features; others are converted to the first
+
+    @abstractmethod
+    def decision_function(self, X: Any) -> Features:
+        """Decision values, shape [n, n_classes], or [n] for two classes."""
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Label of the largest decision value, shape [n]; among equals the first in ``classes_``."""
+        values = self.decision_function(X)
+        codes = (values > 0).astype(np.int64) if values.ndim == 1 else values.argmax(axis=1)
+        return np.asarray(self.classes_[codes])
+
+    def _records(self, X: Any, y: Any, *, least: int = 2) -> tuple[Features, Integers, NDArray[Any]]:
+        """Checked features, class codes, and the sorted classes, at least ``least``."""
+        X, y = validate_data(self, X, y, dtype=self._dtypes)
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < least:
+            raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes[0]!r}")
+        return X, codes, classes
+
+    def _queries(self, X: Any) -> Features:
+        """Checked features of what the fitted classifier is asked."""
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, dtype=self._dtypes, reset=False))
+
+
+class LogitClassifier(DecisionClassifier):
+    """Classifier whose decision values are logits, or for two classes their difference."""
+
+    def predict_proba(self, X: Any) -> Features:
+        """Softmax of the logits, shape [n, n_classes]."""
+        values = self.decision_function(X)
+        if values.ndim == 1:
+            values = np.stack([np.zeros_like(values), values], axis=1)
+        return np.asarray(softmax(values, axis=1))
+
+
+class LinearClassifier(LogitClassifier):
+    """Classifier whose answers follow from its weights.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape [n_classes]
+    coef_ : ndarray of float, shape [n_classes, d]
+    intercept_ : ndarray of float, shape [n_classes]
+    """
+
+    coef_: Features
+    intercept_: Features
+
+    def decision_function(self, X: Any) -> Features:
+        """Logits, shape [n, n_classes]; for two classes their difference, shape [n]."""
+        return decision_values(self._queries(X) @ self.coef_.T + self.intercept_)
+
+
+def decision_values(logits: Features) -> Features:
+    """scikit-learn's decision values of logits [n, C]: the logits, or for two classes their difference [n]."""
+    return np.asarray(logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LogisticClassifier(LinearClassifier):
+    """Multinomial logistic regression with an L2 term, fitted in the dtype of X.
+
+    With two classes it is still the multinomial model: the same votes as a binary one of twice the ``l2``.
+
+    Parameters
+    ----------
+    l2 : float, >= 0
+        Weight of |W|^2/2 against the mean cross-entropy; scikit-learn's C is 1/(n l2).
+    intercept : bool
+        Fit an intercept, which is not penalised.
+    tolerance, max_iterations, device
+        See :func:`dpnotes.learners.fit_multinomial_logistic`.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_
+        See :class:`LinearClassifier`.
+    n_iter_ : int
+        Iterations taken; a multiple of those between two tests of convergence.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> LogisticClassifier(l2=1e-3, device="cpu").fit(X[:1000] / 16, y[:1000]).score(X[1000:] / 16, y[1000:]) > 0.9
+    True
+    """
+
+    l2: float = 1e-3
+    intercept: bool = True
+    tolerance: float = 1e-5
+    max_iterations: int = 1000
+    device: str = "auto"
+
+    def fit(self, X: Any, y: Any) -> LogisticClassifier:
+        """Fit one model to all rows of X [n, d], y [n].
+
+        Raises
+        ------
+        ValueError
+            If X is not finite, y holds a single class, or a parameter is out of its range.
+        """
+        X, codes, classes = self._records(X, y)
+        models = self.fit_many(X, codes, np.arange(len(X))[None], n_classes=len(classes))
+        self.classes_ = classes
+        self.coef_, self.intercept_ = models.weights[0], models.intercept[0]
+        self.n_iter_ = int(models.iterations[0])
+        return self
+
+    def fit_many(
+        self, X: Features, codes: Integers, subsets: RowSubsets, *, n_classes: int, seed: int | None = None
+    ) -> LogisticModels:
+        """Fit one model to each subset; this estimator itself stays as it is.
+
+        Parameters
+        ----------
+        X : ndarray of float32 or float64, shape [n, d]
+        codes : ndarray of int, shape [n]
+            Class codes 0 to ``n_classes - 1``; a subset need not hold all of them.
+        subsets : ndarray of int, shape [n_models, m], or a sequence of arrays of row indices
+        n_classes : int
+        seed : int, optional
+            Taken for the sake of learners that draw at random; this one does not.
+
+        Returns
+        -------
+        LogisticModels
+        """
+        return fit_multinomial_logistic(X, codes, subsets, n_classes=n_classes, **self.get_params())
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BoostedTreesClassifier(LogitClassifier):
+    """Gradient-boosted trees of two classes, as scikit-learn's ``GradientBoostingClassifier``, for many small subsets.
+
+    It is made for thousands of teachers at once, which are fitted in the dtype of X.
+
+    Parameters
+    ----------
+    n_trees, depth, learning_rate, device
+        See :func:`dpnotes.learners.fit_boosted_trees`.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape [2]
+    trees_ : BoostedTrees
+        The one model, with a leading axis of length 1.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> BoostedTreesClassifier(n_trees=20, device="cpu").fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.9
+    True
+    """
+
+    n_trees: int = 100
+    depth: int = 3
+    learning_rate: float = 0.1
+    device: str = "auto"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X: Any, y: Any) -> BoostedTreesClassifier:
+        """Fit one model to all rows of X [n, d], y [n].
+
+        Raises
+        ------
+        ValueError
+            If X is not finite, y does not hold two classes, or a parameter is out of its range.
+        """
+        X, codes, classes = self._records(X, y)
+        self.trees_ = self.fit_many(X, codes, np.arange(len(X))[None], n_classes=len(classes))
+        self.classes_ = classes
+        return self
+
+    def fit_many(
+        self, X: Features, codes: Integers, subsets: RowSubsets, *, n_classes: int, seed: int | None = None
+    ) -> BoostedTrees:
+        """Fit one model to each subset, of two classes; see :meth:`LogisticClassifier.fit_many`."""
+        if n_classes != 2:
+            raise ValueError(f"Only binary classification is supported: y must hold 2 classes, got {n_classes}")
+        return fit_boosted_trees(X, codes, subsets, **self.get_params())
+
+    def decision_function(self, X: Any) -> Features:
+        """Log-odds of the second class, shape [n]."""
+        X = self._queries(X)
+        return np.asarray(self.trees_.logits(X, device=self.device)[0])
+
+
+ARCHITECTURES: dict[str, tuple[Callable[..., nn.Module], tuple[str, ...]]] = {  # with parameters of their own
+    "convolutional": (convolutional_network, ("channels", "kernel_size", "padding")),
+    "residual": (residual_network, ()),
+    "vgg16": (vgg16, ()),
+    "mlp": (multilayer_perceptron, ("hidden",)),
+}
+TRAINING = (  # parameters of fit_networks
+    "epochs", "batch_size", "learning_rate", "optimizer", "momentum", "weight_decay", "schedule", "augmentation",
+    "initial", "new_last_layer", "engine", "checkpoint", "device",
+)  # fmt: skip
+
+
+@dataclass(eq=False, repr=False)
+class NetworkClassifier(LogitClassifier):
+    """A network trained from scratch, or from given weights; by default that of the bagging chapter.
+
+    Parameters
+    ----------
+    image_shape : (channels, height, width) or None
+        Rows of X are images of this shape, flattened in this order. None: rows are taken as they are, for
+        ``architecture="mlp"``.
+    architecture : {"convolutional", "residual", "vgg16", "mlp"} or callable
+        ``"convolutional"``: convolutions, each with 2x2 pooling, and one linear layer; ``"residual"``: ResNet-20;
+        ``"vgg16"``; ``"mlp"``: fully connected layers. A callable: ``architecture(image_shape, n_classes,
+        generator=generator)`` gives a module, as :func:`dpnotes.learners.convolutional_network` does.
+    channels, kernel_size, padding
+        Of ``"convolutional"``, see :func:`dpnotes.learners.convolutional_network`.
+    hidden : sequence of int
+        Widths of the hidden layers of ``"mlp"``.
+    epochs, batch_size, learning_rate, optimizer, momentum, weight_decay, schedule, augmentation
+        See :func:`dpnotes.learners.fit_networks`.
+    initial, new_last_layer, engine, checkpoint, device
+        See :func:`dpnotes.learners.fit_networks`.
+    random_state : int, RandomState instance or None
+        Initial weights, order of the batches, augmentation.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape [n_classes]
+    networks_ : Networks
+        The one network, with a leading axis of length 1.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = NetworkClassifier(None, architecture="mlp", epochs=10, random_state=0).fit(X[:900] / 16, y[:900])
+    >>> bool(model.score(X[900:] / 16, y[900:]) > 0.85)
+    True
+    """
+
+    image_shape: tuple[int, ...] | None = (1, 28, 28)
+    _: KW_ONLY
+    architecture: str | Callable[..., nn.Module] = "convolutional"
+    channels: tuple[int, ...] = (16, 32)
+    kernel_size: int = 5
+    padding: int = 0
+    hidden: tuple[int, ...] = (64,)
+    epochs: int = 100
+    batch_size: int = 32
+    learning_rate: float = 1e-3
+    optimizer: str = "adam"
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+    schedule: Schedule = None
+    augmentation: str | None = None
+    initial: Mapping[str, Tensor] | None = None
+    new_last_layer: bool = False
+    engine: str = "auto"
+    checkpoint: Checkpoint | None = None
+    device: str = "auto"
+    random_state: int | np.random.RandomState | None = None
+
+    _dtypes: ClassVar = [np.float32, np.float64]
+
+    def fit(self, X: Any, y: Any) -> NetworkClassifier:
+        """Fit one network to all rows of X [n, d], y [n]."""
+        X, codes, classes = self._records(X, y, least=1)
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        fitted = self.fit_many(X, codes, np.arange(len(X))[None], n_classes=len(classes), seed=seed)
+        self.networks_, self.classes_ = fitted.networks, classes
+        return self
+
+    def fit_many(
+        self, X: Features, codes: Integers, subsets: RowSubsets, *, n_classes: int, seed: int, first: int = 0
+    ) -> FittedNetworks:
+        """Fit one network to each subset; this estimator itself stays as it is.
+
+        Parameters
+        ----------
+        X : ndarray of float32 or float64, shape [n, d]
+        codes : ndarray of int, shape [n]
+            Class codes 0 to ``n_classes - 1``; a subset need not hold all of them.
+        subsets : ndarray of int, shape [n_models, m], or sequence of index arrays
+        n_classes : int
+        seed, first : int
+            See :func:`dpnotes.learners.fit_networks`.
+
+        Returns
+        -------
+        FittedNetworks
+        """
+        images = self.as_images(X)
+        networks = fit_networks(
+            lambda generator: self._network(images.shape[1:], n_classes, generator),
+            images,
+            codes,
+            subsets,
+            seed=seed,
+            first=first,
+            **{name: getattr(self, name) for name in TRAINING},
+        )
+        return FittedNetworks(networks, self.image_shape, self.device)
+
+    def decision_function(self, X: Any) -> Features:
+        """Logits, shape [n, n_classes]; for two classes their difference, shape [n]."""
+        images = self.as_images(self._queries(X))
+        return decision_values(self.networks_.logits(images, device=self.device)[0])
+
+    def as_images(self, X: Features) -> Features:
+        """Rows [n, d] in the shape that the network takes, ``[n, *image_shape]``."""
+        return _as_images(X, self.image_shape)
+
+    def untrained(self, image_shape: tuple[int, ...], n_classes: int, generator: torch.Generator) -> nn.Module:
+        """Build the module that training starts from: weights from the generator, or those of ``initial``.
+
+        Parameters
+        ----------
+        image_shape : tuple of int
+            Of one example, as :meth:`as_images` gives it.
+        n_classes : int
+        generator : torch.Generator
+
+        Raises
+        ------
+        ValueError
+            If the architecture is not one of the above or does not suit the shape, or ``initial`` does not fit.
+        """
+        network = self._network(image_shape, n_classes, generator)
+        if self.initial is not None:
+            load_weights(network, self.initial, new_last_layer=self.new_last_layer)
+        return network
+
+    def _network(self, image_shape: tuple[int, ...], n_classes: int, generator: torch.Generator) -> nn.Module:
+        if callable(self.architecture):
+            return self.architecture(image_shape, n_classes, generator=generator)
+        make, names = ARCHITECTURES[check.one_of("architecture", self.architecture, tuple(ARCHITECTURES))]
+        if self.architecture != "mlp" and len(image_shape) != 3:
+            raise ValueError(
+                f"image_shape must be (channels, height, width) for architecture={self.architecture!r}, "
+                f"got image_shape={self.image_shape}"
+            )
+        return make(image_shape, n_classes, generator=generator, **{name: getattr(self, name) for name in names})
+
+
+@dataclass(frozen=True, eq=False)
+class FittedNetworks:
+    """Networks that take rows [n, d] for images."""
+
+    networks: Networks
+    image_shape: tuple[int, ...] | None
+    device: str
+
+    def votes(self, X: Features) -> Integers:
+        """Class codes, shape [n_models, n]."""
+        return self.networks.votes(_as_images(X, self.image_shape), device=self.device)
+
+
+def _as_images(X: Features, image_shape: tuple[int, ...] | None) -> Features:
+    if image_shape is None:
+        return X
+    if X.shape[1] != np.prod(image_shape):
+        raise ValueError(f"image_shape={tuple(image_shape)} holds {np.prod(image_shape)} pixels, X has {X.shape[1]}")
+    return X.reshape(-1, *image_shape)
