@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -92,7 +93,10 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
     classes : sequence, optional
         All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
         is about all that is released except ``classes_``. A record with another label counts as an empty one, and so
-        does one with a feature that is missing or infinite, which is an error where the classes are read off y.
+        does one with a feature that is missing or infinite, which is an error where the classes are read off y. That
+        all records are empty is no error: the error would tell a table from one with a single record of use, with
+        certainty. See :meth:`unusable_records`. The dtype of y is public, like the names of columns: where it is of
+        numbers and the classes are text, or the other way round, the fit is refused.
     random_state : int, RandomState instance or None
         What the guarantee does not need: the random choices of learners, shards and students.
     noise_seed : int, optional
@@ -131,6 +135,42 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         vars(release).clear()
         vars(release).update(copy.deepcopy(kept))
         return release
+
+    def unusable_records(self, X: Any, y: Any) -> dict[str, int]:
+        """How many records a fit to X and y counts as empty, and why: **private**, for who holds the records.
+
+        No guarantee covers these exact counts: do not publish them, nor anything that is decided by them.
+
+        Parameters
+        ----------
+        X : array_like of float, shape [n, d]
+        y : array_like, shape [n]
+
+        Returns
+        -------
+        dict
+            Number of ``"records"``, of those with an ``"unknown label"``, of those with a ``"missing or infinite
+            feature"``, and of ``"empty"`` ones, which have either.
+
+        Raises
+        ------
+        ValueError
+            If ``classes`` are not given, in which case a fit refuses such records; else as a fit.
+
+        Examples
+        --------
+        >>> from dpnotes import ClassMeans
+        >>> X, y = [[0.1], [0.2], [float("nan")]], ["yes", "no", "No"]
+        >>> ClassMeans(1.0, classes=["Yes", "No"]).unusable_records(X, y)
+        {'records': 3, 'unknown label': 2, 'missing or infinite feature': 1, 'empty': 3}
+        """
+        if self.classes is None:
+            raise ValueError("classes must hold all labels that can occur, got classes=None: then no record is empty")
+        X, classes = clone(self)._checked(X, ensure_all_finite=False), np.unique(np.asarray(self.classes))
+        unknown, unfinished = _codes(y, classes) == len(classes), ~np.isfinite(X).all(axis=1)
+        check_consistent_length(X, unknown)
+        found = {"unknown label": unknown, "missing or infinite feature": unfinished, "empty": unknown | unfinished}
+        return {"records": len(X)} | {name: int(which.sum()) for name, which in found.items()}
 
     def statement_(
         self,
@@ -298,6 +338,10 @@ def _codes(y: Any, classes: NDArray[Any]) -> Integers:
     """Code of each label, each looked up by itself; ``len(classes)`` for whatever is not one of the classes."""
     if y is None:
         raise ValueError("y must hold the labels, got y=None: the fit requires y to be passed")
+    if {_kind(y), _kind(classes)} == {"text", "numbers"}:
+        raise ValueError(
+            f"classes must be labels as y has them, which by its dtype are {_kind(y)}, got classes={classes.tolist()}"
+        )
     labels = y if isinstance(y, list | tuple) else np.asarray(y)
     if isinstance(labels, np.ndarray):  # a list is looked up as it is: an array of it could have another type
         if labels.ndim != 1 and labels.shape[1:] != (1,):
@@ -312,6 +356,12 @@ def _codes(y: Any, classes: NDArray[Any]) -> Integers:
             return len(table)
 
     return np.fromiter(map(code, labels), dtype=np.int64, count=len(labels))
+
+
+def _kind(labels: Any) -> str:
+    """What labels are by the dtype of their array or series, which is public; no label is looked at."""
+    of = getattr(getattr(labels, "dtype", None), "type", object)
+    return "text" if issubclass(of, str) else "numbers" if issubclass(of, np.number | np.bool_ | int | float) else ""
 
 
 def _finite(X: Features, codes: Integers, *, empty: int) -> tuple[Features, Integers]:

@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -221,6 +222,28 @@ def test_dp_sgd_without_any_record_is_its_noise_alone():
     np.testing.assert_array_equal(weights[0], weights[1])
     np.testing.assert_allclose(weights[0], 10 * weights[2], rtol=1e-6)
     assert np.std(weights[0]) == pytest.approx(0.5 * np.sqrt(3) / 20, rel=0.9)  # sigma = 1, batches of 20 expected
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_classes_of_another_type_than_the_labels_are_refused(name):
+    """By the dtype of y alone, which is public: what the labels are makes no difference."""
+    text = Y.astype(str)
+    for labels, classes in ((text, [0, 1]), (pd.Series(text, dtype="string"), [0, 1]), (Y, ["0", "1"])):
+        kind = "numbers" if labels is Y else "text"
+        with pytest.raises(ValueError, match=f"classes must be labels as y has them, .* {kind}, got classes"):
+            fitted(name, y=labels, classes=classes)
+    assert len(fitted(name, y=text, classes=["No", "Yes"]).predict(QUERIES)) == 10  # so that no error tells of a label
+    assert len(fitted(name, y=text.astype(object)).predict(QUERIES)) == 10
+
+
+def test_the_curator_can_count_empty_records():
+    bad = np.where(np.arange(40)[:, None] < 3, np.nan, X)
+    model = ClassMeans(1.0, classes=["no", "yes"])
+    found = model.unusable_records(bad, np.where(np.arange(40) < 5, "No", "no"))
+    assert found == {"records": 40, "unknown label": 5, "missing or infinite feature": 3, "empty": 5}
+    assert not hasattr(model, "n_features_in_")
+    with pytest.raises(ValueError, match="classes must hold all labels"):
+        ClassMeans(1.0).unusable_records(X, Y)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
