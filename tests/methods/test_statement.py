@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from dpnotes import Bagging, ClassMeans, DPBag
 from dpnotes.accounting import PrivacyStatement, gaussian, statement
 from dpnotes.auditing import audit_scores
-from tests.methods.test_frozen_fit import ESTIMATORS, OTHER, PUBLIC, PUBLISHED, QUERIES, X, Y, fitted, rows
+from tests.methods.test_estimators import ESTIMATORS, OTHER, PUBLIC, PUBLISHED, QUERIES, X, Y, fitted, rows
 
 NAMES = [name for name in ESTIMATORS if name != "DPSGD of a network"]  # whose guarantee is that of DPSGD
 ANSWERS = {"PredictionSensitivity": "at most 100 answers", "SubsampleAggregate": "at most 100 answers"}
