@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.datasets import load_breast_cancer, load_digits
+
+from dpnotes.methods import _classifier, fit_minimiser
 
 
 @pytest.fixture(scope="session")
@@ -33,6 +36,33 @@ def standardised():
     X, y = load_breast_cancer(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(X))
     return ((X - X.mean(0)) / X.std(0))[order], y[order]
+
+
+@pytest.fixture(scope="session")
+def minimiser(digits):
+    """Of the digits' classes, before any noise."""
+    return fit_minimiser(*digits, n_classes=10, l2=0.05, device="cpu")
+
+
+def follows(drawn, law, off=1.05):
+    """Whether numbers follow a law at 1e-3, by Kolmogorov-Smirnov, so well that a scale that is off is noticed."""
+    drawn = np.ravel(drawn)
+    return stats.kstest(drawn, law.cdf).pvalue > 1e-3 > stats.kstest(drawn / off, law.cdf).pvalue
+
+
+def is_normal(drawn, sigma):
+    """Whether numbers are normal at 1e-3, and their squares have a mean by which a scale 5% off is noticed."""
+    squares, law = (drawn**2).sum() / sigma**2, stats.chi2(drawn.size)
+    right = (
+        5e-4 < law.cdf(squares) < 1 - 5e-4 and stats.kstest(drawn.ravel(), stats.norm(scale=sigma).cdf).pvalue > 1e-3
+    )
+    return right and law.sf(squares * 1.05**2) < 1e-3 and law.cdf(squares / 1.05**2) < 1e-3
+
+
+def repeated(profile):
+    """A guarantee as that of a fit with a noise seed, which read the classes off y."""
+    assumption = "; ".join(filter(None, (profile.assumption, _classifier.PREPARED, _classifier.READ_OFF)))
+    return profile.with_(implementation="reproducible", assumption=assumption).to_dict()
 
 
 class Votes:

@@ -15,24 +15,13 @@ from dpnotes import Bagging
 from dpnotes.accounting import bagging
 from dpnotes.learners import NetworkClassifier
 from dpnotes.mechanisms import draw_subsets
-from dpnotes.methods import _classifier
+from tests.methods.conftest import repeated
 
 
-def repeated(profile):
-    assumption = "; ".join(filter(None, (profile.assumption, _classifier.PREPARED, _classifier.READ_OFF)))
-    return profile.with_(implementation="reproducible", assumption=assumption).to_dict()
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        None,
-        LogisticRegression(max_iter=500),
-        make_pipeline(StandardScaler(), DecisionTreeClassifier()),
-        NetworkClassifier((1, 8, 8), kernel_size=3, padding=1, epochs=25, learning_rate=3e-3),
-    ],
-    ids=["default", "logistic", "pipeline", "network"],
-)
+@pytest.mark.parametrize("estimator", [
+    None, LogisticRegression(max_iter=500), make_pipeline(StandardScaler(), DecisionTreeClassifier()),
+    NetworkClassifier((1, 8, 8), kernel_size=3, padding=1, epochs=25, learning_rate=3e-3),
+], ids=["default", "logistic", "pipeline", "network"])  # fmt: skip
 def test_any_base_learner(pixels, estimator):
     X, y = pixels
     model = Bagging(subsample=200, n_models=5, estimator=estimator, noise_seed=0).fit(X[:1200], y[:1200])

@@ -11,22 +11,9 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
+from dpnotes import methods
 from dpnotes.learners import NetworkClassifier
-from dpnotes.methods import (
-    DPSGD,
-    PATE,
-    AugmentedSGD,
-    Bagging,
-    ClassMeans,
-    DPBag,
-    FilteredVote,
-    LossPerturbation,
-    ModelSensitivity,
-    NoisySGD,
-    PredictionSensitivity,
-    RandomTrees,
-    SubsampleAggregate,
-)
+from dpnotes.methods import DPSGD, PATE, ClassMeans, DPBag
 
 COMMON = {"classes": [0, 1], "noise_seed": 3}
 LINEAR = {"epsilon": 1.0, "delta": 1e-3, "l2": 0.1, "device": "cpu", **COMMON}
@@ -36,18 +23,20 @@ NETWORK = NetworkClassifier(None, architecture="mlp", hidden=(3,), device="cpu")
 TRAINING = {"sample_rate": 0.5, "steps": 3, "noise_multiplier": 1.0, "device": "cpu", **COMMON}
 STUDENT = {"student": LogisticRegression(), **NEAREST, **COMMON}
 ESTIMATORS = {
-    "ModelSensitivity": ModelSensitivity(**LINEAR),
+    "ModelSensitivity": methods.ModelSensitivity(**LINEAR),
     "ClassMeans": ClassMeans(1.0, **COMMON),
-    "RandomTrees": RandomTrees(1.0, n_trees=3, **COMMON),
-    "LossPerturbation": LossPerturbation(**LINEAR),
-    "PredictionSensitivity": PredictionSensitivity(answers=100, **LINEAR),
+    "RandomTrees": methods.RandomTrees(1.0, n_trees=3, **COMMON),
+    "LossPerturbation": methods.LossPerturbation(**LINEAR),
+    "PredictionSensitivity": methods.PredictionSensitivity(answers=100, **LINEAR),
     "DPSGD": DPSGD(**TRAINING),
     "DPSGD of a network": DPSGD(network=NETWORK, **TRAINING),
-    "NoisySGD": NoisySGD(**DESCENT),
-    "AugmentedSGD": AugmentedSGD(batch_size=10, device="cpu", **DESCENT),
-    "Bagging": Bagging(subsample=20, n_models=3, **NEAREST, **COMMON),
-    "SubsampleAggregate": SubsampleAggregate(5.0, 1e-3, answers=100, n_models=5, device="cpu", **NEAREST, **COMMON),
-    "FilteredVote": FilteredVote(n_teachers=5, sigma=1.0, confidence=0.6, device="cpu", **NEAREST, **COMMON),
+    "NoisySGD": methods.NoisySGD(**DESCENT),
+    "AugmentedSGD": methods.AugmentedSGD(batch_size=10, device="cpu", **DESCENT),
+    "Bagging": methods.Bagging(subsample=20, n_models=3, **NEAREST, **COMMON),
+    "SubsampleAggregate": methods.SubsampleAggregate(
+        5.0, 1e-3, answers=100, n_models=5, device="cpu", **NEAREST, **COMMON
+    ),
+    "FilteredVote": methods.FilteredVote(n_teachers=5, sigma=1.0, confidence=0.6, device="cpu", **NEAREST, **COMMON),
     "PATE": PATE(n_teachers=5, aggregator="gnmax", sigma_answer=1.0, **STUDENT),
     "DPBag": DPBag(n_teachers=5, n_partitions=2, epsilon=9.0, delta=1e-3, noise=0.5, device="cpu", **STUDENT),
 }
@@ -84,9 +73,9 @@ X, PUBLIC, QUERIES = rows(40, seed=0), rows(30, seed=1), rows(10, seed=2)
 Y = (X[:, 0] > 0).astype(int)
 
 
-def fitted(name, X=X, y=Y, **parameters):
+def fitted(name, X=X, y=Y, *, given=None, **parameters):
     model = clone(ESTIMATORS[name]).set_params(**parameters)
-    return model.fit(X, y, **({"public": PUBLIC} if hasattr(model, "student") else {}))
+    return model.fit(X, y, **({"public": PUBLIC} if hasattr(model, "student") else {}) | (given or {}))
 
 
 def seen(model):
@@ -340,19 +329,14 @@ def test_parameters_that_do_not_go_together_are_named(name, change, message):
     ("DPBag", {"public": np.zeros((3, 2))}, "public must be finite rows with the features of X: X has 2 features, but"),
     ("PATE", {"public": np.full((2, 4), np.nan)}, "public must be finite rows .*contains NaN"),
     ("DPBag", {"public": np.zeros((0, 4))}, "public must be finite rows"),
+    ("SubsampleAggregate replace-one", {"shards": np.arange(40) % 5}, "shards must be None for adjacency='repl"),
+    ("DPBag balanced", {"chunks": np.zeros((41, 2), int)}, "chunks must be None for partitions='balanced'"),
 ])  # fmt: skip
 def test_data_that_do_not_fit_are_named(name, given, message):
+    name, _, change = name.partition(" ")
+    changes = {"replace-one": {"adjacency": change}, "balanced": {"partitions": change}, "": {}}[change]
     with pytest.raises(ValueError, match=message):
-        clone(ESTIMATORS[name]).fit(X, Y, **({"public": PUBLIC} if name in ("PATE", "DPBag") else {}) | given)
-
-
-def test_cut_records_are_drawn_where_their_number_is_to_be_hidden():
-    for name, change, given in (
-        ("SubsampleAggregate", {"adjacency": "replace-one"}, {"shards": np.arange(40) % 5}),
-        ("DPBag", {"partitions": "balanced"}, {"chunks": np.zeros((41, 2), int), "public": PUBLIC}),
-    ):
-        with pytest.raises(ValueError, match=r"(shards|chunks) must be None for"):
-            clone(ESTIMATORS[name]).set_params(**change).fit(X, Y, **given)
+        fitted(name, given=given, **changes)
 
 
 CALIBRATED = ("ModelSensitivity", "LossPerturbation", "PredictionSensitivity", "ClassMeans", "RandomTrees",

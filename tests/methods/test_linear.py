@@ -116,14 +116,3 @@ def test_rows_outside_the_ball_are_refused():
     fit_minimiser(to_unit_ball(X, bound=1.0), y, n_classes=4, l2=0.1, device="cpu")
     X[5] /= np.linalg.norm(X[5])  # of norm 1 up to rounding
     fit_minimiser(X, y, n_classes=4, l2=0.1, device="cpu")
-
-
-def test_published_sensitivity_is_for_one_record_exchanged():
-    X, y = small()
-    fit = fit_minimiser(X, y, n_classes=4, l2=0.1, device="cpu")
-    with pytest.raises(ValueError, match="published analysis is for adjacency='replace-one', got adjacency='add-rem"):
-        fit.sensitivity(adjacency="add-remove", analysis="published")
-    with pytest.raises(ValueError, match="analysis must be one of"):
-        fit.sensitivity(analysis="loose")
-    with pytest.raises(ValueError, match="adjacency must be one of"):
-        fit.sensitivity(adjacency="swap")

@@ -3,18 +3,13 @@
 import math
 
 import numpy as np
-import pytest
 from scipy import stats
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from dpnotes.accounting import gaussian_sigma
-from dpnotes.methods import ModelSensitivity, _classifier, fit_minimiser, noisy_minimisers, secret_seed
-
-
-@pytest.fixture(scope="module")
-def minimiser(digits):
-    return fit_minimiser(*digits, n_classes=10, l2=0.05, device="cpu")
+from dpnotes.methods import ModelSensitivity, noisy_minimisers, secret_seed
+from tests.methods.conftest import follows, is_normal, repeated
 
 
 def test_noise_vanishes_at_large_epsilon(digits):
@@ -39,8 +34,7 @@ def test_noise_has_the_stated_distribution(minimiser):
         noise = np.concatenate([models.weights, models.intercept[:, :, None]], axis=2) - minimiser.weights
         norms = np.linalg.norm(noise, axis=(1, 2))
         scale = minimiser.sensitivity(analysis=analysis) / 2.0
-        assert stats.kstest(norms, stats.gamma(size, scale=scale).cdf).pvalue > 1e-3
-        assert stats.kstest(norms, stats.gamma(size, scale=1.05 * scale).cdf).pvalue < 1e-3
+        assert follows(norms, stats.gamma(size, scale=scale))
         # each coordinate has a standard deviation of at most 1 / sqrt(repeats size)
         direction = (noise / norms[:, None, None]).mean(axis=0)
         assert np.abs(direction).max() * math.sqrt(repeats * size) < 5
@@ -48,13 +42,8 @@ def test_noise_has_the_stated_distribution(minimiser):
         assert sums < 1e-12 if analysis == "tight" else sums > 0.01
 
     models, _ = noisy_minimisers(minimiser, 2.0, 1e-5, n_repeats=20, seed=1)
-    noise = (models.weights - minimiser.weights[:, :-1]).ravel()
     sigma = gaussian_sigma(2.0, 1e-5, sensitivity=minimiser.sensitivity())
-    assert stats.kstest(noise, stats.norm(scale=sigma).cdf).pvalue > 1e-3
-    squares, distribution = (noise**2).sum() / sigma**2, stats.chi2(noise.size)  # its standard deviation is 1.25%
-    assert 5e-4 < distribution.cdf(squares) < 1 - 5e-4
-    assert distribution.sf(squares * 1.05**2) < 1e-3
-    assert distribution.cdf(squares / 1.05**2) < 1e-3
+    assert is_normal(models.weights - minimiser.weights[:, :-1], sigma)
 
 
 def test_estimator_is_the_first_repeat(digits, minimiser):
@@ -66,8 +55,7 @@ def test_estimator_is_the_first_repeat(digits, minimiser):
     assert (model.coef_ == models.weights[0]).all()
     assert (model.intercept_ == models.intercept[0]).all()
     assert (model.predict(digits[0]) == models.votes(digits[0], device="cpu")[0]).all()
-    assumption = "; ".join((profile.assumption, _classifier.PREPARED, _classifier.READ_OFF))
-    assert model.profile_.to_dict() == profile.with_(implementation="reproducible", assumption=assumption).to_dict()
+    assert model.profile_.to_dict() == repeated(profile)
     again = clone(model).fit(*digits)
     assert (again.coef_ == model.coef_).all()
     fresh = clone(model).set_params(noise_seed=None)

@@ -14,39 +14,13 @@ from sklearn.tree import DecisionTreeClassifier
 from dpnotes import accounting
 from dpnotes.learners import NetworkClassifier
 from dpnotes.mechanisms import confident_vote
-from dpnotes.methods import PATE, _classifier
+from dpnotes.methods import PATE
+from tests.methods.conftest import repeated
+
+NETWORK = NetworkClassifier((1, 8, 8), kernel_size=3, padding=1, epochs=8, learning_rate=1e-2, device="cpu")
 
 
-class Nearest:
-    """A learner of many models in one call: each answers with the label of the nearest row of its shard."""
-
-    def __init__(self):
-        self.calls = []
-
-    def fit_many(self, X, codes, subsets, *, n_classes, seed):
-        self.calls.append([list(rows) for rows in subsets])
-
-        def votes(_, queries):
-            distances = [np.linalg.norm(queries[:, None] - X[rows], axis=2) for rows in subsets]
-            return np.stack([codes[rows][d.argmin(axis=1)] for rows, d in zip(subsets, distances, strict=True)])
-
-        return type("Votes", (), {"votes": votes})()
-
-
-def repeated(profile):
-    assumption = "; ".join(filter(None, (profile.assumption, _classifier.PREPARED, _classifier.READ_OFF)))
-    return profile.with_(implementation="reproducible", assumption=assumption).to_dict()
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        None,
-        LogisticRegression(max_iter=300),
-        NetworkClassifier((1, 8, 8), kernel_size=3, padding=1, epochs=8, learning_rate=1e-2, device="cpu"),
-    ],
-    ids=["default", "logistic", "network"],
-)
+@pytest.mark.parametrize("estimator", [None, LogisticRegression(max_iter=300), NETWORK], ids=["tree", "logistic", "nn"])
 def test_any_base_learner(pixels, estimator):
     X, y = pixels
     model = PATE(estimator, n_teachers=8, aggregator="gnmax", sigma_answer=0.5, queries=500, noise_seed=0)
@@ -76,18 +50,6 @@ def test_votes_are_those_of_models_on_disjoint_shards(pixels):
     np.testing.assert_allclose(model.agreement_, by_hand.max(axis=1) / 12)
     student = KNeighborsClassifier(1).fit(X[900:1200], model.labels_)
     np.testing.assert_array_equal(model.predict(X[1200:]), student.predict(X[1200:]))
-
-
-def test_many_models_are_fitted_in_one_call_to_unequal_shards():
-    X, y = np.arange(40.0)[:, None], np.tile([0, 1], 20)
-    learner = Nearest()
-    model = PATE(learner, n_teachers=6, aggregator="gnmax", student=LogisticRegression(), noise_seed=0)
-    model.fit(X, y, public=X + 0.25)
-    (subsets,) = learner.calls
-    assert sorted(row for rows in subsets for row in rows) == list(range(40))
-    assert len({len(rows) for rows in subsets}) > 1
-    one_at_a_time = PATE(KNeighborsClassifier(1), n_teachers=6, aggregator="gnmax", noise_seed=0)
-    np.testing.assert_array_equal(one_at_a_time.fit(X, y, public=X + 0.25).labels_, model.labels_)
 
 
 @pytest.mark.parametrize("estimator", [KNeighborsClassifier(1), DecisionTreeClassifier(random_state=0)])
@@ -168,16 +130,6 @@ def test_guarantees_are_those_of_what_was_released(pixels):
         sigma_answer=400.0, aggregator="laplace"
     )  # nothing that is set later changes what was released
     assert confident.per_instance_profile_.to_dict() == private.to_dict()
-
-
-def test_confident_answers_where_teachers_agree(pixels):
-    X, y = pixels
-    model = PATE(n_teachers=20, threshold=12.0, sigma_threshold=1.0, sigma_answer=1.0, keep_votes=True, noise_seed=0)
-    model.fit(X[:1000], y[:1000], public=X[1000:1400])
-    assert model.agreement_[model.answered_].mean() > model.agreement_[~model.answered_].mean()
-    right = (model.labels_ == y[1000:1400][model.answered_]).mean()
-    everything = clone(model).set_params(aggregator="gnmax").fit(X[:1000], y[:1000], public=X[1000:1400])
-    assert right > (everything.labels_ == y[1000:1400]).mean()
 
 
 def test_student_without_answers_is_constant(pixels):

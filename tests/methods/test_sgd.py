@@ -10,9 +10,10 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from dpnotes.accounting import audit_epsilon, gaussian_sigma
-from dpnotes.accounting.papers import augmenting_sigma, sgd_sensitivity
+from dpnotes.accounting.papers import augmenting_sigma
 from dpnotes.learners import fit_sgd
 from dpnotes.methods import AugmentedSGD, NoisySGD, _sgd, logistic_loss, noisy_descents
+from tests.methods.conftest import follows, is_normal
 
 
 def test_noise_vanishes_at_large_epsilon(cancer):
@@ -35,14 +36,12 @@ def test_noise_is_the_least_that_meets_the_budget(cancer, change):
         assert np.hypot(np.linalg.norm(model.coef_), model.intercept_[0]) <= 3 * (1 + 1e-12)
 
 
-def test_an_exchanged_record_shifts_a_step_twice_as_far_as_an_empty_one(cancer):
+def test_an_exchanged_record_shifts_a_step_twice_as_far_as_an_empty_one():
     noise = {
         adjacency: NoisySGD(1.0, 1e-4, steps=50, learning_rate=2.0, adjacency=adjacency).calibrate(569)
         for adjacency in ("zero-out", "replace-one")
     }
     assert noise["replace-one"] == pytest.approx(2 * noise["zero-out"])
-    with pytest.raises(ValueError, match="adjacency must be one of 'replace-one', 'zero-out', got adjacency='add-rem"):
-        NoisySGD(1.0, 1e-4, steps=50, learning_rate=2.0, adjacency="add-remove").fit(*cancer)
 
 
 def test_an_empty_record_has_no_gradient_and_keeps_its_place(cancer):
@@ -74,9 +73,7 @@ def test_noise_of_a_step_has_the_stated_law(cancer):
     common = {"steps": 1, "learning_rate": 1.0, "l2": 0.0, "radius": math.inf, "generator": np.random.default_rng(0)}
     ends = noisy_descents(X, y, n_runs=2000, sigma=0.3, **common)
     step = ((y - 0.5) @ np.hstack([X, np.ones((len(X), 1))])) / len(X)
-    drawn = (ends - step).ravel() / 0.3
-    assert stats.kstest(drawn, stats.norm().cdf).pvalue > 1e-3
-    assert stats.kstest(drawn, stats.norm(scale=1.05).cdf).pvalue < 1e-3
+    assert follows(ends - step, stats.norm(scale=0.3))
 
 
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
@@ -134,13 +131,7 @@ def test_noise_has_the_stated_law(cancer):
     models = [AugmentedSGD(1.0, 1e-3, noise_seed=s, **SETTING).fit(X, y) for s in range(250)]
     quiet = [clone(model).set_params(epsilon=1e9).fit(X, y) for model in models]  # the same seed, next to no noise
     ends, starts = (np.array([np.append(m.coef_, m.intercept_) for m in each]) for each in (models, quiet))
-    drawn = ((ends - starts) / models[0].noise_sigma_).ravel()
-    assert stats.kstest(drawn, stats.norm().cdf).pvalue > 1e-3
-
-    def off(scale):  # in standard errors
-        return abs((np.mean((drawn / scale) ** 2) - 1) / np.sqrt(2 / len(drawn)))
-
-    assert off(1.0) < 3.29 < off(1.05)
+    assert is_normal(ends - starts, models[0].noise_sigma_)
 
 
 def test_noise_is_that_of_the_proved_sensitivity(cancer):
@@ -182,26 +173,6 @@ def test_what_rests_on_what(cancer):
 
     classical = AugmentedSGD(1.0, 1e-3, analysis="published", **fit).fit(X, y)
     assert classical.noise_sigma_ == augmenting_sigma(1.0, 1e-3, sensitivity=proved.sensitivity_, analysis="published")
-
-
-def test_sensitivity_holds_and_is_nearly_attained():
-    """The worst case: a record and almost its mirror image, whose gradients point the same way, under one seed."""
-    far, n = 1e-3, 60
-    X = np.tile([[math.sqrt(1 - far**2), 0.0]], (n, 1))
-    X[n // 2 :] *= -1  # their gradients cancel, so that the weights stay where they start
-    y = np.zeros(n, dtype=np.int64)
-    X[0] = [0.0, 1.0]
-    setting = {"batch_size": 6, "steps": 13, "learning_rate": 0.01, "device": "cpu"}
-    steep = np.array([0.0, 0.0, 400.0])  # every record of class 0 is far on the wrong side
-    runs = fit_sgd(X, y, neighbours=[0], replacement=(np.array([0.0, -1.0]), 0), n_runs=200, initial=steep, **setting)
-    bound = sgd_sensitivity(lipschitz=2**0.5, smoothness=0.5, learning_rate=0.01, batch_size=6, epochs=1.3)
-    assert runs.visits.max() == 2
-    # the loss is linear out here, and the two gradients differ by 2 of at most 2 sqrt(2) each visit
-    assert 0.7 * bound < runs.distances.max() <= bound * (1 + 1e-9)
-    short = sgd_sensitivity(
-        lipschitz=2**0.5, smoothness=0.5, learning_rate=0.01, batch_size=6, epochs=1.3, analysis="published"
-    )
-    assert runs.distances.max() > short  # the fraction of a pass does not cover it
 
 
 def test_sensitivity_to_an_empty_record_holds_and_is_attained():
@@ -269,10 +240,8 @@ def test_sensitivity_holds_on_random_tables_and_long_rows():
 
 def test_beyond_the_bound_there_is_no_guarantee(cancer):
     X, y = cancer
-    fast = {**SETTING, "learning_rate": 4.5}
-    with pytest.raises(ValueError, match=r"learning_rate must be <= 2 / smoothness = 4, got learning_rate=4.5"):
-        AugmentedSGD(1.0, 1e-3, **fast).fit(X, y)
-    model = AugmentedSGD(1.0, 1e-3, require_bound=False, noise_seed=0, **fast).fit(X, y)
+    fast = {**SETTING, "learning_rate": 4.5, "require_bound": False}
+    model = AugmentedSGD(1.0, 1e-3, noise_seed=0, **fast).fit(X, y)
     assert model.profile_.delta(np.array([0.0, 1.0, 100.0])).tolist() == [1, 1, 1]
     assert "no guarantee" in model.profile_.remark
     assert model.sensitivity_ == pytest.approx(math.sqrt(2) * 4.5 * 3 / 48)
