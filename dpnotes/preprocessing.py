@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from dpnotes import _extras
 
@@ -29,7 +29,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from dpnotes._scikit_learn import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from dpnotes._validation import Features, Floats, real
+from dpnotes._validation import Features, Floats, Integers, real
 
 CELL = 4  # pixels along a side of a cell of oriented gradients
 DIRECTIONS = 9  # bins of [0, 180) degrees
@@ -44,6 +44,7 @@ class RowTransformer(TransformerMixin, BaseEstimator):
     """
 
     n_features_in_: int
+    _keeps_dtype: ClassVar[bool] = True
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the parameters, and remember the number of columns and their names; no value in X is looked at.
@@ -104,7 +105,7 @@ class RowTransformer(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"] if self._keeps_dtype else []
         return tags
 
 
@@ -220,6 +221,7 @@ class PublicOneHot(RowTransformer):
     """
 
     categories: Sequence[Any]
+    _keeps_dtype = False
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
         """Names of the columns, ``column_category``; columns without a name are ``x0``, ``x1`` and so on."""
@@ -244,12 +246,12 @@ class PublicOneHot(RowTransformer):
                 )
 
     def _transform(self, values: NDArray[Any]) -> Features:
-        return np.hstack([_indicators(c, k) for c, k in zip(values.T, self.categories_, strict=True)])
+        pairs = zip(values.T.tolist(), self.categories_, strict=True)
+        return np.hstack([np.eye(len(known) + 1, len(known))[places(column, known)] for column, known in pairs])
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = tags.input_tags.string = True
-        tags.transformer_tags.preserves_dtype = []
         return tags
 
 
@@ -286,6 +288,7 @@ class OrientedGradients(RowTransformer):
     image_shape: tuple[int, ...]
     low: float = 0.0
     high: float = 1.0
+    _keeps_dtype = False
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
         """Names of the features, ``row_column_direction`` of a cell."""
@@ -301,10 +304,8 @@ class OrientedGradients(RowTransformer):
                 f"image_shape must be (height, width) or (channels, height, width), sides of {CELL} and more, of {d} "
                 f"columns, got image_shape={self.image_shape!r}"
             )
-        self.low_, self.high_ = (
-            real("low", self.low, low=-1e30, high=1e30),
-            real("high", self.high, low=-1e30, high=1e30),
-        )
+        bounds = {"low": self.low, "high": self.high}
+        self.low_, self.high_ = (real(name, bound, low=-1e30, high=1e30) for name, bound in bounds.items())
         if not self.low_ < self.high_:
             raise ValueError(f"low must be < high, got low={self.low!r}, high={self.high!r}")
         self.shape_ = (1, *sides)[-3:]
@@ -317,11 +318,6 @@ class OrientedGradients(RowTransformer):
         features -= features.mean(axis=1, keepdims=True)
         features /= np.maximum(np.linalg.norm(features, axis=1, keepdims=True), 1e-6)
         return features
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
 
 def _numbers(values: NDArray[Any]) -> Features:
@@ -348,17 +344,17 @@ def _bounds(name: str, values: ArrayLike, d: int) -> Floats:
     return np.broadcast_to(bounds, d)
 
 
-def _indicators(column: NDArray[Any], known: list[Any]) -> Floats:
-    """Rows of the identity matrix, shape [n, len(known)]; zeros where the value is not known."""
-    codes = {category: code for code, category in enumerate(known)}
+def places(values: Sequence[Any], known: Sequence[Any]) -> Integers:
+    """Place of each value among those that are known, each looked up by itself; their number for whatever is not."""
+    codes = {value: code for code, value in enumerate(known)}
 
-    def code(value: Any) -> int:
+    def place(value: Any) -> int:
         try:
             return codes.get(value, len(known))
-        except TypeError:  # a value that cannot be hashed equals no category
+        except TypeError:  # what cannot be hashed equals none of them
             return len(known)
 
-    return np.eye(len(known) + 1, len(known))[[code(value) for value in column.tolist()]]
+    return np.fromiter(map(place, values), dtype=np.int64, count=len(values))
 
 
 def _cells(images: Features) -> NDArray[np.float32]:

@@ -100,7 +100,9 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
     private : bool
         Let no record decide whether the table can be used, unless all are wrong: what is public must be declared, a
         record with another label than the classes is an empty one, of the code that is their number, and what is
-        missing in others counts as the middle of the bounds, or as no category. Default: such a table is refused.
+        missing in others counts as the middle of the bounds, or as no category. That all are wrong is told without
+        noise, which no guarantee counts: a check for who holds the table, before anything is released of it. Default:
+        a table with such a record is refused.
 
     Returns
     -------

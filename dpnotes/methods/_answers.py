@@ -1,15 +1,197 @@
-"""The randomness of private methods: noise of the operating system, or of a seed that repeats an experiment."""
+"""What answers of private methods spend: an inference budget, and noise that no two of them share."""
 
 from __future__ import annotations
 
+import os
 import secrets
+import threading
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from dpnotes._validation import at_least
 from dpnotes.mechanisms import stream
-from dpnotes.methods._budget import InferenceBudget
+
+
+class BudgetExhausted(RuntimeError):
+    """More answers were asked of a private method than its guarantee pays for; none was released."""
+
+
+class Shared:
+    """Something that all copies of a fitted method share, so that none starts anew.
+
+    ``copy`` and ``deepcopy``, also of the estimator that holds it, give the object itself; threads take its lock. A
+    pickled copy carries the state, and :meth:`_is_whole` tells that it, or a forked process, cannot know what the
+    original did since.
+    """
+
+    def __init__(self) -> None:
+        self._process: int | None = os.getpid()  # the only one whose count is known to be whole
+        self._lock = threading.Lock()
+
+    def _is_whole(self) -> bool:
+        return self._process == os.getpid()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _: dict[int, Any]) -> Self:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {name: value for name, value in vars(self).items() if name not in ("_lock", "_process")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _process=None, _lock=threading.Lock())
+
+
+class InferenceBudget(Shared):
+    """Counts the answers that a fitted method has released, and refuses those that its guarantee does not cover.
+
+    A call is all or nothing: if fewer answers are left than it asks for, nothing is spent and nothing must be released.
+    A method spends after it has checked its input and before it computes an answer, so that an answer is never free; a
+    computation that fails afterwards stays spent.
+
+    The count is one for all that answer from the same fit:
+
+    - ``copy`` and ``deepcopy``, also of the estimator that holds it, share it; so do threads.
+    - A pickled copy carries the count, but cannot know what the original answers later. It refuses every answer, as
+      does the budget in a forked process, until :meth:`resume` declares how many answers were released in all.
+    - ``sklearn.base.clone`` gives an unfitted estimator. Fitting again, a clone or the same one, starts a new budget
+      with a guarantee of its own; on the same records the guarantees compose.
+
+    Parameters
+    ----------
+    answers : int, >= 1
+        Answers that the guarantee pays for.
+    guarantee : str
+        The guarantee in words, for error messages, for example ``"epsilon=1.0, delta=1e-05"``.
+
+    Attributes
+    ----------
+    answers : int
+    guarantee : str
+
+    Raises
+    ------
+    ValueError
+        If answers is below 1.
+    TypeError
+        If answers is not an integer.
+
+    Examples
+    --------
+    >>> budget = InferenceBudget(1000, guarantee="epsilon=1.0")
+    >>> budget.spend(995)
+    0
+    >>> try:
+    ...     budget.spend(6)
+    ... except BudgetExhausted as refusal:
+    ...     print(str(refusal).split(";")[0])
+    6 answers were asked for, 5 of 1000 are left at epsilon=1.0
+    >>> budget.released, budget.left
+    (995, 5)
+    """
+
+    def __init__(self, answers: int, *, guarantee: str = "the stated guarantee") -> None:
+        super().__init__()
+        self._answers = at_least("answers", answers, 1)
+        self._guarantee = guarantee
+        self._released = 0
+
+    @property
+    def answers(self) -> int:
+        """Answers that the guarantee pays for."""
+        return self._answers
+
+    @property
+    def guarantee(self) -> str:
+        """The guarantee in words."""
+        return self._guarantee
+
+    @property
+    def released(self) -> int:
+        """Answers released so far, as far as this copy knows."""
+        return self._released
+
+    @property
+    def left(self) -> int:
+        """Answers that can still be released; 0 for a copy that was not resumed."""
+        return self.answers - self._released if self._is_whole() else 0
+
+    def spend(self, count: int) -> int:
+        """Take ``count`` answers out of the budget, or none of them.
+
+        Parameters
+        ----------
+        count : int, >= 0
+            Answers that are about to be released.
+
+        Returns
+        -------
+        int
+            Answers released before these: no two calls, of copies or threads, get the same one.
+
+        Raises
+        ------
+        BudgetExhausted
+            If fewer are left, or this is a pickled or forked copy that was not resumed; the count stays as it is.
+        ValueError
+            If count is negative.
+        TypeError
+            If count is not an integer.
+        """
+        count = at_least("count", count, 0)
+        if count and not self._is_whole():
+            raise BudgetExhausted(
+                f"this is a copy of a budget of {self.answers} answers at {self.guarantee}, {self._released} of them "
+                "released when it was made; what the original answered since is unknown here: see resume(released=...)"
+            )
+        with self._lock:
+            if self._released + count > self.answers:
+                raise BudgetExhausted(self._refusal(count))
+            self._released += count
+            return self._released - count
+
+    def resume(self, *, released: int) -> None:
+        """Let a pickled or forked copy answer on, as the only one from now on.
+
+        Parameters
+        ----------
+        released : int, in [the copy's own count, answers]
+            Answers released in all, by the original and every copy of it. The guarantee rests on this declaration.
+
+        Raises
+        ------
+        ValueError
+            If released is below what this copy has counted, or above ``answers``.
+        TypeError
+            If released is not an integer.
+        """
+        released = at_least("released", released, 0)
+        with self._lock:
+            if not self._released <= released <= self.answers:
+                raise ValueError(f"released must be in {self._released}..{self.answers}, got released={released}")
+            self._released = released
+            self._process = os.getpid()
+
+    def _refusal(self, count: int) -> str:
+        left = self.answers - self._released
+        if left == 0:
+            return (
+                f"{self.answers} of {self.answers} answers released at {self.guarantee}; refit with a larger answers= "
+                "to go on (what is released stays released: the guarantees compose)"
+            )
+        return (
+            f"{count} answers were asked for, {left} of {self.answers} are left at {self.guarantee}; ask for at most "
+            f"{left}, or refit with a larger answers="
+        )
+
+    def __repr__(self) -> str:
+        return f"InferenceBudget({self.answers}, guarantee={self.guarantee!r}): {self._released} released"
 
 
 def secret_seed(random_state: int | np.random.RandomState | None) -> int:
@@ -64,35 +246,3 @@ class Randomness:
     def generator(self, index: int) -> np.random.Generator | None:
         """Generator number ``index`` of the noise; None for the operating system's."""
         return None if self.noise is None else stream(self.noise, index)
-
-
-class Answering:
-    """A budget of answers, each with noise of its own; frozen at fit.
-
-    The noise is the operating system's, fresh for each answer, in each copy. With a noise seed, the generator of an
-    answer is decided by the seed and the number of answers released before, so that a resumed copy repeats none.
-
-    Parameters
-    ----------
-    budget : InferenceBudget
-    seed : int or None
-    """
-
-    def __init__(self, budget: InferenceBudget, seed: int | None) -> None:
-        self._budget, self._seed = budget, seed
-
-    @property
-    def budget(self) -> InferenceBudget:
-        """Answers released and left."""
-        return self._budget
-
-    def take(self, count: int) -> np.random.Generator | None:
-        """Spend ``count`` answers, all or none; the generator of their noise.
-
-        Raises
-        ------
-        BudgetExhausted
-            If fewer are left; then none is spent, and no noise is given out.
-        """
-        released = self._budget.spend(count)
-        return None if self._seed is None else stream(self._seed, released)

@@ -75,27 +75,6 @@ class Bagging(PrivateClassifier):
     n_jobs: int | None = None
     _published = ("_models",)
 
-    def fit(self, X: Any, y: Any) -> Bagging:
-        """Draw the subsamples and train one model on each.
-
-        Parameters
-        ----------
-        X : array_like of float, shape [n, d], finite
-        y : array_like, shape [n]
-
-        Returns
-        -------
-        Bagging
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If X and y differ in length, X is not finite, or the subsamples are impossible (see
-            :func:`dpnotes.accounting.bagging`).
-        """
-        return self._fit_at_once(X, y)
-
     def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
         records = self._private_records(X, y, least=1)
         drawn = {name: getattr(self, name) for name in ("subsample", "n_models", "replace", "scheme")}

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpnotes._validation import Features, Floats, at_least_one, one_of, positive
+from dpnotes._validation import Features, Floats, one_of, positive
 from dpnotes.accounting import PrivacyProfile, gaussian, gaussian_sigma, norm_noise_rate, pure
 from dpnotes.learners import LinearClassifier, decision_values
-from dpnotes.mechanisms import stream
 from dpnotes.methods._classifier import PrivateClassifier
-from dpnotes.methods._linear import noisy
+from dpnotes.methods._linear import noisy, streams
 from dpnotes.methods._linear_estimators import checked_epsilon_delta
 from dpnotes.preprocessing import ClipNorm
 
@@ -82,26 +81,6 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
 
     _published = ("coef_", "intercept_", "norm_")
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Release the sums.
-
-        Parameters
-        ----------
-        X : array_like of float, shape [n, d]
-        y : array_like, shape [n]
-
-        Returns
-        -------
-        Self
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            If data are not finite or differ in length, there is one class only, or a parameter is outside its range.
-        """
-        return self._fit_at_once(X, y)
-
     def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
         records = self._private_records(X, y)
         means, profile = self.fit_many(
@@ -146,9 +125,8 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
         rows = np.asarray(X, dtype=np.float64)
         rows = ClipNorm(norm).fit_transform(rows) / norm if len(rows) else rows
         sums = _sums(rows, codes, n_classes)
-        streams = (None if seed is None else stream(seed, r) for r in range(at_least_one("n_repeats", n_repeats)))
-        ones = np.ones(n_classes)
-        released = np.stack([noisy(sums, one, rate=rate, sigma=sigma, scales=ones) for one in streams])
+        how: dict[str, Any] = {"rate": rate, "sigma": sigma, "scales": np.ones(n_classes)}
+        released = np.stack([noisy(sums, one, **how) for one in streams(seed, n_repeats)])
         about = {"status": "proved", "assumption": f"norm={norm:g} is public", "source": "Chaudhuri et al. (2011)"}
         return norm * _means(released, least=_deviation(rate, sigma, sums.shape[1])), profile.with_(**about)
 

@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpnotes._scikit_learn import BaseEstimator, ClassifierMixin
-from dpnotes._validation import Features, Integers, positive
+from dpnotes._validation import Booleans, Features, Integers, positive
 from dpnotes.accounting import PrivacyProfile, PrivacyStatement, statement
-from dpnotes.methods._answers import Answering, Randomness
-from dpnotes.methods._budget import InferenceBudget
+from dpnotes.mechanisms import stream
+from dpnotes.methods._answers import InferenceBudget, Randomness
+from dpnotes.preprocessing import places
 
 if TYPE_CHECKING:
     from dpnotes.auditing import AuditReport
@@ -34,6 +36,12 @@ PUBLIC_ERRORS = (  # beginnings of messages about sizes, names and types alone
     "Found ", "Input X contains", "Input y contains", "X has ", "The feature names", "Sparse ", "Unknown label type",
     "y should be", "float() argument", "This ",
 )  # fmt: skip
+
+REWORDED = {  # beginnings of messages that show values
+    "Complex data not supported": "Complex data not supported: X and y must hold no complex numbers",
+    "could not convert": "X must hold numbers, got a cell that cannot be converted to float",
+}
+NO_TABLE = "X must be a table of numbers of shape [n, d], and y must hold n labels"
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +70,14 @@ class Records:
         """Number of places, empty ones included: public."""
         return len(self.X)
 
+    @property
+    def kept(self) -> Booleans:
+        """Which records are not empty, shape [n]: private."""
+        return self.codes < len(self.classes)
+
     def labelled(self) -> tuple[Features, Integers]:
         """Features and class codes without the empty records."""
-        kept = self.codes < len(self.classes)
+        kept = self.kept
         return (self.X, self.codes) if kept.all() else (self.X[kept], self.codes[kept])
 
     def standing_in(self) -> tuple[Features, Integers]:
@@ -72,14 +85,14 @@ class Records:
 
         For methods in which each place counts: what one record is read as does not change another one.
         """
-        empty = self.codes == len(self.classes)
-        if not empty.any():
+        kept = self.kept
+        if kept.all():
             return self.X, self.codes
-        return np.where(empty[:, None], self.X.dtype.type(0), self.X), np.where(empty, 0, self.codes)
+        return np.where(kept[:, None], self.X, self.X.dtype.type(0)), np.where(kept, self.codes, 0)
 
     def without_empty(self, subsets: Sequence[Integers] | Integers) -> Sequence[Integers] | Integers:
         """Subsets of the places without the empty records, just as they are where there is none."""
-        kept = self.codes < len(self.classes)
+        kept = self.kept
         return subsets if kept.all() else [rows[kept[rows]] for rows in subsets]
 
 
@@ -92,7 +105,10 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
     classes : sequence, optional
         All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
         is about all that is released except ``classes_``. A record with another label counts as an empty one, and so
-        does one with a feature that is missing or infinite, which is an error where the classes are read off y.
+        does one with a feature that is missing or infinite, which is an error where the classes are read off y. That
+        all records are empty is no error: the error would tell a table from one with a single record of use, with
+        certainty. See :meth:`unusable_records`. The dtype of y is public, like the names of columns: where it is of
+        numbers and the classes are text, or the other way round, the fit is refused.
     random_state : int, RandomState instance or None
         What the guarantee does not need: the random choices of learners, shards and students.
     noise_seed : int, optional
@@ -128,9 +144,44 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         release = copy.copy(self)
         kept = {name: value for name, value in vars(self).items() if name in names.union(self._published)}
         kept |= {name: None for name in UNPUBLISHED if name in names}
-        vars(release).clear()
-        vars(release).update(copy.deepcopy(kept))
+        release.__dict__ = copy.deepcopy(kept)
         return release
+
+    def unusable_records(self, X: Any, y: Any) -> dict[str, int]:
+        """How many records a fit to X and y counts as empty, and why: **private**, for who holds the records.
+
+        No guarantee covers these exact counts: do not publish them, nor anything that is decided by them.
+
+        Parameters
+        ----------
+        X : array_like of float, shape [n, d]
+        y : array_like, shape [n]
+
+        Returns
+        -------
+        dict
+            Number of ``"records"``, of those with an ``"unknown label"``, of those with a ``"missing or infinite
+            feature"``, and of ``"empty"`` ones, which have either.
+
+        Raises
+        ------
+        ValueError
+            If ``classes`` are not given, in which case a fit refuses such records; else as a fit.
+
+        Examples
+        --------
+        >>> from dpnotes import ClassMeans
+        >>> X, y = [[0.1], [0.2], [float("nan")]], ["yes", "no", "No"]
+        >>> ClassMeans(1.0, classes=["Yes", "No"]).unusable_records(X, y)
+        {'records': 3, 'unknown label': 2, 'missing or infinite feature': 1, 'empty': 3}
+        """
+        if self.classes is None:
+            raise ValueError("classes must hold all labels that can occur, got classes=None: then no record is empty")
+        X, classes = clone(self)._checked(X, ensure_all_finite=False), np.unique(np.asarray(self.classes))
+        unknown, unfinished = _codes(y, classes) == len(classes), ~np.isfinite(X).all(axis=1)
+        check_consistent_length(X, unknown)
+        found = {"unknown label": unknown, "missing or infinite feature": unfinished, "empty": unknown | unfinished}
+        return {"records": len(X)} | {name: int(which.sum()) for name, which in found.items()}
 
     def statement_(
         self,
@@ -168,13 +219,13 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         name, budget = type(self).__name__, getattr(self, "budget_", None)
-        if self._published:
-            told = {"product_type": "Machine learning model", "access_type": "Non-interactive"}
-            told["released"] = f"the fitted {name} as publish() gives it, and any number of its predictions"
-        else:
+        product, access = "Machine learning model", "Non-interactive"
+        released = f"the fitted {name} as publish() gives it, and any number of its predictions"
+        if not self._published:
             number = "any number of" if budget is None else f"at most {budget.answers}"
-            told = {"product_type": "Interactive API", "access_type": "Interactive"}
-            told["released"] = f"{number} answers of one fitted {name}, which stays with who holds the records"
+            product, access = "Interactive API", "Interactive"
+            released = f"{number} answers of one fitted {name}, which stays with who holds the records"
+        told = {"product_type": product, "access_type": access, "released": released}
         told |= {"method": f"dpnotes.{name}", "trust_model": "Central", **(declared or {})}
         given = getattr(self, "delta", None) if delta is None else delta
         read_off = (READ_OFF.partition(",")[0],) if READ_OFF in self.profile_.assumption else ()
@@ -188,6 +239,30 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             audit=audit,
         )
 
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit and release, or get ready to answer.
+
+        Parameters
+        ----------
+        X : array_like of float, shape [n, d]
+        y : array_like, shape [n]
+
+        Returns
+        -------
+        Self
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If X and y differ in length, or a parameter is outside its range, cannot give the guarantee or does not fit
+            the number of records or columns; where ``classes`` are not given, if X is not finite, or y does not hold as
+            many classes as the method needs.
+        TypeError
+            If a parameter is of the wrong kind.
+        """
+        return self._fit_at_once(X, y)
+
     def _fit_at_once(self, X: Any, y: Any, **given: Any) -> Self:
         """Learn with the parameters of this moment, and take over what was learned once all of it is there.
 
@@ -195,8 +270,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         """
         parameters = self.get_params(deep=False)
         attempt = copy.copy(self)
-        vars(attempt).clear()
-        vars(attempt).update(parameters)
+        attempt.__dict__ = parameters.copy()
         attempt._learn(X, y, **given)
         learned = {name: value for name, value in vars(attempt).items() if name not in parameters}
         for name in [name for name in vars(self) if name.endswith("_") and name not in learned]:
@@ -222,7 +296,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.non_deterministic = self.noise_seed is None  # two fits, or two answers to one query, differ by their noise
+        tags.non_deterministic = self.noise_seed is None or not self._published  # two fits, or two answers to a query
         tags.input_tags.allow_nan = self.classes is not None
         return tags
 
@@ -274,44 +348,50 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
 class AnsweringClassifier(PrivateClassifier):
     """Base of classifiers that answer a budget of queries, each with noise of its own.
 
+    The noise is the operating system's, fresh for each answer, in each copy. With a noise seed, the generator of an
+    answer is decided by the seed and the number of answers released before, so that a resumed copy repeats none.
+
     Attributes
     ----------
     budget_ : InferenceBudget
         Answers released and left.
     """
 
-    _answering: Answering
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True  # also with a noise seed two answers to one query differ
-        return tags
+    _budget: InferenceBudget
+    _answers_seed: int | None
 
     @property
     def budget_(self) -> InferenceBudget:
         """Answers released and left."""
         check_is_fitted(self)
-        return self._answering.budget
+        return self._budget
+
+    def _take(self, count: int) -> np.random.Generator | None:
+        """Spend ``count`` answers, all or none; the generator of their noise."""
+        released = self._budget.spend(count)
+        return None if self._answers_seed is None else stream(self._answers_seed, released)
 
 
 def _codes(y: Any, classes: NDArray[Any]) -> Integers:
     """Code of each label, each looked up by itself; ``len(classes)`` for whatever is not one of the classes."""
     if y is None:
         raise ValueError("y must hold the labels, got y=None: the fit requires y to be passed")
+    if {_kind(y), _kind(classes)} == {"text", "numbers"}:
+        raise ValueError(
+            f"classes must be labels as y has them, which by its dtype are {_kind(y)}, got classes={classes.tolist()}"
+        )
     labels = y if isinstance(y, list | tuple) else np.asarray(y)
     if isinstance(labels, np.ndarray):  # a list is looked up as it is: an array of it could have another type
         if labels.ndim != 1 and labels.shape[1:] != (1,):
             raise ValueError(f"y should be a 1d array, got an array of shape {labels.shape} instead")
         labels = labels.ravel().tolist()
-    table = {label: code for code, label in enumerate(classes.tolist())}
+    return places(labels, classes.tolist())
 
-    def code(label: Any) -> int:
-        try:
-            return table.get(label, len(table))
-        except TypeError:  # it has no hash
-            return len(table)
 
-    return np.fromiter(map(code, labels), dtype=np.int64, count=len(labels))
+def _kind(labels: Any) -> str:
+    """What labels are by the dtype of their array or series, which is public; no label is looked at."""
+    of = getattr(getattr(labels, "dtype", None), "type", object)
+    return "text" if issubclass(of, str) else "numbers" if issubclass(of, np.number | np.bool_ | int | float) else ""
 
 
 def _finite(X: Features, codes: Integers, *, empty: int) -> tuple[Features, Integers]:
@@ -331,11 +411,7 @@ def _without_values(message: str) -> str:
         return message
     if message.startswith("Expected 2D array"):
         return f"{message.splitlines()[0].rstrip(':')}. Reshape your data: X must have shape [n, d]"
-    if message.startswith("Complex data not supported"):
-        return "Complex data not supported: X and y must hold no complex numbers"
-    if message.startswith("could not convert"):
-        return "X must hold numbers, got a cell that cannot be converted to float"
-    return "X must be a table of numbers of shape [n, d], and y must hold n labels"
+    return next((words for start, words in REWORDED.items() if message.startswith(start)), NO_TABLE)
 
 
 def longest_row(X: Features) -> float:

@@ -136,27 +136,6 @@ class DPSGD(PrivateClassifier, LogitClassifier):
     device: str = "auto"
     _published = ("_fitted", "noise_multiplier_")
 
-    def fit(self, X: Any, y: Any) -> DPSGD:
-        """Calibrate, then train.
-
-        Parameters
-        ----------
-        X : array_like of float, shape [n, d], finite
-        y : array_like, shape [n]
-
-        Returns
-        -------
-        DPSGD
-            Itself.
-
-        Raises
-        ------
-        ValueError
-            If X and y differ in length, X is not finite, the budget is given twice or not at all, no noise meets it, or
-            training diverges.
-        """
-        return self._fit_at_once(X, y)
-
     def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
         records = self._private_records(X, y)
         (X, codes), classes = records.labelled(), records.classes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -12,16 +13,104 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from dpnotes import accounting
-from dpnotes._validation import Floats, Integers, at_least_one, one_of, positive
-from dpnotes.accounting.papers import personalised_vote
+from dpnotes._validation import Floats, array, at_least_one, one_of, positive, real
+from dpnotes.accounting.papers import MOMENTS, personalised_moments, personalised_vote
 from dpnotes.learners import TouchedVotes
 from dpnotes.mechanisms import Partitions, laplace_vote, stream
 from dpnotes.methods._answers import derived_seed
-from dpnotes.methods._personal_accountant import personalised_epsilon, squares_of_budget
 from dpnotes.methods._student import StudentVote, Votes, fit_student
 from dpnotes.methods._teachers import LogisticTeachers, counts_of, partitions_of
 
-ACCOUNTANTS = ("tight", "naive", "personalised")
+
+def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, noise: float, delta: float) -> Floats:
+    """Epsilon that the paper's accountant gives for sums of squares: the least of its integer moments 1 to 100.
+
+    Status: *per-instance*; see :func:`dpnotes.accounting.papers.personalised_moments`. The best moment is one of the
+    two neighbours of the real optimum.
+
+    Parameters
+    ----------
+    squares : array_like of int, >= 0
+        Sums of (k m)^2 over the answered queries, of :class:`dpnotes.learners.TouchedVotes`.
+    n_partitions : int, >= 1
+        k.
+    noise : float, > 0
+        lambda, the inverse scale of the Laplace noise on each class, per vote.
+    delta : float, in (0, 1)
+
+    Returns
+    -------
+    ndarray of float64, same shape; 0 for a sum of 0
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+
+    Source
+    ------
+    Jordon, Yoon and van der Schaar (2019), Theorem 4 and Algorithm 1.
+
+    Examples
+    --------
+    >>> personalised_epsilon([0, 11], n_partitions=1, noise=2 / 50, delta=1e-3).round(6)
+    array([0.      , 1.021411])
+    """
+    sums = array("squares", squares)
+    k = at_least_one("n_partitions", n_partitions)
+    noise = positive("noise", noise)
+    log_delta = math.log(real("delta", delta, high=1.0, open_low=True, below="nothing would be spent"))
+    totals = np.where(sums > 0, sums, 1.0) / k**2
+    best = np.sqrt(-log_delta / (2 * noise**2 * totals))
+    result = np.full(sums.shape, np.inf)
+    for order in _neighbours(best):
+        moments = totals * personalised_moments(order, noise=noise)
+        result = np.minimum(result, (moments - log_delta) / order)
+    return np.where(sums > 0, result, 0.0)
+
+
+def squares_of_budget(epsilon: float, delta: float, *, n_partitions: int, noise: float) -> int:
+    """Least sum of squares, over the answered queries, at which :func:`personalised_epsilon` reaches epsilon.
+
+    Parameters
+    ----------
+    epsilon : float, > 0
+    delta : float, in (0, 1)
+    n_partitions, noise
+        See :func:`personalised_epsilon`.
+
+    Returns
+    -------
+    int, >= 1
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> squares_of_budget(1.0, 1e-3, n_partitions=10, noise=2 / 50)  # 11 labels, all models agreed: 1100
+    1056
+    """
+    epsilon = positive("epsilon", epsilon)
+    k = at_least_one("n_partitions", n_partitions)
+    noise = positive("noise", noise)
+    lost = -math.log(real("delta", delta, high=1.0, open_low=True, below="nothing would be spent"))
+    best = np.asarray((lost + math.sqrt(lost**2 + epsilon * lost)) / epsilon)  # of (epsilon l - lost) / (l (l + 1))
+    reached = max(
+        float((epsilon * order - lost) / personalised_moments(order, noise=noise)) for order in _neighbours(best)
+    )
+    return max(1, math.ceil(reached * k**2))
+
+
+def _neighbours(best: Floats) -> tuple[Floats, Floats]:
+    """Integer moments on both sides of a real optimum; what is optimised has no other."""
+    below = np.clip(np.floor(best), MOMENTS[0], MOMENTS[-1])
+    return below, np.minimum(below + 1, MOMENTS[-1])
+
+
+ANALYSES = {"tight": "tight", "naive": "published", "personalised": "published"}  # of an accountant
 QUERIES = 1024  # voted on at a time
 SCHEMES = {  # of the partitions: adjacencies, and what the guarantee assumes
     "independent": (
@@ -224,35 +313,29 @@ class DPBag(StudentVote):
     @property
     def record_epsilons_(self) -> Floats:
         """Epsilon of each record by the paper's account, which is private."""
-        return self._own_epsilons("record_epsilons_")[:-1]
+        return np.asarray(self._account("record_epsilons_").epsilons)[:-1]
 
     @property
     def joining_epsilon_(self) -> float:
         """Epsilon of a record yet to come by the paper's account, which is private."""
-        return float(self._own_epsilons("joining_epsilon_")[-1])
+        return float(np.asarray(self._account("joining_epsilon_").epsilons)[-1])
 
     @property
-    def per_instance_profile_(self) -> accounting.PrivacyProfile:
+    def per_instance_profile_(self) -> accounting.PrivacyProfile | None:
         """What the paper's account bounds for these votes; it is private, and no guarantee."""
-        return self._account("per_instance_profile_").profile(self.n_labels_)
+        return self._account("per_instance_profile_").profile
 
-    def _account(self, name: str) -> _Account:
-        """The paper's account of the fit, for the attribute of that name."""
-        account = self._kept(name).account
-        if not isinstance(account, _Account):
+    def _account(self, name: str) -> Votes:
+        """The votes with the paper's account, for the attribute of that name."""
+        votes = self._kept(name)
+        if votes.epsilons is None:
             raise AttributeError(f"{name} is there for accountant='personalised' only")
-        return account
-
-    def _own_epsilons(self, name: str) -> Floats:
-        return self._account(name).epsilons
-
-    def _analysis(self) -> str:
-        return "tight" if self.accountant == "tight" else "published"
+        return votes
 
     def _settings(self, n_classes: int) -> tuple[float, int | None]:
         """Noise, and the number of labels unless the personalised accountant finds it; checks all parameters."""
         at_least_one("n_partitions", self.n_partitions)
-        one_of("accountant", self.accountant, ACCOUNTANTS)
+        one_of("accountant", self.accountant, tuple(ANALYSES))
         one_of("partitions", self.partitions, tuple(SCHEMES))
         one_of("adjacency", self.adjacency, SCHEMES[self.partitions][0])
         noise = 2 / self.n_teachers if self.noise is None else positive("noise", self.noise)
@@ -260,7 +343,7 @@ class DPBag(StudentVote):
         if self.accountant == "personalised":
             return noise, None
         return noise, accounting.noisy_vote_answers(
-            self.epsilon, self.delta, noise=noise, n_classes=n_classes, analysis=self._analysis()
+            self.epsilon, self.delta, noise=noise, n_classes=n_classes, analysis=ANALYSES[self.accountant]
         )
 
     def _answer(
@@ -268,17 +351,13 @@ class DPBag(StudentVote):
     ) -> Votes:
         """Answer a number of queries that no data entered."""
         votes = self._release([(votes, votes.shape[1]) for votes in voted], noise, generator)
-        if labels == 0:
-            self.profile_ = self._implemented(accounting.approximate(0.0, 0.0, adjacency=self.adjacency), exact=True)
-        else:
+        profile: accounting.PrivacyProfile = accounting.approximate(0.0, 0.0, adjacency=self.adjacency)
+        if labels:
+            n_classes, analysis = len(self.classes_), ANALYSES[self.accountant]
             profile = accounting.noisy_vote(
-                noise=noise,
-                answers=labels,
-                n_classes=len(self.classes_),
-                adjacency=self.adjacency,
-                analysis=self._analysis(),
-            )
-            self.profile_ = self._implemented(profile.with_(assumption=SCHEMES[self.partitions][1]), exact=True)
+                noise=noise, answers=labels, n_classes=n_classes, adjacency=self.adjacency, analysis=analysis
+            ).with_(assumption=SCHEMES[self.partitions][1])
+        self.profile_ = self._implemented(profile, exact=True)
         self.epsilon_spent_ = float(self.profile_.epsilon(self.delta))
         return votes
 
@@ -288,24 +367,23 @@ class DPBag(StudentVote):
         """Answer until the sum of squares of a record, or of one yet to come, reaches what the budget allows."""
         k = self.n_partitions
         limit = squares_of_budget(self.epsilon, self.delta, n_partitions=k, noise=noise)
-        touched = TouchedVotes(
-            np.vstack([cut.chunk, cut.joining]),
-            n_teachers=self.n_teachers,
-            n_classes=len(self.classes_),
-            device=self.device,
-        )
+        chunks, n_classes = np.vstack([cut.chunk, cut.joining]), len(self.classes_)
+        touched = TouchedVotes(chunks, n_teachers=self.n_teachers, n_classes=n_classes, device=self.device)
         kept: list[tuple[NDArray[np.uint8], int]] = []
         for votes in voted:
             largest = touched.add(votes.reshape(k, self.n_teachers, -1), limit=limit)
             kept.append((votes, len(largest)))
             if largest[-1] >= limit:
                 break
-        account = _Account(squares=touched.totals, noise=noise, n_partitions=k, delta=self.delta)
+        squares = touched.totals
+        epsilons = personalised_epsilon(squares, n_partitions=k, noise=noise, delta=self.delta)
         nothing = accounting.approximate(0.0, 1.0, adjacency=self.adjacency)
         nothing = nothing.with_(status="refuted", source=THEOREM, remark=NO_GUARANTEE)
         self.profile_ = self._implemented(nothing, exact=True)
-        self.epsilon_spent_ = float(account.epsilons.max())
-        return self._release(kept, noise, generator)._replace(account=account)
+        self.epsilon_spent_ = float(epsilons.max())
+        released = self._release(kept, noise, generator)
+        bound = personalised_vote(squares, noise=noise, n_partitions=k, answers=self.n_labels_, assumption=LOCAL)
+        return released._replace(epsilons=epsilons, profile=bound)
 
     def _release(
         self, kept: list[tuple[NDArray[np.uint8], int]], noise: float, generator: np.random.Generator | None
@@ -321,24 +399,3 @@ class DPBag(StudentVote):
         self.labels_ = self.classes_[released]
         self.n_labels_ = len(released)
         return Votes(counts, self.n_teachers * self.n_partitions)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _Account:
-    """The paper's account of what the answers cost each record, and one yet to come: private."""
-
-    squares: Integers
-    noise: float
-    n_partitions: int
-    delta: float
-
-    @property
-    def epsilons(self) -> Floats:
-        """Of each record, and last of one yet to come."""
-        return personalised_epsilon(self.squares, n_partitions=self.n_partitions, noise=self.noise, delta=self.delta)
-
-    def profile(self, answers: int) -> accounting.PrivacyProfile:
-        """What the moments of the record that pays most bound."""
-        return personalised_vote(
-            self.squares, noise=self.noise, n_partitions=self.n_partitions, answers=answers, assumption=LOCAL
-        )

@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from dpnotes import accounting
 from dpnotes._validation import Integers, at_least_one, one_of, real
 from dpnotes.mechanisms import gaussian_vote, stream
-from dpnotes.methods._answers import derived_seed
-from dpnotes.methods._budget import BudgetExhausted, Shared
+from dpnotes.methods._answers import BudgetExhausted, Shared, derived_seed
 from dpnotes.methods._teachers import ADJACENCIES, LogisticTeachers, TeacherVote, counts_of, partitions_of
 
 QUERIES = 1024  # voted on at a time
@@ -150,11 +148,6 @@ class FilteredVote(TeacherVote):
             n_teachers * k, budget, randomness.generator(1), sigma=self.sigma, n_partitions=k, n_classes=len(classes)
         )
         self.profile_ = self._implemented(profile, exact=True)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True  # also with a noise seed two answers to one query differ
-        return tags
 
     @property
     def ledger_(self) -> VoteLedger:

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from dpnotes._validation import Features, Floats, Integers, at_least_one, one_of, positive
 from dpnotes.accounting import logistic_constants, minimiser_sensitivity
 from dpnotes.learners import LogisticModels, fit_multinomial_logistic
-from dpnotes.mechanisms import add_gaussian, add_norm_noise
+from dpnotes.mechanisms import add_gaussian, add_norm_noise, stream
 from dpnotes.methods._classifier import check_norms
 
 # of K/n, half the gradient that one record can change: the norm at which a fit counts as exact
@@ -48,7 +48,7 @@ class LinearLoss:
     n_classes: int
     n: int
     norm: float
-    intercept: bool
+    intercept: bool = True
     gradient_fraction: float = GRADIENT_FRACTION
 
     @property
@@ -102,19 +102,13 @@ class LinearTask:
         entries = self.loss.n_classes * self.X.shape[1]
         return self.loss.gradient_tolerance * self.loss.n / max(len(self.X), 1) / math.sqrt(entries)
 
-    def fit(self, penalty: float, *, tolerance: float, max_iterations: int, **options: Any) -> Features:
+    def fit(self, penalty: float, **options: Any) -> Features:
         """Weights [C, d] that minimise the sum of the losses plus ``penalty |W|^2 / 2``; not checked."""
-        if not len(self.X):
-            return np.zeros((self.loss.n_classes, self.X.shape[1]))
+        m, n_classes = len(self.X), self.loss.n_classes
+        if not m:
+            return np.zeros((n_classes, self.X.shape[1]))
         models = fit_multinomial_logistic(
-            self.X,
-            self.y,
-            np.arange(len(self.X))[None],
-            n_classes=self.loss.n_classes,
-            l2=penalty / len(self.X),
-            tolerance=tolerance,
-            max_iterations=max_iterations,
-            **options,
+            self.X, self.y, np.arange(m)[None], n_classes=n_classes, l2=penalty / m, **options
         )
         return np.asarray(models.weights[0])
 
@@ -201,14 +195,9 @@ class Minimiser(LinearLoss):
         analysis = one_of("analysis", analysis, ANALYSES)
         if analysis == "published" and adjacency != "replace-one":
             raise ValueError(f"the published analysis is for adjacency='replace-one', got adjacency={adjacency!r}")
-        return minimiser_sensitivity(
-            lipschitz=self.lipschitz,
-            n=self.n,
-            regulariser=self.l2,
-            adjacency=adjacency,
-            objective="sum",
-            gradient_tolerance=self.gradient_tolerance if analysis == "tight" else 0.0,
-        )
+        tolerance = self.gradient_tolerance if analysis == "tight" else 0.0
+        problem: dict[str, Any] = {"n": self.n, "lipschitz": self.lipschitz, "regulariser": self.l2, "objective": "sum"}
+        return minimiser_sensitivity(adjacency=adjacency, gradient_tolerance=tolerance, **problem)
 
     @property
     def rounding(self) -> float:
@@ -248,11 +237,9 @@ def linear_task(
     X: Features,
     y: NDArray[np.integer],
     *,
-    n_classes: int,
-    intercept: bool = True,
     norm: float = 1.0,
     n: int | None = None,
-    gradient_fraction: float = GRADIENT_FRACTION,
+    **public: Any,
 ) -> LinearTask:
     """Check that the features keep their bound, and append the constant feature of a bias.
 
@@ -262,14 +249,7 @@ def linear_task(
         If a row of X is longer than ``norm``, or a number is outside its range.
     """
     check_norms(X, norm, rounding=ROUNDING)
-    n = len(X) if n is None else at_least_one("n", n)
-    loss = LinearLoss(
-        n_classes=n_classes,
-        n=n,
-        norm=float(norm),
-        intercept=bool(intercept),
-        gradient_fraction=gradient_fraction,
-    )
+    loss = LinearLoss(n=len(X) if n is None else at_least_one("n", n), norm=float(norm), **public)
     return LinearTask(loss, loss.rows(X), np.asarray(y, dtype=np.int64))
 
 
@@ -353,6 +333,11 @@ def rounded(values: Floats, scale: Floats | float) -> Floats:
     """Values at multiples of 2^-24 of a power of two near the noise's scale: what is below tells nothing."""
     step = np.frexp(scale)[1] - 25
     return np.asarray(np.ldexp(np.rint(np.ldexp(values, -step)), step))
+
+
+def streams(seed: int | None, n_repeats: int) -> list[np.random.Generator | None]:
+    """A stream of its own for each repeat, so that the first of many are those of a few; None: the system's noise."""
+    return [None if seed is None else stream(seed, r) for r in range(at_least_one("n_repeats", n_repeats))]
 
 
 def _norms(gradients: Floats) -> Floats:

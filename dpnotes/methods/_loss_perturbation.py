@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +23,8 @@ from dpnotes.accounting import (
     pure,
 )
 from dpnotes.learners import fit_perturbed_logistic
-from dpnotes.mechanisms import add_gaussian, add_norm_noise, stream
-from dpnotes.methods._linear import LinearLoss, linear_task, noisy
+from dpnotes.mechanisms import add_gaussian, add_norm_noise
+from dpnotes.methods._linear import LinearLoss, linear_task, noisy, streams
 from dpnotes.methods._linear_estimators import Releases, WeightRelease, checked_epsilon_delta
 
 OUTPUT = 0.01  # of the budget, for the noise on the weights
@@ -120,57 +121,28 @@ class LossPerturbation(WeightRelease):
         ((20, 1797), 'assumption')
         """
         epsilon, delta = checked_epsilon_delta(self.epsilon, self.delta)
-        repeats = range(at_least_one("n_repeats", n_repeats))
         l2 = positive("l2", self.l2)
         max_iterations = at_least_one("max_iterations", self.max_iterations)
         within = 1.0 if seed is not None else 1 - OUTPUT
-        task = linear_task(
-            X,
-            codes,
-            n_classes=n_classes,
-            intercept=self.intercept,
-            norm=self.norm,
-            n=self.n,
-            gradient_fraction=NEAR,
-        )
+        bounds: dict[str, Any] = {"n_classes": n_classes, "norm": self.norm}
+        task = linear_task(X, codes, n=self.n, intercept=self.intercept, gradient_fraction=NEAR, **bounds)
+        bounds |= {"regulariser": task.loss.n * l2, "bias": self.intercept}
         noise = objective_perturbation(
-            within * epsilon,
-            within * delta,
-            n_classes=n_classes,
-            regulariser=task.loss.n * l2,
-            norm=self.norm,
-            bias=self.intercept,
-            adjacency=self.adjacency,
-            analysis=self.analysis,
+            within * epsilon, within * delta, adjacency=self.adjacency, analysis=self.analysis, **bounds
         )
         shape = (n_classes, task.X.shape[1])
-        streams = (None if seed is None else stream(seed, r) for r in repeats)
-        linear = np.stack([_linear_term(shape, noise, s) for s in streams])
+        linear = np.stack([_linear_term(shape, noise, one) for one in streams(seed, n_repeats)])
         penalty = task.loss.n * l2 + noise.regulariser
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # the gradients are checked anew
-            start = task.fit(
-                penalty,
-                tolerance=max(ROUGH * task.loss.norm, task.solver_tolerance),
-                max_iterations=min(ROUGH_ITERATIONS, max_iterations),
-                dtype=np.float32,
-                device=self.device,
-            )
-            weights = (
-                -linear / penalty
-                if not len(task.X)
-                else fit_perturbed_logistic(
-                    task.X,
-                    task.y,
-                    n_classes=n_classes,
-                    l2=penalty / len(task.X),
-                    linear=linear,
-                    start=start,
-                    tolerance=task.solver_tolerance,
-                    max_iterations=max_iterations,
-                    device=self.device,
-                ).weights
-            )
-        weights = task.minimised(np.asarray(weights, dtype=np.float64), penalty=penalty, linear=linear)
+            rough, few = max(ROUGH * task.loss.norm, task.solver_tolerance), min(ROUGH_ITERATIONS, max_iterations)
+            start = task.fit(penalty, tolerance=rough, max_iterations=few, dtype=np.float32, device=self.device)
+            weights = -linear / penalty
+            if len(task.X):
+                problem: dict[str, Any] = {"n_classes": n_classes, "l2": penalty / len(task.X), "device": self.device}
+                problem |= {"tolerance": task.solver_tolerance, "max_iterations": max_iterations}
+                models = fit_perturbed_logistic(task.X, task.y, linear=linear, start=start, **problem)
+                weights = np.asarray(models.weights, dtype=np.float64)
+        weights = task.minimised(weights, penalty=penalty, linear=linear)
         if seed is None:
             weights = np.stack([self._with_output_noise(w, task.loss, noise, penalty) for w in weights])
         return Releases(task.loss.models(weights), self._profile(task.loss, noise, penalty, proved=seed is None))
@@ -182,8 +154,7 @@ class LossPerturbation(WeightRelease):
         together they are off by so much that the weights are within ``off / penalty`` of the minimiser of the real
         problem, for any data. Given that minimiser, two data sets are at most twice that apart.
         """
-        scale = 1 / noise.rate if noise.sigma is None and noise.rate is not None else noise.sigma
-        assert scale is not None
+        scale = noise.sigma or 1 / float(noise.rate)  # type: ignore[arg-type]
         off = loss.gradient_tolerance * loss.n + math.sqrt(weights.size) * 2.0**-24 * scale
         sensitivity = 2 * off / penalty
         if self.delta == 0:
@@ -192,33 +163,25 @@ class LossPerturbation(WeightRelease):
         return add_gaussian(weights, sigma=sigma)
 
     def _profile(self, loss: LinearLoss, noise: ObjectiveNoise, penalty: float, *, proved: bool) -> PrivacyProfile:
-        pair = pure(self.epsilon, adjacency=self.adjacency)
+        pair, theorem, remark = pure(self.epsilon, adjacency=self.adjacency), "Theorem 3", ""
         if self.delta > 0:
-            pair = approximate(self.epsilon, self.delta, adjacency=self.adjacency)
-        theorem, remark = "Theorem 4" if self.delta > 0 else "Theorem 3", ""
+            pair, theorem = approximate(self.epsilon, self.delta, adjacency=self.adjacency), "Theorem 4"
         source = f"van der Maaten and Hannun (2020), {theorem}"
         if self.analysis == "tight":
-            exact = loss_perturbation(
-                n_classes=loss.n_classes,
-                regulariser=penalty,
-                sigma=noise.sigma,
-                rate=noise.rate,
-                norm=math.hypot(loss.norm, float(loss.intercept)),
-                adjacency=self.adjacency,
-            )
+            how: dict[str, Any] = {"sigma": noise.sigma, "rate": noise.rate, "adjacency": self.adjacency}
+            norm = math.hypot(loss.norm, float(loss.intercept))
+            exact = loss_perturbation(n_classes=loss.n_classes, regulariser=penalty, norm=norm, **how)
             pair, source = pair if proved else exact, exact.source
         elif self.analysis == "split":
             source += ", constants sharpened in the private-prediction chapter"
         elif self.delta == 0:
             remark = "the paper's regulariser is larger than the Hessian's rank and trace require"
         else:
-            remark = (
-                "the published proof takes the gradient of the record as fixed, which it is not beyond two classes; "
-            ) + (
-                "convexity of the loss in that gradient proves the same noise"
-                if noise.status == "proved"
-                else f"for {loss.n_classes} classes neither a proof nor a counter-example is known"
-            )
+            known = f"for {loss.n_classes} classes neither a proof nor a counter-example is known"
+            if noise.status == "proved":
+                known = "convexity of the loss in that gradient proves the same noise"
+            fixed = "the published proof takes the gradient of the record as fixed, which it is not beyond two classes"
+            remark = f"{fixed}; {known}"
         public = f"n={loss.n} and norm={loss.norm:g} are public"
         exactly = (
             "the perturbed loss is minimised exactly (checked: the gradient of the sum has a norm of at most "

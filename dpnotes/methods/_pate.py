@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.tree import DecisionTreeClassifier
 
 from dpnotes import accounting
-from dpnotes._validation import Booleans, Features, Integers, at_least_one, one_of, positive, real
+from dpnotes._validation import Booleans, Integers, at_least_one, one_of, positive, real
 from dpnotes.mechanisms import confident_vote, gaussian_vote, laplace_vote, stream
 from dpnotes.methods._student import StudentVote, Votes, fit_student
 from dpnotes.methods._teachers import ADJACENCIES, partitions_of
@@ -56,9 +56,6 @@ class PATE(StudentVote):
     keep_votes : bool
         Keep the votes as they were before the noise, for diagnosis by who holds the data: what follows from them is
         not covered by the guarantee, and travels with a pickle. ``publish()`` leaves it out.
-    allow_overlap : bool
-        False: refuse public rows that equal a private one. That refusal is a test for membership without noise, which
-        the guarantee does not cover: a check for who holds the data, before anything is given away.
     adjacency : {"zero-out", "add-remove"}
         Which data sets are neighbours. A record that is made empty leaves its shard and no other changes, so that one
         teacher may change its vote: the guarantee is the same for both.
@@ -112,7 +109,6 @@ class PATE(StudentVote):
     sigma_threshold: float = 150.0
     sigma_answer: float = 40.0
     scale: float = 20.0
-    allow_overlap: bool = True
 
     def fit(self, X: Any, y: Any, *, public: Any = None, shards: ArrayLike | None = None) -> PATE:
         """Train the teachers on the private records, label public rows by their private vote, train the student.
@@ -139,9 +135,8 @@ class PATE(StudentVote):
         Raises
         ------
         ValueError
-            If public is missing, is not transformed as X is or, where that is refused, has a row of X, data are not
-            finite or differ in length or features, there is one class only or are more teachers than records, or a
-            parameter is outside its range.
+            If public is missing or not transformed as X is, data are not finite or differ in length or features, there
+            is one class only or are more teachers than records, or a parameter is outside its range.
         TypeError
             If a number is of the wrong kind, or the student's learner is no classifier.
         """
@@ -154,11 +149,6 @@ class PATE(StudentVote):
         queries, answers = self._sizes(len(public))
         profile = self._guarantee(queries, answers, n_classes=len(classes))
         n_teachers = self._check_teachers(records.n)
-        if not self.allow_overlap and _overlap(records.X, public):
-            raise ValueError(
-                "public must hold no private record with allow_overlap=False, got a row that equals one of X; leave it "
-                "out, or set allow_overlap=True where records of different people can be equal"
-            )
         randomness = self._randomness()
         seed = randomness.learning
         partition = partitions_of(records.n, shards, (records.n,), n_chunks=n_teachers, seed=seed)
@@ -254,9 +244,3 @@ class PATE(StudentVote):
         if self.aggregator == "gnmax":
             return gaussian_vote(counts, sigma=self.sigma_answer, seed=generator), everything
         return laplace_vote(counts, scale=self.scale, seed=generator), everything
-
-
-def _overlap(X: Features, public: Features) -> bool:
-    """Whether a public row equals a private one."""
-    private, others = ({row.tobytes() for row in part.astype(np.float64) + 0.0} for part in (X, public))  # -0 is 0
-    return not private.isdisjoint(others)

@@ -10,11 +10,9 @@ import numpy as np
 from dpnotes._validation import Features, Floats, Integers, at_least_one
 from dpnotes.accounting import PrivacyProfile, gaussian, prediction_sensitivity_sigma, pure
 from dpnotes.learners import decision_values
-from dpnotes.mechanisms import stream
-from dpnotes.methods._answers import Answering
-from dpnotes.methods._budget import InferenceBudget
+from dpnotes.methods._answers import InferenceBudget
 from dpnotes.methods._classifier import AnsweringClassifier, check_norms
-from dpnotes.methods._linear import ROUNDING, Minimiser, noisy, rounded
+from dpnotes.methods._linear import ROUNDING, Minimiser, noisy, rounded, streams
 from dpnotes.methods._linear_estimators import LinearEstimator, checked_epsilon_delta, guarantee_text
 
 
@@ -79,16 +77,10 @@ class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
 
     def _fit(self, X: Features, codes: Integers, n_classes: int) -> None:
         budget = InferenceBudget(self.answers, guarantee=guarantee_text(self.epsilon, self.delta))
-        self._noise = PredictionNoise.of(
-            self._minimiser(X, codes, n_classes),
-            self.epsilon,
-            self.delta,
-            answers=budget.answers,
-            adjacency=self.adjacency,
-            analysis=self.analysis,
-        )
+        how: dict[str, Any] = {"answers": budget.answers, "adjacency": self.adjacency, "analysis": self.analysis}
+        self._noise = PredictionNoise.of(self._minimiser(X, codes, n_classes), self.epsilon, self.delta, **how)
         self.profile_ = self._implemented(self._noise.profile, exact=True)
-        self._answering = Answering(budget, self._randomness().noise)
+        self._budget, self._answers_seed = budget, self._randomness().noise
 
     def decision_function(self, X: Any) -> Features:
         """Noisy logits, shape [n, n_classes]; for two classes their difference, shape [n]. Spends n answers.
@@ -100,7 +92,7 @@ class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
         """
         X = self._queries(X)
         self._noise.check(X)
-        generator = self._answering.take(len(X))
+        generator = self._take(len(X))
         return decision_values(self._noise.exact(X) if generator is None else self._noise.seeded(X, generator))
 
 
@@ -122,7 +114,7 @@ class PredictionNoise(NamedTuple):
         sensitivity = minimiser.sensitivity(adjacency=adjacency, analysis=analysis)
         about = minimiser.about("Theorem 6" if delta else "Theorem 5", analysis=analysis)
         profile: PrivacyProfile
-        sigma, rate = None, None
+        sigma = rate = None
         if delta == 0:
             rate = epsilon / answers
             profile = pure(rate, adjacency=adjacency).compose(answers)
@@ -146,7 +138,7 @@ class PredictionNoise(NamedTuple):
         if self.fixed:
             check_norms(X, self.minimiser.norm, rounding=ROUNDING)
 
-    def seeded(self, X: Features, generator: np.random.Generator) -> Floats:
+    def seeded(self, X: Features, generator: np.random.Generator | None) -> Floats:
         """Noisy logits of each query, shape [n, n_classes], with noise that can be repeated."""
         answers = noisy(
             self.minimiser.logits(X) @ self.basis, generator, rate=self.rate, sigma=self.sigma,
@@ -241,10 +233,8 @@ def noisy_predictions(
     ((20, 3), 1.0)
     """
     epsilon, delta = checked_epsilon_delta(epsilon, delta)
-    answers, n_repeats = at_least_one("answers", answers), at_least_one("n_repeats", n_repeats)
+    answers = at_least_one("answers", answers)
     noise = PredictionNoise.of(minimiser, epsilon, delta, answers=answers, adjacency=adjacency, analysis=analysis)
     noise.check(X)
-    labels = np.empty((n_repeats, len(X)), dtype=np.int64)
-    for r in range(n_repeats):
-        labels[r] = noise.seeded(X, stream(seed, r)).argmax(axis=1)
+    labels = np.stack([noise.seeded(X, one).argmax(axis=1) for one in streams(seed, n_repeats)])
     return NoisyPredictions(labels, noise.profile)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -94,29 +94,9 @@ class RandomTrees(PrivateClassifier, LogitClassifier):
 
     _published = ("features_", "thresholds_", "counts_", "logits_", "intercept_")
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Grow the trees, and release the counts.
-
-        Parameters
-        ----------
-        X : array_like of float, shape [n, d]
-        y : array_like, shape [n]
-
-        Returns
-        -------
-        Self
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            If data are not finite or differ in length, there is one class only, or a parameter is outside its range.
-        """
-        return self._fit_at_once(X, y)
-
     def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
         records, randomness = self._private_records(X, y), self._randomness()
-        n, kept = records.n, records.codes < len(records.classes)
+        n, kept = records.n, records.kept
         plan = self._plan(n)
         generator = np.random.default_rng(randomness.learning)
         box = PublicScaler(self.low, self.high).fit(records.X)
@@ -135,16 +115,15 @@ class RandomTrees(PrivateClassifier, LogitClassifier):
         epsilon, delta = checked_epsilon_delta(self.epsilon, self.delta)
         changed = 1 + (one_of("adjacency", self.adjacency, ADJACENCIES) == "replace-one")  # counts of a tree
         n_trees = TREES[delta > 0] if self.n_trees is None else at_least_one("n_trees", self.n_trees)
+        rate = sigma = None
+        profile = pure(epsilon, adjacency=self.adjacency)
         if delta == 0:
-            rate, sigma, deviation = epsilon / changed, None, math.sqrt(2) * changed / epsilon
+            rate, deviation = epsilon / changed, math.sqrt(2) * changed / epsilon
             if changed == 1:
                 profile = laplace(scale=1 / rate, adjacency=self.adjacency)
-            else:
-                profile = pure(epsilon, adjacency=self.adjacency)
         else:
             sensitivity = math.sqrt(changed * n_trees)
-            rate, sigma = None, gaussian_sigma(epsilon, delta, sensitivity=sensitivity)
-            deviation = sigma
+            deviation = sigma = gaussian_sigma(epsilon, delta, sensitivity=sensitivity)
             profile = gaussian(sigma=sigma, sensitivity=sensitivity, adjacency=self.adjacency)
         places = n * n_trees if delta else n
         depth = self.depth
@@ -152,8 +131,7 @@ class RandomTrees(PrivateClassifier, LogitClassifier):
             noise = SIGNAL * deviation * math.sqrt(n_trees)  # of the sum over all trees
             depth = min(max(round(math.log2(max(places / noise, 1))), 1), DEEPEST)
         depth = at_least("depth", depth, 1, most=("the deepest", 20))
-        about = {"status": "proved", "source": "Jagannathan et al. (2009)"}
-        about |= {"assumption": "low and high are public"}
+        about = {"status": "proved", "source": "Jagannathan et al. (2009)", "assumption": "low and high are public"}
         return _Plan(n_trees, depth, rate, sigma, deviation, profile.with_(**about))
 
     def decision_function(self, X: Any) -> Features:

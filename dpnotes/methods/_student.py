@@ -14,9 +14,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpnotes._validation import Features, Floats, Integers
+from dpnotes.accounting import PrivacyProfile
 from dpnotes.methods._classifier import FLOATS
-from dpnotes.methods._one_by_one import OneByOne
-from dpnotes.methods._teachers import TeacherVote
+from dpnotes.methods._teachers import TeacherVote, fit_one
 
 
 class Votes(NamedTuple):
@@ -27,13 +27,16 @@ class Votes(NamedTuple):
     counts : ndarray of int64, shape [n_asked, n_classes]
     teachers : int
         All of them, those that abstain included.
-    account : object, optional
-        Of the personalised accountant.
+    epsilons : ndarray of float64, shape [n + 1], optional
+        Of the personalised accountant: of each record, and last of one yet to come.
+    profile : dpnotes.accounting.PrivacyProfile, optional
+        What it bounds.
     """
 
     counts: Integers
     teachers: int
-    account: Any = None
+    epsilons: Floats | None = None
+    profile: PrivacyProfile | None = None
 
     @property
     def agreement(self) -> Floats:
@@ -173,4 +176,4 @@ def fit_student(learner: Any, X: Features, labels: NDArray[Any], *, classes: NDA
     if not len(labels):
         nothing = np.zeros((1, X.shape[1]))
         return DummyClassifier(strategy="constant", constant=classes[0]).fit(nothing, classes[:1])
-    return OneByOne(learner, None).fit(X, labels, seed)
+    return fit_one(learner, X, labels, seed)

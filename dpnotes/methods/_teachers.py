@@ -1,21 +1,112 @@
-"""Teachers on chunks of unequal size: logistic regressions of scikit-learn's C = 1, and votes of any teachers."""
+"""Teachers: models that are each a function of its own records alone, and their votes."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 
 from dpnotes._validation import Booleans, Features, Floats, Integers, at_least_one, codes
 from dpnotes.learners import fit_binary_logistic, fit_multinomial_logistic
 from dpnotes.mechanisms import Partitions, draw_partitions, vote_counts
 from dpnotes.methods._classifier import PrivateClassifier, Records
-from dpnotes.methods._one_by_one import OneByOne
+
+TRIED = 10  # made-up records of each class that a learner is tried on
+
+
+def fit_each(
+    learner: Any, X: Features, codes: Integers, subsets: Any, *, n_classes: int, seed: int, n_jobs: int | None
+) -> Voters:
+    """Fit a model to each subset by itself, each with a seed of its own; one that cannot be fitted is left out.
+
+    The learner is a scikit-learn classifier or has ``fit_many``, which may be right about many models in one call up to
+    rounding only: the shape of its products and the step at which it stops depend on all subsets. A query at the
+    boundary of a model tells the difference, for a vote of many models at once.
+
+    Neither warnings nor errors come from a subset, as they would tell of its records. What is wrong with the learner
+    itself shows first, at made-up records.
+    """
+    made_up = np.tile(np.arange(n_classes), TRIED)
+    _fit_alone(learner, np.random.default_rng(0).random((len(made_up), X.shape[1])), made_up, n_classes, 0)
+    seeds = np.random.SeedSequence(seed).generate_state(len(subsets)) // 2  # scikit-learn's seeds are below 2^31
+    fit = delayed(_fit_quietly)
+    fits = (fit(learner, X[rows], codes[rows], n_classes, int(s)) for rows, s in zip(subsets, seeds, strict=True))
+    return Voters(list(Parallel(n_jobs=n_jobs)(fits)))
+
+
+def fit_one(learner: Any, X: Features, labels: NDArray[Any], seed: int) -> Any:
+    """Fit a clone of a scikit-learn classifier, all its random states from the seed; a constant where labels agree."""
+    if (labels == labels[0]).all():
+        return DummyClassifier(strategy="most_frequent").fit(X, labels)
+    model = clone(learner)
+    random = {name: seed for name in model.get_params() if name.rpartition("__")[2] == "random_state"}
+    return model.set_params(**random).fit(X, labels)
+
+
+def _fit_alone(learner: Any, X: Features, codes: Integers, n_classes: int, seed: int) -> Any:
+    if not hasattr(learner, "fit_many"):
+        return fit_one(learner, X, codes, seed)
+    return Alone(learner.fit_many(X, codes, [np.arange(len(X))], n_classes=n_classes, seed=seed))
+
+
+def _fit_quietly(learner: Any, X: Features, codes: Integers, n_classes: int, seed: int) -> Any:
+    """A fitted model that can predict, or None; a function of these records alone."""
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
+        try:
+            model = _fit_alone(learner, X, codes, n_classes, seed)
+            model.predict(X[:1])
+        except Exception:  # any failure would be one that private records decide
+            return None
+        return model
+
+
+@dataclass(frozen=True)
+class Alone:
+    """Result of a ``fit_many`` with one model, as a classifier."""
+
+    models: Any
+
+    def predict(self, X: Features) -> NDArray[np.integer]:
+        """Class codes, shape [n]."""
+        return np.asarray(self.models.votes(X)[0])
+
+    def predict_proba(self, X: Features) -> Floats:
+        """Probability of the class that is voted for, shape [n, 1]."""
+        return np.asarray(self.models.confidence(X)[0])[:, None]
+
+
+class Voters:
+    """Fitted classifiers, one after the other in ``models``; None has no vote."""
+
+    def __init__(self, models: list[Any]) -> None:
+        self.models = models
+
+    @property
+    def present(self) -> Booleans:
+        """Which models there are."""
+        return np.array([model is not None for model in self.models])
+
+    def votes(self, X: Features) -> NDArray[np.int64]:
+        """Class code of each model for each row of X, [n_models, n]; 0 where there is none."""
+        absent = np.zeros(len(X), np.int64)
+        with np.errstate(all="ignore"):
+            return np.stack([absent if model is None else model.predict(X) for model in self.models])
+
+    def confidence(self, X: Features) -> Floats:
+        """Probability that each model gives the class it votes for, [n_models, n]; 0 where there is none."""
+        absent = np.zeros(len(X))
+        with np.errstate(all="ignore"):
+            return np.stack([absent if model is None else model.predict_proba(X).max(axis=1) for model in self.models])
+
 
 ADJACENCIES = ("zero-out", "add-remove")
 
@@ -108,23 +199,16 @@ class Teachers:
 
     def votes(self, X: Features) -> NDArray[np.uint8]:
         """Class code of each teacher for each row of X, ``n_classes`` where it has no records, [n_teachers, n]."""
-        votes = self._votes(X).astype(np.uint8, copy=False)
+        votes = np.asarray(self.models.votes(X)).astype(np.uint8, copy=False)
         return votes if self.present.all() else np.where(self.present[:, None], votes, np.uint8(self.n_classes))
 
     def vote_counts(self, X: Features) -> Integers:
         """Votes for each class, shape [n, n_classes]."""
-        return vote_counts(self._votes(X)[self.present], self.n_classes)
+        return vote_counts(np.asarray(self.models.votes(X))[self.present], self.n_classes)
 
     def confident(self, X: Features, least: float) -> Booleans:
         """Whether each teacher gives the class it votes for at least that probability, [n_teachers, n]."""
-        if not self.present.any():
-            return np.zeros((len(self.present), len(X)), np.bool_)
         return np.asarray(self.models.confidence(X) >= least)
-
-    def _votes(self, X: Features) -> NDArray[np.integer]:
-        if not self.present.any():
-            return np.zeros((len(self.present), len(X)), np.int64)
-        return np.asarray(self.models.votes(X))
 
 
 def fit_teachers(
@@ -138,22 +222,21 @@ def fit_teachers(
 ) -> Teachers:
     """Train a teacher on each subset without its empty records, ``together`` in one call where the learner can.
 
-    A vote is protected only where each teacher is trained by itself: see :class:`OneByOne`. Nothing is warned of, as
+    A vote is protected only where each teacher is trained by itself: see :func:`fit_each`. Nothing is warned of, as
     that would tell of the records.
     """
-    if not (together and hasattr(learner, "fit_many")):
-        learner = OneByOne(learner, n_jobs)
+    fit = learner.fit_many if together and hasattr(learner, "fit_many") else partial(fit_each, learner, n_jobs=n_jobs)
     own = records.without_empty(subsets)
     present = np.array([len(rows) > 0 for rows in own])
     n_classes = len(records.classes)
     if not present.any():
-        return Teachers(None, present, n_classes)
+        return Teachers(Voters([None] * len(present)), present, n_classes)
     if not present.all():
         # a teacher without records holds its place, and with it the other teachers' random streams; it has no vote
-        standing_in = np.flatnonzero(records.codes < n_classes)[:1]
+        standing_in = np.flatnonzero(records.kept)[:1]
         own = [rows if len(rows) else standing_in for rows in own]
     with warnings.catch_warnings(action="ignore"):
-        models = learner.fit_many(*records.standing_in(), own, n_classes=n_classes, seed=seed)
+        models = fit(*records.standing_in(), own, n_classes=n_classes, seed=seed)
     return Teachers(models, present & getattr(models, "present", True), n_classes)
 
 

@@ -169,6 +169,8 @@ class Refuses:
         norms = np.linalg.norm(X, axis=1)
         if (norms > self.norm).any():
             raise ValueError(f"{(norms > self.norm).sum()} rows are longer than {self.norm}, up to {norms.max():.7g}")
+        if not np.isin(y, [0, 1]).any():
+            raise ValueError("no label is among classes")
         if unknown := set(y.tolist()) - {0, 1}:
             raise ValueError(f"labels are not among classes: {unknown}")
         if len(set(y.tolist())) < 2:

@@ -94,6 +94,17 @@ def one_unknown_label(target):
 
 
 @attack(broken=REFUSES, ours=ours())
+def only_record_of_use(target):
+    """All records but one have an unknown label, or a missing number: does the fit notice when the last one goes?"""
+    unknown, missing = np.full_like(Y, 2), np.where(np.arange(X.shape[1]) == 3, np.nan, X)
+    pairs = [((X, unknown), (X, np.where(np.arange(len(Y)) == 5, Y, 2)))]
+    pairs += [((X, np.array(none).astype(str)), (X, one.astype(str))) for (_, none), (_, one) in pairs]
+    pairs += [((missing, Y), (np.where(np.arange(len(X))[:, None] == 5, X, missing), Y))]
+    found = [compared(outcome(lambda: target(*none)), outcome(lambda: target(*one))) for none, one in pairs]  # noqa: B023
+    return max(found, key=lambda evidence: evidence.success)
+
+
+@attack(broken=REFUSES, ours=ours())
 def last_record_of_a_class(target):
     """All records but one are of one class: does the fit notice when the last one goes?"""
     alone, none = np.zeros_like(Y), np.zeros_like(Y)

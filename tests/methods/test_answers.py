@@ -1,29 +1,17 @@
-"""Secret seeds and noise streams: entropy, no noise given out twice, by copy, pickle or thread."""
+"""Budgets and seeds: counting, all or nothing, threads, and the ways around it that are none."""
 
 import copy
+import multiprocessing
 import pickle
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dpnotes.mechanisms import stream
 from dpnotes.methods import BudgetExhausted, InferenceBudget, secret_seed
-from dpnotes.methods._answers import Answering
-
-
-class Answers(Answering):
-    """Something whose answers are draws of its noise."""
-
-    def __init__(self, answers=1, seed=1):
-        super().__init__(InferenceBudget(answers), seed)
-
-    @property
-    def budget_(self):
-        return self.budget
-
-    def draw(self, count):
-        return self.take(count).normal()
 
 
 def test_seed_takes_fresh_entropy_unless_told():
@@ -37,50 +25,105 @@ def test_seed_takes_fresh_entropy_unless_told():
     assert secret_seed(state) != secret_seed(state)
 
 
-def test_streams_are_independent():
-    draws = np.stack([stream(5, i).normal(size=4000) for i in range(6)])
-    # off-diagonal correlations of 4000 draws have deviation 0.016; 15 pairs
-    assert np.abs(np.corrcoef(draws)[np.triu_indices(6, 1)]).max() < 0.08
-    assert (stream(5, 2).normal(size=4000) == draws[2]).all()
+@given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 40))
+def test_calls_are_all_or_nothing(calls, answers):
+    budget, spent = InferenceBudget(answers), 0
+    for count in calls:
+        if spent + count <= answers:
+            assert budget.spend(count) == spent
+            spent += count
+        else:
+            with pytest.raises(BudgetExhausted):
+                budget.spend(count)
+        assert (budget.released, budget.left) == (spent, answers - spent)
+
+
+def test_refusal_says_what_is_left():
+    budget = InferenceBudget(10, guarantee="epsilon=1.0")
+    budget.spend(8)
+    with pytest.raises(BudgetExhausted, match=r"3 answers were asked for, 2 of 10 are left at epsilon=1\.0; ask for"):
+        budget.spend(3)
+    budget.spend(2)
+    with pytest.raises(BudgetExhausted, match=r"10 of 10 answers released at epsilon=1\.0; refit with a larger"):
+        budget.spend(1)
+    budget.spend(0)
+    assert repr(budget) == "InferenceBudget(10, guarantee='epsilon=1.0'): 10 released"
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy], ids=["copy", "deepcopy"])
-def test_copies_share_budget_but_never_noise(duplicate):
-    streams = Answers(6)
-    other = duplicate(streams)
-    noise = [one.draw(1) for one in (streams, other, streams, other)]
-    assert len(set(noise)) == 4
-    assert streams.budget_.left == other.budget_.left == 2
+def test_copies_in_memory_share_the_count(duplicate):
+    budget = InferenceBudget(10)
+    other = duplicate(budget)
+    assert (budget.spend(6), other.spend(4)) == (0, 6)
+    for either in (budget, other):
+        with pytest.raises(BudgetExhausted, match="10 of 10"):
+            either.spend(1)
 
 
-def test_resumed_pickle_goes_on_behind_the_original():
-    streams = Answers(10)
-    streams.draw(2)
-    stored = pickle.dumps(streams)
-    after = streams.draw(3)
-    other = pickle.loads(stored)
-    with pytest.raises(BudgetExhausted, match="this is a copy"):
-        other.draw(1)
-    other.budget_.resume(released=5)
-    assert other.draw(1) != after
-    expected = Answers(10)
-    expected.draw(5)
-    again = pickle.loads(stored)
-    again.budget_.resume(released=5)
-    assert again.draw(1) == expected.draw(1)
+def test_pickled_copy_refuses_until_it_is_resumed():
+    budget = InferenceBudget(10)
+    budget.spend(4)
+    stored = pickle.dumps(budget)
+    copies = [pickle.loads(stored), pickle.loads(pickle.dumps(pickle.loads(stored)))]
+    for other in copies:
+        assert (other.released, other.left, other.answers) == (4, 0, 10)
+        with pytest.raises(BudgetExhausted, match=r"copy of a budget of 10 answers .* 4 of them released .* resume"):
+            other.spend(1)
+    budget.spend(3)
+    other = copies[0]
+    for released in (3, 11):
+        with pytest.raises(ValueError, match=rf"released must be in 4\.\.10, got released={released}"):
+            other.resume(released=released)
+    assert other.left == 0
+    other.resume(released=7)
+    assert other.spend(3) == 7
+    with pytest.raises(BudgetExhausted, match="10 of 10"):
+        other.spend(1)
 
 
-def test_threads_never_share_noise():
-    streams = Answers(2000)
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_forked_process_is_no_way_around():
+    budget, context = InferenceBudget(10), multiprocessing.get_context("fork")
+    receive, send = context.Pipe(duplex=False)
+
+    def answer():
+        try:
+            budget.spend(1)
+            send.send("answered")
+        except BudgetExhausted as refusal:
+            send.send(str(refusal))
+
+    child = context.Process(target=answer)
+    child.start()
+    child.join(30)
+    assert receive.poll(1)
+    assert "this is a copy" in receive.recv()
+
+
+def test_threads_never_overdraw():
+    budget = InferenceBudget(1000)
+
+    def work(_):
+        try:
+            budget.spend(3)
+        except BudgetExhausted:
+            return 0
+        return 3
+
     with ThreadPoolExecutor(8) as pool:
-        noise = list(pool.map(lambda _: streams.draw(2), range(1000)))
-    assert len(set(noise)) == 1000
-    assert streams.budget_.left == 0
+        assert sum(pool.map(work, range(500))) == 999
+    assert budget.left == 1
 
 
-def test_refused_call_gives_no_stream():
-    streams = Answers(3)
-    with pytest.raises(BudgetExhausted):
-        streams.draw(4)
-    first = streams.draw(3)
-    assert first == Answers(3).draw(1)
+def test_bad_numbers_are_named():
+    budget = InferenceBudget(5)
+    for use, name, value, error in (
+        (InferenceBudget, "answers", 0, ValueError), (InferenceBudget, "answers", 1.5, TypeError),
+        (InferenceBudget, "answers", True, TypeError), (budget.spend, "count", -1, ValueError),
+        (budget.spend, "count", 0.5, TypeError), (budget.spend, "count", False, TypeError),
+        (lambda value: budget.resume(released=value), "released", 2.5, TypeError),
+    ):  # fmt: skip
+        with pytest.raises(error, match=f"{name} must be .*got {name}={value}"):
+            use(value)
+    assert budget.left == 5

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.base import clone
-from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -16,32 +15,15 @@ from dpnotes import Bagging
 from dpnotes.accounting import bagging
 from dpnotes.learners import NetworkClassifier
 from dpnotes.mechanisms import draw_subsets
-from dpnotes.methods import _classifier
+from tests.methods.conftest import repeated
 
 
-def repeated(profile):
-    assumption = "; ".join(filter(None, (profile.assumption, _classifier.PREPARED, _classifier.READ_OFF)))
-    return profile.with_(implementation="reproducible", assumption=assumption).to_dict()
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    return X / 16, y
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        None,
-        LogisticRegression(max_iter=500),
-        make_pipeline(StandardScaler(), DecisionTreeClassifier()),
-        NetworkClassifier((1, 8, 8), kernel_size=3, padding=1, epochs=25, learning_rate=3e-3),
-    ],
-    ids=["default", "logistic", "pipeline", "network"],
-)
-def test_any_base_learner(digits, estimator):
-    X, y = digits
+@pytest.mark.parametrize("estimator", [
+    None, LogisticRegression(max_iter=500), make_pipeline(StandardScaler(), DecisionTreeClassifier()),
+    NetworkClassifier((1, 8, 8), kernel_size=3, padding=1, epochs=25, learning_rate=3e-3),
+], ids=["default", "logistic", "pipeline", "network"])  # fmt: skip
+def test_any_base_learner(pixels, estimator):
+    X, y = pixels
     model = Bagging(subsample=200, n_models=5, estimator=estimator, noise_seed=0).fit(X[:1200], y[:1200])
     assert model.score(X[1200:], y[1200:]) > 0.7
     assert clone(model).fit(X[:1200], y[:1200]).score(X[1200:], y[1200:]) == model.score(X[1200:], y[1200:])
@@ -49,9 +31,9 @@ def test_any_base_learner(digits, estimator):
     assert model.profile_.to_dict() == repeated(bagging(n=1200, subsample=200, n_models=5, adjacency="zero-out"))
 
 
-def test_vote_is_the_majority_of_models_trained_on_the_stated_subsamples(digits):
+def test_vote_is_the_majority_of_models_trained_on_the_stated_subsamples(pixels):
     """Another road: rebuild every model from the seed and count votes by hand; ties go to the first class."""
-    X, y = digits
+    X, y = pixels
     model = Bagging(subsample=20, n_models=4, estimator=KNeighborsClassifier(1), noise_seed=7).fit(X, y)
     seed = int(np.random.RandomState(7).randint(2**31, size=2)[0])
     subsets = draw_subsets(len(X), subsample=20, n_models=4, replace=True, seed=seed)
@@ -66,13 +48,6 @@ def test_subsample_of_one_class_votes_for_it():
     model = Bagging(subsample=1, n_models=9, estimator=LogisticRegression(), noise_seed=0).fit(X, y)
     assert set(model.predict(X)) <= {3, 8}
     assert model.predict(X)[0] == 3
-
-
-def test_class_list_can_be_public():
-    X, y = np.arange(20.0)[:, None], np.repeat([1, 2], 10)
-    model = Bagging(subsample=5, classes=[2, 1, 0], noise_seed=0).fit(X, y)
-    assert model.classes_.tolist() == [0, 1, 2]
-    assert model.predict_proba(X).shape == (20, 3)
 
 
 @pytest.mark.parametrize("estimator", [None, NetworkClassifier(None, architecture="mlp", epochs=1, device="cpu")])
@@ -90,16 +65,6 @@ def test_a_label_that_is_no_class_empties_the_subsamples_that_drew_it(estimator)
     np.testing.assert_array_equal(*votes)
     nothing = clone(make).fit(X, y + 5)
     assert (nothing.predict_proba(X) == 0).all()
-
-
-def test_draw_without_a_seed_is_fresh_and_independent_of_global_state():
-    X, y = np.arange(40.0)[:, None], np.arange(40) // 4
-    model = Bagging(subsample=10, n_models=3, estimator=KNeighborsClassifier(1))
-    fits = []
-    for _ in range(2):
-        np.random.seed(0)  # noqa: NPY002, the hidden state that must not decide the draw
-        fits.append(clone(model).fit(X, y).predict_proba(X))
-    assert (fits[0] != fits[1]).any()
 
 
 def test_attack_attains_the_guarantee_and_no_more():
@@ -120,29 +85,3 @@ def test_attack_attains_the_guarantee_and_no_more():
     assert limits.low < delta < limits.high
     assert limits.low > delta / 2
     assert alarms(39) == 0
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"subsample": 0}, "subsample must be >= 1, got subsample=0"),
-        ({"subsample": 3, "n_models": 0}, "n_models must be >= 1"),
-        ({"subsample": 11, "replace": False}, "subsample must be at most n=10 without replacement, got subsample=11"),
-        ({"subsample": 6, "n_models": 2, "replace": False, "scheme": "split"}, "there are only n=10"),
-        ({"subsample": 3, "scheme": "pairs"}, "scheme must be one of 'independent', 'split'"),
-    ],
-)
-def test_bad_parameters_are_named(parameters, message):
-    X, y = np.arange(10.0)[:, None], np.repeat([0, 1], 5)
-    with pytest.raises(ValueError, match=message):
-        Bagging(**parameters).fit(X, y)
-
-
-def test_bad_data_is_named():
-    X, y = np.arange(10.0)[:, None], np.repeat([0, 1], 5)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        Bagging(subsample=3).fit(X, y[:9])
-    with pytest.raises(ValueError, match="contains NaN"):
-        Bagging(subsample=3).fit(np.where(X == 2, np.nan, X), y)
-    with pytest.raises(TypeError, match="subsample must be an integer"):
-        Bagging(subsample=0.5).fit(X, y)

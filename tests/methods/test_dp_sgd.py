@@ -43,14 +43,6 @@ def test_what_is_trained_is_the_learner(digits):
     assert model.score(X, y) > 0.6
 
 
-def test_noise_without_a_seed_is_fresh_and_independent_of_global_state(digits):
-    scores = []
-    for _ in range(2):
-        np.random.seed(0)  # noqa: NPY002, the hidden state that must not decide the noise
-        scores.append(DPSGD(noise_multiplier=1.0, **LINEAR).fit(*digits).predict_proba(digits[0]))
-    assert (scores[0] != scores[1]).any()
-
-
 def test_noise_without_a_seed_is_the_mechanisms_own(digits, monkeypatch):
     """Batches of all rows leave the noise as the only random choice: constants in its place repeat the fit."""
     whole = LINEAR | {"sample_rate": 1.0, "steps": 3}
@@ -61,25 +53,7 @@ def test_noise_without_a_seed_is_the_mechanisms_own(digits, monkeypatch):
     np.testing.assert_allclose(first, second, rtol=1e-10)
 
 
-@pytest.mark.parametrize("adjacency", ["zero-out", "add-remove"])
-def test_adjacency_is_a_word_of_the_profile_alone(digits, adjacency):
-    model = DPSGD(2.0, 1e-4, noise_seed=0, adjacency=adjacency, **LINEAR).fit(*digits)
-    other = DPSGD(2.0, 1e-4, noise_seed=0, **LINEAR).fit(*digits)
-    assert model.profile_.adjacency == adjacency
-    np.testing.assert_array_equal(model.predict_proba(digits[0]), other.predict_proba(digits[0]))
-
-
 NETWORK = NetworkClassifier(None, architecture="mlp", hidden=(8,))
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("network", [None, NETWORK])
-def test_no_record_decides_whether_a_fit_succeeds(digits, network, dtype):
-    X, y = digits[0].astype(dtype), digits[1]
-    for size in (1e20, -1e25, 3e38) if dtype is np.float32 else (1e20, 1e155, -1.7e308):
-        X[7] = size
-        model = DPSGD(noise_multiplier=1.0, network=network, sample_rate=1.0, steps=3, accountant="rdp").fit(X, y)
-        assert np.isfinite(model.predict_proba(digits[0])).all()
 
 
 class Plain(pickle.Pickler):
@@ -117,26 +91,6 @@ def test_nothing_but_the_released_weights_is_kept(digits, network):
         assert np.isnan(model._fitted.models.loss).all()
 
 
-@pytest.mark.parametrize("network", [None, NETWORK])
-def test_answers_follow_the_fit_whatever_is_set_afterwards(digits, network):
-    X, y = digits
-    how = {"sample_rate": 0.1, "steps": 3, "accountant": "rdp", "device": "cpu"}
-    model = DPSGD(noise_multiplier=1.0, network=network, **how).fit(X, y)
-    before = model.predict_proba(X), repr(model.profile_)
-    changes = {"device": "nowhere", "noise_multiplier": 1e-9, "clipping_norm": 1e9, "steps": 10**6, "epsilon": 1.0}
-    changes |= {"network": NetworkClassifier((1, 2, 2)), "adjacency": "replace-one", "noise_seed": 3}
-    model.set_params(**changes)
-    np.testing.assert_array_equal(model.predict_proba(X), before[0])
-    assert repr(model.profile_) == before[1]
-    with pytest.raises(AttributeError):
-        model._fitted.device = "nowhere"
-
-
-def test_more_noise_costs_accuracy(digits):
-    scores = [DPSGD(noise_multiplier=s, noise_seed=0, **LINEAR).fit(*digits).score(*digits) for s in (0.5, 30.0)]
-    assert scores[0] > scores[1] + 0.2
-
-
 def test_a_network_starts_from_public_weights(digits):
     """With next to no step the predictions are those of the weights that were given, but for a new last layer."""
     X, y = digits[0].astype(np.float32), digits[1]
@@ -153,26 +107,3 @@ def test_a_network_starts_from_public_weights(digits):
         same = (tuned.predict(X) == public.votes(X)[0]).mean()
         assert same == 1 if not new else same < 0.5
         torch.testing.assert_close(tuned._fitted.models.parameters["1.weight"][0], given["1.weight"])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({}, "give epsilon and delta, or noise_multiplier, got epsilon=None"),
-        ({"epsilon": 1.0}, "give epsilon and delta, or noise_multiplier"),
-        ({"epsilon": 1.0, "delta": 1e-5, "noise_multiplier": 1.0}, "give epsilon and delta, or noise_multiplier"),
-        ({"epsilon": -1.0, "delta": 1e-5}, "epsilon must be >= 0"),
-        ({"epsilon": 1.0, "delta": 0.0}, "delta must be"),
-        ({"epsilon": 0.0, "delta": 1e-300}, "no noise meets epsilon=0.0, delta=1e-300 with accountant='best'"),
-        ({"epsilon": 0.0, "delta": 1e-300, "accountant": "pld"}, "delta must be >= .* accountant='pld'"),
-        ({"epsilon": 1e-9, "delta": 1e-9, "accountant": "rdp"}, "no noise meets this budget"),
-        ({"noise_multiplier": 0.0}, "noise_multiplier must be > 0"),
-        ({"noise_multiplier": 1.0, "sample_rate": 1.5}, "sample_rate must be"),
-        ({"noise_multiplier": 1.0, "optimizer": "adam"}, "optimizer must be 'sgd' or 'momentum'"),
-        ({"noise_multiplier": 1.0, "clipping_norm": -1.0}, "clipping_norm must be"),
-        ({"noise_multiplier": 1.0, "classes": [0]}, "classes must hold at least 2 classes, got 1 class"),
-    ],
-)
-def test_bad_input_is_named(digits, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        DPSGD(**arguments).fit(*digits)

@@ -4,38 +4,20 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 from dpnotes.accounting import noisy_vote
-from dpnotes.learners import BoostedTreesClassifier, LogisticClassifier
+from dpnotes.accounting.papers import personalised_answers, personalised_moments
+from dpnotes.learners import BoostedTreesClassifier
 from dpnotes.mechanisms import draw_partitions, hash_chunks, stream
-from dpnotes.methods import DPBag, _dpbag, secret_seed
-
-PUBLISHED = {50: (11, 85, 211), 100: (43, 338, 843), 150: (95, 759, 1897), 250: (264, 2108, 5269)}  # n: labels
-
+from dpnotes.methods import DPBag, _dpbag, personalised_epsilon, secret_seed, squares_of_budget
+from tests.methods.conftest import Votes
 
 PERSONALISED = {"accountant": "personalised", "keep_votes": True}
-
-
-class Votes:
-    """A learner whose model of a subset votes as a given function of its records' first feature says."""
-
-    def __init__(self, vote):
-        self.vote = vote
-
-    def fit_many(self, X, codes, subsets, *, n_classes, seed):
-        answers = np.array([self.vote(frozenset(X[rows, 0].astype(int).tolist())) for rows in subsets])
-        return type("Fixed", (), {"votes": lambda _, queries: np.repeat(answers[:, None], len(queries), axis=1)})()
-
-
-@pytest.fixture(scope="module")
-def cancer():
-    X, y = load_breast_cancer(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(X))
-    return ((X - X.mean(0)) / X.std(0))[order], y[order]
 
 
 def literal(X, y, public, *, cut, n, k, noise, epsilon, delta, generator):
@@ -64,8 +46,8 @@ def literal(X, y, public, *, cut, n, k, noise, epsilon, delta, generator):
 
 
 @pytest.mark.parametrize("scheme", ["balanced", "independent"])
-def test_equals_the_algorithm_by_hand(cancer, scheme):
-    X, y = cancer
+def test_equals_the_algorithm_by_hand(standardised, scheme):
+    X, y = standardised
     X, y, public = X[:150], y[:150], X[150:]
     settings = {"n_teachers": 5, "n_partitions": 7, "noise": 0.05, "epsilon": 2.0, "delta": 1e-3} | PERSONALISED
     model = DPBag(**settings, partitions=scheme, device="cpu", noise_seed=5).fit(X, y, public=public)
@@ -88,17 +70,10 @@ def test_equals_the_algorithm_by_hand(cancer, scheme):
     assert model.predict_proba(X) == pytest.approx(student.predict_proba(X))
 
 
-def test_results_do_not_depend_on_how_queries_are_cut(cancer, monkeypatch):
-    X, y = cancer
-    settings = {
-        "n_teachers": 10,
-        "n_partitions": 4,
-        "noise": 0.05,
-        "epsilon": 4.0,
-        "delta": 1e-3,
-        "device": "cpu",
-        "noise_seed": 1,
-    } | PERSONALISED
+def test_results_do_not_depend_on_how_queries_are_cut(standardised, monkeypatch):
+    X, y = standardised
+    settings = {"n_teachers": 10, "n_partitions": 4, "noise": 0.05, "epsilon": 4.0, "delta": 1e-3, "noise_seed": 1}
+    settings |= {"device": "cpu"} | PERSONALISED
     found = []
     for size in (1024, 16, 7):
         monkeypatch.setattr(_dpbag, "QUERIES", size)
@@ -108,27 +83,11 @@ def test_results_do_not_depend_on_how_queries_are_cut(cancer, monkeypatch):
     assert 16 < len(found[0][0]) < 369
 
 
-@pytest.mark.parametrize(("n", "labels"), PUBLISHED.items())
-def test_published_counts_of_one_partition(n, labels):
-    """k = 1: a record's one model always agrees with itself, and m = 1. The counts are of delta = 1e-3 (claim 25)."""
-    X, y = np.arange(2.0 * n)[:, None], np.arange(2 * n) % 2
-    for epsilon, count in zip((1, 3, 5), labels, strict=True):
-        for accountant in ("personalised", "naive"):
-            model = DPBag(
-                Votes(len), n_teachers=n, n_partitions=1, epsilon=epsilon, delta=1e-3, accountant=accountant,
-                partitions="balanced", student=LogisticRegression(), device="cpu", noise_seed=0,
-            )  # fmt: skip
-            model.estimator.vote = lambda own: max(own) % 2
-            model.fit(X, y, public=np.zeros((5300, 1)))
-            assert model.n_labels_ == count
-            assert epsilon <= model.epsilon_spent_ < 1.03 * epsilon
-
-
 def test_the_counter_example_to_theorem_6():
     """Records a to d in {ab | cd} and {ac | bd}, and e that joins ab and ac: 27 labels against 7, with certainty."""
     a, b, c, d, e = range(5)
     votes = {(a, b): 1, (c, d): 1, (a, c): 0, (b, d): 0, (a, b, e): 0, (a, c, e): 0}
-    learner = Votes(lambda own: votes[tuple(sorted(own))])
+    learner = Votes(lambda own, _: votes[tuple(sorted(own))])
     chunks = [[0, 0], [0, 1], [1, 0], [1, 1], [0, 0], [1, 1]]  # of a to e, and of a sixth
     counts = []
     for n in (4, 5):
@@ -150,7 +109,7 @@ def test_sound_accountants_do_not_look_at_the_votes(accountant, labels):
     """Between two classes at lambda = 2/50, (1, 1e-5): the counts of the chapter, whatever the number of partitions."""
     X, y = np.arange(200.0)[:, None], np.arange(200) % 2
     found = set()
-    for k, vote in ((1, lambda own: 0), (3, lambda own: max(own) % 2), (3, lambda own: len(own) % 2)):
+    for k, vote in ((1, lambda own, _: 0), (3, lambda own, _: max(own) % 2), (3, lambda own, _: len(own) % 2)):
         model = DPBag(
             Votes(vote), n_teachers=50, n_partitions=k, epsilon=1.0, delta=1e-5, accountant=accountant, device="cpu",
             student=LogisticRegression(), noise_seed=0,
@@ -158,17 +117,14 @@ def test_sound_accountants_do_not_look_at_the_votes(accountant, labels):
         found.add(model.n_labels_)
         assert model.profile_.status == "proved"
         assert model.profile_.adjacency == "zero-out"
-        assert model.epsilon_spent_ == noisy_vote(
-            noise=0.04, answers=labels, analysis="tight" if accountant == "tight" else "published"
-        ).epsilon(1e-5)
+        analysis = "tight" if accountant == "tight" else "published"
+        assert model.epsilon_spent_ == noisy_vote(noise=0.04, answers=labels, analysis=analysis).epsilon(1e-5)
         assert not hasattr(model, "record_epsilons_")
     assert found == {labels}
-    balanced = clone(model).set_params(partitions="balanced").fit(X, y, public=np.zeros((labels, 1)))
-    assert balanced.profile_.adjacency == "zero-out"
-    assert balanced.n_labels_ == labels
-    for partitions, adjacency in (("balanced", "replace-one"), ("independent", "add-remove")):
+    for partitions, adjacency in (("balanced", "zero-out"), ("balanced", "replace-one"), ("independent", "add-remove")):
         other = clone(model).set_params(partitions=partitions, adjacency=adjacency)
-        assert other.fit(X, y, public=np.zeros((labels, 1))).profile_.adjacency == adjacency
+        other.fit(X, y, public=np.zeros((labels, 1)))
+        assert (other.profile_.adjacency, other.n_labels_) == (adjacency, labels)
 
 
 def test_no_label_within_the_budget():
@@ -183,7 +139,7 @@ def test_no_label_within_the_budget():
 def test_public_rows_run_out():
     X, y = np.arange(40.0)[:, None], np.arange(40) % 2
     model = DPBag(
-        Votes(lambda own: 0), n_teachers=4, n_partitions=2, epsilon=50.0, device="cpu", noise_seed=0, **PERSONALISED
+        Votes(lambda own, _: 0), n_teachers=4, n_partitions=2, epsilon=50.0, device="cpu", noise_seed=0, **PERSONALISED
     )
     model.set_params(student=LogisticRegression()).fit(X, y, public=np.zeros((5, 1)))
     assert model.n_labels_ == 5
@@ -201,7 +157,7 @@ def test_one_record_changes_one_vote_of_each_partition(monkeypatch):
     chunks = hash_chunks([str(i) for i in range(n + 2)], n_chunks=20, n_partitions=k, key=b"")
     largest = 0.0
     for salt in range(40):
-        vote = (lambda own: int(n in own)) if salt == 0 else (lambda own, salt=salt: hash((salt, own)) % 2)
+        vote = (lambda own, _: int(n in own)) if salt == 0 else (lambda own, _, salt=salt: hash((salt, own)) % 2)
         pair = []
         for records in (n, n + 1):
             X = np.arange(float(records))[:, None]
@@ -216,56 +172,22 @@ def test_one_record_changes_one_vote_of_each_partition(monkeypatch):
     assert largest == 1
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        GradientBoostingClassifier(n_estimators=5, max_depth=2),
-        LogisticClassifier(l2=1e-2, device="cpu"),
-        BoostedTreesClassifier(n_trees=5, depth=2, device="cpu"),
-    ],
-)
-def test_any_base_learner(cancer, estimator):
-    X, y = cancer
-    model = DPBag(
-        estimator, n_teachers=8, n_partitions=3, epsilon=300.0, delta=1e-3, noise=1.0, device="cpu", noise_seed=0
-    ).fit(X[:300], y[:300], public=X[300:])
-    assert type(model.student_) is type(estimator)
-    again = clone(model).fit(X[:300], y[:300], public=X[300:])
-    assert again.labels_.tolist() == model.labels_.tolist()
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        None,
-        LogisticRegression(),
-        GradientBoostingClassifier(n_estimators=2),
-        BoostedTreesClassifier(n_trees=2, device="cpu"),
-    ],
-)
+@pytest.mark.parametrize("estimator", [
+    None, LogisticRegression(), GradientBoostingClassifier(n_estimators=2), BoostedTreesClassifier(n_trees=2),
+])  # fmt: skip
 def test_a_chunk_of_one_class_votes_for_it(estimator):
     """Records of class 1 all sit in one chunk of the only partition: three teachers vote 0, one votes 1."""
     X, y = np.arange(16.0)[:, None], np.array([0] * 12 + [1] * 4)
     chunks = np.append(np.arange(16) // 4, 0)[:, None]
-    model = DPBag(
-        estimator,
-        n_teachers=4,
-        n_partitions=1,
-        noise=100.0,
-        epsilon=1e9,
-        delta=0.5,
-        device="cpu",
-        noise_seed=0,
-        keep_votes=True,
-    )
+    settings = {"n_teachers": 4, "n_partitions": 1, "noise": 100.0, "epsilon": 1e9, "delta": 0.5}
+    model = DPBag(estimator, **settings, device="cpu", noise_seed=0, keep_votes=True)
     model.fit(X, y, public=X, chunks=chunks)
     assert set(model.labels_) == {0}
     assert (model.agreement_ == 0.75).all()
 
 
-def test_more_than_two_classes():
-    X, y = load_digits(return_X_y=True)
-    X = X / 16
+def test_more_than_two_classes(pixels):
+    X, y = pixels
     model = DPBag(n_teachers=10, n_partitions=4, noise=3.0, epsilon=1e6, delta=0.1, device="cpu", noise_seed=0)
     model.fit(X[:900], y[:900], public=X[900:1400])
     assert model.labels_.shape == (500,)
@@ -275,56 +197,57 @@ def test_more_than_two_classes():
     assert sound.fit(X[:900], y[:900], public=X[900:]).profile_.epsilon(1e-5) <= 3.0
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"epsilon": 0.0}, "epsilon must be > 0, got epsilon=0.0"),
-        ({"delta": 0.0}, "delta must be > 0"),
-        ({"delta": 1.0}, r"delta must be in \(0, 1\)"),
-        ({"noise": -1.0}, "noise must be > 0"),
-        ({"n_teachers": 0}, "n_teachers must be >= 1"),
-        ({"n_partitions": 0}, "n_partitions must be >= 1"),
-        (
-            {"accountant": "moments"},
-            "accountant must be one of 'tight', 'naive', 'personalised', got accountant='moments'",
-        ),
-        ({"partitions": "equal"}, "partitions must be one of 'independent', 'balanced'"),
-        ({"n_teachers": 21}, "n_teachers must be at most the 20 records of X, got n_teachers=21"),
-        ({"n_teachers": 21, "partitions": "balanced"}, "n_teachers must be at most the 20 records of X"),
-        ({"classes": [0]}, "classes must hold at least 2 classes, got 1 class"),
-        ({"adjacency": "replace-one"}, "adjacency must be one of 'zero-out', 'add-remove', got"),
-        ({"adjacency": "add-remove", "partitions": "balanced"}, "one of 'zero-out', 'replace-one', got"),
-    ],
-)
-def test_bad_parameters_are_named(change, message):
-    X, y = np.arange(20.0)[:, None], np.arange(20) % 2
-    model = DPBag(n_teachers=2, n_partitions=2, device="cpu").set_params(**change)
-    with pytest.raises(ValueError, match=message):
-        model.fit(X, y, public=X)
+PUBLISHED = {50: (11, 85, 211), 100: (43, 338, 843), 150: (95, 759, 1897), 250: (264, 2108, 5269)}  # n: labels
+
+noises = st.floats(1e-3, 3.0)
+deltas = st.floats(1e-12, 0.5)
+epsilons = st.floats(0.05, 30.0)
 
 
-def test_bad_data_are_named():
-    X, y = np.arange(20.0)[:, None], np.arange(20) % 2
-    model = DPBag(n_teachers=2, n_partitions=2, device="cpu")
-    with pytest.raises(ValueError, match="public must hold the unlabelled rows"):
-        model.fit(X, y)
-    with pytest.raises(ValueError, match=r"y must hold at least 2 classes, got 1 class; name"):
-        model.fit(X, np.zeros(20), public=X)
-    for public in (np.zeros((3, 2)), np.zeros((0, 1)), np.full((2, 1), np.nan)):
-        with pytest.raises(ValueError, match="public must be finite rows with the features of X"):
-            model.fit(X, y, public=public)
-    with pytest.raises(ValueError, match=r"chunks must be integers of shape \[21, 2\], got int64 of shape \(20, 2\)"):
-        model.fit(X, y, public=X, chunks=np.zeros((20, 2), int))
-    with pytest.raises(ValueError, match=r"chunks must be in 0..1, got 0..2"):
-        model.fit(X, y, public=X, chunks=np.eye(21, 2, dtype=int) * 2)
-    with pytest.raises(ValueError, match="chunks must be None for partitions='balanced'"):
-        model.set_params(partitions="balanced").fit(X, y, public=X, chunks=np.zeros((21, 2), int))
+def labels_of(largest, epsilon, delta, **setting):
+    """Labels that a budget pays for, one more than it covers, from the largest sum of squares after each query."""
+    limit = squares_of_budget(epsilon, delta, **setting)
+    return min(len(largest), int(np.searchsorted(largest, limit)) + 1)
 
 
-def test_who_cannot_be_a_student_is_refused_before_training():
-    X, y = np.arange(20.0)[:, None], np.arange(20) % 2
-    model = DPBag(Votes(lambda own: 1 / 0), n_teachers=2, n_partitions=2, device="cpu")
-    with pytest.raises(TypeError, match=r"estimator must have fit and predict .* pass a scikit-learn classifier as st"):
-        model.fit(X, y, public=X)
-    with pytest.raises(TypeError, match="student must have fit and predict to be the student, got student=3"):
-        model.set_params(student=3).fit(X, y, public=X)
+@given(squares=st.integers(1, 10**9), k=st.integers(1, 500), noise=noises, delta=deltas)
+def test_epsilon_is_the_least_of_all_moments(squares, k, noise, delta):
+    orders = np.arange(1.0, 101.0)
+    plain = ((squares / k**2 * personalised_moments(orders, noise=noise) - np.log(delta)) / orders).min()
+    assert personalised_epsilon(squares, n_partitions=k, noise=noise, delta=delta) == pytest.approx(plain, rel=1e-12)
+
+
+@given(epsilon=epsilons, delta=deltas, noise=noises, k=st.integers(1, 200), own=st.integers(0, 200))
+def test_labels_of_a_constant_share_are_those_of_the_accounting(epsilon, delta, noise, k, own):
+    against = max(own % (k + 1), k - own % (k + 1))  # of k models that vote between two classes
+    labels = personalised_answers(epsilon, delta, noise=noise, m=against / k)
+    sums = np.arange(1, 40) * against**2
+    assert labels_of(sums, epsilon, delta, n_partitions=k, noise=noise) == min(labels, 39)
+
+
+@given(epsilon=epsilons, delta=deltas, noise=noises, k=st.integers(1, 200))
+def test_the_budget_is_reached_at_its_sum_and_not_before(epsilon, delta, noise, k):
+    limit = squares_of_budget(epsilon, delta, n_partitions=k, noise=noise)
+    before, at = personalised_epsilon([limit - 1, limit], n_partitions=k, noise=noise, delta=delta)
+    assert before < epsilon * (1 + 1e-9)
+    assert at > epsilon * (1 - 1e-9) or limit == 1
+
+
+@pytest.mark.parametrize(("n", "labels"), PUBLISHED.items())
+def test_published_counts_of_one_partition(n, labels):
+    """Table 2 and the supplement's: all of delta = 1e-3 (claim 25), one label more than the budget pays for."""
+    sums = np.arange(1, 6001)
+    for epsilon, count in zip((1, 3, 5), labels, strict=True):
+        assert labels_of(sums, epsilon, 1e-3, n_partitions=1, noise=2 / n) == count
+        spent = personalised_epsilon([count - 1, count], n_partitions=1, noise=2 / n, delta=1e-3)
+        assert spent[0] < epsilon <= spent[1]
+        stated = noisy_vote(noise=2 / n, answers=count, analysis="published").epsilon(1e-3)
+        assert spent[1] == pytest.approx(stated, rel=1e-12)
+
+
+def test_no_query_costs_nothing_and_shapes_are_kept():
+    found = personalised_epsilon([[0, 1], [2, 3]], n_partitions=1, noise=0.1, delta=1e-5)
+    assert found.shape == (2, 2)
+    assert found[0, 0] == 0
+    assert (np.diff(found.ravel()) > 0).all()
+    assert labels_of([], 1.0, 1e-5, n_partitions=1, noise=0.1) == 0

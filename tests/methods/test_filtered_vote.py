@@ -1,47 +1,24 @@
 """FilteredVote: budgets kept by hand, silent retirement, the distance of neighbours, copies, errors."""
 
 import copy
-import multiprocessing
 import pickle
 
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.linear_model import LogisticRegression
 
 from dpnotes.accounting import chunk_filter
 from dpnotes.learners import BoostedTreesClassifier
 from dpnotes.mechanisms import draw_partitions, hash_chunks, stream
 from dpnotes.methods import BudgetExhausted, FilteredVote, _filtered_vote, secret_seed
-
-
-class Votes:
-    """A learner whose model of a subset votes as a function of its records' first feature and the query says."""
-
-    def __init__(self, vote):
-        self.vote = vote
-
-    def fit_many(self, X, codes, subsets, *, n_classes, seed):
-        owners = [frozenset(X[rows, 0].astype(int).tolist()) for rows in subsets]
-
-        def votes(_, queries):
-            return np.array([[self.vote(own, int(query)) for query in queries[:, 0]] for own in owners])
-
-        return type("Fixed", (), {"votes": votes})()
-
-
-@pytest.fixture(scope="module")
-def cancer():
-    X, y = load_breast_cancer(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(X))
-    return ((X - X.mean(0)) / X.std(0))[order], y[order]
+from tests.methods.conftest import Votes
 
 
 @pytest.mark.parametrize("k", [1, 3])
-def test_equals_a_filter_kept_by_hand(cancer, k):
+def test_equals_a_filter_kept_by_hand(standardised, k):
     """Teachers one at a time with scikit-learn, budgets in a list, queries one by one."""
-    X, y = cancer
+    X, y = standardised
     X, y, queries = X[:200], y[:200], X[200:]
     model = FilteredVote(
         n_teachers=8, n_partitions=k, budget=40, sigma=1.0, confidence=0.9, device="cpu", noise_seed=3
@@ -66,8 +43,8 @@ def test_equals_a_filter_kept_by_hand(cancer, k):
 
 
 @pytest.mark.parametrize("estimator", [None, BoostedTreesClassifier(n_trees=5, device="cpu")])
-def test_answers_do_not_depend_on_how_queries_are_asked(cancer, monkeypatch, estimator):
-    X, y = cancer
+def test_answers_do_not_depend_on_how_queries_are_asked(standardised, monkeypatch, estimator):
+    X, y = standardised
     make = FilteredVote(estimator, n_teachers=10, budget=30, sigma=2.0, confidence=0.8, device="cpu", noise_seed=0)
     whole = clone(make).fit(X[:300], y[:300])
     expected = whole.predict(X[300:])
@@ -118,8 +95,8 @@ def test_distance_of_neighbours_stays_within_the_guarantee(monkeypatch, k):
     assert model.profile_.advantage == chunk_filter(budget=budget, sigma=2.0).advantage
 
 
-def test_guarantee_is_stated_whole(cancer):
-    X, y = cancer
+def test_guarantee_is_stated_whole(standardised):
+    X, y = standardised
     model = FilteredVote(n_teachers=10, n_partitions=2, budget=100, sigma=40.0, device="cpu").fit(X, y)
     assert model.profile_.status == "proved"
     assert model.profile_.adjacency == "zero-out"
@@ -129,8 +106,8 @@ def test_guarantee_is_stated_whole(cancer):
     assert "independently" in model.profile_.assumption
 
 
-def test_copies_share_the_budget_and_pickles_must_be_resumed(cancer):
-    X, y = cancer
+def test_copies_share_the_budget_and_pickles_must_be_resumed(standardised):
+    X, y = standardised
     model = FilteredVote(n_teachers=4, budget=20, sigma=1.0, device="cpu", noise_seed=0).fit(X[:100], y[:100])
     copied = copy.deepcopy(model)
     copied.predict(X[:15])
@@ -144,67 +121,3 @@ def test_copies_share_the_budget_and_pickles_must_be_resumed(cancer):
     loaded.predict(X[:10])
     assert loaded.ledger_.spent.tolist() == [20] * 4
     assert loaded.ledger_.answered == 25
-
-
-def _refused(model, rows, queue):
-    try:
-        model.predict(rows)
-    except BudgetExhausted:
-        queue.put("refused")
-    else:
-        queue.put("answered")
-
-
-def test_a_forked_process_is_refused():
-    X, y = np.arange(30.0)[:, None], np.arange(30) % 2
-    model = FilteredVote(Votes(lambda own, query: 1), n_teachers=5, budget=10, sigma=1.0).fit(X, y)
-    context = multiprocessing.get_context("fork")
-    queue = context.SimpleQueue()
-    child = context.Process(target=_refused, args=(model, X[:1], queue))
-    child.start()
-    child.join(30)
-    assert queue.get() == "refused"
-    assert model.ledger_.answered == 0
-
-
-def test_any_base_learner(cancer):
-    X, y = cancer
-    model = FilteredVote(LogisticRegression(), n_teachers=5, budget=300, sigma=0.5, confidence=0.7, noise_seed=0)
-    assert model.fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.85
-    names = np.array(["malignant", "benign"])[y]
-    model = FilteredVote(RidgeClassifier(), n_teachers=3, budget=300, sigma=0.1).fit(X[:300], names[:300])
-    assert model.score(X[300:], names[300:]) > 0.85
-    with pytest.raises(AttributeError, match="predict_proba"):
-        model.set_params(confidence=0.6).fit(X, y)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"budget": 0}, "budget must be >= 1"),
-        ({"sigma": 0.0}, "sigma must be > 0, got sigma=0.0"),
-        ({"confidence": 1.5}, "confidence must be >= 0 and <= 1, got confidence=1.5"),
-        ({"n_teachers": 0}, "n_teachers must be >= 1"),
-        ({"n_teachers": 21}, "n_teachers must be at most the 20 records of X, got n_teachers=21"),
-        ({"n_partitions": 0}, "n_partitions must be >= 1"),
-        ({"classes": [0]}, "classes must hold at least 2 classes, got 1 class"),
-        ({"adjacency": "replace-one"}, "adjacency must be one of 'zero-out', 'add-remove', got"),
-    ],
-)
-def test_bad_parameters_are_named(change, message):
-    X, y = np.arange(20.0)[:, None], np.arange(20) % 2
-    with pytest.raises(ValueError, match=message):
-        FilteredVote(n_teachers=2, device="cpu").set_params(**change).fit(X, y)
-
-
-def test_bad_data_are_named():
-    X, y = np.arange(20.0)[:, None], np.arange(20) % 2
-    model = FilteredVote(n_teachers=2, device="cpu")
-    with pytest.raises(ValueError, match="y must hold at least 2 classes, got 1 class"):
-        model.fit(X, np.zeros(20))
-    with pytest.raises(ValueError, match=r"chunks must be integers of shape \[20, 1\], got int64 of shape \(20,\)"):
-        model.fit(X, y, chunks=np.zeros(20, int))
-    with pytest.raises(ValueError, match=r"chunks must be in 0..1, got 0..2"):
-        model.fit(X, y, chunks=np.eye(20, 1, dtype=int) * 2)
-    with pytest.raises(TypeError, match="budget must be an integer"):
-        model.set_params(budget=2.5).fit(X, y)

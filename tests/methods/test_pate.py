@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.base import clone
-from sklearn.datasets import load_digits
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
@@ -14,49 +13,16 @@ from sklearn.tree import DecisionTreeClassifier
 
 from dpnotes import accounting
 from dpnotes.learners import NetworkClassifier
-from dpnotes.mechanisms import confident_vote, hash_chunks
-from dpnotes.methods import PATE, _classifier
-from dpnotes.methods._teachers import partitions_of
+from dpnotes.mechanisms import confident_vote
+from dpnotes.methods import PATE
+from tests.methods.conftest import repeated
+
+NETWORK = NetworkClassifier((1, 8, 8), kernel_size=3, padding=1, epochs=8, learning_rate=1e-2, device="cpu")
 
 
-class Nearest:
-    """A learner of many models in one call: each answers with the label of the nearest row of its shard."""
-
-    def __init__(self):
-        self.calls = []
-
-    def fit_many(self, X, codes, subsets, *, n_classes, seed):
-        self.calls.append([list(rows) for rows in subsets])
-
-        def votes(_, queries):
-            distances = [np.linalg.norm(queries[:, None] - X[rows], axis=2) for rows in subsets]
-            return np.stack([codes[rows][d.argmin(axis=1)] for rows, d in zip(subsets, distances, strict=True)])
-
-        return type("Votes", (), {"votes": votes})()
-
-
-def repeated(profile):
-    assumption = "; ".join(filter(None, (profile.assumption, _classifier.PREPARED, _classifier.READ_OFF)))
-    return profile.with_(implementation="reproducible", assumption=assumption).to_dict()
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    return X / 16, y
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        None,
-        LogisticRegression(max_iter=300),
-        NetworkClassifier((1, 8, 8), kernel_size=3, padding=1, epochs=8, learning_rate=1e-2, device="cpu"),
-    ],
-    ids=["default", "logistic", "network"],
-)
-def test_any_base_learner(digits, estimator):
-    X, y = digits
+@pytest.mark.parametrize("estimator", [None, LogisticRegression(max_iter=300), NETWORK], ids=["tree", "logistic", "nn"])
+def test_any_base_learner(pixels, estimator):
+    X, y = pixels
     model = PATE(estimator, n_teachers=8, aggregator="gnmax", sigma_answer=0.5, queries=500, noise_seed=0)
     model.fit(X[:1000], y[:1000], public=X[1000:])
     assert model.score(X[1500:], y[1500:]) > 0.6
@@ -67,9 +33,9 @@ def test_any_base_learner(digits, estimator):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X[1500:]), model.predict(X[1500:]))
 
 
-def test_votes_are_those_of_models_on_disjoint_shards(digits):
+def test_votes_are_those_of_models_on_disjoint_shards(pixels):
     """Another road: train every teacher by hand and count; without noise the answer is the plurality."""
-    X, y = digits
+    X, y = pixels
     shards = np.random.default_rng(3).integers(12, size=900)
     shards[shards == 5] = 6  # teacher 5 has no records, and abstains
     model = PATE(
@@ -86,45 +52,11 @@ def test_votes_are_those_of_models_on_disjoint_shards(digits):
     np.testing.assert_array_equal(model.predict(X[1200:]), student.predict(X[1200:]))
 
 
-def test_many_models_are_fitted_in_one_call_to_unequal_shards():
-    X, y = np.arange(40.0)[:, None], np.tile([0, 1], 20)
-    learner = Nearest()
-    model = PATE(learner, n_teachers=6, aggregator="gnmax", student=LogisticRegression(), noise_seed=0)
-    model.fit(X, y, public=X + 0.25)
-    (subsets,) = learner.calls
-    assert sorted(row for rows in subsets for row in rows) == list(range(40))
-    assert len({len(rows) for rows in subsets}) > 1
-    one_at_a_time = PATE(KNeighborsClassifier(1), n_teachers=6, aggregator="gnmax", noise_seed=0)
-    np.testing.assert_array_equal(one_at_a_time.fit(X, y, public=X + 0.25).labels_, model.labels_)
-
-
-def test_default_shards_are_uniform_and_independent():
-    """Two of 20 records share one of 5 shards with chance 1/5; in equal shards it would be 3/19, and no size vary."""
-    X, y = np.arange(20.0)[:, None], np.tile([0, 1], 10)
-    model = PATE(Nearest(), n_teachers=5, aggregator="gnmax", student=DummyClassifier())
-    together, sizes, fits = 0, [], 1500
-    for seed in range(fits):
-        drawn = partitions_of(20, None, (20,), n_chunks=5, seed=seed).chunk[:, 0]
-        together += drawn[0] == drawn[19]
-        sizes.append(np.bincount(drawn, minlength=5))
-    assert stats.binomtest(int(together), fits, 1 / 5).pvalue > 1e-3
-    assert stats.binomtest(int(together), fits, 3 / 19).pvalue < 1e-3
-    observed = np.bincount(np.array(sizes)[:, 0], minlength=21)
-    expected = fits * stats.binom(20, 1 / 5).pmf(np.arange(21))
-    cells = [0, *range(2, 8), 20]  # joined at the ends, where few are expected
-    observed, expected = (np.add.reduceat(counts, cells[:-1]) for counts in (observed, expected))
-    assert stats.chisquare(observed, expected).pvalue > 1e-3
-    model.set_params(noise_seed=0).fit(X, y, public=X + 0.25)
-    again = model.set_params(noise_seed=0).fit(X, y, public=X + 0.25)
-    assert again.estimator.calls[0] == again.estimator.calls[1]
-    assert again.set_params(noise_seed=1).fit(X, y, public=X + 0.25).estimator.calls[2] != again.estimator.calls[0]
-
-
 @pytest.mark.parametrize("estimator", [KNeighborsClassifier(1), DecisionTreeClassifier(random_state=0)])
-def test_one_record_moves_one_vote(digits, estimator):
+def test_one_record_moves_one_vote(pixels, estimator):
     """The premise of the accounting, on every query: a record made empty, left out or replaced, also a shard's only."""
-    X, y = digits[0][:200], digits[1][:200]
-    public = digits[0][200:300]
+    X, y = pixels[0][:200], pixels[1][:200]
+    public = pixels[0][200:300]
     shards = np.random.default_rng(0).integers(1, 9, size=200)
     shards[17] = 0
 
@@ -168,8 +100,8 @@ def test_attack_attains_the_guarantee_and_no_more():
     assert present.low - absent.high > accounting.gnmax(sigma=3.0).advantage  # noise halved is noticed
 
 
-def test_guarantees_are_those_of_what_was_released(digits):
-    X, y = digits
+def test_guarantees_are_those_of_what_was_released(pixels):
+    X, y = pixels
     fit = {"X": X[:600], "y": y[:600], "public": X[600:800]}
     common = {"n_teachers": 50, "keep_votes": True, "noise_seed": 0}
     gnmax = PATE(aggregator="gnmax", sigma_answer=5.0, **common).fit(**fit)
@@ -200,28 +132,8 @@ def test_guarantees_are_those_of_what_was_released(digits):
     assert confident.per_instance_profile_.to_dict() == private.to_dict()
 
 
-def test_unanimous_teachers_cost_far_less_than_the_worst_case():
-    X, y = np.repeat([[0.0], [1.0]], 500, axis=0), np.repeat([0, 1], 500)
-    model = PATE(n_teachers=100, threshold=50.0, sigma_threshold=40.0, sigma_answer=10.0, keep_votes=True, noise_seed=0)
-    model.fit(X, y, public=np.tile([[0.1], [0.9]], (50, 1)))
-    comparisons = accounting.confident_gnmax(sigma_threshold=40.0, sigma_answer=10.0, queries=100, answers=0)
-    worst, private = model.profile_.epsilon(1e-5), model.per_instance_profile_.epsilon(1e-5)
-    assert comparisons.epsilon(1e-5) < private < worst / 2
-    assert model.agreement_.min() > 0.9
-
-
-def test_confident_answers_where_teachers_agree(digits):
-    X, y = digits
-    model = PATE(n_teachers=20, threshold=12.0, sigma_threshold=1.0, sigma_answer=1.0, keep_votes=True, noise_seed=0)
-    model.fit(X[:1000], y[:1000], public=X[1000:1400])
-    assert model.agreement_[model.answered_].mean() > model.agreement_[~model.answered_].mean()
-    right = (model.labels_ == y[1000:1400][model.answered_]).mean()
-    everything = clone(model).set_params(aggregator="gnmax").fit(X[:1000], y[:1000], public=X[1000:1400])
-    assert right > (everything.labels_ == y[1000:1400]).mean()
-
-
-def test_student_without_answers_is_constant(digits):
-    X, y = digits
+def test_student_without_answers_is_constant(pixels):
+    X, y = pixels
     model = PATE(n_teachers=20, threshold=1e6, keep_votes=True, noise_seed=0).fit(
         X[:200], y[:200] + 3, public=X[200:250]
     )
@@ -243,85 +155,16 @@ def test_student_of_one_class_always_predicts_it():
     assert model.predict_proba(X[:1]).tolist() == [[0.0, 1.0]]
 
 
-def test_noise_is_fresh_without_a_seed_and_independent_of_global_state():
-    X, y = np.arange(30.0)[:, None], np.tile([0, 1], 15)
-    model = PATE(n_teachers=4, aggregator="gnmax", sigma_answer=50.0)
-    fits = []
-    for _ in range(2):
-        np.random.seed(0)  # noqa: NPY002, the hidden state that must not decide the noise
-        fits.append(clone(model).fit(X, y, public=np.tile(X, (10, 1)) + 0.25).labels_)
-    assert (fits[0] != fits[1]).any()
-
-
-def test_probabilities_are_there_if_the_student_has_them(digits):
-    X, y = digits
+def test_probabilities_are_there_if_the_student_has_them(pixels):
+    X, y = pixels
     model = PATE(n_teachers=5, aggregator="gnmax", sigma_answer=0.5, student=RidgeClassifier(), noise_seed=0)
     assert not hasattr(model, "predict_proba")
     assert model.fit(X[:900], y[:900], public=X[900:]).score(X[900:], y[900:]) > 0.6
 
 
-BAD = [
-    ({"n_teachers": 0}, "n_teachers must be >= 1, got n_teachers=0"),
-    ({"queries": 0}, "queries must be >= 1, got queries=0"),
-    ({"queries": 11}, "queries must be at most the 10 rows of public, got queries=11"),
-    ({"answers": 0}, "answers must be >= 1, got answers=0"),
-    ({"answers": 6, "queries": 5}, "answers must be at most queries=5, got answers=6"),
-    ({"answers": 6, "aggregator": "gnmax"}, "answers must be None for aggregator='gnmax'"),
-    ({"aggregator": "majority"}, "aggregator must be one of 'confident', 'gnmax', 'laplace', got"),
-    ({"threshold": -1.0}, "threshold must be >= 0, got threshold=-1.0"),
-    ({"sigma_threshold": 0.0}, "sigma_threshold must be > 0, got sigma_threshold=0.0"),
-    ({"sigma_answer": 0.0}, "sigma_answer must be > 0, got sigma_answer=0.0"),
-    ({"sigma_answer": -1.0, "aggregator": "gnmax"}, "sigma_answer must be > 0, got sigma_answer=-1.0"),
-    ({"scale": 0.0, "aggregator": "laplace"}, "scale must be > 0, got scale=0.0"),
-    ({"classes": [0]}, "classes must hold at least 2 classes, got 1 class"),
-    ({"adjacency": "replace-one"}, "adjacency must be one of 'zero-out', 'add-remove', got"),
-    ({"noise_seed": "seed"}, "seed"),
-]
-
-
-@pytest.mark.parametrize(("parameters", "message"), BAD)
-def test_bad_parameters_are_named_before_training(parameters, message):
-    X, y = np.arange(10.0)[:, None], np.repeat([0, 1], 5)
-    learner = Nearest()
-    with pytest.raises(ValueError, match=message):
-        PATE(learner, **{"n_teachers": 3, **parameters}).fit(X, y, public=X + 0.25)
-    assert not learner.calls
-
-
-def test_bad_data_is_named():
-    X, y = np.arange(10.0)[:, None], np.repeat([0, 1], 5)
-    with pytest.raises(ValueError, match=r"public must hold the unlabelled rows .* call fit\(X, y, public=X_public\)"):
-        PATE(n_teachers=3).fit(X, y)
-    with pytest.raises(ValueError, match="contains NaN"):
-        PATE(n_teachers=3).fit(X, y, public=np.full((3, 1), np.nan))
-    with pytest.raises(ValueError, match="X has 2 features, but PATE is expecting 1 features"):
-        PATE(n_teachers=3).fit(X, y, public=np.zeros((3, 2)))
-    with pytest.raises(ValueError, match="y must hold at least 2 classes, got 1 class"):
-        PATE(n_teachers=3).fit(X, np.zeros(10, dtype=int), public=X + 0.25)
-    with pytest.raises(ValueError, match=r"shards must be integers of shape \[10\], got int64 of shape \(9,\)"):
-        PATE(n_teachers=3).fit(X, y, public=X + 0.25, shards=np.zeros(9, dtype=int))
-    with pytest.raises(ValueError, match=r"shards must be integers of shape \[10\], got float64"):
-        PATE(n_teachers=3).fit(X, y, public=X + 0.25, shards=np.zeros(10))
-    with pytest.raises(ValueError, match=r"shards must be in 0\.\.2, got 0\.\.3"):
-        PATE(n_teachers=3).fit(X, y, public=X + 0.25, shards=np.arange(10) % 4)
-    with pytest.raises(TypeError, match="n_teachers must be an integer"):
-        PATE(n_teachers=2.5).fit(X, y, public=X + 0.25)
-    with pytest.raises(ValueError, match="n_teachers must be at most the 10 records of X, got n_teachers=250"):
-        PATE().fit(X, y, public=X + 0.25)
-
-
-def test_private_records_among_the_public_rows_are_refused_where_asked():
-    X, y = np.arange(10.0)[:, None], np.repeat([0, 1], 5)
-    public = np.array([[-3.0], [-0.0], [7.0]], dtype=np.float32)  # two of them are records of X, one of them as -0
-    with pytest.raises(ValueError, match="public must hold no private record with allow_overlap=False, got a row that"):
-        PATE(n_teachers=3, allow_overlap=False).fit(X, y, public=public)
-    PATE(n_teachers=3, allow_overlap=False).fit(X, y, public=public[:1])
-    PATE(n_teachers=3).fit(X, y, public=public)
-
-
-def test_aggregator_is_the_mechanism(digits, monkeypatch):
+def test_aggregator_is_the_mechanism(pixels, monkeypatch):
     """The released labels are the mechanism's, for the votes and parameters as given, and nothing else is."""
-    X, y = digits
+    X, y = pixels
     seen = []
 
     def recorded(counts, **parameters):
@@ -338,15 +181,3 @@ def test_aggregator_is_the_mechanism(digits, monkeypatch):
     assert counts.shape == (50, 10)
     np.testing.assert_array_equal(counts, model._votes.counts)
     assert (counts.sum(axis=1) == 9).all()
-
-
-def test_shards_by_a_hash_keep_the_records_of_a_person_together():
-    X, y = np.arange(60.0)[:, None], np.tile([0, 1], 30)
-    people = [f"person {i // 3}" for i in range(60)]
-    shards = hash_chunks(people, n_chunks=7, n_partitions=1, key=b"public")[:, 0]
-    learner = Nearest()
-    PATE(learner, n_teachers=7, aggregator="gnmax", student=DummyClassifier(), noise_seed=0).fit(
-        X, y, public=X + 0.25, shards=shards
-    )
-    homes = [{people[row] for row in rows} for rows in learner.calls[0]]
-    assert sum(map(len, homes)) == len(set().union(*homes)) == 20

@@ -8,7 +8,6 @@ from scipy import stats
 from sklearn.datasets import make_circles, make_moons
 
 from dpnotes.accounting import gaussian_sigma
-from dpnotes.auditing import audit
 from dpnotes.methods import ClassMeans, RandomTrees
 from dpnotes.methods import _random_trees as module
 from dpnotes.methods._random_trees import _counts, _grown, _leaves, _logits
@@ -121,14 +120,6 @@ def test_noise_has_the_stated_distribution(delta, distribution, seed):
         assert (model.counts_ * 2.0**26 % 1 == 0).all()
 
 
-def test_empty_records_count_nowhere(exact):
-    X = np.random.default_rng(5).uniform(-1, 1, size=(12, 2))
-    broken = X.copy()
-    broken[0, 1], broken[1, 0] = np.nan, np.inf
-    RandomTrees(1.0, 1e-3, n_trees=3, depth=2, classes=[0, 1], random_state=0).fit(broken, [0] * 6 + [1] * 5 + [2])
-    assert exact[0][0].sum() == 3 * 9
-
-
 def test_logits_of_a_leaf_are_relative_to_the_class():
     """Where counts are as the classes are, a leaf says nothing; elsewhere the class that is there is preferred."""
     counts = np.array([[[300.0, 100.0], [600.0, 200.0], [0.0, 100.0]]])
@@ -170,27 +161,3 @@ def test_an_attack_comes_close_to_epsilon_and_not_above():
         hits[n] = (own > 1.0).mean()
     assert 0.8 < math.log(hits[1] / hits[0]) < 1.2
     assert math.log(hits[2] / hits[0]) > 1.3
-
-
-@pytest.mark.parametrize("budget", [1.0, 4.0])
-def test_an_audit_refutes_what_is_false_alone(budget):
-    """The noise for one tree, and the noise of four times the claim, as if each record were in four trees unpaid."""
-    X, y = np.random.default_rng(6).uniform(-1, 1, size=(12, 2)), np.arange(12) % 2
-    settings = {"n_trees": 4, "depth": 1, "classes": [0, 1], "random_state": 0}
-
-    def counts(X, y, seed):
-        return RandomTrees(budget, noise_seed=seed, **settings).fit(X, y).counts_.ravel()
-
-    claim = RandomTrees(1.0, noise_seed=0, **settings).fit(X, y).profile_
-    report = audit(counts, X, y, claim=claim, bounds=(-1, 1), empty=(np.zeros(2), 9), runs=600)
-    assert report.refuted == (budget > 1)
-
-
-@pytest.mark.parametrize(("change", "message"), [
-    ({"epsilon": 0}, "epsilon must be > 0"), ({"delta": 1.0}, "delta must be"), ({"n_trees": 0}, "n_trees must be"),
-    ({"depth": 21}, "depth must be"), ({"depth": 0}, "depth must be"), ({"adjacency": "add-remove"}, "adjacency must"),
-    ({"low": 1.0}, "low must be < high"), ({"high": [1.0, 2.0, 3.0]}, "high must be"),
-])  # fmt: skip
-def test_bad_parameters_are_named(change, message):
-    with pytest.raises(ValueError, match=message):
-        RandomTrees(**{"epsilon": 1.0} | change).fit(np.eye(4), [0, 1, 0, 1])

@@ -4,13 +4,12 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from dpnotes import Bagging, ClassMeans, DPBag
+from dpnotes import ClassMeans, DPBag
 from dpnotes.accounting import PrivacyStatement, gaussian, statement
 from dpnotes.auditing import audit_scores
-from tests.methods.test_frozen_fit import ESTIMATORS, OTHER, PUBLIC, PUBLISHED, QUERIES, X, Y, fitted, rows
+from tests.methods.test_estimators import ESTIMATORS, OTHER, PUBLIC, PUBLISHED, QUERIES, X, Y, fitted, rows
 
 NAMES = [name for name in ESTIMATORS if name != "DPSGD of a network"]  # whose guarantee is that of DPSGD
 ANSWERS = {"PredictionSensitivity": "at most 100 answers", "SubsampleAggregate": "at most 100 answers"}
@@ -59,20 +58,14 @@ def test_no_label_is_shown_and_labels_read_off_are_named_as_unprotected():
     assert "noise_seed" not in stated.to_json()
 
 
-def test_the_number_of_records_is_protected_unless_it_is_said_to_be_public():
-    model = Bagging(subsample=5, adjacency="add-remove", noise_seed=0).fit(X, Y)
-    with pytest.raises(ValueError, match="shows the number of records, which adjacency='add-remove' protects"):
-        model.statement_()
-    assert model.statement_(n_public=True).content["protection"]["records"] == "40"
-
-
-def test_a_number_that_an_assumption_shows_counts_too():
-    model = clone(ESTIMATORS["LossPerturbation"]).set_params(adjacency="add-remove").fit(X, Y)
-    with pytest.raises(ValueError, match="shows the number of records") as caught:
+@pytest.mark.parametrize("name", ["Bagging", "LossPerturbation"])  # a parameter, and an assumption, shows it
+def test_the_number_of_records_is_protected_unless_it_is_said_to_be_public(name):
+    model = fitted(name, adjacency="add-remove")
+    with pytest.raises(ValueError, match="shows the number of records, which adjacency='add-remove' pr") as caught:
         model.statement_()
     assert "40" not in str(caught.value)
-    assert model.statement_(n_public=True).content["protection"]["records"] == "40"
-    assert fitted("LossPerturbation").statement_().content["protection"]["records"] == "40"
+    for public in (model.statement_(n_public=True), fitted(name).statement_()):
+        assert public.content["protection"]["records"] == "40"
 
 
 def test_what_is_refuted_says_so_first():
@@ -87,16 +80,11 @@ def test_before_a_fit():
         ClassMeans(1.0).statement_()
 
 
-@pytest.mark.parametrize(
-    ("sigma", "claim", "verdict", "about"),
-    [
-        (1.0, 1.0, "not refuted, which is no proof", "this guarantee"),
-        (0.1, 1.0, "REFUTED", "this guarantee"),
-        (1.0, 0.5, "not refuted", "another one: PrivacyProfile of gaussian(sigma=0.5"),
-        (1.0, 9.0, "refuted", "another one"),
-        (1.0, None, "no claim was tested", "none"),
-    ],
-)
+@pytest.mark.parametrize(("sigma", "claim", "verdict", "about"), [
+    (1.0, 1.0, "not refuted, which is no proof", "this guarantee"), (0.1, 1.0, "REFUTED", "this guarantee"),
+    (1.0, 0.5, "not refuted", "another one: PrivacyProfile of gaussian(sigma=0.5"),
+    (1.0, 9.0, "refuted", "another one"), (1.0, None, "no claim was tested", "none"),
+])  # fmt: skip
 def test_an_audit_is_told_with_its_claim(sigma, claim, verdict, about):
     noise = np.random.default_rng(0).normal(size=(2, 500))
     noise *= sigma

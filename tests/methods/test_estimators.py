@@ -1,30 +1,19 @@
-"""What a fit leaves behind: nothing that reads a parameter later, and a release that holds nothing private."""
+"""All estimators: parameters that are refused, guarantees, and what a fit leaves behind: a release, nothing private."""
 
 import copy
+import math
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
+from dpnotes import methods
 from dpnotes.learners import NetworkClassifier
-from dpnotes.methods import (
-    DPSGD,
-    PATE,
-    AugmentedSGD,
-    Bagging,
-    ClassMeans,
-    DPBag,
-    FilteredVote,
-    LossPerturbation,
-    ModelSensitivity,
-    NoisySGD,
-    PredictionSensitivity,
-    RandomTrees,
-    SubsampleAggregate,
-)
+from dpnotes.methods import DPSGD, PATE, ClassMeans, DPBag
 
 COMMON = {"classes": [0, 1], "noise_seed": 3}
 LINEAR = {"epsilon": 1.0, "delta": 1e-3, "l2": 0.1, "device": "cpu", **COMMON}
@@ -34,18 +23,20 @@ NETWORK = NetworkClassifier(None, architecture="mlp", hidden=(3,), device="cpu")
 TRAINING = {"sample_rate": 0.5, "steps": 3, "noise_multiplier": 1.0, "device": "cpu", **COMMON}
 STUDENT = {"student": LogisticRegression(), **NEAREST, **COMMON}
 ESTIMATORS = {
-    "ModelSensitivity": ModelSensitivity(**LINEAR),
+    "ModelSensitivity": methods.ModelSensitivity(**LINEAR),
     "ClassMeans": ClassMeans(1.0, **COMMON),
-    "RandomTrees": RandomTrees(1.0, n_trees=3, **COMMON),
-    "LossPerturbation": LossPerturbation(**LINEAR),
-    "PredictionSensitivity": PredictionSensitivity(answers=100, **LINEAR),
+    "RandomTrees": methods.RandomTrees(1.0, n_trees=3, **COMMON),
+    "LossPerturbation": methods.LossPerturbation(**LINEAR),
+    "PredictionSensitivity": methods.PredictionSensitivity(answers=100, **LINEAR),
     "DPSGD": DPSGD(**TRAINING),
     "DPSGD of a network": DPSGD(network=NETWORK, **TRAINING),
-    "NoisySGD": NoisySGD(**DESCENT),
-    "AugmentedSGD": AugmentedSGD(batch_size=10, device="cpu", **DESCENT),
-    "Bagging": Bagging(subsample=20, n_models=3, **NEAREST, **COMMON),
-    "SubsampleAggregate": SubsampleAggregate(5.0, 1e-3, answers=100, n_models=5, device="cpu", **NEAREST, **COMMON),
-    "FilteredVote": FilteredVote(n_teachers=5, sigma=1.0, confidence=0.6, device="cpu", **NEAREST, **COMMON),
+    "NoisySGD": methods.NoisySGD(**DESCENT),
+    "AugmentedSGD": methods.AugmentedSGD(batch_size=10, device="cpu", **DESCENT),
+    "Bagging": methods.Bagging(subsample=20, n_models=3, **NEAREST, **COMMON),
+    "SubsampleAggregate": methods.SubsampleAggregate(
+        5.0, 1e-3, answers=100, n_models=5, device="cpu", **NEAREST, **COMMON
+    ),
+    "FilteredVote": methods.FilteredVote(n_teachers=5, sigma=1.0, confidence=0.6, device="cpu", **NEAREST, **COMMON),
     "PATE": PATE(n_teachers=5, aggregator="gnmax", sigma_answer=1.0, **STUDENT),
     "DPBag": DPBag(n_teachers=5, n_partitions=2, epsilon=9.0, delta=1e-3, noise=0.5, device="cpu", **STUDENT),
 }
@@ -66,6 +57,13 @@ PUBLISHED = sorted(set(ESTIMATORS) - {"PredictionSensitivity", "SubsampleAggrega
 CASES = [(name, parameter) for name, model in ESTIMATORS.items() for parameter in sorted(model.get_params(deep=False))]
 
 
+class Votes:
+    """A learner of many models in one call, which cannot be a student."""
+
+    def fit_many(self, X, codes, subsets, *, n_classes, seed):
+        raise AssertionError("trained")
+
+
 def rows(n, *, seed):
     X = np.random.default_rng(seed).normal(size=(n, 4))
     return X / np.linalg.norm(X, axis=1, keepdims=True)
@@ -75,9 +73,9 @@ X, PUBLIC, QUERIES = rows(40, seed=0), rows(30, seed=1), rows(10, seed=2)
 Y = (X[:, 0] > 0).astype(int)
 
 
-def fitted(name, X=X, y=Y, **parameters):
+def fitted(name, X=X, y=Y, *, given=None, **parameters):
     model = clone(ESTIMATORS[name]).set_params(**parameters)
-    return model.fit(X, y, **({"public": PUBLIC} if hasattr(model, "student") else {}))
+    return model.fit(X, y, **({"public": PUBLIC} if hasattr(model, "student") else {}) | (given or {}))
 
 
 def seen(model):
@@ -224,6 +222,28 @@ def test_dp_sgd_without_any_record_is_its_noise_alone():
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
+def test_classes_of_another_type_than_the_labels_are_refused(name):
+    """By the dtype of y alone, which is public: what the labels are makes no difference."""
+    text = Y.astype(str)
+    for labels, classes in ((text, [0, 1]), (pd.Series(text, dtype="string"), [0, 1]), (Y, ["0", "1"])):
+        kind = "numbers" if labels is Y else "text"
+        with pytest.raises(ValueError, match=f"classes must be labels as y has them, .* {kind}, got classes"):
+            fitted(name, y=labels, classes=classes)
+    assert len(fitted(name, y=text, classes=["No", "Yes"]).predict(QUERIES)) == 10  # so that no error tells of a label
+    assert len(fitted(name, y=text.astype(object)).predict(QUERIES)) == 10
+
+
+def test_the_curator_can_count_empty_records():
+    bad = np.where(np.arange(40)[:, None] < 3, np.nan, X)
+    model = ClassMeans(1.0, classes=["no", "yes"])
+    found = model.unusable_records(bad, np.where(np.arange(40) < 5, "No", "no"))
+    assert found == {"records": 40, "unknown label": 5, "missing or infinite feature": 3, "empty": 5}
+    assert not hasattr(model, "n_features_in_")
+    with pytest.raises(ValueError, match="classes must hold all labels"):
+        ClassMeans(1.0).unusable_records(X, Y)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
 def test_messages_show_no_value(name):
     secret = X.astype(object)
     secret[5, 3] = "patient 4711"
@@ -238,6 +258,107 @@ def test_messages_show_no_value(name):
         with pytest.raises(ValueError, match="got 1 class; name all") as refusal:
             fitted(name, y=np.full(40, 4711), classes=None)
         assert "4711" not in str(refusal.value)
+
+
+BAD = {  # invalid values of each parameter, of whatever estimator
+    "epsilon": [0.0, -1.0, math.inf], "delta": [1.0, -0.1], "l2": [-1.0], "norm": [0.0, -1.0], "overflow": ["ignore"],
+    "n": [0, 1.5], "adjacency": ["swap"], "analysis": ["loose"], "max_iterations": [0], "answers": [0, 1.5],
+    "noise_multiplier": [0.0], "clipping_norm": [-1.0], "sample_rate": [1.5], "steps": [0], "learning_rate": [-1.0],
+    "radius": [0.0], "batch_size": [0, 41], "sensitivity": ["empirical", 0.0], "intrinsic_sigma": [-0.1],
+    "subsample": [0, 0.5], "n_models": [0], "scheme": ["pairs"], "n_teachers": [0, 41, 2.5], "n_partitions": [0],
+    "budget": [0, 2.5], "sigma": [0.0], "confidence": [1.5], "queries": [0, 31], "aggregator": ["majority"],
+    "sigma_answer": [0.0], "noise": [-1.0], "accountant": ["moments"], "partitions": ["equal"], "n_trees": [0],
+    "depth": [0, 21], "low": [math.nan, 1.0], "high": [[1.0, 2.0, 3.0]], "optimizer": ["lion"], "classes": [[0]],
+    "student": [3],
+}  # fmt: skip
+UNUSED = {
+    ("DPSGD", "epsilon"),
+    ("DPSGD", "delta"),
+    ("Bagging", "classes"),
+    ("SubsampleAggregate", "l2"),
+}  # or so
+
+
+@pytest.mark.parametrize(("name", "parameter"), [(name, p) for name, p in CASES if p in BAD])
+def test_an_invalid_parameter_is_named(name, parameter):
+    if (name.removesuffix(" of a network"), parameter) in UNUSED:
+        return
+    for value in BAD[parameter]:
+        with pytest.raises((ValueError, TypeError), match=f"{parameter} must (be|hold|have) ") as refusal:
+            fitted(name, **{parameter: value})
+        assert parameter == "classes" or repr(value) in str(refusal.value)
+
+
+@pytest.mark.parametrize(("name", "change", "message"), [
+    ("NoisySGD", {"learning_rate": 4.1}, r"must be <= 2 / \(smoothness \+ l2\) = 4, got learning_rate=4.1"),
+    ("AugmentedSGD", {"learning_rate": 4.5}, r"learning_rate must be <= 2 / smoothness = 4, got learning_rate=4.5"),
+    ("AugmentedSGD", {"epsilon": 30.0, "analysis": "published"}, "epsilon"),
+    ("AugmentedSGD", {"classes": [0, 1, 2]}, "Only binary classification .* classes must hold 2 classes, got 3"),
+    ("ModelSensitivity", {"norm": 0.5, "overflow": "raise"}, r"rows of norm at most norm=0\.5, got a row of norm 1"),
+    ("NoisySGD", {"norm": 0.5, "overflow": "raise"}, r"rows of norm at most norm=0\.5, got a row of norm 1"),
+    ("ModelSensitivity", {"adjacency": "add-remove", "analysis": "published"}, "is for adjacency='replace-one', got"),
+    ("LossPerturbation", {"adjacency": "replace-one", "analysis": "published"}, "is not for adjacency='replace-one'"),
+    ("DPSGD", {"noise_multiplier": None}, "give epsilon and delta, or noise_multiplier, got epsilon=None"),
+    ("DPSGD", {"epsilon": 1.0, "delta": 1e-5}, "give epsilon and delta, or noise_multiplier"),
+    ("DPSGD", {"noise_multiplier": None, "epsilon": 0.0, "delta": 1e-300}, "no noise meets epsilon=0.0, delta=1e-300"),
+    ("DPSGD", {"optimizer": "adam"}, "optimizer must be 'sgd' or 'momentum' for softmax regression"),
+    ("Bagging", {"subsample": 41, "replace": False}, "subsample must be at most n=40 without replacement"),
+    ("Bagging", {"subsample": 21, "n_models": 2, "replace": False, "scheme": "split"}, "there are only n=40"),
+    ("SubsampleAggregate", {"n_models": 99, "adjacency": "replace-one"}, "at most the number of records 40"),
+    ("PATE", {"answers": 6, "queries": 5, "aggregator": "confident"}, "must be at most queries=5, got answers=6"),
+    ("PATE", {"answers": 6}, "answers must be None for aggregator='gnmax'"),
+    ("PATE", {"aggregator": "confident", "threshold": -1.0}, "threshold must be >= 0, got threshold=-1.0"),
+    ("PATE", {"aggregator": "confident", "sigma_threshold": 0.0}, "sigma_threshold must be > 0"),
+    ("PATE", {"aggregator": "laplace", "scale": 0.0}, "scale must be > 0"),
+    ("DPBag", {"adjacency": "add-remove", "partitions": "balanced"}, "one of 'zero-out', 'replace-one', got"),
+    ("DPBag", {"student": None, "estimator": Votes()}, "estimator must have fit and predict .* a scikit-learn classif"),
+    ("FilteredVote", {"estimator": RidgeClassifier()}, "estimator must have predict_proba for confidence=0.6"),
+])  # fmt: skip
+def test_parameters_that_do_not_go_together_are_named(name, change, message):
+    with pytest.raises((ValueError, TypeError, AttributeError), match=message):
+        fitted(name, **change)
+
+
+@pytest.mark.parametrize(("name", "given", "message"), [
+    ("SubsampleAggregate", {"shards": [0, 1]}, r"shards must be integers of shape \[40\], got int64 of shape \(2,\)"),
+    ("PATE", {"shards": np.zeros(40)}, r"shards must be integers of shape \[40\], got float64"),
+    ("PATE", {"shards": np.arange(40) % 6}, r"shards must be in 0\.\.4, got 0\.\.5"),
+    ("FilteredVote", {"chunks": np.zeros(40, int)}, r"chunks must be integers of shape \[40, 1\]"),
+    ("DPBag", {"chunks": np.zeros((40, 2), int)}, r"chunks must be integers of shape \[41, 2\]"),
+    ("PATE", {"public": None}, r"public must hold the unlabelled rows .* call fit\(X, y, public=X_public\)"),
+    ("DPBag", {"public": np.zeros((3, 2))}, "public must be finite rows with the features of X: X has 2 features, but"),
+    ("PATE", {"public": np.full((2, 4), np.nan)}, "public must be finite rows .*contains NaN"),
+    ("DPBag", {"public": np.zeros((0, 4))}, "public must be finite rows"),
+    ("SubsampleAggregate replace-one", {"shards": np.arange(40) % 5}, "shards must be None for adjacency='repl"),
+    ("DPBag balanced", {"chunks": np.zeros((41, 2), int)}, "chunks must be None for partitions='balanced'"),
+])  # fmt: skip
+def test_data_that_do_not_fit_are_named(name, given, message):
+    name, _, change = name.partition(" ")
+    changes = {"replace-one": {"adjacency": change}, "balanced": {"partitions": change}, "": {}}[change]
+    with pytest.raises(ValueError, match=message):
+        fitted(name, given=given, **changes)
+
+
+CALIBRATED = ("ModelSensitivity", "LossPerturbation", "PredictionSensitivity", "ClassMeans", "RandomTrees",
+              "SubsampleAggregate", "NoisySGD", "AugmentedSGD")  # fmt: skip
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("adjacency", ["zero-out", "replace-one", "add-remove"])
+@pytest.mark.parametrize("name", CALIBRATED)
+def test_the_guarantee_is_the_budget(name, adjacency, delta):
+    model = clone(ESTIMATORS[name]).set_params(epsilon=0.5, delta=delta, adjacency=adjacency)
+    unknown = name in ("NoisySGD", "AugmentedSGD", "RandomTrees") and adjacency == "add-remove"
+    if unknown or (name.endswith("SGD") and delta == 0):
+        with pytest.raises(ValueError, match=r"adjacency must be one of|delta must be"):
+            model.fit(X, Y)
+        return
+    found = model.fit(X, Y).profile_
+    assert found.adjacency == adjacency
+    assert found.status == ("assumption" if name == "LossPerturbation" else "proved")
+    assert found.delta(0.5 * (1 + 1e-9)) <= delta * (1 + 1e-6)
+    assert 0.99 * 0.5 < found.epsilon(delta) <= 0.5 * (1 + 1e-6)
+    assert found.compose(3).status == found.status
 
 
 def test_a_teacher_that_cannot_learn_its_records_abstains():

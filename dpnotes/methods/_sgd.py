@@ -1,0 +1,416 @@
+"""SGD whose weights are released: noise in every step and the last weights alone, or noise on the weights."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.utils import Tags
+
+from dpnotes import accounting
+from dpnotes._validation import Features, Floats, at_least_one, one_of, positive, real
+from dpnotes.accounting import PrivacyProfile
+from dpnotes.learners import LogitClassifier, fit_sgd
+from dpnotes.mechanisms import add_gaussian
+from dpnotes.methods._answers import secret_seed
+from dpnotes.methods._classifier import PrivateClassifier, Records, check_norms
+from dpnotes.methods._linear_estimators import OVERFLOWS
+from dpnotes.preprocessing import ClipNorm
+
+ROUNDING = 1e-6  # relative, of a row that was scaled to the bound in float32; such a row is shortened all the same
+
+
+class Constants(NamedTuple):
+    """Of the loss ``log(1 + exp(-y (w'x + b)))`` in (w, b), where rows have norm at most a bound."""
+
+    lipschitz: float
+    smoothness: float
+
+
+def logistic_loss(norm: float) -> Constants:
+    """Constants for rows of that norm; the intercept counts as a feature that is 1.
+
+    Examples
+    --------
+    >>> lipschitz, smoothness = logistic_loss(1.0)
+    >>> round(lipschitz, 4), smoothness
+    (1.4142, 0.5)
+    """
+    norm = positive("norm", norm)
+    return Constants(math.hypot(norm, 1.0), (norm**2 + 1) / 4)
+
+
+@dataclass(eq=False, repr=False)
+class BinaryRelease(PrivateClassifier, LogitClassifier):
+    """Classifier of two classes by SGD whose weights are released: its answers follow from them.
+
+    Parameters
+    ----------
+    epsilon : float, > 0
+    delta : float, in (0, 1)
+    steps : int, >= 1
+    learning_rate : float, > 0
+    norm : float, > 0
+        Public bound on the Euclidean norm of each row of X. It must not be taken from the data.
+    overflow : {"clip", "raise"}
+        Longer rows are shortened to the norm, silently; or refused, where the user says that the rows are public.
+    adjacency : {"zero-out", "replace-one"}
+        Which data sets are neighbours: those with one record made empty, or exchanged. An empty record has no gradient,
+        that of the intercept included, and keeps its place in the number that a sum of gradients is divided by.
+
+    Attributes
+    ----------
+    noise_sigma_ : float
+        Standard deviation of the noise, in the units of the weights.
+    coef_ : ndarray of float64, shape [1, d]
+    intercept_ : ndarray of float64, shape [1]
+    """
+
+    epsilon: float
+    delta: float
+    _: KW_ONLY
+    steps: int
+    learning_rate: float
+    norm: float = 1.0
+    overflow: str = "clip"
+    adjacency: str = "zero-out"
+    noise_sigma_: float = field(init=False)
+    coef_: Floats = field(init=False)
+    intercept_: Floats = field(init=False)
+    _published = ("coef_", "intercept_", "noise_sigma_")
+
+    def decision_function(self, X: Any) -> Floats:
+        """Log odds of the second class, shape [n]."""
+        return np.asarray(self._queries(X) @ self.coef_[0] + self.intercept_[0], dtype=np.float64)
+
+    def _bounded_records(self, X: Any, y: Any) -> Records:
+        """Records of two classes whose features are in the ball of radius ``norm``."""
+        records = self._private_records(X, y)
+        if len(records.classes) > 2:
+            name = "y" if self.classes is None else "classes"
+            raise ValueError(
+                f"Only binary classification is supported: {name} must hold 2 classes, got {len(records.classes)}"
+            )
+        if one_of("overflow", self.overflow, OVERFLOWS) == "raise":
+            check_norms(records.X, self.norm, rounding=ROUNDING)
+        return replace(records, X=ClipNorm(self.norm).fit_transform(records.X))
+
+    def _release(self, records: Records, weights: Floats, noise_sigma: float) -> None:
+        self.classes_, self.noise_sigma_ = records.classes, noise_sigma
+        self.coef_, self.intercept_ = weights[None, :-1], weights[-1:]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+@dataclass(eq=False, repr=False)
+class NoisySGD(BinaryRelease):
+    """Logistic regression by full-batch gradient descent with noise in every step; only the last weights are released.
+
+    The sound counterpart of counting on SGD's own noise: since earlier weights stay secret, the privacy that they cost
+    is forgotten as steps contract (``l2 > 0``) or the weights are kept in a ball (``radius``), and the guarantee stops
+    growing with the number of steps. Longer rows are shortened; nothing else is assumed of the data.
+
+    Parameters
+    ----------
+    epsilon : float, > 0
+    delta : float, in (0, 1)
+    steps : int, >= 1
+    learning_rate : float, > 0
+        At most 2 / (smoothness + l2), where the smoothness is (norm^2 + 1) / 4.
+    l2 : float, >= 0
+        Penalty l2/2 |w|^2 on all weights, the intercept included.
+    radius : float, > 0
+        The weights are projected on the ball of that radius after every step; infinite: they are not.
+    norm, overflow, adjacency, classes, random_state, noise_seed
+        As :class:`dpnotes.methods.AugmentedSGD`.
+
+    Attributes
+    ----------
+    profile_ : dpnotes.accounting.PrivacyProfile
+        Guarantee of releasing the last weights.
+    noise_sigma_ : float
+        Standard deviation of the noise on each weight in each step, in the units of the weights.
+    coef_, intercept_, classes_, n_features_in_
+        As :class:`dpnotes.methods.AugmentedSGD`.
+
+    Source
+    ------
+    Bok, Su and Altschuler (2024); the number of records and all parameters are public.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
+    >>> model = NoisySGD(2.0, 1e-3, steps=100, learning_rate=2.0, radius=5.0, noise_seed=0).fit(X, y)
+    >>> model.profile_.status, round(model.profile_.epsilon(1e-3), 6), round(model.noise_sigma_, 4)
+    ('proved', 2.0, 0.0718)
+    """
+
+    _: KW_ONLY
+    l2: float = 0.0
+    radius: float = math.inf
+
+    def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
+        records = self._bounded_records(X, y)
+        setting = self._setting(records.n)
+        sigma = self.calibrate(records.n)
+        descent = {name: getattr(self, name) for name in ("steps", "learning_rate", "l2", "radius")}
+        generator = self._randomness().generator(0)
+        weights = noisy_descents(
+            *records.labelled(), n_runs=1, n=records.n, sigma=sigma, generator=generator, **descent
+        )
+        self._release(records, weights[0], sigma)
+        self.profile_ = self._implemented(accounting.last_iterate(sigma=sigma, adjacency=self.adjacency, **setting))
+
+    def calibrate(self, n: int) -> float:
+        """Standard deviation of the noise on each weight in each step with which ``n`` records get the guarantee.
+
+        Every bound on mu is inversely proportional to it.
+        """
+        epsilon = positive("epsilon", self.epsilon)
+        once = accounting.last_iterate_mu(sigma=1.0, **self._setting(n))
+        return once * float(accounting.gaussian_sigma(epsilon, self.delta))
+
+    def _setting(self, n: int) -> dict[str, Any]:
+        """What the bounds on the last iterate ask for."""
+        loss, l2 = logistic_loss(self.norm), real("l2", self.l2)
+        rate = positive("learning_rate", self.learning_rate)
+        limit = 2 / (loss.smoothness + l2)
+        if rate > limit:
+            raise ValueError(
+                f"learning_rate must be <= 2 / (smoothness + l2) = {limit:g}, got learning_rate={rate!r}; "
+                "beyond, a step can push the weights apart"
+            )
+        contraction = accounting.step_contraction(learning_rate=rate, smoothness=loss.smoothness + l2, convexity=l2)
+        radius = math.inf if self.radius == math.inf else positive("radius", self.radius)
+        return {
+            "shift": accounting.papers.sgd_sensitivity(
+                **loss._asdict(), learning_rate=rate, batch_size=n, epochs=1, adjacency=self.adjacency
+            ),
+            "steps": at_least_one("steps", self.steps),
+            "contraction": min(contraction, 1.0),  # 1 up to rounding at the largest rate
+            "diameter": 2 * radius,
+        }
+
+
+def noisy_descents(
+    X: Features,
+    codes: NDArray[np.int64],
+    *,
+    n_runs: int,
+    n: int | None = None,
+    steps: int,
+    learning_rate: float,
+    sigma: float,
+    generator: np.random.Generator | None,
+    l2: float = 0.0,
+    radius: float = math.inf,
+) -> Floats:
+    """Last weights of many runs of noisy projected descent from zero: what :class:`NoisySGD` releases, run by run.
+
+    Parameters
+    ----------
+    X : ndarray of float, shape [n, d]
+    codes : ndarray of int, shape [n]
+        Class codes 0 and 1.
+    n_runs : int, >= 1
+    n : int, >= 1, optional
+        What sums of gradients are divided by. Default: the number of rows; it is larger where there are empty records.
+    steps, learning_rate, l2, radius
+        As :class:`NoisySGD`.
+    sigma : float, >= 0
+        Standard deviation of the noise on each weight in each step.
+    generator : numpy.random.Generator or None
+        Draws the noise; None: the operating system.
+
+    Returns
+    -------
+    ndarray of float64, shape [n_runs, d + 1]
+        The intercept stands last.
+    """
+    n = len(X) if n is None else n
+    rows = np.hstack([X, np.ones((len(X), 1))], dtype=np.float64)  # [rows, d + 1]
+    weights = np.zeros((n_runs, rows.shape[1]))
+    for _ in range(steps):
+        error = expit(rows @ weights.T) - codes[:, None]  # [rows, n_runs]
+        gradient = error.T @ rows / n + l2 * weights
+        weights = add_gaussian(weights - learning_rate * gradient, sigma=sigma, seed=generator)
+        if radius != math.inf:
+            length = np.linalg.norm(weights, axis=1, keepdims=True)
+            weights *= np.minimum(1, radius / np.maximum(length, np.finfo(float).tiny))
+    return weights
+
+
+SENSITIVITIES = ("proved", "published")
+FRACTION = "a record may be visited ceil(passes) times, which the sensitivity with a fraction of a pass does not cover"
+OBSERVED = "no two neighbouring data sets end farther apart than the given sensitivity, which is below the proved bound"
+
+
+@dataclass(eq=False, repr=False)
+class AugmentedSGD(BinaryRelease):
+    """Logistic regression by plain SGD, its last weights released with Gaussian noise.
+
+    With ``intrinsic_sigma=0`` this is output perturbation: the noise alone gives the guarantee, whatever the seed. With
+    a positive one that much noise is taken to be in the weights already, and less is added; the guarantee is then of
+    status "assumption", and false in the worst case (see the chapter on intrinsic privacy).
+
+    Each pass goes through the records in a fresh order; a last batch of fewer than ``batch_size`` records is left out,
+    without which the sensitivity would not hold. Only the noisy weights are kept. The descent is in floating point; the
+    sensitivity counts what its rounding adds, so that a guarantee of status "proved" is of the implementation "exact".
+
+    Parameters
+    ----------
+    epsilon : float, > 0
+    delta : float, in (0, 1)
+    batch_size : int, in 1..n
+    steps : int, >= 1
+        Batches in all.
+    learning_rate : float, > 0
+        At most 2 / smoothness, which is 8 / (norm^2 + 1), unless ``require_bound=False``.
+    sensitivity : {"proved", "published"} or float > 0
+        ``"proved"``: L learning_rate / batch_size for each visit of a record, twice that where it is exchanged, with
+        L = (norm^2 + 1)^(1/2) and as many visits as passes begun. ``"published"``: a broken-off pass counts as a
+        fraction. A number is taken at its word, such as a maximum over sampled pairs of data sets; below the proved
+        bound the guarantee is of status "assumption".
+    intrinsic_sigma : float, >= 0
+        Standard deviation of a weight over seeds that the calibration counts on
+        (estimated from public data, as in the chapter on intrinsic noise).
+    analysis : {"tight", "published"}
+        ``"published"``: the classical formula of the Gaussian mechanism, refused where it is not sufficient.
+    require_bound : bool
+        False: a learning rate beyond 2 / smoothness is taken, and ``profile_`` guarantees nothing.
+    norm : float, > 0
+        Public bound on the Euclidean norm of each row of X. It must not be taken from the data.
+    overflow : {"clip", "raise"}
+        Longer rows are shortened to the norm, silently; or refused, where the user says that the rows are public.
+    adjacency : {"zero-out", "replace-one"}
+        Which data sets are neighbours: those with one record made empty, or exchanged. An empty record has no gradient,
+        that of the intercept included, and keeps its place in the batches, whose size is public.
+    classes : sequence of two labels, optional
+        When they are not public knowledge: by default they are read off y, and the guarantee is about all of the
+        fitted estimator except ``classes_``.
+    device : {"auto", "cpu", "cuda", ...}
+    random_state : int, RandomState instance or None
+        Not used: initial weights and batches can be part of the guarantee.
+    noise_seed : int, optional
+        See :class:`PrivateClassifier`.
+
+    Attributes
+    ----------
+    profile_ : dpnotes.accounting.PrivacyProfile
+        Guarantee of releasing the weights.
+    sensitivity_, noise_sigma_ : float
+        In the units of the weights; ``noise_sigma_`` is what was added.
+    coef_ : ndarray of float64, shape [1, d]
+    intercept_ : ndarray of float64, shape [1]
+    classes_ : ndarray, shape [2]
+    n_features_in_ : int
+
+    Source
+    ------
+    Wu et al. (2017), Algorithm 1 (output perturbation); Hyland and Tople (2019), Algorithm 2.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
+    >>> model = AugmentedSGD(2.0, 1e-3, batch_size=50, steps=33, learning_rate=1.0, noise_seed=0).fit(X, y)
+    >>> model.profile_.status, round(model.profile_.epsilon(1e-3), 6), round(model.sensitivity_, 4)
+    ('proved', 2.0, 0.0849)
+    """
+
+    _: KW_ONLY
+    batch_size: int
+    sensitivity: str | float = "proved"
+    intrinsic_sigma: float = 0.0
+    analysis: str = "tight"
+    require_bound: bool = True
+    device: str = "auto"
+    sensitivity_: float = field(init=False)
+
+    def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
+        records = self._bounded_records(X, y)
+        if at_least_one("batch_size", self.batch_size) > records.n:
+            raise ValueError(f"batch_size must be <= n={records.n} records, got batch_size={self.batch_size}")
+        proved, distance = self._distances(*records.X.shape)
+        epsilon, own = positive("epsilon", self.epsilon), self.intrinsic_sigma
+        noise = accounting.papers.augmenting_sigma(
+            epsilon, self.delta, sensitivity=distance, intrinsic_sigma=own, analysis=self.analysis
+        )
+        seed = secret_seed(self.noise_seed)
+        sgd = {name: getattr(self, name) for name in ("steps", "batch_size", "learning_rate", "device")}
+        runs = fit_sgd(
+            *records.standing_in(), empty=~records.kept, n_runs=1, random_state=seed, dtype=np.float64, **sgd
+        )
+        weights = runs.weights[0]
+        if noise > 0:
+            weights = add_gaussian(weights, sigma=noise, seed=self._randomness().generator(1))
+        self._release(records, weights, noise)
+        self.sensitivity_ = distance
+        profile = self._guarantee(proved, distance, noise)
+        self.profile_ = self._implemented(profile, exact=profile.status == "proved")
+
+    def _distances(self, n: int, d: int) -> tuple[float, float]:
+        """Proved bound on the sensitivity (infinite where there is none), and the one to calibrate with."""
+        steps, loss = at_least_one("steps", self.steps), logistic_loss(self.norm)
+        rate = positive("learning_rate", self.learning_rate)
+        holds = rate <= 2 / loss.smoothness
+        if not (holds or self.require_bound):
+            loss = loss._replace(smoothness=1 / rate)  # the formula is evaluated where nothing proves it
+
+        size = self.batch_size
+        setting = {**loss._asdict(), "learning_rate": rate, "batch_size": size, "adjacency": self.adjacency}
+        rounding = _rounding(loss, steps=steps, rate=rate, batch_size=size, d=d)
+
+        def bound(passes: float, analysis: str) -> float:
+            return accounting.papers.sgd_sensitivity(epochs=passes, analysis=analysis, **setting) + rounding
+
+        used = proved = bound(steps / (n // size), "tight")  # the last pass may be broken off: ceil
+        if not isinstance(self.sensitivity, str):
+            used = positive("sensitivity", self.sensitivity)
+        elif one_of("sensitivity", self.sensitivity, SENSITIVITIES) == "published":
+            used = bound(steps * size / n, "published")
+        return (proved if holds else math.inf), used
+
+    def _guarantee(self, proved: float, distance: float, noise: float) -> PrivacyProfile:
+        """What the released weights guarantee, and on what condition."""
+        if proved == math.inf:
+            nothing = accounting.approximate(0.0, 1.0, adjacency=self.adjacency)
+            return nothing.with_(
+                remark="no guarantee: beyond a learning rate of 2 / smoothness no sensitivity is proved"
+            )
+        if self.intrinsic_sigma > 0:
+            profile = accounting.papers.intrinsic_sgd(
+                sigma=math.hypot(noise, self.intrinsic_sigma), sensitivity=distance, adjacency=self.adjacency
+            )
+            if distance < proved and self.sensitivity != "published":  # the fraction does bound the means' distance
+                profile = profile.with_(assumption=f"{profile.assumption}; and {OBSERVED}")
+            return profile
+        profile = accounting.gaussian(sigma=noise, sensitivity=distance, adjacency=self.adjacency)
+        profile = profile.with_(source="Wu et al. (2017); Balle and Wang (2018), Theorem 8", exactness="upper bound")
+        if distance < proved:
+            if self.sensitivity == "published":
+                return profile.with_(status="refuted", remark=FRACTION)
+            return profile.with_(status="assumption", assumption=OBSERVED)
+        return profile
+
+
+def _rounding(loss: Constants, *, steps: int, rate: float, batch_size: int, d: int) -> float:
+    """Bound on what floating point adds to the distance of two descents from the same initial weights.
+
+    No step pushes weights apart, so that the errors of all steps add up: of a logit, a sum of d + 1 products; of the
+    mean of a batch and its sigmoids, each off by at most 2^-49; and of the new weights. The bounds are for any order of
+    the sums, and twice as large as they need be.
+    """
+    longest = 3 + steps * rate * loss.lipschitz  # of the weights, which start at a norm of at most 6^(1/2)
+    logit = (d + 1) * loss.lipschitz * longest
+    return 2 * steps * 2.0**-52 * (rate * loss.lipschitz * (logit / 4 + batch_size + 8) + longest)
