@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from dpnotes import _validation as check
 from dpnotes._validation import Floats
 from dpnotes.accounting import PrivacyProfile, gaussian
-from dpnotes.auditing._report import AuditReport, draw_rates
 from dpnotes.auditing._scores import checked_confidence, runs_adjacency, thresholds_between
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 DELTAS = np.array([0.0, 1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9])  # a claim's lines
 GROWTH = 1.1  # by which the runs grow until the bet is chosen again
@@ -176,7 +169,7 @@ class Betting:
         self._bets.update(*pair)
         if len(self._past) >= self._next:
             self._next = _next(len(self._past))
-            self._bets.choose(*self.stacked())
+            self._bets.choose(*self._stacked())
 
     @property
     def pairs(self) -> int:
@@ -186,7 +179,8 @@ class Betting:
     @property
     def wealth(self) -> float:
         """What a wealth of 1 has become; infinite beyond the largest double."""
-        return _exp(float(self._bets.log_wealth[0]))
+        with np.errstate(over="ignore"):
+            return float(np.exp(self._bets.log_wealth[0]))
 
     @property
     def p_value(self) -> float:
@@ -240,14 +234,14 @@ class Betting:
 
     def _bound(self, grid: Floats, lines: _Lines) -> float:
         """The largest value of an ascending grid up to which all are refuted, 0 if the first is not."""
-        refuted = self.replayed(lines) >= -math.log(1 - self.confidence)
+        refuted = self._replayed(lines) >= -math.log(1 - self.confidence)
         count = len(grid) if refuted.all() else int(np.argmin(refuted))
         return float(grid[count - 1]) if count else 0.0
 
-    def replayed(self, lines: _Lines) -> Floats:
+    def _replayed(self, lines: _Lines) -> Floats:
         """Logarithms of the largest wealths of other bets on the same pairs, [claims]."""
         bets, following = _Bets(lines), 1
-        members, nonmembers = self.stacked()
+        members, nonmembers = self._stacked()
         for i, pair in enumerate(zip(members, nonmembers, strict=True), start=1):
             bets.update(*pair)
             if i >= following:
@@ -255,71 +249,10 @@ class Betting:
                 bets.choose(members[:i], nonmembers[:i])
         return bets.highest
 
-    def stacked(self) -> tuple[Floats, Floats]:
+    def _stacked(self) -> tuple[Floats, Floats]:
         """Scores so far with the record and without, [pairs, scores]."""
-        if not self._past:
-            return np.zeros((0, 1)), np.zeros((0, 1))
         return np.array([ours for ours, _ in self._past]), np.array([theirs for _, theirs in self._past])
-
-    def report(self) -> AuditReport:
-        """What the pairs so far have shown.
-
-        Returns
-        -------
-        AuditReport
-            Valid at any time. Other than those of :func:`audit_scores`, its bounds hold each by itself.
-        """
-        now = copy.copy(self)
-        now._past, now._bets = list(self._past), copy.copy(self._bets)
-        table = pd.DataFrame([{"pairs": self.pairs, "wealth": self.wealth, "p_value": self.p_value}])
-        return AuditReport(
-            evidence=_Wealth(now),
-            claim=self.claim,
-            confidence=self.confidence,
-            adjacency=self.adjacency,
-            strategy=f"betting on {self.pairs} pairs of runs, stopped at any time",
-            runs=2 * self.pairs,
-            seconds=math.nan,
-            tried=table,
-            remarks=("each bound holds at this confidence by itself",),
-        )
-
-
-@dataclass(frozen=True)
-class _Wealth:
-    """Evidence of a sequential audit, as it was when the report was made."""
-
-    audit: Betting
-
-    def p_value(self, claim: PrivacyProfile) -> float:
-        """1 over the largest wealth of bets against the claim."""
-        return self.audit.p_value if claim is self.audit.claim else math.exp(-self.audit.replayed(_Lines.of(claim))[0])
-
-    def epsilon(self, delta: float) -> float:
-        """As of the audit."""
-        return self.audit.epsilon(delta)
-
-    def delta(self, epsilon: float) -> float:
-        """As of the audit."""
-        return self.audit.delta(epsilon)
-
-    def mu(self) -> float:
-        """As of the audit."""
-        return self.audit.mu
-
-    def tpr(self, fpr: Floats) -> Floats:
-        """None is told by bets: NaN."""
-        return np.full(len(fpr), math.nan)
-
-    def draw(self, axes: Axes) -> None:
-        """Error rates of the pairs so far, by the first score; a band is not valid at any time."""
-        members, nonmembers = self.audit.stacked()
-        draw_rates(axes, members[:, 0], nonmembers[:, 0], label="pairs so far")
 
 
 def _next(pairs: int) -> int:
     return max(pairs + 1, math.ceil(GROWTH * pairs))
-
-
-def _exp(value: float) -> float:
-    return math.exp(value) if value < 700 else math.inf

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -14,15 +14,7 @@ from numpy.typing import ArrayLike
 from dpnotes import _validation as check
 from dpnotes._validation import Floats
 from dpnotes.accounting import ADJACENCIES, PrivacyProfile
-from dpnotes.auditing._curve import Curve
-from dpnotes.auditing._region import (
-    COARSE,
-    Counts,
-    least_delta,
-    least_epsilon,
-    least_mu,
-    least_tpr,
-)
+from dpnotes.auditing._region import COARSE, Counts, Curve, least_delta, least_epsilon, least_mu, least_tpr
 from dpnotes.auditing._report import AuditReport, draw_rates
 
 if TYPE_CHECKING:
@@ -31,6 +23,7 @@ if TYPE_CHECKING:
 MAIN = 0.7  # fraction of what may fail that goes to the event chosen for the claim, or for mu without one
 THRESHOLDS = 48  # of each score, from which an event is chosen
 FEWEST = 4  # runs of each kind; and as many of them are in the first split, or half of all
+DELTA = 1e-5  # where the bound of epsilon should be largest
 
 
 @dataclass(frozen=True)
@@ -38,15 +31,11 @@ class Event:
     """``score >= threshold``, or ``score < threshold``, which is to say "member"; counted on the runs left for that."""
 
     score: str
-    threshold: float
-    above: bool
+    words: str
     level: float  # probability with which what is said of it may fail
     counts: Counts
     members: Floats  # scores of the runs that counted, [runs], turned so that higher is more like a member
     nonmembers: Floats
-
-    def __str__(self) -> str:
-        return f"{self.score} {'>=' if self.above else '<'} {self.threshold:.6g}"
 
 
 @dataclass(frozen=True)
@@ -98,7 +87,6 @@ def audit_scores(
     claim: PrivacyProfile | None = None,
     confidence: float = 0.95,
     adjacency: str | None = None,
-    delta: float = 1e-5,
     holdout: float = 0.15,
     names: Sequence[str] | None = None,
     random_state: int = 0,
@@ -109,8 +97,8 @@ def audit_scores(
     and a claim that is true is not refuted, at any number of runs and whatever the scores are. The argument:
 
     1. The runs of each kind are divided at random. Events ("the score is at least t", or below it) are chosen on the
-       first split alone: one for the claim (for mu without one), one for epsilon at ``delta``, one for the advantage.
-       Given that split they are fixed, and the runs of the second are still independent.
+       first split alone: for the claim (for mu without one), for epsilon at delta = 1e-5, and for the advantage. Given
+       that split they are fixed, and the runs of the second are still independent.
     2. On the second split an event's counts with and without the record are two independent binomial numbers. Their
        rates lie in a joint region at a stated confidence: Clopper and Pearson's one-sided p-values, combined by Fisher.
     3. Events divide what may fail: 0.7 of it goes to the first, the rest to the others, and all to one that was chosen
@@ -130,8 +118,6 @@ def audit_scores(
     confidence : float, in (0, 1)
     adjacency : {"add-remove", "zero-out", "replace-one"}, optional
         In what the data sets of the two kinds of runs differ; by default in what the claim says, or by one record more.
-    delta : float, in [0, 1]
-        Where the bound of epsilon should be largest.
     holdout : float, in (0, 1)
         Fraction of the runs on which events are chosen.
     names : sequence of str, optional
@@ -172,7 +158,6 @@ def audit_scores(
         )
     confidence = checked_confidence(confidence)
     holdout = check.real("holdout", holdout, high=1.0, open_low=True, below="runs must be left to count on")
-    delta = check.real("delta", delta, high=1.0)
     adjacency = runs_adjacency(claim, adjacency)
     titles = [f"score {i}" for i in range(given[0].shape[1])] if names is None else [str(name) for name in names]
     if len(titles) != given[0].shape[1]:
@@ -182,21 +167,14 @@ def audit_scores(
     first, second = ([split[i] for split in divided] for i in (0, 1))
     if len(titles) > 1:
         first, second, titles = _with_combined(first, second, titles)
-    curve = None if claim is None else Curve.of(claim)
-    choice = _Choice(curve, delta, 1 - confidence, (len(second[0]), len(second[1])))
-    rows = [
-        {"score": name, "column": j, **row}
-        for j, name in enumerate(titles)
-        for row in choice.best(first[0][:, j], first[1][:, j])
-    ]
-    tried = pd.DataFrame(rows)
+    tried = _tried(first, (len(second[0]), len(second[1])), titles, claim, 1 - confidence)
     chosen = _chosen(tried, second, 1 - confidence)
     return AuditReport(
         evidence=Events(chosen),
         claim=claim,
         confidence=confidence,
         adjacency=adjacency,
-        strategy=f"many runs: event {chosen[0]}, chosen on {len(first[0])} + {len(first[1])} runs, "
+        strategy=f"many runs: event {chosen[0].words}, chosen on {len(first[0])} + {len(first[1])} runs, "
         f"counted on {len(second[0])} + {len(second[1])}",
         runs=len(given[0]) + len(given[1]),
         seconds=math.nan,
@@ -306,42 +284,34 @@ def _with_combined(
     return [joined(kind) for kind in first], [joined(kind) for kind in second], [*names, "combined"]
 
 
-@dataclass(frozen=True)
-class _Choice:
-    """Choosing events on the first split: by the bounds that the second would give at the same rates."""
+def _tried(
+    first: Sequence[Floats], left: tuple[int, int], names: list[str], claim: PrivacyProfile | None, level: float
+) -> pd.DataFrame:
+    """For each score and target the event with the best bound, if the runs that are left have the rates of the first.
 
-    curve: Curve | None
-    delta: float
-    level: float
-    runs: tuple[int, int]  # of the second split, with and without
-
-    def best(self, members: Floats, nonmembers: Floats) -> list[dict[str, object]]:
-        """For each target the best event of one score."""
-        cuts = thresholds_between(np.unique(np.concatenate([members, nonmembers])))
-        rates = []
-        for kind in (members, nonmembers):
-            above = len(kind) - np.searchsorted(np.sort(kind), cuts)
+    Targets are the claim (mu without one), epsilon and the advantage.
+    """
+    curve = None if claim is None else Curve.of(claim)
+    rows: list[dict[str, Any]] = []
+    for j, name in enumerate(names):
+        kinds = [np.sort(kind[:, j]) for kind in first]
+        cuts, rates = thresholds_between(np.unique(np.concatenate(kinds))), []
+        for kind in kinds:
+            above = len(kind) - np.searchsorted(kind, cuts)
             rates.append((np.concatenate([above, len(kind) - above]) + 0.5) / (len(kind) + 1))
-        totals = [np.full(len(rate), float(left)) for rate, left in zip(rates, self.runs, strict=True)]
+        totals = [np.full(len(rate), float(runs)) for rate, runs in zip(rates, left, strict=True)]
         counts = Counts(rates[0] * totals[0], totals[0], rates[1] * totals[1], totals[1])
-        frontier, gap = counts.frontier(self.level, COARSE), rates[0] - rates[1]
-        main = least_mu(frontier) if self.curve is None else -counts.log_p_value(self.curve, 2 * COARSE)
-        targets = (main, least_epsilon(frontier, self.delta), least_delta(frontier, 0.0))
-        best = [int(np.lexsort((gap, value))[-1]) for value in targets]
-        return [
-            {
-                "target": target,
-                "threshold": cuts[i % len(cuts)],
-                "above": i < len(cuts),
-                "expected": value[i],
-                "gap": gap[i],
-            }
-            for target, value, i in zip(_targets(self.curve), targets, best, strict=True)
-        ]
-
-
-def _targets(curve: Curve | None) -> tuple[str, str, str]:
-    return "mu" if curve is None else "claim", "epsilon", "advantage"
+        frontier, gap = counts.frontier(level, COARSE), rates[0] - rates[1]
+        main = {"mu": least_mu(frontier)} if curve is None else {"claim": -counts.log_p_value(curve, 2 * COARSE)}
+        targets = main | {
+            "epsilon": least_epsilon(frontier, DELTA),
+            "advantage": least_delta(frontier, 0.0),
+        }
+        for target, value in targets.items():
+            i = int(np.lexsort((gap, value))[-1])
+            event = {"threshold": cuts[i % len(cuts)], "above": i < len(cuts), "expected": value[i], "gap": gap[i]}
+            rows.append({"score": name, "column": j, "target": target, **event})
+    return pd.DataFrame(rows)
 
 
 def thresholds_between(values: Floats) -> Floats:
@@ -371,7 +341,8 @@ def _chosen(tried: pd.DataFrame, second: Sequence[Floats], level: float) -> tupl
         found = above if row["above"] else [len(kind) - n for kind, n in zip(kinds, above, strict=True)]
         counts = Counts.of(found[0], len(kinds[0]), found[1], len(kinds[1]))
         turned = kinds if row["above"] else [-kind for kind in kinds]
-        events.append(Event(row["score"], row["threshold"], row["above"], part * level, counts, turned[0], turned[1]))
+        words = f"{row['score']} {'>=' if row['above'] else '<'} {row['threshold']:.6g}"
+        events.append(Event(row["score"], words, part * level, counts, turned[0], turned[1]))
         tried.loc[index, ["level", "tpr", "fpr"]] = [part * level, found[0] / len(kinds[0]), found[1] / len(kinds[1])]
     return tuple(events)
 
