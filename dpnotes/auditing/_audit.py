@@ -105,7 +105,7 @@ def audit(
     TypeError
         If ``train`` is neither, or returns nothing.
     ValueError
-        If training fails, gives the same result for every seed or results of earlier runs again, or no scores; if the
+        If training fails, gives the same result for every seed, or no scores; if the
         budget is too small, a function claims zero-out, of which it is not known what it takes as an empty record,
         ``memory`` is of another audit, or a parameter is outside its range.
 
@@ -248,12 +248,7 @@ class _Audit:
         told_apart = [_apart(*pair) for pair in seen]
         last = sorted(range(len(found)), key=lambda i: -told_apart[i][0])[:FINALISTS]
         second = int(np.clip((1 - FIRST_ROUND) * budget / self._sets(len(last)), LEAST_PILOT, ENOUGH[1]))
-        start = self.runner.index
         more = self._seen([found[i] for i in last], second)
-        if names := list(more[0][0].scores):
-            runs, canary = more[0][0], found[last[0]]
-            about = self._pair(canary)[0], self._observers([canary])[0], names, runs.matrix(names)
-            self.runner.check_memory(*about, start + np.arange(runs.count))
         for i, pair in zip(last, more, strict=True):
             seen[i] = Runs.joined([seen[i][0], pair[0]]), Runs.joined([seen[i][1], pair[1]])
             told_apart[i] = _apart(*seen[i])
@@ -359,12 +354,8 @@ class _Audit:
                 break
         if report is None:
             raise ValueError(self._too_little(self._needed()))
-        sizes = [len(block) for block in kinds[0]]
-        places = [_place(before, 0, size) for before, size in zip(np.cumsum([0, *sizes[:-1]]), sizes, strict=True)]
-        indices = np.concatenate([start + np.arange(size) for start, size in zip(places, sizes, strict=True)])
-        self.runner.check_memory(pair[0], observer, names, np.concatenate(kinds[0]), indices)
         remarks = report.remarks
-        if len(indices) < count:
+        if sum(map(len, kinds[0])) < count:
             ended = "the claim fell" if report.refuted else "the budget ended"
             remarks = (f"stopped before the planned {count} runs of each kind: {ended}", *remarks)
         tried = [pd.DataFrame(plan["tried"]).assign(stage="canary"), report.tried.assign(stage="event")]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Self
 
 import numpy as np
 from scipy import special, stats
@@ -99,13 +98,6 @@ class Counts:
     false_positives: Floats
     negatives: Floats
 
-    @classmethod
-    def of(cls, true_positives: float, positives: float, false_positives: float, negatives: float) -> Self:
-        """Of one event, with axes for nothing but it."""
-        return cls(
-            *(np.array([count], dtype=np.float64) for count in (true_positives, positives, false_positives, negatives))
-        )
-
     def frontier(self, level: float, size: int = FINE) -> tuple[Floats, Floats]:
         """Largest FPR and least TPR of each step of the region that misses with probability ``level``, [..., size]."""
         reach = stats.chi2.isf(level, 4) / 2  # -log kappa
@@ -116,12 +108,11 @@ class Counts:
             tpr = special.betaincinv(k, n - k + 1, np.exp(steps[:-1] - reach))
         return fpr, np.where(k > 0, tpr, 0.0)
 
-    def p_value(self, curve: Curve, size: int = 2 * FINE) -> Floats:
-        """P-values, [...], of the claim that allows the rates under ``curve``: its best point is in the region."""
-        return np.asarray(np.exp(self.log_p_value(curve, size)))
-
     def log_p_value(self, curve: Curve, size: int) -> Floats:
-        """Logarithm of the p-value, not below ``-FARTHEST``."""
+        """Logarithms of p-values, [...], of the claim that allows the rates under ``curve``, not below ``-FARTHEST``.
+
+        It is that at which the claim's best point is still in the region.
+        """
         steps = FARTHEST * np.linspace(0.0, 1.0, size + 1) ** 2
         fpr = self._fpr_of(steps)
         fpr = np.concatenate([fpr[..., 1:-1], np.ones_like(fpr[..., :1])], axis=-1)  # the last has all that is left

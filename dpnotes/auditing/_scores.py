@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from dpnotes import _validation as check
 from dpnotes._validation import Floats
 from dpnotes.accounting import ADJACENCIES, PrivacyProfile
-from dpnotes.auditing._region import COARSE, Counts, Curve, least_delta, least_epsilon, least_mu, least_tpr
+from dpnotes.auditing._region import COARSE, FINE, Counts, Curve, least_delta, least_epsilon, least_mu, least_tpr
 from dpnotes.auditing._report import AuditReport, draw_rates
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ class Events:
     def p_value(self, claim: PrivacyProfile) -> float:
         """The smallest of the events' p-values, each times what its part of the level costs."""
         curve, whole = Curve.of(claim), sum(event.level for event in self.chosen)
-        found = [event.counts.p_value(curve)[0] * whole / event.level for event in self.chosen]
-        return min(1.0, *map(float, found))
+        logs = [event.counts.log_p_value(curve, 2 * FINE)[0] for event in self.chosen]
+        return min(1.0, *(float(np.exp(log)) * whole / own.level for log, own in zip(logs, self.chosen, strict=True)))
 
     def epsilon(self, delta: float) -> float:
         """The largest bound of any event."""
@@ -167,7 +167,7 @@ def audit_scores(
     first, second = ([split[i] for split in divided] for i in (0, 1))
     if len(titles) > 1:
         first, second, titles = _with_combined(first, second, titles)
-    tried = _tried(first, (len(second[0]), len(second[1])), titles, claim, 1 - confidence)
+    tried = _tried(first, second, titles, claim, 1 - confidence)
     chosen = _chosen(tried, second, 1 - confidence)
     return AuditReport(
         evidence=Events(chosen),
@@ -178,7 +178,7 @@ def audit_scores(
         f"counted on {len(second[0])} + {len(second[1])}",
         runs=len(given[0]) + len(given[1]),
         seconds=math.nan,
-        tried=tried,
+        tried=pd.DataFrame(tried),
         remarks=_remarks(given, claim, confidence, holdout),
     )
 
@@ -207,7 +207,8 @@ def runs_needed(claim: PrivacyProfile, *, confidence: float = 0.95, holdout: flo
 
     def refutes(runs: int) -> bool:
         left = runs - _first(runs, holdout)
-        return float(Counts.of(left, left, 0, left).log_p_value(curve, 4096)[0]) <= level
+        perfect = Counts(*np.array([[left], [left], [0], [left]], dtype=np.float64))
+        return float(perfect.log_p_value(curve, 2 * FINE)[0]) <= level
 
     low = high = FEWEST
     while not refutes(high):
@@ -285,33 +286,30 @@ def _with_combined(
 
 
 def _tried(
-    first: Sequence[Floats], left: tuple[int, int], names: list[str], claim: PrivacyProfile | None, level: float
-) -> pd.DataFrame:
-    """For each score and target the event with the best bound, if the runs that are left have the rates of the first.
+    first: Sequence[Floats], second: Sequence[Floats], names: list[str], claim: PrivacyProfile | None, level: float
+) -> list[dict[str, Any]]:
+    """For each score and target the event with the best bound, if the second split has the rates of the first.
 
     Targets are the claim (mu without one), epsilon and the advantage.
     """
     curve = None if claim is None else Curve.of(claim)
-    rows: list[dict[str, Any]] = []
+    rows = []
     for j, name in enumerate(names):
         kinds = [np.sort(kind[:, j]) for kind in first]
         cuts, rates = thresholds_between(np.unique(np.concatenate(kinds))), []
         for kind in kinds:
             above = len(kind) - np.searchsorted(kind, cuts)
             rates.append((np.concatenate([above, len(kind) - above]) + 0.5) / (len(kind) + 1))
-        totals = [np.full(len(rate), float(runs)) for rate, runs in zip(rates, left, strict=True)]
+        totals = [np.full(len(rate), float(len(kind))) for rate, kind in zip(rates, second, strict=True)]
         counts = Counts(rates[0] * totals[0], totals[0], rates[1] * totals[1], totals[1])
         frontier, gap = counts.frontier(level, COARSE), rates[0] - rates[1]
         main = {"mu": least_mu(frontier)} if curve is None else {"claim": -counts.log_p_value(curve, 2 * COARSE)}
-        targets = main | {
-            "epsilon": least_epsilon(frontier, DELTA),
-            "advantage": least_delta(frontier, 0.0),
-        }
-        for target, value in targets.items():
+        rest = {"epsilon": least_epsilon(frontier, DELTA), "advantage": least_delta(frontier, 0.0)}
+        for target, value in (main | rest).items():
             i = int(np.lexsort((gap, value))[-1])
             event = {"threshold": cuts[i % len(cuts)], "above": i < len(cuts), "expected": value[i], "gap": gap[i]}
             rows.append({"score": name, "column": j, "target": target, **event})
-    return pd.DataFrame(rows)
+    return rows
 
 
 def thresholds_between(values: Floats) -> Floats:
@@ -328,22 +326,24 @@ def thresholds_between(values: Floats) -> Floats:
     return np.where(np.isfinite(middle) & (middle > low), middle, high)
 
 
-def _chosen(tried: pd.DataFrame, second: Sequence[Floats], level: float) -> tuple[Event, ...]:
+def _chosen(tried: list[dict[str, Any]], second: Sequence[Floats], level: float) -> tuple[Event, ...]:
     """The best event for each target, each once, with its part of the level and its counts; told in ``tried``."""
-    ordered = tried.sort_values(["expected", "gap"], ascending=False, kind="stable")
-    best = [ordered.index[ordered["target"] == target][0] for target in tried["target"].unique()]
-    rows = tried.loc[best].drop_duplicates(["column", "threshold", "above"])
+    best: dict[Any, dict[str, Any]] = {}
+    for target in dict.fromkeys(row["target"] for row in tried):
+        own = [row for row in tried if row["target"] == target]
+        row = max(own, key=lambda row: (row["expected"], row["gap"]))
+        best.setdefault((row["column"], row["threshold"], row["above"]), row)
+    rows = list(best.values())
     parts = [1.0] if len(rows) == 1 else [MAIN] + [(1 - MAIN) / (len(rows) - 1)] * (len(rows) - 1)
     events = []
-    for (index, row), part in zip(rows.iterrows(), parts, strict=True):
+    for row, part in zip(rows, parts, strict=True):
         kinds = [kind[:, row["column"]] for kind in second]
-        above = [int((kind >= row["threshold"]).sum()) for kind in kinds]
-        found = above if row["above"] else [len(kind) - n for kind, n in zip(kinds, above, strict=True)]
-        counts = Counts.of(found[0], len(kinds[0]), found[1], len(kinds[1]))
-        turned = kinds if row["above"] else [-kind for kind in kinds]
+        found = [int(((kind >= row["threshold"]) == row["above"]).sum()) for kind in kinds]
+        counts = Counts(*np.array([[found[0]], [len(kinds[0])], [found[1]], [len(kinds[1])]], dtype=np.float64))
         words = f"{row['score']} {'>=' if row['above'] else '<'} {row['threshold']:.6g}"
-        events.append(Event(row["score"], words, part * level, counts, turned[0], turned[1]))
-        tried.loc[index, ["level", "tpr", "fpr"]] = [part * level, found[0] / len(kinds[0]), found[1] / len(kinds[1])]
+        members, nonmembers = kinds if row["above"] else [-kind for kind in kinds]
+        events.append(Event(row["score"], words, part * level, counts, members, nonmembers))
+        row |= {"level": part * level, "tpr": found[0] / len(kinds[0]), "fpr": found[1] / len(kinds[1])}
     return tuple(events)
 
 

@@ -15,7 +15,6 @@ from functools import lru_cache, partial
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.externals.loky.backend.reduction import dumps
 from numpy.typing import NDArray
@@ -25,18 +24,17 @@ from dpnotes import accounting, methods
 from dpnotes._validation import Features, Floats, Integers
 from dpnotes.auditing._canaries import Data
 from dpnotes.auditing._observing import Observer, fingerprint, is_answer, numbers_of
-from dpnotes.learners import LogisticModels, fit_dp_sgd_linear
-from dpnotes.mechanisms import draw_subsets, normal_floats
+from dpnotes.learners import fit_dp_sgd_linear
+from dpnotes.mechanisms import normal_floats
 from dpnotes.preprocessing import ClipNorm
 
 PROBED = 200  # records at which results are compared
 BATCH_SECONDS, LARGEST_BATCH = 0.5, 2048  # of runs between two looks at the clock, for each worker
 TIMED, WARM_UP = (1, 4), 0.02  # the first runs, what is compiled once in one alone; fraction of the budget for more
 COPIES = ((2, 1), (64, 8))  # runs of two copies, and how many must differ later: a suspicion, and more than chance
-PROBES = 3  # runs that are made again, of those that repeat an earlier one's scores, and of those that are repeated
 FIXED_BATCH = 256  # runs in a batch where runs are counted, so that they are repeatable
 PRIME, STRIDE = 2**31 - 1, 1_130_977_471  # seeds are below 2^31, all different, and not in a row
-Fitted = tuple[Floats | None, Callable[[Observer], dict[str, Floats]]]  # all numbers of each run, and its scores
+Weights = tuple[Features, Features]  # of linear models of many runs: [R, C, d], and intercepts [R, C]
 log = logging.getLogger(__name__)
 
 
@@ -105,7 +103,7 @@ class Training:
     fit: Callable[[NDArray[Any], NDArray[Any], int], Any]
     labels: NDArray[Any]
     estimator: Any = None
-    many: Callable[[Any, Features, Integers, int, int, int | None], Fitted] | None = None
+    many: Callable[[Any, Features, Integers, int, int, int | None], Weights] | None = None
 
     @classmethod
     def of(cls, train: Any, labels: NDArray[Any]) -> Self:
@@ -170,16 +168,16 @@ class Training:
         kept = self.labels[codes] == y  # the others are empty records
         X = np.asarray(X, dtype=X.dtype if X.dtype in (np.float32, np.float64) else np.float64)
         seed = None if self.estimator.noise_seed is None else int(seeds[0])
-        values, scores = self.many(self.estimator, X[kept], codes[kept], len(X), len(seeds), seed)
+        coef, intercept = self.many(self.estimator, X[kept], codes[kept], len(X), len(seeds), seed)
+        values = np.hstack([coef.reshape(len(coef), -1), intercept]).astype(np.float64)
         found = []
         for observer in observers:
-            own = scores(observer)
-            if values is not None and observer.direction is not None:
-                own["learned direction"] = values @ observer.direction
-            found.append(Runs(own, len(seeds)))
+            scores = observer.linear(coef, intercept)
+            if observer.direction is not None:
+                scores["learned direction"] = values @ observer.direction
+            found.append(Runs(scores, len(seeds)))
         if closely:
-            prints = (None,) * len(seeds) if values is None else tuple(row.tobytes() for row in values)
-            found[0] = replace(found[0], numbers=values, prints=prints)
+            found[0] = replace(found[0], numbers=values, prints=tuple(row.tobytes() for row in values))
         return found
 
 
@@ -200,17 +198,10 @@ def _many_of(estimator: Any) -> Any:
     kind = type(estimator)
     if kind is methods.DPSGD and (estimator.network is not None or estimator.optimizer not in ("sgd", "momentum")):
         return None
-    if kind is methods.Bagging and not hasattr(estimator.estimator, "fit_many"):
-        return None
     return MANY.get(kind)
 
 
-def _linear(coef: Features, intercept: Features) -> Fitted:
-    numbers = np.hstack([coef.reshape(len(coef), -1), intercept]).astype(np.float64)
-    return numbers, lambda observer: observer.linear(coef, intercept)
-
-
-def _noisy_sgd(own: Any, X: Features, codes: Integers, n: int, runs: int, seed: int | None) -> Fitted:
+def _noisy_sgd(own: Any, X: Features, codes: Integers, n: int, runs: int, seed: int | None) -> Weights:
     weights = methods.noisy_descents(
         ClipNorm(own.norm).fit_transform(X),
         codes,
@@ -223,10 +214,10 @@ def _noisy_sgd(own: Any, X: Features, codes: Integers, n: int, runs: int, seed: 
         l2=own.l2,
         radius=own.radius,
     )
-    return _linear(weights[:, None, :-1], weights[:, -1:])
+    return weights[:, None, :-1], weights[:, -1:]
 
 
-def _dp_sgd(own: Any, X: Features, codes: Integers, n: int, runs: int, seed: int | None) -> Fitted:
+def _dp_sgd(own: Any, X: Features, codes: Integers, n: int, runs: int, seed: int | None) -> Weights:
     noise = own.noise_multiplier
     if noise is None:
         noise = _calibrated(own.epsilon, own.delta, own.sample_rate, own.steps, own.accountant)
@@ -246,7 +237,7 @@ def _dp_sgd(own: Any, X: Features, codes: Integers, n: int, runs: int, seed: int
         sample_rate=own.sample_rate,
         steps=own.steps,
     )
-    return _linear(models.weights, models.intercept)
+    return models.weights, models.intercept
 
 
 @lru_cache(maxsize=16)
@@ -256,39 +247,11 @@ def _calibrated(epsilon: float, delta: float, sample_rate: float, steps: int, ac
     )
 
 
-def _released_weights(own: Any, X: Features, codes: Integers, n: int, runs: int, seed: int | None) -> Fitted:
+def _released_weights(own: Any, X: Features, codes: Integers, n: int, runs: int, seed: int | None) -> Weights:
     own = clone(own).set_params(n=n if own.n is None else own.n)
     X = ClipNorm(own.norm).fit_transform(X)
     models, _ = own.fit_many(X, codes, n_classes=len(own.classes), n_repeats=runs, seed=seed)
-    return _linear(models.weights, models.intercept)
-
-
-def _bagging(own: Any, X: Features, codes: Integers, n: int, runs: int, seed: int | None) -> Fitted:
-    """All models of all runs; an empty record keeps its place, and is left out of the subsamples that drew it."""
-    empty = n - len(X)  # they stand first
-    seed = secrets.randbits(128) if seed is None else seed
-    learning, *drawing = np.random.SeedSequence(seed).generate_state(runs + 1, np.uint64).tolist()
-    plan = {"subsample": own.subsample, "n_models": own.n_models, "replace": own.replace, "scheme": own.scheme}
-    rows = [subset for each in drawing for subset in draw_subsets(n, **plan, seed=each)]
-    rows = [subset[subset >= empty] - empty for subset in rows]
-    present, classes = np.array([len(subset) > 0 for subset in rows]), np.unique(own.classes).tolist()
-    drawn = [subset for subset in rows if len(subset)]
-    models = own.estimator.fit_many(X, codes, drawn, n_classes=len(classes), seed=learning // 2**33)
-
-    def scores(observer: Observer) -> dict[str, Floats]:
-        """Votes for the canary's label, and the margin by which some model gives it."""
-        code, at = classes.index(observer.label), np.asarray(observer.x, X.dtype)[None]
-        voted, margin = np.zeros(len(present)), np.full(len(present), -np.inf)
-        voted[present] = models.votes(at)[:, 0] == code
-        votes, there = (each.reshape(runs, -1).sum(axis=1) for each in (voted, present))
-        found = {"votes for the label": votes / np.maximum(there, 1)}
-        if isinstance(models, LogisticModels) and models.weights.ndim == 3:
-            logits = models.logits(at)[:, 0].astype(np.float64)
-            margin[present] = logits[:, code] - np.delete(logits, code, axis=1).max(axis=1)
-            found["largest margin of a model"] = margin.reshape(runs, -1).max(axis=1)
-        return found
-
-    return None, scores
+    return models.weights, models.intercept
 
 
 MANY = {
@@ -296,7 +259,6 @@ MANY = {
     methods.DPSGD: _dp_sgd,
     methods.ModelSensitivity: _released_weights,
     methods.LossPerturbation: _released_weights,
-    methods.Bagging: _bagging,
 }
 
 
@@ -412,40 +374,6 @@ class Runner:
             f"the like between calls: each of {self.workers} workers gets a copy, and repeats what the others draw. "
             "Make the generator from the seed, or audit in one process"
         )
-
-    def check_memory(
-        self, data: Data, observer: Observer, names: Sequence[str], scores: Floats, indices: Integers
-    ) -> None:
-        """Whether runs with these scores [runs, names], and these indices, depend on those before them.
-
-        Raises
-        ------
-        ValueError
-            If some have the scores of others, and their seeds give, twice, other results now.
-        """
-        if self.training.many is not None:
-            return
-        index, rows = self.index, pd.DataFrame(scores)
-        again, repeated = rows.duplicated(), rows.duplicated(keep="last")
-        for i in [*np.flatnonzero(repeated & ~again)[:PROBES], *np.flatnonzero(again)[:PROBES]]:
-            self.index = int(indices[i])
-            seeds = self.seeds(1)
-            now, later = (self.training.runs(data, [observer], seeds, closely=True)[0] for _ in range(2))
-            if now.numbers is None or (now.numbers == np.round(now.numbers)).all() or now.prints != later.prints:
-                break  # answers and counts are often the same by chance, and the operating system's noise is never
-            if not np.array_equal(now.matrix(names)[0], scores[i]):
-                raise ValueError(
-                    f"train must give results that depend on its records and its seed alone, got one again in "
-                    f"{again.sum()} of {len(rows)} runs, and others now with the same seeds: does it keep results? "
-                    "Runs are then not independent, and nothing can be concluded from them"
-                )
-        self.index = index
-
-    def remembered(self, name: str, find: Callable[[], Any]) -> Any:
-        """What was found under this name before, else what is found now."""
-        if name not in self.memory:
-            self.memory[name] = find()
-        return self.memory[name]
 
     def _account(self, size: int, seconds: float) -> None:
         self.done += size
