@@ -28,7 +28,6 @@ PILOT, PLANNED = 0.25, 0.85  # of the budget: to choose on; and of what is left 
 FIRST_ROUND, FINALISTS = 0.4, 3  # of the pilot, for all canaries; how many of them get the rest
 ENOUGH = (2000, 5000)  # runs on one data set in the two rounds
 LEAST_PILOT = 6  # runs on one data set
-SURE_OF_ANSWERS = 30  # equal runs of single answers, which may be equal by chance
 PROMISING = 0.2  # p-value on pilot runs from which it decides between canaries
 MOST_RUNS, NO_CLAIM = 200_000, 20  # counted, of each kind: at most; as many as give a bound worth having
 LOOKS = ((1 / 16, 0.05), (1 / 4, 0.1), (1 / 2, 0.1), (3 / 4, 0.15), (1.0, 0.6))  # of the runs, of what may fail
@@ -211,16 +210,15 @@ class _Audit:
         return math.ceil(2 * alone / (PLANNED * (1 - PILOT))) + 4 * LEAST_PILOT
 
     def _too_little(self, needed: float) -> str:
-        runner = self.runner
-        few = "; auditing.one_run and auditing.lira are for whoever can afford a few trainings only"
-        if runner.most is not None:
-            return (
-                f"runs must be at least {runner.done + needed:.0f} to be able to refute this claim, got "
-                f"runs={runner.most}{few}"
-            )
+        runner, rate = self.runner, self.runner.rate
+        enough, given = f"runs must be at least {runner.done + needed:.0f}", f"runs={runner.most}"
+        if runner.most is None:
+            total = math.ceil(runner.elapsed + 1.1 * needed * rate)
+            enough = f"seconds must be at least about {total}, for {needed:.0f} trainings of {rate:.3g} s,"
+            given = f"seconds={runner.seconds:g}"
         return (
-            f"seconds must be at least about {math.ceil(runner.elapsed + 1.1 * needed * runner.rate)} to be able to "
-            f"refute this claim ({needed:.0f} trainings of {runner.rate:.3g} s), got seconds={runner.seconds:g}{few}"
+            f"{enough} to be able to refute this claim, got {given}; auditing.one_run and auditing.lira are for "
+            "whoever can afford a few trainings only"
         )
 
     def _first_runs(self, canary: Canary) -> None:
@@ -240,14 +238,18 @@ class _Audit:
 
     def _pilot(self, found: list[Canary], budget: int) -> dict[str, Any]:
         """The canary that is told best from what stands in its place, in two rounds; its scores; what was tried."""
-        while len(found) > 1 and FIRST_ROUND * budget < LEAST_PILOT * self._sets(len(found)):
+
+        def sets(canaries: int) -> int:  # of exchanged records each has an opposite of its own
+            return 2 * canaries if self.neighbours.adjacency == "replace-one" else canaries + 1
+
+        while len(found) > 1 and FIRST_ROUND * budget < LEAST_PILOT * sets(len(found)):
             found = found[:-1]
-        first = int(np.clip(FIRST_ROUND * budget / self._sets(len(found)), LEAST_PILOT, ENOUGH[0]))
+        first = int(np.clip(FIRST_ROUND * budget / sets(len(found)), LEAST_PILOT, ENOUGH[0]))
         seen = self._seen(found, first)
         self._check(seen)
         told_apart = [_apart(*pair) for pair in seen]
         last = sorted(range(len(found)), key=lambda i: -told_apart[i][0])[:FINALISTS]
-        second = int(np.clip((1 - FIRST_ROUND) * budget / self._sets(len(last)), LEAST_PILOT, ENOUGH[1]))
+        second = int(np.clip((1 - FIRST_ROUND) * budget / sets(len(last)), LEAST_PILOT, ENOUGH[1]))
         more = self._seen([found[i] for i in last], second)
         for i, pair in zip(last, more, strict=True):
             seen[i] = Runs.joined([seen[i][0], pair[0]]), Runs.joined([seen[i][1], pair[1]])
@@ -256,7 +258,7 @@ class _Audit:
         members, others = seen[best]
         names = [name for name in members.scores if name in others.scores]
         if not names:
-            error = next(iter([*members.errors, *others.errors]), "no score that runs with and without it have")
+            error = [*members.errors, *others.errors, "no score that runs with and without it have"][0]
             raise ValueError(f"train must run on records with a canary, too, got {error} ({found[best].kind})")
         along = _direction(members.numbers, others.numbers)
         tried = {
@@ -268,9 +270,9 @@ class _Audit:
             "score": [name for _, name in told_apart],
             "chosen": [i == best for i in range(len(found))],
         }
-        learned = {"names": names, "direction": None} if along is None else {
-            "names": [*names, "learned direction"], "direction": along.tolist()}  # fmt: skip
-        return {"canary": best, "tried": tried, **learned}
+        if along is None:
+            return {"canary": best, "tried": tried, "names": names, "direction": None}
+        return {"canary": best, "tried": tried, "names": [*names, "learned direction"], "direction": along.tolist()}
 
     def _promise(self, members: Runs, others: Runs) -> float:
         """-log of the p-value of the claim on pilot runs, where it is small enough to choose a canary by."""
@@ -279,10 +281,6 @@ class _Audit:
         kinds = [kind.matrix(list(members.scores)) for kind in (members, others)]
         found = audit_scores(*kinds, claim=self.claim, adjacency=self.neighbours.adjacency, holdout=0.5)
         return -math.log(max(found.p_value, 1e-300)) if found.p_value < PROMISING else 0.0
-
-    def _sets(self, canaries: int) -> int:
-        """Data sets to run on; of exchanged records each has an opposite of its own."""
-        return 2 * canaries if self.neighbours.adjacency == "replace-one" else canaries + 1
 
     def _seen(self, canaries: Sequence[Canary], count: int) -> list[tuple[Runs, Runs]]:
         """Runs with and without each canary; without it the same ones for all, where nothing stands in its place."""
@@ -296,8 +294,6 @@ class _Audit:
             without = [self.runner.run(self._pair(c)[1], [o], count, closely=True)[0] for c, o in each_pair]
         else:
             without = self.runner.run(self._pair(canaries[0])[1], observers, count, closely=True)
-            without = [replace(each, numbers=without[0].numbers, prints=without[0].prints,
-                               discrete=without[0].discrete) for each in without]  # fmt: skip
         return list(zip(with_, without, strict=True))
 
     def _check(self, seen: Sequence[tuple[Runs, Runs]]) -> None:
@@ -306,17 +302,14 @@ class _Audit:
         Raises
         ------
         ValueError
-            If all runs on a data set have the same result, and it is not one answer of a few.
+            If all runs on a data set have the same result, other than answers and counts, which may well be equal.
         """
-        members, others = seen[0]
-        kinds = [set(kind.prints) for kind in (members, others)]
-        least = SURE_OF_ANSWERS if others.discrete else LEAST_PILOT
-        if others.count < least or None in kinds[0] | kinds[1] or max(map(len, kinds)) > 1:
+        kinds = [set(kind.prints) for kind in seen[0]]
+        if None in kinds[0] | kinds[1] or max(map(len, kinds)) > 1:
             return
         same = all(set(each.prints) == kinds[1] for pair in seen for each in pair)
-        if same and others.discrete:
-            return
-        text = f"train must give results that differ with the seed, got the same one in all of {others.count} runs"
+        count = seen[0][1].count
+        text = f"train must give results that differ with the seed, got the same one in all of {count} runs"
         if same:
             raise ValueError(f"{text}, with any canary and without: does it use its seed and its records?")
         raise ValueError(

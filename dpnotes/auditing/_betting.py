@@ -157,6 +157,6 @@ class Betting:
             + (1 - p) * (1 - q) * np.log1p(-stake * delta)
         )
         way, line, event = np.unravel_index(growth.argmax(), growth.shape)
+        column, threshold = cuts[event % len(cuts)]
         claimed = float(self._factor[line]), float(self._delta[way, line])
-        place, above = event % len(cuts), event < len(cuts)
-        return _Bet(*cuts[place], bool(above), *claimed, bool(way), float(stake[way, line, event]))
+        return _Bet(column, threshold, bool(event < len(cuts)), *claimed, bool(way), float(stake[way, line, event]))

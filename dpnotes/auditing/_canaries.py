@@ -61,7 +61,7 @@ class Domain:
         if classes is None and y.dtype.kind == "f" and len(labels) > FEW_LABELS:
             labels = labels[[0, -1]]
         low, high, longest = np.full(d, -np.inf), np.full(d, np.inf), np.inf if norm is None else norm
-        words, given = f"norm at most {longest:g}", ()
+        words, given = f"norm at most {longest:g}", list[Record]()
         if isinstance(allowed, list):
             words, given = "the records that were given", _given(allowed, d)
         elif isinstance(allowed, tuple):
@@ -221,7 +221,7 @@ def _rare_feature(X: Floats, domain: Domain) -> Floats:
     return domain.within(sign * domain.reach * np.eye(X.shape[1])[j])
 
 
-def _given(records: Sequence[Any], d: int) -> Sequence[Record]:
+def _given(records: Sequence[Any], d: int) -> list[Record]:
     try:
         found = [(np.asarray(x, dtype=np.float64), label) for x, label in records]
     except (TypeError, ValueError):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import numbers
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 
@@ -112,8 +110,6 @@ class Observer:
                 yield from self._first(values[None, :, :d], values[None, :, d:].sum(axis=2))
             else:
                 yield "distance of the nearest row", -float(np.linalg.norm(values[:, :d] - x, axis=1).min())
-        if values.ndim == 2 and values.shape[0] == d != values.shape[1] == len(self.labels):
-            yield from self._first(values.T[None], np.zeros((1, len(self.labels))))
         if 0 < values.size <= MOST_ENTRIES:
             yield from ((f"entry {i}", float(value)) for i, value in enumerate(values.ravel()))
 
@@ -128,11 +124,11 @@ class Observer:
         yield from ((f"output {i}", float(value)) for i, value in enumerate(values[:MOST_ENTRIES]))
 
     def _predicted(self, result: Any) -> Scores:
-        """Scores of a fitted estimator; of one with a budget of answers a copy is asked for all of them."""
+        """Scores of a fitted estimator; one that has a budget of answers is asked for all of them."""
         budget = getattr(result, "budget_", None)
         if budget is not None:
-            answers = copy.deepcopy(result).predict(np.repeat(self.x[None], max(1, int(budget.left)), axis=0))
-            yield "answers with the label", float((np.asarray(answers) == self.label).mean())
+            answers = np.asarray(result.predict(np.repeat(self.x[None], max(1, int(budget.left)), axis=0)))
+            yield "answers with the label", float((answers == self.label).mean())
             return
         at, classes = self.x[None], list(getattr(result, "classes_", ()))
         code = classes.index(self.label) if self.label in classes else None
@@ -160,27 +156,21 @@ def numbers_of(result: Any) -> Floats | None:
     return values if 0 < len(values) <= MOST_NUMBERS else None
 
 
-def is_answer(result: Any) -> bool:
-    """Whether a result is one answer, or a few, which may well be the same in many runs."""
-    if isinstance(result, list | tuple):
-        return bool(result) and all(map(is_answer, result))
-    return isinstance(result, str | int | np.bool_ | np.integer) or (
-        isinstance(result, np.ndarray) and result.dtype.kind in "biuUS"
-    )
-
-
 def fingerprint(result: Any, X: NDArray[Any]) -> Any:
-    """What is equal for results that are equal, apart from the seed that an estimator keeps; None if it is unknown."""
+    """What is equal for results that are equal, apart from the seed that an estimator keeps.
+
+    None if it is unknown; or if all numbers are whole: answers and counts are often the same by chance.
+    """
     values = numbers_of(result)
     if values is not None:
-        return values.tobytes()
+        return None if (values == np.round(values)).all() else values.tobytes()
     try:
         for name in ("predict_proba", "decision_function", "predict"):
             if hasattr(result, name) and not hasattr(result, "budget_"):
                 return np.asarray(getattr(result, name)(X)).tobytes()
-        return None if hasattr(result, "get_params") or callable(result) else joblib.hash(result)
     except Exception:  # a result that cannot be compared
         return None
+    return None
 
 
 def _numbers(result: Any) -> Iterator[Floats]:

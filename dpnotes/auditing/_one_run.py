@@ -20,13 +20,11 @@ from scipy import special
 from dpnotes import _validation as check
 from dpnotes._validation import Booleans, Floats
 from dpnotes.accounting import PrivacyProfile, one_run_p_value
-from dpnotes.auditing._region import Curve
 from dpnotes.auditing._report import AuditReport, draw_rates
-from dpnotes.auditing._scores import checked_confidence, runs_adjacency
+from dpnotes.auditing._scores import Curve, checked_confidence, runs_adjacency
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from numpy.ma import MaskedArray
 
 DELTAS = np.concatenate([[0.0], np.geomspace(1e-9, 0.5, 20)])  # whose epsilons a claim is tested at, too
 FRACTIONS = (0.05, 0.2, 0.5)  # of the canaries, how many are guessed about by default
@@ -105,15 +103,15 @@ class Guesses:
 
     def epsilon(self, delta: float) -> float:
         """The largest that is refuted at ``delta``."""
-        return self._largest(lambda epsilon: self._refutes_pair(epsilon, delta), LARGEST_EPSILON)
+        return _largest(lambda epsilon: self._refutes_pair(epsilon, delta), 0.0, LARGEST_EPSILON)
 
     def delta(self, epsilon: float) -> float:
         """The largest that is refuted at ``epsilon``."""
-        return self._largest(lambda delta: self._refutes_pair(min(epsilon, 700.0), delta), 1.0)
+        return _largest(lambda delta: self._refutes_pair(min(epsilon, 700.0), delta), 0.0, 1.0)
 
     def mu(self) -> float:
         """The largest that is refuted."""
-        return self._largest(lambda mu: any(self._excluded(of_mu(mu), run) for run in self.tried), LARGEST_MU)
+        return _largest(lambda mu: any(self._excluded(of_mu(mu), run) for run in self.tried), 0.0, LARGEST_MU)
 
     def tpr(self, fpr: Floats) -> Floats:
         """None is told by one run: NaN."""
@@ -122,15 +120,6 @@ class Guesses:
     def draw(self, axes: Axes) -> None:
         """Error rates among the canaries of this one run, which are not independent: without a band."""
         draw_rates(axes, self.scores[self.included], self.scores[~self.included], label="canaries of this run")
-
-    def _largest(self, refuted: Callable[[float], bool], high: float) -> float:
-        low = 0.0
-        if not refuted(low):
-            return 0.0
-        for _ in range(BISECTIONS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if refuted(middle) else (low, middle)
-        return low
 
     def _refutes_pair(self, epsilon: float, delta: float) -> bool:
         level, least = self.level / len(self.tried), of_pair(epsilon, delta)
@@ -148,14 +137,18 @@ class Guesses:
         return tail_excluded(tail, least, examples=len(self.scores), guesses=guesses, correct=correct)
 
     def _tail(self, least: Least, run: tuple[int, int]) -> float:
-        """Smallest tail that the guarantee excludes, by bisection of its logarithm."""
-        low, high = -700.0, 0.0
-        if not self._excluded(least, run, 1.0):
-            return 1.0
-        for _ in range(BISECTIONS):
-            middle = (low + high) / 2
-            low, high = (low, middle) if self._excluded(least, run, math.exp(middle)) else (middle, high)
-        return math.exp(high)
+        """Smallest tail that the guarantee excludes."""
+        return math.exp(-_largest(lambda log: self._excluded(least, run, math.exp(-log)), 0.0, 700.0))
+
+
+def _largest(refuted: Callable[[float], bool], low: float, high: float) -> float:
+    """The largest value up to which all are refuted; ``low`` if none is."""
+    if not refuted(low):
+        return low
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
 
 
 def one_run(
@@ -277,7 +270,7 @@ def lira(
     Parameters
     ----------
     scores_in : array_like of float, shape [models, examples], or None
-        Scores under shadow models; NaN, or masked, where a model did not have the example. None: how unlikely the
+        Scores under shadow models; NaN where a model did not have the example. None: how unlikely the
         observed score is without the example is all that is used (the "offline" attack), in standard deviations.
     scores_out : array_like of float, shape [models, examples]
         The same where a model had not the example; rows need not be those of ``scores_in``.
@@ -324,16 +317,15 @@ def lira(
 
 def _standardised(name: str, scores: ArrayLike, observed: Floats, variance: str) -> tuple[Floats, Floats]:
     """Distance of the observed scores from the shadow models' mean, in standard deviations, and their logarithms."""
-    values: MaskedArray = np.ma.masked_invalid(np.ma.asarray(scores, dtype=np.float64))
+    values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 2 or values.shape[1] != observed.shape[-1]:
         raise ValueError(f"{name} must have shape [models, {observed.shape[-1]}], got shape {values.shape}")
-    count, least = values.count(axis=0), 2 if variance == "per-example" else 1
-    if count.min() < least or count.sum() == len(count):
-        wanted = f"{least} finite scores" + ("" if least == 2 else ", and some example two")
-        raise ValueError(f"{name} must have at least {wanted} for each example, got {int(count.min())} for one")
-    squares = ((values - values.mean(axis=0)) ** 2).sum(axis=0)
-    found = squares.sum() / (count - 1).sum() if variance == "fixed" else squares / (count - 1)
-    std = np.sqrt(np.asarray(found, dtype=np.float64))
-    if (std == 0).any():
-        raise ValueError(f'{name} must vary, got equal scores of {int((std == 0).sum())} examples; variance="fixed"?')
-    return np.asarray((observed - np.asarray(values.mean(axis=0))) / std), np.log(std)
+    there = np.isfinite(values)
+    count = there.sum(axis=0)
+    with np.errstate(all="ignore"):
+        mean = values.sum(axis=0, where=there) / count
+        squares = np.square(values - mean).sum(axis=0, where=there)
+        std = np.sqrt(squares.sum() / (count - 1).sum() if variance == "fixed" else squares / (count - 1))
+    if not (std > 0).all() or not count.all():
+        raise ValueError(f'{name} must have finite scores that vary for each example; variance="fixed" needs fewer')
+    return (observed - mean) / std, np.log(std)

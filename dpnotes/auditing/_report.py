@@ -187,35 +187,31 @@ class AuditReport:
         return axes.get_figure(root=True)  # type: ignore[return-value]  # axes that are drawn have one
 
     def __str__(self) -> str:
-        lines = [f"{self._verdict()} (confidence {self.confidence:g})"]
-        lines += [f"  {name}: {text}" for name, text in self._facts().items()]
+        verdict = "REFUTED" if self.refuted else "not refuted"
+        said = "Audit without a claim" if self.claim is None else f"The claim is {verdict}, p-value {self.p_value:.2g}"
+        lines = [f"{said} (confidence {self.confidence:g})"]
+        lines += [f"  {name}: {text}" for name, text in self._facts().items() if text]
         return "\n".join(textwrap.fill(line, 100, subsequent_indent="    ") for line in lines)
 
     __repr__ = __str__
 
-    def _verdict(self) -> str:
-        if self.claim is None:
-            return "Audit without a claim"
-        if self.refuted:
-            return f"The claim is REFUTED, p-value {self.p_value:.2g}"
-        return f"The claim is not refuted, p-value {self.p_value:.2g}"
-
     def _facts(self) -> dict[str, str]:
-        facts = {}
+        claimed, rate = "", self.tpr(LOW_RATE)
         if self.claim is not None:
             pairs = ", ".join(f"epsilon {self.claim.epsilon(delta):.4g} at delta {delta:g}" for delta in DELTAS)
-            facts["claim"] = f"{self.claim.mechanism}, {self.adjacency}: {pairs}"
-        epsilons = ", ".join(f"{self.epsilon(delta):.4g} at delta {delta:g}" for delta in DELTAS)
-        deltas = ", ".join(f"{self.delta(epsilon):.4g} at epsilon {epsilon:g}" for epsilon in EPSILONS)
-        facts |= {"epsilon at least": epsilons, "delta at least": deltas, "mu at least": f"{self.mu:.4g}"}
-        if not np.isnan(rate := self.tpr(LOW_RATE)):
-            facts["best test"] = f"true-positive rate at least {rate:.4g} at false-positive rate {LOW_RATE:g}"
-        facts |= {
+            claimed = f"{self.claim.mechanism}, {self.adjacency}: {pairs}"
+        best = f"true-positive rate at least {rate:.4g} at false-positive rate {LOW_RATE:g}"
+        return {
+            "claim": claimed,
+            "epsilon at least": ", ".join(f"{self.epsilon(delta):.4g} at delta {delta:g}" for delta in DELTAS),
+            "delta at least": ", ".join(f"{self.delta(epsilon):.4g} at epsilon {epsilon:g}" for epsilon in EPSILONS),
+            "mu at least": f"{self.mu:.4g}",
+            "best test": "" if np.isnan(rate) else best,
             "strategy": self.strategy,
             "runs": f"{self.runs}" + ("" if np.isnan(self.seconds) else f", {self.seconds:.1f} s"),
             "tried": f"{len(self.tried)} rows in .tried",
+            "remarks": "; ".join(self.remarks),
         }
-        return facts | ({"remarks": "; ".join(self.remarks)} if self.remarks else {})
 
 
 def _each(bound: Callable[[float], float], values: Floats) -> float | Floats:

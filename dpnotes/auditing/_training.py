@@ -23,7 +23,7 @@ from sklearn.base import clone
 from dpnotes import accounting, methods
 from dpnotes._validation import Features, Floats, Integers
 from dpnotes.auditing._canaries import Data
-from dpnotes.auditing._observing import Observer, fingerprint, is_answer, numbers_of
+from dpnotes.auditing._observing import Observer, fingerprint, numbers_of
 from dpnotes.learners import fit_dp_sgd_linear
 from dpnotes.mechanisms import normal_floats
 from dpnotes.preprocessing import ClipNorm
@@ -59,7 +59,6 @@ class Runs:
     numbers: Floats | None = None
     prints: tuple[Any, ...] = ()
     errors: tuple[str, ...] = ()
-    discrete: bool = False  # a result is one answer, which may well be the same in all runs
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
@@ -74,7 +73,6 @@ class Runs:
             np.concatenate(values) if whole else None,
             tuple(print_ for part in parts for print_ in part.prints),
             tuple(error for part in parts for error in part.errors),
-            all(part.discrete for part in parts),
         )  # fmt: skip
 
     def matrix(self, names: Sequence[str]) -> Floats:
@@ -126,7 +124,7 @@ class Training:
     def runs(
         self, data: Data, observers: Sequence[Observer], seeds: Sequence[int], *, closely: bool = False
     ) -> list[Runs]:
-        """Train with each seed, and score by each observer; ``closely``: with numbers and fingerprints, in the first.
+        """Train with each seed, and score by each observer; ``closely``: with numbers and fingerprints.
 
         Raises
         ------
@@ -144,7 +142,11 @@ class Training:
         try:
             result = self.fit(X.copy(), y.copy(), seed)  # copies: some trainings write into their records
             trained = True
-            scores = [observer.scores(result) for observer in observers] if result is not None else []
+            scores: list[dict[str, float]] = []
+            for observer in observers if result is not None else ():
+                if scores and hasattr(result, "budget_"):  # the one before has used up its answers
+                    result = self.fit(X.copy(), y.copy(), seed)
+                scores.append(observer.scores(result))
         except Exception as error:  # that a run fails is a part of what it shows
             told = f"{type(error).__name__}: {error}" + (" (in the score of its result)" if trained else "")
             return [Runs({}, 1, errors=(told,), prints=(None,))] * len(observers)
@@ -153,12 +155,10 @@ class Training:
                 "train must return what is released (a fitted model, weights, an answer), got None: does it lack a "
                 "return statement?"
             )
-        found = [Runs({name: np.array([value]) for name, value in each.items()}, 1) for each in scores]
-        if closely:
-            values, prints = numbers_of(result), (fingerprint(result, X[:PROBED]),)
-            values = None if values is None else values[None]
-            found[0] = replace(found[0], numbers=values, prints=prints, discrete=is_answer(result))
-        return found
+        values = numbers_of(result) if closely else None
+        prints = (fingerprint(result, X[:PROBED]),) if closely else ()
+        shown = None if values is None else values[None]
+        return [Runs({name: np.array([value]) for name, value in each.items()}, 1, shown, prints) for each in scores]
 
     def _together(self, data: Data, observers: Sequence[Observer], seeds: Sequence[int], closely: bool) -> list[Runs]:
         assert self.many is not None
@@ -175,9 +175,7 @@ class Training:
             scores = observer.linear(coef, intercept)
             if observer.direction is not None:
                 scores["learned direction"] = values @ observer.direction
-            found.append(Runs(scores, len(seeds)))
-        if closely:
-            found[0] = replace(found[0], numbers=values, prints=tuple(row.tobytes() for row in values))
+            found.append(Runs(scores, len(seeds), values, tuple(map(bytes, values)) if closely else ()))
         return found
 
 
