@@ -12,7 +12,6 @@ PLACES = ("dpnotes", "tests", "benchmarks", "book")
 PART_OF = {"dpnotes.accounting.papers": "dpnotes.accounting"}  # what one paper needs is built from the same pieces
 TESTS_OF = {
     "tests.faults": "tests.lab.store",  # what a store survives: faults happen inside it
-    "tests.audits": "tests.auditing",  # what audits find: whether a canary shows a fault
 }
 EXCEPTIONS = {
     # times a calibration as in a fresh process, and at another accountant's orders, which no user asks for

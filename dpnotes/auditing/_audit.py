@@ -12,37 +12,29 @@ import joblib
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy import special, stats
 
 from dpnotes import _validation as check
 from dpnotes import methods
-from dpnotes._validation import Booleans, Floats
+from dpnotes._validation import Floats
 from dpnotes.accounting import PrivacyProfile
-from dpnotes.auditing._canaries import Canary, Domain, Neighbours, Record, find_canaries, many_canaries, opposite
-from dpnotes.auditing._counting import LOOKS, Counted
-from dpnotes.auditing._lira import lira
-from dpnotes.auditing._observing import Observer, Score
-from dpnotes.auditing._one_run import one_run
+from dpnotes.auditing._canaries import Allowed, Canary, Data, Domain, Neighbours, Record, find_canaries
+from dpnotes.auditing._observing import Observer
 from dpnotes.auditing._report import AuditReport
-from dpnotes.auditing._runner import Runner
-from dpnotes.auditing._scores import audit_scores, checked_confidence, runs_adjacency, runs_needed
-from dpnotes.auditing._telling import apart, direction
-from dpnotes.auditing._training import Data, Runs, Training, code_of
+from dpnotes.auditing._scores import Events, audit_scores, checked_confidence, runs_needed
+from dpnotes.auditing._training import Runner, Runs, Training
 
-STRATEGIES = ("auto", "many runs", "betting", "one run", "lira")
 PILOT, PLANNED = 0.25, 0.85  # of the budget: to choose on; and of what is left then, to count on
 FIRST_ROUND, FINALISTS = 0.4, 3  # of the pilot, for all canaries; how many of them get the rest
 ENOUGH = (2000, 5000)  # runs on one data set in the two rounds
 LEAST_PILOT = 6  # runs on one data set
-SURE_OF_ANSWERS = 30  # equal runs of single answers, which may be equal by chance
-MOST_RUNS = 200_000  # counted on
-SLOW = 1.0  # seconds of one training from which it matters more to stop early than to bound closely
-SHADOWS = 12  # runs with which likelihood ratios can be fitted
 PROMISING = 0.2  # p-value on pilot runs from which it decides between canaries
-MANY_CANARIES, FEWEST_CANARIES = 500, 20
-PREFERRED = ("score", "margin", "log-odds of the label", "along the canary", "votes for the label")
+MOST_RUNS, NO_CLAIM = 200_000, 20  # counted, of each kind: at most; as many as give a bound worth having
+LOOKS = ((1 / 16, 0.05), (1 / 4, 0.1), (1 / 2, 0.1), (3 / 4, 0.15), (1.0, 0.6))  # of the runs, of what may fail
+LEAST = 6  # runs of each kind at the first look
+COUNTED = 2**24  # index of the first run that is counted, beyond all that are not
+HOLDOUT = 1000  # runs on which events are chosen, where that is less than their usual fraction
 TOLD = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)  # epsilons whose deltas tell one claim from another
-TRIAL = 0.05  # of the seconds, to time runs that come one by one
-NO_CLAIM = 20  # runs of each kind that give a bound worth having
 
 
 def audit(
@@ -54,83 +46,54 @@ def audit(
     seconds: float = 120.0,
     runs: int | None = None,
     confidence: float = 0.95,
-    score: Score | None = None,
-    canaries: Sequence[str | Record] | None = None,
-    strategy: str = "auto",
-    adjacency: str | None = None,
-    norm: float | None = None,
-    bounds: tuple[ArrayLike, ArrayLike] | None = None,
-    classes: Sequence[Any] | None = None,
-    empty: Record | None = None,
-    n_jobs: int = 1,
+    domain: Allowed = None,
     random_state: int = 0,
-    progress: bool = False,
     memory: MutableMapping[str, Any] | None = None,
 ) -> AuditReport:
     """Train again and again on neighbouring data sets, and tell whether what is seen refutes a claim.
 
     Guarantees: over the randomness of the runs, with probability at least ``confidence`` the bounds of the report hold
-    and a true claim is not refuted, whatever the training, the records, the score and the time that runs take, if the
-    canary is a record that the claim allows (``norm``, ``bounds`` and ``classes`` say which it does, and constructed
-    canaries fill the box and the ball: of other domains give ``canaries``). The argument: canary, scores and the number
-    of runs are chosen on pilot runs, which are not counted. Given these, the counted runs are independent, and looked
-    at after 1/16, 1/4, 1/2, 3/4 and all of the planned number, with 5, 10, 10, 15 and 60 % of what may fail; which look
-    is reported may depend on anything. Within a look :func:`audit_scores` pays for all scores; betting and audits of
-    one run pay as :class:`Betting` and :func:`one_run` say.
+    and a true claim is not refuted, whatever the training, the records and the time that runs take, if the planted
+    record is one that the claim allows (``domain``). The argument: canary, scores and the number of runs are chosen on
+    pilot runs, which are not counted. Given these, the counted runs are independent, and looked at after 1/16, 1/4,
+    1/2, 3/4 and all of the planned number, with 5, 10, 10, 15 and 60 % of what may fail; which look is reported may
+    depend on anything. Within a look :func:`~dpnotes.auditing.audit_scores` pays for all scores.
 
-    It audits what was run: neighbours of *these* records, one canary, this score. A claim that is not refuted may be
-    false all the same.
+    It audits what was run: neighbours of *these* records, one canary, these scores. A claim that is not refuted may be
+    false all the same. Trainings run in the workers that ``joblib.parallel_config(n_jobs=...)`` chooses, a Dask cluster
+    among them. How far an audit is, it tells the logger ``dpnotes.auditing``.
 
     Parameters
     ----------
     train : callable or estimator
-        ``train(X, y, seed)`` gives whatever is released: a fitted model, weights, a number, a function that answers.
+        ``train(X, y, seed)`` gives whatever is released: a fitted model, weights, a number. Scores are read off it:
+        log-odds or margin of the canary's label, weights along the canary, the direction in which pilot runs with and
+        without it differ, whatever the result offers. To score by yourself, let it give a function of records,
+        ``lambda X: values``: these are the scores.
         All its random choices must follow the seed, or be the operating system's; a generator that it keeps between
         calls is refused where workers would copy it. Or an unfitted estimator of any
         library with scikit-learn's conventions: each ``random_state`` of it gets the seed, and so does a
         ``noise_seed`` that is not None; without one the noise is the operating system's, and no audit is like the next.
     X : array_like of numbers, shape [n, ...]
     y : array_like, shape [n]
-        Classes, or numbers.
+        Classes as they are, or numbers.
     claim : PrivacyProfile, optional
-        For data sets of at most n records. Default: the ``profile_`` of the fitted estimator; of a function none, and
-        the report has bounds only.
+        For data sets of at most n records; its adjacency says what neighbours are. Default: the ``profile_`` of the
+        fitted estimator; of a function none, and the report has bounds only, for one record more or less.
     seconds : float, > 0
     runs : int, optional
         Budget in trainings, in place of seconds: then all that follows a seed is the same each time.
     confidence : float, in (0, 1)
-    score : callable, optional
-        ``score(result, x, label)`` gives a number that tells members from others. Default: log-odds or margin of the
-        canary's label, votes for it, weights along the canary, the direction in which pilot runs with and without it
-        differ: whatever the result offers.
-    canaries : sequence, optional
-        Kinds of canaries (those tried by default stand in the report's ``tried``), or records ``(x, label)``.
-    strategy : {"auto", "many runs", "betting", "one run", "lira"}
-        "many runs": with and without one canary. "betting": the same, stopping as soon as the claim falls. "one run":
-        many canaries, each in or out by a coin, in a few runs together. "lira": likewise, by likelihood ratios of
-        shadow runs. "auto": by how many trainings the budget allows; the report tells.
-    adjacency : {"add-remove", "zero-out", "replace-one"}, optional
-        Of the neighbours, which must be that of the claim. Default: that, or add-remove.
-    norm : float, > 0, optional
-        Public bound on the Euclidean norm of a record. Default: an estimator's ``norm``, if it has one.
-    bounds : tuple of array_like, optional
-        Public bounds (low, high) of each feature, flat. Without either bound, canaries keep those of the records.
-    classes : sequence, optional
-        All labels that can occur. Default: those of y.
-    empty : tuple, optional
-        Features and label of the record that ``train`` takes as empty, for zero-out alone. Of our estimators it is
-        known.
-    n_jobs : int
-        joblib workers, whose global generators get seeds; ``joblib.parallel_config`` chooses others, a Dask cluster
-        among them.
+    domain : float, tuple or list, optional
+        The records that the claim allows. A number bounds the Euclidean norm, a tuple (low, high) the features; eight
+        kinds of canaries, some constructed to fill the ball or the box, are then tried. A list holds records
+        ``(x, label)`` that alone are planted, such as one-hot features. Default: an estimator's ``norm``, if it has
+        one; else the ranges, and the largest norm, of X.
     random_state : int, >= 0
         To try several and report the best is not sound.
-    progress : bool
-        Tell on standard error how far it is.
     memory : mutable mapping, optional
-        Where the plan and the scores of counted runs of "many runs" and "betting" are kept under names, as plain lists
-        and numbers: an audit that was interrupted goes on with what is there. It is of one audit; what is seen to be of
-        another is refused.
+        Where the plan and the scores of counted runs are kept under names, as plain lists and numbers: an audit that
+        was interrupted goes on with what is there. It is of one audit; what is seen to be of another is refused.
 
     Returns
     -------
@@ -141,9 +104,9 @@ def audit(
     TypeError
         If ``train`` is neither, or returns nothing.
     ValueError
-        If training fails, gives the same result for every seed or results of earlier runs again, or no scores; if the
-        budget is too small, the claim is about other neighbours, a canary is not allowed, ``memory`` is of another
-        audit, or a parameter is outside its range.
+        If training fails, gives the same result for every seed, or no scores; if the
+        budget is too small, a function claims zero-out, of which it is not known what it takes as an empty record,
+        ``memory`` is of another audit, or a parameter is outside its range.
 
     Source
     ------
@@ -159,208 +122,165 @@ def audit(
     >>> report.refuted, report.runs <= 2000
     (False, True)
     """
-    check.one_of("strategy", strategy, STRATEGIES)
     confidence, seconds = checked_confidence(confidence), check.positive("seconds", seconds)
     most = None if runs is None else check.at_least_one("runs", runs)
     random_state = check.at_least("random_state", random_state, 0)
-    if n_jobs == 0:
-        raise ValueError("n_jobs must be a number of workers, or negative: all but so many, got n_jobs=0")
     if claim is not None and not isinstance(claim, PrivacyProfile):
         raise TypeError(f"claim must be a PrivacyProfile, such as gaussian(sigma=1.0), got {type(claim).__name__}")
     X, y = _records(X, y)
-    if norm is None and hasattr(train, "get_params"):
-        own = train.get_params(deep=False).get("norm")
-        norm = float(own) if isinstance(own, Real) else None  # of other libraries it may be the name of one
-    classes = getattr(train, "classes", None) if classes is None else classes
-    domain = Domain.of(X.reshape(len(X), -1), y, norm=norm, bounds=bounds, classes=classes)
-    training = Training.of(train, domain.labels)
+    norm = train.get_params(deep=False).get("norm") if hasattr(train, "get_params") else None
+    bound = float(norm) if isinstance(norm, Real) else None  # of other libraries it may be the name of one
+    within = Domain.of(X.reshape(len(X), -1), y, domain, norm=bound, classes=getattr(train, "classes", None))
+    training = Training.of(train, within.labels)
     if claim is None and training.estimator is not None:
         claim = getattr(training.fit(X, y, random_state), "profile_", None)
-    if claim is None and strategy == "betting":
-        raise ValueError("claim must be given for strategy='betting', which bets against it")
-    adjacency = runs_adjacency(claim, adjacency)
-    runner = Runner(training, seconds, most, n_jobs, random_state, progress, memory)
-    empty = _empty(training, adjacency, X, domain.labels, empty)
-    setting = _Setting(runner, X, y, domain, claim, confidence, adjacency, empty, score, random_state)
+    runner = Runner(training, seconds, most, random_state, {} if memory is None else memory)
     if memory is not None:
-        about = [X, y, domain.low, domain.high, domain.norm, domain.labels, confidence, adjacency, empty, strategy]
-        about += [canaries, most, random_state, code_of(train), code_of(score)]
-        digest = joblib.hash([*about, claim and [claim.delta(epsilon) for epsilon in TOLD]])
-        if memory.setdefault("of", digest) != digest:
-            raise ValueError(
-                "memory must be empty or of the same audit, got that of another training, table or setting"
-            )
-    report = setting.audit(strategy, canaries)
-    remarks = [*setting.remarks, *report.remarks]
+        _check_it_is_the_same(memory, {
+            "train": [type(train).__qualname__, repr(train.get_params())] if hasattr(train, "get_params") else [
+                getattr(train, name, None) for name in ("__module__", "__qualname__")],
+            "X": X, "y": y, "claim": claim and [claim.adjacency, *(claim.delta(epsilon) for epsilon in TOLD)],
+            "runs": most, "confidence": confidence, "domain": domain, "random_state": random_state,
+        })  # fmt: skip
+    adjacency = "add-remove" if claim is None else claim.adjacency
+    found, place = find_canaries(X, y, within)
+    keep = np.arange(len(X)) != place
+    neighbours = Neighbours(X[keep], y[keep], adjacency, _empty(training, adjacency, X))
+    report = _Audit(runner, neighbours, within, claim, confidence, random_state).report(found)
+    remarks = [f"canaries keep to what is allowed: {within.words}", *report.remarks]
     if runner.errors:
         remarks.append(f"{len(runner.errors)} of {runner.done} runs failed and count as such: {runner.errors[0]}")
-    return replace(
-        report,
-        confidence=confidence,
-        runs=runner.done + runner.recalled,
-        seconds=runner.elapsed,
-        remarks=tuple(dict.fromkeys(remarks)),
-    )
+    return replace(report, runs=runner.done + runner.recalled, seconds=runner.elapsed, remarks=tuple(remarks))
+
+
+@dataclass(frozen=True)
+class _Look(Events):
+    """Evidence of one of several looks, which has a part of what may fail."""
+
+    part: float = 1.0
+
+    def p_value(self, claim: PrivacyProfile) -> float:
+        """The look's own, over its part."""
+        return min(1.0, super().p_value(claim) / self.part)
 
 
 @dataclass(eq=False)
-class _Setting:
-    """One audit: what is trained on what, what is claimed, and the strategies."""
+class _Audit:
+    """What is trained on what, and what is claimed: a plan is made on pilot runs, and carried out on others."""
 
     runner: Runner
-    X: NDArray[Any]
-    y: NDArray[Any]
+    neighbours: Neighbours
     domain: Domain
     claim: PrivacyProfile | None
     confidence: float
-    adjacency: str
-    empty: Record | None
-    score: Score | None
     random_state: int
 
-    def __post_init__(self) -> None:
-        self.remarks: list[str] = []
+    def report(self, found: list[Canary]) -> AuditReport:
+        """Try a few runs, choose by them, and count others."""
+        if "plan" not in self.runner.memory:
+            self.runner.memory["plan"] = self._plan(found)
+        plan = self.runner.memory["plan"]
+        return self._counted(plan, found[plan["canary"]])
 
-    def audit(self, strategy: str, wanted: Sequence[str | Record] | None) -> AuditReport:
-        """Try a few runs, choose the strategy by their time, and follow it."""
-        found, place = find_canaries(self.X, self.y, self.domain, wanted)
-        keep = np.arange(len(self.X)) != place
-        self.neighbours = Neighbours(self.X[keep], self.y[keep], self.adjacency, self.empty)
-        plan = self.runner.memory
-        if plan is not None and "plan" in plan:
-            chosen = plan["plan"]
-            return self._count(chosen, found[chosen["canary"]], pd.DataFrame(chosen["tried"]))
-        self._first_runs(found)
-        left, needed = self.runner.affordable, self._needed()
-        chosen_strategy = self._chosen(strategy, left, needed)
-        if chosen_strategy in ("one run", "lira"):
-            return self._many_canaries(chosen_strategy, left)
-        if left < needed:
-            raise ValueError(self._too_little(chosen_strategy, needed))
-        return self._many_runs(chosen_strategy, found, left)
+    def _observers(self, canaries: Sequence[Canary], direction: Floats | None = None) -> list[Observer]:
+        return [Observer(canary.x, canary.label, self.domain.labels, direction) for canary in canaries]
 
-    def _chosen(self, strategy: str, left: int, needed: float) -> str:
-        if strategy != "auto":
-            return strategy
-        if math.isinf(needed):
-            raise ValueError(self._too_little("many runs", needed))
-        if left >= needed:
-            slow = self.claim is not None and self.runner.most is None and self.runner.rate > SLOW
-            return "betting" if slow else "many runs"
-        if len(self.X) < 4 * NO_CLAIM:
-            raise ValueError(self._too_little("many runs", needed))
-        self.remarks.append(self._too_little("many runs", needed) + "; so many canaries share a few runs")
-        return "lira" if left >= SHADOWS else "one run"
+    def _pair(self, canary: Canary) -> tuple[Data, Data]:
+        """Data sets with and without a canary."""
+        return self.neighbours.with_(canary.x, canary.label), self.neighbours.without(canary)
+
+    # The plan
+
+    def _plan(self, found: list[Canary]) -> dict[str, Any]:
+        self._first_runs(found[0])
+        left = self.runner.affordable
+        if left < (needed := self._needed()):
+            raise ValueError(self._too_little(needed))
+        chosen = self._pilot(found, int(PILOT * left))
+        count = min(int(PLANNED * self.runner.affordable / 2), MOST_RUNS)
+        # runs of a kind between two looks at the clock
+        return chosen | {"count": count, "step": max(1, count // 64, min(self.runner.batch, count // 8))}
 
     def _needed(self) -> float:
         """Runs with which one canary can refute the claim at all, those that are chosen on included."""
         alone = NO_CLAIM if self.claim is None else runs_needed(
             self.claim, confidence=1 - (1 - self.confidence) * LOOKS[-1][1])  # fmt: skip
         if math.isinf(alone):
-            return alone
+            raise ValueError("claim must be one that runs can refute; this one allows a test without errors")
         return math.ceil(2 * alone / (PLANNED * (1 - PILOT))) + 4 * LEAST_PILOT
 
-    def _too_little(self, strategy: str, needed: float) -> str:
-        if math.isinf(needed):
-            return "no number of runs refutes this claim, which allows a test without errors"
-        for_what = f"for {strategy!r} to be able to refute this claim"
-        if self.runner.most is not None:
-            return f"runs must be at least {self.runner.done + needed:.0f} {for_what}, got runs={self.runner.most}"
-        enough = math.ceil(self.runner.elapsed + 1.1 * needed * self.runner.rate)
-        cost = f"{needed:.0f} trainings of {self.runner.rate:.3g} s"
-        return f"seconds must be at least about {enough} {for_what} ({cost}), got seconds={self.runner.seconds:g}"
-
-    def _observers(self, canaries: Sequence[Canary], direction: Floats | None = None) -> list[Observer]:
-        return [Observer(canary.x, canary.label, self.domain.labels, self.score, direction) for canary in canaries]
-
-    def _pair(self, canary: Canary) -> tuple[Data, Data]:
-        """Data sets with and without a canary."""
+    def _too_little(self, needed: float) -> str:
+        runner, rate = self.runner, self.runner.rate
+        enough, given = f"runs must be at least {runner.done + needed:.0f}", f"runs={runner.most}"
+        if runner.most is None:
+            total = math.ceil(runner.elapsed + 1.1 * needed * rate)
+            enough = f"seconds must be at least about {total}, for {needed:.0f} trainings of {rate:.3g} s,"
+            given = f"seconds={runner.seconds:g}"
         return (
-            self.neighbours.with_((canary.x, canary.label)),
-            self.neighbours.without(opposite(canary, self.domain)),
+            f"{enough} to be able to refute this claim, got {given}; auditing.one_run and auditing.lira are for "
+            "whoever can afford a few trainings only"
         )
 
-    def _first_runs(self, found: Sequence[Canary]) -> None:
+    def _first_runs(self, canary: Canary) -> None:
         """A few runs that are timed, and show whether training can be audited at all."""
-        data, observers = self._pair(found[0])[1], self._observers(found[:1])
+        data, observers = self._pair(canary)[1], self._observers([canary])
         first = self.runner.warm_up(data, observers)
         if len(first.errors) == first.count:
             raise ValueError(f"train must run on the records less one, got {first.errors[0]}")
         self.runner.check_copies(data, observers[0])
         if not first.scores:
             raise ValueError(
-                "train must return what a score can be read off (an estimator, a network, numbers, a function of X), "
-                "or score= must be given; no default score fits its result"
+                "train must return what a score can be read off: an estimator, a network, numbers, or a function of "
+                "records that gives numbers; no default score fits its result"
             )
         if all(np.isnan(values).all() for values in first.scores.values()):
-            raise ValueError(f"score must give numbers, got NaN in all of the first {first.count} runs")
+            raise ValueError(f"train must return numbers, got NaN in all of the first {first.count} runs")
 
-    # One canary, many runs
-
-    def _many_runs(self, strategy: str, found: list[Canary], left: int) -> AuditReport:
-        chosen, tried = self._pilot(found, int(PILOT * left))
-        count = min(int(PLANNED * self.runner.affordable / 2), MOST_RUNS)
-        step = max(1, count // 64, min(self.runner.batch, count // 8))  # runs of a kind between two looks at the clock
-        plan = {**chosen, "count": count, "step": step, "strategy": strategy, "tried": tried.to_dict("list")}
-        plan = self.runner.remembered("plan", lambda: plan)
-        return self._count(plan, found[plan["canary"]], tried)
-
-    def _pilot(self, found: list[Canary], budget: int) -> tuple[dict[str, Any], pd.DataFrame]:
+    def _pilot(self, found: list[Canary], budget: int) -> dict[str, Any]:
         """The canary that is told best from what stands in its place, in two rounds; its scores; what was tried."""
-        while len(found) > 1 and FIRST_ROUND * budget < LEAST_PILOT * self._sets(len(found)):
+
+        def sets(canaries: int) -> int:  # of exchanged records each has an opposite of its own
+            return 2 * canaries if self.neighbours.adjacency == "replace-one" else canaries + 1
+
+        while len(found) > 1 and FIRST_ROUND * budget < LEAST_PILOT * sets(len(found)):
             found = found[:-1]
-        first = int(np.clip(FIRST_ROUND * budget / self._sets(len(found)), LEAST_PILOT, ENOUGH[0]))
+        first = int(np.clip(FIRST_ROUND * budget / sets(len(found)), LEAST_PILOT, ENOUGH[0]))
         seen = self._seen(found, first)
         self._check(seen)
-        told_apart = [apart(*pair) for pair in seen]
+        told_apart = [_apart(*pair) for pair in seen]
         last = sorted(range(len(found)), key=lambda i: -told_apart[i][0])[:FINALISTS]
-        second = int(np.clip((1 - FIRST_ROUND) * budget / self._sets(len(last)), LEAST_PILOT, ENOUGH[1]))
-        start = self.runner.index
+        second = int(np.clip((1 - FIRST_ROUND) * budget / sets(len(last)), LEAST_PILOT, ENOUGH[1]))
         more = self._seen([found[i] for i in last], second)
-        if names := list(more[0][0].scores):
-            runs, canary = more[0][0], found[last[0]]
-            about = self._pair(canary)[0], self._observers([canary])[0], names, runs.matrix(names)
-            self.runner.check_memory(*about, start + np.arange(runs.count))
         for i, pair in zip(last, more, strict=True):
             seen[i] = Runs.joined([seen[i][0], pair[0]]), Runs.joined([seen[i][1], pair[1]])
-            told_apart[i] = apart(*seen[i])
+            told_apart[i] = _apart(*seen[i])
         best = max(last, key=lambda i: (self._promise(*seen[i]), told_apart[i][0]))
-        tried = pd.DataFrame(
-            {
-                "stage": "canary",
-                "canary": [canary.kind for canary in found],
-                "origin": [canary.origin for canary in found],
-                "label": [str(canary.label) for canary in found],
-                "pilot": [pair[0].count for pair in seen],
-                "apart": [distance for distance, _ in told_apart],
-                "score": [name for _, name in told_apart],
-                "chosen": [i == best for i in range(len(found))],
-            }
-        )
         members, others = seen[best]
-        along = None if self.score else direction(members.numbers, others.numbers)
         names = [name for name in members.scores if name in others.scores]
         if not names:
-            error = next(iter([*members.errors, *others.errors]), "no score that runs with and without it have")
-            raise ValueError(
-                f"train must run on records with a canary, too, got {error} ({found[best].kind}); "
-                "canaries= chooses others"
-            )
-        learned = [] if along is None else ["learned direction"]
-        told = None if along is None else along.tolist()
-        return {"canary": best, "names": names + learned, "direction": told}, tried
+            error = [*members.errors, *others.errors, "no score that runs with and without it have"][0]
+            raise ValueError(f"train must run on records with a canary, too, got {error} ({found[best].kind})")
+        along = _direction(members.numbers, others.numbers)
+        tried = {
+            "canary": [canary.kind for canary in found],
+            "origin": [canary.origin for canary in found],
+            "label": [str(canary.label) for canary in found],
+            "pilot": [pair[0].count for pair in seen],
+            "apart": [distance for distance, _ in told_apart],
+            "score": [name for _, name in told_apart],
+            "chosen": [i == best for i in range(len(found))],
+        }
+        if along is None:
+            return {"canary": best, "tried": tried, "names": names, "direction": None}
+        return {"canary": best, "tried": tried, "names": [*names, "learned direction"], "direction": along.tolist()}
 
     def _promise(self, members: Runs, others: Runs) -> float:
         """-log of the p-value of the claim on pilot runs, where it is small enough to choose a canary by."""
         if self.claim is None or not members.scores:
             return 0.0
         kinds = [kind.matrix(list(members.scores)) for kind in (members, others)]
-        found = audit_scores(*kinds, claim=self.claim, adjacency=self.adjacency, holdout=0.5)
+        found = audit_scores(*kinds, claim=self.claim, adjacency=self.neighbours.adjacency, holdout=0.5)
         return -math.log(max(found.p_value, 1e-300)) if found.p_value < PROMISING else 0.0
-
-    def _sets(self, canaries: int) -> int:
-        """Data sets to run on; of exchanged records each has an opposite of its own."""
-        return 2 * canaries if self.adjacency == "replace-one" else canaries + 1
 
     def _seen(self, canaries: Sequence[Canary], count: int) -> list[tuple[Runs, Runs]]:
         """Runs with and without each canary; without it the same ones for all, where nothing stands in its place."""
@@ -369,13 +289,11 @@ class _Setting:
             self.runner.run(self._pair(canary)[0], [observer], count, closely=True)[0]
             for canary, observer in zip(canaries, observers, strict=True)
         ]
-        if self.adjacency == "replace-one":
-            pairs = zip(canaries, observers, strict=True)
-            without = [self.runner.run(self._pair(c)[1], [o], count, closely=True)[0] for c, o in pairs]
+        if self.neighbours.adjacency == "replace-one":
+            each_pair = zip(canaries, observers, strict=True)
+            without = [self.runner.run(self._pair(c)[1], [o], count, closely=True)[0] for c, o in each_pair]
         else:
             without = self.runner.run(self._pair(canaries[0])[1], observers, count, closely=True)
-            without = [replace(each, numbers=without[0].numbers, prints=without[0].prints,
-                               discrete=without[0].discrete) for each in without]  # fmt: skip
         return list(zip(with_, without, strict=True))
 
     def _check(self, seen: Sequence[tuple[Runs, Runs]]) -> None:
@@ -384,17 +302,14 @@ class _Setting:
         Raises
         ------
         ValueError
-            If all runs on a data set have the same result, and it is not one answer of a few.
+            If all runs on a data set have the same result, other than answers and counts, which may well be equal.
         """
-        members, others = seen[0]
-        kinds = [set(kind.prints) for kind in (members, others)]
-        least = SURE_OF_ANSWERS if others.discrete else LEAST_PILOT
-        if others.count < least or None in kinds[0] | kinds[1] or max(map(len, kinds)) > 1:
+        kinds = [set(kind.prints) for kind in seen[0]]
+        if None in kinds[0] | kinds[1] or max(map(len, kinds)) > 1:
             return
         same = all(set(each.prints) == kinds[1] for pair in seen for each in pair)
-        if same and others.discrete:
-            return
-        text = f"train must give results that differ with the seed, got the same one in all of {others.count} runs"
+        count = seen[0][1].count
+        text = f"train must give results that differ with the seed, got the same one in all of {count} runs"
         if same:
             raise ValueError(f"{text}, with any canary and without: does it use its seed and its records?")
         raise ValueError(
@@ -402,95 +317,81 @@ class _Setting:
             "and nothing can be concluded from them. A training without randomness has no guarantee to audit"
         )
 
-    def _count(self, plan: dict[str, Any], canary: Canary, tried: pd.DataFrame) -> AuditReport:
+    # What is counted
+
+    def _counted(self, plan: dict[str, Any], canary: Canary) -> AuditReport:
+        """After each planned number of runs, until the claim falls or the budget ends."""
         along = None if plan["direction"] is None else np.asarray(plan["direction"])
-        observer = self._observers([canary], along)[0]
-        about = (self.runner, self.claim, self.confidence, self.adjacency, self.random_state)
-        counted = Counted(*about, plan, self._pair(canary), observer)
-        report = counted.bet() if plan["strategy"] == "betting" else counted.look()
+        observer, pair = self._observers([canary], along)[0], self._pair(canary)
+        count, names = plan["count"], plan["names"]
+        kinds: tuple[list[Floats], list[Floats]] = ([], [])
+        report = None
+        for fraction, part in LOOKS:
+            upto = math.ceil(fraction * count)
+            if upto < LEAST or not self._fill(kinds, upto, plan, pair, observer):
+                continue
+            members, others = (np.concatenate(kind)[:upto] for kind in kinds)
+            found = audit_scores(
+                members,
+                others,
+                claim=self.claim,
+                confidence=1 - part * (1 - self.confidence),
+                adjacency=self.neighbours.adjacency,
+                holdout=float(np.clip(HOLDOUT / upto, 0.02, 0.3)),
+                names=names,
+                random_state=self.random_state,
+            )
+            assert isinstance(found.evidence, Events)
+            report = replace(found, evidence=_Look(found.evidence.chosen, part), confidence=self.confidence)
+            if report.refuted:
+                break
         if report is None:
-            raise ValueError(self._too_little("many runs", self._needed()))
-        told = f"{report.strategy}; canary: {canary.kind} ({canary.origin}), label {canary.label}"
-        self.remarks.append(f"canaries keep to what is allowed: {self.domain.words}")
+            raise ValueError(self._too_little(self._needed()))
+        remarks = report.remarks
+        if sum(map(len, kinds[0])) < count:
+            ended = "the claim fell" if report.refuted else "the budget ended"
+            remarks = (f"stopped before the planned {count} runs of each kind: {ended}", *remarks)
+        tried = [pd.DataFrame(plan["tried"]).assign(stage="canary"), report.tried.assign(stage="event")]
         return replace(
             report,
-            strategy=told,
-            tried=pd.concat([tried, report.tried.assign(stage="event")], ignore_index=True),
+            strategy=f"{report.strategy}; canary: {canary.kind} ({canary.origin}), label {canary.label}",
+            tried=pd.concat(tried, ignore_index=True),
+            canary=(canary.x, canary.label),
+            remarks=remarks,
         )
 
-    # Many canaries, few runs
+    def _fill(
+        self, kinds: tuple[list[Floats], list[Floats]], upto: int, plan: dict[str, Any], pair: tuple[Data, Data],
+        observer: Observer,
+    ) -> bool:  # fmt: skip
+        """Run both kinds in turn until there are so many of each; False if the budget ends before."""
+        runner = self.runner
+        while (done := sum(map(len, kinds[0]))) < upto:
+            size = min(upto - done, plan["step"])
+            if runner.over and f"members {done} {size}" not in runner.memory:
+                return False
+            for k, label in enumerate(("members", "others")):
+                name = f"{label} {done} {size}"
+                if name in runner.memory:
+                    runner.recalled += size
+                else:
+                    runner.index = _place(done, k, size)  # seeds by a run's place, so that a resumed audit repeats none
+                    runner.memory[name] = self._scores(pair[k], observer, size, plan["names"])
+                kinds[k].append(np.asarray(runner.memory[name]))
+        return True
 
-    def _many_canaries(self, strategy: str, left: int) -> AuditReport:
-        """Each canary in or out by a coin in each run; runs with coins of their own count as one with more canaries."""
-        numbers = self.X[0].size * len(self.domain.labels)  # in fewer dimensions canaries hide one another
-        count = min(MANY_CANARIES, len(self.X) // 4, max(numbers, FEWEST_CANARIES))
-        canaries, places = many_canaries(self.X, self.y, self.domain, count)
-        rest = np.setdiff1d(np.arange(len(self.X)), places)
-        if self.runner.most is None:
-            left = self._timed(canaries, rest)
-        shadows = left // 2 if strategy == "lira" else 0
-        if strategy == "lira" and left < SHADOWS:
-            raise ValueError(f"{self._unit()} must allow at least {SHADOWS} trainings for 'lira', got {left}")
-        if left < 1:
-            raise ValueError(self._too_little("one run", 1))
-        coins = np.random.default_rng([self.random_state, 1])
-        shadow, name = self._tossed(canaries, rest, coins, shadows, None)
-        planned = max(1, int(PLANNED * self.runner.affordable))
-        targets, name = self._tossed(canaries, rest, coins, planned, name)
-        scores, included = (np.concatenate([run[k] for run in targets]) for k in (0, 1))
-        if shadow:
-            values, there = (np.stack([run[k] for run in shadow]) for k in (0, 1))
-            ins, outs = np.where(there, values, np.nan), np.where(there, np.nan, values)
-            scores = _ratios(ins, outs, scores.reshape(-1, count)).ravel()
-        missing = coins.random((planned - len(targets)) * count) < 0.5  # runs for which no time was left guess wrong
-        scores = np.concatenate([scores, np.where(missing, -np.inf, np.inf)])
-        included = np.concatenate([included, missing])
-        claim, level = self.claim, self.confidence
-        report = one_run(scores, included, claim=claim, confidence=level, adjacency=self.adjacency)
-        told = f"{strategy}: {len(targets)} runs of {count} canaries, score: {name}"
-        told += f", likelihood ratios of {shadows} shadow runs" if shadow else ""
-        return replace(report, strategy=f"{told}; {report.strategy}")
+    def _scores(self, data: Data, observer: Observer, size: int, names: list[str]) -> list[list[float]]:
+        """Of a block that is finished once it was begun, whatever the clock says."""
+        parts: list[Floats] = []
+        while (left := size - sum(map(len, parts))) > 0:
+            parts.append(self.runner.run(data, [observer], left)[0].matrix(names))
+        scores: list[list[float]] = np.concatenate(parts).tolist()
+        return scores
 
-    def _timed(self, canaries: Sequence[Canary], rest: NDArray[np.intp]) -> int:
-        """How many runs there is time for, as they come one by one: the rate of batches says nothing of them."""
-        coins, began, count = np.random.default_rng([self.random_state, 2]), self.runner.elapsed, 1
-        self.runner.batch = 1
-        while self.runner.elapsed - began < TRIAL * self.runner.seconds:
-            self._tossed(canaries, rest, coins, count, None)
-            count *= 2
-        return self.runner.affordable
 
-    def _tossed(
-        self, canaries: Sequence[Canary], rest: NDArray[np.intp], coins: np.random.Generator, count: int,
-        name: str | None,
-    ) -> tuple[list[tuple[Floats, Booleans]], str | None]:  # fmt: skip
-        """Scores and inclusions, [canaries] each, of so many runs; the score is chosen in the first of all."""
-        found: list[tuple[Floats, Booleans]] = []
-        observers, began = self._observers(canaries), self.runner.elapsed
-        while len(found) < count and not (found and self.runner.over):
-            included = coins.random(len(canaries)) < 0.5
-            runs = self.runner.run(self._mixed(canaries, included, rest), observers, 1)
-            if name is None:
-                offered = list(runs[0].scores)
-                if not offered:
-                    raise ValueError(f"train must run on the records, got {runs[0].errors}")
-                name = next((each for each in PREFERRED if each in offered), offered[0])
-            found.append((np.array([run.matrix([name])[0, 0] for run in runs]), included))
-        if found and self.runner.most is None:
-            self.runner.rate = (self.runner.elapsed - began) / len(found)
-        return found, name
-
-    def _mixed(self, canaries: Sequence[Canary], included: Booleans, rest: NDArray[np.intp]) -> Data:
-        """Other records with some canaries, at most n; those that are out are left out, empty or exchanged."""
-        neighbours = Neighbours(self.X[rest], self.y[rest], self.adjacency, self.empty)
-        for canary, there in zip(canaries, included, strict=True):
-            record = (canary.x, canary.label)
-            data = neighbours.with_(record) if there else neighbours.without(opposite(canary, self.domain))
-            neighbours = replace(neighbours, X=data[0], y=data[1])
-        return neighbours.X, neighbours.y
-
-    def _unit(self) -> str:
-        return "seconds" if self.runner.most is None else "runs"
+def _place(done: int, kind: int, size: int) -> int:
+    """Index of the first run of a block, which has ``size`` runs, as many as that of the other kind."""
+    return COUNTED + 2 * done + kind * size
 
 
 def _records(X: ArrayLike, y: ArrayLike) -> Data:
@@ -503,27 +404,62 @@ def _records(X: ArrayLike, y: ArrayLike) -> Data:
     return X, y
 
 
-def _empty(
-    training: Training, adjacency: str, X: NDArray[Any], labels: NDArray[Any], given: Record | None
-) -> Record | None:
+def _empty(training: Training, adjacency: str, X: NDArray[Any]) -> Record | None:
     """The record that contributes nothing; also what stands for none where an estimator takes n as public."""
-    if given is not None and adjacency == "add-remove":
-        raise ValueError("empty must be given for zero-out alone: neighbours of add-remove differ in their size")
-    if given is not None or adjacency == "replace-one":
-        return given
+    if adjacency == "replace-one":
+        return None
     if isinstance(training.estimator, methods.PrivateClassifier):
+        labels = training.labels
         return np.zeros_like(X[0]), int(np.max(labels)) + 1 if labels.dtype.kind in "biuf" else ""
     if adjacency == "add-remove":
         return None
     raise ValueError(
-        "empty must be given for a claim of adjacency 'zero-out': features and label of the record that train takes as "
-        "empty, such as empty=(np.zeros(d), -1); or claim.for_adjacency('add-remove', assumed=True) where that holds"
+        "claim must be for add-remove or replace-one, got one for zero-out, where a record is exchanged for an empty "
+        "one that train alone knows; let train fill up its records with empty ones, and give "
+        "claim.for_adjacency('add-remove', assumed=True)"
     )
 
 
-def _ratios(ins: Floats, outs: Floats, observed: Floats) -> Floats:
-    """Likelihood ratios; a run that failed counts as the least likely."""
-    usable = np.isfinite(observed)
-    ins, outs = (np.where(np.isfinite(each), each, np.nan) for each in (ins, outs))
-    found = lira(ins, outs, np.where(usable, observed, 0.0), variance="fixed")
-    return np.where(usable, found, -np.inf)
+def _check_it_is_the_same(memory: MutableMapping[str, Any], settings: dict[str, Any]) -> None:
+    """Whether the audit that is remembered is this one."""
+    ours = {name: str(joblib.hash(value)) for name, value in settings.items()}
+    if "of" not in memory:
+        memory["of"] = ours
+    if wrong := [name for name, digest in ours.items() if memory["of"].get(name) != digest]:
+        raise ValueError(f"memory must be empty or of the same audit, got that of another {' and '.join(wrong)}")
+
+
+def _apart(members: Runs, others: Runs) -> tuple[float, str]:
+    """How well the best score tells two kinds of pilot runs apart, in the units of mu; its name."""
+    best = (-math.inf, "")
+    for name in members.scores:
+        if name in others.scores:
+            best = max(best, (_distance(*(kind.matrix([name])[:, 0] for kind in (members, others))), name))
+    return best
+
+
+def _distance(a: Floats, b: Floats) -> float:
+    """The larger of the distance of means and that which the gap of distributions tells, less a standard error."""
+    error = math.sqrt(1 / len(a) + 1 / len(b))
+    gap = stats.ks_2samp(a, b, method="asymp").statistic if np.isfinite(a).all() and np.isfinite(b).all() else float(
+        np.mean(np.isfinite(a)) - np.mean(np.isfinite(b)))  # fmt: skip
+    by_gap = 2 * float(special.ndtri((1 + min(max(abs(gap) - error, 0.0), 1 - 1e-9)) / 2))
+    finite = [kind[np.isfinite(kind)] for kind in (a, b)]
+    if min(map(len, finite)) < 2:
+        return by_gap
+    scale = math.sqrt(sum(kind.var() for kind in finite) / 2)
+    difference = abs(finite[0].mean() - finite[1].mean())
+    by_means = difference / scale if scale > 1e-12 * max(difference, 1e-300) else (math.inf if difference > 0 else 0.0)
+    return max(by_gap, by_means - error)
+
+
+def _direction(members: Floats | None, others: Floats | None) -> Floats | None:
+    """Along which the numbers of two kinds of pilot runs differ, each over its variance; None if it is unknown."""
+    if members is None or others is None or members.shape[1:] != others.shape[1:] or members.shape[1] < 2:
+        return None
+    variance = (members.var(axis=0) + others.var(axis=0)) / 2
+    if not np.isfinite(variance).all() or not variance.any():
+        return None
+    found = (members.mean(axis=0) - others.mean(axis=0)) / (variance + 1e-3 * variance.mean())
+    length = float(np.linalg.norm(found))
+    return found / length if 0 < length < math.inf else None

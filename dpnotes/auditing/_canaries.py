@@ -1,44 +1,38 @@
-"""Records to audit with, within the public bounds of a claim, and the neighbouring data sets that they make."""
+"""Records to audit with, within what a claim allows, and the neighbouring data sets that they make."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpnotes import _validation as check
-from dpnotes._validation import Features, Floats, Integers
+from dpnotes._validation import Features, Floats
 
 FEW_LABELS = 50  # distinct labels; with more of them, numbers are targets of a regression
 OWN, RELABELLED, CONSTRUCTED, GIVEN = "own record", "own features, another label", "constructed", "given"
 QUIET = 16  # directions in which the records have least, of which one is taken
 Record = tuple[NDArray[Any], Any]  # features and label
+Data = tuple[NDArray[Any], NDArray[Any]]
+Allowed = float | tuple[ArrayLike, ArrayLike] | Sequence[Record] | None
 
 
-@dataclass(frozen=True, eq=False)
-class Canary:
-    """A record whose membership is tested.
-
-    Attributes
-    ----------
-    kind : str
-    x : ndarray, of the shape of one record
-    label : object
-    origin : {"own record", "own features, another label", "constructed", "given"}
-    """
+class Canary(NamedTuple):
+    """A record whose membership is tested, and the one that it is exchanged for where one record replaces another."""
 
     kind: str
-    x: NDArray[Any]
+    x: NDArray[Any]  # of the shape of one record
     label: Any
     origin: str
+    opposite: Record
 
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """Which records a claim allows: features in a box and in a ball around 0, labels of a list.
+    """Which records may be constructed: features in a box and in a ball around 0, labels of a list.
 
     Attributes
     ----------
@@ -48,6 +42,8 @@ class Domain:
         Classes, or the least and the largest target of a regression.
     words : str
         Where the bounds come from.
+    given : sequence of tuple
+        The records that alone may be planted, if there are any.
     """
 
     low: Floats
@@ -55,42 +51,37 @@ class Domain:
     norm: float
     labels: NDArray[Any]
     words: str
+    given: Sequence[Record] = ()
 
     @classmethod
-    def of(
-        cls,
-        X: Features,
-        y: NDArray[Any],
-        *,
-        norm: float | None,
-        bounds: tuple[ArrayLike, ArrayLike] | None,
-        classes: Sequence[Any] | None,
-    ) -> Self:
-        """Bounds that are given; without any, those that the records keep: a claim about an L1 ball allows less."""
+    def of(cls, X: Features, y: NDArray[Any], allowed: Allowed, *, norm: float | None = None, classes: Any) -> Self:
+        """What is ``allowed``, within an estimator's ``norm``; else the records' bounds: an L1 ball allows less."""
         d = X.shape[1]
-        low, high, longest, words = np.full(d, -np.inf), np.full(d, np.inf), np.inf, []
-        if norm is not None:
-            longest = check.positive("norm", norm)
-            words.append(f"norm at most {longest:g}")
-        if bounds is not None:
-            if not isinstance(bounds, Sequence) or len(bounds) != 2:
-                raise ValueError(f"bounds must be a pair (low, high), got bounds={bounds!r}")
-            low, high = (np.broadcast_to(np.asarray(side, dtype=np.float64), (d,)) for side in bounds)
-            if not (low <= high).all():
-                raise ValueError(f"bounds must be (low, high) with low <= high, got bounds={bounds!r}")
-            words.append("features within bounds")
-        if not words:
-            low, high, longest = X.min(axis=0), X.max(axis=0), float(np.linalg.norm(X, axis=1).max())
-            words = ["features within the ranges, and no longer than the longest, of the records; norm= or bounds= say"]
-            words[0] += " what the claim allows"
-            if not (high > low).any():
-                raise ValueError("X must have a feature that differs between records, or norm= or bounds= be given")
-        if classes is not None and len(classes) == 0:
-            raise ValueError("classes must name all labels that can occur, got none")
         labels = np.unique(y) if classes is None else np.unique(np.asarray(classes))
         if classes is None and y.dtype.kind == "f" and len(labels) > FEW_LABELS:
             labels = labels[[0, -1]]
-        return cls(np.asarray(low, np.float64), np.asarray(high, np.float64), longest, labels, "; ".join(words))
+        low, high, longest = np.full(d, -np.inf), np.full(d, np.inf), np.inf if norm is None else norm
+        words, given = f"norm at most {longest:g}", list[Record]()
+        if isinstance(allowed, list):
+            words, given = "the records that were given", _given(allowed, d)
+        elif isinstance(allowed, tuple):
+            words = "features within bounds" + (f", {words}" if norm is not None else "")
+            try:
+                low, high = (np.broadcast_to(np.asarray(side, dtype=np.float64), (d,)) for side in allowed)
+            except (TypeError, ValueError):
+                raise ValueError(f"domain must be a pair (low, high) of bounds, got domain={allowed!r}") from None
+            if not (low <= high).all():
+                raise ValueError(f"domain must be (low, high) with low <= high, got domain={allowed!r}")
+        elif allowed is not None:
+            longest = check.positive("domain", allowed)  # type: ignore[arg-type]
+            words = f"norm at most {longest:g}"
+        elif norm is None:
+            low, high, longest = X.min(axis=0), X.max(axis=0), float(np.linalg.norm(X, axis=1).max())
+            words = "features within the ranges, and no longer than the longest, of the records; domain= says what the "
+            words += "claim allows"
+            if not (high > low).any():
+                raise ValueError("X must have a feature that differs between records, or domain= be given")
+        return cls(np.asarray(low, np.float64), np.asarray(high, np.float64), float(longest), labels, words, given)
 
     def within(self, x: Floats) -> Floats:
         """A record of the domain, as near to x as its box allows, and shortened towards the box's least point."""
@@ -102,10 +93,11 @@ class Domain:
         t = (np.sqrt(max(0.0, b * b - a * c)) - b) / a * (1 - 1e-9)
         return np.asarray(least + max(0.0, t) * along)
 
-    def allows(self, x: Floats, label: Any) -> bool:
-        """Whether a record is of the domain."""
-        inside = (self.low <= x).all() and (x <= self.high).all() and np.linalg.norm(x) <= self.norm * (1 + 1e-6)
-        return bool(inside and label in self.labels)
+    @property
+    def reach(self) -> float:
+        """How long a record may be."""
+        corner = float(np.linalg.norm(np.maximum(np.abs(self.low), np.abs(self.high))))
+        return min(self.norm, corner)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,125 +119,18 @@ class Neighbours:
     adjacency: str
     empty: Record | None = None
 
-    def with_(self, record: Record) -> tuple[NDArray[Any], NDArray[Any]]:
+    def with_(self, x: NDArray[Any], label: Any) -> Data:
         """The data set with a record, which stands first."""
-        x, label = record
         return np.concatenate([np.asarray(x, self.X.dtype)[None], self.X]), np.concatenate([[label], self.y])
 
-    def without(self, opposite: Record) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The data set without it: smaller, or with an empty record in its place, or with the ``opposite`` one."""
+    def without(self, canary: Canary) -> Data:
+        """The data set without it: smaller, or with an empty record in its place, or with its opposite."""
         if self.adjacency == "replace-one":
-            return self.with_(opposite)
-        return (self.X, self.y) if self.empty is None else self.with_(self.empty)
+            return self.with_(*canary.opposite)
+        return (self.X, self.y) if self.empty is None else self.with_(*self.empty)
 
 
-@dataclass(frozen=True, eq=False)
-class _Finder:
-    """What canaries are found with: flat records, the code of each label, class means."""
-
-    X: Floats  # [n, d]
-    labels: NDArray[Any]  # [C]
-    codes: Integers  # [n] code of the nearest label
-    means: Floats  # [C, d]
-    domain: Domain
-
-    @classmethod
-    def of(cls, X: Features, y: NDArray[Any], domain: Domain) -> Self:
-        flat = np.asarray(X.reshape(len(X), -1), dtype=np.float64)
-        labels = domain.labels
-        if y.dtype.kind == "f":
-            codes = np.abs(y[:, None] - labels.astype(np.float64)).argmin(axis=1)
-        else:
-            codes = (y[:, None] == labels).argmax(axis=1)
-        means = np.stack([flat[codes == c].mean(axis=0) if (codes == c).any() else flat.mean(axis=0) for c in
-                          range(len(labels))])  # fmt: skip
-        return cls(flat, labels, codes.astype(np.int64), means, domain)
-
-    def farthest(self, x: Floats, but: int | None = None) -> int:
-        """Code of the label whose records are farthest from x on average."""
-        distance = np.linalg.norm(self.means - x, axis=1)
-        if but is not None and len(distance) > 1:
-            distance[but] = -1.0
-        return int(distance.argmax())
-
-    def own_distance(self) -> Floats:
-        """Distance of each record from the mean of its class."""
-        return np.asarray(np.linalg.norm(self.X - self.means[self.codes], axis=1))
-
-    def outlier(self) -> int:
-        return int(self.own_distance().argmax())
-
-    def relabelled(self, row: int) -> tuple[Floats, int]:
-        return self.X[row], self.farthest(self.X[row], but=int(self.codes[row]))
-
-    def typical(self) -> tuple[Floats, int]:
-        return self.relabelled(int(self.own_distance().argmin()))
-
-    def longest(self) -> tuple[Floats, int]:
-        return self.relabelled(int(np.linalg.norm(self.X, axis=1).argmax()))
-
-    def boundary(self) -> tuple[Floats, int]:
-        """The record that is least nearer to its own class than to another one, as one of that other."""
-        distance = np.square(self.means).sum(axis=1) - 2 * self.X @ self.means.T  # squared, less |x|^2
-        own = np.take_along_axis(distance, self.codes[:, None], axis=1)[:, 0]
-        np.put_along_axis(distance, self.codes[:, None], np.inf, axis=1)
-        row = int((distance.min(axis=1) - own).argmin())
-        return self.X[row], int(distance[row].argmin())
-
-    def far_away(self) -> tuple[Floats, int]:
-        """Opposite to the mean of all records, as long as is allowed."""
-        mean = self.X.mean(axis=0)
-        x = self.domain.within(-mean / max(np.linalg.norm(mean), 1e-300) * self._reach())
-        return x, self.farthest(x)
-
-    def quiet(self) -> tuple[Floats, int]:
-        """Where the records have least, so that no other gradient points there: of largest leverage; mislabelled."""
-        moving = np.flatnonzero(self.domain.high > self.domain.low)
-        second = self.X[:, moving].T @ self.X[:, moving] / len(self.X)
-        vectors = np.linalg.eigh(second)[1][:, :QUIET].T
-        ends = np.zeros((2 * len(vectors), self.X.shape[1]))
-        ends[:, moving] = self._reach() * np.concatenate([vectors, -vectors])
-        ends = np.stack([self.domain.within(end) for end in ends])
-        ridge = (np.trace(second) / len(moving) + 1e-300) / len(self.X) * np.eye(len(moving))
-        leverage = (ends[:, moving] * np.linalg.solve(second + ridge, ends[:, moving].T).T).sum(axis=1)
-        x = ends[int(leverage.argmax())]
-        return x, self.farthest(x)
-
-    def rare_feature(self) -> tuple[Floats, int]:
-        """One feature alone, that of which the records have least."""
-        extent = np.minimum(np.maximum(-self.domain.low, self.domain.high), self._reach())
-        held = np.where(extent > 0, np.square(self.X).sum(axis=0) / np.maximum(extent, 1e-300) ** 2, np.inf)
-        j = int(held.argmin())
-        sign = 1.0 if self.domain.high[j] >= -self.domain.low[j] else -1.0
-        return self.domain.within(sign * self._reach() * np.eye(self.X.shape[1])[j]), self._rarest()
-
-    def zeros(self) -> tuple[Floats, int]:
-        return self.domain.within(np.zeros(self.X.shape[1])), self._rarest()
-
-    def _rarest(self) -> int:
-        return int(np.bincount(self.codes, minlength=len(self.labels)).argmin())
-
-    def _reach(self) -> float:
-        """How long a record may be."""
-        corner = float(np.linalg.norm(np.maximum(np.abs(self.domain.low), np.abs(self.domain.high))))
-        return min(self.domain.norm, corner)
-
-
-KINDS: dict[str, tuple[str, Callable[[_Finder], tuple[Floats, int]]]] = {
-    "gradient-aligned": (CONSTRUCTED, _Finder.quiet),
-    "mislabelled": (RELABELLED, _Finder.typical),
-    "mislabelled, long": (RELABELLED, _Finder.longest),
-    "boundary": (RELABELLED, _Finder.boundary),
-    "rare feature": (CONSTRUCTED, _Finder.rare_feature),
-    "out of distribution": (CONSTRUCTED, _Finder.far_away),
-    "zeros": (CONSTRUCTED, _Finder.zeros),
-}
-OUTLIER = "outlier"  # the record whose place all canaries take, itself
-
-
-def find_canaries(
-    X: NDArray[Any], y: NDArray[Any], domain: Domain, wanted: Sequence[str | Record] | None
-) -> tuple[list[Canary], int]:
+def find_canaries(X: NDArray[Any], y: NDArray[Any], domain: Domain) -> tuple[list[Canary], int]:
     """Canaries, and the place that all of them take: that of the record farthest from the mean of its class.
 
     Parameters
@@ -253,61 +138,94 @@ def find_canaries(
     X : ndarray, shape [n, ...]
     y : ndarray, shape [n]
     domain : Domain
-    wanted : sequence, optional
-        Kinds of canaries, or records (x, label). Default: all kinds.
     """
-    if wanted is not None and not len(wanted):
-        raise ValueError("canaries must be records (x, label) or kinds, got none; None: all kinds")
-    finder = _Finder.of(X, y, domain)
-    place, shape = finder.outlier(), X.shape[1:]
-    found = []
-    for item in [OUTLIER, *KINDS] if wanted is None else wanted:
-        if not isinstance(item, str):
-            found.append(_given(item, shape, domain))
-        elif item == OUTLIER:
-            found.append(Canary(OUTLIER, X[place], y[place], OWN))
-        elif item in KINDS:
-            origin, make = KINDS[item]
-            x, code = make(finder)
-            found.append(Canary(item, x.reshape(shape).astype(X.dtype), domain.labels[code], origin))
-        else:
-            known = ", ".join(map(repr, (OUTLIER, *KINDS)))
-            raise ValueError(f"canaries must be records (x, label) or of the kinds {known}, got {item!r}")
+    flat, labels = np.asarray(X.reshape(len(X), -1), dtype=np.float64), domain.labels
+    numbers = y.dtype.kind == "f"  # targets of a regression are of the nearer end
+    codes = np.abs(y[:, None] - labels.astype(np.float64)).argmin(axis=1) if numbers else (
+        y[:, None] == labels).argmax(axis=1)  # fmt: skip
+    of_each = [codes == code for code in range(len(labels))]
+    means = np.stack([flat[rows].mean(axis=0) if rows.any() else flat.mean(axis=0) for rows in of_each])  # [C, d]
+    from_own = np.linalg.norm(flat - means[codes], axis=1)
+    place = int(from_own.argmax())
+    if domain.given:
+        own = X[place], y[place]
+        return [
+            Canary(GIVEN, np.asarray(x).reshape(X.shape[1:]), label, GIVEN, own) for x, label in domain.given
+        ], place
+
+    def farthest(x: Floats, but: int | None = None) -> int:
+        """Code of the label whose records are farthest from x on average."""
+        distance = np.linalg.norm(means - x, axis=1)
+        if but is not None and len(distance) > 1:
+            distance[but] = -1.0
+        return int(distance.argmax())
+
+    rarest = labels[np.bincount(codes, minlength=len(labels)).argmin()]
+    boundary, its_code = _at_the_boundary(flat, codes, means)
+    far_away = _far_away(flat, domain)
+    quiet = _quiet(flat, domain)
+    found: list[Canary] = []
+
+    def add(kind: str, origin: str, x: Floats, label: Any) -> None:
+        shaped, mirrored = (each.reshape(X.shape[1:]).astype(X.dtype) for each in (x, domain.within(-x)))
+        others = [each for each in labels if each != label]
+        # not both at once: the gradient of a linear model is the same for the mirror image with the opposite label
+        relabelled = others and (origin != CONSTRUCTED or np.array_equal(mirrored, shaped))
+        found.append(Canary(kind, shaped, label, origin, (shaped, others[0]) if relabelled else (mirrored, label)))
+
+    add("outlier", OWN, flat[place], y[place])
+    add("gradient-aligned", CONSTRUCTED, quiet, labels[farthest(quiet)])
+    for kind, row in (("", int(from_own.argmin())), (", long", int(np.linalg.norm(flat, axis=1).argmax()))):
+        add(f"mislabelled{kind}", RELABELLED, flat[row], labels[farthest(flat[row], int(codes[row]))])
+    add("boundary", RELABELLED, boundary, labels[its_code])
+    add("rare feature", CONSTRUCTED, _rare_feature(flat, domain), rarest)
+    add("out of distribution", CONSTRUCTED, far_away, labels[farthest(far_away)])
+    add("zeros", CONSTRUCTED, domain.within(np.zeros(flat.shape[1])), rarest)
     return found, place
 
 
-def opposite(canary: Canary, domain: Domain) -> Record:
-    """Record to exchange a canary for: a constructed one for its mirror image, another for itself of another label.
-
-    Not both at once: the gradient of a linear model is the same for the mirror image with the opposite label.
-    """
-    others = [label for label in domain.labels if label != canary.label]
-    x = np.asarray(canary.x, dtype=np.float64)
-    mirrored = domain.within(-x.ravel()).reshape(x.shape).astype(canary.x.dtype)
-    if others and (canary.origin not in (CONSTRUCTED, GIVEN) or np.array_equal(mirrored, canary.x)):
-        return canary.x, others[0]
-    return mirrored, canary.label
+def _at_the_boundary(X: Floats, codes: NDArray[Any], means: Floats) -> tuple[Floats, int]:
+    """The record that is least nearer to its own class than to another one, and the code of that other."""
+    distance = np.square(means).sum(axis=1) - 2 * X @ means.T  # squared, less |x|^2
+    own = np.take_along_axis(distance, codes[:, None], axis=1)[:, 0]
+    np.put_along_axis(distance, codes[:, None], np.inf, axis=1)
+    row = int((distance.min(axis=1) - own).argmin())
+    return X[row], int(distance[row].argmin())
 
 
-def many_canaries(X: NDArray[Any], y: NDArray[Any], domain: Domain, count: int) -> tuple[list[Canary], Integers]:
-    """``count`` records of the data with the label that is farthest from them, those on the outside first; places."""
-    finder = _Finder.of(X, y, domain)
-    places = np.argsort(-finder.own_distance(), kind="stable")[:count].astype(np.int64)
-    relabelled = [finder.relabelled(int(row)) for row in places]
-    return [
-        Canary("mislabelled", X[row], domain.labels[code], RELABELLED)
-        for row, (_, code) in zip(places, relabelled, strict=True)
-    ], places
+def _far_away(X: Floats, domain: Domain) -> Floats:
+    """Opposite to the mean of all records, as long as is allowed."""
+    mean = X.mean(axis=0)
+    return domain.within(-mean / max(np.linalg.norm(mean), 1e-300) * domain.reach)
 
 
-def _given(record: Any, shape: tuple[int, ...], domain: Domain) -> Canary:
-    x, label = record
-    x = np.asarray(x)
-    if x.shape != shape:
-        raise ValueError(f"canaries must have features of shape {shape}, got shape {x.shape}")
-    if not domain.allows(np.asarray(x, np.float64).ravel(), label):
-        raise ValueError(
-            f"canaries must be records that the claim allows ({domain.words}), got one that is not, of norm "
-            f"{np.linalg.norm(x):g} and label {label!r}; give norm=, bounds= or classes= as the claim has them"
-        )
-    return Canary(GIVEN, x, label, GIVEN)
+def _quiet(X: Floats, domain: Domain) -> Floats:
+    """Where the records have least, so that no other gradient points there: of largest leverage."""
+    moving = np.flatnonzero(domain.high > domain.low)
+    second = X[:, moving].T @ X[:, moving] / len(X)
+    vectors = np.linalg.eigh(second)[1][:, :QUIET].T
+    ends = np.zeros((2 * len(vectors), X.shape[1]))
+    ends[:, moving] = domain.reach * np.concatenate([vectors, -vectors])
+    ends = np.stack([domain.within(end) for end in ends])
+    ridge = (np.trace(second) / len(moving) + 1e-300) / len(X) * np.eye(len(moving))
+    leverage = (ends[:, moving] * np.linalg.solve(second + ridge, ends[:, moving].T).T).sum(axis=1)
+    return np.asarray(ends[int(leverage.argmax())])
+
+
+def _rare_feature(X: Floats, domain: Domain) -> Floats:
+    """One feature alone, that of which the records have least."""
+    extent = np.minimum(np.maximum(-domain.low, domain.high), domain.reach)
+    held = np.where(extent > 0, np.square(X).sum(axis=0) / np.maximum(extent, 1e-300) ** 2, np.inf)
+    j = int(held.argmin())
+    sign = 1.0 if domain.high[j] >= -domain.low[j] else -1.0
+    return domain.within(sign * domain.reach * np.eye(X.shape[1])[j])
+
+
+def _given(records: Sequence[Any], d: int) -> list[Record]:
+    try:
+        found = [(np.asarray(x, dtype=np.float64), label) for x, label in records]
+    except (TypeError, ValueError):
+        found = []
+    if not found or any(x.size != d for x, _ in found):
+        raise ValueError(f"domain must be a list of records (x, label) with {d} features each, got domain={records!r}")
+    return found

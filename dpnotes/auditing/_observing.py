@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 
 from dpnotes._validation import Features, Floats
 
-Score = Callable[[Any, NDArray[Any], Any], float]
 MOST_ENTRIES = 20  # of a small array, and of classes: each is a score
 MOST_NUMBERS = 100_000  # of a result of which a direction is learned
 SURE = 1e-12  # probabilities nearer to 0 or 1 count as so near
+Scores = Iterator[tuple[str, float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +29,6 @@ class Observer:
     label : object
     labels : ndarray
         All labels that can occur.
-    score : callable, optional
-        The user's own: then it is the only one.
     direction : ndarray of float, shape [numbers], optional
         A score is the result's numbers along it.
     """
@@ -39,15 +36,12 @@ class Observer:
     x: NDArray[Any]
     label: Any
     labels: NDArray[Any]
-    score: Score | None = None
     direction: Floats | None = None
 
     def scores(self, result: Any) -> dict[str, float]:
         """Scores by name; a result that shows nothing has none."""
-        if self.score is not None:
-            return {"score": float(self.score(result, self.x, self.label))}
         with np.errstate(all="ignore"):
-            found = dict(self._read(result, ""))
+            found = dict(self._read(result))
             if self.direction is not None:
                 values = numbers_of(result)
                 fits = values is not None and len(values) == len(self.direction)
@@ -59,50 +53,46 @@ class Observer:
         x = np.asarray(self.x, dtype=np.float64).ravel()
         along: Floats = coef.astype(np.float64) @ x  # [R, C]
         last: Floats = intercept.astype(np.float64)
-        code = self._code()
         if along.shape[1] == 1:
-            sign = -1.0 if len(self.labels) == 2 and code == 0 else 1.0  # of class 1
+            sign = -1.0 if len(self.labels) == 2 and self._code == 0 else 1.0  # of class 1
             both: dict[str, Floats] = {"along the canary": sign * along[:, 0], "intercept": sign * last[:, 0]}
             return both | {"margin": both["along the canary"] + both["intercept"]}
-        logits = along + last
-        others = np.delete(logits, code, axis=1)
-        found: dict[str, Floats] = {
-            "margin": logits[:, code] - others.max(axis=1),
-            "along the canary": along[:, code] - along.mean(axis=1),
-        }
+        found = {"margin": _margin(along + last, self._code)}
+        found["along the canary"] = along[:, self._code] - along.mean(axis=1)
         if along.shape[1] <= MOST_ENTRIES:
             found |= {f"along, class {c}": along[:, c] for c in range(along.shape[1])}
             found |= {f"intercept, class {c}": last[:, c] for c in range(along.shape[1])}
         return found
 
+    @property
     def _code(self) -> int:
         return int((np.asarray(self.labels) == self.label).argmax())
 
-    def _read(self, result: Any, prefix: str) -> Iterator[tuple[str, float]]:
-        if isinstance(result, str | bytes):
-            yield f"{prefix}is the label", float(result == self.label)
+    def _read(self, result: Any) -> Scores:
+        """Scores of a number, an array, a collection, a network, an estimator or a function of records."""
+        items = _items(result)
+        if items is not None:
+            for name, item in items[:MOST_ENTRIES]:
+                yield from ((f"{name}: {own}", value) for own, value in self._read(item))
+        elif isinstance(result, str | bytes):
+            yield "is the label", float(result == self.label)
         elif isinstance(result, numbers.Real | np.bool_):
-            yield f"{prefix}value", float(result)
-        elif isinstance(result, Mapping):
-            for name, item in result.items():
-                yield from self._read(item, f"{prefix}{name}: ")
-        elif isinstance(result, list | tuple) and not _is_array(result):
-            for i, item in enumerate(result[:MOST_ENTRIES]):
-                yield from self._read(item, f"{prefix}{i}: ")
-        elif hasattr(result, "detach") or isinstance(result, np.ndarray | list | tuple):
-            yield from ((prefix + name, value) for name, value in self._array(_plain(result)))
-        elif hasattr(result, "state_dict"):
-            yield from self._outputs(prefix, _logits(result, self.x))
+            yield "value", float(result)
+        elif _is_array(result):
+            yield from self._array(_plain(result))
         elif hasattr(result, "coef_") and np.shape(result.coef_)[-1:] == (self.x.size,):
             coef = np.atleast_2d(_plain(result.coef_))[None]
             intercept = np.atleast_1d(_plain(getattr(result, "intercept_", 0.0)))[None] + np.zeros((1, coef.shape[1]))
-            yield from ((prefix + name, float(value[0])) for name, value in self.linear(coef, intercept).items())
+            yield from self._first(coef, intercept)
         elif hasattr(result, "predict"):
-            yield from ((prefix + name, value) for name, value in self._predicted(result))
+            yield from self._predicted(result)
         elif callable(result):
-            yield from ((prefix + name, value) for name, value in self._array(_plain(result(self.x[None]))))
+            yield from self._outputs(_outputs_of(result, self.x))
 
-    def _array(self, values: NDArray[Any]) -> Iterator[tuple[str, float]]:
+    def _first(self, coef: Features, intercept: Features) -> Scores:
+        return ((name, float(value[0])) for name, value in self.linear(coef, intercept).items())
+
+    def _array(self, values: NDArray[Any]) -> Scores:
         """An array as weights along the canary, as points near it, or as a few numbers."""
         if values.dtype.kind not in "biuf":
             if values.size:
@@ -117,23 +107,23 @@ class Observer:
                 yield "intercept", float(values[d])
         if values.ndim == 2 and values.shape[1] in (d, d + 1) and len(values):
             if len(values) == len(self.labels):
-                coef, last = values[None, :, :d], values[None, :, d:].sum(axis=2)
-                yield from ((name, float(value[0])) for name, value in self.linear(coef, last).items())
+                yield from self._first(values[None, :, :d], values[None, :, d:].sum(axis=2))
             else:
                 yield "distance of the nearest row", -float(np.linalg.norm(values[:, :d] - x, axis=1).min())
-        if values.ndim == 2 and values.shape[0] == d != values.shape[1] == len(self.labels):
-            zero = np.zeros((1, len(self.labels)))
-            yield from ((name, float(value[0])) for name, value in self.linear(values.T[None], zero).items())
         if 0 < values.size <= MOST_ENTRIES:
             yield from ((f"entry {i}", float(value)) for i, value in enumerate(values.ravel()))
 
-    def _outputs(self, prefix: str, logits: Floats) -> Iterator[tuple[str, float]]:
-        if logits.size == len(self.labels) > 1:
-            code = self._code()
-            yield f"{prefix}margin", float(logits.ravel()[code] - np.delete(logits.ravel(), code).max())
-        yield from ((f"{prefix}output {i}", float(v)) for i, v in enumerate(logits.ravel()[:MOST_ENTRIES]))
+    def _outputs(self, values: NDArray[Any]) -> Scores:
+        """What a network or a function says of the canary."""
+        if values.dtype.kind not in "biuf":
+            yield from self._array(values)
+            return
+        values = values.astype(np.float64).ravel()
+        if values.size == len(self.labels) > 1:
+            yield "margin", float(_margin(values[None], self._code)[0])
+        yield from ((f"output {i}", float(value)) for i, value in enumerate(values[:MOST_ENTRIES]))
 
-    def _predicted(self, result: Any) -> Iterator[tuple[str, float]]:
+    def _predicted(self, result: Any) -> Scores:
         """Scores of a fitted estimator; one that has a budget of answers is asked for all of them."""
         budget = getattr(result, "budget_", None)
         if budget is not None:
@@ -151,7 +141,7 @@ class Observer:
             if len(values) == 1 and len(classes) == 2:
                 yield "margin", float(values[0] if code == 1 else -values[0])
             elif code is not None and len(values) == len(classes):
-                yield "margin", float(values[code] - np.delete(values, code).max())
+                yield "margin", float(_margin(values[None], code)[0])
         else:
             predicted = np.asarray(result.predict(at)).ravel()[0]
             if isinstance(predicted, numbers.Real) and not classes:
@@ -162,59 +152,52 @@ class Observer:
 def numbers_of(result: Any) -> Floats | None:
     """All numbers of a result, in a fixed order; None if it has none, or too many."""
     parts = list(_numbers(result))
-    if not parts:
-        return None
-    values = np.concatenate(parts)
+    values = np.concatenate(parts) if parts else np.empty(0)
     return values if 0 < len(values) <= MOST_NUMBERS else None
 
 
-def is_answer(result: Any) -> bool:
-    """Whether a result is one answer, or a few, which may well be the same in many runs."""
-    if isinstance(result, list | tuple):
-        return bool(result) and all(map(is_answer, result))
-    return isinstance(result, str | int | np.bool_ | np.integer) or (
-        isinstance(result, np.ndarray) and result.dtype.kind in "biuUS"
-    )
-
-
 def fingerprint(result: Any, X: NDArray[Any]) -> Any:
-    """What is equal for results that are equal, apart from the seed that an estimator keeps; None if it is unknown."""
+    """What is equal for results that are equal, apart from the seed that an estimator keeps.
+
+    None if it is unknown; or if all numbers are whole: answers and counts are often the same by chance.
+    """
     values = numbers_of(result)
     if values is not None:
-        return values.tobytes()
+        return None if (values == np.round(values)).all() else values.tobytes()
     try:
         for name in ("predict_proba", "decision_function", "predict"):
             if hasattr(result, name) and not hasattr(result, "budget_"):
                 return np.asarray(getattr(result, name)(X)).tobytes()
-        return None if hasattr(result, "get_params") or callable(result) else joblib.hash(result)
     except Exception:  # a result that cannot be compared
         return None
+    return None
 
 
 def _numbers(result: Any) -> Iterator[Floats]:
-    if isinstance(result, str | bytes) or result is None:
-        return
-    if isinstance(result, numbers.Real | np.bool_):
+    items = _items(result.state_dict() if hasattr(result, "state_dict") else result)
+    if items is not None:
+        for _, item in items:
+            yield from _numbers(item)
+    elif isinstance(result, numbers.Real | np.bool_):
         yield np.array([float(result)])
-    elif isinstance(result, Mapping):
-        for item in result.values():
-            yield from _numbers(item)
-    elif isinstance(result, list | tuple) and not _is_array(result):
-        for item in result:
-            yield from _numbers(item)
-    elif hasattr(result, "state_dict"):
-        yield from _numbers(result.state_dict())
     elif hasattr(result, "coef_"):
-        yield from (_plain(getattr(result, name)).astype(np.float64).ravel() for name in ("coef_", "intercept_") if
-                    hasattr(result, name))  # fmt: skip
-    elif hasattr(result, "detach") or isinstance(result, np.ndarray | list | tuple):
-        values = _plain(result)
-        if values.dtype.kind in "biuf":
-            yield values.astype(np.float64).ravel()
+        parts = [getattr(result, name) for name in ("coef_", "intercept_") if hasattr(result, name)]
+        yield from (_plain(part).astype(np.float64).ravel() for part in parts)
+    elif _is_array(result) and (values := _plain(result)).dtype.kind in "biuf":
+        yield values.astype(np.float64).ravel()
 
 
-def _is_array(values: list[Any] | tuple[Any, ...]) -> bool:
-    return bool(values) and all(isinstance(value, numbers.Real) for value in values)
+def _items(result: Any) -> list[tuple[Any, Any]] | None:
+    """Named parts of a collection; None of what is none, such as a list of numbers."""
+    if isinstance(result, Mapping):
+        return list(result.items())
+    return list(enumerate(result)) if isinstance(result, list | tuple) and not _is_array(result) else None
+
+
+def _is_array(result: Any) -> bool:
+    if isinstance(result, list | tuple):
+        return bool(result) and all(isinstance(value, numbers.Real) for value in result)
+    return isinstance(result, np.ndarray) or hasattr(result, "detach")
 
 
 def _plain(values: Any) -> NDArray[Any]:
@@ -222,11 +205,15 @@ def _plain(values: Any) -> NDArray[Any]:
     return np.asarray(values.detach().cpu().numpy() if hasattr(values, "detach") else values)
 
 
-def _logits(module: Any, x: NDArray[Any]) -> Floats:
-    """What a network of PyTorch says of one record."""
+def _margin(logits: Floats, code: int) -> Floats:
+    return np.asarray(logits[:, code] - np.delete(logits, code, axis=1).max(axis=1))
+
+
+def _outputs_of(result: Any, x: NDArray[Any]) -> NDArray[Any]:
+    """What a network of PyTorch, or a function of records, says of one."""
+    if not hasattr(result, "parameters"):
+        return _plain(result(x[None]))
     import torch
 
-    parameter = next(iter(module.parameters()), torch.zeros(()))
     with torch.no_grad():
-        output = module(torch.as_tensor(x[None]).to(parameter))
-    return np.asarray(_plain(output), dtype=np.float64)
+        return _plain(result(torch.as_tensor(x[None]).to(next(iter(result.parameters()), torch.zeros(())))))

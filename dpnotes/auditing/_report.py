@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import html
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dpnotes import _validation as check
 from dpnotes._validation import Floats
-from dpnotes.accounting import PrivacyProfile, gaussian
+from dpnotes.accounting import PrivacyProfile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +45,7 @@ class Evidence(Protocol):
         """Draw the observed error rates with their band."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AuditReport:
     """Whether a claim is refuted, and lower bounds of what the audited training reveals.
 
@@ -73,17 +72,20 @@ class AuditReport:
         What the audit chose from, and what it chose: all of it is paid for.
     remarks : tuple of str
         What a reader should know besides.
+    canary : tuple, optional
+        Features and label of the record that was planted, where one was.
     """
 
-    evidence: Evidence = field(repr=False)
+    evidence: Evidence
     claim: PrivacyProfile | None
     confidence: float
     adjacency: str
     strategy: str
     runs: int
     seconds: float
-    tried: pd.DataFrame = field(repr=False)
+    tried: pd.DataFrame
     remarks: tuple[str, ...] = ()
+    canary: tuple[NDArray[Any], Any] | None = None
     p_value: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -95,15 +97,12 @@ class AuditReport:
         """Whether ``p_value <= 1 - confidence``; False without a claim."""
         return self.p_value <= 1 - self.confidence
 
-    def epsilon(self, delta: ArrayLike, *, assume_gaussian: bool = False) -> float | Floats:
+    def epsilon(self, delta: ArrayLike) -> float | Floats:
         """Lower bound: the training is not (epsilon, delta)-DP for any smaller epsilon.
 
         Parameters
         ----------
         delta : float or array_like, in [0, 1]
-        assume_gaussian : bool
-            That the training's guarantee is of Gaussian form, for some mu: the bound is then the epsilon of the lower
-            bound of mu, which reaches deltas far below one in the number of runs. It holds under that assumption only.
 
         Returns
         -------
@@ -114,10 +113,7 @@ class AuditReport:
         ValueError
             If a delta is outside [0, 1].
         """
-        deltas = check.array("delta", delta, high=1.0)
-        if assume_gaussian:
-            return gaussian(sigma=1 / self.mu).epsilon(deltas) if self.mu > 0 else _each(lambda _: 0.0, deltas)
-        return _each(self.evidence.epsilon, deltas)
+        return _each(self.evidence.epsilon, check.array("delta", delta, high=1.0))
 
     def delta(self, epsilon: ArrayLike) -> float | Floats:
         """Lower bound: the training is not (epsilon, delta)-DP for any smaller delta.
@@ -191,38 +187,31 @@ class AuditReport:
         return axes.get_figure(root=True)  # type: ignore[return-value]  # axes that are drawn have one
 
     def __str__(self) -> str:
-        lines = [f"{self._verdict()} (confidence {self.confidence:g})"]
-        lines += [f"  {name}: {text}" for name, text in self._facts().items()]
+        verdict = "REFUTED" if self.refuted else "not refuted"
+        said = "Audit without a claim" if self.claim is None else f"The claim is {verdict}, p-value {self.p_value:.2g}"
+        lines = [f"{said} (confidence {self.confidence:g})"]
+        lines += [f"  {name}: {text}" for name, text in self._facts().items() if text]
         return "\n".join(textwrap.fill(line, 100, subsequent_indent="    ") for line in lines)
 
-    def _repr_html_(self) -> str:
-        rows = [("verdict", self._verdict()), ("confidence", f"{self.confidence:g}"), *self._facts().items()]
-        cells = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in rows)
-        return f"<table>{cells}</table>"
-
-    def _verdict(self) -> str:
-        if self.claim is None:
-            return "Audit without a claim"
-        if self.refuted:
-            return f"The claim is REFUTED, p-value {self.p_value:.2g}"
-        return f"The claim is not refuted, p-value {self.p_value:.2g}"
+    __repr__ = __str__
 
     def _facts(self) -> dict[str, str]:
-        facts = {}
+        claimed, rate = "", self.tpr(LOW_RATE)
         if self.claim is not None:
             pairs = ", ".join(f"epsilon {self.claim.epsilon(delta):.4g} at delta {delta:g}" for delta in DELTAS)
-            facts["claim"] = f"{self.claim.mechanism}, {self.adjacency}: {pairs}"
-        epsilons = ", ".join(f"{self.epsilon(delta):.4g} at delta {delta:g}" for delta in DELTAS)
-        deltas = ", ".join(f"{self.delta(epsilon):.4g} at epsilon {epsilon:g}" for epsilon in EPSILONS)
-        facts |= {"epsilon at least": epsilons, "delta at least": deltas, "mu at least": f"{self.mu:.4g}"}
-        if not np.isnan(rate := self.tpr(LOW_RATE)):
-            facts["best test"] = f"true-positive rate at least {rate:.4g} at false-positive rate {LOW_RATE:g}"
-        facts |= {
+            claimed = f"{self.claim.mechanism}, {self.adjacency}: {pairs}"
+        best = f"true-positive rate at least {rate:.4g} at false-positive rate {LOW_RATE:g}"
+        return {
+            "claim": claimed,
+            "epsilon at least": ", ".join(f"{self.epsilon(delta):.4g} at delta {delta:g}" for delta in DELTAS),
+            "delta at least": ", ".join(f"{self.delta(epsilon):.4g} at epsilon {epsilon:g}" for epsilon in EPSILONS),
+            "mu at least": f"{self.mu:.4g}",
+            "best test": "" if np.isnan(rate) else best,
             "strategy": self.strategy,
             "runs": f"{self.runs}" + ("" if np.isnan(self.seconds) else f", {self.seconds:.1f} s"),
             "tried": f"{len(self.tried)} rows in .tried",
+            "remarks": "; ".join(self.remarks),
         }
-        return facts | ({"remarks": "; ".join(self.remarks)} if self.remarks else {})
 
 
 def _each(bound: Callable[[float], float], values: Floats) -> float | Floats:

@@ -5,24 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from scipy import special, stats
 
 from dpnotes import _validation as check
 from dpnotes._validation import Floats
 from dpnotes.accounting import ADJACENCIES, PrivacyProfile
-from dpnotes.auditing._curve import Curve
-from dpnotes.auditing._region import (
-    COARSE,
-    Counts,
-    least_delta,
-    least_epsilon,
-    least_mu,
-    least_tpr,
-)
 from dpnotes.auditing._report import AuditReport, draw_rates
 
 if TYPE_CHECKING:
@@ -31,6 +24,158 @@ if TYPE_CHECKING:
 MAIN = 0.7  # fraction of what may fail that goes to the event chosen for the claim, or for mu without one
 THRESHOLDS = 48  # of each score, from which an event is chosen
 FEWEST = 4  # runs of each kind; and as many of them are in the first split, or half of all
+DELTA = 1e-5  # where the bound of epsilon should be largest
+LEVELS = np.concatenate([[0.0], np.geomspace(1e-3, 200.0, 400)])  # where a claim gets a supporting line
+CLOSE = 40  # more of them where delta comes down to its limit, as that of a pure level does at once
+FINE, COARSE = 2048, 32  # points of a region's frontier: of a bound, and where bounds are compared to choose
+FARTHEST = 700.0  # -log of the smallest p-value told
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Lines above all (FPR, TPR) of tests against a mechanism of some guarantee, steepest first.
+
+    A line comes from one (epsilon, delta): ``TPR <= delta + e^epsilon FPR``, or, of the rates of errors the other way
+    round, ``1 - FPR <= delta + e^epsilon (1 - TPR)``. Fewer lines allow more, which is the side of the claim.
+    """
+
+    intercepts: Floats  # [lines]
+    gradients: Floats  # [lines]
+    corners: Floats  # false-positive rates [lines - 1] where one line takes over from the one before
+
+    @classmethod
+    @lru_cache(maxsize=16)
+    def of(cls, claim: PrivacyProfile, *, symmetric: bool = False) -> Curve:
+        """Of a claim; ``symmetric``: whichever of the two data sets the event is more likely on.
+
+        Otherwise it is taken at its word in each direction, except where the adjacency has none.
+        """
+        ways = (None,) if symmetric or claim.adjacency == "replace-one" else ("remove", "add")
+        found = [claim.delta(LEVELS, direction=way) for way in ways]
+        worst = np.max(found, axis=0)
+        end = int(np.argmax(worst <= worst[-1]))
+        closer = np.linspace(LEVELS[max(end - 1, 0)], LEVELS[max(end, 1)], CLOSE + 2)[1:-1]
+        order = np.argsort(np.concatenate([LEVELS, closer]), kind="stable")
+        epsilon = np.concatenate([LEVELS, closer])[order]
+        deltas = [
+            np.concatenate([delta, claim.delta(closer, direction=way)])[order]
+            for delta, way in zip(found, ways, strict=True)
+        ]
+        remove, add = deltas[0], deltas[-1]
+        gradients = np.concatenate([np.exp(epsilon)[::-1], np.exp(-epsilon)])
+        intercepts = np.concatenate([remove[::-1], 1 - np.exp(-epsilon) * (1 - add)])
+        return cls(*_envelope(intercepts, gradients))
+
+    def most(self, fpr: Floats) -> Floats:
+        """Largest true-positive rates that the claim allows, [...]."""
+        line = np.searchsorted(self.corners, fpr)
+        return np.asarray(np.clip(self.intercepts[line] + self.gradients[line] * fpr, fpr, 1.0), dtype=np.float64)
+
+    def least(self, tpr: Floats) -> Floats:
+        """Smallest false-positive rates with which the claim allows these true-positive rates, [...]."""
+        line = np.searchsorted(self.intercepts[:-1] + self.gradients[:-1] * self.corners, tpr)
+        return np.asarray(np.clip((tpr - self.intercepts[line]) / self.gradients[line], 0.0, tpr), dtype=np.float64)
+
+
+def _envelope(intercepts: Floats, gradients: Floats) -> tuple[Floats, Floats, Floats]:
+    """The lines, of falling gradients, that are lowest at some rate >= 0, and the corners between them."""
+    kept: list[int] = []
+    corners: list[float] = []
+    heights, falls = intercepts.tolist(), gradients.tolist()
+    for line, (height, fall) in enumerate(zip(heights, falls, strict=True)):
+        while kept:
+            rise = height - heights[kept[-1]]
+            corner = rise / max(falls[kept[-1]] - fall, 1e-300)  # both directions have a line of epsilon = 0
+            if rise > 0 and not (corners and corner <= corners[-1]):
+                corners.append(corner)
+                break
+            kept.pop()
+            del corners[len(kept) - 1 :]
+        kept.append(line)
+    return intercepts[kept], gradients[kept], np.array(corners)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Of one event: how often it came with the record and how often without, in independent runs; arrays [...].
+
+    The two rates have Clopper and Pearson's one-sided p-values: ``P[Bin(positives, tpr) >= true_positives]`` and
+    ``P[Bin(negatives, fpr) <= false_positives]``. They are independent and, at the true rates, at most u with
+    probability at most u. So their product is at most kappa with probability at most ``kappa (1 - log kappa)``
+    (Fisher), and the pairs of rates whose product is larger are a region that covers the true pair as often as stated.
+    With a pair it holds all of no larger false-positive and no smaller true-positive rate, so that its frontier tells
+    all; that is computed in steps, and each step has its largest false- beside its least true-positive rate.
+    """
+
+    true_positives: Floats
+    positives: Floats
+    false_positives: Floats
+    negatives: Floats
+
+    def frontier(self, level: float, size: int = FINE) -> tuple[Floats, Floats]:
+        """Largest FPR and least TPR of each step of the region that misses with probability ``level``, [..., size]."""
+        reach = stats.chi2.isf(level, 4) / 2  # -log kappa
+        steps = np.linspace(0.0, reach, size + 1)
+        fpr = self._fpr_of(steps)[..., 1:]
+        k, n = self.true_positives[..., None], self.positives[..., None]
+        with np.errstate(all="ignore"):
+            tpr = special.betaincinv(k, n - k + 1, np.exp(steps[:-1] - reach))
+        return fpr, np.where(k > 0, tpr, 0.0)
+
+    def log_p_value(self, curve: Curve, size: int) -> Floats:
+        """Logarithms of p-values, [...], of the claim that allows the rates under ``curve``, not below ``-FARTHEST``.
+
+        It is that at which the claim's best point is still in the region.
+        """
+        steps = FARTHEST * np.linspace(0.0, 1.0, size + 1) ** 2
+        fpr = self._fpr_of(steps)
+        fpr = np.concatenate([fpr[..., 1:-1], np.ones_like(fpr[..., :1])], axis=-1)  # the last has all that is left
+        k, n = self.true_positives[..., None], self.positives[..., None]
+        with np.errstate(all="ignore"):
+            ours = np.log(np.where(k > 0, special.betainc(k, n - k + 1, curve.most(fpr)), 1.0))
+        log_kappa = np.maximum((ours - steps[:-1]).max(-1), -FARTHEST)
+        return np.asarray(np.minimum(0.0, log_kappa + np.log1p(-log_kappa)), dtype=np.float64)
+
+    def _fpr_of(self, steps: Floats) -> Floats:
+        """False-positive rates of p-value ``e^-steps``, both ascending, [..., steps]; 1 if all runs were positive."""
+        k, n = self.false_positives[..., None], self.negatives[..., None]
+        near, far = np.split(steps, [np.searchsorted(steps, 1.0)])
+        with np.errstate(all="ignore"):
+            parts = special.betaincinv(k + 1, n - k, -np.expm1(-near)), special.betainccinv(k + 1, n - k, np.exp(-far))
+        found = np.concatenate(parts, axis=-1)
+        found = np.where(np.isnan(found), 1.0, found)  # of expected counts within one of all runs some have no inverse
+        return np.where(k < n, found, np.where(steps > 0, 1.0, 0.0))
+
+
+def least_epsilon(frontier: tuple[Floats, Floats], delta: float) -> Floats:
+    """Smallest epsilon of any point of frontiers [..., points], for the larger of both directions."""
+    fpr, tpr = frontier
+    with np.errstate(divide="ignore", invalid="ignore"):
+        there = np.log(np.maximum(tpr - delta, 0.0) / fpr)
+        back = np.log(np.maximum(1 - fpr - delta, 0.0) / (1 - tpr))
+    return np.asarray(np.maximum(0.0, np.fmax(there, back)).min(-1))
+
+
+def least_delta(frontier: tuple[Floats, Floats], epsilon: float) -> Floats:
+    """Smallest delta of any point of frontiers [..., points], for the larger of both directions."""
+    fpr, tpr = frontier
+    factor = np.exp(min(epsilon, FARTHEST))
+    return np.asarray(np.maximum(0.0, np.maximum(tpr - factor * fpr, 1 - fpr - factor * (1 - tpr))).min(-1))
+
+
+def least_mu(frontier: tuple[Floats, Floats]) -> Floats:
+    """Smallest mu of any point of frontiers [..., points]."""
+    fpr, tpr = frontier
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.fmax(0.0, special.ndtri(tpr) - special.ndtri(fpr)).min(-1))
+
+
+def least_tpr(frontier: tuple[Floats, Floats], at: Floats) -> Floats:
+    """Smallest true-positive rate at the rates ``at`` [rates] of tests that mix this event with none and with all."""
+    fpr, tpr = (each[..., None] for each in frontier)  # [points, 1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low, high = tpr * at / fpr, tpr + (1 - tpr) * (at - fpr) / (1 - fpr)
+    return np.asarray(np.maximum(at, np.where(at < fpr, low, np.where(fpr < 1, high, 1.0)).min(-2)))
 
 
 @dataclass(frozen=True)
@@ -38,15 +183,11 @@ class Event:
     """``score >= threshold``, or ``score < threshold``, which is to say "member"; counted on the runs left for that."""
 
     score: str
-    threshold: float
-    above: bool
+    words: str
     level: float  # probability with which what is said of it may fail
     counts: Counts
     members: Floats  # scores of the runs that counted, [runs], turned so that higher is more like a member
     nonmembers: Floats
-
-    def __str__(self) -> str:
-        return f"{self.score} {'>=' if self.above else '<'} {self.threshold:.6g}"
 
 
 @dataclass(frozen=True)
@@ -58,8 +199,8 @@ class Events:
     def p_value(self, claim: PrivacyProfile) -> float:
         """The smallest of the events' p-values, each times what its part of the level costs."""
         curve, whole = Curve.of(claim), sum(event.level for event in self.chosen)
-        found = [event.counts.p_value(curve)[0] * whole / event.level for event in self.chosen]
-        return min(1.0, *map(float, found))
+        logs = [event.counts.log_p_value(curve, 2 * FINE)[0] for event in self.chosen]
+        return min(1.0, *(float(np.exp(log)) * whole / own.level for log, own in zip(logs, self.chosen, strict=True)))
 
     def epsilon(self, delta: float) -> float:
         """The largest bound of any event."""
@@ -98,7 +239,6 @@ def audit_scores(
     claim: PrivacyProfile | None = None,
     confidence: float = 0.95,
     adjacency: str | None = None,
-    delta: float = 1e-5,
     holdout: float = 0.15,
     names: Sequence[str] | None = None,
     random_state: int = 0,
@@ -109,8 +249,8 @@ def audit_scores(
     and a claim that is true is not refuted, at any number of runs and whatever the scores are. The argument:
 
     1. The runs of each kind are divided at random. Events ("the score is at least t", or below it) are chosen on the
-       first split alone: one for the claim (for mu without one), one for epsilon at ``delta``, one for the advantage.
-       Given that split they are fixed, and the runs of the second are still independent.
+       first split alone: for the claim (for mu without one), for epsilon at delta = 1e-5, and for the advantage. Given
+       that split they are fixed, and the runs of the second are still independent.
     2. On the second split an event's counts with and without the record are two independent binomial numbers. Their
        rates lie in a joint region at a stated confidence: Clopper and Pearson's one-sided p-values, combined by Fisher.
     3. Events divide what may fail: 0.7 of it goes to the first, the rest to the others, and all to one that was chosen
@@ -130,8 +270,6 @@ def audit_scores(
     confidence : float, in (0, 1)
     adjacency : {"add-remove", "zero-out", "replace-one"}, optional
         In what the data sets of the two kinds of runs differ; by default in what the claim says, or by one record more.
-    delta : float, in [0, 1]
-        Where the bound of epsilon should be largest.
     holdout : float, in (0, 1)
         Fraction of the runs on which events are chosen.
     names : sequence of str, optional
@@ -172,7 +310,6 @@ def audit_scores(
         )
     confidence = checked_confidence(confidence)
     holdout = check.real("holdout", holdout, high=1.0, open_low=True, below="runs must be left to count on")
-    delta = check.real("delta", delta, high=1.0)
     adjacency = runs_adjacency(claim, adjacency)
     titles = [f"score {i}" for i in range(given[0].shape[1])] if names is None else [str(name) for name in names]
     if len(titles) != given[0].shape[1]:
@@ -182,25 +319,18 @@ def audit_scores(
     first, second = ([split[i] for split in divided] for i in (0, 1))
     if len(titles) > 1:
         first, second, titles = _with_combined(first, second, titles)
-    curve = None if claim is None else Curve.of(claim)
-    choice = _Choice(curve, delta, 1 - confidence, (len(second[0]), len(second[1])))
-    rows = [
-        {"score": name, "column": j, **row}
-        for j, name in enumerate(titles)
-        for row in choice.best(first[0][:, j], first[1][:, j])
-    ]
-    tried = pd.DataFrame(rows)
+    tried = _tried(first, second, titles, claim, 1 - confidence)
     chosen = _chosen(tried, second, 1 - confidence)
     return AuditReport(
         evidence=Events(chosen),
         claim=claim,
         confidence=confidence,
         adjacency=adjacency,
-        strategy=f"many runs: event {chosen[0]}, chosen on {len(first[0])} + {len(first[1])} runs, "
+        strategy=f"many runs: event {chosen[0].words}, chosen on {len(first[0])} + {len(first[1])} runs, "
         f"counted on {len(second[0])} + {len(second[1])}",
         runs=len(given[0]) + len(given[1]),
         seconds=math.nan,
-        tried=tried,
+        tried=pd.DataFrame(tried),
         remarks=_remarks(given, claim, confidence, holdout),
     )
 
@@ -229,7 +359,8 @@ def runs_needed(claim: PrivacyProfile, *, confidence: float = 0.95, holdout: flo
 
     def refutes(runs: int) -> bool:
         left = runs - _first(runs, holdout)
-        return float(Counts.of(left, left, 0, left).log_p_value(curve, 4096)[0]) <= level
+        perfect = Counts(*np.array([[left], [left], [0], [left]], dtype=np.float64))
+        return float(perfect.log_p_value(curve, 2 * FINE)[0]) <= level
 
     low = high = FEWEST
     while not refutes(high):
@@ -306,42 +437,31 @@ def _with_combined(
     return [joined(kind) for kind in first], [joined(kind) for kind in second], [*names, "combined"]
 
 
-@dataclass(frozen=True)
-class _Choice:
-    """Choosing events on the first split: by the bounds that the second would give at the same rates."""
+def _tried(
+    first: Sequence[Floats], second: Sequence[Floats], names: list[str], claim: PrivacyProfile | None, level: float
+) -> list[dict[str, Any]]:
+    """For each score and target the event with the best bound, if the second split has the rates of the first.
 
-    curve: Curve | None
-    delta: float
-    level: float
-    runs: tuple[int, int]  # of the second split, with and without
-
-    def best(self, members: Floats, nonmembers: Floats) -> list[dict[str, object]]:
-        """For each target the best event of one score."""
-        cuts = thresholds_between(np.unique(np.concatenate([members, nonmembers])))
-        rates = []
-        for kind in (members, nonmembers):
-            above = len(kind) - np.searchsorted(np.sort(kind), cuts)
+    Targets are the claim (mu without one), epsilon and the advantage.
+    """
+    curve = None if claim is None else Curve.of(claim)
+    rows = []
+    for j, name in enumerate(names):
+        kinds = [np.sort(kind[:, j]) for kind in first]
+        cuts, rates = thresholds_between(np.unique(np.concatenate(kinds))), []
+        for kind in kinds:
+            above = len(kind) - np.searchsorted(kind, cuts)
             rates.append((np.concatenate([above, len(kind) - above]) + 0.5) / (len(kind) + 1))
-        totals = [np.full(len(rate), float(left)) for rate, left in zip(rates, self.runs, strict=True)]
+        totals = [np.full(len(rate), float(len(kind))) for rate, kind in zip(rates, second, strict=True)]
         counts = Counts(rates[0] * totals[0], totals[0], rates[1] * totals[1], totals[1])
-        frontier, gap = counts.frontier(self.level, COARSE), rates[0] - rates[1]
-        main = least_mu(frontier) if self.curve is None else -counts.log_p_value(self.curve, 2 * COARSE)
-        targets = (main, least_epsilon(frontier, self.delta), least_delta(frontier, 0.0))
-        best = [int(np.lexsort((gap, value))[-1]) for value in targets]
-        return [
-            {
-                "target": target,
-                "threshold": cuts[i % len(cuts)],
-                "above": i < len(cuts),
-                "expected": value[i],
-                "gap": gap[i],
-            }
-            for target, value, i in zip(_targets(self.curve), targets, best, strict=True)
-        ]
-
-
-def _targets(curve: Curve | None) -> tuple[str, str, str]:
-    return "mu" if curve is None else "claim", "epsilon", "advantage"
+        frontier, gap = counts.frontier(level, COARSE), rates[0] - rates[1]
+        main = {"mu": least_mu(frontier)} if curve is None else {"claim": -counts.log_p_value(curve, 2 * COARSE)}
+        rest = {"epsilon": least_epsilon(frontier, DELTA), "advantage": least_delta(frontier, 0.0)}
+        for target, value in (main | rest).items():
+            i = int(np.lexsort((gap, value))[-1])
+            event = {"threshold": cuts[i % len(cuts)], "above": i < len(cuts), "expected": value[i], "gap": gap[i]}
+            rows.append({"score": name, "column": j, "target": target, **event})
+    return rows
 
 
 def thresholds_between(values: Floats) -> Floats:
@@ -358,21 +478,24 @@ def thresholds_between(values: Floats) -> Floats:
     return np.where(np.isfinite(middle) & (middle > low), middle, high)
 
 
-def _chosen(tried: pd.DataFrame, second: Sequence[Floats], level: float) -> tuple[Event, ...]:
+def _chosen(tried: list[dict[str, Any]], second: Sequence[Floats], level: float) -> tuple[Event, ...]:
     """The best event for each target, each once, with its part of the level and its counts; told in ``tried``."""
-    ordered = tried.sort_values(["expected", "gap"], ascending=False, kind="stable")
-    best = [ordered.index[ordered["target"] == target][0] for target in tried["target"].unique()]
-    rows = tried.loc[best].drop_duplicates(["column", "threshold", "above"])
+    best: dict[Any, dict[str, Any]] = {}
+    for target in dict.fromkeys(row["target"] for row in tried):
+        own = [row for row in tried if row["target"] == target]
+        row = max(own, key=lambda row: (row["expected"], row["gap"]))
+        best.setdefault((row["column"], row["threshold"], row["above"]), row)
+    rows = list(best.values())
     parts = [1.0] if len(rows) == 1 else [MAIN] + [(1 - MAIN) / (len(rows) - 1)] * (len(rows) - 1)
     events = []
-    for (index, row), part in zip(rows.iterrows(), parts, strict=True):
+    for row, part in zip(rows, parts, strict=True):
         kinds = [kind[:, row["column"]] for kind in second]
-        above = [int((kind >= row["threshold"]).sum()) for kind in kinds]
-        found = above if row["above"] else [len(kind) - n for kind, n in zip(kinds, above, strict=True)]
-        counts = Counts.of(found[0], len(kinds[0]), found[1], len(kinds[1]))
-        turned = kinds if row["above"] else [-kind for kind in kinds]
-        events.append(Event(row["score"], row["threshold"], row["above"], part * level, counts, turned[0], turned[1]))
-        tried.loc[index, ["level", "tpr", "fpr"]] = [part * level, found[0] / len(kinds[0]), found[1] / len(kinds[1])]
+        found = [int(((kind >= row["threshold"]) == row["above"]).sum()) for kind in kinds]
+        counts = Counts(*np.array([[found[0]], [len(kinds[0])], [found[1]], [len(kinds[1])]], dtype=np.float64))
+        words = f"{row['score']} {'>=' if row['above'] else '<'} {row['threshold']:.6g}"
+        members, nonmembers = kinds if row["above"] else [-kind for kind in kinds]
+        events.append(Event(row["score"], words, part * level, counts, members, nonmembers))
+        row |= {"level": part * level, "tpr": found[0] / len(kinds[0]), "fpr": found[1] / len(kinds[1])}
     return tuple(events)
 
 

@@ -1,26 +1,41 @@
-"""Trainings to audit: a function, an estimator of any library, or many fits of one of ours in one call."""
+"""Trainings to audit, a function or an estimator, and their runs within a budget of seconds or of trainings."""
 
 from __future__ import annotations
 
+import logging
+import math
+import pickle
+import random
 import secrets
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, NamedTuple, Protocol, Self
+import sys
+import time
+from collections.abc import Callable, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from typing import Any, Self
 
 import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from joblib.externals.loky.backend.reduction import dumps
 from numpy.typing import NDArray
 from sklearn.base import clone
 
 from dpnotes import accounting, methods
-from dpnotes._validation import Booleans, Features, Floats, Integers
-from dpnotes.auditing._observing import Observer, fingerprint, is_answer, numbers_of
-from dpnotes.learners import LogisticModels, fit_dp_sgd_linear
-from dpnotes.mechanisms import draw_subsets, normal_floats
+from dpnotes._validation import Features, Floats, Integers
+from dpnotes.auditing._canaries import Data
+from dpnotes.auditing._observing import Observer, fingerprint, numbers_of
+from dpnotes.learners import fit_dp_sgd_linear
+from dpnotes.mechanisms import normal_floats
 from dpnotes.preprocessing import ClipNorm
 
-Data = tuple[NDArray[Any], NDArray[Any]]
 PROBED = 200  # records at which results are compared
+BATCH_SECONDS, LARGEST_BATCH = 0.5, 2048  # of runs between two looks at the clock, for each worker
+TIMED, WARM_UP = (1, 4), 0.02  # the first runs, what is compiled once in one alone; fraction of the budget for more
+COPIES = ((2, 1), (64, 8))  # runs of two copies, and how many must differ later: a suspicion, and more than chance
+FIXED_BATCH = 256  # runs in a batch where runs are counted, so that they are repeatable
+PRIME, STRIDE = 2**31 - 1, 1_130_977_471  # seeds are below 2^31, all different, and not in a row
+Weights = tuple[Features, Features]  # of linear models of many runs: [R, C, d], and intercepts [R, C]
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,116 +59,27 @@ class Runs:
     numbers: Floats | None = None
     prints: tuple[Any, ...] = ()
     errors: tuple[str, ...] = ()
-    discrete: bool = False  # a result is one answer, which may well be the same in all runs
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
         """All runs of several parts, in their order."""
         names = dict.fromkeys(name for part in parts for name in part.scores)
-        scores = {
-            name: np.concatenate([part.scores.get(name, np.full(part.count, np.nan)) for part in parts])
-            for name in names
-        }
-        numbers = [part.numbers for part in parts if part.count]
-        whole = bool(numbers) and all(n is not None and n.shape[1:] == numbers[0].shape[1:] for n in numbers)  # type: ignore[union-attr]
+        values = [part.numbers for part in parts if part.numbers is not None]
+        whole = len(values) == len(parts) > 0 and len({each.shape[1:] for each in values}) == 1
         return cls(
-            scores,
+            {name: np.concatenate([part.scores.get(name, np.full(part.count, np.nan)) for part in parts])
+             for name in names},
             sum(part.count for part in parts),
-            np.concatenate(numbers) if whole else None,  # type: ignore[arg-type]
+            np.concatenate(values) if whole else None,
             tuple(print_ for part in parts for print_ in part.prints),
             tuple(error for part in parts for error in part.errors),
-            all(part.discrete for part in parts),
-        )
+        )  # fmt: skip
 
     def matrix(self, names: Sequence[str]) -> Floats:
         """Scores [runs, names]; -inf where there is none: that a run failed is a part of what it shows."""
         columns = [self.scores.get(name, np.full(self.count, np.nan)) for name in names]
         values = np.stack(columns, axis=1).astype(np.float64)
         return np.where(np.isnan(values), -np.inf, values)
-
-
-class Fits(NamedTuple):
-    """Many fits of one estimator on the same records, checked.
-
-    Attributes
-    ----------
-    estimator : object
-    X : ndarray of float, shape [m, d]
-    codes : ndarray of int64, shape [m]
-    n : int
-        Places: m, and the empty records.
-    runs : int
-    seed : int or None
-        None: all randomness that the guarantee rests on is the operating system's.
-    """
-
-    estimator: Any
-    X: Features
-    codes: Integers
-    n: int
-    runs: int
-    seed: int | None
-
-    def of(self, *names: str) -> dict[str, Any]:
-        """Parameters of the estimator."""
-        return {name: getattr(self.estimator, name) for name in names}
-
-
-class Fitted(Protocol):
-    """Models of many runs."""
-
-    def numbers(self) -> Floats | None:
-        """All numbers of each run's result, [runs, P]."""
-
-    def scores(self, observer: Observer) -> dict[str, Floats]:
-        """Scores of all runs, by name."""
-
-
-@dataclass(frozen=True, eq=False)
-class Linear:
-    """Linear models: coef [R, C, d], intercept [R, C]; or [R, 1, d] and [R, 1] of two classes."""
-
-    coef: Features
-    intercept: Features
-
-    def numbers(self) -> Floats:
-        """Weights and intercepts."""
-        return np.hstack([self.coef.reshape(len(self.coef), -1), self.intercept]).astype(np.float64)
-
-    def scores(self, observer: Observer) -> dict[str, Floats]:
-        """What they say of the canary, by class."""
-        return observer.linear(self.coef, self.intercept)
-
-
-@dataclass(frozen=True, eq=False)
-class Ensembles:
-    """Ensembles of ``count`` runs, all models in the order of the runs; ``present`` [R n_models]: which there are."""
-
-    models: Any
-    present: Booleans
-    count: int
-    classes: list[Any]
-    dtype: Any
-
-    def numbers(self) -> None:
-        """Too many."""
-
-    def scores(self, observer: Observer) -> dict[str, Floats]:
-        """Votes for the canary's label, and the margin by which some model gives it."""
-        code, at = self.classes.index(observer.label), np.asarray(observer.x, self.dtype)[None]
-        voted = np.zeros(len(self.present))
-        voted[self.present] = self.models.votes(at)[:, 0] == code
-        votes, there = (each.reshape(self.count, -1).sum(axis=1) for each in (voted, self.present))
-        scores = {"votes for the label": votes / np.maximum(there, 1)}
-        if isinstance(self.models, LogisticModels) and self.models.weights.ndim == 3:
-            logits = self.models.logits(at)[:, 0].astype(np.float64)
-            margin = np.full(len(self.present), -np.inf)
-            margin[self.present] = logits[:, code] - np.delete(logits, code, axis=1).max(axis=1)
-            scores["largest margin of a model"] = margin.reshape(self.count, -1).max(axis=1)
-        return scores
-
-
-Many = Callable[[Fits], Fitted]
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,20 +90,18 @@ class Training:
     ----------
     fit : callable
         ``fit(X, y, seed)`` gives a result.
-    many : callable or None
-        Fits many models at once, equal in distribution to ``fit`` with as many seeds.
-    estimator : object
-        What ``many`` takes its parameters from.
     labels : ndarray
-    words : str
-        What it is, for the report.
+    estimator : object
+        One that ``fit`` fits clones of, if it does.
+    many : callable or None
+        Fits many models at once, equal in distribution to ``fit`` with as many seeds: of an estimator, records, their
+        codes, the number of places, runs and seed (None: the operating system's randomness).
     """
 
     fit: Callable[[NDArray[Any], NDArray[Any], int], Any]
     labels: NDArray[Any]
-    words: str
-    many: Many | None = None
     estimator: Any = None
+    many: Callable[[Any, Features, Integers, int, int, int | None], Weights] | None = None
 
     @classmethod
     def of(cls, train: Any, labels: NDArray[Any]) -> Self:
@@ -189,28 +113,25 @@ class Training:
             If it is neither.
         """
         if hasattr(train, "fit") and hasattr(train, "get_params"):
-            estimator, many = clone(train), None
-            if isinstance(estimator, methods.PrivateClassifier):
-                if estimator.classes is None:
-                    estimator.set_params(classes=labels.tolist())
-                many = _many_of(estimator)
-            words = type(estimator).__name__ + (", many fits in one call" if many else "")
-            return cls(_EstimatorFit(estimator), labels, words, many, estimator)
+            estimator = clone(train)
+            if isinstance(estimator, methods.PrivateClassifier) and estimator.classes is None:
+                estimator.set_params(classes=labels.tolist())
+            return cls(partial(_fit, estimator), labels, estimator, _many_of(estimator))
         if not callable(train):
             raise TypeError(f"train must be a function train(X, y, seed) or an unfitted estimator, got train={train!r}")
-        return cls(train, labels, getattr(train, "__name__", type(train).__name__))
+        return cls(train, labels)
 
     def runs(
         self, data: Data, observers: Sequence[Observer], seeds: Sequence[int], *, closely: bool = False
     ) -> list[Runs]:
-        """Train with each seed, and score by each observer; ``closely``: with numbers and fingerprints, in the first.
+        """Train with each seed, and score by each observer; ``closely``: with numbers and fingerprints.
 
         Raises
         ------
         TypeError
             If a training returns nothing.
         """
-        if self.many is not None and observers[0].score is None:
+        if self.many is not None:
             return self._together(data, observers, seeds, closely)
         parts = [self._one(data, observers, seed, closely) for seed in seeds]
         return [Runs.joined(runs) for runs in zip(*parts, strict=True)]
@@ -221,26 +142,23 @@ class Training:
         try:
             result = self.fit(X.copy(), y.copy(), seed)  # copies: some trainings write into their records
             trained = True
-            scores = [observer.scores(result) for observer in observers] if result is not None else []
+            scores: list[dict[str, float]] = []
+            for observer in observers if result is not None else ():
+                if scores and hasattr(result, "budget_"):  # the one before has used up its answers
+                    result = self.fit(X.copy(), y.copy(), seed)
+                scores.append(observer.scores(result))
         except Exception as error:  # that a run fails is a part of what it shows
             told = f"{type(error).__name__}: {error}" + (" (in the score of its result)" if trained else "")
-            failed = Runs({}, 1, errors=(told,), prints=(None,))
-            return [failed] * len(observers)
+            return [Runs({}, 1, errors=(told,), prints=(None,))] * len(observers)
         if result is None:
             raise TypeError(
                 "train must return what is released (a fitted model, weights, an answer), got None: does it lack a "
                 "return statement?"
             )
-        found = [Runs({name: np.array([value]) for name, value in each.items()}, 1) for each in scores]
-        if closely:
-            values, discrete = numbers_of(result), is_answer(result)
-            found[0] = replace(
-                found[0],
-                numbers=None if values is None else values[None],
-                prints=(fingerprint(result, X[:PROBED]),),
-                discrete=discrete,
-            )
-        return found
+        values = numbers_of(result) if closely else None
+        prints = (fingerprint(result, X[:PROBED]),) if closely else ()
+        shown = None if values is None else values[None]
+        return [Runs({name: np.array([value]) for name, value in each.items()}, 1, shown, prints) for each in scores]
 
     def _together(self, data: Data, observers: Sequence[Observer], seeds: Sequence[int], closely: bool) -> list[Runs]:
         assert self.many is not None
@@ -250,134 +168,226 @@ class Training:
         kept = self.labels[codes] == y  # the others are empty records
         X = np.asarray(X, dtype=X.dtype if X.dtype in (np.float32, np.float64) else np.float64)
         seed = None if self.estimator.noise_seed is None else int(seeds[0])
-        fitted = self.many(Fits(self.estimator, X[kept], codes[kept], len(X), len(seeds), seed))
-        values = fitted.numbers() if closely or any(each.direction is not None for each in observers) else None
+        coef, intercept = self.many(self.estimator, X[kept], codes[kept], len(X), len(seeds), seed)
+        values = np.hstack([coef.reshape(len(coef), -1), intercept]).astype(np.float64)
         found = []
         for observer in observers:
-            scores = fitted.scores(observer)
-            if values is not None and observer.direction is not None:
+            scores = observer.linear(coef, intercept)
+            if observer.direction is not None:
                 scores["learned direction"] = values @ observer.direction
-            found.append(Runs(scores, len(seeds)))
-        if closely:
-            prints = (None,) * len(seeds) if values is None else tuple(row.tobytes() for row in values)
-            found[0] = replace(found[0], numbers=values, prints=prints)
+            found.append(Runs(scores, len(seeds), values, tuple(map(bytes, values)) if closely else ()))
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class _EstimatorFit:
-    """Fits clones; every random state gets the seed, and a noise seed where the estimator has one."""
-
-    estimator: Any
-
-    def __call__(self, X: NDArray[Any], y: NDArray[Any], seed: int) -> Any:
-        model = clone(self.estimator)
-        parameters = model.get_params()
-        given = {name: seed for name in parameters if name.rpartition("__")[2] == "random_state"}
-        given |= {
-            name: seed
-            for name, value in parameters.items()
-            if name.rpartition("__")[2] == "noise_seed" and value is not None
-        }
-        return model.set_params(**given).fit(X, y)
+def _fit(estimator: Any, X: NDArray[Any], y: NDArray[Any], seed: int) -> Any:
+    """A fitted clone; every random state gets the seed, and a noise seed where the estimator has one."""
+    model = clone(estimator)
+    parameters = {name: (name.rpartition("__")[2], value) for name, value in model.get_params().items()}
+    random_states = {name: seed for name, (last, _) in parameters.items() if last == "random_state"}
+    noise = {name: seed for name, (last, value) in parameters.items() if last == "noise_seed" and value is not None}
+    return model.set_params(**random_states, **noise).fit(X, y)
 
 
-def _many_of(estimator: Any) -> Many | None:
+# Many fits in one call
+
+
+def _many_of(estimator: Any) -> Any:
     """How many fits of an estimator are made in one call; subclasses may do anything, and are fitted one at a time."""
     kind = type(estimator)
     if kind is methods.DPSGD and (estimator.network is not None or estimator.optimizer not in ("sgd", "momentum")):
         return None
-    if kind is methods.Bagging and not hasattr(estimator.estimator, "fit_many"):
-        return None
     return MANY.get(kind)
 
 
-def _noisy_sgd(fits: Fits) -> Fitted:
+def _noisy_sgd(own: Any, X: Features, codes: Integers, n: int, runs: int, seed: int | None) -> Weights:
     weights = methods.noisy_descents(
-        ClipNorm(fits.estimator.norm).fit_transform(fits.X),
-        fits.codes,
-        n_runs=fits.runs,
-        n=fits.n,
-        sigma=fits.estimator.calibrate(fits.n),
-        generator=None if fits.seed is None else np.random.default_rng(fits.seed),
-        **fits.of("steps", "learning_rate", "l2", "radius"),
+        ClipNorm(own.norm).fit_transform(X),
+        codes,
+        n_runs=runs,
+        n=n,
+        sigma=own.calibrate(n),
+        generator=None if seed is None else np.random.default_rng(seed),
+        steps=own.steps,
+        learning_rate=own.learning_rate,
+        l2=own.l2,
+        radius=own.radius,
     )
-    return Linear(weights[:, None, :-1], weights[:, -1:])
+    return weights[:, None, :-1], weights[:, -1:]
 
 
-def _dp_sgd(fits: Fits) -> Fitted:
-    estimator = fits.estimator
-    accounted = fits.of("sample_rate", "steps", "accountant")
-    noise = estimator.noise_multiplier
+def _dp_sgd(own: Any, X: Features, codes: Integers, n: int, runs: int, seed: int | None) -> Weights:
+    noise = own.noise_multiplier
+    if noise is None:
+        noise = _calibrated(own.epsilon, own.delta, own.sample_rate, own.steps, own.accountant)
     models = fit_dp_sgd_linear(
-        fits.X,
-        fits.codes,
-        n_classes=len(estimator.classes),
-        momentum=estimator.momentum if estimator.optimizer == "momentum" else 0.0,
-        noise_multiplier=_calibrated(estimator.epsilon, estimator.delta, **accounted) if noise is None else noise,
-        n_records=fits.n,
-        n_repeats=fits.runs,
-        seed=secrets.randbits(128) if fits.seed is None else fits.seed,
-        normal=normal_floats if fits.seed is None else None,
-        **fits.of("clipping_norm", "learning_rate", "device", "sample_rate", "steps"),
+        X,
+        codes,
+        n_classes=len(own.classes),
+        momentum=own.momentum if own.optimizer == "momentum" else 0.0,
+        noise_multiplier=noise,
+        n_records=n,
+        n_repeats=runs,
+        seed=secrets.randbits(128) if seed is None else seed,
+        normal=normal_floats if seed is None else None,
+        clipping_norm=own.clipping_norm,
+        learning_rate=own.learning_rate,
+        device=own.device,
+        sample_rate=own.sample_rate,
+        steps=own.steps,
     )
-    return Linear(models.weights, models.intercept)
+    return models.weights, models.intercept
 
 
 @lru_cache(maxsize=16)
-def _calibrated(epsilon: float, delta: float, *, sample_rate: float, steps: int, accountant: str) -> float:
+def _calibrated(epsilon: float, delta: float, sample_rate: float, steps: int, accountant: str) -> float:
     return float(
         accounting.dp_sgd_noise_multiplier(epsilon, delta, sample_rate=sample_rate, steps=steps, accountant=accountant)
     )
 
 
-def _released_weights(fits: Fits) -> Fitted:
-    own = clone(fits.estimator).set_params(n=fits.n if fits.estimator.n is None else fits.estimator.n)
-    models, _ = own.fit_many(
-        ClipNorm(own.norm).fit_transform(fits.X),
-        fits.codes,
-        n_classes=len(own.classes),
-        n_repeats=fits.runs,
-        seed=fits.seed,
-    )
-    return Linear(models.weights, models.intercept)
+def _released_weights(own: Any, X: Features, codes: Integers, n: int, runs: int, seed: int | None) -> Weights:
+    own = clone(own).set_params(n=n if own.n is None else own.n)
+    X = ClipNorm(own.norm).fit_transform(X)
+    models, _ = own.fit_many(X, codes, n_classes=len(own.classes), n_repeats=runs, seed=seed)
+    return models.weights, models.intercept
 
 
-def _bagging(fits: Fits) -> Fitted:
-    """All models of all runs; an empty record keeps its place, and is left out of the subsamples that drew it."""
-    empty = fits.n - len(fits.X)  # they stand first
-    seed = secrets.randbits(128) if fits.seed is None else fits.seed
-    learning, *drawing = np.random.SeedSequence(seed).generate_state(fits.runs + 1, np.uint64).tolist()
-    names = ("subsample", "n_models", "replace", "scheme")
-    subsets = [rows for each in drawing for rows in draw_subsets(fits.n, **fits.of(*names), seed=each)]
-    own = [rows[rows >= empty] - empty for rows in subsets]
-    present = np.array([len(rows) > 0 for rows in own])
-    estimator, classes = fits.estimator.estimator, np.unique(fits.estimator.classes).tolist()
-    drawn = [rows for rows in own if len(rows)]
-    models = estimator.fit_many(fits.X, fits.codes, drawn, n_classes=len(classes), seed=learning // 2**33)
-    return Ensembles(models, present, fits.runs, classes, fits.X.dtype)
-
-
-MANY: dict[type, Many] = {
+MANY = {
     methods.NoisySGD: _noisy_sgd,
     methods.DPSGD: _dp_sgd,
     methods.ModelSensitivity: _released_weights,
     methods.LossPerturbation: _released_weights,
-    methods.Bagging: _bagging,
 }
 
 
-def code_of(train: Any) -> Any:
-    """What tells a training or score from another: parameters of an estimator; name, code and numbers of a function."""
-    if hasattr(train, "get_params"):
-        return [type(train).__qualname__, repr(train.get_params())]
-    code = getattr(train, "__code__", None)
-    if code is None:
-        return type(train).__qualname__
-    cells = [cell.cell_contents for cell in train.__closure__ or ()]
-    plain = [
-        each
-        for each in (*code.co_consts, *cells, *(train.__defaults__ or ()))
-        if isinstance(each, str | int | float | None)
-    ]
-    return [train.__module__, train.__qualname__, code.co_code, code.co_names, plain]
+# Within a budget
+
+
+@dataclass(eq=False)
+class Runner:
+    """Runs of one training, counted against a budget of seconds, or of runs.
+
+    Attributes
+    ----------
+    training : Training
+    seconds : float
+    most : int or None
+        Runs, in place of seconds.
+    random_state : int
+    memory : mutable mapping
+        Scores that were found before, and decisions that must not be made twice, by their names; plain values.
+    """
+
+    training: Training
+    seconds: float
+    most: int | None
+    random_state: int
+    memory: MutableMapping[str, Any] = field(default_factory=dict)
+    done: int = 0
+    recalled: int = 0  # runs that an earlier process had counted
+    index: int = 0  # of the next run, which decides its seed
+    rate: float = math.inf  # seconds for one run, with all workers
+    errors: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._began = time.perf_counter()
+        self._seed = int(np.random.default_rng(self.random_state).integers(PRIME))
+        self.batch = 1 if self.most is None else FIXED_BATCH
+        self.workers = effective_n_jobs(None)  # of joblib.parallel_config
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the audit began."""
+        return time.perf_counter() - self._began
+
+    @property
+    def affordable(self) -> int:
+        """Runs that are left."""
+        if self.most is not None:
+            return max(0, self.most - self.done)
+        return int(min(max(0.0, self.seconds - self.elapsed) / self.rate, 1e9))
+
+    @property
+    def over(self) -> bool:
+        """Whether the budget is spent."""
+        return self.done >= self.most if self.most is not None else self.elapsed >= self.seconds
+
+    def seeds(self, count: int) -> list[int]:
+        """Seeds that no other run has."""
+        seeds = [(self._seed + (self.index + i) * STRIDE) % PRIME for i in range(count)]
+        self.index += count
+        return seeds
+
+    def run(self, data: Data, observers: Sequence[Observer], count: int, *, closely: bool = False) -> list[Runs]:
+        """Train ``count`` times, fewer if the budget ends; at least once."""
+        parts: list[list[Runs]] = []
+        left = count
+        while left > 0 and not (parts and self.over):
+            size = min(left, self.batch * self.workers)
+            chunks = [self.seeds(len(each)) for each in np.array_split(np.arange(size), min(size, self.workers))]
+            start = time.perf_counter()
+            if len(chunks) == 1:
+                parts.append(self.training.runs(data, observers, chunks[0], closely=closely))
+            else:
+                calls = (delayed(_worker)(self.training, data, observers, each, closely) for each in chunks)
+                parts += Parallel()(calls)
+            left -= size
+            self._account(size, time.perf_counter() - start)
+        runs = [Runs.joined(part) for part in zip(*parts, strict=True)]
+        self.errors += runs[0].errors
+        return runs
+
+    def warm_up(self, data: Data, observers: Sequence[Observer]) -> Runs:
+        """Some runs; of a budget in seconds more and more at once, until they are long enough to be timed well."""
+        found = [self.run(data, observers, each, closely=True)[0] for each in TIMED]
+        size, limit = TIMED[-1], WARM_UP * self.seconds
+        while self.most is None and size < LARGEST_BATCH and 4 * size * self.rate < limit:
+            size *= 4
+            self.batch = size
+            self.run(data, observers, size)
+        return Runs.joined(found[1:])
+
+    def check_copies(self, data: Data, observer: Observer) -> None:
+        """Whether workers, which get copies of the training, would repeat one another's results.
+
+        Raises
+        ------
+        ValueError
+            If two copies give the same results with the same seeds, and others when they go on: the training keeps a
+            generator, or something else that its results depend on.
+        """
+        if self.workers == 1 or self.training.many is not None:
+            return
+        for count, moved in COPIES:
+            seeds, prints = self.seeds(count), []
+            self.index -= count  # none of these runs is counted
+            for _ in range(2):
+                copied = replace(self.training, fit=pickle.loads(dumps(self.training.fit)))
+                prints += [copied.runs(data, [observer], seeds, closely=True)[0].prints for _ in range(2)]
+            one, later, other, _ = prints
+            if None in one or one != other or sum(a != b for a, b in zip(one, later, strict=True)) < moved:
+                return
+        raise ValueError(
+            "train must give results that depend on its records and its seed alone, got one that keeps a generator or "
+            f"the like between calls: each of {self.workers} workers gets a copy, and repeats what the others draw. "
+            "Make the generator from the seed, or audit in one process"
+        )
+
+    def _account(self, size: int, seconds: float) -> None:
+        self.done += size
+        if self.most is None:
+            rate = max(seconds, 1e-7) / size
+            self.rate = rate if size >= self.batch * self.workers or rate < self.rate else self.rate
+            fitting = BATCH_SECONDS / (self.rate * self.workers)
+            self.batch = int(np.clip(fitting, 1, min(2 * self.batch, LARGEST_BATCH)))
+        left = f"{self.elapsed:.0f} of {self.seconds:g} s" if self.most is None else f"{self.affordable} left"
+        log.info("%d runs, %s", self.done, left)
+
+
+def _worker(training: Training, data: Data, observers: Sequence[Observer], seeds: list[int], closely: bool) -> Any:
+    """Runs in a worker, whose global generators may be copies of those of another."""
+    np.random.seed(seeds[0])  # noqa: NPY002
+    random.seed(seeds[0])
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(seeds[0])
+    return training.runs(data, observers, seeds, closely=closely)

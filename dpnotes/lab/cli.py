@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 import os
 import shlex
+import traceback
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -343,23 +345,33 @@ def guarantee() -> None:
 @click.option("--seconds", type=click.FloatRange(min=0.0, min_open=True), default=120.0, show_default=True)
 @click.option("--runs", type=click.IntRange(min=1), help="Budget in trainings, in place of seconds.")
 @click.option("--confidence", type=float, default=0.95, show_default=True)
-@click.option("--score", help="FILE.py:NAME of a function score(result, x, label).  [default: what the result offers]")
-@click.option("--strategy", default="auto", show_default=True, help="See dpnotes.audit.")
 @click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Trainings at a time; -1: all cores.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--keep", type=click.Path(dir_okay=False, path_type=Path), help="File with which it can be resumed.")
-def audit(training: str, table: Path, **given: Any) -> None:
+def audit(training: str, table: Path, keep: Path | None, **given: Any) -> None:
     """Train NAME of FILE.py again and again, and tell whether what is seen refutes a claim.
 
     For example: dpnotes audit script.py:train --data table.csv --epsilon 1 --delta 1e-5. NAME is a function train(X, y,
     seed) or an unfitted estimator. Numbers of the table are mapped to [-1, 1] by their bounds, text to indicators of
-    its categories; all records are trained on. Ends with exit code 1 if the claim is refuted.
+    its categories; all records are trained on. Ends with exit code 1 if the claim is refuted, 0 if it is not, and 2
+    after an error.
     """
     from dpnotes.lab.own_training import audit_table
 
-    report = audit_table(training, table, **given)
+    context = click.get_current_context()
+    try:
+        report = audit_table(training, table, keep=keep, **given)
+    except KeyboardInterrupt:
+        kept = f"what was counted is kept in {keep}, and the same command goes on with it"
+        click.echo(f"\nInterrupted: {kept if keep else 'nothing is kept without --keep FILE'}.", err=True)
+        context.exit(130)
+    except Exception as error:  # of the script, too: none may look like a claim that is refuted
+        if context.find_root().params["traceback"]:
+            traceback.print_exc()
+        click.echo(f"Error: {error if _foreseen(error) else f'{type(error).__name__}: {error}'}", err=True)
+        context.exit(2)
     click.echo(report)
-    click.get_current_context().exit(int(report.refuted))
+    context.exit(int(report.refuted))
 
 
 @main.command("compare")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import io
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -58,7 +57,7 @@ def compare_table(
         raise ValueError(f"report must be a file in a folder that exists, got {report}")
     own = load_file(table, target=target, private=data != "public")
     public = [own.n_train + own.n_test, own.class_names, [(column.name, column.known) for column in own.columns]]
-    about = json.dumps([public if data == "shape" else own.digest, data, seed, settings], sort_keys=True)
+    about = {"table": public if data == "shape" else own.digest, "data": data, "seed": seed} | settings
     result = compare(
         np.concatenate([own.X_train, own.X_test]),
         np.concatenate([own.y_train, own.y_test]),

@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+import logging
 import sys
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
+import pandas as pd
 
 from dpnotes.accounting import approximate
 from dpnotes.auditing import AuditReport, audit
@@ -53,17 +56,16 @@ def audit_table(
     epsilon: float | None,
     delta: float,
     adjacency: str,
-    score: str | None,
     jobs: int,
     seed: int,
     keep: Path | None,
     **settings: Any,
 ) -> AuditReport:
-    """What ``dpnotes audit`` does: all records of a table, encoded by public bounds, which canaries keep to as well.
+    """What ``dpnotes audit`` does: all records of a table, encoded by public bounds, with the labels of its classes.
 
     Parameters
     ----------
-    training, score : str
+    training : str
         See :func:`named`.
     table : Path
     target : str
@@ -77,24 +79,37 @@ def audit_table(
         Of :func:`dpnotes.audit`.
     """
     own = load_file(table, target=target)
-    about = [training, own.digest, epsilon, delta, adjacency, score, seed, settings]
-    text = "".join(Path(name.rpartition(":")[0]).read_text(encoding="utf-8") for name in (training, score) if name)
-    memory = None if keep is None else Kept(keep, json.dumps(about) + text)
-    return audit(
-        named(training),
-        np.concatenate([own.X_train, own.X_test]),
-        np.concatenate([own.y_train, own.y_test]),
-        claim=None if epsilon is None else approximate(epsilon, delta, adjacency=adjacency),
-        score=None if score is None else named(score),
-        norm=own.bound,
-        bounds=(-1.0, 1.0),
-        classes=range(len(own.class_names)),
-        n_jobs=jobs,
-        random_state=seed,
-        progress=sys.stderr.isatty(),
-        memory=memory,
-        **settings,
-    )
+    train = named(training)
+    script = hashlib.sha256(Path(training.rpartition(":")[0]).expanduser().read_bytes()).hexdigest()
+    about = {"training": training, "code of the file": script, "table": own.digest, "epsilon": epsilon, "delta": delta,
+             "adjacency": adjacency, "seed": seed} | settings  # fmt: skip
+    about.pop("seconds", None)  # an audit may go on for longer
+    names = pd.Series(own.class_names)
+    numbers = pd.to_numeric(names, errors="coerce")
+    labels = (names if numbers.isna().any() else numbers).to_numpy()
+    if sys.stderr.isatty():
+        _tell_on_one_line()
+    with joblib.parallel_config(n_jobs=jobs):
+        return audit(
+            train,
+            np.concatenate([own.X_train, own.X_test]),
+            labels[np.concatenate([own.y_train, own.y_test])],
+            claim=None if epsilon is None else approximate(epsilon, delta, adjacency=adjacency),
+            # indicators of categories fill no box: canaries then keep to the ranges and norms of the records
+            domain=(-1.0, 1.0) if all(column.is_number for column in own.columns) else None,
+            random_state=seed,
+            memory=None if keep is None else Kept(keep, about),
+            **settings,
+        )
+
+
+def _tell_on_one_line() -> None:
+    handler = logging.StreamHandler()
+    handler.terminator = " "
+    handler.setFormatter(logging.Formatter("\raudit: %(message)s"))
+    log = logging.getLogger("dpnotes.auditing")
+    log.setLevel(logging.INFO)
+    log.handlers = [handler]
 
 
 class Kept(MutableMapping[str, Any]):
@@ -103,39 +118,44 @@ class Kept(MutableMapping[str, Any]):
     Parameters
     ----------
     path : Path
-    about : str
-        What is audited or compared and how; a file of another one is refused.
+    about : mapping
+        What is audited or compared and how, by name, as plain values; a file of another one is refused.
     kind : {"audit", "comparison"}
 
     Raises
     ------
     ValueError
-        If the file is of another one, or no file of this kind.
+        If the file is of another one, which says in what, or no file of this kind.
     """
 
-    def __init__(self, path: Path, about: str, *, kind: str = "audit") -> None:
+    def __init__(self, path: Path, about: Mapping[str, Any], *, kind: str = "audit") -> None:
         self._path, self._found = path, dict[str, Any]()
-        digest = hashlib.sha256(about.encode()).hexdigest()
-        if path.is_file() and path.stat().st_size:
-            text = path.read_bytes()
-            whole = text[: text.rfind(b"\n") + 1]  # a line that a kill tore is dropped
-            if len(whole) < len(text):
-                path.write_bytes(whole)
-            try:
-                self._found = dict(json.loads(line) for line in whole.splitlines())
-            except ValueError:
-                raise ValueError(f"{path} is no file of an audit or a comparison") from None
-        if self._found.setdefault(kind, digest) != digest or next(iter(self._found)) != kind:
-            raise ValueError(f"{path} is of another {kind}: of another training, table, claim or setting")
-        if not path.is_file() or not path.stat().st_size:
-            self._write(kind, digest)
+        ours = json.loads(json.dumps(about))
+        text = path.read_bytes() if path.is_file() else b""
+        whole = text[: text.rfind(b"\n") + 1]  # a line that a kill tore is dropped
+        if len(whole) < len(text):
+            path.write_bytes(whole)
+        try:
+            self._found = dict(json.loads(line) for line in whole.splitlines())
+        except ValueError:
+            raise ValueError(f"{path} is no file of an audit or a comparison") from None
+        if not self._found:
+            self[kind] = ours
+        theirs = self._found.get(kind)
+        if not isinstance(theirs, dict):
+            raise ValueError(f"{path} is no file of this kind: {kind}")
+        changed = [name for name in ours | theirs if ours.get(name) != theirs.get(name)]
+        if changed:
+            told = "; ".join(f"{name} was {theirs.get(name)!s:.60}, now {ours.get(name)!s:.60}" for name in changed)
+            raise ValueError(f"{path} is of another {kind}: {told}. Take another file, or the settings that it has")
 
     def __getitem__(self, name: str) -> Any:
         return self._found[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
         self._found[name] = value
-        self._write(name, value)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps([name, value]) + "\n")
 
     def __delitem__(self, name: str) -> None:
         raise TypeError("what was counted stays")
@@ -145,7 +165,3 @@ class Kept(MutableMapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._found)
-
-    def _write(self, name: str, value: Any) -> None:
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([name, value]) + "\n")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from dpnotes.accounting import approximate, bagging, gaussian, hockey_stick, pure, subsampled
-from dpnotes.lab.bagging.sampler import sample_distribution
+from dpnotes.lab.bagging.claims import sample_distribution
 from dpnotes.mechanisms import draw_subsets
 
 EPSILONS = np.array([0.0, 0.1, 0.5, 1.0, 3.0])

@@ -1,13 +1,13 @@
-"""One run with many canaries: the bound against an optimum, another implementation and exact null distributions."""
+"""Many canaries in few runs: bounds against an optimum, others' implementations and exact null distributions."""
 
 import numpy as np
 import pytest
 from scipy import optimize, stats
 
 from dpnotes.accounting import approximate, bagging, gaussian, one_run_audit, pure
-from dpnotes.auditing import one_run
-from dpnotes.auditing._curve import Curve
+from dpnotes.auditing import lira, one_run
 from dpnotes.auditing._one_run import Guesses, of_curve, of_mu, of_pair, tail_excluded
+from dpnotes.auditing._scores import Curve
 
 
 def evidence(examples, *runs, level=0.05):
@@ -103,15 +103,11 @@ def test_many_canaries_refute_what_is_false():
     assert list(report.tried["guesses"]) == [100, 400, 1000]
     assert np.isnan(report.tpr(0.1))
     assert "best test" not in str(report)
+    assert report.plot().axes[0].get_legend_handles_labels()[1][0] == "canaries of this run"
     assert report.delta(0.0) > 0
     alone = one_run(scores, included, claim=gaussian(sigma=1.0), guesses=400)
     assert alone.mu > one_run(scores, included, guesses=[400, 2, 3]).mu  # which others cost
     assert one_run(-scores, included).mu == 0
-
-
-def test_picture_of_one_run():
-    figure = one_run(*canaries(2.0, 100), claim=pure(1.0)).plot()
-    assert figure.axes[0].get_legend_handles_labels()[1][0] == "canaries of this run"
 
 
 @pytest.mark.parametrize(
@@ -130,3 +126,61 @@ def test_bad_input_is_named(arguments, message):
     given = {"scores": np.arange(10.0), "included": np.arange(10) % 2 == 0}
     with pytest.raises(ValueError, match=message):
         one_run(**{**given, **arguments})
+
+
+def test_ratio_equals_the_densities():
+    generator = np.random.default_rng(0)
+    inside, outside = generator.normal(1.0, 2.0, (8, 3)), generator.normal(0.0, 1.0, (9, 3))
+    observed = generator.normal(size=(4, 3))
+    mean, std = (lambda each: each.mean(0)), (lambda each: each.std(0, ddof=1))
+    expected = stats.norm.logpdf(observed, mean(inside), std(inside)) - stats.norm.logpdf(
+        observed, mean(outside), std(outside)
+    )
+    np.testing.assert_allclose(lira(inside, outside, observed), expected, atol=1e-12)
+    np.testing.assert_allclose(lira(inside, outside, observed[0]), expected[0], atol=1e-12)
+    pooled = [np.sqrt(((each - mean(each)) ** 2).sum() / (each.size - 3)) for each in (inside, outside)]
+    expected = stats.norm.logpdf(observed, mean(inside), pooled[0]) - stats.norm.logpdf(
+        observed, mean(outside), pooled[1]
+    )
+    np.testing.assert_allclose(lira(inside, outside, observed, variance="fixed"), expected, atol=1e-12)
+    offline = lira(None, outside, observed)
+    np.testing.assert_allclose(offline, (observed - mean(outside)) / std(outside), atol=1e-12)
+
+
+def test_nan_leaves_out_models_of_one_side():
+    """One matrix of shadow models serves both sides."""
+    generator = np.random.default_rng(1)
+    scores, included = generator.normal(size=(10, 4)), np.arange(40).reshape(10, 4) % 3 == 0
+    found = lira(np.where(included, scores, np.nan), np.where(included, np.nan, scores), np.zeros(4))
+    alone = lira(scores[included[:, 2], 2:3], scores[~included[:, 2], 2:3], np.zeros(1))
+    np.testing.assert_allclose(found[2], alone[0], atol=1e-12)
+
+
+def test_difficulty_of_an_example_is_taken_out():
+    """Examples differ by far more than membership does."""
+    generator = np.random.default_rng(2)
+    difficulty, n = generator.normal(scale=10.0, size=1000), 1000
+    included = generator.random((33, n)) < 0.5
+    scores = difficulty + 2.0 * included + generator.normal(size=(33, n))
+    shadow, ours = scores[1:], scores[0]
+    ratio = lira(np.where(included[1:], shadow, np.nan), np.where(included[1:], np.nan, shadow), ours, variance="fixed")
+    assert one_run(ratio, included[0]).mu > 0.9
+    assert one_run(ours, included[0]).mu < 0.2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"observed": [np.nan, 0.0]}, "observed must be finite, got 1 bad entries"),
+        ({"observed": 1.0}, "observed must have shape"),
+        ({"scores_out": np.zeros((3, 1))}, r"scores_out must have shape \[models, 2\], got shape \(3, 1\)"),
+        ({"scores_in": [[1.0, 2.0], [np.nan, 3.0]]}, "scores_in must have finite scores that vary"),
+        ({"scores_in": [[1.0, 2.0]], "variance": "fixed"}, "scores_in must have finite scores that vary"),
+        ({"scores_in": [[1.0, 2.0], [1.0, 3.0]]}, "scores_in must have finite scores that vary"),
+        ({"variance": "global"}, "variance must be one of 'per-example', 'fixed'"),
+    ],
+)
+def test_bad_scores_of_shadow_models_are_named(arguments, message):
+    given = {"scores_in": [[1.0, 2.0], [2.0, 3.0]], "scores_out": [[0.0, 0.0], [1.0, 1.0]], "observed": [0.0, 0.0]}
+    with pytest.raises(ValueError, match=message):
+        lira(**{**given, **arguments})

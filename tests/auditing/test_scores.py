@@ -3,15 +3,21 @@
 from functools import cache
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
 from dpnotes.accounting import approximate, audit_epsilon, bagging, dp_sgd, gaussian, pure
 from dpnotes.auditing import audit_scores, runs_needed
-from dpnotes.auditing._curve import Curve
-from dpnotes.auditing._region import Counts, least_delta, least_epsilon, least_mu, least_tpr
-from dpnotes.auditing._scores import _Choice, _chosen
+from dpnotes.auditing._scores import (
+    Counts,
+    Curve,
+    _chosen,
+    _tried,
+    least_delta,
+    least_epsilon,
+    least_mu,
+    least_tpr,
+)
 
 LEVEL = 0.05
 
@@ -51,7 +57,7 @@ def test_true_claims_are_refuted_as_rarely_as_stated(claim):
     """At every pair of rates on the claim's own curve: the exact probability that the p-value is at most the level."""
     counts, probability = every_outcome(40, 30)
     curve = Curve.of(claim)
-    p_values = counts.p_value(curve, 128)
+    p_values = np.exp(counts.log_p_value(curve, 128))
     for level in (0.05, 0.01):
         chances = [
             probability(claim.tpr(fpr), fpr)[p_values <= level].sum() for fpr in (0.0, 0.01, 0.1, 0.3, 0.6, 0.9, 1.0)
@@ -67,7 +73,7 @@ def test_the_whole_procedure_on_randomised_response():
     curve, truth = Curve.of(claim), np.exp(1.0) / (1 + np.exp(1.0))
     counts, probability = every_outcome(20, 20)
     mass = probability(truth, 1 - truth)
-    choice, answers = _Choice(curve, 1e-5, LEVEL, (20, 20)), np.array([[0.0], [1.0]])
+    second = [np.tile([[0.0], [1.0]], (10, 1))] * 2
 
     @cache
     def failures(level, above, everything):
@@ -75,18 +81,17 @@ def test_the_whole_procedure_on_randomised_response():
         k, j = (np.full(len(mass), 20.0) if everything else n for n in (counts.true_positives, counts.false_positives))
         k, j = (k, j) if above else (20 - k, 20 - j)
         seen = Counts(k, counts.positives, j, counts.negatives)
-        return seen.p_value(curve, 256) <= level, least_epsilon(seen.frontier(level, 64), 0.0) > 1.0
+        return np.exp(seen.log_p_value(curve, 256)) <= level, least_epsilon(seen.frontier(level, 64), 0.0) > 1.0
 
     failed, total = np.zeros(2), 0.0
     for ones in np.ndindex(9, 9):
         chance = np.prod([stats.binom.pmf(n, 8, p) for n, p in zip(ones, (truth, 1 - truth), strict=True)])
-        members, nonmembers = ((np.arange(8) < n).astype(float) for n in ones)
-        tried = pd.DataFrame([{"score": "answer", "column": 0, **row} for row in choice.best(members, nonmembers)])
-        events = _chosen(tried, [answers, answers], LEVEL)
+        first = [(np.arange(8)[:, None] < n).astype(float) for n in ones]
+        tried = _tried(first, second, ["answer"], claim, LEVEL)
+        events = _chosen(tried, second, LEVEL)
         assert sum(event.level for event in events) == pytest.approx(LEVEL)
-        wrong = np.any(
-            [failures(round(event.level, 12), event.above, event.threshold <= 0) for event in events], axis=0
-        )
+        rows = [row for row in tried if "level" in row]
+        wrong = np.any([failures(round(row["level"], 12), row["above"], row["threshold"] <= 0) for row in rows], axis=0)
         failed += chance * (wrong * mass).sum(1)
         total += chance * mass.sum()
     assert total == pytest.approx(1.0)
@@ -105,7 +110,6 @@ def test_gaussian_noise_reaches_most_of_its_mu():
     assert 0.8 < report.mu < 1
     assert not report.refuted
     assert report.epsilon(1e-5) < claim.epsilon(1e-5)
-    assert report.epsilon(1e-5, assume_gaussian=True) > 0.7 * claim.epsilon(1e-5)
     assert 0.8 * claim.advantage < report.delta(0.0) < claim.advantage
     rates = np.linspace(0, 1, 50)
     assert (report.tpr(rates) <= claim.tpr(rates) + 1e-12).all()
@@ -161,10 +165,10 @@ def test_curve_is_above_the_claim_and_inverts(claim):
 def test_the_region_proves_more_than_two_intervals():
     """At equal rates of error, and never much less where one of the counts is zero."""
     test = {"true_positives": 700, "positives": 1000, "false_positives": 300, "negatives": 1000}
-    frontier = Counts.of(*test.values()).frontier(LEVEL)
+    frontier = Counts(*(np.array([float(count)]) for count in test.values())).frontier(LEVEL)
     assert least_epsilon(frontier, 1e-5)[0] > audit_epsilon(**test, delta=1e-5) + 0.04
     test["false_positives"] = 0
-    frontier = Counts.of(*test.values()).frontier(LEVEL)
+    frontier = Counts(*(np.array([float(count)]) for count in test.values())).frontier(LEVEL)
     assert least_epsilon(frontier, 1e-5)[0] > audit_epsilon(**test, delta=1e-5) - 0.2
 
 
@@ -217,7 +221,7 @@ def test_report_as_text_table_and_picture():
     report = audit_scores(normal(2.0, 200), normal(0.0, 200), claim=gaussian(sigma=1.0))
     assert str(report).startswith("The claim is REFUTED, p-value")
     assert "mu at least: 1." in str(report)
-    assert report._repr_html_().startswith("<table><tr><th>verdict</th>")
+    assert repr(report) == str(report)
     labels = report.plot().axes[0].get_legend_handles_labels()[1]
     assert "its band" in labels
     assert "least that the claim allows" in labels
@@ -241,7 +245,6 @@ def test_report_as_text_table_and_picture():
             "claim must be for the adjacency of the runs",
         ),
         ({"adjacency": "add"}, "adjacency must be one of"),
-        ({"delta": 2.0}, "delta must be >= 0 and <= 1"),
     ],
 )
 def test_bad_input_is_named(arguments, message):

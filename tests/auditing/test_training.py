@@ -9,27 +9,18 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
-from dpnotes import DPSGD, Bagging, LossPerturbation, ModelSensitivity, NoisySGD, SubsampleAggregate
-from dpnotes.auditing._canaries import Domain, Neighbours, find_canaries, many_canaries, opposite
+from dpnotes import DPSGD, LossPerturbation, ModelSensitivity, NoisySGD, SubsampleAggregate
+from dpnotes.auditing._canaries import Domain, Neighbours, find_canaries
 from dpnotes.auditing._observing import Observer, fingerprint, numbers_of
 from dpnotes.auditing._training import Runs, Training
-from dpnotes.learners import LogisticClassifier
 
 X, Y = load_breast_cancer(return_X_y=True)
 X = (X / np.linalg.norm(X, axis=1, keepdims=True))[:60]
 Y = Y[:60]
 LABELS = np.array([0, 1])
 OBSERVER = Observer(X[0], 1, LABELS)
-RUNS = 120
+RUNS = 60
 
-
-def shown(model, x, label):
-    """Fraction of votes, or margin, of class 1; a score of the user's own is read off one fit after the other."""
-    of = model.predict_proba if isinstance(model, Bagging) else model.decision_function
-    return of(x[None])[0, 1] if isinstance(model, Bagging) else of(x[None])[0]
-
-
-USERS = Observer(X[0], 1, LABELS, shown)
 
 ESTIMATORS = [
     NoisySGD(2.0, 1e-3, steps=5, learning_rate=2.0, radius=5.0, noise_seed=0),
@@ -37,7 +28,6 @@ ESTIMATORS = [
     ModelSensitivity(2.0, l2=0.1, device="cpu", noise_seed=0),
     ModelSensitivity(2.0, 1e-3, l2=0.1, device="cpu"),
     LossPerturbation(2.0, l2=0.1, device="cpu", noise_seed=0),
-    Bagging(subsample=10, n_models=3, estimator=LogisticClassifier(l2=0.01, device="cpu"), noise_seed=0),
 ]
 
 
@@ -46,12 +36,10 @@ def test_many_fits_in_one_call_are_distributed_as_one_at_a_time(estimator):
     """With an empty record among the others; both samples follow their seeds, or miss with probability 1e-9."""
     training = Training.of(estimator, LABELS)
     assert training.many is not None
-    data = Neighbours(X, Y, "zero-out", (np.zeros(X.shape[1]), 2)).without((X[0], 1))
-    seeds = np.arange(RUNS).tolist()
-    [together] = training.runs(data, [OBSERVER], seeds)
-    alone = Runs.joined([training.runs(data, [USERS], [seed])[0] for seed in range(RUNS, 2 * RUNS)])
-    name = "votes for the label" if isinstance(estimator, Bagging) else "margin"
-    one, other = together.scores[name], alone.scores["score"]
+    data = Neighbours(X, Y, "zero-out", (np.zeros(X.shape[1]), 2)).without(None)
+    [together] = training.runs(data, [OBSERVER], np.arange(RUNS).tolist())
+    alone = [training.fit(*data, seed).decision_function(X[:1])[0] for seed in range(RUNS, 2 * RUNS)]
+    one, other = together.scores["margin"], alone
     assert stats.ks_2samp(one, other, method="exact").pvalue > 1e-9
     assert np.std(one) > 0
 
@@ -79,7 +67,6 @@ def fitted(model):
         (np.ones(30), {"along the canary"}),
         (np.ones(31), {"along the canary", "intercept"}),
         (np.ones((2, 31)), {"margin", "along the canary"}),
-        (np.ones((30, 2)), {"margin", "along the canary"}),
         (np.ones((7, 30)), {"distance of the nearest row"}),
         (np.ones(5), {"entry 0", "entry 4"}),
         ([1.0, 2.0], {"entry 0", "entry 1"}),
@@ -91,7 +78,8 @@ def fitted(model):
         (fitted(LinearSVC()), {"margin"}),
         (fitted(GaussianNB()), {"log-odds of the label"}),
         (fitted(LinearRegression()), {"along the canary"}),
-        (lambda x: x.sum(axis=1), {"entry 0"}),
+        (lambda x: x.sum(axis=1), {"output 0"}),
+        (lambda x: np.array(["1"]), {"entries that are the label"}),
         (object(), set()),
     ],
 )
@@ -127,35 +115,37 @@ def test_runs_join_where_scores_lack():
     assert joined.matrix(["a", "b"]).tolist() == [[1, -np.inf], [-np.inf, 2]]
 
 
-@pytest.mark.parametrize("bounds", [{}, {"norm": 1.0}, {"bounds": (-1, 1)}, {"norm": 0.5, "bounds": (0, 1)}])
-def test_canaries_are_records_that_the_claim_allows(bounds):
+@pytest.mark.parametrize(
+    ("allowed", "norm"), [(None, None), (1.0, None), ((-1, 1), None), ((0, np.ones(30)), 0.5), (None, 0.5)]
+)
+def test_canaries_are_records_that_the_claim_allows(allowed, norm):
     """Those of the data itself are taken as they are; constructed ones reach the bounds where there are any."""
-    domain = Domain.of(X, Y, **({"norm": None, "bounds": None, "classes": None} | bounds))
-    found, place = find_canaries(X, Y, domain, None)
-    assert found[0].x is not None
+    domain = Domain.of(X, Y, allowed, norm=norm, classes=None)
+    found, place = find_canaries(X, Y, domain)
     assert (found[0].x == X[place]).all()
     constructed = [canary for canary in found if canary.origin == "constructed"]
     assert len(constructed) == 4
     for canary in constructed:
-        assert domain.allows(canary.x, canary.label)
-        assert domain.allows(*opposite(canary, domain))
-    if "norm" in bounds:
-        assert max(np.linalg.norm(canary.x) for canary in constructed) > 0.999 * bounds["norm"]
+        for x, label in ((canary.x, canary.label), canary.opposite):
+            assert (domain.low <= x).all()
+            assert (x <= domain.high).all()
+            assert np.linalg.norm(x) <= domain.norm * (1 + 1e-6)
+            assert label in domain.labels
+    if domain.norm <= 1:
+        assert max(np.linalg.norm(canary.x) for canary in constructed) > 0.999 * domain.norm
+
+
+def test_an_exchanged_record_moves_what_a_linear_model_sums():
+    for canary in find_canaries(X, Y, Domain.of(X, Y, 1.0, classes=None))[0]:
+        sums = [(2 * y - 1) * np.append(x, 1.0) for x, y in ((canary.x, canary.label), canary.opposite)]
+        assert np.linalg.norm(sums[0] - sums[1]) >= 2 * max(np.linalg.norm(canary.x), 0.2) * (1 - 1e-6), canary.kind
 
 
 def test_canaries_of_images_and_of_numbers():
     images, targets = X.reshape(60, 5, 6), X.sum(axis=1)
-    domain = Domain.of(X, targets, norm=1.0, bounds=None, classes=None)
+    domain = Domain.of(X, targets, 1.0, classes=None)
     assert domain.labels.tolist() == [targets.min(), targets.max()]
-    found, _ = find_canaries(images, targets, domain, None)
-    assert {canary.x.shape for canary in found} == {(5, 6)}
-
-
-def test_many_canaries_have_other_labels_than_their_places():
-    domain = Domain.of(X, Y, norm=1.0, bounds=None, classes=None)
-    canaries, places = many_canaries(X, Y, domain, 10)
-    assert len(set(places.tolist())) == 10
-    assert all(canary.label != Y[place] for canary, place in zip(canaries, places, strict=True))
+    assert {canary.x.shape for canary in find_canaries(images, targets, domain)[0]} == {(5, 6)}
 
 
 @pytest.mark.parametrize(
@@ -163,8 +153,9 @@ def test_many_canaries_have_other_labels_than_their_places():
 )
 def test_neighbours_differ_in_one_record(adjacency, sizes):
     neighbours = Neighbours(X, Y, adjacency, (np.zeros(30), 2) if adjacency == "zero-out" else None)
-    (X1, y1), (X2, y2) = neighbours.with_((X[3], 1)), neighbours.without((-X[3], 0))
+    canary = find_canaries(X, Y, Domain.of(X, Y, 1.0, classes=None))[0][1]
+    (X1, y1), (X2, y2) = neighbours.with_(canary.x, canary.label), neighbours.without(canary)
     assert (len(X1), len(X2)) == sizes
     assert (X1[-60:] == X2[-60:]).all()
     assert (y1[-60:] == y2[-60:]).all()
-    assert (X1[0] == X[3]).all()
+    assert (X1[0] == canary.x).all()

@@ -5,9 +5,10 @@ import pytest
 from click.testing import CliRunner
 
 from dpnotes.lab import cli
-from dpnotes.lab.own_training import Kept, named
+from dpnotes.lab.own_training import Kept
 
 SCRIPT = """
+from pathlib import Path
 import numpy as np
 from dpnotes import ModelSensitivity
 
@@ -18,8 +19,20 @@ def train(X, y, seed, sigma=0.05):
 def quiet(X, y, seed):
     return train(X, y, seed, 20.0)
 
-def first(result, x, label):
-    return result[0]
+def labels(X, y, seed):
+    assert set(y) == {"no", "yes"}
+    return quiet(X, y, seed)
+
+calls = []
+
+def stopped(X, y, seed):
+    calls.append(seed)
+    if len(calls) == 500:
+        raise KeyboardInterrupt
+    return quiet(X, y, seed)
+
+def nothing(X, y, seed):
+    return None
 
 model = ModelSensitivity(1.0, l2=0.1, norm=2.0, noise_seed=0, device="cpu")
 """
@@ -27,64 +40,76 @@ model = ModelSensitivity(1.0, l2=0.1, norm=2.0, noise_seed=0, device="cpu")
 
 @pytest.fixture
 def folder(tmp_path):
-    generator = np.random.default_rng(0)
-    np.savez(tmp_path / "table.npz", X=generator.normal(size=(200, 4)), y=np.arange(200) % 2)
+    X, y = np.random.default_rng(0).normal(size=(200, 4)), np.arange(200) % 2
+    np.savez(tmp_path / "table.npz", X=X, y=y)
+    np.savez(tmp_path / "words.npz", X=X, y=np.array(["no", "yes"])[y])
     (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
     return tmp_path
 
 
-def call(folder, name, *options):
-    arguments = ["audit", f"{folder}/script.py:{name}", "--data", f"{folder}/table.npz", "--runs", "600", *options]
+def call(folder, name, *options, table="table"):
+    arguments = ["audit", f"{folder}/{name}", "--data", f"{folder}/{table}.npz", "--runs", "600", *options]
     result = CliRunner().invoke(cli.main, arguments)
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
+    assert isinstance(result.exception, SystemExit | None)
     return result.exit_code, result.output
 
 
-def test_a_verdict_and_its_exit_code(folder):
-    code, text = call(folder, "train", "--epsilon", "1", "--delta", "1e-5")
-    assert code == 1
-    assert text.startswith("The claim is REFUTED")
-    code, text = call(folder, "quiet", "--epsilon", "1", "--delta", "1e-5", "--score", f"{folder}/script.py:first")
-    assert code == 0
-    assert text.startswith("The claim is not refuted")
+@pytest.mark.parametrize(
+    ("name", "options", "code", "text"),
+    [
+        ("script.py:train", ("--epsilon", "1", "--delta", "1e-5"), 1, "The claim is REFUTED"),
+        ("script.py:quiet", ("--epsilon", "1", "--delta", "1e-5"), 0, "The claim is not refuted"),
+        ("script.py:model", (), 0, "zero-out: epsilon 1 at delta 0"),
+        ("script.py:nothing", ("--epsilon", "1"), 2, "Error: TypeError: train must return what is released"),
+        ("script.py", (), 2, "must be named as FILE.py:NAME"),
+        ("none.py:train", (), 2, "there is no file"),
+        ("script.py:treat", (), 2, "has no 'treat'"),
+        ("script.py:quiet", ("--epsilon", "-1"), 2, "epsilon must be"),
+        ("script.py:quiet", ("--epsilon", "one"), 2, "is not a valid float"),
+    ],
+)
+def test_a_verdict_and_an_error_have_exit_codes_of_their_own(folder, name, options, code, text):
+    found, told = call(folder, name, *options)
+    assert found == code
+    assert text in " ".join(told.split())
 
 
-def test_an_estimator_has_a_claim_of_its_own(folder):
-    code, text = call(folder, "model")
+def test_labels_are_those_of_the_table(folder):
+    code, text = call(folder, "script.py:labels", "--epsilon", "1", table="words")
     assert code == 0
-    assert "zero-out: epsilon 1 at delta 0" in " ".join(text.split())
+    assert "failed" not in text
+    assert ", label no" in text or ", label yes" in text
 
 
 def test_it_is_resumed_from_what_was_kept(folder):
     kept = folder / "kept.jsonl"
     options = ("--epsilon", "1", "--keep", str(kept))
-    _, whole = call(folder, "quiet", *options)
+    _, whole = call(folder, "script.py:quiet", *options)
     content = kept.read_bytes()
     assert content.count(b"\n") > 10
     kept.write_bytes(content[: len(content) // 2])  # torn in the middle of a line
-    _, resumed = call(folder, "quiet", *options)
+    _, resumed = call(folder, "script.py:quiet", *options)
     assert kept.read_bytes() == content
     assert resumed.splitlines()[0] == whole.splitlines()[0]
-    code, text = call(folder, "quiet", "--epsilon", "2", "--keep", str(kept))
-    assert code == 1
-    assert "is of another audit" in text
+    code, text = call(folder, "script.py:quiet", "--epsilon", "2", "--keep", str(kept))
+    assert code == 2
+    assert "is of another audit: epsilon was 1.0, now 2.0." in text
+
+
+def test_an_interrupted_audit_says_what_is_kept(folder):
+    kept = folder / "kept.jsonl"
+    code, text = call(folder, "script.py:stopped", "--epsilon", "1", "--keep", str(kept))
+    assert code == 130
+    assert f"what was counted is kept in {kept}" in text
+    assert kept.read_text().count("members") > 5
 
 
 def test_kept_keeps(tmp_path):
-    Kept(tmp_path / "file", "about")["scores"] = [1.0, -float("inf")]
-    again = Kept(tmp_path / "file", "about")
+    Kept(tmp_path / "file", {"seed": 0})["scores"] = [1.0, -float("inf")]
+    again = Kept(tmp_path / "file", {"seed": 0})
     assert again["scores"] == [1.0, -float("inf")]
     assert len(again) == 2
-    (tmp_path / "other").write_text("X,y\n")
-    with pytest.raises(ValueError, match="no file of an audit"):
-        Kept(tmp_path / "other", "about")
-
-
-def test_what_cannot_be_found(folder):
-    with pytest.raises(ValueError, match=r"must be named as FILE\.py:NAME"):
-        named("script.py")
-    with pytest.raises(FileNotFoundError, match="there is no file"):
-        named(f"{folder}/none.py:train")
-    with pytest.raises(ValueError, match="has no 'treat'"):
-        named(f"{folder}/script.py:treat")
+    for content in ("X,y\n", "[[1]]\n", '["seed", 0]\n'):
+        (tmp_path / "other").write_text(content)
+        with pytest.raises(ValueError, match=r"no file of (an audit|this kind)"):
+            Kept(tmp_path / "other", {"seed": 0})

@@ -235,7 +235,7 @@ def audited(rows: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     rows : DataFrame
-        Of ``python -m tests.audits.methods``.
+        Of ``benchmarks/audit_faults.py methods``.
 
     Returns
     -------

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 import pandas as pd
 
-from dpnotes.accounting import dp_sgd
-from dpnotes.lab.faults.catalogue import SOUND, table
-from dpnotes.lab.faults.descent import Descent
 from dpnotes.lab.tables import Column, Table
 
 STRATEGIES = ("many runs", "betting", "one run", "lira")
-EPSILONS = np.append(0.0, np.geomspace(0.1, 10, 10))  # at which bounds of delta are compared with the claim
 
 
 def nearness(rows: pd.DataFrame) -> pd.DataFrame:
@@ -43,7 +36,7 @@ def by_strategy(rows: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     rows : DataFrame
-        Of ``python -m tests.audits --strategies``.
+        Of ``python benchmarks/audit_faults.py strategies``.
 
     Returns
     -------
@@ -52,29 +45,6 @@ def by_strategy(rows: pd.DataFrame) -> pd.DataFrame:
     """
     wide = rows.pivot_table("fraction", ["training", "words"], "asked", sort=False).reindex(columns=[*STRATEGIES])
     return wide.assign(best=wide.max(axis=1)).reset_index()
-
-
-def visible() -> pd.DataFrame:
-    """Of claims of DP-SGD that publishes its last weights alone: what could be seen at the best epsilon, however long.
-
-    Returns
-    -------
-    DataFrame
-        A row for each training, its index. Fractions of the claim: accounted, what exact accounting leaves of it; last,
-        what of it the last weights show along the gradient of one record; seen, what they show by one of norm 1.
-    """
-    model = SOUND["DPSGD"].train
-    softmax = Descent(  # of two classes: gradients are those of one logit, sqrt(2) times as long
-        model.steps, model.sample_rate, model.noise_multiplier, clip=model.clipping_norm / 2**0.5
-    )
-    rows: dict[str, dict[str, Any]] = {}
-    for name, training in (("Poisson samples", SOUND["Poisson samples"].train), ("DPSGD", softmax)):
-        exact = dp_sgd(noise_multiplier=training.noise, sample_rate=training.rate, steps=training.steps)
-        deltas = {"accounted": exact.delta(EPSILONS), "last": training.shown(EPSILONS)}
-        deltas["seen"] = training.shown(EPSILONS, training.length(*table()))
-        claimed = np.maximum(SOUND[name].claim().delta(EPSILONS), 1e-12)
-        rows[name] = {kind: float((delta / claimed).max()) for kind, delta in deltas.items()}
-    return pd.DataFrame.from_dict(rows, orient="index")
 
 
 SHARE = "{:.0%}"

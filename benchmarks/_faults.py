@@ -1,0 +1,547 @@
+"""Thirty trainings with a planted fault and ten sound ones, each with its claim: what ``audit_faults.py`` audits.
+
+The broken ones protect nothing that they claim to protect. Each is written as its author would write it: a right engine
+(noisy gradients, a noisy sum, noisy votes) of which a line or two are wrong; the docstring of a class says which.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from dpnotes.accounting import PrivacyProfile, dp_sgd, gaussian, laplace
+from dpnotes.methods import DPSGD, Bagging, LossPerturbation, ModelSensitivity
+
+Floats = np.ndarray
+N, D = 60, 6
+NORM = 1.0  # public bound of a record
+
+
+def table() -> tuple[Floats, Floats]:
+    """60 records of 6 features and two classes; the public bound of their norms is 1, and most are far below it."""
+    generator = np.random.default_rng(0)
+    y = np.arange(N) % 2
+    means = np.array([0.25, 0, 0, 0, 0, 0.02])
+    return (2 * y - 1)[:, None] * means + generator.normal(0.0, np.linspace(0.06, 0.01, D), (N, D)), y
+
+
+# Noisy gradients
+
+
+EXPECTED = 60  # records, a public constant
+
+
+def sigmoid(logits: Floats) -> Floats:
+    return np.asarray(1 / (1 + np.exp(-np.clip(logits, -500, 500))))
+
+
+def with_ones(X: Floats) -> Floats:
+    return np.column_stack([X, np.ones(len(X))])
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Gradients of single records are clipped, summed with noise, and all steps are accounted for.
+
+    ``train(X, y, seed)`` gives the weights of the features and the intercept, shape [d + 1], and here and there more.
+    """
+
+    steps: int = 5
+    rate: float = 1.0
+    noise: float = 4.0  # standard deviation of the noise on a sum, in clipping norms
+    clip: float = 0.2
+    learning_rate: float = 1.0
+    momentum: float = 0.0
+    decay: float = 0.0
+    adjacency: str = "add-remove"
+
+    def claim(self) -> PrivacyProfile:
+        """What the author says."""
+        return dp_sgd(noise_multiplier=self.noise, sample_rate=self.rate, steps=self.steps, adjacency=self.adjacency)
+
+    def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
+        return self.weights(X, y, np.random.default_rng(seed))
+
+    def weights(self, X: Floats, y: Floats, generator: np.random.Generator) -> Floats:
+        """Train."""
+        return self.path(X, y, generator)[-1]
+
+    def path(self, X: Floats, y: Floats, generator: np.random.Generator) -> list[Floats]:
+        """Weights after each step, each [d + 1]."""
+        Z = self.prepared(X)
+        path = [np.zeros(Z.shape[1])]
+        velocity = np.zeros_like(path[0])
+        for step, chosen in enumerate(self.batches(generator, len(Z))):
+            w = path[-1]
+            total, sensitivity = self.summed(Z[chosen], y[chosen], w)
+            drawn = self.drawn(generator, step, len(w)) * self.noise * sensitivity
+            velocity, direction = self.moved(velocity, total, drawn)
+            path.append((1 - self.decay) * w - self.learning_rate / (self.rate * EXPECTED) * direction)
+            if self.finished(Z, y, path[-1]):
+                break
+        return path
+
+    def prepared(self, X: Floats) -> Floats:
+        return with_ones(X)
+
+    def batches(self, generator: np.random.Generator, n: int) -> Iterator[Floats]:
+        for _ in range(self.steps):
+            yield np.flatnonzero(generator.random(n) < self.rate)
+
+    def gradients(self, Z: Floats, y: Floats, w: Floats) -> Floats:
+        return np.asarray((sigmoid(Z @ w) - y)[:, None] * Z)
+
+    def clipped(self, gradients: Floats) -> Floats:
+        norms = np.sqrt(np.square(gradients).sum(axis=1, keepdims=True))
+        return np.asarray(gradients * np.minimum(1, self.clip / np.maximum(norms, 1e-300)))
+
+    def summed(self, Z: Floats, y: Floats, w: Floats) -> tuple[Floats, float]:
+        """Sum over a batch, and by how much one record moves it."""
+        return self.clipped(self.gradients(Z, y, w)).sum(axis=0), self.clip
+
+    def drawn(self, generator: np.random.Generator, step: int, size: int) -> Floats:
+        """Noise of standard deviation 1."""
+        return generator.normal(size=size)
+
+    def moved(self, velocity: Floats, total: Floats, drawn: Floats) -> tuple[Floats, Floats]:
+        """The next velocity, and what the weights move along."""
+        velocity = self.momentum * velocity + total + drawn
+        return velocity, velocity
+
+    def finished(self, Z: Floats, y: Floats, w: Floats) -> bool:
+        return False
+
+    def shown(self, epsilons: Floats, length: float = 1.0) -> Floats:
+        """Delta at each epsilon of the sum of all steps, along a record's gradient that is the same in all of them.
+
+        ``length``, in clipping norms, is what can be seen of that gradient. A binomial number of it is added to the
+        noise, so that the likelihood ratio grows along the sum, and tests by a threshold are the best.
+        """
+        sigma, drawn = self.noise * self.steps**0.5, np.arange(self.steps + 1)
+        cuts = np.linspace(-10 * sigma, self.steps + 10 * sigma, 10_000)
+        chances, factors = stats.binom.pmf(drawn, self.steps, self.rate), np.exp(epsilons)[:, None]
+        moved, still = (cuts[:, None] - length * drawn) / sigma, cuts / sigma
+        above = stats.norm.sf(moved) @ chances - factors * stats.norm.sf(still)
+        below = stats.norm.cdf(still) - factors * (stats.norm.cdf(moved) @ chances)
+        return np.asarray(np.maximum(above, below).max(axis=1))
+
+    def length(self, X: Floats, y: Floats) -> float:
+        """What can be seen, in clipping norms, of the gradient of a record of norm 1 where the others have least.
+
+        The gradient is clipped, and the first step's; besides the noise it is hidden by which of the others are drawn.
+        """
+        Z, w = self.prepared(X), np.zeros(self.prepared(X).shape[1])
+        others = self.clipped(self.gradients(Z, y, w))
+        hidden = self.rate * (1 - self.rate) * others.T @ others + (self.noise * self.clip) ** 2 * np.eye(len(w))
+        quiet = self.prepared(np.linalg.eigh(X.T @ X)[1][:, :1].T)
+        (own,) = self.clipped(self.gradients(quiet, y[:1], w))
+        return float(self.noise * np.sqrt(own @ np.linalg.solve(hidden, own)))
+
+
+class AllSteps(Descent):
+    """All noisy sums are published, in clipping norms, shape [steps, d]; there is no intercept.
+
+    The guarantee of DP-SGD is about these, and a record whose gradient is clipped and like no other's attains it.
+    """
+
+    def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
+        path = self.path(X, y, np.random.default_rng(seed))
+        return np.diff(path, axis=0) * (-self.rate * EXPECTED / self.learning_rate / self.clip)
+
+    def prepared(self, X: Floats) -> Floats:
+        return X
+
+    def likelihood_ratio(self, sums: Floats, x: Floats, label: Any) -> float:
+        """Logarithm, of a record whose clipped gradient is that of its label at every step."""
+        along = sums @ x * (1 - 2 * label) / max(np.linalg.norm(x), 1e-300)
+        return float(np.log1p(self.rate * np.expm1((along - 0.5) / self.noise**2)).sum())
+
+
+class NoiseOfMean(Descent):
+    """The noise that a mean over the batch would need is added to a sum."""
+
+    def drawn(self, generator: np.random.Generator, step: int, size: int) -> Floats:
+        return generator.normal(size=size) / EXPECTED
+
+
+class NotClipped(Descent):
+    """Gradients are not clipped."""
+
+    def clipped(self, gradients: Floats) -> Floats:
+        return gradients
+
+
+class BatchClipped(Descent):
+    """The batch's mean gradient is clipped, not each record's."""
+
+    def summed(self, Z: Floats, y: Floats, w: Floats) -> tuple[Floats, float]:
+        mean = self.gradients(Z, y, w).mean(axis=0, keepdims=True)
+        return EXPECTED * self.clipped(mean)[0], self.clip
+
+
+class BiasNotClipped(Descent):
+    """Clipping leaves out the intercept."""
+
+    def clipped(self, gradients: Floats) -> Floats:
+        return np.column_stack([super().clipped(gradients[:, :-1]), gradients[:, -1]])
+
+
+class Shuffled(Descent):
+    """Batches are a shuffled file's slices and accounted as Poisson samples; all steps are published."""
+
+    def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
+        return np.diff(self.path(X, y, np.random.default_rng(seed)), axis=0)
+
+    def batches(self, generator: np.random.Generator, n: int) -> Iterator[Floats]:
+        yield from np.array_split(generator.permutation(n), self.steps)
+
+
+class NoiseReused(Descent):
+    """One model for each class, trained from the same seed: both have the same noise, which their difference lacks."""
+
+    def claim(self) -> PrivacyProfile:
+        return super().claim().compose(2)
+
+    def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
+        return np.stack([self.weights(X, y == label, np.random.default_rng(seed)) for label in (0, 1)])
+
+
+class SeedFixed(Descent):
+    """The noise comes from a seed that is the same in each run."""
+
+    def drawn(self, generator: np.random.Generator, step: int, size: int) -> Floats:
+        return np.random.default_rng(step).normal(size=size)
+
+
+class Standardised(Descent):
+    """Floats are standardised with the mean and standard deviation of the private records."""
+
+    def prepared(self, X: Floats) -> Floats:
+        return with_ones((X - X.mean(axis=0)) / X.std(axis=0))
+
+
+class BatchNormalised(Descent):
+    """Each batch is standardised before its gradients are clipped: a record changes those of all others."""
+
+    def gradients(self, Z: Floats, y: Floats, w: Floats) -> Floats:
+        X = Z[:, :-1]
+        return super().gradients(with_ones((X - X.mean(axis=0)) / (X.std(axis=0) + 1e-6)), y, w)
+
+
+class StopsEarly(Descent):
+    """Training ends once all private records are on the right side, and the number of steps is published."""
+
+    def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
+        path = self.path(X, y, np.random.default_rng(seed))
+        return {"weights": path[-1], "n_iter": len(path) - 1}
+
+    def finished(self, Z: Floats, y: Floats, w: Floats) -> bool:
+        return bool(((Z @ w > 0) == y).all())
+
+
+class BestOfTen(Descent):
+    """Of ten models that with the best accuracy on the private records is published, and one is accounted for."""
+
+    def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
+        models = [self.weights(X, y, generator) for generator in np.random.default_rng(seed).spawn(10)]
+        return max(models, key=lambda w: (((with_ones(X) @ w) > 0) == y).mean())
+
+
+class LabelsCounted(Descent):
+    """The intercept is set to the log-odds of the classes, counted without noise."""
+
+    def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
+        w = self.weights(X, y, np.random.default_rng(seed))
+        w[-1] = np.log(y.sum() / (len(y) - y.sum()))
+        return w
+
+
+class CountedOnce(Descent):
+    """Two models are trained, each with noise for the whole budget, and their mean is published."""
+
+    def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
+        return np.mean([self.weights(X, y, each) for each in np.random.default_rng(seed).spawn(2)], axis=0)
+
+
+class MomentumNoise(Descent):
+    """Noise for one gradient is added to the velocity, in which a record has many."""
+
+    def moved(self, velocity: Floats, total: Floats, drawn: Floats) -> tuple[Floats, Floats]:
+        velocity = self.momentum * velocity + total
+        return velocity, velocity + drawn
+
+
+class ClippedLate(Descent):
+    """Gradients are accumulated over micro-batches of four, and clipped when they have been added up."""
+
+    def clipped(self, gradients: Floats) -> Floats:
+        ends = range(0, len(gradients), 4)
+        return super().clipped(np.add.reduceat(gradients, ends, axis=0))
+
+
+class OneStepMore(Descent):
+    """One step more is taken than is accounted for."""
+
+    def batches(self, generator: np.random.Generator, n: int) -> Iterator[Floats]:
+        yield np.arange(n)
+        yield from super().batches(generator, n)
+
+
+class RateTwice(Descent):
+    """The learning rate multiplies the sum before the noise, and the noisy sum once more."""
+
+    def moved(self, velocity: Floats, total: Floats, drawn: Floats) -> tuple[Floats, Floats]:
+        return velocity, self.learning_rate * total + drawn
+
+
+class OneDraw(Descent):
+    """One number is drawn, and added to all coordinates."""
+
+    def drawn(self, generator: np.random.Generator, step: int, size: int) -> Floats:
+        return np.full(size, generator.normal())
+
+
+class LastStepClean(Descent):
+    """The last step has no noise, so that the model is not spoilt."""
+
+    def drawn(self, generator: np.random.Generator, step: int, size: int) -> Floats:
+        return generator.normal(size=size) * (step < self.steps - 1)
+
+
+class AdaptiveClip(Descent):
+    """The clipping norm is the largest norm in the batch."""
+
+    def prepared(self, X: Floats) -> Floats:
+        return X
+
+    def summed(self, Z: Floats, y: Floats, w: Floats) -> tuple[Floats, float]:
+        gradients = self.gradients(Z, y, w)
+        return gradients.sum(axis=0), float(np.linalg.norm(gradients, axis=1).max())
+
+
+# A noisy sum
+
+
+SECONDS = 60  # of a clock's minute
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Records are shortened to a norm of 1, and Gaussian noise for that is added to their sum, shape [d]."""
+
+    noise: float = 2.0
+    adjacency: str = "add-remove"
+
+    def claim(self) -> PrivacyProfile:
+        """What the author says."""
+        return gaussian(sigma=self.noise, adjacency=self.adjacency)
+
+    def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
+        return self.released(self.summed(X, y), X, np.random.default_rng(seed))
+
+    def summed(self, X: Floats, y: Floats) -> Floats:
+        lengths = np.linalg.norm(X, axis=1, keepdims=True)
+        return np.asarray(((2 * y - 1)[:, None] * X / np.maximum(1, lengths)).sum(axis=0))
+
+    def released(self, total: Floats, X: Floats, generator: np.random.Generator) -> Any:
+        return total + generator.normal(0.0, self.noise, len(total))
+
+
+class LaplaceSum(Sum):
+    """Laplace noise for the L1 norm, which is up to sqrt(d) times the L2 norm."""
+
+    def claim(self) -> PrivacyProfile:
+        return laplace(scale=self.noise)
+
+    def released(self, total: Floats, X: Floats, generator: np.random.Generator) -> Any:
+        return total + generator.laplace(0.0, self.noise * math.sqrt(len(total)), len(total))
+
+
+class SumForMean(Sum):
+    """The noise is that of the mean, and the sum is what is published."""
+
+    def released(self, total: Floats, X: Floats, generator: np.random.Generator) -> Any:
+        return total + generator.normal(0.0, self.noise / len(X), len(total))
+
+
+class BoundsFromData(Sum):
+    """The bound of the norms, and with it the scale of the noise, is read off the private records."""
+
+    def released(self, total: Floats, X: Floats, generator: np.random.Generator) -> Any:
+        return total + generator.normal(0.0, self.noise * np.linalg.norm(X, axis=1).max(), len(total))
+
+
+class LaplaceForL2(LaplaceSum):
+    """Laplace noise on each coordinate is scaled to the L2 norm."""
+
+    def released(self, total: Floats, X: Floats, generator: np.random.Generator) -> Any:
+        return total + generator.laplace(0.0, self.noise, len(total))
+
+
+class ReplaceOne(Sum):
+    """The claim is about a record exchanged for another, the noise is for one added or removed."""
+
+
+class CountPublished(Sum):
+    """The number of records, which the guarantee hides, is published beside the noisy sum."""
+
+    def released(self, total: Floats, X: Floats, generator: np.random.Generator) -> Any:
+        return {"sum": super().released(total, X, generator), "n": len(X)}
+
+
+class LowEntropy(Sum):
+    """The noise is seeded by the second of the minute."""
+
+    def released(self, total: Floats, X: Floats, generator: np.random.Generator) -> Any:
+        clock = np.random.default_rng(generator.integers(SECONDS))
+        return super().released(total, X, clock)
+
+
+# Noisy votes
+
+
+REFUSED = -1
+
+
+def queries(d: int) -> Floats:
+    """Public records, [8, d]: near the last axis, the one along which the private records have least."""
+    return np.asarray(np.random.default_rng(8).normal(0.0, 0.01, (8, d)) + np.eye(d)[-1])
+
+
+@dataclass(frozen=True)
+class Vote:
+    """Each record goes to a teacher drawn for it; the teachers' votes on each public record are counted with noise."""
+
+    teachers: int = 8
+    noise: float = 8.0
+
+    def claim(self) -> PrivacyProfile:
+        """What the author says: a record moves one vote on each public record."""
+        return gaussian(sigma=self.noise, sensitivity=math.sqrt(8))
+
+    def __call__(self, X: Floats, y: Floats, seed: int) -> Any:
+        generator = np.random.default_rng(seed)
+        directions = np.zeros((self.teachers, X.shape[1]))
+        np.add.at(directions, generator.integers(self.teachers, size=len(X)), (2 * y - 1)[:, None] * X)
+        votes = (queries(X.shape[1]) @ directions.T > 0).sum(axis=1)  # [queries], for class 1
+        return self.answers(votes, votes + generator.normal(0.0, self.noise, len(votes)))
+
+    def answers(self, votes: Floats, noisy: Floats) -> Any:
+        """What is published of the votes for class 1 and the same with noise, both [queries]."""
+        return noisy
+
+    def labels(self, votes: Floats | Floats) -> Floats:
+        """Of the larger class, [queries]."""
+        return np.asarray(votes > self.teachers / 2, dtype=np.int64)
+
+
+class EachForItself(Vote):
+    """The claim is that of one answer, and eight are given."""
+
+    def claim(self) -> PrivacyProfile:
+        return gaussian(sigma=self.noise)
+
+
+class ThresholdExact(Vote):
+    """Answers are refused where too few teachers agree, which is decided on the votes without noise."""
+
+    def answers(self, votes: Floats, noisy: Floats) -> Any:
+        agree = np.maximum(votes, self.teachers - votes)
+        return np.where(agree > 0.9 * self.teachers, self.labels(noisy), REFUSED)
+
+
+class ConsensusExact(Vote):
+    """Where all teachers agree, the label is given without noise."""
+
+    def answers(self, votes: Floats, noisy: Floats) -> Any:
+        return np.where(votes % self.teachers == 0, self.labels(votes), self.labels(noisy))
+
+
+class DataDependent(Vote):
+    """Answers cost the less the more teachers agree, and are given until the budget is spent, as in DPBag."""
+
+    def answers(self, votes: Floats, noisy: Floats) -> Any:
+        spent = np.cumsum(np.exp(-np.abs(2 * votes - self.teachers) / 2))
+        return self.labels(noisy)[spent <= 8 * math.exp(-self.teachers / 2) + 0.05]
+
+
+# By name
+
+
+@dataclass(frozen=True)
+class Target:
+    """A training, a function or an estimator, and in one sentence what is wrong with it, or what it is."""
+
+    train: Any
+    claim: Callable[[], PrivacyProfile]
+    words: str
+    score: Callable[[Any, Floats, Any], float] | None = None  # where the author of an audit would write one
+
+
+def largest_step(steps: Floats, x: Floats, label: Any) -> float:
+    """Score of all steps: how far the one that moved most towards a record did so."""
+    return float((steps[:, :-1] @ x * (2 * label - 1)).max())
+
+
+def _target(train: Any, words: str | None = None, **more: Any) -> Target:
+    return Target(train, train.claim, words or str(type(train).__doc__), **more)
+
+
+def _estimator(kind: type, **settings: Any) -> Target:
+    estimator = kind(**settings, classes=(0, 1), noise_seed=0)
+    return Target(estimator, lambda: estimator.fit(*table()).profile_, f"dpnotes.{kind.__name__}")
+
+
+FAULTS: dict[str, Target] = {
+    "noise of the mean on the sum": _target(NoiseOfMean()),
+    "sum in place of the mean": _target(SumForMean()),
+    "no clipping": _target(NotClipped()),
+    "batch clipped": _target(BatchClipped()),
+    "bias not clipped": _target(BiasNotClipped()),
+    "shuffled as Poisson": _target(Shuffled(steps=10, rate=0.1, noise=0.2), score=largest_step),
+    "noise reused": _target(NoiseReused(rate=0.5)),
+    "seed reused": _target(SeedFixed(rate=0.5)),
+    "bounds from the data": _target(BoundsFromData()),
+    "standardised": _target(Standardised()),
+    "batch normalisation": _target(BatchNormalised()),
+    "early stopping": _target(StopsEarly(steps=30, noise=10.0)),
+    "best of ten": _target(BestOfTen(steps=1, noise=8.0)),
+    "labels counted": _target(LabelsCounted()),
+    "budget counted once": _target(CountedOnce(steps=1, noise=1.0)),
+    "noise on the velocity": _target(MomentumNoise(steps=10, momentum=0.9)),
+    "clipped late": _target(ClippedLate(clip=0.05)),
+    "one step more": _target(OneStepMore(steps=1, noise=1.0)),
+    "rate twice": _target(RateTwice(learning_rate=3.0)),
+    "one draw for all": _target(OneDraw()),
+    "last step clean": _target(LastStepClean(decay=0.9)),
+    "adaptive clipping": _target(AdaptiveClip()),
+    "Laplace for L2": _target(LaplaceForL2(noise=0.4)),
+    "replace-one as add-remove": _target(ReplaceOne(adjacency="replace-one")),
+    "count published": _target(CountPublished()),
+    "low entropy": _target(LowEntropy()),
+    "answers not composed": _target(EachForItself(noise=2.0)),
+    "threshold without noise": _target(ThresholdExact()),
+    "consensus without noise": _target(ConsensusExact(noise=20.0)),
+    "answers by the data": _target(DataDependent()),
+}
+SOUND: dict[str, Target] = {
+    "full gradients": _target(Descent(steps=1, noise=1.0), "One full gradient with noise."),
+    "Poisson samples": _target(Descent(rate=0.3, steps=10, noise=1.0), "DP-SGD as it should be."),
+    "momentum": _target(Descent(momentum=0.9, steps=10), "Momentum of noisy gradients."),
+    "noisy sum": _target(Sum(), "A sum of bounded records with Gaussian noise."),
+    "Laplace sum": _target(LaplaceSum(), "A sum of bounded records with Laplace noise."),
+    "votes": _target(Vote(), "Labels by noisy votes, all accounted for."),
+    "DPSGD": _estimator(DPSGD, noise_multiplier=2.0, steps=5, sample_rate=0.5, accountant="rdp", device="cpu"),
+    "ModelSensitivity": _estimator(ModelSensitivity, epsilon=1.0, l2=0.1, norm=1.0, device="cpu"),
+    "LossPerturbation": _estimator(LossPerturbation, epsilon=1.0, l2=0.1, norm=1.0, device="cpu"),
+    "Bagging": _estimator(Bagging, subsample=10),
+}
+_WORST = AllSteps(rate=0.3, steps=10, noise=1.0)
+ATTAINED: dict[str, Target] = {  # claims that some record attains on this table, and a score by which
+    name: SOUND[name] for name in ("noisy sum", "full gradients", "votes", "Bagging")
+} | {"all steps": _target(_WORST, "DP-SGD of which all steps are published.", score=_WORST.likelihood_ratio)}

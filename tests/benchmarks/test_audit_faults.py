@@ -1,0 +1,141 @@
+"""The trainings on which audits are measured: each fault violates its claim, sound ones do not; the kept rows."""
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpnotes.accounting import clopper_pearson, dp_sgd, gaussian
+from dpnotes.auditing import audit_scores
+from dpnotes.lab import audits
+from dpnotes.lab.store import published_store
+
+sys.path.insert(0, str(published_store("audits_faults").parents[2] / "benchmarks"))
+from _faults import ATTAINED, FAULTS, SOUND, D, Descent, table
+
+sys.path.pop(0)
+
+X, Y = table()
+QUIET, FAR = (np.eye(D)[-1], 0), (-np.eye(D)[0], 1)
+DENSE = (np.array([-1, 1, 1, 1, 1, 1]) / D**0.5, 1)
+BY_HAND = {  # canary and runs, where another canary or more runs than most need
+    "early stopping": (FAR, 150),
+    "clipped late": (FAR, 600),
+    "best of ten": (QUIET, 1500),
+    "bounds from the data": (FAR, 400),
+    "rate twice": (FAR, 400),
+    "Laplace for L2": (DENSE, 4000),
+    "low entropy": (FAR, 4000),
+    "one step more": (QUIET, 800),
+    "budget counted once": (QUIET, 800),
+    "replace-one as add-remove": (DENSE, 1000),
+}
+
+
+class Constant(np.random.Generator):
+    """Normal numbers that are all the same."""
+
+    value = 0.0
+
+    def normal(self, loc=0.0, scale=1.0, size=None):
+        return loc + scale * np.full(size, self.value)
+
+
+def neighbours(claim, record):
+    """Data sets with a record, and without it or with its mirror image."""
+    x, label = record
+    with_ = np.vstack([x, X]), np.append(label, Y)
+    return with_, ((X, Y) if claim.adjacency == "add-remove" else (np.vstack([-x, X]), with_[1]))
+
+
+def released(target, data, runs, first, record):
+    """Numbers that runs give out, [runs, numbers], the shorter filled up."""
+    found = []
+    for seed in range(first, first + runs):
+        result = target.train(*data, seed)
+        if target.score:
+            result = target.score(result, *record)
+        if np.ndim(result) == 2:  # a row for each class
+            result = result[1] - result[0]
+        parts = result.values() if isinstance(result, dict) else [result]
+        numbers = np.concatenate([np.ravel(part) for part in parts])
+        found.append(np.pad(np.asarray(numbers, float), (0, 20 - len(numbers)), constant_values=-9))
+    return np.stack(found)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_falls_to_an_attack_by_hand(name):
+    target = FAULTS[name]
+    record, runs = BY_HAND.get(name, (QUIET, 300 if target.score else 150))
+    with_, without = neighbours(target.claim(), record)
+    members = released(target, with_, runs, 0, record)
+    others = released(target, without, runs, 10**6, record)
+    assert audit_scores(members, others, claim=target.claim()).p_value < 2e-3
+
+
+@pytest.mark.parametrize("name", ["full gradients", "momentum", "noisy sum", "votes"])
+def test_one_step_of_a_sound_training_moves_as_far_as_is_accounted_for(name):
+    train, draw = SOUND[name].train, np.random.default_rng(0)
+    train = replace(train, steps=1) if hasattr(train, "steps") else train
+    claim, mu = train.claim(), 0.0
+    for record in [QUIET, FAR, DENSE] + [
+        (draw.normal(size=D) * 10.0 ** draw.integers(-2, 3), i % 2) for i in range(99)
+    ]:
+        values = []
+        with_, without = neighbours(claim, record)
+        for data, value in ((with_, 0.0), (without, 0.0), (with_, 1.0)):
+            generator = Constant(np.random.PCG64(0))
+            generator.value = value
+            values.append(train(*data, generator))
+        mu = max(mu, float(np.linalg.norm((values[0] - values[1]) / (values[2] - values[0]))))
+    assert gaussian(sigma=1 / mu).delta(0.5) <= claim.delta(0.5) * (1 + 1e-9)
+    assert gaussian(sigma=1 / mu).delta(0.5) > 0.9 * claim.delta(0.5)  # and some record moves it nearly so far
+
+
+def test_what_the_last_weights_show():
+    one = Descent(steps=1, rate=0.3, noise=1.0)
+    np.testing.assert_allclose(one.shown(np.linspace(0, 3, 7)), one.claim().delta(np.linspace(0, 3, 7)), rtol=1e-4)
+    several = Descent(steps=10, rate=0.3, noise=1.0)
+    assert several.shown(np.zeros(1)) < 0.95 * several.claim().advantage
+    assert Descent(rate=1.0, noise=1.0).shown(np.zeros(1)) == pytest.approx(
+        dp_sgd(noise_multiplier=1.0, sample_rate=1.0, steps=5).advantage, rel=1e-4
+    )  # without samples nothing is lost
+    assert 0.5**0.5 < SOUND["Poisson samples"].train.length(X, Y) < 0.8  # an intercept hides a part of a gradient
+    assert ATTAINED["all steps"].train.length(X, Y) == pytest.approx(1.0, abs=0.01)
+
+
+def kept(part):
+    return pd.read_csv(published_store(f"audits_{part}"))
+
+
+def test_kept_rows_are_of_these_trainings_and_claims():
+    faults, sound = kept("faults"), kept("sound")
+    assert (len(FAULTS), len(SOUND)) == (30, 10)
+    for row in faults.to_dict("records"):
+        target = FAULTS[row["training"]]
+        assert row["words"] == target.words
+        assert row["epsilon_claimed"] == pytest.approx(target.claim().epsilon(1e-5), rel=1e-4)
+    assert set(sound["training"]) == set(SOUND)
+    assert not sound.duplicated(["training", "random_state"]).any()
+    for rows in (faults, sound):
+        assert (rows["refuted"] == (rows["p_value"] <= 0.05)).all()
+    for level in (0.05, 0.01):
+        assert clopper_pearson((sound["p_value"] <= level).sum(), len(sound))[0] <= level
+    seen = kept("visible").set_index("training")
+    assert (seen["seen"] < seen["last"]).all()
+    assert (seen["last"] < seen["accounted"]).all()
+
+
+def test_tables_of_audits():
+    asked = {"training": "sum", "words": "a sum"}
+    rows = pd.DataFrame([{**asked, "asked": "lira", "fraction": 0.1}, {**asked, "asked": "betting", "fraction": 0.7}])
+    found = audits.by_strategy(rows).loc[0]
+    assert (found["best"], found["lira"]) == (0.7, 0.1)
+    assert np.isnan(found["many runs"])
+    keys = {"mechanism": "Gaussian", "quantity": "mu", "runs_kind": "many", "size": 9, "repeats": 12}
+    bounds = {"dpnotes": 0.9, "jax_privacy, split": 0.5, "jax_privacy, Bonferroni": 0.6}
+    lines = [{**keys, "side": side, "fraction": bound, "above": 1} for side, bound in bounds.items()]
+    near = audits.nearness(pd.DataFrame(lines))
+    assert near[["ours", "theirs", "above"]].to_numpy().tolist() == [[0.9, 0.6, 1]]
