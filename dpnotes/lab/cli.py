@@ -11,7 +11,6 @@ import os
 import shlex
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
