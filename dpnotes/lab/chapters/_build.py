@@ -177,7 +177,7 @@ def print_book(root: Path | None = None) -> Path:
         If the book is not built, a library or Chromium is missing, or something would be cut.
     """
     root = root or book_folder()
-    pages = _pages(root)
+    pages = _built_pages(root)
     written, cut = root / "_build" / "book.pdf", []
     with browser("pypdf", error=BookError) as opened, TemporaryDirectory() as folder:
         from pypdf import PdfWriter
@@ -200,7 +200,7 @@ def print_book(root: Path | None = None) -> Path:
     return written
 
 
-def _pages(root: Path) -> list[Path]:
+def _built_pages(root: Path) -> list[Path]:
     """Built pages in the order of the table of contents."""
     from sphinx_external_toc.parsing import parse_toc_yaml
 
