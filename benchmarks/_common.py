@@ -1,32 +1,41 @@
-"""What the benchmarks share: alternating timing, peak memory, one row for each claim, its printing."""
+"""What the benchmarks share: alternating timing, peak memory, one row for each claim, and how rows are kept."""
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import gc
+import io
 import statistics
+import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
 from dpnotes import data
+from dpnotes.lab.store import provenance
+
+RESULTS = Path(__file__).resolve().parents[1] / "book" / "results"
+RANDOM = "random numbers"  # in the place of a data set's name: the cost of the job does not depend on the values
 
 
 @dataclass(frozen=True)
 class Row:
     """One claim: what each side takes, their ratio beside the one to reach, and how far the results agree.
 
-    ``check`` says in words what was compared, ``gap`` is the largest difference found between the sides (None where
-    there is no other side) and ``allowed`` the largest that a test accepts. ``floor`` is the ratio that
-    ``bench.py --small`` demands: half of the bar where nothing else is said.
+    ``data`` names what was measured on. ``check`` says in words what was compared, ``gap`` is the largest difference
+    found between the sides (None where there is no other side) and ``allowed`` the largest that a test accepts.
+    ``floor`` is the ratio that ``--small`` demands: half of the bar where nothing else is said.
     """
 
     job: str
+    data: str
     ours: float
     other: float
     against: str
@@ -50,7 +59,7 @@ class Row:
         verdict = "met" if self.ratio >= self.bar else "MISSED"
         return (
             f"{self.job:58} {self.ours:9.4g} {self.unit}   {self.against} {self.other:.4g} {self.unit}   "
-            f"ratio {self.ratio:.2f}   bar {self.bar:g}   {verdict}\n    {self.check}"
+            f"ratio {self.ratio:.2f}   bar {self.bar:g}   {verdict}\n    on {self.data}; {self.check}"
         )
 
 
@@ -59,7 +68,7 @@ Rows = Callable[[bool], Iterable[Row]]  # of the small version, or of the whole
 
 
 def loaded(name: str, *, split: str = "original", n: int, d: int, n_classes: int) -> tuple[str, *Arrays]:
-    """Name, training rows and labels, query rows; synthetic where the data folder lacks the set."""
+    """Name, training rows and labels, query rows; random numbers where the data folder lacks the set."""
     try:
         found = data.load(name, split=split)
         return name, found.X_train, found.y_train, found.X_test
@@ -67,7 +76,7 @@ def loaded(name: str, *, split: str = "original", n: int, d: int, n_classes: int
         rng = np.random.default_rng(0)
         X = np.maximum(rng.normal(size=(n + 5000, d)) - 1, 0).astype(np.float32)
         y = (X @ rng.normal(size=(d, n_classes)) + rng.normal(size=(n + 5000, n_classes))).argmax(axis=1)
-        return f"synthetic data of the shape of {name}", X[:n], y[:n], X[n:]
+        return f"{RANDOM}, shaped as {name}", X[:n], y[:n], X[n:]
 
 
 CALL_ONCE = False  # tests compare what both sides compute and read no clock
@@ -108,11 +117,52 @@ def _held(name: str) -> float:
     return int(line.split()[1]) / 1024
 
 
-def run(description: str | None, rows: Rows) -> None:
-    """Command line of one script: print each row as soon as it is there."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--small", action="store_true", help="fewer models, rows, steps and repeats")
-    small = parser.parse_args().small
-    torch.set_num_threads(1)
-    for row in rows(small):
-        print(row, flush=True)
+def keep(path: Path, rows: list[dict[str, Any]], by: Sequence[str], *, digits: str | None = "%.6g") -> None:
+    """Put rows in the place of those that have the same values in the columns ``by``; the others stay to the letter."""
+    if not rows:
+        return
+    text = pd.DataFrame(rows).to_csv(index=False, float_format=digits)
+    tables = [pd.read_csv(path, dtype=str, keep_default_na=False)] if path.is_file() else []
+    tables.append(pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False))
+    whole = pd.concat(tables, ignore_index=True)
+    keys = pd.MultiIndex.from_frame(whole[list(by)])
+    new = len(whole) - len(tables[-1])
+    stays = ~keys.isin(keys[new:]) | (whole.index >= new)
+    order = whole.index[stays][keys.factorize()[0][stays].argsort(kind="stable")]  # each key where it first stood
+    draft = path.with_suffix(".new")
+    whole.loc[order].to_csv(draft, index=False)
+    draft.replace(path)  # whole or not at all
+
+
+def origin() -> dict[str, Any]:
+    """Where rows come from, as the tracked tables say it."""
+    found = provenance()
+    return {name: found[name] for name in ("commit", "python", "torch", "scikit_learn", "machine", "date")}
+
+
+@contextmanager
+def stoppable(told: Callable[[], str]) -> Iterator[None]:
+    """Let Ctrl-C end with one sentence, and with the exit code that shells expect of it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(f"\n{told()}", file=sys.stderr)
+        sys.exit(130)
+
+
+def table(
+    path: Path, rows: Iterable[dict[str, Any]], by: Sequence[str], *, kept: bool, digits: str | None = "%.6g"
+) -> None:
+    """Print rows as soon as they are measured; put them into a tracked table if told to, once all are there."""
+    found: list[dict[str, Any]] = []
+
+    def told() -> str:
+        why = "rows are kept once all are there" if kept else "--keep was not given"
+        return f"Stopped: {len(found)} rows were printed, {path.name} is as before ({why}); run the same command again."
+
+    with stoppable(told):
+        for row in rows:
+            print(*(f"{value:.4g}" if isinstance(value, float) else value for value in row.values()), flush=True)
+            found.append(row)
+    if kept:
+        keep(path, found, by, digits=digits)

@@ -1,7 +1,7 @@
 """Speed of the accounting against opacus, and against the times that were promised.
 
 Thread time on one thread, both sides in one process and by turns (A B A B), medians; the first call of each is left
-out. ``python benchmarks/accounting.py [--small]``.
+out.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from _common import Row, run, timed
 from opacus.accountants import RDPAccountant
 from opacus.accountants.utils import get_noise_multiplier
 
 from dpnotes.accounting import _dp_sgd_noise, gaussian_sigma, soft_vote
+
+from ._common import Row, timed
 
 RATE, DELTA, TOLERANCE = 0.01, 1e-5, 1e-3
 EPSILONS = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0)
@@ -60,6 +61,7 @@ def calibrations(small: bool) -> Row:
     ratios = found["ours"] / found["opacus"]
     return Row(
         f"7. {len(pairs)} calibrations of DP-SGD",
+        "no data",
         fast,
         slow,
         "opacus RDP",
@@ -75,7 +77,7 @@ def calibrations(small: bool) -> Row:
 def promised(job: str, call: Callable[[], np.ndarray | float], bar: float) -> Row:
     """Time of one call beside the time that was promised."""
     (seconds,) = timed(call, repeats=5)
-    return Row(job, seconds, bar, "promised", 1, f"last value {np.ravel(call())[-1]:.6g}")
+    return Row(job, "no data", seconds, bar, "promised", 1, f"last value {np.ravel(call())[-1]:.6g}")
 
 
 def rows(small: bool) -> Iterator[Row]:
@@ -89,7 +91,3 @@ def rows(small: bool) -> Iterator[Row]:
         lambda: soft_vote(beta=0.05).compose(1000).epsilon(1e-5),
         0.5,
     )
-
-
-if __name__ == "__main__":
-    run(__doc__, rows)

@@ -2,7 +2,7 @@
 
 Both sides on one thread, by turns (A B A B), medians of CPU time; the first call of each is left out. The other side
 runs on some of the models, without its checks of parameters and of finiteness, and its time is multiplied up.
-``python benchmarks/boosted_trees.py [--small]``.
+
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from _common import Row, loaded, run, timed
 from sklearn import config_context
 from sklearn.ensemble import GradientBoostingClassifier
 
 from dpnotes.learners import BoostedTrees, fit_boosted_trees
+
+from ._common import Row, loaded, timed
 
 QUERIES = 1024
 SIZES = (163, 108, 54)  # rows of a teacher on Adult with 100 and 150 of them, on Diabetes 130 with 150
@@ -73,13 +74,14 @@ def rows(small: bool) -> Iterator[Row]:
         fast, slow = timed(ours, theirs, repeats=repeats)
         theirs(loop=again, seed=1)
         agree, compared = agreement(our_votes()[:sample], their_votes(), their_votes(again))
-        agree = f"{name}, 100 trees of depth 3, float32; {agree}"
+        agree = f"100 trees of depth 3, float32; {agree}"
         against = f"scikit-learn, {sample} of them scaled"
         scale, what = len(subsets) / sample, f"{len(subsets)} boosted models {size} x {X.shape[1]}"
-        yield Row(f"2c. {what}", fast, slow * scale, against, BARS["teachers"], agree, **compared)
+        yield Row(f"2c. {what}", name, fast, slow * scale, against, BARS["teachers"], agree, **compared)
         fast, slow = timed(our_votes, their_votes, repeats=repeats)
         yield Row(
             f"2c. votes of {what}",
+            name,
             fast,
             slow * scale,
             against,
@@ -87,7 +89,3 @@ def rows(small: bool) -> Iterator[Row]:
             f"on {len(queries)} rows; {agree}",
             **compared,
         )
-
-
-if __name__ == "__main__":
-    run(__doc__, rows)

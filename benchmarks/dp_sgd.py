@@ -4,7 +4,7 @@ Each side is a whole step: gather the batch, clip, add noise, update the weights
 optimizers, in the modes "hooks", "functorch" and "ghost"; the smallest median of the three counts. Batches have
 the same fixed size; the check beside it compares the weights after one step without noise, in float64.
 
-CPU time of one thread, or wall time on a GPU; sides by turns, medians. ``python benchmarks/dp_sgd.py [--small]``.
+CPU time of one thread, or wall time on a GPU; sides by turns, medians.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
-from _common import Row, clock_of, run, timed
 from opacus.grad_sample import GradSampleModule, GradSampleModuleFastGradientClipping
 from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
 from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
@@ -30,6 +29,8 @@ from dpnotes.learners import (
     multilayer_perceptron,
     residual_network,
 )
+
+from ._common import RANDOM, Row, clock_of, timed
 
 NORM, NOISE_MULTIPLIER, RATE = 1.0, 1.0, 0.1
 MODES = ("hooks", "functorch", "ghost")
@@ -100,6 +101,7 @@ def race(
     others = ", ".join(f"{mode} {1e3 * seconds:.1f}" for mode, seconds in zip(MODES, slow, strict=True))
     return Row(
         job,
+        RANDOM,
         fast,
         slow[best],
         f"opacus {MODES[best]}",
@@ -208,7 +210,3 @@ def rows(small: bool, device: str = "cpu") -> Iterator[Row]:
     yield deep(
         "5. DP-SGD, ResNet-20", residual_network(generator=seeded()), (3, 32, 32), size=size, steps=3, bar=1.2, **common
     )
-
-
-if __name__ == "__main__":
-    run(__doc__, rows)

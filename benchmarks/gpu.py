@@ -4,7 +4,7 @@ Wall time between synchronisations, sides by turns (A B A B), medians; the first
 regressions, boosted trees and seeds are trained one at a time by the same learner (``chunk=1``), data on the GPU
 already; neighbouring data sets by ``torch.nn.Module`` with autograd and ``torch.optim.SGD``; steps of DP-SGD by opacus.
 The other side runs on a part of the models, and its time is multiplied up. Job 6 chooses the GPU by itself. Without a
-GPU there are no rows. ``python benchmarks/gpu.py [--small]``.
+GPU there are no rows.
 """
 
 from __future__ import annotations
@@ -15,12 +15,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-import dp_sgd
-import logistic
 import numpy as np
-import sgd
 import torch
-from _common import Row, run, timed
 
 from dpnotes.learners import (
     device_name,
@@ -30,6 +26,9 @@ from dpnotes.learners import (
     fit_perturbed_logistic,
     fit_sgd,
 )
+
+from . import dp_sgd, logistic, sgd
+from ._common import Row, timed
 
 BAR = 5  # as for networks: what launches cost, divided among the models; set before any was measured
 
@@ -52,7 +51,7 @@ def rows(small: bool, device: str | None = None) -> Iterator[Row]:
     yield from dp_sgd.rows(small, device)
 
 
-def against_one_by_one(job: str, fit: Fit, n_models: int, *, sample: int, device: str, repeats: int) -> Row:
+def against_one_by_one(job: str, data: str, fit: Fit, n_models: int, *, sample: int, device: str, repeats: int) -> Row:
     """All models at once against the first ``sample`` of them one after the other."""
     found: dict[str, np.ndarray] = {}
 
@@ -66,6 +65,7 @@ def against_one_by_one(job: str, fit: Fit, n_models: int, *, sample: int, device
     gap = np.abs(found["ours"][:sample] - found["loop"]).max()
     return Row(
         f"{job}, {n_models} models",
+        data,
         fast,
         slow * n_models / sample,
         f"one at a time there, {sample} of them scaled",
@@ -89,7 +89,7 @@ def teachers_rows(small: bool, device: str) -> Iterator[Row]:
         )
         return fitted.weights
 
-    yield against_one_by_one(f"1. regressions 234 x 784 x 10 ({source})", multinomial, models, sample=4, **common)
+    yield against_one_by_one("1. regressions 234 x 784 x 10", source, multinomial, models, sample=4, **common)
 
     unit, labels = (rows[: 6000 if small else None] for rows in (X, y))
     unit = unit / np.linalg.norm(unit, axis=1, keepdims=True)
@@ -102,7 +102,7 @@ def teachers_rows(small: bool, device: str) -> Iterator[Row]:
             unit, labels, n_classes=10, l2=1e-3, linear=noise[some], start=start, device=device, chunk=chunk
         ).weights
 
-    yield against_one_by_one(f"1c. repeats on {len(unit)} x 784 x 10", perturbed, models, sample=2, **common)
+    yield against_one_by_one(f"1c. repeats on {len(unit)} x 784 x 10", source, perturbed, models, sample=2, **common)
 
     source, X, y, _ = logistic.adult()
     models = 100 if small else 25_000
@@ -112,7 +112,7 @@ def teachers_rows(small: bool, device: str) -> Iterator[Row]:
     def binary(some: slice, chunk: int | None) -> np.ndarray:
         return fit_binary_logistic(X, y, teachers[some], l2=1 / 65, device=device, chunk=chunk).weights
 
-    yield against_one_by_one(f"2. binary regressions 65 x {X.shape[1]} ({source})", binary, models, sample=20, **common)
+    yield against_one_by_one(f"2. binary regressions 65 x {X.shape[1]}", source, binary, models, sample=20, **common)
 
     models, sample = (8, 2) if small else (4000, 4)
     wide = X.astype(np.float64)
@@ -120,9 +120,7 @@ def teachers_rows(small: bool, device: str) -> Iterator[Row]:
     def boosted(some: slice, chunk: int | None) -> np.ndarray:
         return fit_boosted_trees(wide, y, teachers[:models][some], device=device, chunk=chunk).value
 
-    yield against_one_by_one(
-        f"2c. boosted models 65 x {X.shape[1]} ({source})", boosted, models, sample=sample, **common
-    )
+    yield against_one_by_one(f"2c. boosted models 65 x {X.shape[1]}", source, boosted, models, sample=sample, **common)
 
 
 def seeds_row(task: sgd.Task, n_runs: int, device: str) -> Row:
@@ -140,8 +138,4 @@ def seeds_row(task: sgd.Task, n_runs: int, device: str) -> Row:
         ).weights
 
     job = f"4a. {task.name} float64, {task.steps} steps"
-    return against_one_by_one(job, seeds, n_runs, sample=2, device=device, repeats=1)
-
-
-if __name__ == "__main__":
-    run(__doc__, rows)
+    return against_one_by_one(job, task.data, seeds, n_runs, sample=2, device=device, repeats=1)

@@ -2,22 +2,22 @@
 
 Thread time on one thread, both sides in one process and by turns (A B A B), medians; the first call of each is left
 out. On MNIST and Adult where the data folder has them, else on synthetic data of the same shape, which the rows then
-say. ``python benchmarks/logistic.py [--small]``.
+say.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
-from _common import Arrays, Row, loaded, run, timed
 from sklearn.linear_model import LogisticRegression
 
 from dpnotes import data
 from dpnotes.learners import LogisticModels, fit_binary_logistic, fit_multinomial_logistic, fit_perturbed_logistic
+
+from ._common import Arrays, Row, loaded, timed
 
 
 def mnist() -> tuple[str, *Arrays]:
@@ -66,12 +66,13 @@ def subsets_of_mnist(small: bool) -> Iterator[Row]:
         fitted = found["ours"]
         yield Row(
             f"1. {models} regressions 234 x 784 x 10, {np.dtype(kind)}",
+            name,
             fast,
             slow * models / sample,
             f"scikit-learn lbfgs, {sample} of them scaled",
             bar,
             **agreement(
-                f"{name}, l2=0.01, tolerance 1e-5, {fitted.iterations.mean():.0f} iterations",
+                f"l2=0.01, tolerance 1e-5, {fitted.iterations.mean():.0f} iterations",
                 fitted.weights[:sample],
                 np.stack([model.coef_ for model in loop]),
                 fitted.votes(queries)[:sample],
@@ -104,12 +105,13 @@ def one_on_mnist(small: bool) -> Iterator[Row]:
         fitted = found["ours"]
         yield Row(
             f"1b. one regression {len(X)} x 784 x 10, {np.dtype(ours_kind)}",
+            name,
             fast,
             slow,
             f"scikit-learn lbfgs, {np.dtype(their_kind)}",
             bar,
             **agreement(
-                f"{name}, l2=0.001, tolerance 1e-5, {fitted.iterations[0]} iterations against {loop[0].n_iter_[0]}",
+                f"l2=0.001, tolerance 1e-5, {fitted.iterations[0]} iterations against {loop[0].n_iter_[0]}",
                 fitted.weights[0],
                 loop[0].coef_,
                 fitted.votes(queries)[0],
@@ -141,7 +143,7 @@ def repeats_on_mnist(small: bool) -> Iterator[Row]:
     ours()
     fast, slow, products = timed(ours, one, bare, repeats=1)
     compared = agreement(
-        f"{name} in the unit ball, l2=0.001, sigma 14",
+        "in the unit ball, l2=0.001, sigma 14",
         found["ours"].weights[0],
         found["one"].weights[0],
         found["ours"].votes(queries)[0],
@@ -151,6 +153,7 @@ def repeats_on_mnist(small: bool) -> Iterator[Row]:
     batched = products / found["bare"].iterations.sum()
     yield Row(
         f"1c. {repeats} repeats on {n} x 784 x 10, per iteration",
+        name,
         batched,
         single,
         "one at a time, classes first",
@@ -159,6 +162,7 @@ def repeats_on_mnist(small: bool) -> Iterator[Row]:
     )
     yield Row(
         f"1c. {repeats} repeats on {n} x 784 x 10, in all",
+        name,
         fast,
         slow * repeats,
         "one at a time from zero, one of them scaled",
@@ -193,12 +197,13 @@ def teachers_on_adult(small: bool) -> Iterator[Row]:
         fitted = found["ours"]
         yield Row(
             f"2. {len(mixed)} binary regressions 65 x {X.shape[1]}, {np.dtype(kind)}",
+            name,
             fast,
             slow * len(mixed) / sample,
             f"scikit-learn lbfgs, {sample} of them scaled",
             bar,
             **agreement(
-                f"{name}, C=1, tolerance 1e-4 (scikit-learn's default), {fitted.iterations.mean():.1f} iterations",
+                f"C=1, tolerance 1e-4 (scikit-learn's default), {fitted.iterations.mean():.1f} iterations",
                 fitted.weights[:sample],
                 np.stack([model.coef_[0] for model in loop]),
                 fitted.votes(queries)[:sample],
@@ -234,12 +239,13 @@ def shadow_models(small: bool) -> Iterator[Row]:
         accuracies = f"accuracy {(votes == found.y_test).mean():.4f} against {(theirs == found.y_test).mean():.4f}"
         yield Row(
             f"2d. {models} shadow models {half} x {X.shape[1]}, float64",
+            "breast_cancer",
             fast,
             seconds * models / sample,
             f"{name}, {sample} of them scaled",
             bar,
             **agreement(
-                f"breast cancer, l2=0.01, tolerance 1e-4, {accuracies}, {models / fast:,.0f} models a second",
+                f"l2=0.01, tolerance 1e-4, {accuracies}, {models / fast:,.0f} models a second",
                 fits["ours"].weights[:sample],
                 weights[:, :-1],
                 votes,
@@ -288,20 +294,11 @@ def votes_on_adult(small: bool) -> Iterator[Row]:
     fast, slow = timed(ours, theirs, repeats=2 if small else 5)
     yield Row(
         f"2b. votes of {M} models on {len(X)} queries x {d}, float64",
+        name,
         fast,
         slow,
         "loop over models, NumPy",
         2,
-        f"{name}; {(found['ours'] != found['loop']).sum()} of {found['loop'].size} votes differ",
+        f"{(found['ours'] != found['loop']).sum()} of {found['loop'].size} votes differ",
         gap=float((found["ours"] != found["loop"]).mean()),
     )
-
-
-def rows(small: bool) -> Iterator[Row]:
-    warnings.simplefilter("ignore")  # deprecations of the other side
-    for job in (subsets_of_mnist, one_on_mnist, repeats_on_mnist, teachers_on_adult, votes_on_adult):
-        yield from job(small)
-
-
-if __name__ == "__main__":
-    run(__doc__, rows)

@@ -1,7 +1,7 @@
 """Peak memory of the learners beside the data, without the result, against the figure to stay below.
 
 A learner holds one chunk of models with the temporaries of a step; SGD also holds one
-padded copy of the data. ``python benchmarks/memory.py [--small]``.
+padded copy of the data.
 """
 
 from __future__ import annotations
@@ -9,26 +9,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from _common import Row, peak_memory, run
-from logistic import adult, mnist
 
 from dpnotes.learners import LogisticModels, fit_binary_logistic, fit_multinomial_logistic, fit_sgd
+
+from ._common import Row, peak_memory
+from .logistic import adult, mnist
 
 MIB = 2**20
 
 
-def row(job: str, call: Callable[[], object], given: Callable[[], int], limit: float) -> Row:
+def row(job: str, data: str, call: Callable[[], object], given: Callable[[], int], limit: float) -> Row:
     """Peak of a call after a first one, which imports what it needs; without the ``given()`` bytes of its result."""
     call()
     result = given() / MIB
     held = max(peak_memory(call) - result, 0.1)
     check = f"beside {result:.1f} MiB that it gives back"
-    return Row(job, held, limit, "limit", 1, check, "MiB", floor=0.2)
+    return Row(job, data, held, limit, "limit", 1, check, "MiB", floor=0.2)
 
 
 def rows(small: bool) -> Iterator[Row]:
     found: dict[str, np.ndarray] = {}
-    _, X, y, queries = adult()
+    table, X, y, queries = adult()
     rng = np.random.default_rng(0)
     teachers, asked = (2500, 16_000) if small else (25_000, 16_000)
     many = LogisticModels(
@@ -47,23 +48,23 @@ def rows(small: bool) -> Iterator[Row]:
     def size() -> int:
         return found["result"].nbytes
 
-    yield row(f"2b. vote counts of {teachers:,} models on {asked:,} queries", counts, size, 16)
+    yield row(f"2b. vote counts of {teachers:,} models on {asked:,} queries", table, counts, size, 16)
 
     subsets = rng.permutation(32_500)[: 500 * 65].reshape(500, 65)
 
     def binary() -> None:
         found["result"] = fit_binary_logistic(X, y, subsets, l2=1 / 65, device="cpu").weights
 
-    yield row("2. 500 binary regressions 65 x 108, float64", binary, size, 10)
+    yield row("2. 500 binary regressions 65 x 108, float64", table, binary, size, 10)
 
-    _, images, digits, _ = mnist()
+    pictures, images, digits, _ = mnist()
     shards = rng.permutation(len(images))[: 64 * 234].reshape(64, 234)
 
     def multinomial() -> None:
         fitted = fit_multinomial_logistic(images, digits, shards, n_classes=10, l2=1e-2, dtype=np.float32, device="cpu")
         found["result"] = fitted.weights
 
-    yield row("1. 64 regressions 234 x 784 x 10, float32", multinomial, size, 20)
+    yield row("1. 64 regressions 234 x 784 x 10, float32", pictures, multinomial, size, 20)
 
     binary_X, binary_y = X / np.linalg.norm(X, axis=1, keepdims=True), (y > 0).astype(np.int64)
 
@@ -74,8 +75,4 @@ def rows(small: bool) -> Iterator[Row]:
         )  # fmt: skip
         found["result"] = runs.all_weights
 
-    yield row("4b. SGD, 8 seeds x 101 on Adult, float64", neighbours, size, 20)
-
-
-if __name__ == "__main__":
-    run(__doc__, rows)
+    yield row("4b. SGD, 8 seeds x 101 on Adult, float64", table, neighbours, size, 20)

@@ -2,7 +2,7 @@
 
 On a CPU thread time on one thread, on a GPU wall time between synchronisations; both engines in one process and by
 turns (A B A B), medians; the first call of each is left out. Runs on the GPU where there is one.
-``python benchmarks/networks.py [--small]``.
+
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from _common import Row, clock_of, run, timed
 from torch import nn
 
 from dpnotes.learners import (
@@ -23,6 +22,8 @@ from dpnotes.learners import (
     fit_networks,
     multilayer_perceptron,
 )
+
+from ._common import RANDOM, Row, clock_of, timed
 
 ROWS = 320  # of each subset
 SHAPE = (1, 28, 28)
@@ -99,6 +100,7 @@ def rows(small: bool) -> Iterator[Row]:
         )
         yield Row(
             f"6. {job.architecture}, M={job.n_models}, B={job.batch_size}: {chosen}",
+            RANDOM,
             ours,
             theirs,
             other,
@@ -107,7 +109,3 @@ def rows(small: bool) -> Iterator[Row]:
             device=device_name(device),
             gap=gap,
         )
-
-
-if __name__ == "__main__":
-    run(__doc__, rows)

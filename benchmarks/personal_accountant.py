@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from _common import Row, run, timed
 
 from dpnotes.learners import TouchedVotes
 from dpnotes.mechanisms import draw_partitions
 from dpnotes.methods import personalised_epsilon
+
+from ._common import RANDOM, Row, timed
 
 NOISE, DELTA = 2 / 250, 1e-3
 ORDERS = np.arange(1, 33)
@@ -72,6 +73,7 @@ def rows(small: bool) -> Iterator[Row]:
     job = f"3. accountant, D = {records:,}, n = {n}, k = {k}"
     yield Row(
         job,
+        RANDOM,
         fast / queries,
         slow / few,
         "literal numpy",
@@ -82,8 +84,6 @@ def rows(small: bool) -> Iterator[Row]:
         allowed=1e-8,
     )
     check = f"seconds per query; sums of squares equal: {equal}"
-    yield Row(job, fast / queries, leaner / few, "lean numpy", 75, check, gap=float(not equal), allowed=0, floor=25)
-
-
-if __name__ == "__main__":
-    run(__doc__, rows)
+    yield Row(
+        job, RANDOM, fast / queries, leaner / few, "lean numpy", 75, check, gap=float(not equal), allowed=0, floor=25
+    )

@@ -6,7 +6,7 @@ splits of Hyland and Tople: Adult (100 features), digits 3 and 5 of MNIST projec
 them. Ours is the whole call, data copied; a competitor trains one run in full, and its time is multiplied by the number
 of runs. Both sides draw their orders within the time. Competitors: ``torch.nn.Module`` with autograd and
 ``torch.optim.SGD``; PyTorch operations by hand. Compiled loops (numba) are no dependency of this project and are left
-out. ``python benchmarks/sgd.py [--small]``.
+out.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from _common import Row, clock_of, loaded, run, timed
 from torch import nn
 
 from dpnotes.learners import device_name, fit_sgd
+
+from ._common import Row, clock_of, loaded, timed
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Task:
     """A data set with its settings: batch size, learning rate and steps of the paper; S neighbours as in its grid."""
 
     name: str
+    data: str
     X: np.ndarray
     y: np.ndarray
     batch_size: int
@@ -65,7 +67,7 @@ def tasks() -> Iterator[Task]:
     ):
         source, X, y, _ = loaded(name, split="intrinsic_sgd", n=n, d=d, n_classes=2)
         X = X / np.linalg.norm(X, axis=1, keepdims=True).clip(1e-6)  # as the real ones are
-        yield Task(source, X, y, batch_size, rate, steps, neighbours, hidden)
+        yield Task(name, source, X, y, batch_size, rate, steps, neighbours, hidden)
 
 
 def by_hand(
@@ -127,6 +129,7 @@ def distinct_seeds(task: Task, dtype: str, *, n_runs: int, repeats: int, bar: fl
     gap = float(np.abs(runs.weights[0] - hand()).max())
     yield Row(
         f"4a. {task.name} {dtype}, {n_runs} seeds, {task.steps} steps",
+        task.data,
         fast,
         slow * n_runs,
         "torch by hand",
@@ -176,6 +179,7 @@ def shared_seeds(
         yield Row(
             f"4{'c' if hidden else 'b'}. {task.name}{f' 100-{hidden}-2' if hidden else ''} {dtype}, {n_runs} seeds x "
             f"{task.neighbours + 1}, {task.steps} steps".replace("100-16", "50-16"),
+            task.data,
             fast,
             seconds * models,
             name,
@@ -204,7 +208,3 @@ def rows(small: bool) -> Iterator[Row]:
                 short = replace(task, steps=task.steps // 10 if small else task.steps // 4)
                 bars = {"nn.Module and SGD": 60}
                 yield from shared_seeds(short, dtype, n_runs=8, repeats=repeats, hidden=task.hidden, bars=bars)
-
-
-if __name__ == "__main__":
-    run(__doc__, rows)

@@ -5,20 +5,11 @@ import sys
 import numpy as np
 import pytest
 
+from benchmarks import auditing
 from dpnotes.accounting import gaussian
 
 
-@pytest.fixture(scope="module")
-def auditing(repository):
-    """The script's module."""
-    sys.path.insert(0, str(repository / "benchmarks"))
-    import auditing
-
-    yield auditing
-    sys.path.remove(str(repository / "benchmarks"))
-
-
-def test_bounds_of_epsilon_are_read_as_the_best_they_imply(auditing):
+def test_bounds_of_epsilon_are_read_as_the_best_they_imply():
     deltas = [0.0, 1e-5, 0.01, 0.2]
     bounds = [float(gaussian(sigma=0.5).epsilon(delta)) if delta else 0.0 for delta in deltas]
     assert auditing.theirs(bounds, deltas, "mu", 0.0) == pytest.approx(2.0, rel=1e-6)
@@ -26,7 +17,7 @@ def test_bounds_of_epsilon_are_read_as_the_best_they_imply(auditing):
     assert auditing.theirs([0.0, 0.0, 0.0, 0.0], deltas, "mu", 0.0) == 0.0
 
 
-def test_our_side_is_below_the_truth(auditing):
+def test_our_side_is_below_the_truth():
     given = list(auditing.cases((300,), (500,), 1))
     found = auditing.rows(given)
     assert len(found) == len(auditing.CASES) + 2  # one run, of both Gaussian cases
@@ -35,7 +26,7 @@ def test_our_side_is_below_the_truth(auditing):
     assert np.isfinite(found["seconds"]).all()
 
 
-def test_the_other_side_is_asked_in_its_own_python(auditing, tmp_path):
+def test_the_other_side_is_asked_in_its_own_python(tmp_path):
     """A stand-in for the other Python reads the same scores and answers in the same form."""
     stand_in = tmp_path / "python"
     stand_in.write_text(

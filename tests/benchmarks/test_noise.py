@@ -1,22 +1,12 @@
 """Accuracy with exact noise beside seeded noise: when a comparison stops, and what its two sides are."""
 
-import sys
-
 import numpy as np
 import pytest
 
-
-@pytest.fixture(scope="module")
-def noise(repository):
-    """The script's module."""
-    sys.path.insert(0, str(repository / "benchmarks"))
-    import noise
-
-    yield noise
-    sys.path.remove(str(repository / "benchmarks"))
+from benchmarks import noise
 
 
-def test_a_comparison_goes_on_until_its_standard_error_is_small(noise):
+def test_a_comparison_goes_on_until_its_standard_error_is_small():
     """Accuracies of standard deviation 0.02 need 2 * 400 releases of each for an error of 0.001."""
     streams = {side: np.random.default_rng(side) for side in (0, 1)}
 
@@ -30,7 +20,7 @@ def test_a_comparison_goes_on_until_its_standard_error_is_small(noise):
     assert noise.compared(accuracies, enough=1e-9, seconds=0.0)["releases"] == 8  # what is affordable
 
 
-def test_one_side_repeats_and_the_other_does_not(noise):
+def test_one_side_repeats_and_the_other_does_not():
     """Methods that are fitted fast; batches of one side have seeds of their own."""
     split = noise.prepared("breast_cancer")
     sides = [

@@ -1,38 +1,28 @@
 """Bounds beside lower bounds, and constructors composed with each other: a slice of what ``make campaign`` keeps."""
 
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks import tightness
+
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
-@pytest.fixture(scope="module")
-def tightness(repository):
-    """The script's module."""
-    sys.path.insert(0, str(repository / "benchmarks"))
-    import tightness
-
-    yield tightness
-    sys.path.remove(str(repository / "benchmarks"))
-
-
 @pytest.mark.parametrize("name", ["gaussian", "laplace", "pure", "bagging", "sampled", "soft_vote", "gnmax"])
-def test_bounds_are_not_below_an_explicit_pair(tightness, name):
+def test_bounds_are_not_below_an_explicit_pair(name):
     [row] = tightness.tightness(4, (name,))
     assert row["below"] == 0
     assert row["worst_delta"] < (1.001 if row["exactness"] == "exact" else 1e4)
 
 
-def test_a_bound_that_is_too_small_is_seen(tightness):
+def test_a_bound_that_is_too_small_is_seen():
     pair = tightness.normal(1.0)
     assert tightness.accounting.gaussian(sigma=1.01).delta(1.0) < pair.delta(1.0)
     assert tightness.accounting.gaussian(sigma=1.0).delta(1.0) == pytest.approx(pair.delta(1.0), rel=1e-4)
 
 
-def test_unlike_constructors_compose_near_a_fine_grid(tightness):
+def test_unlike_constructors_compose_near_a_fine_grid():
     rows = pd.DataFrame(tightness.matrix(("laplace", "subsampled gaussian", "soft_vote", "gaussian, replace-one")))
     refused = rows["refused"]
     assert refused.sum() == 3

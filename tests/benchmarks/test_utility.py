@@ -6,24 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-
-@pytest.fixture(scope="module")
-def utility(repository):
-    """The script's module."""
-    sys.path.insert(0, str(repository / "benchmarks"))
-    import utility
-
-    yield utility
-    sys.path.remove(str(repository / "benchmarks"))
+from benchmarks import utility
 
 
 @pytest.fixture(scope="module")
-def rows(utility):
+def rows():
     """Three settings of each method, two releases of each."""
     return pd.DataFrame(utility.rows(None, releases=2, every=4))
 
 
-def test_rows_are_short_and_prepared_one_by_one(utility):
+def test_rows_are_short_and_prepared_one_by_one():
     for name in utility.BOUNDS:
         X, y, X_test, _ = utility.prepared(name)
         assert np.linalg.norm(np.vstack([X, X_test]), axis=1).max() <= 1
@@ -43,7 +35,7 @@ def test_accuracy_grows_with_epsilon_and_stays_below_that_without_privacy(rows):
         assert best[data, "DPSGD", 1.0] < best[data, "DPSGD", 3.0] < best[data, "no privacy", np.inf]
 
 
-def test_the_other_side_is_asked_in_its_own_python(utility, tmp_path):
+def test_the_other_side_is_asked_in_its_own_python(tmp_path):
     """A stand-in for the other Python reads the same split and answers in the same form."""
     stand_in = tmp_path / "python"
     stand_in.write_text(
