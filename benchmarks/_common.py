@@ -27,11 +27,11 @@ RANDOM = "random numbers"  # in the place of a data set's name: the cost of the 
 
 @dataclass(frozen=True)
 class Row:
-    """One claim: what each side takes, their ratio beside the one to reach, and how far the results agree.
+    """What each side takes, their ratio beside the one to reach, and how far the results agree.
 
-    ``data`` names what was measured on. ``check`` says in words what was compared, ``gap`` is the largest difference
-    found between the sides (None where there is no other side) and ``allowed`` the largest that a test accepts.
-    ``floor`` is the ratio that ``--small`` demands: half of the bar where nothing else is said.
+    ``data`` names what was measured on. A ``bar`` is explained in :mod:`benchmarks.yardsticks`; None where the other
+    side is a loop in Python. ``check`` says in words what was compared, ``gap`` is the largest difference found between
+    the results (None where there are no others), ``allowed`` the largest that a test accepts.
     """
 
     job: str
@@ -39,32 +39,31 @@ class Row:
     ours: float
     other: float
     against: str
-    bar: float
+    bar: float | None
     check: str
     unit: str = "s"
     device: str = "cpu"
     gap: float | None = None
     allowed: float = 1e-3
-    floor: float | None = None
 
     @property
     def ratio(self) -> float:
         return self.other / self.ours
 
     @property
-    def demanded(self) -> float:
-        return self.bar / 2 if self.floor is None else self.floor
+    def missed(self) -> bool:
+        return self.bar is not None and self.ratio < self.bar
 
     def __str__(self) -> str:
-        verdict = "met" if self.ratio >= self.bar else "MISSED"
+        verdict = "" if self.bar is None else f"   bar {self.bar:g}   {'MISSED' if self.missed else 'met'}"
         return (
             f"{self.job:58} {self.ours:9.4g} {self.unit}   {self.against} {self.other:.4g} {self.unit}   "
-            f"ratio {self.ratio:.2f}   bar {self.bar:g}   {verdict}\n    on {self.data}; {self.check}"
+            f"ratio {self.ratio:.3g}{verdict}\n    on {self.data}; {self.check}"
         )
 
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
-Rows = Callable[[bool], Iterable[Row]]  # of the small version, or of the whole
+Rows = Callable[[bool, str], Iterable[Row]]  # of the small version, or of the whole; on that device
 
 
 def loaded(name: str, *, split: str = "original", n: int, d: int, n_classes: int) -> tuple[str, *Arrays]:
@@ -80,26 +79,33 @@ def loaded(name: str, *, split: str = "original", n: int, d: int, n_classes: int
 
 
 CALL_ONCE = False  # tests compare what both sides compute and read no clock
+OWN_SIDE_ONLY = False  # the others are called once, for the comparison of results
 
 
-def timed(*sides: Callable[[], object], repeats: int, clock: Callable[[], float] = time.thread_time) -> list[float]:
-    """Median seconds of each side, taken by turns (A B A B) after one call of each that does not count.
-
-    The clock is the CPU time of this thread: on one thread a shared machine disturbs it least. For a GPU pass
-    ``time.perf_counter`` and sides that end with a synchronisation.
-    """
+def timed(
+    *sides: Callable[[], Any], repeats: int, clock: Callable[[], float] = time.thread_time
+) -> tuple[list[float], list[Any]]:
+    """Median seconds and last result of each side, taken by turns (A B A B) after one call that does not count."""
     seconds: list[list[float]] = [[] for _ in sides]
-    for _ in range(1 if CALL_ONCE else repeats + 1):
-        for side, times in zip(sides, seconds, strict=True):
+    results: list[Any] = [None] * len(sides)
+    for turn in range(1 if CALL_ONCE else repeats + 1):
+        for i, side in enumerate(sides[:1] if turn and OWN_SIDE_ONLY else sides):
             start = clock()
-            side()
-            times.append(clock() - start)
-    return [statistics.median(times[1:] or times) for times in seconds]
+            results[i] = side()
+            seconds[i].append(clock() - start)
+    return [statistics.median(times[1:] or times) for times in seconds], results
 
 
 def clock_of(device: str) -> Callable[[], float]:
-    """Clock for :func:`timed`: the CPU time of this thread on a CPU, wall time on a GPU."""
-    return time.thread_time if torch.device(device).type == "cpu" else time.perf_counter
+    """The CPU time of this thread, which a shared machine disturbs least; on a GPU the time at which it is done."""
+    if torch.device(device).type == "cpu":
+        return time.thread_time
+
+    def clock() -> float:
+        torch.cuda.synchronize()
+        return time.perf_counter()
+
+    return clock
 
 
 def peak_memory(call: Callable[[], object]) -> float:

@@ -15,8 +15,6 @@ TESTS_OF = {
     "tests.audits": "tests.auditing",  # what audits find: whether a canary shows a fault
 }
 EXCEPTIONS = {
-    # times a calibration as in a fresh process, and at another accountant's orders, which no user asks for
-    ("benchmarks/accounting.py", "dpnotes.accounting._dp_sgd_noise"),
     # the type of what PrivateClassifier hands to classes that extend it, as those of other libraries do here
     ("dpnotes/comparing/_others.py", "dpnotes.methods._classifier.Records"),
 }
