@@ -21,7 +21,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from . import _common, accounting, boosted_trees, dp_sgd, logistic, memory, networks, sgd
-from ._common import RESULTS, Row, Rows, keep, origin, stoppable
+from ._common import RESULTS, Row, Rows, keep, stoppable
 
 JOBS: dict[str, Rows] = {
     "1": logistic.subsets_of_mnist,
@@ -86,8 +86,7 @@ def bench(jobs: list[str], *, small: bool, device: str, kept: bool, own: str | N
         for job in jobs:
             rows += (found := measured(job, small, device))
             if kept:
-                about = origin()
-                keep(KEPT, [{"group": job, **asdict(row), "ratio": row.ratio, **about} for row in found], KEY)
+                keep(KEPT, [{"group": job, **asdict(row), "ratio": row.ratio} for row in found], KEY)
             done.append(job)
     if own:
         seconds = pd.DataFrame([{"job": row.job, "data": row.data, "ours": row.ours} for row in rows])

@@ -22,6 +22,7 @@ from dpnotes import data
 from dpnotes.lab.store import provenance
 
 RESULTS = Path(__file__).resolve().parents[1] / "book" / "results"
+ORIGIN = ("commit", "python", "torch", "scikit_learn", "machine", "date")
 RANDOM = "random numbers"  # in the place of a data set's name: the cost of the job does not depend on the values
 
 
@@ -123,11 +124,14 @@ def _held(name: str) -> float:
     return int(line.split()[1]) / 1024
 
 
-def keep(path: Path, rows: list[dict[str, Any]], by: Sequence[str], *, digits: str | None = "%.6g") -> None:
-    """Put rows in the place of those that have the same values in the columns ``by``; the others stay to the letter."""
-    if not rows:
-        return
-    text = pd.DataFrame(rows).to_csv(index=False, float_format=digits)
+def keep(path: Path, rows: list[dict[str, Any]], by: Sequence[str], *, exact: bool = False) -> None:
+    """Put rows in the place of those that have the same values in the columns ``by``; the others stay to the letter.
+
+    Measured rows are rounded, and say where and with what they were measured; exact ones are kept as they are.
+    """
+    found = {} if exact else provenance()
+    about = {name: found[name] for name in ORIGIN if name in found}
+    text = pd.DataFrame([{**row, **about} for row in rows]).to_csv(index=False, float_format=None if exact else "%.6g")
     tables = [pd.read_csv(path, dtype=str, keep_default_na=False)] if path.is_file() else []
     tables.append(pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False))
     whole = pd.concat(tables, ignore_index=True)
@@ -140,12 +144,6 @@ def keep(path: Path, rows: list[dict[str, Any]], by: Sequence[str], *, digits: s
     draft.replace(path)  # whole or not at all
 
 
-def origin() -> dict[str, Any]:
-    """Where rows come from, as the tracked tables say it."""
-    found = provenance()
-    return {name: found[name] for name in ("commit", "python", "torch", "scikit_learn", "machine", "date")}
-
-
 @contextmanager
 def stoppable(told: Callable[[], str]) -> Iterator[None]:
     """Let Ctrl-C end with one sentence, and with the exit code that shells expect of it."""
@@ -156,9 +154,7 @@ def stoppable(told: Callable[[], str]) -> Iterator[None]:
         sys.exit(130)
 
 
-def table(
-    path: Path, rows: Iterable[dict[str, Any]], by: Sequence[str], *, kept: bool, digits: str | None = "%.6g"
-) -> None:
+def table(path: Path, rows: Iterable[dict[str, Any]], by: Sequence[str], *, kept: bool, exact: bool = False) -> None:
     """Print rows as soon as they are measured; put them into a tracked table if told to, once all are there."""
     found: list[dict[str, Any]] = []
 
@@ -171,4 +167,4 @@ def table(
             print(*(f"{value:.4g}" if isinstance(value, float) else value for value in row.values()), flush=True)
             found.append(row)
     if kept:
-        keep(path, found, by, digits=digits)
+        keep(path, found, by, exact=exact)

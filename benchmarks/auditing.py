@@ -29,7 +29,7 @@ import pandas as pd
 from dpnotes.accounting import bagging, dp_sgd, gaussian_sigma, laplace, pure
 from dpnotes.auditing import AuditReport, audit_scores, one_run
 
-from ._common import RESULTS, keep, origin, stoppable
+from ._common import RESULTS, keep, stoppable
 
 KEPT = RESULTS / "benchmarks_auditing.csv"
 OTHER_SIDE = Path(__file__).with_name("_jax_privacy.py")
@@ -167,7 +167,7 @@ def main() -> None:
         found = rows(given)
         print(found.to_string(index=False, float_format="%.3g"))
     if asked.keep:
-        keep(KEPT, found.assign(version=version, **origin()).to_dict("records"), ["mechanism", "runs_kind", "size"])
+        keep(KEPT, found.assign(version=version).to_dict("records"), ["mechanism", "runs_kind", "size"])
 
 
 if __name__ == "__main__":

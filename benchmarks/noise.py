@@ -32,7 +32,7 @@ from dpnotes.methods import (
     secret_seed,
 )
 
-from ._common import RESULTS, origin, table
+from ._common import RESULTS, table
 from .utility import DELTA, Split, prepared
 
 KEPT = RESULTS / "implementations_noise.csv"
@@ -175,9 +175,9 @@ def main() -> None:
     given = parser.parse_args()
     if given.keep and given.small:
         parser.error("--keep is for the whole benchmark, without --small")
-    here, enough = origin(), 1.0 if given.small else ENOUGH
+    enough = 1.0 if given.small else ENOUGH
     rows = (
-        {"method": method, "data": data, **compared(accuracies, enough=enough, seconds=SECONDS), **here}
+        {"method": method, "data": data, **compared(accuracies, enough=enough, seconds=SECONDS)}
         for method, data, accuracies in methods()
     )
     table(KEPT, rows, ["method", "data"], kept=given.keep)

@@ -426,7 +426,7 @@ def main() -> None:
     if unknown := set(given.families) - set(families(np.random.default_rng(0))):
         parser.error(f"families must be of {', '.join(families(np.random.default_rng(0)))}, got {sorted(unknown)}")
     warnings.filterwarnings("ignore", module="dp_accounting")
-    kept = {"kept": given.keep, "digits": None}
+    kept = {"kept": given.keep, "exact": True}
     rows = tightness(given.settings, tuple(given.families))
     table(RESULTS / "foundations_tightness.csv", rows, ["constructor"], **kept)
     if not given.families:

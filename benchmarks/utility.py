@@ -29,7 +29,7 @@ from dpnotes import accounting
 from dpnotes.methods import DPSGD, LossPerturbation, ModelSensitivity
 from dpnotes.preprocessing import ClipNorm, PublicScaler
 
-from ._common import RESULTS, origin, table
+from ._common import RESULTS, table
 
 KEPT = RESULTS / "benchmarks_utility.csv"
 OTHER_SIDE = Path(__file__).with_name("_diffprivlib.py")
@@ -136,7 +136,6 @@ def diffprivlib(python: str, split: Split, settings: list[float], releases: int)
 
 def rows(python: str | None, *, releases: int = RELEASES, every: int = 1) -> Iterator[dict[str, Any]]:
     """All rows; those of diffprivlib where there is a Python that has it."""
-    here = origin()
     for name in BOUNDS:
         split = prepared(name)
         sides = [
@@ -148,7 +147,7 @@ def rows(python: str | None, *, releases: int = RELEASES, every: int = 1) -> Ite
             sides.insert(1, diffprivlib(python, split, C[::every], releases))
         for side in sides:
             for found in side:
-                yield {"data": name, "n": len(split[0]), "d": split[0].shape[1], **found, **here}
+                yield {"data": name, "n": len(split[0]), "d": split[0].shape[1], **found}
 
 
 def main() -> None:
