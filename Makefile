@@ -4,7 +4,7 @@
 #                A test that needs a data set, a browser or an optional library that is not here is skipped; the last
 #                lines say what to do about it
 # make test-more only the tests that need one of these
-# make bench     the speed claims
+# make bench     the speed claims, measured here and printed; make bench KEEP=--keep puts the rows into the book's table
 # make campaign  what is too long for each change: every wrong version of a formula that a claim rests on, of the rule of
 #                verdicts and of what turns runs into rows must be noticed, bounds against lower bounds, all constructors
 #                composed; hundreds of kills and other faults of a store; audits of planted faults
@@ -23,6 +23,7 @@ SOUND := import sys, pip; sys.exit(sys.prefix == sys.base_prefix or sys.version_
 RUN := $(VENV)/bin/python -m
 SOURCES := conftest.py README.md dpnotes tests book benchmarks
 TESTS := OMP_NUM_THREADS=1 $(RUN) pytest -n 2
+KEEP ?=  # --keep: `make bench` puts its rows into book/results/benchmarks.csv
 HAVE ?=  # what `make test-more` must find here: "mnist browser"
 
 # What a step that fails ends with: one line that says what to do next.
@@ -54,12 +55,12 @@ test-more: setup
 	@$(TESTS) tests -m needs --have "$(strip $(HAVE))" || $(call next,$(AGAIN))
 
 bench: setup
-	@OMP_NUM_THREADS=1 $(VENV)/bin/python benchmarks/bench.py --keep || $(call next,the rows that finished are kept)
+	@$(RUN) benchmarks $(KEEP) || $(call next,the message above says what was measured and how to go on)
 
 campaign: setup
 	OMP_NUM_THREADS=1 $(RUN) tests.faults --keep
-	for part in faults sound strategies; do OMP_NUM_THREADS=1 $(VENV)/bin/python benchmarks/audit_faults.py $$part --keep; done
-	OMP_NUM_THREADS=1 PYTHONPATH=. $(VENV)/bin/python benchmarks/tightness.py --keep
+	for part in faults sound strategies; do OMP_NUM_THREADS=1 $(RUN) benchmarks.audit_faults $$part --keep; done
+	OMP_NUM_THREADS=1 $(RUN) benchmarks.tightness --keep
 
 coverage: setup
 	@$(TESTS) --cov=dpnotes --cov-report=term:skip-covered --cov-report=html:_build/coverage \

@@ -1,65 +1,74 @@
-"""What the benchmarks share: alternating timing, peak memory, one row for each claim, its printing."""
+"""What the benchmarks share: alternating timing, peak memory, one row for each claim, and how rows are kept."""
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import gc
+import io
 import statistics
+import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
 from dpnotes import data
+from dpnotes.lab.store import provenance
+
+RESULTS = Path(__file__).resolve().parents[1] / "book" / "results"
+ORIGIN = ("commit", "python", "torch", "scikit_learn", "machine", "date")
+RANDOM = "random numbers"  # in the place of a data set's name: the cost of the job does not depend on the values
 
 
 @dataclass(frozen=True)
 class Row:
-    """One claim: what each side takes, their ratio beside the one to reach, and how far the results agree.
+    """What each side takes, their ratio beside the one to reach, and how far the results agree.
 
-    ``check`` says in words what was compared, ``gap`` is the largest difference found between the sides (None where
-    there is no other side) and ``allowed`` the largest that a test accepts. ``floor`` is the ratio that
-    ``bench.py --small`` demands: half of the bar where nothing else is said.
+    ``data`` names what was measured on. A ``bar`` is explained in :mod:`benchmarks.yardsticks`; None where the other
+    side is a loop in Python. ``check`` says in words what was compared, ``gap`` is the largest difference found between
+    the results (None where there are no others), ``allowed`` the largest that a test accepts.
     """
 
     job: str
+    data: str
     ours: float
     other: float
     against: str
-    bar: float
+    bar: float | None
     check: str
     unit: str = "s"
     device: str = "cpu"
     gap: float | None = None
     allowed: float = 1e-3
-    floor: float | None = None
 
     @property
     def ratio(self) -> float:
         return self.other / self.ours
 
     @property
-    def demanded(self) -> float:
-        return self.bar / 2 if self.floor is None else self.floor
+    def missed(self) -> bool:
+        return self.bar is not None and self.ratio < self.bar
 
     def __str__(self) -> str:
-        verdict = "met" if self.ratio >= self.bar else "MISSED"
+        verdict = "" if self.bar is None else f"   bar {self.bar:g}   {'MISSED' if self.missed else 'met'}"
         return (
             f"{self.job:58} {self.ours:9.4g} {self.unit}   {self.against} {self.other:.4g} {self.unit}   "
-            f"ratio {self.ratio:.2f}   bar {self.bar:g}   {verdict}\n    {self.check}"
+            f"ratio {self.ratio:.3g}{verdict}\n    on {self.data}; {self.check}"
         )
 
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
-Rows = Callable[[bool], Iterable[Row]]  # of the small version, or of the whole
+Rows = Callable[[bool, str], Iterable[Row]]  # of the small version, or of the whole; on that device
 
 
 def loaded(name: str, *, split: str = "original", n: int, d: int, n_classes: int) -> tuple[str, *Arrays]:
-    """Name, training rows and labels, query rows; synthetic where the data folder lacks the set."""
+    """Name, training rows and labels, query rows; random numbers where the data folder lacks the set."""
     try:
         found = data.load(name, split=split)
         return name, found.X_train, found.y_train, found.X_test
@@ -67,30 +76,37 @@ def loaded(name: str, *, split: str = "original", n: int, d: int, n_classes: int
         rng = np.random.default_rng(0)
         X = np.maximum(rng.normal(size=(n + 5000, d)) - 1, 0).astype(np.float32)
         y = (X @ rng.normal(size=(d, n_classes)) + rng.normal(size=(n + 5000, n_classes))).argmax(axis=1)
-        return f"synthetic data of the shape of {name}", X[:n], y[:n], X[n:]
+        return f"{RANDOM}, shaped as {name}", X[:n], y[:n], X[n:]
 
 
 CALL_ONCE = False  # tests compare what both sides compute and read no clock
+OWN_SIDE_ONLY = False  # the others are called once, for the comparison of results
 
 
-def timed(*sides: Callable[[], object], repeats: int, clock: Callable[[], float] = time.thread_time) -> list[float]:
-    """Median seconds of each side, taken by turns (A B A B) after one call of each that does not count.
-
-    The clock is the CPU time of this thread: on one thread a shared machine disturbs it least. For a GPU pass
-    ``time.perf_counter`` and sides that end with a synchronisation.
-    """
+def timed(
+    *sides: Callable[[], Any], repeats: int, clock: Callable[[], float] = time.thread_time
+) -> tuple[list[float], list[Any]]:
+    """Median seconds and last result of each side, taken by turns (A B A B) after one call that does not count."""
     seconds: list[list[float]] = [[] for _ in sides]
-    for _ in range(1 if CALL_ONCE else repeats + 1):
-        for side, times in zip(sides, seconds, strict=True):
+    results: list[Any] = [None] * len(sides)
+    for turn in range(1 if CALL_ONCE else repeats + 1):
+        for i, side in enumerate(sides[:1] if turn and OWN_SIDE_ONLY else sides):
             start = clock()
-            side()
-            times.append(clock() - start)
-    return [statistics.median(times[1:] or times) for times in seconds]
+            results[i] = side()
+            seconds[i].append(clock() - start)
+    return [statistics.median(times[1:] or times) for times in seconds], results
 
 
 def clock_of(device: str) -> Callable[[], float]:
-    """Clock for :func:`timed`: the CPU time of this thread on a CPU, wall time on a GPU."""
-    return time.thread_time if torch.device(device).type == "cpu" else time.perf_counter
+    """The CPU time of this thread, which a shared machine disturbs least; on a GPU the time at which it is done."""
+    if torch.device(device).type == "cpu":
+        return time.thread_time
+
+    def clock() -> float:
+        torch.cuda.synchronize()
+        return time.perf_counter()
+
+    return clock
 
 
 def peak_memory(call: Callable[[], object]) -> float:
@@ -108,11 +124,47 @@ def _held(name: str) -> float:
     return int(line.split()[1]) / 1024
 
 
-def run(description: str | None, rows: Rows) -> None:
-    """Command line of one script: print each row as soon as it is there."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--small", action="store_true", help="fewer models, rows, steps and repeats")
-    small = parser.parse_args().small
-    torch.set_num_threads(1)
-    for row in rows(small):
-        print(row, flush=True)
+def keep(path: Path, rows: list[dict[str, Any]], by: Sequence[str], *, exact: bool = False) -> None:
+    """Put rows in the place of those that have the same values in the columns ``by``; the others stay to the letter.
+
+    Measured rows are rounded, and say where and with what they were measured; exact ones are kept as they are.
+    """
+    found = {} if exact else provenance()
+    about = {name: found[name] for name in ORIGIN if name in found}
+    text = pd.DataFrame([{**row, **about} for row in rows]).to_csv(index=False, float_format=None if exact else "%.6g")
+    tables = [pd.read_csv(path, dtype=str, keep_default_na=False)] if path.is_file() else []
+    tables.append(pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False))
+    whole = pd.concat(tables, ignore_index=True)
+    keys = pd.MultiIndex.from_frame(whole[list(by)])
+    new = len(whole) - len(tables[-1])
+    stays = ~keys.isin(keys[new:]) | (whole.index >= new)
+    order = whole.index[stays][keys.factorize()[0][stays].argsort(kind="stable")]  # each key where it first stood
+    draft = path.with_suffix(".new")
+    whole.loc[order].to_csv(draft, index=False)
+    draft.replace(path)  # whole or not at all
+
+
+@contextmanager
+def stoppable(told: Callable[[], str]) -> Iterator[None]:
+    """Let Ctrl-C end with one sentence, and with the exit code that shells expect of it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(f"\n{told()}", file=sys.stderr)
+        sys.exit(130)
+
+
+def table(path: Path, rows: Iterable[dict[str, Any]], by: Sequence[str], *, kept: bool, exact: bool = False) -> None:
+    """Print rows as soon as they are measured; put them into a tracked table if told to, once all are there."""
+    found: list[dict[str, Any]] = []
+
+    def told() -> str:
+        why = "rows are kept once all are there" if kept else "--keep was not given"
+        return f"Stopped: {len(found)} rows were printed, {path.name} is as before ({why}); run the same command again."
+
+    with stoppable(told):
+        for row in rows:
+            print(*(f"{value:.4g}" if isinstance(value, float) else value for value in row.values()), flush=True)
+            found.append(row)
+    if kept:
+        keep(path, found, by, exact=exact)

@@ -1,11 +1,11 @@
 """What audits find, on trainings with planted faults, on sound ones and on what ``compare`` compares.
 
-    python benchmarks/audit_faults.py faults --keep      each in two minutes of one process: is it refuted?
-    python benchmarks/audit_faults.py sound --keep       again and again in five seconds: how often is one refuted?
-    python benchmarks/audit_faults.py curve --keep       of known truth, in more and more time: how near is the bound?
-    python benchmarks/audit_faults.py strategies --keep  many runs, bets, many canaries in one run, all in 30 seconds
-    python benchmarks/audit_faults.py methods --keep     private learners and the private choice
-    python benchmarks/audit_faults.py visible --keep     what the last weights of DP-SGD could show (no runs)
+    python -m benchmarks.audit_faults faults --keep      each in two minutes of one process: is it refuted?
+    python -m benchmarks.audit_faults sound --keep       again and again in five seconds: how often is one refuted?
+    python -m benchmarks.audit_faults curve --keep       of known truth, in more and more time: how near is the bound?
+    python -m benchmarks.audit_faults strategies --keep  many runs, bets, many canaries in one run, all in 30 seconds
+    python -m benchmarks.audit_faults methods --keep     private learners and the private choice
+    python -m benchmarks.audit_faults visible --keep     what the last weights of DP-SGD could show (no runs)
 
 With ``--keep`` rows go to ``book/results/audits_NAME.csv``, and what is there is not done again.
 """
@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _faults import ATTAINED, FAULTS, NORM, SOUND, Descent, Target, table
 from sklearn.base import clone
 
 import dpnotes
@@ -32,6 +31,8 @@ from dpnotes.comparing import OTHERS, OURS, Candidate, Task, Unsuited, private_c
 from dpnotes.lab.audits import STRATEGIES
 from dpnotes.lab.store import provenance
 from dpnotes.preprocessing import ClipNorm
+
+from ._faults import ATTAINED, FAULTS, NORM, SOUND, Descent, Target, table
 
 RESULTS = Path(__file__).resolve().parents[1] / "book" / "results"
 ABOUT = ("machine", "python", "commit", "date")

@@ -3,7 +3,7 @@
 jax_privacy is no dependency of this project, and runs in an environment of its own:
 
     python -m venv other && other/bin/pip install jax_privacy==2.0.0
-    python benchmarks/auditing.py --jax-privacy other/bin/python --keep
+    python -m benchmarks.auditing --jax-privacy other/bin/python --keep
 
 Of Gaussian noise the quantity is mu, of bagging delta at epsilon = 1 (the chance pi that a record is drawn), of others
 the advantage, delta at epsilon = 0. jax_privacy bounds epsilon alone: from its bounds at the deltas of a grid follow
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import tempfile
 import time
@@ -29,13 +28,13 @@ import pandas as pd
 
 from dpnotes.accounting import bagging, dp_sgd, gaussian_sigma, laplace, pure
 from dpnotes.auditing import AuditReport, audit_scores, one_run
-from dpnotes.lab.store import provenance
 
-KEPT = Path(__file__).resolve().parents[1] / "book" / "results" / "benchmarks_auditing.csv"
+from ._common import RESULTS, keep, stoppable
+
+KEPT = RESULTS / "benchmarks_auditing.csv"
 OTHER_SIDE = Path(__file__).with_name("_jax_privacy.py")
 RUNS, CANARIES, REPEATS = (50, 100, 300, 1000, 3000), (200, 1000, 5000), 12
 DELTAS = [0.0, 1e-5, 1e-3, 0.005, 0.01, *np.geomspace(0.02, 0.8, 150)]  # at most 2.5 % is lost between two of them
-ABOUT = ("machine", "python", "commit", "date")
 Scores = tuple[np.ndarray, np.ndarray]
 Side = dict[str, tuple[list[float], float]]
 
@@ -162,15 +161,13 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.keep and (asked.small or not asked.jax_privacy):
         parser.error("--keep is for the whole benchmark, with --jax-privacy and without --small")
-    given = list(cases(RUNS[1:2], CANARIES[:1], 2) if asked.small else cases(RUNS, CANARIES, REPEATS))
-    version = jax_privacy(asked.jax_privacy, given) if asked.jax_privacy else ""
-    found = rows(given)
-    print(found.to_string(index=False, float_format="%.3g"))
+    with stoppable(lambda: f"Stopped: {KEPT.name} is as before; run the same command again."):
+        given = list(cases(RUNS[1:2], CANARIES[:1], 2) if asked.small else cases(RUNS, CANARIES, REPEATS))
+        version = jax_privacy(asked.jax_privacy, given) if asked.jax_privacy else ""
+        found = rows(given)
+        print(found.to_string(index=False, float_format="%.3g"))
     if asked.keep:
-        here = {name: value for name, value in provenance().items() if name in ABOUT}
-        draft = KEPT.with_suffix(".new")
-        found.assign(version=version, **here).to_csv(draft, index=False, float_format="%.6g")
-        os.replace(draft, KEPT)  # whole or not at all
+        keep(KEPT, found.assign(version=version).to_dict("records"), ["mechanism", "runs_kind", "size"])
 
 
 if __name__ == "__main__":

@@ -1,8 +1,6 @@
 """Speed of the boosted teachers of DPBag against scikit-learn's GradientBoostingClassifier, one after the other.
 
-Both sides on one thread, by turns (A B A B), medians of CPU time; the first call of each is left out. The other side
-runs on some of the models, without its checks of parameters and of finiteness, and its time is multiplied up.
-``python benchmarks/boosted_trees.py [--small]``.
+The other side runs on some of the models, without its checks of parameters and of finiteness, and its time is scaled.
 """
 
 from __future__ import annotations
@@ -10,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from _common import Row, loaded, run, timed
 from sklearn import config_context
 from sklearn.ensemble import GradientBoostingClassifier
 
-from dpnotes.learners import BoostedTrees, fit_boosted_trees
+from dpnotes.learners import device_name, fit_boosted_trees
+
+from ._common import Row, clock_of, loaded, timed
 
 QUERIES = 1024
 SIZES = (163, 108, 54)  # rows of a teacher on Adult with 100 and 150 of them, on Diabetes 130 with 150
-BARS = {"teachers": 5, "votes": 2}  # set after a first measurement
+BARS = (5, 2)  # of fits and of votes, set after a first measurement
 
 
 def agreement(ours: np.ndarray, one: np.ndarray, other: np.ndarray) -> tuple[str, dict[str, float]]:
@@ -36,58 +35,40 @@ def agreement(ours: np.ndarray, one: np.ndarray, other: np.ndarray) -> tuple[str
     return words, {"gap": max(0.0, float(np.mean(differ - ties))), "allowed": min(3 * error, 0.05)}
 
 
-def rows(small: bool) -> Iterator[Row]:
-    """Job 2c: teachers, and their votes."""
-    name, X, y, queries = loaded("adult", split="dpbag", n=30_162, d=108, n_classes=2)
-    X, queries = X.astype(np.float32), queries[:QUERIES].astype(np.float32)
-    if name != "adult":  # as there, all columns but six are binary: a split for each value is what a tree costs
-        X, queries = (np.concatenate([rows[:, :6], rows[:, 6:] > 0], axis=1) for rows in (X, queries))
+def race(
+    source: str, X: np.ndarray, y: np.ndarray, queries: np.ndarray, *, size: int, small: bool, device: str
+) -> list[Row]:
+    """Teachers of so many rows, and their votes."""
     models, sample = (32, 8) if small else (256, 32)
+    rng = np.random.default_rng(0)
+    drawn = [rng.choice(len(X), size=size, replace=False) for _ in range(models)]
+    subsets = [rows for rows in drawn if 0 < y[rows].sum() < size]  # scikit-learn refuses a single class
+
+    def theirs(seed: int = 0) -> list[GradientBoostingClassifier]:
+        return [GradientBoostingClassifier(random_state=seed).fit(X[rows], y[rows]) for rows in subsets[:sample]]
+
+    def votes(models: list[GradientBoostingClassifier]) -> np.ndarray:
+        return np.stack([model.predict(queries) for model in models])
+
+    how = {"repeats": 1 if small else 3, "clock": clock_of(device)}
+    with config_context(skip_parameter_validation=True, assume_finite=True):
+        fits, (ours, loop) = timed(lambda: fit_boosted_trees(X, y, subsets, device=device), theirs, **how)
+        asked, (mine, one) = timed(lambda: ours.votes(queries, device=device), lambda: votes(loop), **how)
+        agree, compared = agreement(mine[:sample], one, votes(theirs(1)))
+    what, check = f"{len(subsets)} boosted models {size} x {X.shape[1]}", f"100 trees of depth 3, float32; {agree}"
+    rows = zip((f"2c. {what}", f"2c. votes of {what}"), (fits, asked), BARS, strict=True)
+    against, about = f"scikit-learn, {sample} of them scaled", {"device": device_name(device), **compared}
+    return [
+        Row(job, source, fast, slow * len(subsets) / sample, against, bar, check, **about)
+        for job, (fast, slow), bar in rows
+    ]
+
+
+def rows(small: bool, device: str) -> Iterator[Row]:
+    """Job 2c: teachers, and their votes."""
+    source, X, y, queries = loaded("adult", split="dpbag", n=30_162, d=108, n_classes=2)
+    X, queries = X.astype(np.float32), queries[:QUERIES].astype(np.float32)
+    if source != "adult":  # as there, all columns but six are binary: a split for each value is what a tree costs
+        X, queries = (np.concatenate([rows[:, :6], rows[:, 6:] > 0], axis=1) for rows in (X, queries))
     for size in SIZES[: 1 if small else None]:
-        rng = np.random.default_rng(0)
-        drawn = [rng.choice(len(X), size=size, replace=False) for _ in range(models)]
-        subsets = [rows for rows in drawn if 0 < y[rows].sum() < size]  # scikit-learn refuses a single class
-        found: dict[str, BoostedTrees] = {}
-        loop: list[GradientBoostingClassifier] = []
-        again: list[GradientBoostingClassifier] = []
-
-        def ours(subsets: list[np.ndarray] = subsets, found: dict[str, BoostedTrees] = found) -> None:
-            found["ours"] = fit_boosted_trees(X, y, subsets, device="cpu")
-
-        def theirs(
-            subsets: list[np.ndarray] = subsets, loop: list[GradientBoostingClassifier] = loop, seed: int = 0
-        ) -> None:
-            with config_context(skip_parameter_validation=True, assume_finite=True):
-                loop[:] = [
-                    GradientBoostingClassifier(random_state=seed).fit(X[rows], y[rows]) for rows in subsets[:sample]
-                ]
-
-        def our_votes(found: dict[str, BoostedTrees] = found) -> np.ndarray:
-            return found["ours"].votes(queries, device="cpu")
-
-        def their_votes(loop: list[GradientBoostingClassifier] = loop) -> np.ndarray:
-            with config_context(skip_parameter_validation=True, assume_finite=True):
-                return np.stack([model.predict(queries) for model in loop])
-
-        repeats = 1 if small else 3
-        fast, slow = timed(ours, theirs, repeats=repeats)
-        theirs(loop=again, seed=1)
-        agree, compared = agreement(our_votes()[:sample], their_votes(), their_votes(again))
-        agree = f"{name}, 100 trees of depth 3, float32; {agree}"
-        against = f"scikit-learn, {sample} of them scaled"
-        scale, what = len(subsets) / sample, f"{len(subsets)} boosted models {size} x {X.shape[1]}"
-        yield Row(f"2c. {what}", fast, slow * scale, against, BARS["teachers"], agree, **compared)
-        fast, slow = timed(our_votes, their_votes, repeats=repeats)
-        yield Row(
-            f"2c. votes of {what}",
-            fast,
-            slow * scale,
-            against,
-            BARS["votes"],
-            f"on {len(queries)} rows; {agree}",
-            **compared,
-        )
-
-
-if __name__ == "__main__":
-    run(__doc__, rows)
+        yield from race(source, X, y, queries, size=size, small=small, device=device)

@@ -1,10 +1,9 @@
 """Speed of one step of DP-SGD against the fastest of opacus' three modes.
 
 Each side is a whole step: gather the batch, clip, add noise, update the weights. Opacus runs its own modules and
-optimizers, in the modes "hooks", "functorch" and "ghost"; the smallest median of the three counts. Batches have
-the same fixed size; the check beside it compares the weights after one step without noise, in float64.
-
-CPU time of one thread, or wall time on a GPU; sides by turns, medians. ``python benchmarks/dp_sgd.py [--small]``.
+optimizers, in the modes "hooks", "functorch" and "ghost"; the smallest median of the three counts. Opacus' batches have
+the expected size of ours, which are Poisson samples; the check beside it compares the weights after one step without
+noise, in float64.
 """
 
 from __future__ import annotations
@@ -12,17 +11,17 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
-from _common import Row, clock_of, run, timed
 from opacus.grad_sample import GradSampleModule, GradSampleModuleFastGradientClipping
 from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
 from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
 from torch import nn
 
 from dpnotes.learners import (
-    Networks,
     convolutional_network,
     device_name,
     fit_dp_sgd_linear,
@@ -31,37 +30,30 @@ from dpnotes.learners import (
     residual_network,
 )
 
-NORM, NOISE_MULTIPLIER, RATE = 1.0, 1.0, 0.1
-SEED = 3  # our batches have a random size: those drawn with it are within 1 % of the expected one on average
+from ._common import RANDOM, Row, clock_of, timed
+
 MODES = ("hooks", "functorch", "ghost")
+COMMON = {"clipping_norm": 1.0, "learning_rate": 0.1, "seed": 3}  # whose batches are within 1 % of the expected size
 
-Step = Callable[[torch.Tensor, torch.Tensor], None]
 
-
-def opacus(mode: str, network: nn.Module, batch_size: int, *, noise: float) -> Step:
+def opacus(mode: str, network: nn.Module, size: int, *, noise: float) -> Callable[[torch.Tensor, torch.Tensor], None]:
     """One step of opacus on a batch, on the device of the network."""
-    device = next(network.parameters()).device
-    settings = {
+    sgd = torch.optim.SGD(network.parameters(), lr=COMMON["learning_rate"])
+    settings: dict[str, Any] = {
         "noise_multiplier": noise,
-        "max_grad_norm": NORM,
-        "expected_batch_size": batch_size,
+        "max_grad_norm": COMMON["clipping_norm"],
+        "expected_batch_size": size,
         "loss_reduction": "mean",
-        "generator": torch.Generator(device).manual_seed(0),
+        "generator": torch.Generator(next(network.parameters()).device).manual_seed(0),
     }
-    criterion = nn.CrossEntropyLoss()
+    criterion: Any = nn.CrossEntropyLoss()
     if mode == "ghost":
-        ghost = GradSampleModuleFastGradientClipping(network, max_grad_norm=NORM, use_ghost_clipping=True)
-        fast = DPOptimizerFastGradientClipping(torch.optim.SGD(ghost.parameters(), lr=RATE), **settings)
-        loss_of = DPLossFastGradientClipping(ghost, fast, criterion, loss_reduction="mean")
-
-        def clip_twice(x: torch.Tensor, y: torch.Tensor) -> None:
-            fast.zero_grad()
-            loss_of(ghost(x), y).backward()
-            fast.step()
-
-        return clip_twice
-    module = GradSampleModule(network, force_functorch=mode == "functorch")
-    optimizer = DPOptimizer(torch.optim.SGD(module.parameters(), lr=RATE), **settings)
+        module = GradSampleModuleFastGradientClipping(network, max_grad_norm=1.0, use_ghost_clipping=True)
+        optimizer = DPOptimizerFastGradientClipping(sgd, **settings)
+        criterion = DPLossFastGradientClipping(module, optimizer, criterion, loss_reduction="mean")
+    else:
+        module = GradSampleModule(network, force_functorch=mode == "functorch")
+        optimizer = DPOptimizer(sgd, **settings)
 
     def step(x: torch.Tensor, y: torch.Tensor) -> None:
         optimizer.zero_grad()
@@ -71,143 +63,75 @@ def opacus(mode: str, network: nn.Module, batch_size: int, *, noise: float) -> S
     return step
 
 
+def fit(network: nn.Module, X: torch.Tensor, y: torch.Tensor, **settings: Any) -> dict[str, torch.Tensor]:
+    """Weights of a copy of the network after some steps of ours."""
+    data = X.cpu().numpy(), y.cpu().numpy()
+    given = COMMON | settings | {"device": str(X.device)}
+    return fit_dp_sgd_network(lambda generator: copy.deepcopy(network), *data, **given).state_dict(0)
+
+
 def race(
-    job: str,
-    ours: Callable[[], object],
-    network: nn.Module,
-    data: torch.Tensor,
-    labels: torch.Tensor,
-    **settings: float,
-) -> Row:
+    job: str, network: nn.Module, X: torch.Tensor, y: torch.Tensor, ours: Callable[..., object] | None = None,
+    *, size: int, steps: int, repeats: int, bar: float,
+) -> Row:  # fmt: skip
     """Ours, a whole fit of some steps, against steps of opacus on batches of the same size, where the data are."""
-    size, steps, repeats = int(settings["batch_size"]), int(settings["steps"]), int(settings["repeats"])
-    generator = np.random.default_rng(0)
+    network, generator, settings = (
+        network.to(X.device),
+        np.random.default_rng(0),
+        {"sample_rate": size / len(X), "steps": steps},
+    )
 
-    def several(step: Step) -> Callable[[], None]:
-        def run() -> None:
-            for _ in range(steps):
-                batch = torch.from_numpy(generator.permutation(len(data))[:size]).to(data.device)
-                step(data[batch], labels[batch])
-            if data.is_cuda:
-                torch.cuda.synchronize()
+    def several(step: Callable[[torch.Tensor, torch.Tensor], None]) -> None:
+        for _ in range(steps):
+            batch = torch.from_numpy(generator.permutation(len(X))[:size]).to(X.device)
+            step(X[batch], y[batch])
 
-        return run
-
-    theirs = [several(opacus(mode, copy.deepcopy(network), size, noise=NOISE_MULTIPLIER)) for mode in MODES]
-    clock = clock_of(str(data.device))
-    fast, *slow = (seconds / steps for seconds in timed(ours, *theirs, repeats=repeats, clock=clock))
+    theirs = [partial(several, opacus(mode, copy.deepcopy(network), size, noise=1.0)) for mode in MODES]
+    mine = partial(ours or partial(fit, network, X, y), noise_multiplier=1.0, **settings)
+    fast, *slow = timed(mine, *theirs, repeats=repeats, clock=clock_of(str(X.device)))[0]
     best = min(range(len(MODES)), key=slow.__getitem__)
-    gap = difference(network, data, labels, size)
-    others = ", ".join(f"{mode} {1e3 * seconds:.1f}" for mode, seconds in zip(MODES, slow, strict=True))
+    gap = difference(network, X[:size], y[:size])
+    others = ", ".join(f"{mode} {1e3 * seconds / steps:.1f}" for mode, seconds in zip(MODES, slow, strict=True))
     return Row(
-        job,
-        fast,
-        slow[best],
+        f"{job}, B = {size}",
+        RANDOM,
+        fast / steps,
+        slow[best] / steps,
         f"opacus {MODES[best]}",
-        settings["bar"],
+        bar,
         f"ms/step of opacus: {others}; one step in float64 without noise: "
         f"{gap:.1e} off opacus hooks (it adds 1e-6 to the norm that it clips by)",
-        device=device_name(str(data.device)),
+        device=device_name(str(X.device)),
         gap=gap,
     )
 
 
-def difference(network: nn.Module, data: torch.Tensor, labels: torch.Tensor, size: int) -> float:
+def difference(network: nn.Module, X: torch.Tensor, y: torch.Tensor) -> float:
     """Largest difference of any weight after one step of ours and of opacus, relative to the largest change."""
-    network, x, y = copy.deepcopy(network).double(), data[:size].double(), labels[:size]
+    network, X = copy.deepcopy(network).double(), X.double()
     before = {name: value.detach().clone() for name, value in network.named_parameters()}
-    ours = fit(network, x, y, noise=0.0, size=size, steps=1).state_dict(0)
-    opacus("hooks", network, size, noise=0.0)(x, y)
-    moved = {name: value.detach() - before[name] for name, value in network.named_parameters()}
-    largest = max(float(value.abs().max()) for value in moved.values())
-    gaps = (moved[name] + before[name] - value.to(data.device) for name, value in ours.items())
-    return max(float(gap.abs().max()) for gap in gaps) / largest
+    ours = fit(network, X, y, noise_multiplier=0.0, sample_rate=1.0, steps=1)
+    opacus("hooks", network, len(X), noise=0.0)(X, y)
+    after = {name.removeprefix("_module."): value.detach() for name, value in network.named_parameters()}
+    largest = max(float((after[name] - before[name]).abs().max()) for name in before)
+    return max(float((after[name] - value.to(X.device)).abs().max()) for name, value in ours.items()) / largest
 
 
-def fit(
-    network: nn.Module, data: torch.Tensor, labels: torch.Tensor, *, noise: float, size: int, steps: int
-) -> Networks:
-    """A copy of the network after some steps of ours."""
-    return fit_dp_sgd_network(
-        lambda generator: copy.deepcopy(network),
-        data.cpu().numpy(),
-        labels.cpu().numpy(),
-        noise_multiplier=noise,
-        clipping_norm=NORM,
-        sample_rate=size / len(data),
-        steps=steps,
-        learning_rate=RATE,
-        seed=SEED,
-        device=str(data.device),
-    )
-
-
-def linear(small: bool, device: str) -> Row:
-    n, d, size, steps = 12_000, 784, 600, 50 if small else 200
-    generator = np.random.default_rng(0)
-    X, y = generator.random((n, d), np.float32) / 28, generator.integers(10, size=n)
-
-    def ours() -> None:
-        fit_dp_sgd_linear(
-            X,
-            y,
-            n_classes=10,
-            noise_multiplier=NOISE_MULTIPLIER,
-            clipping_norm=NORM,
-            sample_rate=size / n,
-            steps=steps,
-            learning_rate=RATE,
-            seed=SEED,
-            device=device,
-        )
-
-    network = multilayer_perceptron((d,), 10, hidden=(), generator=torch.Generator().manual_seed(0))
-    settings = {"batch_size": size, "steps": steps, "repeats": 3 if small else 5, "bar": 2.5}
-    data, labels = torch.tensor(X, device=device), torch.tensor(y, device=device)
-    return race(f"5. DP-SGD, linear {d} x 10, B = {size}", ours, network.to(device), data, labels, **settings)
-
-
-def deep(
-    job: str,
-    network: nn.Module,
-    shape: tuple[int, ...],
-    *,
-    size: int,
-    steps: int,
-    repeats: int,
-    bar: float,
-    device: str,
-) -> Row:
-    generator = torch.Generator().manual_seed(0)
-    images = torch.randn(4 * size, *shape, generator=generator).to(device)
-    labels = torch.randint(10, (4 * size,), generator=generator).to(device)
-    network = network.to(device)
-
-    def ours() -> None:
-        fit(network, images, labels, noise=NOISE_MULTIPLIER, size=size, steps=steps)
-        if images.is_cuda:
-            torch.cuda.synchronize()
-
-    return race(
-        f"{job}, B = {size}", ours, network, images, labels, batch_size=size, steps=steps, repeats=repeats, bar=bar
-    )
-
-
-def rows(small: bool, device: str = "cpu") -> Iterator[Row]:
-    def seeded() -> torch.Generator:
-        return torch.Generator().manual_seed(0)
-
+def rows(small: bool, device: str) -> Iterator[Row]:
     warnings.filterwarnings("ignore", message="Full backward hook is firing")  # opacus' hooks on the first layer
-    yield linear(small, device)
-    network = convolutional_network((1, 28, 28), 10, generator=seeded())
-    common = {"repeats": 3 if small else 9, "device": device}
-    yield deep("5. DP-SGD, two convolutions", network, (1, 28, 28), size=256, steps=2, bar=1.25, **common)
-    size, repeats = (16, 2) if small else (64, 7)
-    common = {"repeats": repeats, "device": device}
-    yield deep(
-        "5. DP-SGD, ResNet-20", residual_network(generator=seeded()), (3, 32, 32), size=size, steps=3, bar=1.2, **common
-    )
-
-
-if __name__ == "__main__":
-    run(__doc__, rows)
+    generator = torch.Generator().manual_seed(0)
+    X, y = torch.rand(12_000, 784, generator=generator) / 28, torch.randint(10, (12_000,), generator=generator)
+    mine = partial(fit_dp_sgd_linear, X.numpy(), y.numpy(), n_classes=10, device=device, **COMMON)
+    linear, data = multilayer_perceptron((784,), 10, hidden=(), generator=generator), (X.to(device), y.to(device))
+    size, steps, repeats = 600, 50 if small else 200, 3 if small else 5
+    how = {"size": size, "steps": steps, "repeats": repeats, "bar": 2.5}
+    yield race("5. DP-SGD, linear 784 x 10", linear, *data, mine, **how)
+    for job, network, shape, size, how in (
+        ("two convolutions", convolutional_network((1, 28, 28), 10, generator=generator), (1, 28, 28), 256,
+         {"steps": 2, "bar": 1.25, "repeats": 3 if small else 9}),
+        ("ResNet-20", residual_network(generator=generator), (3, 32, 32), 16 if small else 64,
+         {"steps": 3, "bar": 1.2, "repeats": 2 if small else 7}),
+    ):  # fmt: skip
+        images = torch.randn(4 * size, *shape, generator=generator).to(device)
+        labels = torch.randint(10, (4 * size,), generator=generator).to(device)
+        yield race(f"5. DP-SGD, {job}", network, images, labels, size=size, **how)

@@ -1,7 +1,6 @@
 """Peak memory of the learners beside the data, without the result, against the figure to stay below.
 
-A learner holds one chunk of models with the temporaries of a step; SGD also holds one
-padded copy of the data. ``python benchmarks/memory.py [--small]``.
+A learner holds one chunk of models with the temporaries of a step; SGD also holds one padded copy of the data.
 """
 
 from __future__ import annotations
@@ -9,73 +8,42 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from _common import Row, peak_memory, run
-from logistic import adult, mnist
 
-from dpnotes.learners import LogisticModels, fit_binary_logistic, fit_multinomial_logistic, fit_sgd
+from dpnotes.learners import fit_binary_logistic, fit_multinomial_logistic, fit_sgd
 
-MIB = 2**20
+from ._common import Row, peak_memory
+from .logistic import adult, mnist, random_models
 
 
-def row(job: str, call: Callable[[], object], given: Callable[[], int], limit: float) -> Row:
-    """Peak of a call after a first one, which imports what it needs; without the ``given()`` bytes of its result."""
+def row(job: str, data: str, limit: float, call: Callable[[], np.ndarray]) -> Row:
+    """Peak of a call after a first one, which imports what it needs; without the bytes of its result."""
     call()
-    result = given() / MIB
-    held = max(peak_memory(call) - result, 0.1)
+    found: list[np.ndarray] = []
+    peak, result = peak_memory(lambda: found.append(call())), found[0].nbytes / 2**20
     check = f"beside {result:.1f} MiB that it gives back"
-    return Row(job, held, limit, "limit", 1, check, "MiB", floor=0.2)
+    return Row(job, data, max(peak - result, 0.1), limit, "limit", 1, check, "MiB")
 
 
-def rows(small: bool) -> Iterator[Row]:
-    found: dict[str, np.ndarray] = {}
-    _, X, y, queries = adult()
+def rows(small: bool, device: str) -> Iterator[Row]:
+    table, X, y, queries = adult()
+    pictures, images, digits, _ = mnist()
     rng = np.random.default_rng(0)
-    teachers, asked = (2500, 16_000) if small else (25_000, 16_000)
-    many = LogisticModels(
-        rng.normal(size=(teachers, X.shape[1])),
-        rng.normal(size=teachers),
-        np.zeros(teachers),
-        np.zeros(teachers, np.int64),
-        np.ones(teachers, bool),
-    )
-    wide = queries[:asked].astype(np.float64)
-    asked = len(wide)
+    many, wide = random_models(2500 if small else 25_000, X.shape[1]), queries[:16_000].astype(np.float64)
+    job = f"2b. vote counts of {len(many.weights):,} models on {len(wide):,} queries"
+    yield row(job, table, 16, lambda: many.vote_counts(wide, device="cpu"))
 
-    def counts() -> None:
-        found["result"] = many.vote_counts(wide, device="cpu")
+    subsets = rng.permutation(32_500).reshape(500, 65)
+    binary = {"l2": 1 / 65, "device": "cpu"}
+    job = "2. 500 binary regressions 65 x 108, float64"
+    yield row(job, table, 10, lambda: fit_binary_logistic(X, y, subsets, **binary).weights)
 
-    def size() -> int:
-        return found["result"].nbytes
-
-    yield row(f"2b. vote counts of {teachers:,} models on {asked:,} queries", counts, size, 16)
-
-    subsets = rng.permutation(32_500)[: 500 * 65].reshape(500, 65)
-
-    def binary() -> None:
-        found["result"] = fit_binary_logistic(X, y, subsets, l2=1 / 65, device="cpu").weights
-
-    yield row("2. 500 binary regressions 65 x 108, float64", binary, size, 10)
-
-    _, images, digits, _ = mnist()
     shards = rng.permutation(len(images))[: 64 * 234].reshape(64, 234)
+    settings = {"n_classes": 10, "l2": 1e-2, "dtype": np.float32, "device": "cpu"}
+    job = "1. 64 regressions 234 x 784 x 10, float32"
+    yield row(job, pictures, 20, lambda: fit_multinomial_logistic(images, digits, shards, **settings).weights)
 
-    def multinomial() -> None:
-        fitted = fit_multinomial_logistic(images, digits, shards, n_classes=10, l2=1e-2, dtype=np.float32, device="cpu")
-        found["result"] = fitted.weights
-
-    yield row("1. 64 regressions 234 x 784 x 10, float32", multinomial, size, 20)
-
-    binary_X, binary_y = X / np.linalg.norm(X, axis=1, keepdims=True), (y > 0).astype(np.int64)
-
-    def neighbours() -> None:
-        runs = fit_sgd(
-            binary_X, binary_y, neighbours=np.arange(1, 101), replacement=0, n_runs=8, batch_size=32, steps=200,
-            learning_rate=0.5, device="cpu",
-        )  # fmt: skip
-        found["result"] = runs.all_weights
-
-    yield row("4b. SGD, 8 seeds x 101 on Adult, float64", neighbours, size, 20)
-
-
-if __name__ == "__main__":
-    run(__doc__, rows)
+    unit, labels = X / np.linalg.norm(X, axis=1, keepdims=True), (y > 0).astype(np.int64)
+    descent = {"batch_size": 32, "steps": 200, "learning_rate": 0.5, "device": "cpu"}
+    neighbours = {"neighbours": np.arange(1, 101), "replacement": 0, "n_runs": 8}
+    job = "4b. SGD, 8 seeds x 101 on Adult, float64"
+    yield row(job, table, 20, lambda: fit_sgd(unit, labels, **neighbours, **descent).all_weights)

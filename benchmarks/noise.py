@@ -3,7 +3,7 @@
 Each method answers or releases on the same rows, prepared with public bounds, with either noise, until the difference
 of the mean accuracies has a standard error below 0.05 points, or as often as is affordable:
 
-    python benchmarks/noise.py --keep
+    python -m benchmarks.noise --keep
 
 With ``--keep`` the rows are stored in ``book/results/implementations_noise.csv``, which the book shows.
 """
@@ -11,19 +11,14 @@ With ``--keep`` the rows are stored in ``book/results/implementations_noise.csv`
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.optimize import brentq
-from utility import ABOUT, DELTA, Split, prepared
 
 from dpnotes import accounting
-from dpnotes.lab.store import provenance
 from dpnotes.learners import fit_dp_sgd_linear
 from dpnotes.mechanisms import confident_vote, gaussian_vote, laplace_vote, normal_floats, soft_vote
 from dpnotes.methods import (
@@ -37,7 +32,10 @@ from dpnotes.methods import (
     secret_seed,
 )
 
-KEPT = Path(__file__).resolve().parents[1] / "book" / "results" / "implementations_noise.csv"
+from ._common import RESULTS, table
+from .utility import DELTA, Split, prepared
+
+KEPT = RESULTS / "implementations_noise.csv"
 EPSILON = 3.0
 ENOUGH = 0.0005  # standard error of a difference of accuracies
 SECONDS = 200.0  # of one comparison
@@ -177,16 +175,12 @@ def main() -> None:
     given = parser.parse_args()
     if given.keep and given.small:
         parser.error("--keep is for the whole benchmark, without --small")
-    rows = []
-    for method, data, accuracies in methods():
-        found = compared(accuracies, enough=1.0 if given.small else ENOUGH, seconds=SECONDS)
-        rows.append({"method": method, "data": data, **found})
-        print(method, data, *(f"{value:.5g}" for value in found.values()), flush=True)
-    if given.keep:
-        here = {name: value for name, value in provenance().items() if name in ABOUT}
-        draft = KEPT.with_suffix(".new")
-        pd.DataFrame([{**row, **here} for row in rows]).to_csv(draft, index=False, float_format="%.6g")
-        os.replace(draft, KEPT)  # whole or not at all
+    enough = 1.0 if given.small else ENOUGH
+    rows = (
+        {"method": method, "data": data, **compared(accuracies, enough=enough, seconds=SECONDS)}
+        for method, data, accuracies in methods()
+    )
+    table(KEPT, rows, ["method", "data"], kept=given.keep)
 
 
 if __name__ == "__main__":

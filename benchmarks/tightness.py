@@ -2,7 +2,7 @@
 
 A lower bound is explicit: two distributions that the mechanism has on adjacent data sets, on finitely many outcomes
 (densities are put into bins, which reveals less), and their hockey-stick divergence; compositions by the optimistic
-loss distribution of dp_accounting. ``PYTHONPATH=. python benchmarks/tightness.py`` makes both tables, or the rows of
+loss distribution of dp_accounting. ``python -m benchmarks.tightness`` makes both tables, or the rows of
 the families that are named; with ``--keep`` they are stored in ``book/results``, for the foundations.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
@@ -20,15 +19,15 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from dp_accounting.pld import pld_pmf
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import optimize, special, stats
 
 from dpnotes import accounting
 from dpnotes.accounting import PrivacyProfile
-from dpnotes.lab.store import published_store
 from tests.accounting.loss_densities import Problem, grid, log_ratio
+
+from ._common import RESULTS, table
 
 DELTAS = (1e-2, 1e-5)  # at which epsilons are compared
 INTERVAL = 1e-3  # of the loss distributions in the matrix
@@ -418,18 +417,6 @@ def matrix(names: tuple[str, ...] = ()) -> Iterator[dict[str, Any]]:
         yield {**row, "reason": "", "ours": ours, "fine_grid": float(grid), "lower": float(lower)}
 
 
-def keep(name: str, rows: pd.DataFrame, by: list[str]) -> None:
-    """Store rows in place of those that are about the same."""
-    path = published_store(name)
-    stored = pd.read_csv(path).set_index(by) if path.exists() else rows.set_index(by)
-    fresh = rows.set_index(by)
-    order = [*stored.index, *(each for each in fresh.index if each not in stored.index)]
-    whole = pd.concat([stored[~stored.index.isin(fresh.index)], fresh]).loc[order]
-    draft = path.with_suffix(".new")
-    whole.reset_index().to_csv(draft, index=False)
-    os.replace(draft, path)  # whole or not at all
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("families", nargs="*", help="of the first table, those alone; default: all, and the second")
@@ -439,15 +426,11 @@ def main() -> None:
     if unknown := set(given.families) - set(families(np.random.default_rng(0))):
         parser.error(f"families must be of {', '.join(families(np.random.default_rng(0)))}, got {sorted(unknown)}")
     warnings.filterwarnings("ignore", module="dp_accounting")
-    tables = [("tightness", tightness(given.settings, tuple(given.families)), ["constructor"])]
-    tables += [] if given.families else [("composition", matrix(), ["first", "second"])]
-    for name, made, by in tables:
-        rows = []
-        for row in made:
-            print({key: round(v, 4) if isinstance(v, float) else v for key, v in row.items()}, flush=True)
-            rows.append(row)
-        if given.keep:
-            keep(f"foundations_{name}", pd.DataFrame(rows), by)
+    kept = {"kept": given.keep, "exact": True}
+    rows = tightness(given.settings, tuple(given.families))
+    table(RESULTS / "foundations_tightness.csv", rows, ["constructor"], **kept)
+    if not given.families:
+        table(RESULTS / "foundations_composition.csv", matrix(), ["first", "second"], **kept)
 
 
 if __name__ == "__main__":

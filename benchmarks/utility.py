@@ -5,7 +5,7 @@ hyperparameter; the accuracies on held-out rows are of 20 releases each. diffpri
 and version 0.6.6 needs an older scikit-learn than ours, so it runs in an environment of its own:
 
     python -m venv other && other/bin/pip install diffprivlib==0.6.6 scikit-learn==1.5.2
-    python benchmarks/utility.py --diffprivlib other/bin/python --keep
+    python -m benchmarks.utility --diffprivlib other/bin/python --keep
 
 With ``--keep`` the rows are stored in ``book/results/benchmarks_utility.csv``, which the book shows.
 """
@@ -14,26 +14,24 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn import datasets
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 from dpnotes import accounting
-from dpnotes.lab.store import provenance
 from dpnotes.methods import DPSGD, LossPerturbation, ModelSensitivity
 from dpnotes.preprocessing import ClipNorm, PublicScaler
 
-KEPT = Path(__file__).resolve().parents[1] / "book" / "results" / "benchmarks_utility.csv"
+from ._common import RESULTS, table
+
+KEPT = RESULTS / "benchmarks_utility.csv"
 OTHER_SIDE = Path(__file__).with_name("_diffprivlib.py")
 EPSILONS, DELTA, RELEASES = (1.0, 3.0), 1e-5, 20
 C = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0]  # l2 = 1 / (C n), as in scikit-learn and diffprivlib
@@ -45,7 +43,6 @@ BOUNDS = {
     "breast_cancer": ([0] * 30, [factor * bound for factor in (1, 0.1, 1.5) for bound in _CELL]),
     "digits": (-16, 16),  # pixels are 0 to 16 by definition; bounds of one size keep zeros
 }
-ABOUT = ("machine", "python", "scikit_learn", "commit", "date")
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -161,16 +158,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.keep and (given.small or not given.diffprivlib):
         parser.error("--keep is for the whole benchmark, with --diffprivlib and without --small")
-    found = []
-    for entry in rows(given.diffprivlib, **({"releases": 2, "every": 4} if given.small else {})):
-        found.append(entry)
-        print(" ".join(f"{value:.4g}" if isinstance(value, float) else str(value) for value in entry.values()))
-        sys.stdout.flush()
-    if given.keep:
-        here = {name: value for name, value in provenance().items() if name in ABOUT}
-        draft = KEPT.with_suffix(".new")
-        pd.DataFrame([{**entry, **here} for entry in found]).to_csv(draft, index=False, float_format="%.6g")
-        os.replace(draft, KEPT)  # whole or not at all
+    size = {"releases": 2, "every": 4} if given.small else {}
+    table(KEPT, rows(given.diffprivlib, **size), ["data", "method"], kept=given.keep)
 
 
 if __name__ == "__main__":

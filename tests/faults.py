@@ -162,7 +162,9 @@ def workers(place: Place, draw: random.Random, _whole: int, *, victim: str, back
         place.ended(child, tried=tried, named="ChildProcessError: toys.plain lost a worker" if tried else "")
 
 
-def broken(place: Place, draw: random.Random, _whole: int, *, prepare: Callable[[Place, int], None], named: str) -> None:
+def broken(
+    place: Place, draw: random.Random, _whole: int, *, prepare: Callable[[Place, int], None], named: str
+) -> None:
     """From some row on, nothing can be written."""
     place.ended(place.started(calls=-1, grid=place.grid[: draw.randint(1, 20)]), tried=0)
     child = place.started(calls=-1, prepare=partial(prepare, place, draw.randint(300, 500)))

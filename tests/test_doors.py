@@ -14,8 +14,6 @@ TESTS_OF = {
     "tests.faults": "tests.lab.store",  # what a store survives: faults happen inside it
 }
 EXCEPTIONS = {
-    # times a calibration as in a fresh process, and at another accountant's orders, which no user asks for
-    ("benchmarks/accounting.py", "dpnotes.accounting._descent"),
     # the type of what PrivateClassifier hands to classes that extend it, as those of other libraries do here
     ("dpnotes/comparing/_others.py", "dpnotes.methods._classifier.Records"),
 }

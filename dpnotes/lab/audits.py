@@ -15,7 +15,7 @@ def nearness(rows: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     rows : DataFrame
-        Of ``benchmarks/auditing.py``.
+        Of ``python -m benchmarks.auditing``.
 
     Returns
     -------

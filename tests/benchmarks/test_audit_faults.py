@@ -1,21 +1,16 @@
 """The trainings on which audits are measured: each fault violates its claim, sound ones do not; the kept rows."""
 
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks._faults import ATTAINED, FAULTS, SOUND, D, Descent, table
 from dpnotes.accounting import clopper_pearson, dp_sgd, gaussian
 from dpnotes.auditing import audit_scores
 from dpnotes.lab import audits
 from dpnotes.lab.store import published_store
-
-sys.path.insert(0, str(published_store("audits_faults").parents[2] / "benchmarks"))
-from _faults import ATTAINED, FAULTS, SOUND, D, Descent, table
-
-sys.path.pop(0)
 
 X, Y = table()
 QUIET, FAR = (np.eye(D)[-1], 0), (-np.eye(D)[0], 1)

@@ -1,0 +1,146 @@
+"""The tables beside other libraries, and of bounds beside lower bounds: our sides, at a small size."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks import auditing, noise, tightness, utility
+from dpnotes.accounting import gaussian
+
+
+def test_bounds_of_epsilon_are_read_as_the_best_they_imply():
+    deltas = [0.0, 1e-5, 0.01, 0.2]
+    bounds = [float(gaussian(sigma=0.5).epsilon(delta)) if delta else 0.0 for delta in deltas]
+    assert auditing.theirs(bounds, deltas, "mu", 0.0) == pytest.approx(2.0, rel=1e-6)
+    assert auditing.theirs([2.0, 1.5, 1.2, 0.9], deltas, "pi", 1.0) == 0.01
+    assert auditing.theirs([0.0, 0.0, 0.0, 0.0], deltas, "mu", 0.0) == 0.0
+
+
+def test_our_side_is_below_the_truth():
+    given = list(auditing.cases((300,), (500,), 1))
+    found = auditing.rows(given)
+    assert len(found) == len(auditing.CASES) + 2  # one run, of both Gaussian cases
+    assert (found["above"] == 0).all()
+    assert found["fraction"].between(0.05, 1).all()
+    assert np.isfinite(found["seconds"]).all()
+
+
+def test_jax_privacy_is_asked_in_its_own_python(tmp_path):
+    """A stand-in for the other Python reads the same scores and answers in the same form."""
+    stand_in = tmp_path / "python"
+    stand_in.write_text(
+        f"#!{sys.executable}\n"
+        "import json, sys\n"
+        "given = json.load(open(sys.argv[2]))\n"
+        "found = [{'split': ([len(case['scores'][0]) / 1e4] * len(case['deltas']), 0.5)} for case in given]\n"
+        "print(json.dumps({'version': '0', 'found': found}))\n"
+    )
+    stand_in.chmod(0o755)
+    given = list(auditing.cases((100,), (), 1))
+    assert auditing.jax_privacy(str(stand_in), given) == "0"
+    bound, seconds = given[-1]["sides"]["jax_privacy, split"]
+    assert (bound, seconds) == (max(auditing.DELTAS), 0.5)
+
+
+def test_a_comparison_goes_on_until_its_standard_error_is_small():
+    """Accuracies of standard deviation 0.02 need 2 * 400 releases of each for an error of 0.001."""
+    streams = {side: np.random.default_rng(side) for side in (0, 1)}
+
+    def accuracies(count, seed):
+        return (0.8 if seed is None else 0.9) + 0.02 * streams[int(seed is None)].normal(size=count)
+
+    found = noise.compared(accuracies, enough=0.001, seconds=1e9)
+    assert found["standard_error"] <= 0.001
+    assert 400 < found["releases"] < 1600
+    assert found["difference"] == pytest.approx(found["exact"] - found["seeded"]) == pytest.approx(-0.1, abs=0.01)
+    assert noise.compared(accuracies, enough=1e-9, seconds=0.0)["releases"] == 8  # what is affordable
+
+
+def test_one_side_repeats_and_the_other_does_not():
+    """Methods that are fitted fast; batches of one side have seeds of their own."""
+    split = noise.prepared("breast_cancer")
+    sides = [
+        noise.descents(split, steps=3, learning_rate=4.0),
+        noise.releases(noise.ModelSensitivity(3.0, 1e-5, l2=0.01, **noise.LINEAR), split),
+        noise.answers(split, 0.01),
+        noise.trainings(split, sample_rate=1.0, steps=3, learning_rate=1.0),
+        noise.fits(noise.AugmentedSGD(3.0, 1e-5, batch_size=100, steps=4, learning_rate=4.0, device="cpu"), split),
+    ]
+    for accuracies in sides:
+        first = accuracies(30, 0)
+        np.testing.assert_array_equal(first, accuracies(30, 0))
+        for other in (accuracies(30, 1), accuracies(30, None)):
+            assert (first != other).any()
+            assert 0.3 < other.mean() < 1
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", ["gaussian", "laplace", "pure", "bagging", "sampled", "soft_vote", "gnmax"])
+def test_bounds_are_not_below_an_explicit_pair(name):
+    [row] = tightness.tightness(4, (name,))
+    assert row["below"] == 0
+    assert row["worst_delta"] < (1.001 if row["exactness"] == "exact" else 1e4)
+
+
+def test_a_bound_that_is_too_small_is_seen():
+    pair = tightness.normal(1.0)
+    assert tightness.accounting.gaussian(sigma=1.01).delta(1.0) < pair.delta(1.0)
+    assert tightness.accounting.gaussian(sigma=1.0).delta(1.0) == pytest.approx(pair.delta(1.0), rel=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_unlike_constructors_compose_near_a_fine_grid():
+    rows = pd.DataFrame(tightness.matrix(("laplace", "subsampled gaussian", "soft_vote", "gaussian, replace-one")))
+    refused = rows["refused"]
+    assert refused.sum() == 3
+    assert rows.loc[refused, "reason"].str.contains("adjacency").all()
+    made = rows[~refused]
+    assert (made["ours"] <= 1.01 * made["fine_grid"]).all()
+    assert (made["ours"] >= made["lower"] * (1 - 1e-6)).all()
+    assert np.isfinite(made["ours"]).all()
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Three settings of each method, two releases of each."""
+    return pd.DataFrame(utility.rows(None, releases=2, every=4))
+
+
+def test_rows_are_short_and_prepared_one_by_one():
+    for name in utility.BOUNDS:
+        X, y, X_test, _ = utility.prepared(name)
+        assert np.linalg.norm(np.vstack([X, X_test]), axis=1).max() <= 1
+        assert set(np.unique(y)) == set(range(y.max() + 1))
+
+
+def test_all_methods_have_as_many_settings_and_the_same_budgets(rows):
+    private = rows[rows["method"] != "no privacy"]
+    counts = private.groupby(["data", "method", "delta", "adjacency", "epsilon"]).size()
+    assert len(counts) == 2 * 2 * (2 * 2 * 2 + 1)  # tables, epsilons, (methods x deltas x adjacencies + DP-SGD)
+    assert (counts == 3).all()
+
+
+def test_accuracy_grows_with_epsilon_and_stays_below_that_without_privacy(rows):
+    best = rows.groupby(["data", "method", "epsilon"])["accuracy"].max()
+    for data in ("breast_cancer", "digits"):
+        assert best[data, "DPSGD", 1.0] < best[data, "DPSGD", 3.0] < best[data, "no privacy", np.inf]
+
+
+def test_diffprivlib_is_asked_in_its_own_python(tmp_path):
+    """A stand-in for the other Python reads the same split and answers in the same form."""
+    stand_in = tmp_path / "python"
+    stand_in.write_text(
+        f"#!{sys.executable}\n"
+        "import json, sys, numpy\n"
+        "given = json.loads(sys.argv[2])\n"
+        "rows = len(numpy.load(given['path'])['X'])\n"
+        "scores = [(e, C, [rows] * given['releases']) for e in given['epsilons'] for C in given['C']]\n"
+        "print(json.dumps({'version': '0', 'scores': scores}))\n"
+    )
+    stand_in.chmod(0o755)
+    split = utility.prepared("digits")
+    found = list(utility.diffprivlib(str(stand_in), split, [0.1, 1.0], 2))
+    assert [row["accuracy"] for row in found] == [len(split[0])] * 4
+    assert {row["delta"] for row in found} == {0.0}
