@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
+from multiprocessing import current_process
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -255,7 +256,7 @@ def _end_with(parent: int) -> None:
             time.sleep(1.0)
         os._exit(1)
 
-    if os.getppid() == parent:
+    if os.getpid() != parent and current_process().name.startswith("Loky"):
         threading.Thread(target=watch, daemon=True).start()
 
 
