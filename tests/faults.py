@@ -1,4 +1,4 @@
-"""What a store survives: ``python -m tests.faults``; with ``--keep`` the counts go to ``book/results/store_faults.csv``.
+"""What a store survives: ``python -m tests.faults``; ``--keep`` has the counts in ``book/results/store_faults.csv``.
 
 Processes are killed by SIGKILL at random moments, disks are full, folders read-only, files overwritten. The sweep is
 begun again, or goes on. Every row that was reported as finished must then be there, whole, with the metrics of an
@@ -149,13 +149,14 @@ def writers(place: Place, draw: random.Random, whole: int, *, writers: int, kill
 
 def workers(place: Place, draw: random.Random, _whole: int, *, victim: str, backend=contextlib.nullcontext) -> None:
     """A sweep with two workers, of which one, or their parent, is killed while rows are computed; again until full."""
+    pids = place.store.with_name("workers") if victim.startswith("Dask") else place.pids  # a cluster's outlive a sweep
     while len(place.rows()) < len(place.grid):
-        options, known, tried = {"pause": 0.03, "pids": place.pids}, len(toys.lines(place.pids)), 0
-        child = place.started(calls=-1, options=options, n_jobs=2, backend=backend)
+        known, tried = len(toys.lines(pids)), 0
+        child = place.started(calls=-1, options={"pause": 0.03, "pids": pids}, n_jobs=2, backend=backend)
         some = known + draw.randint(1, 8)
-        wait_until(lambda: len(toys.lines(place.pids)) >= some or not alive(child))  # noqa: B023
+        wait_until(lambda: len(toys.lines(pids)) >= some or not alive(child))  # noqa: B023
         time.sleep(draw.uniform(0, 0.05))
-        pid = child if victim == "parent" else int((toys.lines(place.pids) or ["0"])[-1])
+        pid = int((toys.lines(pids) or ["0"])[-1]) if victim.endswith("worker") else child
         if pid and alive(child) and alive(pid):
             os.kill(pid, signal.SIGKILL)
             tried = 1
@@ -235,8 +236,8 @@ def campaign(folder: Path, fraction: float = 1.0, names: tuple[str, ...] = ()) -
             "SIGKILL: a training with checkpoints": (20, partial(writers, writers=1, killed=1), training),
             "SIGKILL: a loky worker of two": (20, partial(workers, victim="worker"), {}),
             "SIGKILL: the parent of two loky workers": (20, partial(workers, victim="parent"), {}),
-            "SIGKILL: a Dask worker of two": (10, partial(workers, victim="worker", backend=dask), {}),
-            "SIGKILL: a Dask client": (10, partial(workers, victim="parent", backend=dask), {}),
+            "SIGKILL: a Dask worker of two": (10, partial(workers, victim="Dask worker", backend=dask), {}),
+            "SIGKILL: a Dask client": (10, partial(workers, victim="Dask client", backend=dask), {}),
             "disk full": (10, partial(broken, **full), {}),
             "folder read-only": (10, partial(broken, **closed), {}),
             "row overwritten by a foreign program": (10, overwritten, {}),
@@ -259,12 +260,13 @@ def campaign(folder: Path, fraction: float = 1.0, names: tuple[str, ...] = ()) -
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="only kinds of faults that have one of these texts in their names")
+    parser.add_argument("--fraction", type=float, default=1.0, help="of all that are tried")
     parser.add_argument("--keep", action="store_true")
     chosen, rows = parser.parse_args(), []
     about = {name: provenance().get(name) for name in ("machine", "python", "commit", "date")}
     with tempfile.TemporaryDirectory() as temporary:
         os.chmod(temporary, 0o755)  # one fault is a process of another user
-        for row in campaign(Path(temporary), names=tuple(chosen.names)):
+        for row in campaign(Path(temporary), chosen.fraction, tuple(chosen.names)):
             print(*row.values(), flush=True)
             rows.append(row | about)
     table = pd.DataFrame(rows)

@@ -7,7 +7,6 @@ and its state, which the learner makes: no state is ever handed to another train
 
 import hashlib
 import io
-import pickle
 import shutil
 import sys
 import time
@@ -26,6 +25,7 @@ from dpnotes.lab.store._rows import replace_file
 
 LEAST = 1.0  # seconds of a training between two states
 FRACTION = 0.02  # of the time of a training that states may take
+_DIGEST = 16  # bytes of a digest, which a file begins with
 
 
 @dataclass
@@ -86,20 +86,25 @@ class RowCheckpoint:
 
     def load(self, training: str) -> dict[str, Any] | None:
         """Give the state that was kept last for a training, None without one."""
+        import torch
+
         row = _row.get()
         if row is None:
             return None
         row.since[training] = row.since[f"begin of {training}"] = time.perf_counter()
         path = row.state(training)
         try:
-            found, size = read_state(path), path.stat().st_size
+            digest, content = (whole := path.read_bytes())[:_DIGEST], whole[_DIGEST:]
+            if hashlib.blake2b(content, digest_size=_DIGEST).digest() != digest:  # torch may not notice a turned bit
+                raise ValueError("it is damaged or cut short")
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, RuntimeError, pickle.UnpicklingError) as error:
+        except (OSError, ValueError) as error:
             warnings.warn(f"the checkpoint {path} is left out, the training begins anew: {error}", stacklevel=2)
             return None
+        found = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         row.seconds += max(0.0, found["seconds"] - row.spent())
-        made = f"{size / 1e6:.1f} MB, made after {found['seconds']:.0f} s of it"
+        made = f"{len(content) / 1e6:.1f} MB, made after {found['seconds']:.0f} s of it"
         tqdm.write(f"row {row.key} goes on from a checkpoint of {made}", file=sys.stderr)
         return dict(found["state"])
 
@@ -114,10 +119,10 @@ class RowCheckpoint:
         name = f"begin of {training}" if last else training  # the result of a training is kept, once it took some time
         if start - row.since.get(name, start) < max(LEAST, row.cost / FRACTION):
             return
-        content = io.BytesIO()
-        torch.save({"state": state(), "seconds": round(row.spent(), 3)}, content)
+        torch.save({"state": state(), "seconds": round(row.spent(), 3)}, content := io.BytesIO())
+        digest = hashlib.blake2b(content.getbuffer(), digest_size=_DIGEST).digest()
         try:
-            write_state(row.state(training), content.getvalue())
+            replace_file(row.state(training), digest + content.getvalue())
         except OSError as error:
             warnings.warn(f"no checkpoint of row {row.key}, the training goes on: {error}", stacklevel=2)
         row.since[training] = time.perf_counter()
@@ -131,21 +136,6 @@ def checkpoint() -> RowCheckpoint | None:
     the other where they cost at most a fiftieth of the time, until the row is stored.
     """
     return None if _row.get() is None else RowCheckpoint()
-
-
-def write_state(path: Path, content: bytes) -> None:
-    """Replace a file by what ``torch.save`` wrote and a digest of it: ``torch.load`` would not notice a turned bit."""
-    replace_file(path, hashlib.blake2b(content, digest_size=16).digest() + content)
-
-
-def read_state(path: Path) -> dict[str, Any]:
-    """Give what `write_state` wrote; ValueError if it is anything else."""
-    import torch
-
-    content = path.read_bytes()
-    if hashlib.blake2b(content[16:], digest_size=16).digest() != content[:16]:
-        raise ValueError("it is damaged or cut short")
-    return dict(torch.load(io.BytesIO(content[16:]), map_location="cpu", weights_only=True))
 
 
 def forget(store: Path, stored: Container[str]) -> None:

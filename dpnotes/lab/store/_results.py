@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpnotes.lab.store._rows import PathLike, Row, Scalar, StoreError, frame, load, publish, replace_file, typed
-from dpnotes.lab.store._sweep import Experiment, Parameters, compute, experiment_name, requests
+from dpnotes.lab.store._sweep import Experiment, Grid, compute, experiment_name, requests
 
 # By how much a float may differ in any metric, as a fraction of it. Another processor or release adds up in another
 # order: some units of the sixteenth digit an operation (2.6e-14 at most after 8,400 steps of SGD, where it was measured
@@ -43,7 +43,7 @@ def adopt(
     destination: PathLike,
     *,
     experiment: Experiment | None = None,
-    grid: Sequence[Parameters] | None = None,
+    grid: Grid = (),
     replace: bool = False,
 ) -> tuple[int, int]:
     """Take the finished rows of one store into a published one, all in one step or none.
@@ -79,7 +79,7 @@ def adopt(
     new, old = load(source, must_exist=True), load(destination)
     if len(names := {row.experiment for row in (*new.values(), *old.values())}) > 1:
         raise StoreError(f"{source} and {destination} hold rows of different experiments: {', '.join(sorted(names))}")
-    if experiment is not None and grid is not None:
+    if experiment and grid:
         new = {row.key: new[row.key] for row in requests(experiment, grid) if row.key in new}
     known = {key: row for key, row in new.items() if key in old and row.version <= old[key].version}
     same = {key for key, row in known.items() if row.compared == old[key].compared}

@@ -128,8 +128,7 @@ def replace_file(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
-        reason = f"cannot write ({error.strerror or error}); nothing there was changed"
-        raise OSError(error.errno, reason, str(path)) from error
+        raise OSError(error.errno, f"cannot write ({error.strerror}); nothing there was changed", str(path)) from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -194,22 +193,13 @@ def from_text(text: str) -> Scalar:
 
 
 def _columns(rows: Sequence[Row]) -> list[str]:
-    parameters, metrics = _merged(row.parameters for row in rows), _merged(row.metrics for row in rows)
-    if both := set(parameters).intersection(metrics):
+    """All columns; the row with the most parameters tells their order, and rows of a table have all of its metrics."""
+    full = sorted(rows, key=lambda row: -len(row.parameters))
+    parameters = dict.fromkeys(name for row in full for name in row.parameters)
+    metrics = dict.fromkeys(name for row in rows for name in row.metrics)
+    if both := parameters.keys() & metrics.keys():
         raise ValueError(f"{min(both)!r} cannot be both a parameter and a metric of one experiment")
     return ["row", "experiment", *parameters, "seconds", *metrics, *PROVENANCE]
-
-
-def _merged(orders: Iterable[Iterable[str]]) -> list[str]:
-    """All names once; one that is new follows the name that stands before it in its row."""
-    names: list[str] = []
-    for order in dict.fromkeys(map(tuple, orders)):
-        place = 0
-        for name in order:
-            if name not in names:
-                names.insert(place, name)
-            place = names.index(name) + 1
-    return names
 
 
 def _of_json(path: Path) -> Row:

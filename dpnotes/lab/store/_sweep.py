@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
+from multiprocessing import current_process
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -25,13 +26,13 @@ from dpnotes.lab.store._rows import RESERVED, PathLike, Row, Rows, Scalar, frame
 
 Compute: TypeAlias = Literal["stored", "missing", "all"]
 Experiment: TypeAlias = Callable[..., Mapping[str, Any]]
-Parameters: TypeAlias = Mapping[str, Any]
+Grid: TypeAlias = Sequence[Mapping[str, Any]]
 _ASIDE = ("data", "device")  # what an experiment may return that is provenance, not a metric
 
 
 def sweep(
     experiment: Experiment,
-    grid: Sequence[Parameters],
+    grid: Grid,
     *,
     store: PathLike,
     options: Mapping[str, Any] | None = None,
@@ -96,13 +97,7 @@ def sweep(
 
 
 def collect(
-    experiment: Experiment,
-    grid: Sequence[Parameters],
-    *,
-    compute: Compute,
-    published: PathLike,
-    runs: PathLike,
-    **how: Any,
+    experiment: Experiment, grid: Grid, *, compute: Compute, published: PathLike, runs: PathLike, **how: Any
 ) -> pd.DataFrame:
     """Give the rows of a grid, from the published store, from new runs, or computed now.
 
@@ -135,8 +130,7 @@ def collect(
     asked = requests(experiment, grid, how.get("options"))
     found = {} if compute == "all" else load(published)
     if compute == "missing" and _lacking(experiment, asked, found):
-        there = {key: row for key, row in load(runs).items() if key not in found or row.version > found[key].version}
-        found |= there
+        found |= {k: row for k, row in load(runs).items() if k not in found or row.version > found[k].version}
     if compute != "stored":
         todo = _lacking(experiment, asked, found)
         say(f"{asked[0].experiment}: {len(asked) - len(todo)} of {len(asked)} rows were there")
@@ -145,7 +139,7 @@ def collect(
     return frame([found.get(row.key, row) for row in asked], [*found.values()])
 
 
-def missing(experiment: Experiment, grid: Sequence[Parameters], store: PathLike) -> list[dict[str, Any]]:
+def missing(experiment: Experiment, grid: Grid, store: PathLike) -> list[dict[str, Any]]:
     """Give those parameters of a grid whose row a store lacks, or has of an earlier version, in the order of the grid.
 
     Raises
@@ -179,7 +173,7 @@ def experiment_version(experiment: Experiment) -> int:
     return int(getattr(experiment, "experiment_version", 1))
 
 
-def requests(experiment: Experiment, grid: Sequence[Parameters], options: Mapping[str, Any] | None = None) -> list[Row]:
+def requests(experiment: Experiment, grid: Grid, options: Mapping[str, Any] | None = None) -> list[Row]:
     """Turn a grid into the rows to be, in the order of the grid.
 
     Raises
@@ -234,10 +228,8 @@ def compute(
             found = _scalars("what it returned", returned, RESERVED.difference(_ASIDE).union(request.parameters))
         except Exception as error:
             told = f"{type(error).__name__}: {error}"
-            ours = type(error).__module__.startswith(
-                ("builtins", "dpnotes")
-            )  # others may not be read in another process
-            cause = error if ours else RuntimeError(told)
+            # An exception of another library may be one that cannot be read in another process.
+            cause = error if type(error).__module__.startswith(("builtins", "dpnotes")) else RuntimeError(told)
             cause.add_note(f"Where the row was computed:\n{traceback.format_exc()}")
             raise RowError(f"{request.experiment} failed with {dict(request.parameters)}: {told}", cause) from cause
     about = {"seconds": seconds, "version": experiment_version(experiment), **provenance()}
@@ -255,7 +247,7 @@ def _end_with(parent: int) -> None:
             time.sleep(1.0)
         os._exit(1)
 
-    if os.getppid() == parent:
+    if os.getpid() != parent and current_process().name.startswith("Loky"):
         threading.Thread(target=watch, daemon=True).start()
 
 

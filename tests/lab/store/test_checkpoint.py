@@ -1,6 +1,7 @@
 """Checkpoints in a store: a row whose process is killed goes on, whatever is damaged, full, or there twice."""
 
 import errno
+import hashlib
 import io
 import os
 import warnings
@@ -34,6 +35,11 @@ def undisturbed():
     return toys.train(**GRID[0])
 
 
+def read(file):
+    """What a state says, after its digest."""
+    return torch.load(io.BytesIO(file.read_bytes()[16:]), weights_only=True)
+
+
 def train(store, grid=GRID):
     row = sweep(toys.train, grid, store=store, progress=False).iloc[0]
     return {"weights": row["weights"], "loss": row["loss"]}
@@ -42,7 +48,7 @@ def train(store, grid=GRID):
 @pytest.fixture
 def stopped(store, monkeypatch):
     """A store whose only row was stopped after three epochs, and the file of its state."""
-    real, written = _checkpoint.write_state, []
+    real, written = _checkpoint.replace_file, []
 
     def write(*arguments):
         real(*arguments)
@@ -51,7 +57,7 @@ def stopped(store, monkeypatch):
             raise StoppedError
 
     with monkeypatch.context() as patch:
-        patch.setattr(_checkpoint, "write_state", write)
+        patch.setattr(_checkpoint, "replace_file", write)
         with pytest.raises(RuntimeError, match="StoppedError"):
             train(store)
     (file,) = store.glob("*.states/*.state")
@@ -61,7 +67,7 @@ def stopped(store, monkeypatch):
 @pytest.fixture
 def states(monkeypatch):
     """Epochs of the states that are handed to learners, and of those that are kept."""
-    loaded, kept, load, write = [], [], _checkpoint.RowCheckpoint.load, _checkpoint.write_state
+    loaded, kept, load, write = [], [], _checkpoint.RowCheckpoint.load, _checkpoint.replace_file
 
     def recorded(self, training):
         state = load(self, training)
@@ -70,10 +76,10 @@ def states(monkeypatch):
 
     def writing(path, content):
         write(path, content)
-        kept.append(_checkpoint.read_state(path)["state"]["done"])
+        kept.append(read(path)["state"]["done"])
 
     monkeypatch.setattr(_checkpoint.RowCheckpoint, "load", recorded)
-    monkeypatch.setattr(_checkpoint, "write_state", writing)
+    monkeypatch.setattr(_checkpoint, "replace_file", writing)
     return loaded, kept
 
 
@@ -81,11 +87,10 @@ def test_a_row_goes_on_and_leaves_nothing(stopped, undisturbed, states, capfd):
     store, file = stopped
     key = file.parent.name.removesuffix(".states")
     assert unfinished(store.parent) == {key: file.stat().st_size}
-    told = io.BytesIO()
-    torch.save(_checkpoint.read_state(file) | {"seconds": 5000.0}, told)
-    _checkpoint.write_state(file, told.getvalue())
+    torch.save(read(file) | {"seconds": 5000.0}, told := io.BytesIO())
+    file.write_bytes(hashlib.blake2b(told.getbuffer(), digest_size=16).digest() + told.getvalue())
     assert train(store) == undisturbed
-    assert states == ([3], [3, 4, 5])  # of which the first is ours
+    assert states == ([3], [4, 5])
     assert f"row {key} goes on from a checkpoint of 0.1 MB, made after 5000 s of it" in capfd.readouterr().err
     assert 5000 < read_store(store)["seconds"].item() < 6000
     assert unfinished(store.parent) == {}

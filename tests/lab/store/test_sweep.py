@@ -176,7 +176,7 @@ def test_an_experiment_defined_on_the_spot_runs_in_workers(store):
 def test_rows_are_computed_on_a_dask_cluster(store, tmp_path):
     grid = [{"index": index} for index in range(8)]
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         distributed.Client(cluster),
         joblib.parallel_config(backend="dask"),
     ):
