@@ -61,14 +61,9 @@ class Task(
 
     def bound(self, analysis: str = "tight") -> float:
         """Sensitivity for one fixed seed; ``"published"`` counts a broken-off pass as a fraction."""
-        return sgd_sensitivity(
-            lipschitz=LIPSCHITZ,
-            smoothness=SMOOTHNESS,
-            learning_rate=self.learning_rate,
-            batch_size=self.batch_size,
-            epochs=self.steps * self.batch_size / self.n,
-            analysis=analysis,
-        )
+        epochs = self.steps * self.batch_size / self.n
+        loss = {"lipschitz": LIPSCHITZ, "smoothness": SMOOTHNESS, "learning_rate": self.learning_rate}
+        return sgd_sensitivity(**loss, batch_size=self.batch_size, epochs=epochs, analysis=analysis)
 
     def ratio_range(self) -> tuple[float, float]:
         """Least and largest sensitivity / sigma that the printed digits allow."""
