@@ -57,37 +57,6 @@ class Finding:
         return bool(-math.inf < self.low <= self.found <= self.high < math.inf and self.also)
 
 
-def shown(
-    quantity: str, found: float | Fraction, low: float, high: float | None = None, *, also: bool = True
-) -> Finding:
-    """Finding on a quantity of which the claim says nothing; without ``high`` it must be ``low`` exactly."""
-    return Finding(quantity, "–", float(found), low, low if high is None else high, also)
-
-
-def equal(
-    quantity: str, claimed: float | Fraction, found: float | Fraction, *, rel_tol: float = 0.0, also: bool = True
-) -> Finding:
-    """Finding that supports the status if what is found is what is claimed, to ``rel_tol``, and ``also`` holds.
-
-    Fractions are compared exactly.
-    """
-    value, same = float(claimed), bool(rel_tol) or claimed == found
-    away = rel_tol * abs(value)
-    return Finding(quantity, value, float(found), value - away, value + away, same and also)
-
-
-def at_most(
-    quantity: str, claimed: float, found: float, *, least: float, rel_tol: float = 0.0, also: bool = True
-) -> Finding:
-    """Finding that supports the status if what is claimed is not exceeded, up to rounding, and ``least`` is reached."""
-    return Finding(quantity, claimed, found, least, claimed * (1 + rel_tol), also)
-
-
-def exceeds(quantity: str, claimed: float, found: float, *, low: float, high: float, also: bool = True) -> Finding:
-    """Finding that supports the status if more than is claimed is found, between ``low`` and ``high``."""
-    return Finding(quantity, claimed, found, low, high, bool(found > claimed and also))
-
-
 def judged(chapter: str, number: int, *found: float | Fraction | tuple[float | Fraction, bool]) -> list[Finding]:
     """Findings of a claim of which all but the computed values is in ``book/results/published/findings_<chapter>.csv``.
 

@@ -193,7 +193,8 @@ def constants(page: Page) -> dict[str, str]:
 def printed(page: Page) -> set[float]:
     """Values that the papers print, as they are stored for the page."""
     folder, chapter = _book(page) / "results" / "published", page.name.removesuffix("_evidence")
-    return set().union(*(_stored(path) for path in folder.glob(f"{chapter}*.csv")))
+    files = (*folder.glob(f"{chapter}*.csv"), *folder.glob(f"cells_{chapter}.csv"))
+    return set().union(*map(_stored, files))
 
 
 def _book(page: Page) -> Path:

@@ -11,8 +11,7 @@ import pytest
 from scipy import optimize
 
 from dpnotes import accounting
-from dpnotes.lab import ledger
-from dpnotes.lab._claim import at_most, equal, exceeds, shown
+from dpnotes.lab import _claim, ledger
 from dpnotes.lab.bagging import cells
 from dpnotes.lab.bagging import claims as bagging
 from dpnotes.lab.ledger import LEDGER, STATUSES, Claim, Evidence, Finding
@@ -174,23 +173,30 @@ def test_tables():
     assert table["evidence"].tolist() == ["supports", "CONTRADICTS", "CONTRADICTS"]
 
 
-def test_what_a_finding_supports():
-    third = Fraction(1, 3)
-    assert equal("q", third, third) == Finding("q", 1 / 3, 1 / 3, 1 / 3, 1 / 3)
-    assert not equal("q", third, 0.3333).supports
-    assert equal("q", 0.3333, third, rel_tol=1e-3).supports
-    assert not equal("q", 1, 1, also=False).supports
-    assert at_most("q", 1.0, 1.0, least=0.5).supports
-    assert not at_most("q", 1.0, 1.0 + 1e-9, least=0.5).supports
-    assert at_most("q", 1.0, 1.0 + 1e-9, least=0.5, rel_tol=1e-8).supports
-    assert not at_most("q", 1.0, 0.4, least=0.5).supports
-    assert not at_most("q", 1.0, 0.5, least=0.5, also=False).supports
-    assert exceeds("q", 1.0, 2.5, low=2, high=3).supports
-    for found, low, high in ((1.0, 1.0, 2.0), (1.5, 2, 3), (3.5, 2, 3)):
-        assert not exceeds("q", 1.0, found, low=low, high=high).supports
-    assert shown("q", third, 0.3, 0.4) == Finding("q", "–", 1 / 3, 0.3, 0.4)
-    for found, low, high in ((2, 1, 1), (math.nan, 0, 1), (2.0, 1, math.inf)):  # a bound on one side is none
-        assert not shown("q", found, low, high).supports
+@pytest.mark.parametrize(
+    ("found", "low", "high", "also", "supports"),
+    [
+        (1 / 3, 0.3, 0.4, True, True),
+        (1.0, 1.0, 1.0, True, True),
+        (1.0 + 1e-9, 0.5, 1.0, True, False),
+        (0.4, 0.5, 1.0, True, False),
+        (0.5, 0.5, 1.0, False, False),
+        (math.nan, 0.0, 1.0, True, False),
+        (2.0, 1.0, math.inf, True, False),  # a bound on one side is none
+    ],
+)
+def test_what_a_finding_supports(found, low, high, also, supports):
+    assert Finding("q", "–", found, low, high, also).supports is supports
+
+
+def test_findings_are_lines_of_a_table(monkeypatch, tmp_path):
+    lines = "claim,quantity,claimed,low,high\n3,a,–,1,2\n3,b,0.5,0.5,0.5\n4,c,1,1,1\n"
+    (tmp_path / "findings_one.csv").write_text(lines)
+    monkeypatch.setattr(_claim, "paper_file", lambda name: tmp_path / name)
+    found = _claim.judged("one", 3, 1.5, (Fraction(1, 2), False))
+    assert found == [Finding("a", "–", 1.5, 1, 2), Finding("b", 0.5, 0.5, 0.5, 0.5, False)]
+    with pytest.raises(ValueError, match="shorter"):
+        _claim.judged("one", 3, 1.5)
 
 
 def test_bad_input_is_named():

