@@ -23,7 +23,10 @@ QUANTITIES = (  # fields of a task after its name, as the file of the printed va
 
 
 def printed() -> pd.DataFrame:
-    """Tables I to IV: dataset (the paper's name), quantity, printed, sd."""
+    """Tables I to IV: dataset (the paper's name), quantity, printed, sd (of single runs).
+
+    A key of the file is a quantity and the task, ``tenfold`` before a gain that is judged as if printed too large.
+    """
     table = paper_table("cells_intrinsic_sgd").query("table.str.startswith('Table')")
     keys = table["key"].str.removeprefix("tenfold ").str.rpartition(", ")
     return table[["printed", "sd"]].assign(dataset=keys[2], quantity=keys[0])
