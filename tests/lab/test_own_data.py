@@ -13,7 +13,7 @@ from dpnotes.lab.dpbag import grids as dpbag_grids
 from dpnotes.lab.dpbag import tables as dpbag_tables
 from dpnotes.lab.private_prediction import experiments as private_prediction
 from dpnotes.lab.private_prediction import grids as private_prediction_grids
-from dpnotes.lab.private_prediction import series
+from dpnotes.lab.private_prediction import tables as series
 
 
 @pytest.fixture(params=["two classes, said", "three classes, in arrays"])

@@ -16,7 +16,7 @@ from dpnotes.lab.intrinsic_sgd import experiments as sgd
 from dpnotes.lab.intrinsic_sgd import runs as sgd_runs
 from dpnotes.lab.private_prediction import experiments as prediction
 from dpnotes.lab.private_prediction import runs
-from dpnotes.lab.private_prediction.data import Task
+from dpnotes.lab.private_prediction.runs import Task
 
 HELD_OUT = 300
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,9 +189,8 @@ def teachers(
 def _votes(device: str, **parameters: Any) -> np.ndarray[Any, Any]:
     """Votes of all teachers of a row of :func:`pate`, shape [n_teachers, n_public]."""
     grid = grids.blocks_of_teachers(parameters)
-    rows = shared_rows(
-        f"bagging_{'cifar10_' * (parameters['dataset'] == 'cifar10')}teachers", teachers, grid, {"device": device}
-    )
+    store = "bagging_cifar10_teachers" if parameters["dataset"] == "cifar10" else "bagging_teachers"
+    rows = shared_rows(store, teachers, grid, {"device": device})
     return np.concatenate([as_codes(text) for text in rows["votes"]]).reshape(parameters["n_teachers"], -1)
 
 
@@ -483,6 +482,18 @@ def private_base(
     return _scored(task, model, device, release_epsilon=release, **told)
 
 
+class Steps(TypedDict):
+    """Exposure and steps of DP-SGD on handcrafted features."""
+
+    epsilon: float | None
+    delta: float | None
+    tpr_at_fpr_1e3: float | None
+    epochs: int
+    batch_size: int
+    clipping_norm: float
+    learning_rate: float
+
+
 @experiment("bagging.hog_ensemble")
 def hog_ensemble(
     *, dataset: str, split: str, subsample: int, l2: float, seed: int, device: str = "auto"
@@ -511,20 +522,7 @@ def hog_ensemble(
 
 
 @experiment("bagging.hog_dp_sgd")
-def hog_dp_sgd(
-    *,
-    dataset: str,
-    split: str,
-    epsilon: float | None,
-    delta: float | None,
-    tpr_at_fpr_1e3: float | None,
-    epochs: int,
-    batch_size: int,
-    clipping_norm: float,
-    learning_rate: float,
-    seed: int,
-    device: str = "auto",
-) -> dict[str, Any]:
+def hog_dp_sgd(*, dataset: str, split: str, seed: int, device: str = "auto", **steps: Unpack[Steps]) -> dict[str, Any]:
     """Softmax regression by DP-SGD on histograms of oriented gradients, with the least noise for an exposure.
 
     Parameters
@@ -538,10 +536,7 @@ def hog_dp_sgd(
         accuracy; n (training records); sigma (the noise multiplier used); advantage (total variation of the release at
         most); adjacency, status; data; device.
     """
-    rounds: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "tpr_at_fpr_1e3": tpr_at_fpr_1e3}
-    noise: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
-    steps: dict[str, Any] = {"clipping_norm": clipping_norm, "learning_rate": learning_rate, "device": device}
-    return _noisy(_features(dataset, split), None, seed, **rounds, **noise, **steps)
+    return _noisy(_features(dataset, split), None, seed, device=device, **steps)
 
 
 @lru_cache(maxsize=2)

@@ -594,15 +594,12 @@ def two_rates(one_rate: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
     Columns: sigma, published, one_rate (accuracy), rate (the chosen), accuracy; NaN where a row was not run.
     """
     table = published("2a").query("method == 'dp_sgd'")[["sigma", "published"]]
-    one, own = (
-        frame.dropna(subset=["noise_multiplier"])
-        .reindex(columns=["noise_multiplier", "learning_rate", "accuracy"])
-        .astype(float)
-        .set_axis(["sigma", "rate", "accuracy"], axis="columns")
-        for frame in (one_rate, chosen)
-    )
-    one = one.drop(columns="rate").rename(columns={"accuracy": "one_rate"})
-    return table.merge(one, on="sigma", how="left").merge(own, on="sigma", how="left")
+    one = {"noise_multiplier": "sigma", "accuracy": "one_rate"}
+    own = {"noise_multiplier": "sigma", "learning_rate": "rate", "accuracy": "accuracy"}
+    for rows, names in ((one_rate, one), (chosen, own)):
+        runs = rows.dropna(subset=["noise_multiplier"]).reindex(columns=list(names)).astype(float)
+        table = table.merge(runs.rename(columns=names), on="sigma", how="left")
+    return table
 
 
 def cifar10_candidates(rows: pd.DataFrame, dp_sgd: pd.DataFrame) -> pd.DataFrame:
@@ -635,9 +632,8 @@ def carried_rates(dp_sgd: pd.DataFrame) -> pd.DataFrame:
     lines = []
     groups: Any = dp_sgd.astype({"noise_multiplier": float}).groupby("noise_multiplier", dropna=False)
     for sigma, rows in groups:
-        carried = grids.dp_sgd_rate(
-            "network", next(iter(parameters(rows))), n=grids.RECORDS_OF["cifar10"] - VALIDATION_ROWS
-        )
+        n = grids.RECORDS_OF["cifar10"] - VALIDATION_ROWS
+        carried = grids.dp_sgd_rate("network", parameters(rows)[0], n=n)
         best = rows.loc[rows["accuracy"].idxmax(), "learning_rate"] if rows["accuracy"].notna().all() else np.nan
         nearest = min(rows["learning_rate"], key=lambda rate: abs(np.log(rate / carried)))
         lines.append({"sigma": sigma, "chosen": best, "carried": carried, "nearest": nearest})

@@ -23,7 +23,10 @@ QUANTITIES = (  # fields of a task after its name, as the file of the printed va
 
 
 def printed() -> pd.DataFrame:
-    """Tables I to IV: dataset (the paper's name), quantity, printed, sd."""
+    """Tables I to IV: dataset (the paper's name), quantity, printed, sd (of single runs).
+
+    A key of the file is a quantity and the task, ``tenfold`` before a gain that is judged as if printed too large.
+    """
     table = paper_table("cells_intrinsic_sgd").query("table.str.startswith('Table')")
     keys = table["key"].str.removeprefix("tenfold ").str.rpartition(", ")
     return table[["printed", "sd"]].assign(dataset=keys[2], quantity=keys[0])
@@ -61,14 +64,9 @@ class Task(
 
     def bound(self, analysis: str = "tight") -> float:
         """Sensitivity for one fixed seed; ``"published"`` counts a broken-off pass as a fraction."""
-        return sgd_sensitivity(
-            lipschitz=LIPSCHITZ,
-            smoothness=SMOOTHNESS,
-            learning_rate=self.learning_rate,
-            batch_size=self.batch_size,
-            epochs=self.steps * self.batch_size / self.n,
-            analysis=analysis,
-        )
+        epochs = self.steps * self.batch_size / self.n
+        loss = {"lipschitz": LIPSCHITZ, "smoothness": SMOOTHNESS, "learning_rate": self.learning_rate}
+        return sgd_sensitivity(**loss, batch_size=self.batch_size, epochs=epochs, analysis=analysis)
 
     def ratio_range(self) -> tuple[float, float]:
         """Least and largest sensitivity / sigma that the printed digits allow."""

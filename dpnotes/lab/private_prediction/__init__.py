@@ -7,5 +7,4 @@ from dpnotes.lab.private_prediction import cells as cells
 from dpnotes.lab.private_prediction import experiments as experiments
 from dpnotes.lab.private_prediction import figures as figures
 from dpnotes.lab.private_prediction import grids as grids
-from dpnotes.lab.private_prediction import series as series
 from dpnotes.lab.private_prediction import tables as tables

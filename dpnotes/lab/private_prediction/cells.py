@@ -21,7 +21,7 @@ from dpnotes.lab import scorecard
 from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.private_prediction import grids
 from dpnotes.lab.private_prediction.grids import ANSWERING, METHODS, MODELS, NAMES
-from dpnotes.lab.private_prediction.series import BASE, Series, put_together, series
+from dpnotes.lab.private_prediction.tables import BASE, Series, put_together, series
 from dpnotes.lab.scorecard import Cell, Ours
 from dpnotes.lab.store import published_store, read_store
 from dpnotes.lab.tables import GAP, show

@@ -69,11 +69,10 @@ def trade_off(
         (what was chosen); noise (see :class:`Outcome`); adjacency and status of the guarantee; data; device.
     """
     from dpnotes.lab.private_prediction import runs
-    from dpnotes.lab.private_prediction.data import task
     from dpnotes.learners import one_thread
 
     one_of("method", method, grids.METHODS)
-    own = task(dataset, n=n, d=d, n_classes=n_classes)
+    own = runs.task(dataset, n=n, d=d, n_classes=n_classes)
     release = runs.Release(
         epsilon, delta, analysis=analysis, answers=answers, n_models=n_models, repeats=repeats, seed=seed, device=device
     )
@@ -115,7 +114,7 @@ def training_time(
     dict
         train_seconds, predict_seconds, of this thread; data; device.
     """
-    from dpnotes.lab.private_prediction.data import task
+    from dpnotes.lab.private_prediction.runs import task
     from dpnotes.methods import LossPerturbation, SubsampleAggregate
 
     own = task("mnist", n=n, d=d, n_classes=n_classes)

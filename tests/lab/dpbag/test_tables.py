@@ -4,8 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpnotes.lab.dpbag import figures, grids, tables
+from dpnotes.lab.dpbag import figures, grids, tables, votes
+from dpnotes.lab.dpbag.cells import cells
 from dpnotes.lab.experiments import paper_table
+from dpnotes.lab.scorecard import ALL, scorecard
 from dpnotes.mechanisms import draw_partitions
 
 
@@ -173,3 +175,47 @@ def test_figures_draw():
         assert all(axis.get_xlabel() for axis in figure.axes)
     rows = rows.drop(columns=["labels", "accuracy", "auroc", "auprc"])
     figures.differences({metric: tables.cells(rows, metric) for metric in tables.METRICS}).draw_without_rendering()
+
+
+def test_the_price_of_a_run():
+    names = ["teachers", "n_teachers", "n_partitions", "teachers_seconds", "students_seconds", "peak_memory"]
+    of_two = [("boosting", n, k, 10.0 * k, 2.0, 2048.0) for n in (100, 150) for k in (1, 50, 100)]
+    rows = pd.DataFrame([("boosting", 1, 1, 0.0, 7.0, 3072.0), *of_two], columns=names)
+    assert tables.run_seconds(rows, "boosting") == 7 + 2 * (10 * 151 + 3 * 2)
+    assert np.isnan(tables.run_seconds(rows.iloc[:-1], "boosting"))
+    assert np.isnan(tables.run_seconds(rows, "logistic"))
+    table = tables.costs(rows.iloc[:-1]).set_index(["teachers", "n_teachers"])
+    assert table.loc[("boosting", 100), ["seconds_1", "seconds_50", "memory"]].tolist() == [12, 502, 2]
+    assert table.loc[("boosting", 1), "memory"] == 3
+    assert np.isnan(table.loc[("boosting", 150), "seconds_100"])
+
+
+def test_labels_of_one_partition():
+    table = tables.counts().set_index(["n_teachers", "epsilon"])
+    assert (table["published"] == table["loop_reproduced"]).all()
+    # theory: rho = lambda^2 / 2 and the sharper conversion at delta = 1e-5
+    assert table.loc[(50, 1.0), "tight"] == 38
+    assert table.loc[(100, 5.0), "tight"] == 2754
+    assert table.loc[(250, 3.0), "tight"] == 7007
+    assert table.loc[(250, 3.0), "loop_stated"] == 1355
+
+
+def test_the_scorecard_of_the_paper():
+    """Cells that agree, are explained, unexplained, undecided, and gaps; what differs says why, or what was tried."""
+    card = scorecard({"jordon2019": cells()}).set_index("table")[list(ALL)]
+    assert dict(zip(card.index, card.itertuples(index=False, name=None), strict=True)) == {
+        "Table 1": (0, 0, 0, 0, 147),
+        "Table 2": (0, 9, 0, 0, 27),
+        "Table 3": (0, 0, 0, 0, 93),
+        "Table 4": (0, 6, 0, 0, 12),
+        "Table 5": (118, 13, 16, 0, 0),
+        "Table 6": (0, 21, 15, 0, 0),
+        "Table 7": (40, 12, 41, 0, 0),
+        "Table 8": (0, 12, 6, 0, 0),
+        "": (158, 73, 78, 0, 279),
+    }
+    assert all(cell.why for cell in cells() if cell.outcome in ("explained", "unexplained"))
+
+
+def test_the_counter_example_runs_the_estimator():
+    assert votes.counterexample()["labels"].tolist() == [27, 7]

@@ -279,3 +279,18 @@ def test_grids_have_as_many_runs_as_the_paper():
     assert {(row["n_seeds"], row["n_neighbours"], row["batch_size"], row["steps"]) for row in changed} == {
         (50, 7, 64, 3400)
     }
+
+
+def test_percentiles_are_stored():
+    row = experiments.distances(quantity="data", **setting(), device="cpu")
+    values = runs.sample("data", runs.trained(runs.Setting(**setting()), "cpu").all_weights, seed=0)
+    assert row["count"] == len(values) == 6 * 10
+    assert (row["q0"], row["q50"], row["q100"]) == pytest.approx((values.min(), np.median(values), values.max()))
+    assert sum(name[0] == "q" for name in row) == 101
+
+
+def test_cost_counts_training_once_and_statistics_after_it():
+    row = experiments.cost(**setting(), device="cpu")
+    assert row["runs"] == 6 * 5
+    assert row["training_seconds"] > 0
+    assert row["statistics_seconds"] > 0

@@ -9,9 +9,9 @@ import pytest
 from dpnotes import accounting, data, methods
 from dpnotes.lab import experiments
 from dpnotes.lab._shared import as_codes
-from dpnotes.lab.private_prediction import data as arrays
 from dpnotes.lab.private_prediction import experiments as chapter
 from dpnotes.lab.private_prediction import grids, networks, runs, tables
+from dpnotes.lab.private_prediction import runs as arrays
 from dpnotes.lab.private_prediction.grids import GRIDS, METHODS, point
 from dpnotes.lab.store import read_store, sweep
 

@@ -21,11 +21,12 @@ from dpnotes.lab.private_prediction.cells import (
     statements,
 )
 from dpnotes.lab.private_prediction.grids import GRIDS, METHODS
-from dpnotes.lab.private_prediction.series import put_together, series
 from dpnotes.lab.private_prediction.tables import (
     LOSS_NOISE,
     loss_noise,
     noise_by_answers,
+    put_together,
+    series,
     volume_regularisers,
     vote_attack,
 )
