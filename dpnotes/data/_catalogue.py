@@ -11,6 +11,9 @@ from typing import Any, Literal
 from dpnotes.data import _images, _tables
 from dpnotes.data._dataset import DataDamaged, DataMissing, Dataset, Source
 
+SOURCES: Mapping[str, Source[Any]] = {**_tables.EMBEDDED, **_images.SOURCES, **_tables.SOURCES}
+NAMES = tuple(SOURCES)
+
 
 def data_folder() -> Path:
     """Folder of the data sets: ``DPNOTES_DATA`` if that is set, else ``data`` in the user's cache folder of dpnotes.
@@ -25,10 +28,6 @@ def data_folder() -> Path:
     from platformdirs import user_cache_path
 
     return user_cache_path("dpnotes") / "data"
-
-
-SOURCES: Mapping[str, Source[Any]] = {**_tables.EMBEDDED, **_images.SOURCES, **_tables.SOURCES}
-NAMES = tuple(SOURCES)
 
 
 def source(name: str) -> Source[Any]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 FEATURES = NDArray[np.float32]
 LABELS = NDArray[np.int64]
+Rows = slice | NDArray[np.int64] | NDArray[np.bool_]
 
 
 class DataError(Exception):
@@ -140,7 +141,6 @@ class Published:
     class_names: tuple[str, ...]
 
 
-Rows = slice | NDArray[np.int64] | NDArray[np.bool_]
 P = TypeVar("P", bound=Published)
 
 

@@ -40,6 +40,24 @@ _ADULT_COLUMNS = [
     "race", "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "income",
 ]  # fmt: skip
 _ADULT_TRAIN = 32_561  # rows of adult.data; adult.test has 16,281
+DIABETES_FILE = "diabetes130/dataset_diabetes.zip"
+_DIABETES_MEMBER = "dataset_diabetes/diabetic_data.csv"
+_DIABETES_SHA256 = "0689e7ec031237dc63031b938805c48377748761a3b26acab621567afa24df97"  # of the unpacked member
+_ENDS_OF_CARE = (11, 13, 14, 19, 20, 21)  # discharge dispositions: died, or to a hospice
+_DIABETES_COUNTS = (
+    "time_in_hospital", "num_lab_procedures", "num_procedures", "num_medications", "number_outpatient",
+    "number_emergency", "number_inpatient", "number_diagnoses",
+)  # fmt: skip
+_DIABETES_LEVELS = (
+    "race", "gender", "admission_type_id", "discharge_disposition_id", "admission_source_id", "max_glu_serum",
+    "A1Cresult", "insulin", "change", "diabetesMed",
+)  # fmt: skip
+_ICD_CHAPTERS = (  # of ICD-9 codes: first code beyond the chapter, and its name
+    (140, "infectious"), (240, "neoplasms"), (280, "endocrine"), (290, "blood"), (320, "mental"), (390, "nervous"),
+    (460, "circulatory"), (520, "respiratory"), (580, "digestive"), (630, "genitourinary"), (680, "pregnancy"),
+    (710, "skin"), (740, "musculoskeletal"), (780, "congenital"), (800, "symptoms"), (1000, "injury"),
+)  # fmt: skip
+_HEART_FAILURE = 24_175  # records of the private data that the split stands in for
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -188,26 +206,6 @@ EMBEDDED = {
     name: Source((), partial(_read, name, images=images), {"original": _original})
     for name, images in (("digits", True), ("breast_cancer", False))
 }
-
-
-DIABETES_FILE = "diabetes130/dataset_diabetes.zip"
-_DIABETES_MEMBER = "dataset_diabetes/diabetic_data.csv"
-_DIABETES_SHA256 = "0689e7ec031237dc63031b938805c48377748761a3b26acab621567afa24df97"  # of the unpacked member
-_ENDS_OF_CARE = (11, 13, 14, 19, 20, 21)  # discharge dispositions: died, or to a hospice
-_DIABETES_COUNTS = (
-    "time_in_hospital", "num_lab_procedures", "num_procedures", "num_medications", "number_outpatient",
-    "number_emergency", "number_inpatient", "number_diagnoses",
-)  # fmt: skip
-_DIABETES_LEVELS = (
-    "race", "gender", "admission_type_id", "discharge_disposition_id", "admission_source_id", "max_glu_serum",
-    "A1Cresult", "insulin", "change", "diabetesMed",
-)  # fmt: skip
-_ICD_CHAPTERS = (  # of ICD-9 codes: first code beyond the chapter, and its name
-    (140, "infectious"), (240, "neoplasms"), (280, "endocrine"), (290, "blood"), (320, "mental"), (390, "nervous"),
-    (460, "circulatory"), (520, "respiratory"), (580, "digestive"), (630, "genitourinary"), (680, "pregnancy"),
-    (710, "skin"), (740, "musculoskeletal"), (780, "congenital"), (800, "symptoms"), (1000, "injury"),
-)  # fmt: skip
-_HEART_FAILURE = 24_175  # records of the private data that the split stands in for
 
 
 def read_diabetes(folder: Path) -> Table:

@@ -19,6 +19,9 @@ from dpnotes.learners._devices import choose_device
 
 QUERY_ROWS = 1024  # queries at once
 CPU_BUDGET = 8 * 2**20  # bytes of the answers of all nodes of one block of models to one block of queries
+LARGEST_DEPTH = 8  # 256 leaves: deeper trees have more nodes than the rows that this learner is made for
+EQUAL = 1000  # roundings by which improvements of equal splits may differ
+CERTAIN = float(np.finfo(np.float32).eps)  # smallest fraction of a class, from which the log-odds start
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,11 +112,6 @@ def _leaves(right: Tensor) -> Tensor:
     for turn in turns[1:]:
         leaf = leaf.mul_(2).add_(turn)
     return leaf.long()
-
-
-LARGEST_DEPTH = 8  # 256 leaves: deeper trees have more nodes than the rows that this learner is made for
-EQUAL = 1000  # roundings by which improvements of equal splits may differ
-CERTAIN = float(np.finfo(np.float32).eps)  # smallest fraction of a class, from which the log-odds start
 
 
 class Splits(NamedTuple):

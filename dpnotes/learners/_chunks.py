@@ -16,6 +16,8 @@ from torch import Tensor
 from dpnotes._validation import Integers, at_least
 
 RowSubsets = NDArray[np.integer] | Sequence[ArrayLike]  # [M, m], or M arrays of any lengths
+CPU_BUDGET = 4 * 2**20  # bytes for each thread: a little over L2, well inside L3
+GPU_FRACTION = 0.25  # of the free memory: temporaries of a step take about as much again
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +66,6 @@ def row_subsets(subsets: RowSubsets, *, n: int) -> Subsets:
     if flat.min() < 0 or flat.max() >= n:
         raise ValueError(f"subsets must hold row indices in 0..{n - 1}, got {flat.min()}..{flat.max()}")
     return Subsets(flat, np.array([len(subset) for subset in rows], dtype=np.int64))
-
-
-CPU_BUDGET = 4 * 2**20  # bytes for each thread: a little over L2, well inside L3
-GPU_FRACTION = 0.25  # of the free memory: temporaries of a step take about as much again
 
 
 def chunk_size(

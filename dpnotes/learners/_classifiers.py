@@ -29,6 +29,17 @@ from dpnotes.learners._logistic_multinomial import fit_multinomial_logistic
 from dpnotes.learners._network_initial import load_weights
 from dpnotes.learners._networks import Networks, fit_networks
 
+ARCHITECTURES: dict[str, tuple[Callable[..., nn.Module], tuple[str, ...]]] = {  # with parameters of their own
+    "convolutional": (convolutional_network, ("channels", "kernel_size", "padding")),
+    "residual": (residual_network, ()),
+    "vgg16": (vgg16, ()),
+    "mlp": (multilayer_perceptron, ("hidden",)),
+}
+TRAINING = (  # parameters of fit_networks
+    "epochs", "batch_size", "learning_rate", "optimizer", "momentum", "weight_decay", "schedule", "augmentation",
+    "initial", "new_last_layer", "engine", "checkpoint", "device",
+)  # fmt: skip
+
 
 class DecisionClassifier(ClassifierMixin, BaseEstimator):
     """Classifier whose label is that of the largest decision value.
@@ -239,18 +250,6 @@ class BoostedTreesClassifier(LogitClassifier):
         """Log-odds of the second class, shape [n]."""
         X = self._queries(X)
         return np.asarray(self.trees_.logits(X, device=self.device)[0])
-
-
-ARCHITECTURES: dict[str, tuple[Callable[..., nn.Module], tuple[str, ...]]] = {  # with parameters of their own
-    "convolutional": (convolutional_network, ("channels", "kernel_size", "padding")),
-    "residual": (residual_network, ()),
-    "vgg16": (vgg16, ()),
-    "mlp": (multilayer_perceptron, ("hidden",)),
-}
-TRAINING = (  # parameters of fit_networks
-    "epochs", "batch_size", "learning_rate", "optimizer", "momentum", "weight_decay", "schedule", "augmentation",
-    "initial", "new_last_layer", "engine", "checkpoint", "device",
-)  # fmt: skip
 
 
 @dataclass(eq=False, repr=False)

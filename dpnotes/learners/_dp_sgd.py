@@ -142,15 +142,12 @@ class Settings:
         """Positions 0..n - 1 of each batch of a model, without end."""
         return dp_sgd_batches(self.n, sample_rate=self.sample_rate, seed=self.seed, model=model)
 
-    @property
-    def noise_std(self) -> Floats:
-        """Standard deviation of the noise on each coordinate of the summed gradient, shape [M]."""
-        return self.noise_multiplier * self.clipping_norm if self.noise_multiplier.any() else self.noise_multiplier
-
     def noise(self, models: Integers, size: int, device: torch.device) -> GaussianNoise | None:
-        """Noise on ``size`` coordinates for some models; None if they have none."""
-        std = self.noise_std[models]
-        return GaussianNoise(self.seed, models.tolist(), std, size, device, self.normal) if std.any() else None
+        """Noise on ``size`` coordinates of the summed gradients of some models; None if they have none."""
+        noise = self.noise_multiplier[models]
+        if not noise.any():
+            return None
+        return GaussianNoise(self.seed, models.tolist(), noise * self.clipping_norm, size, device, self.normal)
 
 
 class GaussianNoise:

@@ -11,7 +11,6 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from dpnotes import _validation as check
 from dpnotes._validation import Features
 from dpnotes.learners._checkpoints import Checkpoint, Progress, digest
 from dpnotes.learners._chunks import slices
@@ -36,7 +35,6 @@ def fit_dp_sgd_network(
     n_records: int | None = None,
     optimizer: str = "sgd",
     momentum: float = 0.9,
-    micro_batch: int | None = None,
     checkpoint: Checkpoint | None = None,
     seed: int,
     normal: Normal | None = None,
@@ -75,8 +73,6 @@ def fit_dp_sgd_network(
         The settings that are not given here are PyTorch's.
     momentum : float in [0, 1)
         Of the optimizer ``"momentum"``.
-    micro_batch : int, >= 1, optional
-        Most examples that are taken at once. Default: from the memory at hand. Results agree up to rounding.
     checkpoint : Checkpoint, optional
         See :func:`fit_networks`; an epoch is 1 / sample_rate steps. It needs noise from the streams of the seed.
     seed : int, >= 0
@@ -112,8 +108,8 @@ def fit_dp_sgd_network(
     >>> images, labels = load_digits().images[:, None] / 16, load_digits().target
     >>> networks = fit_dp_sgd_network(
     ...     lambda generator: convolutional_network((1, 8, 8), 10, channels=(16,), kernel_size=3, generator=generator),
-    ...     images, labels, noise_multiplier=0.6, clipping_norm=1.0, sample_rate=0.07, steps=60, learning_rate=1.0,
-    ...     seed=0)
+    ...     images, labels, noise_multiplier=0.6, clipping_norm=1.0, sample_rate=128 / 1797, steps=60,
+    ...     learning_rate=1.0, seed=0)
     >>> bool((networks.votes(images) == labels).mean() > 0.8)
     True
     """
@@ -137,9 +133,8 @@ def fit_dp_sgd_network(
         n_models=None,
         dtype=data.dtype,
     )
-    most = None if micro_batch is None else check.at_least("micro_batch", micro_batch, 1)
     codes = torch.tensor(np.asarray(labels, dtype=np.int64), device=where)
-    job = _Job(data, codes, settings, Optimizer(optimizer, momentum), most, checkpoint)
+    job = _Job(data, codes, settings, Optimizer(optimizer, momentum), checkpoint)
     fitted: list[dict[str, Tensor]] = []
     losses: list[float] = []
     for index in range(len(job.settings.noise_multiplier)):
@@ -166,7 +161,6 @@ class _Job:
     labels: Tensor
     settings: Settings
     optimizer: Optimizer
-    micro_batch: int | None
     checkpoint: Checkpoint | None
 
     @property
@@ -179,7 +173,7 @@ class _Job:
         settings, device = self.settings, self.images.device
         named = {name: value for name, value in network.named_parameters() if value.requires_grad}
         clipped = clipped_sums(network, self.example)
-        most = self.micro_batch or micro_batch_size(network, self.example)
+        most = micro_batch_size(network, self.example)
         optimizer = self.optimizer.over(named.values())
         noise = settings.noise(np.array([index]), sum(value.numel() for value in named.values()), device)
         draws = settings.batches(index)
@@ -219,7 +213,7 @@ class _Job:
         """Digest of all that decides the training of a model, before its first step."""
         settings = self.settings
         noise = (settings.seed, index, settings.noise_multiplier[index], settings.clipping_norm, settings.rates)
-        given = (settings.sample_rate, settings.expected_batch, self.optimizer, self.micro_batch)
+        given = (settings.sample_rate, settings.expected_batch, self.optimizer)
         return digest(self.images, self.labels, repr(network), *network.parameters(), *noise, *given)
 
 

@@ -18,6 +18,8 @@ ROW_BLOCK = 2048  # rows of an exact gradient at a time: their logits stay in ca
 REDUCTION = 1e-4  # of the gradient, asked of the steps in float32 between two exact gradients
 ROUND = 100  # steps between two exact gradients, at most
 STALLED = 0.1  # the fraction of the gradient above which a round in float32 is the last one
+SAVED = 20  # iterations, at least, that a preconditioner saves after a warm start
+COLUMNS = 128  # models times classes of one product on a CPU: from here on it is bound by arithmetic
 
 
 def minimise_repeats(
@@ -106,10 +108,6 @@ def _gradient_and_logits(
         residual = Z.softmax(1).sub_(targets[:, :, block])
         G.view(flat.shape).addmm_(residual.view(len(flat), -1), rows[block])
     return G, logits
-
-
-SAVED = 20  # iterations, at least, that a preconditioner saves after a warm start
-COLUMNS = 128  # models times classes of one product on a CPU: from here on it is bound by arithmetic
 
 
 def fit_perturbed_logistic(

@@ -11,6 +11,11 @@ import torch
 from torch import Tensor
 
 COMPACT_AT = 0.75  # fraction of models still active below which the others' memory is let go
+ROWS_PER_FEATURE = 8  # evenly spaced; more do not improve the preconditioner
+BLOCK = 5  # a block takes about 20 d^3 operations, an iteration 4 n d for each column
+GRAM_STRIPS = 3  # of a Gram matrix: a third of its products is left out by symmetry
+ROW_BLOCK, NARROW = 1024, 64
+HISTORY, LONG_HISTORY = 5, 20  # pairs that L-BFGS keeps: more cost as much time as they save, unless rows are shared
 
 
 class Active:
@@ -60,10 +65,6 @@ class Active:
         return left
 
 
-ROWS_PER_FEATURE = 8  # evenly spaced; more do not improve the preconditioner
-BLOCK = 5  # a block takes about 20 d^3 operations, an iteration 4 n d for each column
-
-
 def pays(n: int, d: int, *, columns: int, blocks: int, saved: int) -> bool:
     """Whether ``saved`` iterations with models times classes ``columns`` repay ``blocks`` blocks of d x d."""
     return saved * columns * n >= BLOCK * blocks * d * d
@@ -99,11 +100,6 @@ def _inverse(rows: Tensor, penalty: Tensor, *, scale: float) -> Tensor:
     rounding = 1e-6 * hessian.diagonal().mean() + torch.finfo(torch.float64).tiny
     hessian.diagonal().add_(penalty.double() + rounding)
     return torch.cholesky_inverse(torch.linalg.cholesky(hessian)).to(rows.dtype)
-
-
-GRAM_STRIPS = 3  # of a Gram matrix: a third of its products is left out by symmetry
-ROW_BLOCK, NARROW = 1024, 64
-HISTORY, LONG_HISTORY = 5, 20  # pairs that L-BFGS keeps: more cost as much time as they save, unless rows are shared
 
 
 @dataclass(eq=False, kw_only=True)

@@ -21,6 +21,12 @@ from dpnotes.learners._descent import Optimizer
 PADDING = 4  # pixels on each side
 OFFSETS = 2 * PADDING + 1  # places of the crop along one side
 KINDS = 2 * OFFSETS**2  # mirrored or not, vertical and horizontal place
+Weights = dict[str, Tensor]
+Gradients = Callable[[Weights, Weights, Tensor, Tensor, Tensor], tuple[Weights, Tensor]]
+ELEMENTWISE = (nn.ReLU, nn.LeakyReLU, nn.ELU, nn.GELU, nn.SiLU, nn.Sigmoid, nn.Tanh)
+ENGINES = ("auto", "loop", "batched")
+CHAIN_MODELS, OTHER_MODELS = 16, 64  # at least at once on a CPU: a step costs 0.2 or 1 ms beside the arithmetic
+GPU_BATCH = 512  # rows of one model's batch that fill a GPU by themselves
 
 
 def draw_crop_flips(n: int, generator: torch.Generator) -> Tensor:
@@ -42,12 +48,6 @@ def apply_crop_flips(images: Tensor, kinds: Tensor) -> Tensor:
     windows = pad(images, (PADDING,) * 4).unfold(2, height, 1).unfold(3, width, 1)  # [n, channels, 9, 9, height, width]
     crops = windows[torch.arange(len(images), device=images.device), :, top, left]  # [n, channels, height, width]
     return torch.where(mirrored.bool()[:, None, None, None], crops.flip(3), crops)
-
-
-Weights = dict[str, Tensor]
-Gradients = Callable[[Weights, Weights, Tensor, Tensor, Tensor], tuple[Weights, Tensor]]
-
-ELEMENTWISE = (nn.ReLU, nn.LeakyReLU, nn.ELU, nn.GELU, nn.SiLU, nn.Sigmoid, nn.Tanh)
 
 
 def stacked_gradients(template: nn.Module) -> Gradients:
@@ -106,11 +106,6 @@ def _of_any(template: nn.Module) -> Gradients:
         return found, logits
 
     return vmap(gradients)
-
-
-ENGINES = ("auto", "loop", "batched")
-CHAIN_MODELS, OTHER_MODELS = 16, 64  # at least at once on a CPU: a step costs 0.2 or 1 ms beside the arithmetic
-GPU_BATCH = 512  # rows of one model's batch that fill a GPU by themselves
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from dpnotes._validation import Booleans, Features, Floats, Integers
 from dpnotes.learners._sgd_batches import Visits
 
 OUTPUTS = ("sigmoid", "softmax")
+PAD = 8  # features are padded with zeros to a multiple: matrix products then run up to 1.3 times faster
 
 
 @dataclass(frozen=True)
@@ -105,9 +106,6 @@ def initial_weights(model: Architecture, initial: Features | None, seeds: Intege
     if not np.isfinite(given).all():
         raise ValueError(f"initial must be finite, got {int((~np.isfinite(given)).sum())} bad entries")
     return np.broadcast_to(given.astype(np.float64), shape)
-
-
-PAD = 8  # features are padded with zeros to a multiple: matrix products then run up to 1.3 times faster
 
 
 class StepVisits(NamedTuple):

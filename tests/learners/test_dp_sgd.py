@@ -87,14 +87,11 @@ def test_noise_of_a_gpu_does_not_depend_on_the_other_models():
 
 def test_noise_scale_is_on_the_sum():
     settings = checked([0.0, 2.0], 0.5)
-    np.testing.assert_array_equal(settings.noise_std, [0.0, 1.0])
-    np.testing.assert_array_equal(checked([0.0], np.inf).noise_std, [0.0])
     assert settings.noise(np.array([0]), 5, CPU) is None
+    assert checked([0.0], np.inf).noise(np.array([0]), 5, CPU) is None
     drawn = settings.noise(np.arange(2), 5, CPU).draw()
     assert torch.equal(drawn[1], noise(range(1, 2), 5, CPU).draw()[0])
     assert not drawn[0].any()
-    halved = noise(range(1, 2), 5, CPU, std=0.5)
-    assert torch.equal(halved.draw()[0] * 2, drawn[1])
 
 
 @pytest.mark.parametrize("where", ["cpu", pytest.param("cuda", marks=pytest.mark.needs("gpu"))])

@@ -253,7 +253,7 @@ BAD = {
         ({"n_repeats": 0}, "n_repeats must be >= 1"),
         ({"dtype": "float16"}, "dtype must be float32 or float64, got dtype='float16'"),
     ],
-    "DP-SGD, networks": [*IMAGES, ROWS[5], *NOISY, ({"micro_batch": 0}, "micro_batch must be >= 1")],
+    "DP-SGD, networks": [*IMAGES, ROWS[5], *NOISY],
     "SGD": [
         *ROWS,
         ({"n_runs": 0}, "n_runs must be >= 1"),

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpnotes.learners import Architecture, fit_sgd
-from dpnotes.learners._sgd_batches import Batches, Neighbours
 
 SETTINGS = {"n_runs": 5, "steps": 10, "batch_size": 8, "learning_rate": 0.7, "device": "cpu"}
 
@@ -178,18 +177,3 @@ def test_visits_bound_the_distance():
     bound = 2 * np.sqrt(2) * 0.7 / 43 * fitted.visits
     assert (fitted.distances <= bound).all()
     assert (fitted.distances / bound).max() > 0.4
-
-
-def test_columns_grow_with_the_first_visits():
-    orders = np.array([[3, 1, 0, 2, 4], [0, 2, 4, 3, 1]], dtype=np.int32)
-    found = Neighbours(np.array([2, 3, 4]), 2, Batches(5, 2, 3))
-    visits = found.visit(orders, 0)
-    assert found.column.tolist() == [[2, 1, 0], [1, 3, 2]]
-    assert visits.width.tolist() == [2, 4]
-    assert visits.step.tolist() == [0, 0, 1, 1, 1]
-    assert found.columns(0).tolist() == [[0, 0, 0, 0], [0, 0, 0, 0]]
-    assert found.columns(1).tolist() == [[0, 0, 1, 0], [0, 1, 0, 0]]
-    later = found.visit(orders[::-1], 1)  # one step of the second epoch: the first run meets record 2 again
-    assert later.width.tolist() == [4]
-    assert later.first.tolist() == [False, False]
-    assert found.columns(3).tolist() == [[0, 2, 1, 0], [0, 1, 3, 2]]
