@@ -204,8 +204,7 @@ class DPBag(StudentVote):
     agreement_ : ndarray of float, shape [n_labels_]
         Only with ``keep_votes``, private: fraction of the teachers that vote for the class of most votes.
     record_epsilons_ : ndarray of float, shape [n]
-        Only with ``keep_votes`` and ``"personalised"``, private: epsilon of each record by the paper's account; with
-        ``joining_epsilon_``, that of a record yet to come.
+        Only with ``keep_votes`` and ``"personalised"``, private: epsilon of each record by the paper's account.
     per_instance_profile_ : dpnotes.accounting.PrivacyProfile
         Only with ``keep_votes`` and ``"personalised"``, private: what the paper's account bounds, of status
         *per-instance*; see its ``assumption``.
@@ -314,11 +313,6 @@ class DPBag(StudentVote):
     def record_epsilons_(self) -> Floats:
         """Epsilon of each record by the paper's account, which is private."""
         return np.asarray(self._account("record_epsilons_").epsilons)[:-1]
-
-    @property
-    def joining_epsilon_(self) -> float:
-        """Epsilon of a record yet to come by the paper's account, which is private."""
-        return float(np.asarray(self._account("joining_epsilon_").epsilons)[-1])
 
     @property
     def per_instance_profile_(self) -> accounting.PrivacyProfile | None:
