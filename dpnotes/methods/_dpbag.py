@@ -21,6 +21,32 @@ from dpnotes.methods._answers import derived_seed
 from dpnotes.methods._student import StudentVote, Votes, fit_student
 from dpnotes.methods._teachers import LogisticTeachers, counts_of, partitions_of
 
+ANALYSES = {"tight": "tight", "naive": "published", "personalised": "published"}  # of an accountant
+QUERIES = 1024  # voted on at a time
+SCHEMES = {  # of the partitions: adjacencies, and what the guarantee assumes
+    "independent": (
+        ("zero-out", "add-remove"),
+        "the chunks of a record are chosen independently of the other records in each partition, and the number of "
+        "labels does not depend on the data",
+    ),
+    "balanced": (
+        ("zero-out", "replace-one"),
+        "the number of records is public, the partitions do not depend on the records, and neither does the number of "
+        "labels",
+    ),
+}
+LOCAL = (
+    "bounds the release for these records against the same with one less or one more that joins the stated chunks, if "
+    "the number of labels were fixed at this one; it was not: the accountant stopped on the private votes, so that the "
+    "number of labels alone can tell two neighbouring data sets apart with certainty and no (epsilon, delta) with "
+    "delta < 1 holds"
+)
+THEOREM = "Jordon, Yoon and van der Schaar (2019), Theorem 6, refuted in the chapter on differentially private bagging"
+NO_GUARANTEE = (
+    "no guarantee: the personalised accountant stopped on the private votes, so that the number of labels alone can "
+    "tell two neighbouring data sets apart with certainty, and no (epsilon, delta) with delta < 1 holds"
+)
+
 
 def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, noise: float, delta: float) -> Floats:
     """Epsilon that the paper's accountant gives for sums of squares: the least of its integer moments 1 to 100.
@@ -108,33 +134,6 @@ def _neighbours(best: Floats) -> tuple[Floats, Floats]:
     """Integer moments on both sides of a real optimum; what is optimised has no other."""
     below = np.clip(np.floor(best), MOMENTS[0], MOMENTS[-1])
     return below, np.minimum(below + 1, MOMENTS[-1])
-
-
-ANALYSES = {"tight": "tight", "naive": "published", "personalised": "published"}  # of an accountant
-QUERIES = 1024  # voted on at a time
-SCHEMES = {  # of the partitions: adjacencies, and what the guarantee assumes
-    "independent": (
-        ("zero-out", "add-remove"),
-        "the chunks of a record are chosen independently of the other records in each partition, and the number of "
-        "labels does not depend on the data",
-    ),
-    "balanced": (
-        ("zero-out", "replace-one"),
-        "the number of records is public, the partitions do not depend on the records, and neither does the number of "
-        "labels",
-    ),
-}
-LOCAL = (
-    "bounds the release for these records against the same with one less or one more that joins the stated chunks, if "
-    "the number of labels were fixed at this one; it was not: the accountant stopped on the private votes, so that the "
-    "number of labels alone can tell two neighbouring data sets apart with certainty and no (epsilon, delta) with "
-    "delta < 1 holds"
-)
-THEOREM = "Jordon, Yoon and van der Schaar (2019), Theorem 6, refuted in the chapter on differentially private bagging"
-NO_GUARANTEE = (
-    "no guarantee: the personalised accountant stopped on the private votes, so that the number of labels alone can "
-    "tell two neighbouring data sets apart with certainty, and no (epsilon, delta) with delta < 1 holds"
-)
 
 
 @dataclass(eq=False, repr=False)

@@ -20,6 +20,7 @@ from dpnotes.learners import fit_binary_logistic, fit_multinomial_logistic
 from dpnotes.mechanisms import Partitions, draw_partitions, vote_counts
 from dpnotes.methods._classifier import PrivateClassifier, Records
 
+ADJACENCIES = ("zero-out", "add-remove")
 TRIED = 10  # made-up records of each class that a learner is tried on
 
 
@@ -106,9 +107,6 @@ class Voters:
         absent = np.zeros(len(X))
         with np.errstate(all="ignore"):
             return np.stack([absent if model is None else model.predict_proba(X).max(axis=1) for model in self.models])
-
-
-ADJACENCIES = ("zero-out", "add-remove")
 
 
 @dataclass(eq=False)
