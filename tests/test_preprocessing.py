@@ -63,20 +63,12 @@ def test_long_rows_get_the_bound_and_short_ones_stay(dtype, d):
     assert (cosine > 1 - 2 * loss).all()
 
 
-@pytest.mark.parametrize(
-    ("row", "expected"),
-    [
-        ([3e300, 4e300], [0.6, 0.8]),
-        ([LARGEST, LARGEST], [math.sqrt(0.5)] * 2),
-        ([3e200, -4e-200], [1.0, -0.0]),
-        ([0.6, -0.0], [0.6, -0.0]),
-        ([SMALLEST, -SMALLEST], [SMALLEST, -SMALLEST]),
-        ([math.inf, 1.0], [1.0, 0.0]),
-        ([-math.inf, math.inf], [-math.sqrt(0.5), math.sqrt(0.5)]),
-        ([math.nan, 0.25], [0.0, 0.25]),
-        ([-0.0, 0.0], [-0.0, 0.0]),
-    ],
-)
+@pytest.mark.parametrize(("row", "expected"), [
+    ([3e300, 4e300], [0.6, 0.8]), ([LARGEST, LARGEST], [math.sqrt(0.5)] * 2), ([3e200, -4e-200], [1.0, -0.0]),
+    ([0.6, -0.0], [0.6, -0.0]), ([SMALLEST, -SMALLEST], [SMALLEST, -SMALLEST]), ([math.inf, 1.0], [1.0, 0.0]),
+    ([-math.inf, math.inf], [-math.sqrt(0.5), math.sqrt(0.5)]), ([math.nan, 0.25], [0.0, 0.25]),
+    ([-0.0, 0.0], [-0.0, 0.0]),
+])  # fmt: skip
 def test_rows_of_any_magnitude(row, expected):
     clipped = ClipNorm().fit_transform([row])[0]
     np.testing.assert_allclose(clipped, expected, rtol=1e-14, atol=0 if 0.0 not in expected else 1e-300)
@@ -197,22 +189,6 @@ def test_features_of_an_image_depend_on_it_alone_whatever_it_holds():
     assert len(hog.get_feature_names_out()) == whole.shape[1] == 36
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"image_shape": (3, 8, 8)}, r"image_shape must be .*, of 64 columns, got image_shape=\(3, 8, 8\)"),
-        ({"image_shape": (2, 32)}, "image_shape must be"),
-        ({"image_shape": (64,)}, "image_shape must be"),
-        ({"image_shape": (8.0, 8)}, "image_shape must be"),
-        ({"image_shape": (8, 8), "low": 1.0}, "low must be < high, got low=1.0, high=1.0"),
-        ({"image_shape": (8, 8), "high": math.inf}, "high must be"),
-    ],
-)
-def test_images_without_features_are_refused(given, message):
-    with pytest.raises(ValueError, match=message):
-        OrientedGradients(**given).fit(np.zeros((2, 64)))
-
-
 # all of them
 
 ODD = [math.nan, math.inf, -math.inf, LARGEST, SMALLEST, -0.0, None, pd.NA, "spy", "", {}, [1], 10**400, b"x", 1j, True]
@@ -259,30 +235,28 @@ def test_errors_show_the_shape_and_no_value(transformer, X, error, message):
     assert "4974" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("transformer", "message"),
-    [
-        (ClipNorm(0.0), "norm must be >= 1e-30, got norm=0.0"),
-        (ClipNorm(math.inf), "norm must be finite and >= 1e-30, got norm=inf"),
-        (
-            PublicScaler(0, [1, 2, 3]),
-            r"high must be a finite number, or one for each of 2 columns, got high=\[1, 2, 3\]",
-        ),
-        (PublicScaler(math.nan, 1), "low must be a finite number"),
-        (PublicScaler(None, 1), "low must be a finite number, or one for each of 2 columns, got low=None"),
-        (PublicScaler("a", 1), "low must be a finite number, .* got low='a'"),
-        (PublicScaler([0, 1], 1), r"low must be < high in each column, got low=\[0, 1\], high=1"),
-        (PublicOneHot([[1]]), r"categories must be one sequence, or one for each of 2 columns, got \[\[1\]\]"),
-        (PublicOneHot([[1], 2]), r"categories must be one sequence, or one for each of 2 columns, got \[\[1\], 2\]"),
-        (PublicOneHot([]), "categories must be one sequence"),
-        (PublicOneHot([[1], []]), r"categories must be distinct and not missing, at least one .* got \[\]"),
-        (PublicOneHot(["a", "b", "a"]), r"categories must be distinct .* got \['a', 'b', 'a'\]"),
-        (PublicOneHot(["a", None]), r"categories must be distinct and not missing.*a missing value is all zeros"),
-    ],
-)
+@pytest.mark.parametrize(("transformer", "message"), [
+    (ClipNorm(0.0), "norm must be >= 1e-30, got norm=0.0"),
+    (ClipNorm(math.inf), "norm must be finite and >= 1e-30, got norm=inf"),
+    (PublicScaler(0, [1, 2]), r"high must be a finite number, or one for each of 64 columns, got high=\[1, 2\]"),
+    (PublicScaler(math.nan, 1), "low must be a finite number"),
+    (PublicScaler(None, 1), "low must be a finite number, or one for each of 64 columns, got low=None"),
+    (PublicScaler("a", 1), "low must be a finite number, .* got low='a'"),
+    (PublicScaler([1] + [0] * 63, 1), "low must be < high in each column, got low=.* high=1"),
+    (PublicOneHot([[1]]), r"categories must be one sequence, or one for each of 64 columns, got \[\[1\]\]"),
+    (PublicOneHot([[1], 2]), r"categories must be one sequence, or one for each of 64 columns, got \[\[1\], 2\]"),
+    (PublicOneHot([]), "categories must be one sequence"),
+    (PublicOneHot([[1]] * 63 + [[]]), r"categories must be distinct and not missing, at least one .* got \[\]"),
+    (PublicOneHot(["a", "b", "a"]), r"categories must be distinct .* got \['a', 'b', 'a'\]"),
+    (PublicOneHot(["a", None]), r"categories must be distinct and not missing.*a missing value is all zeros"),
+    (OrientedGradients((3, 8, 8)), r"image_shape must be .*, of 64 columns, got image_shape=\(3, 8, 8\)"),
+    (OrientedGradients((2, 32)), "image_shape must be"), (OrientedGradients((64,)), "image_shape must be"),
+    (OrientedGradients((8.0, 8)), "image_shape must be"), (OrientedGradients((8, 8), high=math.inf), "high must be"),
+    (OrientedGradients((8, 8), low=1.0), "low must be < high, got low=1.0, high=1.0"),
+])  # fmt: skip
 def test_bad_parameters_are_named(transformer, message):
     with pytest.raises(ValueError, match=message):
-        transformer.fit(np.zeros((4, 2)))
+        transformer.fit(np.zeros((4, 64)))
 
 
 @pytest.mark.parametrize("transformer", ALL, ids=lambda t: type(t).__name__)

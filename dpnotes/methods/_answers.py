@@ -73,7 +73,6 @@ class InferenceBudget(Shared):
     Attributes
     ----------
     answers : int
-    guarantee : str
 
     Raises
     ------
@@ -106,11 +105,6 @@ class InferenceBudget(Shared):
     def answers(self) -> int:
         """Answers that the guarantee pays for."""
         return self._answers
-
-    @property
-    def guarantee(self) -> str:
-        """The guarantee in words."""
-        return self._guarantee
 
     @property
     def released(self) -> int:
@@ -147,7 +141,7 @@ class InferenceBudget(Shared):
         count = at_least("count", count, 0)
         if count and not self._is_whole():
             raise BudgetExhausted(
-                f"this is a copy of a budget of {self.answers} answers at {self.guarantee}, {self._released} of them "
+                f"this is a copy of a budget of {self.answers} answers at {self._guarantee}, {self._released} of them "
                 "released when it was made; what the original answered since is unknown here: see resume(released=...)"
             )
         with self._lock:
@@ -182,16 +176,16 @@ class InferenceBudget(Shared):
         left = self.answers - self._released
         if left == 0:
             return (
-                f"{self.answers} of {self.answers} answers released at {self.guarantee}; refit with a larger answers= "
+                f"{self.answers} of {self.answers} answers released at {self._guarantee}; refit with a larger answers= "
                 "to go on (what is released stays released: the guarantees compose)"
             )
         return (
-            f"{count} answers were asked for, {left} of {self.answers} are left at {self.guarantee}; ask for at most "
+            f"{count} answers were asked for, {left} of {self.answers} are left at {self._guarantee}; ask for at most "
             f"{left}, or refit with a larger answers="
         )
 
     def __repr__(self) -> str:
-        return f"InferenceBudget({self.answers}, guarantee={self.guarantee!r}): {self._released} released"
+        return f"InferenceBudget({self.answers}, guarantee={self._guarantee!r}): {self._released} released"
 
 
 def secret_seed(random_state: int | np.random.RandomState | None) -> int:
@@ -234,14 +228,6 @@ class Randomness:
 
     learning: int
     noise: int | None
-
-    @classmethod
-    def of(cls, noise_seed: int | None, random_state: int | np.random.RandomState | None) -> Randomness:
-        """``noise_seed`` decides everything that ``random_state`` does not."""
-        if noise_seed is None:
-            return cls(secret_seed(random_state), None)
-        noise = secret_seed(noise_seed)
-        return cls(noise if random_state is None else secret_seed(random_state), noise)
 
     def generator(self, index: int) -> np.random.Generator | None:
         """Generator number ``index`` of the noise; None for the operating system's."""

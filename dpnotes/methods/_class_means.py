@@ -118,9 +118,10 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
         rate, sigma, profile = None, None, pure(epsilon, adjacency=self.adjacency)
         if delta == 0:  # exchanged: a record leaves one class and another comes to one
             rate = norm_noise_rate(epsilon, sensitivity=2 * longest if twice else longest)
+            deviation = math.sqrt(X.shape[1] + 2) / rate  # of the noise of one number
         else:  # exchanged: the sums of two classes differ by one record each, or that of one class by two rows
             sensitivity = max(2.0 * (1 + ROUNDING), math.sqrt(2) * longest) if twice else longest
-            sigma = gaussian_sigma(epsilon, delta, sensitivity=sensitivity)
+            deviation = sigma = gaussian_sigma(epsilon, delta, sensitivity=sensitivity)
             profile = gaussian(sigma=sigma, sensitivity=sensitivity, adjacency=self.adjacency)
         rows = np.asarray(X, dtype=np.float64)
         rows = ClipNorm(norm).fit_transform(rows) / norm if len(rows) else rows
@@ -128,7 +129,7 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
         how: dict[str, Any] = {"rate": rate, "sigma": sigma, "scales": np.ones(n_classes)}
         released = np.stack([noisy(sums, one, **how) for one in streams(seed, n_repeats)])
         about = {"status": "proved", "assumption": f"norm={norm:g} is public", "source": "Chaudhuri et al. (2011)"}
-        return norm * _means(released, least=_deviation(rate, sigma, sums.shape[1])), profile.with_(**about)
+        return norm * _means(released, least=deviation), profile.with_(**about)
 
     def decision_function(self, X: Any) -> Features:
         """Half the squared norm of a query, shortened like the records, less half its squared distance to each mean.
@@ -156,8 +157,3 @@ def _means(released: Floats, *, least: float) -> Floats:
     means: Floats = released[..., :-1] / numbers
     means /= np.maximum(np.linalg.norm(means, axis=-1, keepdims=True), 1.0)
     return means
-
-
-def _deviation(rate: float | None, sigma: float | None, d: int) -> float:
-    """Standard deviation of the noise of one number."""
-    return math.sqrt(d + 1) / rate if rate is not None else float(sigma)  # type: ignore[arg-type]

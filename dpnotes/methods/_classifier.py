@@ -22,7 +22,7 @@ from dpnotes._scikit_learn import BaseEstimator, ClassifierMixin
 from dpnotes._validation import Booleans, Features, Integers, positive
 from dpnotes.accounting import PrivacyProfile, PrivacyStatement, statement
 from dpnotes.mechanisms import stream
-from dpnotes.methods._answers import InferenceBudget, Randomness
+from dpnotes.methods._answers import InferenceBudget, Randomness, secret_seed
 from dpnotes.preprocessing import places
 
 if TYPE_CHECKING:
@@ -124,7 +124,6 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
     profile_: PrivacyProfile = field(init=False)
 
     _published: ClassVar[tuple[str, ...]] = ()  # attributes that the guarantee is about
-    _unpublished_because: ClassVar[str] = "it answers from private records, which stay with who holds them"
 
     def publish(self) -> Self:
         """Copy of what the guarantee is about: it predicts the same, and can be pickled and given away.
@@ -139,7 +138,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if not self._published:
-            raise TypeError(f"{type(self).__name__} cannot be published: {self._unpublished_because}")
+            because = "it answers from private records, which stay with who holds them"
+            raise TypeError(f"{type(self).__name__} cannot be published: {because}")
         names = {*self.get_params(deep=False), "classes_", "profile_", "n_features_in_", "feature_names_in_"}
         release = copy.copy(self)
         kept = {name: value for name, value in vars(self).items() if name in names.union(self._published)}
@@ -283,7 +283,11 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def _randomness(self) -> Randomness:
-        return Randomness.of(self.noise_seed, self.random_state)
+        """``noise_seed`` decides everything that ``random_state`` does not."""
+        if self.noise_seed is None:
+            return Randomness(secret_seed(self.random_state), None)
+        noise = secret_seed(self.noise_seed)
+        return Randomness(noise if self.random_state is None else secret_seed(self.random_state), noise)
 
     def _implemented(self, profile: PrivacyProfile, *, exact: bool = False) -> PrivacyProfile:
         """The profile with the words for how its noise was made, and for what it assumes of all that came before."""

@@ -21,6 +21,32 @@ from dpnotes.methods._answers import derived_seed
 from dpnotes.methods._student import StudentVote, Votes, fit_student
 from dpnotes.methods._teachers import LogisticTeachers, counts_of, partitions_of
 
+ANALYSES = {"tight": "tight", "naive": "published", "personalised": "published"}  # of an accountant
+QUERIES = 1024  # voted on at a time
+SCHEMES = {  # of the partitions: adjacencies, and what the guarantee assumes
+    "independent": (
+        ("zero-out", "add-remove"),
+        "the chunks of a record are chosen independently of the other records in each partition, and the number of "
+        "labels does not depend on the data",
+    ),
+    "balanced": (
+        ("zero-out", "replace-one"),
+        "the number of records is public, the partitions do not depend on the records, and neither does the number of "
+        "labels",
+    ),
+}
+LOCAL = (
+    "bounds the release for these records against the same with one less or one more that joins the stated chunks, if "
+    "the number of labels were fixed at this one; it was not: the accountant stopped on the private votes, so that the "
+    "number of labels alone can tell two neighbouring data sets apart with certainty and no (epsilon, delta) with "
+    "delta < 1 holds"
+)
+THEOREM = "Jordon, Yoon and van der Schaar (2019), Theorem 6, refuted in the chapter on differentially private bagging"
+NO_GUARANTEE = (
+    "no guarantee: the personalised accountant stopped on the private votes, so that the number of labels alone can "
+    "tell two neighbouring data sets apart with certainty, and no (epsilon, delta) with delta < 1 holds"
+)
+
 
 def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, noise: float, delta: float) -> Floats:
     """Epsilon that the paper's accountant gives for sums of squares: the least of its integer moments 1 to 100.
@@ -110,33 +136,6 @@ def _neighbours(best: Floats) -> tuple[Floats, Floats]:
     return below, np.minimum(below + 1, MOMENTS[-1])
 
 
-ANALYSES = {"tight": "tight", "naive": "published", "personalised": "published"}  # of an accountant
-QUERIES = 1024  # voted on at a time
-SCHEMES = {  # of the partitions: adjacencies, and what the guarantee assumes
-    "independent": (
-        ("zero-out", "add-remove"),
-        "the chunks of a record are chosen independently of the other records in each partition, and the number of "
-        "labels does not depend on the data",
-    ),
-    "balanced": (
-        ("zero-out", "replace-one"),
-        "the number of records is public, the partitions do not depend on the records, and neither does the number of "
-        "labels",
-    ),
-}
-LOCAL = (
-    "bounds the release for these records against the same with one less or one more that joins the stated chunks, if "
-    "the number of labels were fixed at this one; it was not: the accountant stopped on the private votes, so that the "
-    "number of labels alone can tell two neighbouring data sets apart with certainty and no (epsilon, delta) with "
-    "delta < 1 holds"
-)
-THEOREM = "Jordon, Yoon and van der Schaar (2019), Theorem 6, refuted in the chapter on differentially private bagging"
-NO_GUARANTEE = (
-    "no guarantee: the personalised accountant stopped on the private votes, so that the number of labels alone can "
-    "tell two neighbouring data sets apart with certainty, and no (epsilon, delta) with delta < 1 holds"
-)
-
-
 @dataclass(eq=False, repr=False)
 class DPBag(StudentVote):
     """Bagging over many partitions of the records: the teachers' noisy vote labels public rows, a student learns them.
@@ -204,8 +203,7 @@ class DPBag(StudentVote):
     agreement_ : ndarray of float, shape [n_labels_]
         Only with ``keep_votes``, private: fraction of the teachers that vote for the class of most votes.
     record_epsilons_ : ndarray of float, shape [n]
-        Only with ``keep_votes`` and ``"personalised"``, private: epsilon of each record by the paper's account; with
-        ``joining_epsilon_``, that of a record yet to come.
+        Only with ``keep_votes`` and ``"personalised"``, private: epsilon of each record by the paper's account.
     per_instance_profile_ : dpnotes.accounting.PrivacyProfile
         Only with ``keep_votes`` and ``"personalised"``, private: what the paper's account bounds, of status
         *per-instance*; see its ``assumption``.
@@ -314,11 +312,6 @@ class DPBag(StudentVote):
     def record_epsilons_(self) -> Floats:
         """Epsilon of each record by the paper's account, which is private."""
         return np.asarray(self._account("record_epsilons_").epsilons)[:-1]
-
-    @property
-    def joining_epsilon_(self) -> float:
-        """Epsilon of a record yet to come by the paper's account, which is private."""
-        return float(np.asarray(self._account("joining_epsilon_").epsilons)[-1])
 
     @property
     def per_instance_profile_(self) -> accounting.PrivacyProfile | None:

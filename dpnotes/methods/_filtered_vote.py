@@ -210,11 +210,6 @@ class VoteLedger(Shared):
         self._answered = 0
 
     @property
-    def budget(self) -> int:
-        """Votes that each teacher may cast."""
-        return self._budget
-
-    @property
     def spent(self) -> Integers:
         """Votes cast by each teacher, shape [n_teachers]; not to be published."""
         return self._spent.copy()

@@ -183,14 +183,9 @@ class PATE(StudentVote):
             return accounting.gnmax(sigma=parameters["sigma"], counts=counts, adjacency=adjacency)
         if not self.answered_.any():
             return self.profile_
-        return accounting.confident_gnmax(
-            sigma_threshold=parameters["sigma_threshold"],
-            sigma_answer=parameters["sigma_answer"],
-            queries=len(self.answered_),
-            answers=int(self.answered_.sum()),
-            counts=counts[self.answered_],
-            adjacency=adjacency,
-        )
+        noise: dict[str, Any] = {name: parameters[name] for name in ("sigma_threshold", "sigma_answer")}
+        asked: dict[str, Any] = {"queries": len(self.answered_), "answers": int(self.answered_.sum())}
+        return accounting.confident_gnmax(counts=counts[self.answered_], adjacency=adjacency, **noise, **asked)
 
     def _sizes(self, n_public: int) -> tuple[int, int]:
         """Queries put to the aggregator, and answers that it gives at most; other sizes are checked, too."""
@@ -219,27 +214,16 @@ class PATE(StudentVote):
         if self.aggregator == "gnmax":
             return accounting.gnmax(sigma=sigma, answers=queries, adjacency=adjacency)
         real("threshold", self.threshold)
-        return accounting.confident_gnmax(
-            sigma_threshold=self.sigma_threshold,
-            sigma_answer=sigma,
-            queries=queries,
-            answers=answers,
-            adjacency=adjacency,
-        )
+        noise: dict[str, Any] = {"sigma_threshold": self.sigma_threshold, "sigma_answer": sigma}
+        return accounting.confident_gnmax(queries=queries, answers=answers, adjacency=adjacency, **noise)
 
     def _release(
         self, counts: Integers, answers: int, generator: np.random.Generator | None
     ) -> tuple[Integers, Booleans]:
         """Class code of each query, and which of them are answered."""
         if self.aggregator == "confident":
-            return confident_vote(
-                counts,
-                threshold=self.threshold,
-                sigma_threshold=self.sigma_threshold,
-                sigma_answer=self.sigma_answer,
-                seed=generator,
-                answers=answers,
-            )
+            noise = {name: getattr(self, name) for name in ("threshold", "sigma_threshold", "sigma_answer")}
+            return confident_vote(counts, answers=answers, seed=generator, **noise)
         everything = np.ones(len(counts), dtype=np.bool_)
         if self.aggregator == "gnmax":
             return gaussian_vote(counts, sigma=self.sigma_answer, seed=generator), everything

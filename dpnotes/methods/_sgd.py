@@ -21,6 +21,9 @@ from dpnotes.methods._classifier import PrivateClassifier, Records, check_norms
 from dpnotes.methods._linear_estimators import OVERFLOWS
 from dpnotes.preprocessing import ClipNorm
 
+SENSITIVITIES = ("proved", "published")
+FRACTION = "a record may be visited ceil(passes) times, which the sensitivity with a fraction of a pass does not cover"
+OBSERVED = "no two neighbouring data sets end farther apart than the given sensitivity, which is below the proved bound"
 ROUNDING = 1e-6  # relative, of a row that was scaled to the bound in float32; such a row is shortened all the same
 
 
@@ -247,11 +250,6 @@ def noisy_descents(
             length = np.linalg.norm(weights, axis=1, keepdims=True)
             weights *= np.minimum(1, radius / np.maximum(length, np.finfo(float).tiny))
     return weights
-
-
-SENSITIVITIES = ("proved", "published")
-FRACTION = "a record may be visited ceil(passes) times, which the sensitivity with a fraction of a pass does not cover"
-OBSERVED = "no two neighbouring data sets end farther apart than the given sensitivity, which is below the proved bound"
 
 
 @dataclass(eq=False, repr=False)

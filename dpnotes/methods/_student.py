@@ -38,11 +38,6 @@ class Votes(NamedTuple):
     epsilons: Floats | None = None
     profile: PrivacyProfile | None = None
 
-    @property
-    def agreement(self) -> Floats:
-        """Fraction of the teachers that vote for the class of most votes, shape [n_asked]."""
-        return np.asarray(self.counts.max(axis=1) / self.teachers)
-
 
 def _gives_probabilities(model: StudentVote) -> bool:
     """Whether the student has ``predict_proba``, or before a fit will have; the defaults have."""
@@ -81,7 +76,8 @@ class StudentVote(TeacherVote):
     @property
     def agreement_(self) -> Floats:
         """Fraction of the teachers that vote for the class of most votes, before the noise, which is private."""
-        return self._kept("agreement_").agreement
+        votes = self._kept("agreement_")
+        return np.asarray(votes.counts.max(axis=1) / votes.teachers)
 
     def _kept(self, name: str) -> Votes:
         """The private votes, for the attribute of that name."""

@@ -20,7 +20,7 @@ from dpnotes.methods._teachers import Teachers, fit_teachers, partitions_of
 
 L2 = 1e-4  # of the default learner
 TOLERANCE = 1e-4  # on its gradient; no guarantee rests on it
-SHARDS, LEARNERS = 0, 1  # streams of the seed
+SHARDS, LEARNERS, ANSWERS = 0, 1, 2  # streams of the seed
 
 
 def fit_shards(
@@ -103,9 +103,6 @@ def equal_shards(n: int, *, n_models: int, seed: int) -> Partitions:
         raise ValueError(f"n_models must be at most the number of records {n}, got n_models={n_models}")
     places = np.argsort(stream(seed, SHARDS).permutation(n))
     return Partitions(places[:, None] % n_models, np.zeros(1, np.int64), n_models)
-
-
-ANSWERS = 2  # stream of the seed that the answers' own seed comes from
 
 
 @dataclass(eq=False, repr=False)

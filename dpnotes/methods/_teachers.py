@@ -20,6 +20,7 @@ from dpnotes.learners import fit_binary_logistic, fit_multinomial_logistic
 from dpnotes.mechanisms import Partitions, draw_partitions, vote_counts
 from dpnotes.methods._classifier import PrivateClassifier, Records
 
+ADJACENCIES = ("zero-out", "add-remove")
 TRIED = 10  # made-up records of each class that a learner is tried on
 
 
@@ -84,11 +85,11 @@ class Alone:
         return np.asarray(self.models.confidence(X)[0])[:, None]
 
 
+@dataclass(frozen=True, eq=False)
 class Voters:
     """Fitted classifiers, one after the other in ``models``; None has no vote."""
 
-    def __init__(self, models: list[Any]) -> None:
-        self.models = models
+    models: list[Any]
 
     @property
     def present(self) -> Booleans:
@@ -108,9 +109,7 @@ class Voters:
             return np.stack([absent if model is None else model.predict_proba(X).max(axis=1) for model in self.models])
 
 
-ADJACENCIES = ("zero-out", "add-remove")
-
-
+@dataclass(eq=False)
 class LogisticTeachers:
     """Logistic regressions of which each minimises its own summed loss plus |w|^2 / (2 C): a function of its chunk.
 
@@ -123,18 +122,12 @@ class LogisticTeachers:
     device : str
     """
 
-    def __init__(self, *, C: float = 1.0, device: str = "auto") -> None:
-        self.C = C
-        self.device = device
+    _: KW_ONLY
+    C: float = 1.0
+    device: str = "auto"
 
     def fit_many(
-        self,
-        X: Features,
-        y: Integers,
-        subsets: list[Integers],
-        *,
-        n_classes: int,
-        seed: int | None = None,
+        self, X: Features, y: Integers, subsets: list[Integers], *, n_classes: int, seed: int | None = None
     ) -> LogisticGroups:
         """One model for each subset; ``seed`` is not needed."""
         sizes = np.array([len(rows) for rows in subsets])
@@ -154,28 +147,27 @@ class LogisticTeachers:
         return LogisticGroups(groups, len(subsets), self.device)
 
 
+@dataclass(frozen=True, eq=False)
 class LogisticGroups:
     """Fitted logistic regressions by size of chunk."""
 
-    def __init__(self, groups: list[tuple[NDArray[np.intp], Any]], n_models: int, device: str) -> None:
-        self._groups, self._n_models, self._device = groups, n_models, device
+    groups: list[tuple[NDArray[np.intp], Any]]
+    n_models: int
+    device: str
 
     def votes(self, X: Features) -> NDArray[np.uint8]:
         """Class code of each model for each row of X, shape [n_models, n]."""
-        result = np.empty((self._n_models, len(X)), np.uint8)
-        for models, fitted in self._groups:
-            result[models] = fitted.votes(X, device=self._device, dtype=np.uint8)
+        result = np.empty((self.n_models, len(X)), np.uint8)
+        for models, fitted in self.groups:
+            result[models] = fitted.votes(X, device=self.device, dtype=np.uint8)
         return result
 
     def confidence(self, X: Features) -> Floats:
         """Probability that each model gives the class it votes for, shape [n_models, n]."""
-        result = np.empty((self._n_models, len(X)))
-        for models, fitted in self._groups:
-            logits = fitted.logits(X, device=self._device)
-            if logits.ndim == 2:
-                result[models] = expit(np.abs(logits))
-            else:
-                result[models] = softmax(logits, axis=2).max(axis=2)
+        result = np.empty((self.n_models, len(X)))
+        for models, fitted in self.groups:
+            logits = fitted.logits(X, device=self.device)
+            result[models] = expit(np.abs(logits)) if logits.ndim == 2 else softmax(logits, axis=2).max(axis=2)
         return result
 
 

@@ -112,10 +112,7 @@ def last_record_of_a_class(target):
     return compared(outcome(lambda: target(X, alone)), outcome(lambda: target(X, none)))
 
 
-@attack(
-    broken=REFUSES,
-    ours={name: estimator(name) for name in WITH_PUBLIC},
-)
+@attack(broken=REFUSES, ours={name: estimator(name) for name in WITH_PUBLIC})
 def candidate_among_the_public_rows(target):
     """A public row equals a record: a refusal is a membership test without noise."""
     public = np.vstack([queries(19), X[5]])
@@ -210,19 +207,13 @@ def _network(X, y, **parameters):
     return estimator("DPSGD of a network")(X, y, **settings | parameters)
 
 
-@attack(
-    broken=REFUSES,
-    ours=ours(*RELEASED) | {"DPSGD of a network": _network},
-)
+@attack(broken=REFUSES, ours=ours(*RELEASED) | {"DPSGD of a network": _network})
 def attributes_without_noise(target):
     """What a released estimator and its pickle hold that the noise does not change, but a record does."""
     return _evidence(target)
 
 
-@attack(
-    broken=REFUSES,
-    ours=ours(*RELEASED, *WITH_PUBLIC),
-)
+@attack(broken=REFUSES, ours=ours(*RELEASED, *WITH_PUBLIC))
 def published_release(target):
     """The same of what ``publish()`` gives: vote counts, agreement and teachers must not travel."""
     return _evidence(target, lambda fitted: fitted.publish())

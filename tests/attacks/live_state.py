@@ -19,10 +19,7 @@ BROKEN = broken.fit(broken.LiveVote)
 COMPUTING = {"device", "n_jobs", "network"}  # say how to compute, or the shape of a query
 
 
-@attack(
-    broken=BROKEN,
-    ours=ours(),
-)
+@attack(broken=BROKEN, ours=ours())
 def any_parameter_after_fit(target):
     """Every parameter is replaced after the fit by an object that no computation can use: who reads it then?"""
     expected, live = answers(target(X, Y, noise_seed=1)), []
@@ -37,10 +34,7 @@ def any_parameter_after_fit(target):
     return Evidence(bool(live), f"read after the fit: {', '.join(live) or 'none'}")
 
 
-@attack(
-    broken=BROKEN,
-    ours=ours("FilteredVote"),
-)
+@attack(broken=BROKEN, ours=ours("FilteredVote"))
 def less_noise_after_fit(target):
     """Fitted with sigma = 1000, answered after set_params(sigma=1e-9)."""
     labels = (X[:, 0] > 0).astype(int)
@@ -175,20 +169,14 @@ def default_that_guarantees_nothing(target):
     return Evidence(profile.status not in ("proved", "assumption"), f"status {profile.status!r}")
 
 
-@attack(
-    broken=BROKEN,
-    ours=ours(),
-)
+@attack(broken=BROKEN, ours=ours())
 def adjacency_of_the_defaults(target):
     """Two guarantees by default are under different adjacencies, so that their epsilons cannot be compared."""
     adjacency = target(X, Y).profile_.adjacency
     return Evidence(adjacency != "zero-out", f"default adjacency {adjacency!r}")
 
 
-@attack(
-    broken=BROKEN,
-    ours=ours(),
-)
+@attack(broken=BROKEN, ours=ours())
 def preparation_that_looks_at_all_rows(target):
     """A StandardScaler before the estimator releases means, and the profile does not mention preparation."""
     assumption = target(X, Y).profile_.assumption

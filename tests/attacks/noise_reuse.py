@@ -108,8 +108,7 @@ def clone_of_a_fitted_estimator(target):
 
 
 @attack(
-    broken=broken.fit(broken.NoisyAnswers),
-    ours=ours("PredictionSensitivity", "SubsampleAggregate", "FilteredVote"),
+    broken=broken.fit(broken.NoisyAnswers), ours=ours("PredictionSensitivity", "SubsampleAggregate", "FilteredVote")
 )
 def two_unpickled_copies(target):
     """Two copies from one pickle, both resumed, answer the same queries with the same noise."""

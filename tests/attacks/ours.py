@@ -13,22 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from dpnotes import methods
 from dpnotes.learners import NetworkClassifier
-from dpnotes.methods import (
-    DPSGD,
-    PATE,
-    AugmentedSGD,
-    Bagging,
-    ClassMeans,
-    DPBag,
-    FilteredVote,
-    LossPerturbation,
-    ModelSensitivity,
-    NoisySGD,
-    PredictionSensitivity,
-    RandomTrees,
-    SubsampleAggregate,
-)
 
 N, D = 64, 20
 CLASSES = [0, 1]
@@ -37,27 +23,27 @@ LINEAR = {"delta": 1e-6, "epsilon": 0.1, "l2": 0.06, "intercept": False, "device
 DESCENT = {"noise_multiplier": 20.0, "steps": 4, "sample_rate": 0.5, "learning_rate": 1.0, "accountant": "rdp"}
 NETWORK = NetworkClassifier((1, 4, 5), channels=(16,), kernel_size=2)
 SETTINGS: dict[str, tuple[type, dict[str, Any]]] = {
-    "ModelSensitivity": (ModelSensitivity, LINEAR),
-    "ClassMeans": (ClassMeans, {"epsilon": 0.1, "delta": 1e-6}),
-    "RandomTrees": (RandomTrees, {"epsilon": 0.1, "delta": 1e-6, "n_trees": 8}),
-    "LossPerturbation": (LossPerturbation, LINEAR),
-    "PredictionSensitivity": (PredictionSensitivity, LINEAR | {"answers": ANSWERS}),
-    "DPSGD": (DPSGD, DESCENT | {"device": "cpu"}),
-    "DPSGD of a network": (DPSGD, DESCENT | {"device": "cpu", "network": NETWORK}),
-    "NoisySGD": (NoisySGD, {"epsilon": 0.1, "delta": 1e-6, "steps": 4, "learning_rate": 1.0}),
+    "ModelSensitivity": (methods.ModelSensitivity, LINEAR),
+    "ClassMeans": (methods.ClassMeans, {"epsilon": 0.1, "delta": 1e-6}),
+    "RandomTrees": (methods.RandomTrees, {"epsilon": 0.1, "delta": 1e-6, "n_trees": 8}),
+    "LossPerturbation": (methods.LossPerturbation, LINEAR),
+    "PredictionSensitivity": (methods.PredictionSensitivity, LINEAR | {"answers": ANSWERS}),
+    "DPSGD": (methods.DPSGD, DESCENT | {"device": "cpu"}),
+    "DPSGD of a network": (methods.DPSGD, DESCENT | {"device": "cpu", "network": NETWORK}),
+    "NoisySGD": (methods.NoisySGD, {"epsilon": 0.1, "delta": 1e-6, "steps": 4, "learning_rate": 1.0}),
     "AugmentedSGD": (
-        AugmentedSGD,
+        methods.AugmentedSGD,
         {"epsilon": 0.1, "delta": 1e-6, "steps": 4, "learning_rate": 1.0, "batch_size": 16, "device": "cpu"},
     ),
-    "Bagging": (Bagging, {"subsample": 20, "n_models": 3}),
+    "Bagging": (methods.Bagging, {"subsample": 20, "n_models": 3}),
     "SubsampleAggregate": (
-        SubsampleAggregate,
+        methods.SubsampleAggregate,
         {"epsilon": 0.1, "answers": ANSWERS, "n_models": 5, "l2": 0.01, "device": "cpu"},
     ),
-    "FilteredVote": (FilteredVote, {"n_teachers": 8, "sigma": 1000.0, "budget": 10, "device": "cpu"}),
-    "PATE": (PATE, {"n_teachers": 8, "aggregator": "gnmax", "sigma_answer": 1000.0}),
+    "FilteredVote": (methods.FilteredVote, {"n_teachers": 8, "sigma": 1000.0, "budget": 10, "device": "cpu"}),
+    "PATE": (methods.PATE, {"n_teachers": 8, "aggregator": "gnmax", "sigma_answer": 1000.0}),
     "DPBag": (
-        DPBag,
+        methods.DPBag,
         {"n_teachers": 8, "n_partitions": 2, "noise": 0.05, "epsilon": 1.0, "delta": 1e-3, "device": "cpu"}
         | {"accountant": "tight"},
     ),

@@ -57,10 +57,7 @@ def subnormal_queries(target):
     return _recovery(_asked(target(X, Y), step * steps * np.eye(X.shape[1])), step * steps)
 
 
-@attack(
-    broken=broken.fit(broken.NoisyAnswers),
-    ours=PREDICTION,
-)
+@attack(broken=broken.fit(broken.NoisyAnswers), ours=PREDICTION)
 def huge_queries(target):
     """Queries whose logits overflow beside infinite noise: an answer that is no NaN has the sign of the exact logit."""
     fitted, exact = target(X, Y), _weights()
@@ -76,10 +73,7 @@ def huge_queries(target):
     return Evidence(bool(success), figure)
 
 
-@attack(
-    broken=broken.fit(broken.NoisyAnswers),
-    ours=PREDICTION,
-)
+@attack(broken=broken.fit(broken.NoisyAnswers), ours=PREDICTION)
 def bisection_by_overflow(target):
     """Queries scaled until an answer is NaN: the scale at which a logit overflows is the weight."""
     fitted, exact = target(X, Y), _weights()

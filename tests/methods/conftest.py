@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 from sklearn.datasets import load_breast_cancer, load_digits
 
+from dpnotes.accounting import audit_epsilon
 from dpnotes.methods import _classifier, fit_minimiser
 
 
@@ -63,6 +64,14 @@ def repeated(profile):
     """A guarantee as that of a fit with a noise seed, which read the classes off y."""
     assumption = "; ".join(filter(None, (profile.assumption, _classifier.PREPARED, _classifier.READ_OFF)))
     return profile.with_(implementation="reproducible", assumption=assumption).to_dict()
+
+
+def proved(member, outsider, delta, confidence=0.999):
+    """Lower bound on epsilon from decisions for "member" with and without the record."""
+    return audit_epsilon(
+        true_positives=int(np.sum(member)), positives=len(member), false_positives=int(np.sum(outsider)),
+        negatives=len(outsider), delta=delta, confidence=confidence,
+    )  # fmt: skip
 
 
 class Votes:

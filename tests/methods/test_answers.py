@@ -1,9 +1,6 @@
 """Budgets and seeds: counting, all or nothing, threads, and the ways around it that are none."""
 
-import copy
-import multiprocessing
 import pickle
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -50,16 +47,6 @@ def test_refusal_says_what_is_left():
     assert repr(budget) == "InferenceBudget(10, guarantee='epsilon=1.0'): 10 released"
 
 
-@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy], ids=["copy", "deepcopy"])
-def test_copies_in_memory_share_the_count(duplicate):
-    budget = InferenceBudget(10)
-    other = duplicate(budget)
-    assert (budget.spend(6), other.spend(4)) == (0, 6)
-    for either in (budget, other):
-        with pytest.raises(BudgetExhausted, match="10 of 10"):
-            either.spend(1)
-
-
 def test_pickled_copy_refuses_until_it_is_resumed():
     budget = InferenceBudget(10)
     budget.spend(4)
@@ -79,26 +66,6 @@ def test_pickled_copy_refuses_until_it_is_resumed():
     assert other.spend(3) == 7
     with pytest.raises(BudgetExhausted, match="10 of 10"):
         other.spend(1)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_forked_process_is_no_way_around():
-    budget, context = InferenceBudget(10), multiprocessing.get_context("fork")
-    receive, send = context.Pipe(duplex=False)
-
-    def answer():
-        try:
-            budget.spend(1)
-            send.send("answered")
-        except BudgetExhausted as refusal:
-            send.send(str(refusal))
-
-    child = context.Process(target=answer)
-    child.start()
-    child.join(30)
-    assert receive.poll(1)
-    assert "this is a copy" in receive.recv()
 
 
 def test_threads_never_overdraw():

@@ -9,23 +9,16 @@ import math
 import numpy as np
 import pytest
 
-from dpnotes.accounting import audit_epsilon, dp_sgd_noise_multiplier, soft_vote_beta
+from dpnotes.accounting import dp_sgd_noise_multiplier, soft_vote_beta
 from dpnotes.learners import fit_dp_sgd_linear
 from dpnotes.mechanisms import soft_vote
 from dpnotes.methods import LossPerturbation, fit_minimiser, noisy_minimisers
 from dpnotes.methods._prediction_sensitivity import PredictionNoise
+from tests.methods.conftest import proved
 from tests.methods.test_linear import worst_neighbours
 
 EPSILON, DELTA, TRIALS = 2.0, 1e-5, 40_000
 CLAIMS = [(1.0, 0.0, 20_000, 0.5), (EPSILON, DELTA, TRIALS, 0.7)]  # epsilon, delta, trials, what must be proved
-
-
-def proved(member, outsider, delta=DELTA):
-    """Lower bound on epsilon from decisions for "member" with and without the record."""
-    return audit_epsilon(
-        true_positives=int(np.sum(member)), positives=len(member), false_positives=int(np.sum(outsider)),
-        negatives=len(outsider), delta=delta, confidence=0.999,
-    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +77,7 @@ def test_subsample_aggregate():
         for seed, votes in enumerate(([1, 1], [2, 0])):
             drawn = soft_vote(np.tile(votes, (answers, 1)), beta=beta / noise_fraction, seed=seed, n_repeats=TRIALS)
             calls.append(drawn.sum(axis=1) > 14)
-        found.append(proved(*calls))
+        found.append(proved(*calls, DELTA))
     assert 0.7 < found[0] <= EPSILON < found[1]
 
 
@@ -106,7 +99,7 @@ def test_dp_sgd():
             batch = sampling["sample_rate"] * len(X)  # the learner divides by it; here the attacker knows n
             along = (models.weights[:, 1, 0] - models.weights[:, 0, 0]) / math.sqrt(2) * batch / 1e-3
             calls.append(along > threshold * noise * math.sqrt(sampling["steps"]))
-        found.append(proved(*calls))
+        found.append(proved(*calls, DELTA))
     assert 0.6 < found[0] <= EPSILON < found[1]
 
 

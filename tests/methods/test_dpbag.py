@@ -60,7 +60,6 @@ def test_equals_the_algorithm_by_hand(standardised, scheme):
     assert 3 < len(labels) < len(public)
     assert model.labels_.tolist() == labels
     assert model.record_epsilons_ == pytest.approx(own[:-1], rel=1e-12)
-    assert model.joining_epsilon_ == pytest.approx(own[-1], rel=1e-12)
     assert model.epsilon_spent_ == pytest.approx(spent, rel=1e-12)
     assert model.per_instance_profile_.epsilon(1e-3) == pytest.approx(spent, rel=1e-9)
     assert model.profile_.epsilon(1e-3) == math.inf

@@ -14,9 +14,8 @@ from dpnotes.methods._linear import GRADIENT_FRACTION, linear_task
 def small(m=60, d=3, n_classes=4, seed=0):
     generator = np.random.default_rng(seed)
     X = generator.normal(size=(m, d))
-    return X / np.linalg.norm(X, axis=1, keepdims=True) * generator.uniform(0, 1, (m, 1)), generator.integers(
-        n_classes, size=m
-    )
+    X = X / np.linalg.norm(X, axis=1, keepdims=True) * generator.uniform(0, 1, (m, 1))
+    return X, generator.integers(n_classes, size=m)
 
 
 @pytest.mark.parametrize("intercept", [True, False])

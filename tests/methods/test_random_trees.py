@@ -5,10 +5,9 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.datasets import make_circles, make_moons
 
 from dpnotes.accounting import gaussian_sigma
-from dpnotes.methods import ClassMeans, RandomTrees
+from dpnotes.methods import RandomTrees
 from dpnotes.methods import _random_trees as module
 from dpnotes.methods._random_trees import _counts, _grown, _leaves, _logits
 
@@ -127,25 +126,6 @@ def test_logits_of_a_leaf_are_relative_to_the_class():
     assert np.exp(prior) == pytest.approx([900 / 1300, 400 / 1300])
     assert logits[0, 0] - logits[0, 1] == pytest.approx([math.log(1 / 2)] * 2)
     assert logits[0, 2, 1] > logits[0, 2, 0]
-
-
-def rings(seed):
-    X, y = make_circles(1000, noise=0.1, factor=0.5, random_state=seed)
-    return X / 1.5, y
-
-
-def moons(seed):
-    X, y = make_moons(1000, noise=0.2, random_state=seed)
-    return (X - [0.5, 0.25]) / [2, 1.25], y
-
-
-@pytest.mark.parametrize(("table", "delta", "least"), [(moons, 0.0, 0.87), (rings, 0.0, 0.8), (rings, 1e-5, 0.85)])
-def test_it_is_accurate_where_classes_are_no_half_spaces(table, delta, least):
-    (X, y), (queries, labels) = table(0), table(1)
-    scores = [RandomTrees(1.0, delta, noise_seed=seed).fit(X, y).score(queries, labels) for seed in range(10)]
-    assert np.mean(scores) > least
-    if table is rings:
-        assert ClassMeans(1.0, delta, noise_seed=0).fit(X, y).score(queries, labels) < 0.7
 
 
 def test_an_attack_comes_close_to_epsilon_and_not_above():

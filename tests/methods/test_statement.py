@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
 
 from dpnotes import ClassMeans, DPBag
 from dpnotes.accounting import PrivacyStatement, gaussian, statement
@@ -73,11 +72,6 @@ def test_what_is_refuted_says_so_first():
     stated = model.fit(X, Y, public=PUBLIC).statement_()
     assert "This guarantee is refuted" in stated.to_html().partition("<h2>")[0]
     assert "true positives." not in stated.to_html().partition("<h2>")[0]
-
-
-def test_before_a_fit():
-    with pytest.raises(NotFittedError):
-        ClassMeans(1.0).statement_()
 
 
 @pytest.mark.parametrize(("sigma", "claim", "verdict", "about"), [

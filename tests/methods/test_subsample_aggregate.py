@@ -7,10 +7,11 @@ import pytest
 from scipy import stats
 from sklearn.neighbors import KNeighborsClassifier
 
-from dpnotes.accounting import audit_epsilon, soft_vote_beta
+from dpnotes.accounting import soft_vote_beta
 from dpnotes.mechanisms import draw_partitions
 from dpnotes.methods import SubsampleAggregate, fit_shards
 from dpnotes.methods._subsample_aggregate import equal_shards
+from tests.methods.conftest import proved
 
 
 def model(epsilon=1.0, delta=0.0, **parameters):
@@ -54,26 +55,12 @@ def test_attack_stays_below_epsilon_and_catches_theorem_7():
     trials, found = 20_000, {}
     X, y = np.arange(6.0)[:, None], np.zeros(6, dtype=np.int64)
     for epsilon, analysis in ((1.0, "tight"), (2.0, "tight"), (1.0, "published")):
-        counts = []
+        budget = {"epsilon": epsilon * trials, "answers": trials, "analysis": analysis, "classes": [0, 1]}
+        answers = []
         for seed, labels in enumerate((np.where(X[:, 0] == 5, 1, 0), y)):
-            fitted = model(
-                epsilon * trials,
-                answers=trials,
-                analysis=analysis,
-                n_models=6,
-                estimator=KNeighborsClassifier(1),
-                classes=[0, 1],
-                noise_seed=seed,
-            ).fit(X, labels, shards=np.arange(6))
-            counts.append(int(fitted.predict(np.zeros((trials, 1))).sum()))
-        found[epsilon, analysis] = audit_epsilon(
-            true_positives=counts[0],
-            positives=trials,
-            false_positives=counts[1],
-            negatives=trials,
-            delta=0.0,
-            confidence=0.999,
-        )
+            vote = model(**budget, n_models=6, estimator=KNeighborsClassifier(1), noise_seed=seed)
+            answers.append(vote.fit(X, labels, shards=np.arange(6)).predict(np.zeros((trials, 1))))
+        found[epsilon, analysis] = proved(*answers, 0.0)
     assert 0.7 < found[1.0, "tight"] <= 1.0 < found[2.0, "tight"]  # the second has half the noise
     assert found[1.0, "published"] > 1.0
 
