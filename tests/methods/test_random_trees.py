@@ -182,7 +182,7 @@ def test_an_audit_refutes_what_is_false_alone(budget):
         return RandomTrees(budget, noise_seed=seed, **settings).fit(X, y).counts_.ravel()
 
     claim = RandomTrees(1.0, noise_seed=0, **settings).fit(X, y).profile_
-    report = audit(counts, X, y, claim=claim, bounds=(-1, 1), empty=(np.zeros(2), 9), runs=600)
+    report = audit(counts, X, y, claim=claim, domain=(-1, 1), runs=600)
     assert report.refuted == (budget > 1)
 
 
