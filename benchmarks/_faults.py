@@ -219,7 +219,7 @@ class SeedFixed(Descent):
 
 
 class Standardised(Descent):
-    """Floats are standardised with the mean and standard deviation of the private records."""
+    """Features are standardised with the mean and standard deviation of the private records."""
 
     def prepared(self, X: Floats) -> Floats:
         return with_ones((X - X.mean(axis=0)) / X.std(axis=0))

@@ -215,8 +215,6 @@ def methods() -> Iterator[Planned]:
     shortlist = [(named[name], named[name].settings[0]) for name in ("ClassMeans", "majority class")]
 
     def choice(epsilon: float, X: Any, y: Any, seed: int) -> int:
-        missing = ROWS - len(X)  # the number of records is public: one that is left out is an empty one
-        X, y = np.vstack([np.zeros((missing, COLUMNS)), X]), np.append(np.full(missing, EMPTY), y)
         about = {"epsilon": epsilon, "n_blocks": 4, "random_state": 0, "noise_seed": seed, "n_jobs": 1}
         return private_choice(shortlist, X, y, task(epsilon), **about)
 
@@ -243,7 +241,10 @@ def methods() -> Iterator[Planned]:
     for which, epsilon in enumerate((1.0, 4.0)):
         trainings = {name: suited(candidate, epsilon, which) for name, candidate in named.items()}
         claims = {name: own.fit(X, y).profile_ for name, own in trainings.items() if own is not None}
-        trainings["private choice"], claims["private choice"] = partial(choice, epsilon), pure(epsilon)
+        trainings["private choice"], claims["private choice"] = (
+            partial(choice, epsilon),
+            pure(epsilon, adjacency="zero-out"),
+        )
         for name, claim in claims.items():
             head = {"training": name, "random_state": 0, "asked": f"{epsilon:g}"}
             yield head, partial(found, trainings[name], claim, 20.0)

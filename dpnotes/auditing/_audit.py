@@ -78,8 +78,10 @@ def audit(
     y : array_like, shape [n]
         Classes as they are, or numbers.
     claim : PrivacyProfile, optional
-        For data sets of at most n records; its adjacency says what neighbours are. Default: the ``profile_`` of the
-        fitted estimator; of a function none, and the report has bounds only, for one record more or less.
+        For data sets of at most n records; its adjacency says what neighbours are. For zero-out, ``train`` must take a
+        record of zeros whose label is no class (the largest one and 1, or an empty text) as an empty record, as the
+        estimators of this package do. Default: the ``profile_`` of the fitted estimator; of a function none, and the
+        report has bounds only, for one record more or less.
     seconds : float, > 0
     runs : int, optional
         Budget in trainings, in place of seconds: then all that follows a seed is the same each time.
@@ -104,9 +106,8 @@ def audit(
     TypeError
         If ``train`` is neither, or returns nothing.
     ValueError
-        If training fails, gives the same result for every seed, or no scores; if the
-        budget is too small, a function claims zero-out, of which it is not known what it takes as an empty record,
-        ``memory`` is of another audit, or a parameter is outside its range.
+        If training fails, gives the same result for every seed, or no scores; if the budget is too small, ``memory``
+        is of another audit, or a parameter is outside its range.
 
     Source
     ------
@@ -406,18 +407,11 @@ def _records(X: ArrayLike, y: ArrayLike) -> Data:
 
 def _empty(training: Training, adjacency: str, X: NDArray[Any]) -> Record | None:
     """The record that contributes nothing; also what stands for none where an estimator takes n as public."""
-    if adjacency == "replace-one":
+    own = isinstance(training.estimator, methods.PrivateClassifier)
+    if adjacency == "replace-one" or (adjacency == "add-remove" and not own):
         return None
-    if isinstance(training.estimator, methods.PrivateClassifier):
-        labels = training.labels
-        return np.zeros_like(X[0]), int(np.max(labels)) + 1 if labels.dtype.kind in "biuf" else ""
-    if adjacency == "add-remove":
-        return None
-    raise ValueError(
-        "claim must be for add-remove or replace-one, got one for zero-out, where a record is exchanged for an empty "
-        "one that train alone knows; let train fill up its records with empty ones, and give "
-        "claim.for_adjacency('add-remove', assumed=True)"
-    )
+    labels = training.labels
+    return np.zeros_like(X[0]), int(np.max(labels)) + 1 if labels.dtype.kind in "biuf" else ""
 
 
 def _check_it_is_the_same(memory: MutableMapping[str, Any], settings: dict[str, Any]) -> None:

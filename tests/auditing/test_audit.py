@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import dpnotes
 from dpnotes import Bagging, ModelSensitivity
-from dpnotes.accounting import approximate, bagging, gaussian, pure
+from dpnotes.accounting import approximate, bagging, gaussian
 from dpnotes.auditing import audit
 from dpnotes.auditing._observing import Observer
 from dpnotes.auditing._training import Runner, Training
@@ -67,6 +67,13 @@ REPLACED = CLAIM.for_adjacency("replace-one")
         (noisy_sum, {"domain": 1.0, "claim": gaussian(sigma=1.0, adjacency="replace-one")}, True),
         (noisy_sum, {"domain": 1.0, "claim": REPLACED}, False),
         (noisy_sum, {"domain": [(np.eye(30)[0], 1)], "claim": REPLACED}, False),
+        (half_the_noise, {"domain": 1.0, "claim": gaussian(sigma=1.0, adjacency="zero-out")}, True),
+        # n is public
+        (
+            lambda X, y, seed: len(X) + noisy_sum(X, y, seed),
+            {"claim": gaussian(sigma=1.0, adjacency="zero-out")},
+            False,
+        ),
         # the same result comes again, but the same seed gives it each time
         (lambda X, y, seed: noisy_sum(X, y, seed % 40), {"domain": 1.0}, True),
         (sometimes_nan, {"domain": 1.0}, False),  # runs that fail count, as often with the canary as without
@@ -163,7 +170,6 @@ def test_what_cannot_be_audited_is_said(train, error, message):
     [
         ({"claim": gaussian(sigma=1e-3)}, ValueError, "claim must be one that runs can refute"),
         ({"claim": 1.0}, TypeError, "claim must be a PrivacyProfile"),
-        ({"claim": pure(1.0, adjacency="zero-out")}, ValueError, "claim must be for add-remove or replace-one"),
         ({"domain": -3.0}, ValueError, "domain must be > 0"),
         ({"domain": (1, 0)}, ValueError, "domain must be .* low <= high"),
         ({"domain": (1, 0, 2)}, ValueError, "domain must be a pair"),
