@@ -40,8 +40,6 @@ def apply_crop_flips(images: Tensor, kinds: Tensor) -> Tensor:
     Kind ``(mirrored * 9 + top) * 9 + left`` is the crop whose upper left corner lies ``top`` and ``left`` pixels into
     the padded image; ``(0 * 9 + 4) * 9 + 4`` leaves the image as it is.
     """
-    if images.ndim != 4:
-        raise ValueError(f"images must have shape [n, channels, height, width], got {images.ndim} axes")
     height, width = images.shape[2:]
     places, left = kinds // OFFSETS, kinds % OFFSETS
     mirrored, top = places // OFFSETS, places % OFFSETS
