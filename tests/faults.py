@@ -262,16 +262,18 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="only kinds of faults that have one of these texts in their names")
     parser.add_argument("--fraction", type=float, default=1.0, help="of all that are tried")
     parser.add_argument("--keep", action="store_true")
-    chosen, rows = parser.parse_args(), []
+    chosen, rows, path = parser.parse_args(), [], published_store("store_faults")
     about = {name: provenance().get(name) for name in ("machine", "python", "commit", "date")}
     with tempfile.TemporaryDirectory() as temporary:
         os.chmod(temporary, 0o755)  # one fault is a process of another user
         for row in campaign(Path(temporary), chosen.fraction, tuple(chosen.names)):
             print(*row.values(), flush=True)
-            rows.append(row | about)
+            rows.append(row)
+            if chosen.keep:
+                line = pd.DataFrame([row | about])
+                table = pd.concat([pd.read_csv(path), line]) if path.exists() else line
+                table.drop_duplicates("fault", keep="last").to_csv(path, index=False)
     table = pd.DataFrame(rows)
-    if chosen.keep:
-        table.to_csv(published_store("store_faults"), index=False)
     bad = int((table["tried"] - table["survived"] + table["rows_lost"]).sum())
     print(f"{table['tried'].sum()} faults, {table['survived'].sum()} survived, {table['rows_lost'].sum()} rows lost")
     return int(bad > 0)

@@ -45,7 +45,7 @@ def may_reach(path: Path, home: str) -> bool:
     """Whether a file is of the package, or is the package's own test."""
     own = ".".join(path.relative_to(ROOT).with_suffix("").parts)
     for folder, meant in TESTS_OF.items():
-        own = own.replace(folder, meant, 1) if own.startswith(f"{folder}.") else own
+        own = own.replace(folder, meant, 1) if f"{own}.".startswith(f"{folder}.") else own
     package = home.removeprefix("dpnotes").lstrip(".")
     return f"{own}.".startswith((f"{home}.", f"tests.{package}." if package else "tests."))
 
