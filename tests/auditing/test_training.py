@@ -7,7 +7,8 @@ from scipy import stats
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
+from sklearn.tree import DecisionTreeRegressor
 
 from dpnotes import DPSGD, LossPerturbation, ModelSensitivity, NoisySGD, SubsampleAggregate
 from dpnotes.auditing._canaries import Domain, Neighbours, find_canaries
@@ -78,6 +79,8 @@ def fitted(model):
         (fitted(LinearSVC()), {"margin"}),
         (fitted(GaussianNB()), {"log-odds of the label"}),
         (fitted(LinearRegression()), {"along the canary"}),
+        (fitted(SVC()), {"margin"}),
+        (fitted(DecisionTreeRegressor()), {"prediction"}),
         (lambda x: x.sum(axis=1), {"output 0"}),
         (lambda x: np.array(["1"]), {"entries that are the label"}),
         (object(), set()),
