@@ -135,7 +135,8 @@ def pages() -> dict[str, Page]:
             ["".join(cell["source"]) for cell in cells if cell["cell_type"] == kind] for kind in ("markdown", "code")
         ]
         printed = set()
-        for table in (root / "book" / "results" / "published").glob(f"{chapter}*.csv"):
+        published = root / "book" / "results" / "published"
+        for table in (*published.glob(f"{chapter}*.csv"), *published.glob(f"cells_{chapter}.csv")):
             with table.open(encoding="utf-8", newline="") as lines:
                 printed.update(*(values(cell) for row in csv.reader(lines) for cell in row))
         found[path.stem] = Page("\n\n".join(kinds[0]), kinds[1], listed.pop(path.stem, {}), frozenset(printed))

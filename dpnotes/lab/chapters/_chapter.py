@@ -226,7 +226,7 @@ def _fitted(value: object, default: object) -> object:
 
 
 EVIDENCE = "_evidence"  # ends the name of a page that has the evidence of a chapter
-SUMMARIES = ("scorecard",)  # chapters that read the results of all
+SUMMARIES = ("scorecard", "claims")  # chapters that read the results of all
 
 
 @dataclass(frozen=True)
@@ -302,8 +302,8 @@ class Chapter:
         """SHA-256 sum over all that decides what the executed chapter shows.
 
         That is the notebook, the package, the parameters, and those stored results whose name begins with the chapter's
-        (``book/results/bagging*.csv``, and in ``published/`` there): a chapter and its evidence read no others; the
-        scorecard reads all. Where a parameter names a file, its content counts as well.
+        (``book/results/bagging*.csv``), or contains it in ``published/`` there: a chapter and its evidence read no others; the
+        scorecard and the ledger read all. Where a parameter names a file, its content counts as well.
 
         Parameters
         ----------
@@ -311,8 +311,8 @@ class Chapter:
             What it is executed with; default: what the book executes it with.
         """
         results = self.root / "book" / "results"
-        names = "*.csv" if self.name in SUMMARIES else f"{self.of}*.csv"
-        stored = [path for folder in (results, results / "published") for path in folder.glob(names)]
+        name = "" if self.name in SUMMARIES else self.of
+        stored = [*results.glob(f"{name}*.csv"), *(results / "published").glob(f"*{name}*.*")]
         total = hashlib.sha256()
         own = self.root / "dpnotes"  # of a checkout; where the package is installed, it lies elsewhere
         package = own if own.is_dir() else PACKAGE
