@@ -302,8 +302,8 @@ class Chapter:
         """SHA-256 sum over all that decides what the executed chapter shows.
 
         That is the notebook, the package, the parameters, and those stored results whose name begins with the chapter's
-        (``book/results/bagging*.csv``), or contains it in ``published/`` there: a chapter and its evidence read no others; the
-        scorecard and the ledger read all. Where a parameter names a file, its content counts as well.
+        (``book/results/bagging*.csv``), or contains it in ``published/`` there: a chapter and its evidence read no
+        others; the scorecard and the ledger read all. Where a parameter names a file, its content counts as well.
 
         Parameters
         ----------
@@ -312,7 +312,7 @@ class Chapter:
         """
         results = self.root / "book" / "results"
         name = "" if self.name in SUMMARIES else self.of
-        stored = [*results.glob(f"{name}*.csv"), *(results / "published").glob(f"*{name}*.*")]
+        stored = [*results.glob(f"{name}*.csv"), *(results / "published").glob(f"*{name}?*")]
         total = hashlib.sha256()
         own = self.root / "dpnotes"  # of a checkout; where the package is installed, it lies elsewhere
         package = own if own.is_dir() else PACKAGE

@@ -235,6 +235,7 @@ class TestBook:
             "dpnotes/new/module.py",
             "book/results/zebra_table1.csv",
             "book/results/published/zebra.csv",
+            "book/results/published/claims_zebra.toml",
         ):
             (book / path).parent.mkdir(exist_ok=True)
             with (book / path).open("a") as file:
