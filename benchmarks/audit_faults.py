@@ -291,7 +291,8 @@ def main() -> None:
     given = parser.parse_args()
     part, names = next((part, names) for part, names in PARTS.items() if part.__name__ == given.part)
     path = RESULTS / f"audits_{given.part}.csv"
-    rows = pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records") if given.keep else []
+    there = given.keep and path.is_file()
+    rows = pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records") if there else []
     known = {tuple(row[name] for name in names) for row in rows}
     about, p_values = {name: provenance().get(name) for name in ABOUT}, []
     for head, compute in part():
@@ -303,15 +304,15 @@ def main() -> None:
             print(head["training"], error, flush=True)
             continue
         print(*row.values(), sep="  ", flush=True)
-        p_values.append(row.get("p_value", 1.0))
+        p_values += [row["p_value"]] if "p_value" in row else []
         rows.append({name: text(value) for name, value in (row | about).items()})
         if given.keep:
             draft = path.with_suffix(".new")
             pd.DataFrame(rows).to_csv(draft, index=False)
             draft.replace(path)  # whole or not at all
-    for level in (0.05, 0.01):
+    for level in (0.05, 0.01) if p_values else ():
         refuted = sum(p_value <= level for p_value in p_values)
-        low, high = clopper_pearson(refuted, max(1, len(p_values)))
+        low, high = clopper_pearson(refuted, len(p_values))
         print(f"{refuted} of {len(p_values)} refuted at {1 - level:g}: {low:.2%} to {high:.2%}")
 
 
