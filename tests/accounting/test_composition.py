@@ -39,6 +39,7 @@ from dpnotes.accounting._kinds import (
     Release,
     losses_of,
 )
+from dpnotes.accounting._losses import Losses
 from dpnotes.accounting._profile import ADJACENCIES, IMPLIED, describe
 from dpnotes.accounting._renyi import Response, laplace_rdp, sampled_gaussian_rdp
 
@@ -329,6 +330,13 @@ def test_dominating_distribution_is_never_below_the_curve(name):
     if isinstance(profile._release, ComposedRelease):
         profile = profile_of(profile._release.bounds[0])  # the sum of losses alone
     assert (deltas >= profile.delta(EPSILONS, direction="remove") * (1 - 1e-9) - 1e-15).all()
+
+
+def test_long_sums_of_losses_are_made_by_transforms():
+    wide = Losses(1e-4, 0, np.full(30_000, 1 / 30_000), 0.0)  # past the direct sums
+    for total, times in ((wide.times(3), 3), (wide.plus(wide), 2)):
+        assert total.infinite < 1e-9
+        assert total.std == pytest.approx(wide.std * math.sqrt(times), rel=1e-4)
 
 
 def test_groups_of_records():

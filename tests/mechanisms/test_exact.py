@@ -109,6 +109,27 @@ def test_a_release_is_the_nearest_multiple_to_the_real_sum(make):
             assert abs(Fraction(result) - Fraction(value) - Fraction(int(end), 1 << bits)) <= step / 2
 
 
+def test_a_direction_of_which_no_digit_is_known_draws_more():
+    noise = NormReals(1, 1.0, seeded(4))
+    noise._normals._digits[0] = 0
+    lower, upper, bits = noise.interval()
+    assert bits > 64
+    noise.refine(256)
+    narrow = noise.interval()
+    more = narrow.bits - bits
+    assert lower[0] << more <= narrow.lower[0] <= narrow.upper[0] <= upper[0] << more
+
+
+def test_an_undecided_candidate_gets_more_digits_and_keeps_them():
+    # u = 0 in 64 digits is kept with a probability just below 1: a second word of ones leaves that open
+    first = (0).to_bytes(8, "little") + (0).to_bytes(4, "little") + (2**32 - 1).to_bytes(4, "little")
+    ones = b"\xff" * 4 + (2**32 - 1 - 2**10).to_bytes(4, "little")
+    numbers = Normals(1, Script(first, ones, seed=8))
+    lower, upper, bits = numbers.interval()
+    assert bits >= 64
+    assert 0 <= lower[0] < upper[0] <= 1 << (bits - 64)
+
+
 def test_a_sum_on_the_border_of_two_points_draws_more_digits():
     noise = GaussianReals(1, 1.0, seeded(6))
     low, _, bits = noise.interval()
