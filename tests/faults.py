@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -22,6 +23,7 @@ from pathlib import Path
 import joblib
 import pandas as pd
 from joblib.externals.loky import get_reusable_executor
+from tqdm import tqdm
 
 from dpnotes.lab.store import StoreError, _checkpoint, provenance, published_store, read_store, sweep
 from dpnotes.lab.store import _sweep as sweeping
@@ -50,6 +52,7 @@ class Place:
         try:
             sys.stderr = self.error.open("w", buffering=1)
             os.dup2(sys.stderr.fileno(), 2)
+            tqdm.set_lock(threading.RLock())  # its own is shared with forked processes, killed while they hold it
             sweeping.put = self._reporting(sweeping.put)
             prepare()
             made = 0
@@ -86,7 +89,7 @@ class Place:
         codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
         kills = codes.count(-signal.SIGKILL)
         told = self.error.read_text()
-        sound = all(code in (0, -signal.SIGKILL) for code in codes) or (named and named in told)
+        sound = all(code in (0, -signal.SIGKILL) for code in codes) or bool(named and named in told)
         try:
             found = {str(self._asked(row)): row for _, row in self.rows().iterrows()}
         except StoreError as error:
