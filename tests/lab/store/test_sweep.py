@@ -1,7 +1,6 @@
 """Running a grid: what is missing and no more, in order, here or in workers, with where it comes from."""
 
 import datetime
-import doctest
 import functools
 import math
 import os
@@ -16,7 +15,7 @@ import pytest
 
 import dpnotes
 from dpnotes.lab import experiment
-from dpnotes.lab.store import _sweep, collect, missing, read_store, sweep
+from dpnotes.lab.store import collect, missing, read_store, sweep
 from dpnotes.lab.store._provenance import commit
 from tests.lab.store import toys
 from tests.lab.store.toys import GRID, lines
@@ -186,6 +185,16 @@ def test_rows_are_computed_on_a_dask_cluster(store, tmp_path):
     assert str(os.getpid()) not in lines(tmp_path / "pids")
 
 
+@pytest.mark.slow
+def test_no_fault_costs_a_row(repository):
+    """A few faults of each cheap kind; all of them, many times, are tried by ``make campaign``."""
+    command = [sys.executable, "-m", "tests.faults", "--fraction", "0.05", "writer", "disk", "folder", "foreign"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " 0 rows lost" in done.stdout.splitlines()[-1]
+
+
 def test_progress_is_shown_on_standard_error_or_not_at_all(store, tmp_path, capfd, monkeypatch):
     sweep(toys.plain, GRID, store=store)
     assert "toys.plain: 100%" in capfd.readouterr().err
@@ -272,9 +281,3 @@ def test_the_package_and_the_store_are_cheap_to_import():
     code = "import sys, dpnotes.lab.store; print({'torch', 'matplotlib', 'distributed'} & {*sys.modules})"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/tmp")
     assert told.stdout == "set()\n"
-
-
-def test_the_example_in_the_docstring_is_true(tmp_path):
-    finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
-    for found in finder.find(_sweep.sweep, "sweep", globs={"sweep": sweep, "tmp": tmp_path}):
-        assert runner.run(found).failed == 0
