@@ -40,6 +40,7 @@ from dpnotes.accounting._profile import PrivacyProfile as PrivacyProfile
 from dpnotes.accounting._profile import compose as compose
 from dpnotes.accounting._sampling import bagging as bagging
 from dpnotes.accounting._sampling import subsampled as subsampled
+from dpnotes.accounting._statement import Audited as Audited
 from dpnotes.accounting._statement import PrivacyStatement as PrivacyStatement
 from dpnotes.accounting._statement import from_dict as from_dict
 from dpnotes.accounting._statement import statement as statement

@@ -9,7 +9,7 @@ import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,13 +20,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpnotes._scikit_learn import BaseEstimator, ClassifierMixin
 from dpnotes._validation import Booleans, Features, Integers, positive
-from dpnotes.accounting import PrivacyProfile, PrivacyStatement, statement
+from dpnotes.accounting import Audited, PrivacyProfile, PrivacyStatement, statement
 from dpnotes.mechanisms import stream
 from dpnotes.methods._answers import InferenceBudget, Randomness, secret_seed
 from dpnotes.preprocessing import places
-
-if TYPE_CHECKING:
-    from dpnotes.auditing import AuditReport
 
 FLOATS = [np.float64, np.float32]  # dtypes of features; others are converted to the first
 PREPARED = "rows were prepared without looking at them together"
@@ -191,7 +188,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         declared: Mapping[str, str] | None = None,
         unprotected: Sequence[str] = (),
         n_public: bool = False,
-        audit: AuditReport | None = None,
+        audit: Audited | None = None,
     ) -> PrivacyStatement:
         """What this fit guarantees, and what not, on one page to be signed, and as JSON.
 
