@@ -100,7 +100,8 @@ class Place:
         reported = set(toys.lines(self.log))
         lost = len(reported - {row["row"] for row in found.values()})
         sound &= wait_until(lambda: not any(alive(int(pid)) for pid in set(toys.lines(self.pids))))
-        self.count["tried"] += (added := kills if tried is None else tried)
+        added = kills if tried is None else tried
+        self.count["tried"] += max(added, not sound)  # what goes wrong without a kill counts, too
         self.count["survived"] += added * bool(sound and not lost)
         self.count["named"] += bool(named and named in told)
         self.count["rows_lost"] += lost

@@ -239,7 +239,7 @@ def adopt(paths: Sequence[Path], replace: bool) -> None:
     experiments = [find(path.stem) for path in stores]  # unknown ones are noticed before the first is adopted
     for path, experiment in zip(stores, experiments, strict=True):
         destination = sweep.published_store(experiment.name)
-        grid = experiment.grids["paper"]() if "paper" in experiment.grids else []
+        grid = experiment.grids.get("paper", list)()
         new, same = sweep.adopt(path, destination, experiment=experiment.function, grid=grid, replace=replace)
         text = f"{_short(destination)}: {new} new rows, {same} were there already"
         others = len(sweep.read_store(path)) - new - same

@@ -91,7 +91,7 @@ def load(store: PathLike, *, must_exist: bool = False) -> Rows:
     if must_exist and not path.exists():
         raise FileNotFoundError(f"there is no such store: {path}")
     if not path.is_dir():
-        return _of_csv(path) if path.exists() else {}
+        return _of_csv(path) if path.is_file() else {}  # another process may make the folder at this moment
     rows = [_of_json(file) for file in path.glob("[!.]*.json")]
     return {row.key: row for row in sorted(rows, key=lambda row: (str(row.provenance["date"]), row.key))}
 
