@@ -8,7 +8,9 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
+import lazy_loader
 import pytest
 from hatchling.builders.sdist import SdistBuilder
 
@@ -29,6 +31,7 @@ NOT_TYPED_TODAY = ("CHANGELOG.md", ".github/RELEASING.md", "dpnotes/_extras.py",
 ASK = """
 import site, sys
 site.addsitedir(sys.argv[1])
+sys.path.append(sys.argv[2])  # where what the package needs is, behind it
 import dpnotes
 from dpnotes._extras import install_command
 print(dpnotes.__version__, dpnotes.__file__, install_command("learn"), sep="\\n")
@@ -81,7 +84,8 @@ def ask(run):
     """File of the package that a folder of packages has, and the command that it gives in a working directory."""
 
     def ask(target, folder):
-        version, file, command = run(folder, sys.executable, "-I", "-S", "-c", ASK, target).splitlines()
+        needed = Path(lazy_loader.__file__).parents[1]
+        version, file, command = run(folder, sys.executable, "-I", "-S", "-c", ASK, target, needed).splitlines()
         assert version == dpnotes.__version__
         return file, command
 

@@ -16,6 +16,8 @@ from dpnotes.preprocessing import PublicScaler
 class Recommendation(Comparison):
     """A comparison on synthetic tables alone, which names a method only where it is shown to help."""
 
+    guess = ""  # there is no table
+
     @property
     def helping(self) -> list[str]:
         """Private methods that are shown to be better than the majority class, by falling accuracy.

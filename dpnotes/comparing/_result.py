@@ -7,7 +7,7 @@ import html
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -91,6 +91,8 @@ class Comparison:
     fallback: str = ""
     choice: str | None = None
     profile: PrivacyProfile | None = None
+
+    guess: ClassVar[str] = GUESS  # what a choice on synthetic tables is worth for the user's own
 
     def accuracy(self, method: str, epsilon: float | None = None) -> Interval:
         """Mean accuracy with a 95 % interval for the mean over splits and noise; NaN limits of a single repeat."""
@@ -266,9 +268,9 @@ class Comparison:
         setting = str(self.about.loc[chosen, "setting"])
         suffix = f" ({setting})" if setting else ""
         paid = "" if self.profile is None else f", and {self.profile.epsilon(0.0):g} for the choice"
-        origin = f"{ORIGIN[self.data]} {GUESS}" if self.data == "shape" else ORIGIN[self.data]
+        guess = self.guess if self.data == "shape" else ""
         lines = [
-            f"{self.fallback} {origin}".strip(),
+            f"{self.fallback} {ORIGIN[self.data]} {guess}".strip(),
             f"epsilon {task.epsilon:g}{paid}, delta {task.delta:g}, one record made empty, {asked}; "
             f"{task.n} records, {task.d} features, {len(task.classes)} classes; {len(self._repeats(None))} repeats.",
             f"Best: {chosen}{suffix}. {self._standing()}",

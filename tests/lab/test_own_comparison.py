@@ -23,7 +23,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "mine.toml").write_text(DECLARED, encoding="utf-8")
     few = tuple(each for each in OURS if each.name in ("ClassMeans", "RandomTrees", "majority class", "no privacy"))
     odd = Candidate("<i>odd</i>", few[0].make)
-    monkeypatch.setattr("dpnotes.comparing._candidates.OURS", (*few, odd))
+    monkeypatch.setattr("dpnotes.comparing._compare.OURS", (*few, odd))
     return tmp_path
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from dpnotes import _chromium
 from dpnotes._extras import install_command
-from dpnotes.lab.chapters import BookError, _pdf, print_book
+from dpnotes.lab.chapters import BookError, _build, print_book
 
 PAGE = """<!doctype html><html data-theme="dark"><head><title>{title} — book</title></head><body><article>
 <h1>{title}</h1><details class="above-input"><summary>code</summary><pre>folded code</pre></details>
@@ -51,7 +51,7 @@ def test_pages_are_whole_and_in_order(book):
 
 @pytest.mark.needs("browser")
 def test_what_cannot_fit_is_an_error(book, monkeypatch):
-    monkeypatch.setattr(_pdf, "PREPARE", _pdf.PREPARE.replace("e.style.zoom =", "const unused ="))
+    monkeypatch.setattr(_build, "PREPARE", _build.PREPARE.replace("e.style.zoom =", "const unused ="))
     with pytest.raises(BookError, match="1 formulas or tables do not fit on the paper: zebra: column0"):
         printed(book)
     assert not (book / "_build" / "book.pdf").exists()
