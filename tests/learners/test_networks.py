@@ -28,11 +28,6 @@ BUILDS = {
     "gated": lambda g: _drawn(_Gated(), g),
 }
 CHAINS = {"mlp", "linear without bias"}
-OPTIONS = {
-    "adam": {},
-    "momentum": {"optimizer": "momentum", "momentum": 0.8, "weight_decay": 0.01, "schedule": {1: 0.3}},
-    "sgd, augmented": {"optimizer": "sgd", "augmentation": "crop-flip", "schedule": {1: 0.3}},
-}
 
 
 class _Gated(nn.Module):
