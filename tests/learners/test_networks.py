@@ -124,15 +124,6 @@ def test_equals_the_same_training_written_out(problem, build, options, reference
     assert list(fitted.parameters) == list(values)
 
 
-def test_models_with_other_batches_are_never_trained_together(problem, monkeypatch):
-    seen, train = [], engines.train
-    monkeypatch.setattr(engines, "train", lambda starts, *how: seen.append(len(starts)) or train(starts, *how))
-    for chunk, most in ((1, 1), (2, 2), (None, 3)):  # three models have 3 batches an epoch and two have 1
-        seen.clear()
-        fit_networks(BUILDS["mlp"], *problem, engine="batched", chunk=chunk, **SETTINGS)
-        assert (sum(seen), max(seen)) == (5, most)
-
-
 @pytest.mark.parametrize("engine", ["loop", "batched"])
 def test_parameters_without_gradient_stay(problem, engine):
     def build(generator):
