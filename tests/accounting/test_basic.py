@@ -22,18 +22,6 @@ def test_gaussian_known_values(mu, epsilon, delta):
     np.testing.assert_allclose(gaussian(sigma=1 / mu).delta(epsilon), delta, rtol=1e-11)
 
 
-@pytest.mark.parametrize("mu", [0.05, 0.5, 1.0, 4.0])
-@pytest.mark.parametrize("epsilon", [0.0, 0.3, 2.0])
-def test_gaussian_equals_quadrature(mu, epsilon):
-    def excess(x):
-        return max(stats.norm.pdf(x - mu) - np.exp(epsilon) * stats.norm.pdf(x), 0.0)
-
-    start = epsilon / mu + mu / 2  # the densities' ratio passes e^epsilon here
-    value, _ = integrate.quad(excess, start, start + 12, epsabs=1e-13)
-    # 12 standard deviations: the rest of the tail is below 1e-30
-    assert gaussian(sigma=1.0, sensitivity=mu).delta(epsilon) == pytest.approx(value, abs=1e-11)
-
-
 def test_gaussian_epsilon_and_tradeoff():
     profile = gaussian(sigma=1.0)
     assert profile.epsilon(1e-5) == pytest.approx(4.37717809568, rel=1e-11)
@@ -109,20 +97,6 @@ def test_renyi_equals_quadrature(ratio, alpha):
 
     total = sum(integrate.quad(power, *ends, epsabs=0)[0] for ends in [(-np.inf, 0), (0, ratio), (ratio, np.inf)])
     assert laplace_rdp(alpha, ratio) == pytest.approx(np.log(total) / (alpha - 1), rel=1e-7)
-
-
-def test_composition_takes_the_better_bound():
-    composed, statements = laplace(scale=1.0).compose(30), pure(1.0).compose(30)
-    assert composed.epsilon(0.0) == pytest.approx(30.0)  # pure composition; Renyi gives nothing here
-    assert composed.epsilon(1e-6) < statements.epsilon(1e-6) - 1  # Renyi is better in the bulk
-    assert (composed.delta([0.0, 5.0, 20.0]) <= statements.delta([0.0, 5.0, 20.0])).all()
-    many = laplace(scale=1e4).compose(1000).compose(1000)
-    assert many.epsilon(0.0) == pytest.approx(100.0)
-    # a million small losses: close to Gaussian noise of mu = ratio sqrt(times)
-    assert many.epsilon(1e-5) == pytest.approx(gaussian(sigma=10.0).epsilon(1e-5), rel=0.15)
-    assert many.exactness == "upper bound"
-    assert "upper bound" in many.remark
-    assert many.parameters["times"] == 1_000_000
 
 
 def test_zcdp_known_values():

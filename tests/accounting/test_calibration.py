@@ -21,7 +21,6 @@ from dpnotes.accounting import (
     pure,
     zcdp,
 )
-from dpnotes.accounting._calibrate import boundary
 from dpnotes.accounting._curves import log_delta_of
 
 EPSILONS = [0.1, 0.5, 1, 2, 3, 5, 8]
@@ -182,17 +181,3 @@ def test_aims_that_nothing_or_everything_meets():
         calibrate(lambda sigma: pure(1.0), advantage=0.1)
     with pytest.raises(TypeError, match=r"make_profile\(\.\.\.\) must be a PrivacyProfile, got 1\.0"):
         calibrate(lambda sigma: 1.0, advantage=0.1)
-
-
-def test_the_search_is_on_the_private_side_of_steps_and_bends():
-    for root, curve in [
-        (0.3, lambda x: math.exp(-x) - math.exp(-0.3)),
-        (2.0, lambda x: 2.0 - x),
-        (7.0, lambda x: 7 - x**3 / 49),
-    ]:
-        found = boundary(curve, 0.0)
-        assert curve(found) <= 0
-        assert found == pytest.approx(root, abs=2e-5)
-    assert boundary(lambda x: 1.0 if x < 5.1 else -1.0, 0.0) == pytest.approx(5.1, abs=2e-5)
-    assert boundary(lambda x: 1.0, 0.0) is None
-    assert boundary(lambda x: -1.0, 0.0) is None

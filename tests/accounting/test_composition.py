@@ -4,8 +4,6 @@ import itertools
 import json
 import math
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -39,7 +37,6 @@ from dpnotes.accounting._kinds import (
     Release,
     losses_of,
 )
-from dpnotes.accounting._losses import Losses
 from dpnotes.accounting._profile import ADJACENCIES, IMPLIED, describe
 from dpnotes.accounting._renyi import Response, laplace_rdp, sampled_gaussian_rdp
 
@@ -148,14 +145,6 @@ def test_repeated_composition_is_composition(name):
     np.testing.assert_allclose(
         compose(one.compose(2), one).delta(EPSILONS), three.delta(EPSILONS), rtol=1e-9, atol=1e-18
     )
-
-
-def test_laplace_of_the_issue():
-    """Renyi curves alone gave 2.845 here."""
-    fifty = laplace(scale=10.0).compose(50)
-    assert fifty.epsilon(1e-6) == compose(*[laplace(scale=10.0)] * 50).epsilon(1e-6)
-    exact = pld.from_laplace_mechanism(10.0, value_discretization_interval=1e-4).self_compose(50)
-    assert fifty.epsilon(1e-6) == pytest.approx(exact.get_epsilon_for_delta(1e-6), rel=1e-3)
 
 
 def adaptive_delta(widths, epsilons):
@@ -288,14 +277,6 @@ def test_unlike_statements_are_the_optimal_composition():
     assert pure(0.01).compose(60).epsilon(1e-6) < many.epsilon(1e-6) < pure(0.016).compose(60).epsilon(1e-6)
 
 
-def test_counts_of_true_answers_may_be_grouped():
-    """Past 2^17 counts several are taken together, to the larger loss: against the Gaussian limit."""
-    profile = pure(1e-6).compose(10**12)
-    assert len(profile._release._law[0]) < 2**18
-    for delta in (1e-3, 1e-6, 1e-30):
-        assert profile.epsilon(delta) == pytest.approx(gaussian(sigma=1.0).epsilon(delta), rel=2e-3)
-
-
 @pytest.mark.parametrize(
     ("profile", "exact"),
     [
@@ -330,13 +311,6 @@ def test_dominating_distribution_is_never_below_the_curve(name):
     if isinstance(profile._release, ComposedRelease):
         profile = profile_of(profile._release.bounds[0])  # the sum of losses alone
     assert (deltas >= profile.delta(EPSILONS, direction="remove") * (1 - 1e-9) - 1e-15).all()
-
-
-def test_long_sums_of_losses_are_made_by_transforms():
-    wide = Losses(1e-4, 0, np.full(30_000, 1 / 30_000), 0.0)  # past the direct sums
-    for total, times in ((wide.times(3), 3), (wide.plus(wide), 2)):
-        assert total.infinite < 1e-9
-        assert total.std == pytest.approx(wide.std * math.sqrt(times), rel=1e-4)
 
 
 def test_groups_of_records():
@@ -461,13 +435,6 @@ def test_the_sampled_laplace_is_that_of_quadrature():
     truth = np.maximum(0.0, np.outer(with_record, with_record) - np.exp(epsilon) * np.outer(without, without)).sum()
     ours = subsampled(laplace(scale=scale), sample_rate=rate).compose(2).delta(epsilon, direction="remove")
     assert ours == pytest.approx(truth, rel=2e-3)
-
-
-def test_importing_the_package_stays_cheap():
-    code = (
-        "import sys, dpnotes.accounting;assert not {'torch', 'pandas', 'sklearn', 'dp_accounting'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import html
 import json
 import re
 from importlib.resources import files
-from types import SimpleNamespace
 
 import jsonschema
 import pypdf
@@ -234,17 +233,6 @@ def test_it_is_frozen_and_its_content_a_copy(stated):
 )
 def test_the_unit_counts_groups(profile, unit):
     assert statement(profile).content["protection"]["unit"] == unit
-
-
-def test_an_audit_is_told_beside_the_guarantee():
-    claim = gaussian(sigma=4.0)
-    found = {"claim": claim, "refuted": True, "p_value": 1e-4, "runs": 50, "confidence": 0.95, "strategy": "scores"}
-    audit = SimpleNamespace(**found, adjacency="add-remove", epsilon=lambda delta: 2.0)
-    told = statement(claim, audit=audit)
-    assert told.content["audit"]["verdict"] == "REFUTED; p-value 0.0001"
-    assert told.content["audit"]["claim"] == "this guarantee"
-    assert "An audit refuted this guarantee" in told.to_html()
-    assert statement(pure(1.0), audit=audit).content["audit"]["claim"].startswith("another one: ")
 
 
 def test_private_votes_are_not_stated():

@@ -198,31 +198,11 @@ def test_exact_values_equal_quadrature(n_models, noise):
     assert several >= library.self_compose(5).get_delta_for_epsilon(0.5) - 1e-4
 
 
-def test_bounded_range_is_nearly_attained():
-    """Renyi divergence over alpha lambda^2 / 2 comes close to 1, and never above it."""
-    noise, orders = 0.04, np.array([1.01, 2.0, 8.0, 32.0])[:, None]
-    margins = np.arange(-250.0, 250.0)
-
-    def wins(margin):
-        lost = (2 + noise * np.abs(margin)) / 4 * np.exp(-noise * np.abs(margin))
-        return np.where(margin >= 0, 1 - lost, lost)
-
-    p, q = wins(margins + 2), wins(margins)
-    moments = p**orders * q ** (1 - orders) + (1 - p) ** orders * (1 - q) ** (1 - orders)
-    ratio = np.log(moments) / (orders - 1) / (orders * noise**2 / 2)
-    assert 0.99 < ratio.max() <= 1
-
-
 def test_more_than_two_classes_use_the_pure_level():
     epsilons = np.linspace(0, 3, 31)
     three = noisy_vote(noise=0.1, answers=20, n_classes=3)
     np.testing.assert_allclose(three.delta(epsilons), pure(0.2).compose(20).delta(epsilons), rtol=1e-12)
     assert (noisy_vote(noise=0.1, answers=20).delta(epsilons) <= three.delta(epsilons) + 1e-15).all()
-    # sampling: log-ratios of three classes' answers stay below 2 noise (a margin of 5 standard errors)
-    generator = np.random.default_rng(5)
-    noises = generator.laplace(scale=1 / 0.5, size=(400_000, 3))
-    before, after = (np.bincount((counts + noises).argmax(1)) / 400_000 for counts in ([2, 1, 1], [1, 2, 1]))
-    assert (np.abs(np.log(before / after)) <= 1.0 + 0.02).all()
 
 
 def test_personalised_moments():

@@ -8,11 +8,10 @@ import pytest
 from joblib import parallel_config
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
-from sklearn.tree import DecisionTreeClassifier
 
 import dpnotes
-from dpnotes import Bagging, ModelSensitivity
-from dpnotes.accounting import approximate, bagging, gaussian
+from dpnotes import ModelSensitivity
+from dpnotes.accounting import approximate, gaussian
 from dpnotes.auditing import audit
 from dpnotes.auditing._observing import Observer
 from dpnotes.auditing._training import Runner, Training
@@ -86,20 +85,6 @@ def test_verdicts(train, settings, refuted):
     assert report.refuted == refuted
     assert not np.isnan(report.mu)
     assert report.runs < 1_500 or not refuted  # before the budget ends
-
-
-def test_a_published_subsample_reveals_a_record_with_its_probability():
-    pi = 60 / len(X)
-    report = audit(subsample, X, Y, claim=bagging(n=len(X), subsample=60, replace=False), runs=2_000)
-    assert not report.refuted
-    assert 0.7 * pi < report.delta(1.0) <= pi
-
-
-def test_bagged_trees_reveal_most_of_that():
-    model = Bagging(subsample=60, estimator=DecisionTreeClassifier(), noise_seed=0)
-    report = audit(model, X, Y, runs=800)
-    assert not report.refuted
-    assert report.delta(0.0) > 0.02  # of 0.26
 
 
 @pytest.mark.parametrize("labels", [Y, np.where(Y, "yes", "no")])

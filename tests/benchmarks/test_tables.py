@@ -27,19 +27,27 @@ def test_our_side_is_below_the_truth():
     assert np.isfinite(found["seconds"]).all()
 
 
-def test_jax_privacy_is_asked_in_its_own_python(tmp_path):
-    """A stand-in for the other Python reads the same scores and answers in the same form."""
-    stand_in = tmp_path / "python"
-    stand_in.write_text(
-        f"#!{sys.executable}\n"
-        "import json, sys\n"
+@pytest.fixture
+def stand_in(tmp_path):
+    """Write a program in the place of another Python, which reads the same input and answers in the same form."""
+
+    def write(program):
+        path = tmp_path / "python"
+        path.write_text(f"#!{sys.executable}\nimport json, sys, numpy\n{program}")
+        path.chmod(0o755)
+        return str(path)
+
+    return write
+
+
+def test_jax_privacy_is_asked_in_its_own_python(stand_in):
+    python = stand_in(
         "given = json.load(open(sys.argv[2]))\n"
         "found = [{'split': ([len(case['scores'][0]) / 1e4] * len(case['deltas']), 0.5)} for case in given]\n"
         "print(json.dumps({'version': '0', 'found': found}))\n"
     )
-    stand_in.chmod(0o755)
     given = list(auditing.cases((100,), (), 1))
-    assert auditing.jax_privacy(str(stand_in), given) == "0"
+    assert auditing.jax_privacy(python, given) == "0"
     bound, seconds = given[-1]["sides"]["jax_privacy, split"]
     assert (bound, seconds) == (max(auditing.DELTAS), 0.5)
 
@@ -128,19 +136,14 @@ def test_accuracy_grows_with_epsilon_and_stays_below_that_without_privacy(rows):
         assert best[data, "DPSGD", 1.0] < best[data, "DPSGD", 3.0] < best[data, "no privacy", np.inf]
 
 
-def test_diffprivlib_is_asked_in_its_own_python(tmp_path):
-    """A stand-in for the other Python reads the same split and answers in the same form."""
-    stand_in = tmp_path / "python"
-    stand_in.write_text(
-        f"#!{sys.executable}\n"
-        "import json, sys, numpy\n"
+def test_diffprivlib_is_asked_in_its_own_python(stand_in):
+    python = stand_in(
         "given = json.loads(sys.argv[2])\n"
         "rows = len(numpy.load(given['path'])['X'])\n"
         "scores = [(e, C, [rows] * given['releases']) for e in given['epsilons'] for C in given['C']]\n"
         "print(json.dumps({'version': '0', 'scores': scores}))\n"
     )
-    stand_in.chmod(0o755)
     split = utility.prepared("digits")
-    found = list(utility.diffprivlib(str(stand_in), split, [0.1, 1.0], 2))
+    found = list(utility.diffprivlib(python, split, [0.1, 1.0], 2))
     assert [row["accuracy"] for row in found] == [len(split[0])] * 4
     assert {row["delta"] for row in found} == {0.0}

@@ -129,17 +129,6 @@ def test_bad_settings_are_named(make, message):
         make()
 
 
-def test_a_generator_is_needed():
-    for make in (
-        residual_network,
-        vgg16,
-        lambda: multilayer_perceptron((3,), 2),
-        lambda: convolutional_network((1, 9, 9), 2),
-    ):
-        with pytest.raises(TypeError, match="generator"):
-            make()
-
-
 def test_the_classifier_offers_every_architecture():
     rows = np.random.default_rng(0).normal(size=(12, 3 * 32 * 32)).astype(np.float32)
     sizes = {}

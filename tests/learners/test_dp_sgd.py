@@ -85,28 +85,6 @@ def test_noise_of_a_gpu_does_not_depend_on_the_other_models():
     assert stats.kstest(numbers[:, 0].flatten().cpu().numpy()[:20_000], stats.norm.cdf).pvalue > 1e-3
 
 
-def test_noise_scale_is_on_the_sum():
-    settings = checked([0.0, 2.0], 0.5)
-    assert settings.noise(np.array([0]), 5, CPU) is None
-    assert checked([0.0], np.inf).noise(np.array([0]), 5, CPU) is None
-    drawn = settings.noise(np.arange(2), 5, CPU).draw()
-    assert torch.equal(drawn[1], noise(range(1, 2), 5, CPU).draw()[0])
-    assert not drawn[0].any()
-
-
-@pytest.mark.parametrize("where", ["cpu", pytest.param("cuda", marks=pytest.mark.needs("gpu"))])
-def test_noise_of_another_source_is_scaled_and_nothing_else(where):
-    asked = []
-
-    def count(size):
-        asked.append(size)
-        return np.arange(size, dtype=np.float64)
-
-    drawn = GaussianNoise(0, [3, 5], np.array([0.5, 2.0]), 3, torch.device(where), count).draw()
-    assert drawn.tolist() == [[0.0, 0.5, 1.0], [6.0, 8.0, 10.0]]
-    assert (drawn.device.type, asked) == (where, [6])
-
-
 @pytest.fixture(scope="module")
 def rows():
     rng = np.random.default_rng(0)
@@ -210,28 +188,6 @@ SIZES = {
     np.float32: (1e-45, 1e-38, 1e-22, 1.0, 1e10, 1e18, 1e20, 1e25, 1e38, 3.4e38),
     np.float64: (5e-324, 1e-308, 1e-160, 1.0, 1e100, 1e153, 1e155, 1e300, 1.7e308),
 }
-
-
-@pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("norm", [1e-6, 0.5, 1e4])
-@pytest.mark.parametrize("dtype", SIZES)
-def test_an_example_of_any_size_moves_the_sum_by_at_most_the_norm(rows, dtype, norm, shared):
-    """From zero weights; a large one moves it by just the norm, and none is an error of longer training."""
-    X, y = rows[0].astype(dtype), rows[1]
-    noise = {"noise_multiplier": [1e-20] * 2, "clipping_norm": norm, "shared_batches": shared, "normal": np.ones}
-
-    def total(X, y):
-        models = fit((X, y), sample_rate=1.0, steps=1, learning_rate=1.0, **noise)
-        return np.hstack([models.weights[1].ravel(), models.intercept[1]]).astype(np.float64) * len(X)
-
-    rest = total(X[1:], y[1:])
-    for size in SIZES[dtype]:
-        X[0] = dtype(size) * np.sign(X[0])
-        moved = np.linalg.norm(total(X, y) - rest) / norm
-        assert moved < 1 + 1e-5
-        assert moved > 1 - 1e-5 or size < 1e5
-        later = fit((X, y), learning_rate=100 / norm, **noise)
-        assert np.isfinite(later.weights).all()
 
 
 def fixed(X, y, weights, norm):

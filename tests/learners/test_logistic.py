@@ -1,6 +1,5 @@
 """Logistic regressions: the minimum of the stated objective for every shape, and votes that follow from it."""
 
-import tracemalloc
 import warnings
 
 import numpy as np
@@ -193,22 +192,6 @@ def test_without_l2_it_stays_in_the_span_and_separates(problem):
     assert abs(rest).max() < 1e-10 * abs(fitted.weights).max()
 
 
-def test_all_rows_in_their_order_are_shared_and_stay_as_they_are(digits):
-    X, y = digits
-    before, everything = X.copy(), np.arange(len(X))
-
-    def rows_of(X, indices):
-        return models.Fits(X, y, [[0]], C, 1e-5, 10, None, "cpu", None).rows(indices)
-
-    assert rows_of(X, everything[None]).data_ptr() == X.ctypes.data
-    assert rows_of(X, everything[::-1].copy()).data_ptr() != X.ctypes.data
-    for other in (X[:, ::-1], np.asfortranarray(X)):
-        np.testing.assert_array_equal(rows_of(other, everything).numpy(), other)
-    fit_multinomial_logistic(X, y, everything[None], n_classes=C, l2=1e-2, device="cpu")
-    fit_perturbed_logistic(X, y, n_classes=C, l2=1e-2, linear=np.ones((2, C, 64)), device="cpu")
-    np.testing.assert_array_equal(X, before)
-
-
 @pytest.mark.parametrize("block", [np.inf, 0])  # without and with the shared preconditioner
 def test_perturbed_models_are_minima_of_their_own_objective(digits, monkeypatch, block):
     X, y = digits
@@ -240,14 +223,6 @@ def test_what_float32_cannot_reach_float64_does(digits, noise):
         assert abs(gradient(X, y, fitted.weights[k], 0, l2=1e-3, linear=noise[k])[0]).max() <= 1.1e-14
     with pytest.warns(ConvergenceWarning):  # power: float32 alone stays above it
         fit_perturbed_logistic(X.astype(np.float32), y, **how, max_iterations=300)
-
-
-@pytest.mark.parametrize("l2", [1e-3, 1e-1, 1.0])
-def test_common_shift_of_all_classes_is_solved_for(digits, noise, l2):
-    X, y = digits
-    fitted = fit_perturbed_logistic(X, y, n_classes=C, l2=l2, linear=noise, tolerance=1e-10, device="cpu")
-    expected = -noise.mean(axis=1) / (len(X) * l2)
-    np.testing.assert_allclose(fitted.weights.mean(axis=1), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("limit", [0, 3])
@@ -301,19 +276,6 @@ def test_among_equals_the_smallest_code_and_unseen_classes_get_no_votes():
     assert tied.vote_counts(np.ones((2, 2))).tolist() == [[0, 1, 0]] * 2
     flat = LogisticModels(np.zeros((3, 2)), np.array([0, np.inf, -np.inf]), np.zeros(3), np.zeros(3, int), [True] * 3)
     assert flat.votes(np.ones((1, 2))).ravel().tolist() == [0, 1, 0]
-
-
-def test_counting_needs_a_block_not_a_table():
-    """5,000 models x 4,000 queries: 20 MB of votes as uint8, 160 MB of logits; a block is 4 MB."""
-    fitted, X = drawn(5000, 3), np.random.default_rng(0).normal(size=(4000, 3))
-    tracemalloc.start()
-    counts = fitted.vote_counts(X, device="cpu")
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 2**22  # NumPy's part; PyTorch's blocks are bounded by the budget
-    sizes = [Z.numel() * Z.element_size() for *_, Z in fitted._blocks(X, "cpu")]
-    assert max(sizes) <= models.CPU_BUDGET
-    assert (counts.sum(axis=1) == 5000).all()
 
 
 @pytest.mark.parametrize(

@@ -28,11 +28,6 @@ BUILDS = {
     "gated": lambda g: _drawn(_Gated(), g),
 }
 CHAINS = {"mlp", "linear without bias"}
-OPTIONS = {
-    "adam": {},
-    "momentum": {"optimizer": "momentum", "momentum": 0.8, "weight_decay": 0.01, "schedule": {1: 0.3}},
-    "sgd, augmented": {"optimizer": "sgd", "augmentation": "crop-flip", "schedule": {1: 0.3}},
-}
 
 
 class _Gated(nn.Module):
@@ -127,15 +122,6 @@ def test_equals_the_same_training_written_out(problem, build, options, reference
             np.testing.assert_allclose(fitted.parameters[name][index], value.detach(), atol=1e-9)
         assert fitted.loss[index] == pytest.approx(loss, rel=1e-8)
     assert list(fitted.parameters) == list(values)
-
-
-def test_models_with_other_batches_are_never_trained_together(problem, monkeypatch):
-    seen, train = [], engines.train
-    monkeypatch.setattr(engines, "train", lambda starts, *how: seen.append(len(starts)) or train(starts, *how))
-    for chunk, most in ((1, 1), (2, 2), (None, 3)):  # three models have 3 batches an epoch and two have 1
-        seen.clear()
-        fit_networks(BUILDS["mlp"], *problem, engine="batched", chunk=chunk, **SETTINGS)
-        assert (sum(seen), max(seen)) == (5, most)
 
 
 @pytest.mark.parametrize("engine", ["loop", "batched"])

@@ -163,17 +163,3 @@ def test_a_coarse_precision_of_the_caller_has_no_part():
     finally:
         torch.set_float32_matmul_precision("highest")
     np.testing.assert_allclose(fitted.weights, expected, atol=1e-6)
-
-
-def test_visits_bound_the_distance():
-    """Hardt, Recht and Singer: at most 2 L rate / B for each visit, L the norm of (x, 1); nearly half is attained."""
-    X, y = problem()
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    fitted = fit_sgd(
-        X, y, neighbours=np.arange(1, 43), replacement=(-X[1] * (1 if y[1] else -1), 1),
-        **SETTINGS | {"batch_size": 43, "steps": 2},
-    )  # fmt: skip
-    assert (fitted.visits == 2).all()
-    bound = 2 * np.sqrt(2) * 0.7 / 43 * fitted.visits
-    assert (fitted.distances <= bound).all()
-    assert (fitted.distances / bound).max() > 0.4

@@ -1,7 +1,6 @@
 """Budgets and seeds: counting, all or nothing, threads, and the ways around it that are none."""
 
 import pickle
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -66,21 +65,6 @@ def test_pickled_copy_refuses_until_it_is_resumed():
     assert other.spend(3) == 7
     with pytest.raises(BudgetExhausted, match="10 of 10"):
         other.spend(1)
-
-
-def test_threads_never_overdraw():
-    budget = InferenceBudget(1000)
-
-    def work(_):
-        try:
-            budget.spend(3)
-        except BudgetExhausted:
-            return 0
-        return 3
-
-    with ThreadPoolExecutor(8) as pool:
-        assert sum(pool.map(work, range(500))) == 999
-    assert budget.left == 1
 
 
 def test_bad_numbers_are_named():

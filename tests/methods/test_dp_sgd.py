@@ -1,8 +1,5 @@
 """DPSGD: calibration, what is trained, where it starts, and bad input."""
 
-import io
-import pickle
-
 import numpy as np
 import pytest
 import torch
@@ -51,44 +48,6 @@ def test_noise_without_a_seed_is_the_mechanisms_own(digits, monkeypatch):
     monkeypatch.setattr("dpnotes.methods._dp_sgd.normal_floats", np.ones)
     first, second = (DPSGD(noise_multiplier=1.0, **whole).fit(*digits).predict_proba(digits[0]) for _ in range(2))
     np.testing.assert_allclose(first, second, rtol=1e-10)
-
-
-NETWORK = NetworkClassifier(None, architecture="mlp", hidden=(8,))
-
-
-class Plain(pickle.Pickler):
-    """Tensors are pickled by their numbers alone, since PyTorch numbers their storages in a pickle."""
-
-    def reducer_override(self, obj):
-        return (np.asarray, (obj.detach().numpy(),)) if isinstance(obj, torch.Tensor) else NotImplemented
-
-
-def pickled(model):
-    buffer = io.BytesIO()
-    Plain(buffer).dump(model)
-    return buffer.getvalue()
-
-
-@pytest.mark.parametrize("network", [None, NETWORK])
-def test_nothing_but_the_released_weights_is_kept(digits, network):
-    """Two neighbours with one noise give the same estimator, to the last byte of a pickle, but for the weights."""
-    X, y = digits
-    other = X.copy()
-    other[7] = -1.0
-    settings = {"noise_multiplier": 1.0, "network": network, "sample_rate": 1.0, "steps": 2, "accountant": "rdp"}
-    kept = []
-    for rows in (X, other):
-        model = DPSGD(noise_seed=0, device="cpu", **settings).fit(rows, y)
-        models = model._fitted.models
-        released = [models.weights, models.intercept] if network is None else models.parameters.values()
-        weights = [np.asarray(value).copy() for value in released]
-        for value in released:
-            value[:] = 0
-        kept.append((weights, pickled(model)))
-    assert any((one != two).any() for one, two in zip(*(weights for weights, _ in kept), strict=True))
-    assert kept[0][1] == kept[1][1]
-    if network is not None:
-        assert np.isnan(model._fitted.models.loss).all()
 
 
 def test_a_network_starts_from_public_weights(digits):

@@ -4,16 +4,13 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy import stats
 from sklearn.base import clone
-from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from dpnotes import accounting
+from dpnotes import accounting, mechanisms
 from dpnotes.learners import NetworkClassifier
-from dpnotes.mechanisms import confident_vote
 from dpnotes.methods import PATE
 from tests.methods.conftest import repeated
 
@@ -80,26 +77,6 @@ def test_one_record_moves_one_vote(pixels, estimator):
     assert moved == 2  # the bound is attained
 
 
-def test_attack_attains_the_guarantee_and_no_more():
-    """One record decides one of three votes; 40,000 answers to the same row, each with noise of its own.
-
-    The answer's chance differs by exactly the advantage of one GNMax answer. Clopper-Pearson limits at 1e-3.
-    """
-    X, y = np.array([[0.0], [0.0], [0.0], [9.0]]), np.array([0, 1, 1, 0])
-    public, shards = np.full((40_000, 1), 0.5), np.array([0, 1, 2, 2])
-    model = PATE(KNeighborsClassifier(1), n_teachers=3, aggregator="gnmax", sigma_answer=1.5, student=DummyClassifier())
-
-    def limits(rows, seed):
-        fitted = clone(model).set_params(noise_seed=seed).fit(X[rows], y[rows], public=public, shards=shards[rows])
-        return stats.binomtest(int(fitted.labels_.sum()), 40_000).proportion_ci(0.998, method="exact")
-
-    present, absent = limits([0, 1, 2, 3], seed=0), limits([0, 1, 3], seed=1)
-    claimed = accounting.gnmax(sigma=1.5).advantage
-    assert present.low - absent.high < claimed < present.high - absent.low
-    assert present.low - absent.high > 0.9 * claimed
-    assert present.low - absent.high > accounting.gnmax(sigma=3.0).advantage  # noise halved is noticed
-
-
 def test_guarantees_are_those_of_what_was_released(pixels):
     X, y = pixels
     fit = {"X": X[:600], "y": y[:600], "public": X[600:800]}
@@ -162,22 +139,25 @@ def test_probabilities_are_there_if_the_student_has_them(pixels):
     assert model.fit(X[:900], y[:900], public=X[900:]).score(X[900:], y[900:]) > 0.6
 
 
-def test_aggregator_is_the_mechanism(pixels, monkeypatch):
+@pytest.mark.parametrize(("aggregator", "noise", "mechanism", "given"), [
+    ("confident", {"threshold": 5.0, "sigma_threshold": 2.0, "sigma_answer": 1.5, "answers": 7}, "confident_vote", {}),
+    ("gnmax", {"sigma_answer": 1.5}, "gaussian_vote", {"sigma": 1.5}),
+    ("laplace", {"scale": 2.5}, "laplace_vote", {"scale": 2.5}),
+])  # fmt: skip
+def test_aggregator_is_the_mechanism(pixels, monkeypatch, aggregator, noise, mechanism, given):
     """The released labels are the mechanism's, for the votes and parameters as given, and nothing else is."""
     X, y = pixels
     seen = []
 
     def recorded(counts, **parameters):
         seen.append((counts, parameters))
-        return confident_vote(counts, **parameters)
+        return getattr(mechanisms, mechanism)(counts, **parameters)
 
-    monkeypatch.setattr("dpnotes.methods._pate.confident_vote", recorded)
-    settings = {"threshold": 5.0, "sigma_threshold": 2.0, "sigma_answer": 1.5, "answers": 7}
-    model = PATE(n_teachers=9, queries=50, keep_votes=True, noise_seed=0, **settings).fit(
-        X[:300], y[:300], public=X[300:400]
-    )
+    monkeypatch.setattr(f"dpnotes.methods._pate.{mechanism}", recorded)
+    model = PATE(n_teachers=9, aggregator=aggregator, queries=50, keep_votes=True, noise_seed=0, **noise)
+    model.fit(X[:300], y[:300], public=X[300:400])
     ((counts, parameters),) = seen
-    assert {name: parameters[name] for name in settings} == settings
+    assert {name: value for name, value in parameters.items() if name != "seed"} == (given or noise)
     assert counts.shape == (50, 10)
     np.testing.assert_array_equal(counts, model._votes.counts)
     assert (counts.sum(axis=1) == 9).all()

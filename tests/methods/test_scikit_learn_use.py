@@ -1,7 +1,6 @@
 """The five private methods as a reader of scikit-learn uses them: pipelines, cross-validation, data frames, budgets."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
@@ -45,18 +44,6 @@ def test_pipeline_under_cross_validation(digits, estimator):
     scores = cross_val_score(make_pipeline(FunctionTransformer(shorten), estimator), X, y, cv=4, error_score="raise")
     assert scores.shape == (4,)
     assert scores.min() > 0.6
-
-
-@pytest.mark.parametrize("estimator", RELEASED + ANSWERING, ids=named)
-def test_data_frames_keep_their_names_and_labels(digits, estimator):
-    X, y = digits
-    frame = pd.DataFrame(shorten(X), columns=[f"pixel {i}" for i in range(64)])
-    words = pd.Series(np.array(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])[y])
-    fitted = type(estimator)(**estimator.get_params()).fit(frame, words)
-    assert fitted.feature_names_in_.tolist() == frame.columns.tolist()
-    assert (fitted.predict(frame[:450]) == words[:450]).mean() > 0.6
-    with pytest.raises(ValueError, match="feature names"):
-        fitted.predict(frame.rename(columns={"pixel 0": "other"})[:1])
 
 
 def test_parameters_are_searched_by_name(digits):
