@@ -55,7 +55,7 @@ class Experiment:
         function of the stored one. Less than what tells rows apart; see :func:`dpnotes.lab.store.verify`.
     cost : callable
         ``cost(parameters) -> float``: rough seconds of one row on one CPU core. Where rows were measured, only its
-        ratios count, between rows of different parameters: see :func:`dpnotes.lab.backlog.expected`.
+        ratios count, between rows of different parameters: see ``dpnotes.lab.backlog``.
     gpu_speedup : float
         How many times faster a row is on a GPU, as long as no row of the experiment was measured on one.
     data : callable
