@@ -1,33 +1,14 @@
 """PATE: votes rebuilt by hand, one record moves one vote, an attack, guarantees, errors."""
 
-import pickle
-
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from dpnotes import accounting, mechanisms
-from dpnotes.learners import NetworkClassifier
 from dpnotes.methods import PATE
 from tests.methods.conftest import repeated
-
-NETWORK = NetworkClassifier((1, 8, 8), kernel_size=3, padding=1, epochs=8, learning_rate=1e-2, device="cpu")
-
-
-@pytest.mark.parametrize("estimator", [None, LogisticRegression(max_iter=300), NETWORK], ids=["tree", "logistic", "nn"])
-def test_any_base_learner(pixels, estimator):
-    X, y = pixels
-    model = PATE(estimator, n_teachers=8, aggregator="gnmax", sigma_answer=0.5, queries=500, noise_seed=0)
-    model.fit(X[:1000], y[:1000], public=X[1000:])
-    assert model.score(X[1500:], y[1500:]) > 0.6
-    assert model.predict_proba(X[1500:]).shape == (297, 10)
-    again = clone(model).fit(X[:1000], y[:1000], public=X[1000:])
-    np.testing.assert_array_equal(again.labels_, model.labels_)
-    np.testing.assert_array_equal(again.predict(X[1500:]), model.predict(X[1500:]))
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X[1500:]), model.predict(X[1500:]))
 
 
 def test_votes_are_those_of_models_on_disjoint_shards(pixels):
