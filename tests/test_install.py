@@ -7,7 +7,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import lazy_loader
@@ -15,7 +14,7 @@ import pytest
 from hatchling.builders.sdist import SdistBuilder
 
 import dpnotes
-from dpnotes._extras import EXTRAS, install_command
+from dpnotes._extras import install_command
 
 WHEEL = f"dpnotes-{dpnotes.__version__}-py3-none-any.whl"
 NOTEBOOK = (  # what every notebook that runs on its own says; ROWS follows where it reads published rows
@@ -209,8 +208,3 @@ def test_no_text_asks_a_registry(files, repository):
         if not name.startswith(NOT_TYPED_TODAY):
             found += [f"{name}: {line.strip()}" for line in text.splitlines() if asks.search(line)]
     assert found == []
-
-
-def test_extras_are_declared(repository):
-    declared = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert set(EXTRAS) < set(declared["optional-dependencies"])

@@ -236,18 +236,13 @@ def test_errors_show_the_shape_and_no_value(transformer, X, error, message):
     (ClipNorm(math.inf), "norm must be finite and >= 1e-30, got norm=inf"),
     (PublicScaler(0, [1, 2]), r"high must be a finite number, or one for each of 64 columns, got high=\[1, 2\]"),
     (PublicScaler(math.nan, 1), "low must be a finite number"),
-    (PublicScaler(None, 1), "low must be a finite number, or one for each of 64 columns, got low=None"),
-    (PublicScaler("a", 1), "low must be a finite number, .* got low='a'"),
     (PublicScaler([1] + [0] * 63, 1), "low must be < high in each column, got low=.* high=1"),
-    (PublicOneHot([[1]]), r"categories must be one sequence, or one for each of 64 columns, got \[\[1\]\]"),
     (PublicOneHot([[1], 2]), r"categories must be one sequence, or one for each of 64 columns, got \[\[1\], 2\]"),
     (PublicOneHot([]), "categories must be one sequence"),
     (PublicOneHot([[1]] * 63 + [[]]), r"categories must be distinct and not missing, at least one .* got \[\]"),
     (PublicOneHot(["a", "b", "a"]), r"categories must be distinct .* got \['a', 'b', 'a'\]"),
-    (PublicOneHot(["a", None]), r"categories must be distinct and not missing.*a missing value is all zeros"),
     (OrientedGradients((3, 8, 8)), r"image_shape must be .*, of 64 columns, got image_shape=\(3, 8, 8\)"),
     (OrientedGradients((2, 32)), "image_shape must be"), (OrientedGradients((64,)), "image_shape must be"),
-    (OrientedGradients((8.0, 8)), "image_shape must be"), (OrientedGradients((8, 8), high=math.inf), "high must be"),
     (OrientedGradients((8, 8), low=1.0), "low must be < high, got low=1.0, high=1.0"),
 ])  # fmt: skip
 def test_bad_parameters_are_named(transformer, message):

@@ -1,10 +1,14 @@
-"""Checks of exercises refuse typical wrong answers with a hint, and nothing else."""
+"""Checks of exercises refuse typical wrong answers with a hint, and the solutions of the pages pass them."""
+
+import json
+import re
 
 import numpy as np
 import pytest
 from scipy import optimize, stats
 
 from dpnotes import exercises
+from dpnotes.lab import chapters
 
 
 def clipped(gradients, clipping_norm, noise):
@@ -159,7 +163,6 @@ WRONG = {
     "dpbag-7": [
         (lambda epsilon, delta, noise: answers_within(epsilon, delta, noise) + 1, "over epsilon"),
         (lambda epsilon, delta, noise: answers_within(epsilon, delta, noise / 2**0.5), "10 answers"),
-        (lambda epsilon, delta, noise: answers_within(epsilon, delta, noise, log=np.log10), "10 answers"),
         (lambda epsilon, delta, noise: answers_within(epsilon, 1e-3, noise), "smaller delta"),
         (lambda epsilon, delta, noise: answers_within(epsilon, delta, noise, first=10), "another order"),
         (lambda epsilon, delta, noise: max(1, answers_within(epsilon, delta, noise)), "is 0"),
@@ -194,14 +197,12 @@ WRONG = {
     ],
     "intrinsic-sgd-6": [
         (lambda s, sigma, delta: np.sqrt(2 * np.log(1.25 / delta)) * s / sigma, "too large|too small"),
-        (lambda s, sigma, delta: gaussian_epsilon(sigma, s, delta), "too large|too small"),
         (lambda s, sigma, delta: max(1e-3, gaussian_epsilon(s, sigma, delta)), "epsilon is 0"),
         (lambda s, sigma, delta: gaussian_epsilon(s, sigma, 2 * delta), "too small"),
         (lambda s, sigma, delta: gaussian_epsilon(s, sigma, delta / 2), "too large"),
     ],
     "intrinsic-sgd-7": [
         (lambda e, sigma, q, t: linear_losses(e, sigma * t, q, t), "variances"),
-        (lambda e, sigma, q, t: linear_losses(e, sigma, q, t), "variances"),
         (lambda e, sigma, q, t: linear_losses(e, sigma * t**0.5, q, t, mean=True), "probability q"),
         (lambda e, sigma, q, t: linear_losses(e, sigma * t**0.5, q, t, directions=min), "worse"),
         (lambda e, sigma, q, t: linear_losses(2 * e, sigma * t**0.5, q, t), "exponential"),
@@ -218,7 +219,6 @@ WRONG = {
         (lambda e, d, B, shift: least_sigma(e / 2, d) * B**0.5 * shift, "exact condition"),
         (lambda e, d, B, shift: least_sigma(e, d) * B * shift, "grows slower"),
         (lambda e, d, B, shift: least_sigma(e, d) * shift, "together"),
-        (lambda e, d, B, shift: least_sigma(e / B, d / B) * shift, "together"),
         (lambda e, d, B, shift: least_sigma(e, d) * B**0.5, "smaller shift"),
         (lambda e, d, B, shift: min(100, least_sigma(e, d)) * B**0.5 * shift, "small epsilons"),
     ],
@@ -226,10 +226,8 @@ WRONG = {
         (lambda p, o, c, beta: p, "one probability"),
         (lambda p, o, c, beta: np.exp(o + beta * np.clip(p - o, -c, c).sum(axis=0)), "add up to 1"),
         (lambda p, o, c, beta: token(p, o, c, beta, exponents=beta * np.clip(p - o, -c, c).sum(axis=0)), "add nothing"),
-        (lambda p, o, c, beta: token(p, o, c, beta, exponents=np.clip(p, -c, c).mean(axis=0)), "add nothing"),
         (lambda p, o, c, beta: token(p, o, np.inf, beta), "cut off at the bound"),
         (lambda p, o, c, beta: token(p, o, c, beta / 2), "beta times the bound"),
-        (lambda p, o, c, beta: token(p, o, c, beta / len(p)), "by itself"),
         (lambda p, o, c, beta: token((p - o).sum(axis=0) + o[None], o, c, beta), "by itself"),
         (bare_token, "also if it is large"),
     ],
@@ -266,7 +264,6 @@ WRONG = {
         (lambda votes, epsilon: drawn(-votes, epsilon / 2), "more votes are likelier"),
         (lambda votes, epsilon: votes == votes.max(), "equally so|not private"),
         (lambda votes, epsilon: drawn(votes, epsilon), "not private"),
-        (lambda votes, epsilon: drawn(votes, epsilon / 4), "no less"),
         (lambda votes, epsilon: votes / votes.sum(), "no less"),
         (lambda votes, epsilon: drawn(votes, epsilon / 2, shift=False), "also if it is large"),
     ],
@@ -290,7 +287,6 @@ WRONG = {
         (always_scaled, "as they are"),
         (noise_for_each, "noise alone"),
         (lambda g, c, noise: clipped(g, c, c * noise), "as it is given"),
-        (lambda g, c, noise: clipped(g, c, noise / c), "as it is given"),
         (lambda gradients, clipping_norm, noise: clipped(gradients, 1.0, noise), "is an argument"),
         (lambda gradients, clipping_norm, noise: gradients, "one number for each weight"),
         (lambda gradients: gradients, "raised TypeError"),
@@ -325,3 +321,41 @@ def test_each_exercise_has_wrong_answers():
 def test_unknown_exercise():
     with pytest.raises(ValueError, match=r"unknown exercise 'dp-sgd-99'; known: .*dp-sgd-6"):
         exercises.check("dp-sgd-99", clipped)
+
+
+EXERCISE = re.compile(r"\*\*(\d+) \((?:[a-z ]+)(?:, `([\w-]+)`)?\)\.\*\*(.*?)(?=\n\*\*\d+ \(|\n## |\Z)", re.DOTALL)
+CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+
+def found(chapter):
+    """Exercises of a chapter: number, name of its check, text with the solution."""
+    cells = json.loads(chapter.source.read_text())["cells"]
+    text = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    return EXERCISE.findall(text)
+
+
+COURSE = [c for c in chapters.all_chapters() if c.folder == "book/foundations" or found(c)]
+ALL = [(chapter.name, *exercise) for chapter in COURSE for exercise in found(chapter)]
+
+
+@pytest.mark.parametrize("chapter", COURSE, ids=lambda chapter: chapter.name)
+def test_each_chapter_has_eight_to_ten(chapter):
+    numbers = [int(number) for number, _, _ in found(chapter)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert 8 <= len(numbers) <= 10
+    assert all("Solution" in text for _, _, text in found(chapter))
+
+
+@pytest.mark.parametrize(("chapter", "number", "name", "text"), ALL, ids=[f"{c}-{n}" for c, n, *_ in ALL])
+def test_solutions_run_and_pass(chapter, number, name, text, capsys):
+    namespace = {"__name__": "solution"}
+    for code in CODE.findall(text):
+        exec(code, namespace)
+    if name:
+        functions = [value for value in namespace.values() if getattr(value, "__module__", "") == "solution"]
+        exercises.check(name, functions[-1])
+        assert f"{name}: passed" in capsys.readouterr().out
+
+
+def test_every_check_belongs_to_an_exercise():
+    assert sorted(name for _, _, name, _ in ALL if name) == exercises.names()

@@ -87,14 +87,6 @@ def test_it_is_a_module_too(repository):
         (["run", "baging"], "unknown chapter 'baging'; known: guarantee, "),
         (["run", "bagging", "-p", "scala", "quick"], "unknown parameter 'scala' for chapter 'bagging'; known: scale, "),
         (["run", "bagging", "-p", "subsample_sizes", "x"], "parameter 'subsample_sizes' of chapter 'bagging' must be"),
-        (
-            ["run", "bagging", "-p", "scale", "quik"],
-            "parameter 'scale' of chapter 'bagging' must be one of \"",
-        ),
-        (
-            ["run", "bagging", "-p", "subsample_sizes", "[50, -5]"],
-            "parameter 'subsample_sizes' of chapter 'bagging' must",
-        ),
         (["results", "verify", "bagging_tabel"], "unknown experiment 'bagging_tabel'; known: bagging_table2a"),
         (["data", "fetch", "minst"], "unknown data set 'minst'; known: digits, "),
     ],
@@ -113,11 +105,6 @@ def test_other_errors_keep_their_traceback(run, monkeypatch):
     monkeypatch.setattr(dpnotes.data, "status", broken)
     with pytest.raises(KeyError):
         run("data", "status")
-
-
-def test_a_traceback_can_be_asked_for(run):
-    with pytest.raises(ValueError, match="unknown chapter"):
-        run("--traceback", "run", "baging")
 
 
 def test_parameters_can_be_listed(run):
@@ -183,21 +170,6 @@ def test_an_experiment_that_fails_is_told(run, stores, monkeypatch):
     assert (code, out) == (1, "0 rows finished\n")
     assert "no such kernel" in err
     assert err.endswith("Error: 1 experiments failed; the others were run\n")
-
-
-def test_status_lines_up_rows_that_differ_in_their_parameters(run, stores, monkeypatch):
-    grid = [{"x": 1, "seed": 0}, {"x": 1, "l2": 0.5, "seed": 0}]
-    monkeypatch.setitem(experiments.EXPERIMENTS, "toy_table", Experiment("toy_table", toy, {"paper": lambda: grid}))
-    lines = run("results", "status")[1].splitlines()
-    assert [line.split()[2:] for line in lines[1:]] == [[], ["l2=0.5"]]
-
-
-def test_adopt_takes_new_rows_once(run, stores):
-    assert "nothing to adopt" in run("results", "adopt")[1]
-    run_rows(stores, GRID[:3])
-    assert run("results", "adopt")[1].endswith("toy_table.csv: 3 new rows, 0 were there already\n")
-    assert run("results", "adopt")[1].endswith("toy_table.csv: 0 new rows, 3 were there already\n")
-    assert len(sweep.read_store(stores / "published" / "toy_table.csv")) == 3
 
 
 def test_adopt_leaves_rows_that_are_not_of_the_papers_grid(run, stores):
@@ -276,11 +248,8 @@ def test_data_status_lists_every_set(run, monkeypatch, tmp_path):
     monkeypatch.setenv("DPNOTES_DATA", str(tmp_path))
     code, out, _ = run("data", "status")
     assert code == 0
-    assert [line.split()[:2] for line in out.splitlines()][:3] == [
-        ["digits", "embedded"],
-        ["breast_cancer", "embedded"],
-        ["mnist", "missing"],
-    ]
+    state = dict(line.split()[:2] for line in out.splitlines())
+    assert (state["digits"], state["mnist"]) == ("embedded", "missing")
 
 
 def test_what_is_wrong_with_a_file_shows_before_a_kernel_starts(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ from matplotlib import pyplot as plt
 
 from dpnotes import accounting
 from dpnotes.lab import figures, tables
+from dpnotes.lab.tables import Column, Table, show
 
 PUBLISHED = pd.DataFrame({"k": [1.0, 2.0], "accuracy": [0.5, 0.6]})
 ROWS = pd.DataFrame(
@@ -26,29 +27,6 @@ def test_compare_keeps_every_setting_of_either_side():
     assert table["seeds"].tolist() == [2, 0, 1]
     assert np.isnan(table.loc[2, "reproduced"])  # a gap stays a gap
     assert table.loc[1, "difference"] == pytest.approx(-0.05)
-
-
-def test_compare_with_nothing_run():
-    table = tables.compare(PUBLISHED, ROWS.drop(columns="accuracy"), on=["k"])
-    assert table["reproduced"].isna().all()
-    assert (table["seeds"] == 0).all()
-
-
-def test_table_names_gaps_and_hides_the_index():
-    frame = tables.compare(PUBLISHED, ROWS, on=["k"])
-    html = tables.show(
-        frame,
-        caption="A caption.",
-        formats={"reproduced": "{:.1%}"},
-        names={"k": "size"},
-        gaps={"reproduced": tables.GAP},
-    ).to_html()
-    assert "A caption." in html
-    assert "size" in html
-    assert "45.0%" in html
-    assert html.count(tables.GAP) == 1
-    assert "nan" not in html.lower().replace("dominant", "")
-    assert 'class="blank' not in html  # no empty heading above an index
 
 
 @pytest.mark.parametrize(
@@ -117,3 +95,40 @@ def test_a_tile_names_its_leader_and_is_pale_where_others_are_left():
     strong, pale, _ = [tile.get_alpha() for tile in axes.collections]
     assert strong > pale
     assert figures.narrow(figure) is not None
+
+
+METHODS = pd.DataFrame({"method": ["bagging", "none"], "sigma": [0.123456, 2.0], "accuracy": [0.5, float("nan")]})
+
+
+def shown(table):
+    return table(METHODS).to_html()
+
+
+def test_labels_are_shown_and_other_values_stay():
+    page = shown(Table("Methods.", (Column("method", "by", labels={"none": "no privacy"}), "sigma")))
+    assert "no privacy" in page
+    assert "bagging" in page
+    assert ">none<" not in page
+    assert "by</th>" in page
+    assert "method" not in page
+
+
+@pytest.mark.parametrize("name", ["accuracy", "absent"])
+def test_an_empty_cell_shows_the_gap_of_its_column(name):
+    page = shown(Table("Gaps.", ("method", Column(name, gap="not run yet"))))
+    assert page.count("not run yet") == (1 if name == "accuracy" else 2)
+
+
+def test_text_is_shown_as_it_is():
+    frame = pd.DataFrame({"<name>": ["a < b & c", "<b>bold</b>", "$x < y$"]})
+    page = show(frame, caption="All <i>text</i>.").to_html()
+    for text in ("&lt;name&gt;", "a &lt; b &amp; c", "&lt;b&gt;bold&lt;/b&gt;", r"\(x &lt; y\)", "All &lt;i&gt;text"):
+        assert text in page
+
+
+def test_formulas_are_marked_for_mathjax():
+    frame = pd.DataFrame({"claim": ["at most $2k$", "none"], "n": [1, 2]})
+    shown = show(frame, caption="For $n$ records.").to_html()
+    assert r'at most <span class="math notranslate nohighlight">\(2k\)</span>' in shown
+    assert r'For <span class="math notranslate nohighlight">\(n\)</span> records.' in shown
+    assert frame["claim"][0] == "at most $2k$"

@@ -14,7 +14,7 @@ from dpnotes import accounting
 from dpnotes.lab import _claim, ledger
 from dpnotes.lab.bagging import cells
 from dpnotes.lab.bagging import claims as bagging
-from dpnotes.lab.ledger import LEDGER, STATUSES, Claim, Evidence, Finding
+from dpnotes.lab.ledger import LEDGER, STATUSES, Finding
 from dpnotes.lab.private_prediction.claims import minimiser
 
 PAPERS = {
@@ -162,17 +162,6 @@ def test_minimiser_equals_a_library_minimiser():
     assert np.abs(found.ravel() - expected).max() < 1e-6  # of the library, whose gradient is by differences
 
 
-def test_tables():
-    first = LEDGER[0].evidence()
-    findings = ledger.findings(first)
-    assert findings.columns.tolist() == ["quantity", "claimed", "found", "from", "to", "supports the status"]
-    assert findings.loc[0, "found"] == "0.683594"
-    doubtful = Evidence("by guessing", (Finding("a", 1, 1, 1, 1), Finding("b", 1, 2, 1, 1)))
-    nothing = Evidence("nothing was computed", ())
-    table = ledger.table(dict(zip(LEDGER[:3], (first, doubtful, nothing), strict=True)))
-    assert table["evidence"].tolist() == ["supports", "CONTRADICTS", "CONTRADICTS"]
-
-
 @pytest.mark.parametrize(
     ("found", "low", "high", "also", "supports"),
     [
@@ -197,10 +186,3 @@ def test_findings_are_lines_of_a_table(monkeypatch, tmp_path):
     assert found == [Finding("a", "–", 1.5, 1, 2), Finding("b", 0.5, 0.5, 0.5, 0.5, False)]
     with pytest.raises(ValueError, match="shorter"):
         _claim.judged("one", 3, 1.5)
-
-
-def test_bad_input_is_named():
-    with pytest.raises(ValueError, match=r"paper must be one of .*'liu2021intrinsic'.*, got paper='liu'"):
-        ledger.of_paper("liu")
-    with pytest.raises(ValueError, match=r"status must be one of .*'vacuous'.*, got status='true'"):
-        Claim(1, "p", "w", "true", "section", "c.", "s.", "r.")

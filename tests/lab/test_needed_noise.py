@@ -84,17 +84,3 @@ def test_nearest_measurement():
     assert list(found.measured["accuracy"]) == [0.85, 0.8]
     with pytest.raises(ValueError, match="measured must have the columns accuracy"):
         recommend(**MNIST, measured=measured.drop(columns="accuracy"))
-
-
-@pytest.mark.parametrize(
-    ("changed", "error", "message"),
-    [
-        ({"n": 0}, ValueError, "n must be >= 1, got n=0"),
-        ({"d": 1.5}, TypeError, "d must be an integer"),
-        ({"delta": 1.0}, ValueError, "delta must be < 1"),
-        ({"n_models": 70_000}, ValueError, "n_models must be at most n=60000, got n_models=70000"),
-    ],
-)
-def test_bad_input_is_named(changed, error, message):
-    with pytest.raises(error, match=message):
-        recommend(**MNIST | changed)

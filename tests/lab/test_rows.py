@@ -5,7 +5,6 @@ Learners that only remember what they were given stand in the place of the train
 
 import numpy as np
 import pytest
-from sklearn.tree import DecisionTreeClassifier
 
 from dpnotes import accounting, data, methods
 from dpnotes.lab import bagging
@@ -76,14 +75,6 @@ def test_bagging_trains_on_no_row_that_it_scores(remembering, run, split):
     assert row["n"] == len(Remembers.last.X) != len(scored)
 
 
-def test_bagging_holds_out_rows_with_their_own_labels(remembering):
-    _, X, y, X_score, y_score = networks.load("digits", "validation")
-    arrays = data.load("digits")
-    np.testing.assert_array_equal(np.concatenate([X, X_score]), arrays.X_train)
-    np.testing.assert_array_equal(np.concatenate([y, y_score]), arrays.y_train)
-    assert len(y_score) == HELD_OUT
-
-
 def test_dp_sgd_is_told_of_its_own_records_and_seed(remembering):
     row = dp_sgd("test", seed=11)
     given, n = Remembers.last.given, row["n"]
@@ -93,15 +84,6 @@ def test_dp_sgd_is_told_of_its_own_records_and_seed(remembering):
     assert given["noise_multiplier"] == 2.0
     assert row["sigma"] == 2.5  # what the model says that it used
     assert row["advantage"] == Remembers.profile_.advantage
-
-
-def test_each_seed_draws_other_records_and_the_guarantee_is_that_of_the_draw(monkeypatch):
-    """The learner itself knows no seed, so that only the records can differ."""
-    monkeypatch.setattr(bagging.experiments, "network", lambda *_, **__: DecisionTreeClassifier(random_state=0))
-    row, other = (ensemble("test", subsample=100, seed=seed) for seed in (0, 1))
-    assert row["accuracy"] != other["accuracy"]
-    assert row["delta"] == accounting.bagging(n=row["n"], subsample=100).delta(0.0)
-    assert row["epsilon"] == 0.0
 
 
 def test_dpbag_scores_the_test_third_and_the_labels_of_the_rows_asked(monkeypatch):
@@ -120,14 +102,6 @@ def test_means_and_deviations_are_those_of_a_sample():
     for found in (prediction._mean_and_std(scores), sgd_runs.mean_and_std(scores)):
         assert (found["accuracy"], found["accuracy_std"]) == expected
     assert prediction._mean_and_std(scores[:1])["accuracy_std"] is None
-
-
-def test_settings_are_held_out_with_rows_that_are_not_trained_on():
-    X, y = np.arange(40, dtype=np.float32).reshape(20, 2), np.arange(20)
-    held_out = Task(X, y, X[:3], y[:3], 20, "digest").validation
-    np.testing.assert_array_equal(np.concatenate([held_out.X, held_out.X_score]), X)
-    np.testing.assert_array_equal(np.concatenate([held_out.y, held_out.y_score]), y)
-    assert len(held_out.y_score) == 2
 
 
 def test_each_partition_of_a_vote_has_noise_of_its_own(monkeypatch):

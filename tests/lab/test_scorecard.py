@@ -1,6 +1,8 @@
 """The scorecard: what counts as agreeing, explained by runs, unexplained, undecided and a gap."""
 
 import math
+from importlib import import_module
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from dpnotes.lab import scorecard as module
 from dpnotes.lab.scorecard import (
     AGREES,
+    ALL,
     EXPLAINED,
     GAP,
     OPEN,
@@ -103,3 +106,18 @@ def test_cells_are_judged_by_the_rows_that_their_lines_name(tmp_path, monkeypatc
     assert [cell.outcome for cell in found] == outcomes
     assert [found[place].why for place in (1, 3, 6)] == ["another rate (rows)", "misprinted", "twice"]
     assert [cell.ours for cell in found[:4]] == pytest.approx([0.905, 0.505, 0.5, 8])
+
+
+COUNTS = pd.read_csv(Path(__file__).with_name("scorecard.csv"))
+
+
+@pytest.mark.parametrize("paper", COUNTS["paper"].unique())
+def test_outcomes_of_each_paper_are_those_that_were_noted(paper):
+    found = import_module(f"dpnotes.lab.{paper}.cells").cells()
+    counts = scorecard({paper: found}).query("table != ''")
+    noted = COUNTS[COUNTS["paper"] == paper]
+    lines = (frame[["table", *ALL]].itertuples(index=False, name=None) for frame in (counts, noted))
+    assert sorted(next(lines)) == sorted(next(lines))
+    if paper == "private_prediction":  # every sentence, number and arrow once
+        assert len({(cell.table, cell.cell) for cell in found}) == len(found)
+    assert all(cell.why for cell in found if cell.outcome in (EXPLAINED, UNEXPLAINED))

@@ -4,8 +4,6 @@ import shutil
 import time
 
 import joblib
-import numpy as np
-import pandas as pd
 import pytest
 
 from dpnotes.lab import _shared
@@ -67,15 +65,3 @@ def test_processes_that_need_the_same_parts_share_the_work(tmp_path):
     with joblib.parallel_config(backend="threading", n_jobs=2):
         assert sweep(whole, grid, store=tmp_path / "runs" / "wholes", progress=False)["sum"].tolist() == [506, 506]
     assert len(CALLS) < 24  # each begins elsewhere, and takes what the other has finished
-
-
-def test_predictions_are_letters_that_a_store_gives_back(tmp_path):
-    codes = np.arange(10_000) % 26
-
-    def predict():
-        return {"votes": _shared.as_text(codes)}
-
-    (found,) = sweep(predict, [{}], store=tmp_path / "p", progress=False)["votes"]
-    np.testing.assert_array_equal(_shared.as_codes(found), codes)
-    assert isinstance(found, str)
-    assert pd.notna(found)

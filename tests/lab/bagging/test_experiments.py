@@ -10,7 +10,6 @@ from torchvision.models import vgg
 from torchvision.transforms.v2.functional import normalize
 
 from dpnotes import accounting, data
-from dpnotes.lab import experiments
 from dpnotes.lab.bagging import experiments as chapter
 from dpnotes.lab.bagging import exposure, grids, networks
 from dpnotes.lab.bagging.exposure import noise_for_tpr, tpr_at_fpr_1e3
@@ -260,26 +259,3 @@ def test_rows_satisfy_their_exposure():
     drawn = chapter.hog_ensemble(dataset="digits", split="test", subsample=200, l2=1e-3, seed=0, device="cpu")
     assert drawn["delta"] == accounting.bagging(n=drawn["n"], subsample=200).advantage
     assert drawn["accuracy"] > 0.8
-
-
-BAD = [
-    (lambda: chapter.ensemble(**quick(split="train")), "split must be one of 'test', 'validation', 'rest', got split="),
-    (lambda: chapter.ensemble(**quick(dataset="digit")), "unknown data set 'digit'"),
-    (lambda: grids.table2a("papr"), "scale must be one of 'paper', 'quick', .* got scale='papr'"),
-    (lambda: grids.cifar10("mnist"), "public must be one of 'imagenet', 'cifar100_subset', got public='mnist'"),
-    (lambda: experiments.rows("bagging_table9"), "unknown experiment 'bagging_table9'; known: bagging_table2a"),
-    (lambda: chapter.membership(**attacked(attack="shadow")), "attack must be one of 'loss', .* got attack='sha"),
-    (lambda: chapter.membership(**attacked(n_networks=7)), "n_networks must be even and >= 6"),
-    (lambda: chapter.membership(**attacked(n_networks=4)), "n_networks must be even and >= 6"),
-    (lambda: chapter.private_base(**released(mode="half")), "mode must be one of 'bare', .* got mode='half'"),
-    (lambda: chapter.private_base(**released(split="rest")), "split must be one of 'test', .* got split='rest'"),
-    (lambda: chapter.ensemble(**quick(architecture="vgg19")), "architecture must be one of 'convolutional', 'vgg5', "),
-    (lambda: noise_for_tpr(0.0005, sample_rate=0.1, steps=10), r"tpr_at_fpr_1e3 must be in \(0.001, 1\), got tpr"),
-    (lambda: noise_for_tpr(1.0, sample_rate=0.1, steps=10), r"tpr_at_fpr_1e3 must be in \(0.001, 1\), got tpr"),
-]
-
-
-@pytest.mark.parametrize(("call", "message"), BAD)
-def test_bad_parameters_are_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

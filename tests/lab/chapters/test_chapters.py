@@ -75,22 +75,6 @@ class TestParameters:
         assert found["seeds"].help == ""
 
     @pytest.mark.parametrize(
-        ("code", "message"),
-        [
-            ("import os", "must be 'name = literal.*'import os'"),
-            ("n = 2 * 3", "must be 'name = literal.*'n = 2 [*] 3'"),
-            ("a = b = 3", "must be 'name = literal"),
-            ("a, b = 1, 2", "must be 'name = literal"),
-            ("x: int", "must be 'name = literal"),
-            ("n =", "must be 'name = literal"),
-            ("n = [1,\n2]", "must be 'name = literal"),
-        ],
-    )
-    def test_anything_but_literals_is_refused(self, code, message):
-        with pytest.raises(ValueError, match=f"chapter 'toy'.*{message}"):
-            _chapter.parse(code, "toy")
-
-    @pytest.mark.parametrize(
         ("name", "given", "value"),
         [
             ("scale", "quick", "quick"),
@@ -131,19 +115,6 @@ class TestParameters:
     def test_ill_typed_values_are_refused(self, name, given, message):
         with pytest.raises(TypeError, match=f"parameter '{name}' of chapter 'toy' {message}"):
             _chapter.check(_chapter.parse(CELL, "toy"), {name: given}, "toy")
-
-    def test_an_unknown_name_lists_the_known_ones(self):
-        with pytest.raises(ValueError, match=r"^unknown parameter 'sise' for chapter 'toy'; known: size, seed$"):
-            _chapter.check(_chapter.parse("size = 1\nseed = 0", "toy"), {"sise": "3"}, "toy")
-
-    @pytest.mark.parametrize("tags", [[], ["parameters", "parameters"]])
-    def test_there_is_exactly_one_cell(self, book, tags):
-        cells = json.loads(notebook("n = 1", "m = 2"))
-        for cell in cells["cells"]:
-            cell["metadata"] = {"tags": tags}
-        (book / "book" / "zebra.ipynb").write_text(json.dumps(cells))
-        with pytest.raises(ValueError, match=r"zebra.ipynb must have one cell tagged 'parameters', got [02]"):
-            chapters.chapter("zebra", book).parameters  # noqa: B018
 
 
 class TestRules:
@@ -190,12 +161,9 @@ class TestRules:
         "line",
         [
             'scale = "c"  # one of "a", "b"',  # its default is none of them
-            "scale = 'a'  # one of a, b",
             "n = 1  # >= : records",
-            "n = 1  # >= 1 records",
             "x = 0.5  # in (0, 1",
             "n = 0  # 0 or > two: x",
-            "sizes = []  # each of them",
         ],
     )
     def test_a_rule_that_cannot_be_read_is_refused(self, line):
@@ -206,14 +174,6 @@ class TestRules:
 class TestBook:
     def test_chapters_are_the_notebooks_of_the_contents_in_their_order(self, book):
         assert [chapter.name for chapter in chapters.all_chapters(book)] == ["zebra", "ant"]
-
-    def test_an_unknown_chapter_lists_the_known_ones(self, book):
-        with pytest.raises(ValueError, match=r"^unknown chapter 'not_in_the_book'; known: zebra, ant$"):
-            chapters.chapter("not_in_the_book", book)
-
-    def test_without_a_checkout_there_is_no_book(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match=r"_toc\.yml"):
-            chapters.all_chapters(tmp_path)
 
     def test_importing_the_package_is_cheap(self):
         heavy = "{'papermill', 'nbformat', 'IPython', 'pandas', 'torch', 'sphinx'}"
@@ -345,23 +305,3 @@ class TestSource:
         shown = _display.source(_display.source)
         assert shown.startswith("# dpnotes/lab/chapters/_display.py\ndef source(")
         assert "Examples" not in shown
-
-    @pytest.mark.parametrize("thing", [chapters.Chapter, chapters.Chapter.source, chapters.Chapter.check, _display])
-    def test_classes_properties_methods_and_modules_are_shown(self, thing):
-        compile(_display.source(thing), "shown", "exec")
-
-    @pytest.mark.parametrize("thing", [3, len])
-    def test_what_has_no_source_is_refused(self, thing):
-        with pytest.raises(TypeError):
-            _display.source(thing)
-
-
-def test_a_chapter_may_lie_in_a_folder_of_its_part(book):
-    (book / "book" / "insects").mkdir()
-    (book / "book" / "ant.ipynb").rename(book / "book" / "insects" / "ant.ipynb")
-    toc = book / "_toc.yml"
-    toc.write_text(toc.read_text().replace("book/ant", "book/insects/ant"))
-    ant = chapters.chapter("ant", book)
-    assert ant.source == book / "book" / "insects" / "ant.ipynb"
-    assert ant.executed == book / "_build" / "executed" / "book" / "insects" / "ant.ipynb"
-    assert [chapter.name for chapter in chapters.all_chapters(book)] == ["zebra", "ant"]

@@ -1,16 +1,15 @@
-"""`dpnotes book`: what the wheel brings of the book, and how it is laid out."""
+"""`dpnotes book`: what the wheel brings of the book, how it is laid out, and where commands find it then."""
 
 import re
 import shutil
-import tomllib
+from pathlib import Path
 
 import pytest
-import yaml
 from click.testing import CliRunner
 from hatchling.builders.wheel import WheelBuilder
 
-from dpnotes.lab import cli
-from dpnotes.lab._places import MARK
+from dpnotes.lab import _places, cli
+from dpnotes.lab._places import MARK, book_folder, published_store, runs_store
 from dpnotes.lab.chapters import _layout, all_chapters, lay_out
 
 HIDDEN = re.compile(r"/(\.|__pycache__)")  # caches and locks, which git ignores
@@ -26,16 +25,6 @@ def test_the_wheel_brings_all_that_the_book_is_made_of(repository):
     assert wanted - brought == {"dpnotes/lab/_book/book/ruff.toml"}
     assert {"dpnotes/lab/_book/_config.yml", "dpnotes/lab/_book/_toc.yml", "dpnotes/py.typed"} < brought
     assert not any("tests/" in name or "benchmarks/" in name for name in brought)
-
-
-def test_the_settings_name_no_file_that_the_wheel_lacks(repository):
-    settings = yaml.safe_load((repository / "_config.yml").read_text())
-    build = tomllib.loads((repository / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
-    assert set(build["only-include"]) == {"dpnotes", "book"}
-    assert {f"dpnotes/lab/_book/{name}" for name in ("_config.yml", "_toc.yml")} == set(build["force-include"].values())
-    static = settings["sphinx"]["config"]["html_static_path"]
-    named = [*settings["bibtex_bibfiles"], settings["html"]["favicon"], *static]
-    assert all(name.startswith("book/") for name in named)
 
 
 @pytest.fixture
@@ -120,3 +109,51 @@ def test_the_real_book_can_be_laid_out(repository, tmp_path):
     shutil.copy(repository / "_toc.yml", tmp_path / "brought")
     lay_out(tmp_path / "mine", source=tmp_path / "brought")
     assert [c.name for c in all_chapters(tmp_path / "mine")] == [c.name for c in all_chapters()]
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """The package as installed without a checkout, in an empty working directory; the book in the package."""
+    monkeypatch.setattr(_places, "CHECKOUT", tmp_path / "site-packages")
+    monkeypatch.setattr(_places, "PACKAGED", tmp_path / "site-packages" / "_book")
+    monkeypatch.delenv("DPNOTES_RUNS", raising=False)
+    work = tmp_path / "home" / "work"
+    for folder in (work, _places.PACKAGED / "book" / "results"):
+        folder.mkdir(parents=True)
+    monkeypatch.chdir(work)
+    return work
+
+
+def test_the_checkout_comes_first(repository, tmp_path, monkeypatch):
+    (tmp_path / MARK).write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DPNOTES_RUNS", raising=False)
+    assert book_folder() == repository
+    assert published_store("x") == repository / "book" / "results" / "x.csv"
+    assert runs_store("x") == repository / "runs" / "x"
+    assert (book_folder() / "dpnotes" / "lab" / "_places.py").is_file()
+
+
+def test_else_it_is_the_nearest_folder_that_was_laid_out(installed):
+    outer, inner = installed.parent, installed
+    (outer / MARK).write_text("{}")
+    assert book_folder() == outer
+    assert runs_store("x") == outer / "runs" / "x"
+    (inner / MARK).write_text("{}")
+    assert book_folder() == inner
+    assert published_store("x") == inner / "book" / "results" / "x.csv"
+
+
+def test_else_an_error_names_the_command(installed):
+    with pytest.raises(FileNotFoundError, match="make one with `dpnotes book FOLDER`"):
+        book_folder()
+
+
+def test_a_chapter_by_itself_reads_the_rows_of_the_package_and_writes_beside_it(installed, monkeypatch):
+    assert published_store("x") == _places.PACKAGED / "book" / "results" / "x.csv"
+    assert runs_store("x") == Path.cwd() / "runs" / "x"
+    monkeypatch.setenv("DPNOTES_RUNS", str(installed / "elsewhere"))
+    assert runs_store("x") == installed / "elsewhere" / "x"
+    monkeypatch.setattr(_places, "PACKAGED", installed / "nowhere")
+    with pytest.raises(FileNotFoundError, match="dpnotes book"):
+        published_store("x")

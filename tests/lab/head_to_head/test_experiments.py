@@ -41,11 +41,6 @@ def test_the_margin_of_a_synthetic_table_is_turned():
     assert 0 <= far.X.min() <= far.X.max() <= 1
 
 
-def test_a_target_that_is_no_column_is_refused():
-    with pytest.raises(ValueError, match="target must be a column of digits"):
-        table(**{**DIGITS, "target": "age=3"})
-
-
 @pytest.mark.needs("statsmodels")
 @pytest.mark.parametrize("name", SURVEYS)
 def test_the_target_of_a_survey_is_no_column_of_its_rows(name):

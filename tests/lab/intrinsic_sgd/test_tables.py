@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from dpnotes.lab import experiments
-from dpnotes.lab.intrinsic_sgd import figures, grids, tables
+from dpnotes.lab.intrinsic_sgd import cells, tables
 from dpnotes.lab.intrinsic_sgd.printed import intrinsic_epsilon
 
 
@@ -57,52 +57,24 @@ def test_no_pair_is_farther_apart_than_proved(stored):
     assert (rows["neighbours"] <= rows["proved"]).all()
 
 
-def test_gaps_are_shown_as_gaps():
-    """A task of which nothing is stored: empty tables, figures that say so, words in the place of numbers."""
-    grid = grids.settings("quick")
-    summary = experiments.rows("intrinsic_sgd_summary", grid)
-    utility = experiments.rows("intrinsic_sgd_utility", grids.utilities(grid))
-    sound = experiments.rows("intrinsic_sgd_last_iterate", grids.last_iterates(grid))
-    assert len(tables.table3(summary)) == 0
-    assert tables.table4(utility)["reproduced"].isna().all()
-    assert tables.calibrations(utility, sound)["accuracy"].isna().all()
-    assert tables.shown(tables.table4(utility), "reproduced", "{:.2f}", entry="gain") == "not run yet"
-    assert figures.distances(summary[summary["sigma"].notna()], {}).texts[0].get_text() == "not run yet"
+@pytest.fixture(scope="module")
+def judged():
+    return {cell.cell: cell for cell in cells.cells()}
 
 
-def test_tables_and_figures_of_the_pages_have_no_gaps(stored):
-    summary, utility, sound = (stored[name] for name in ("summary", "utility", "last_iterate"))
-    calibrations = tables.calibrations(utility, sound)
-    digits = tables.scaled_digits(tables.studies(stored["scaling"], stored["repeats"], summary))
-    for table, rows, length in (
-        (tables.SIZES, tables.sizes(summary), 28),
-        (tables.NOISE_SOURCES, tables.noise_sources(summary), 4),
-        (tables.TABLE3, tables.table3(summary), 24),
-        (tables.STUDY, tables.study(summary), 4),
-        (tables.SCALED_DIGITS, digits, 6),
-        (tables.TABLE4, tables.table4(utility), 28),
-        (tables.DRAWS, tables.draws(stored["draws"]), 32),
-        (tables.READINGS, tables.with_epsilons(summary), 8),
-        (tables.RULES_BESIDE, tables.beside(calibrations), 4),
-        (tables.AUDITS, tables.audits(stored["audit"], summary), 22),
-    ):
-        assert len(rows) == length
-        assert "not run yet" not in table(rows).to_html()
-    logistic = stored["distances"][stored["distances"]["hidden"].isna()].dropna(subset=["q50"])
-    tested, pairs = (logistic.query("quantity == @quantity") for quantity in ("p-value", "data"))
-    measured = tables.hyperparameters(stored["hyperparameters"]).query("schedule == 'constant'")
-    for figure, panels in (
-        (figures.distances(logistic, {"adult": 0.177}), 4),
-        (figures.utility(utility.query("initial == 'varied'").dropna(subset=["accuracy"]), sound), 4),
-        (figures.pairwise_epsilons(pairs, {("adult", "varied"): 42.0}, published={"adult": (18, 61.9)}), 1),
-        (figures.p_values(tested.query("initial == 'varied'"), dict.fromkeys(tested["dataset"], 51)), 1),
-        (figures.paths(stored["trajectories"]), 1),
-        (figures.batch_sizes(measured), 2),
-    ):
-        assert len(figure.axes) == panels
-    assert tables.standings(calibrations, "counted", "counted").keys() == {
-        "mnist",
-        "covertype",
-        "adult",
-        "mnist-unscaled",
-    }
+def test_numbers_follow_their_rows(monkeypatch, judged):
+    """Accuracies on Adult moved by a tenth: what agreed or was explained does so no longer."""
+    honest = cells.read_store
+
+    def moved(path):
+        rows = honest(path)
+        shifted = rows["dataset"].eq("adult") if "dataset" in rows else rows.index < 0
+        for column in {"accuracy", "noiseless"} & {*rows.columns}:
+            rows.loc[shifted, column] = rows.loc[shifted, column] - 0.1
+        return rows
+
+    monkeypatch.setattr(cells, "read_store", moved)
+    now = {cell.cell: cell for cell in cells.cells()}
+    changed = [name for name, cell in now.items() if cell.outcome != judged[name].outcome]
+    assert changed == ["noiseless, Adult", "noisy, theoretical, Adult", "noisy, observed, Adult"]
+    assert {now[name].outcome for name in changed} == {"unexplained"}

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dpnotes.lab import experiment
-from dpnotes.lab.store import StoreError, adopt, collect, missing, read_store, sweep, verify
+from dpnotes.lab.store import StoreError, adopt, collect, read_store, sweep, verify
 from tests.lab.store import toys
 from tests.lab.store.toys import lines
 
@@ -65,17 +65,6 @@ def test_all_runs_every_row_afresh_one_after_the_other(places, tmp_path):
         gather(places, "all", tmp_path, bad=[3])
     kept = read_store(places["runs"]).set_index("index")["third"]
     assert kept[[5, 3, 8]].tolist() == [5 / 3, 2.0, 16 / 3]
-
-
-def test_an_unknown_compute_is_refused(places, tmp_path):
-    with pytest.raises(ValueError, match="compute must be one of 'stored', 'missing', 'all', got 'quick'"):
-        gather(places, "quick", tmp_path)
-
-
-def test_missing_lists_what_a_store_lacks(places, tmp_path):
-    assert missing(toys.plain, GRID, places["published"]) == GRID[1:]
-    assert missing(toys.plain, GRID, places["runs"]) == [GRID[0], GRID[2]]
-    assert missing(toys.plain, GRID, tmp_path / "none") == GRID
 
 
 def test_a_store_that_is_not_there_is_named(tmp_path):
@@ -146,14 +135,6 @@ def test_adopting_a_later_version_needs_no_force_and_other_experiments_are_refus
         adopt(tmp_path / "other", published)
     with pytest.raises(StoreError, match=r"has no row '\w{12}' of 'toys\.plain'"):
         verify(toys.plain, published, sample=1, tolerance={})
-
-
-def test_a_column_is_a_parameter_or_a_metric(tmp_path):
-    def turned(**given):
-        return {"b": 2} if "a" in given else {"a": 2}
-
-    with pytest.raises(ValueError, match="'a' cannot be both a parameter and a metric of one experiment"):
-        sweep(turned, [{"a": 1}, {"b": 1}], store=tmp_path / "toy", progress=False)
 
 
 EVERY_KIND = {"n": 1, "y": 1.0, "up": math.inf, "word": "a", "flag": True, "none": None, "data": "d1", "device": "d"}

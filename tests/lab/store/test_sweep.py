@@ -212,10 +212,8 @@ def test_progress_is_shown_on_standard_error_or_not_at_all(store, tmp_path, capf
         ([], ValueError, "grid must have at least one row"),
         ([{"index": 1}, {"index": 1.0}], ValueError, r"grid\[1\] is the same row as grid\[0\]"),
         ([{"index": math.nan}], ValueError, "'index' must be finite, got nan"),
-        ([{"index": -math.inf}], ValueError, "'index' must be finite, got -inf"),
         ([{"index": [1]}], TypeError, r"grid\[0\]: 'index' must be a plain scalar"),
         ([{"index": 1, "seconds": 1}], ValueError, "'seconds' must be a Python name that is no option"),
-        ([{"index": 1, "a b": 1}], ValueError, "'a b' must be a Python name"),
         ([{"index": 1, "scale": 1.0}], ValueError, "'scale' must be a Python name that is no option"),
     ],
 )
@@ -248,8 +246,6 @@ def test_an_experiment_without_a_name_is_refused(store, function):
         (None, "it must return a dict of metrics, got None"),
         ({"y": [1]}, "what it returned: 'y' must be a plain scalar"),
         ({"x": 1}, "'x' must be a Python name that is no option and no other column"),
-        ({"date": "today"}, "'date' must be a Python name"),
-        ({"a-b": 1}, "'a-b' must be a Python name"),
     ],
 )
 def test_a_result_that_is_no_flat_dict_of_scalars_is_refused(store, returned, reason):
@@ -275,9 +271,3 @@ def test_a_folder_that_cannot_be_written_is_noticed_before_the_run(tmp_path, cal
     with pytest.raises(OSError, match="file"):
         run(tmp_path / "file" / "toy", calls=calls)
     assert not lines(calls)
-
-
-def test_the_package_and_the_store_are_cheap_to_import():
-    code = "import sys, dpnotes.lab.store; print({'torch', 'matplotlib', 'distributed'} & {*sys.modules})"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/tmp")
-    assert told.stdout == "set()\n"
