@@ -127,7 +127,7 @@ def run(
         try:
             load(table)
         except StoreError:  # until version 0.1.0 such a file was the only place of rows
-            click.echo(f"{_short(table)} is no table of this version, and stays; the rows are in {_short(rows)}{os.sep}")
+            click.echo(f"{_short(table)} is no table of this version: it stays, and rows are in {_short(rows)}")
             continue
         publish(load(rows).values(), table)
         click.echo(_short(table))
