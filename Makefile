@@ -5,10 +5,9 @@
 #                lines say what to do about it
 # make test-more only the tests that need one of these
 # make bench     the speed claims, measured here and printed; make bench KEEP=--keep puts the rows into the book's table
-# make campaign  what is too long for each change: every wrong version of a formula that a claim rests on, of the rule of
-#                verdicts and of what turns runs into rows must be noticed, bounds against lower bounds, all constructors
-#                composed; hundreds of kills and other faults of a store; audits of planted faults
-#                and of sound trainings; the figures are kept for the book
+# make campaign  what is too long for each change: hundreds of kills and other faults of a store; audits of planted faults
+#                and of sound trainings; bounds against lower bounds, all constructors composed; the figures are kept for
+#                the book
 # make coverage  which lines the unit tests reach: a table, and _build/coverage/index.html
 # make setup     only install, into .venv, which is made again where it is broken; another Python: make setup PYTHON=python3.13
 # make wheel     the package with the book as one file, in dist/, and the command that installs it elsewhere

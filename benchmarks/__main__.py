@@ -110,7 +110,8 @@ def main() -> None:
     torch.set_num_threads(1)
     _common.OWN_SIDE_ONLY = given.own is not None
     if given.against:
-        compare(given.against, given.job)
+        with stoppable(lambda: "Stopped: what was compared is printed above; nothing is kept."):
+            compare(given.against, given.job)
     else:
         bench(given.job, small=given.small, device=given.device, kept=given.keep, own=given.own)
 

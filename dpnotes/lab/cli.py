@@ -95,7 +95,7 @@ def run(
     For example: dpnotes run bagging -p scale quick. Lists are written as in Python: -p subsample_sizes "[200, 800]".
     """
     from dpnotes.lab import chapters
-    from dpnotes.lab.store import read_store
+    from dpnotes.lab.store import StoreError, load, publish
 
     chosen = chapters.chapter(chapter)
     if listed:
@@ -123,8 +123,14 @@ def run(
         click.echo(f"{chosen.name}: {seconds:.1f} s")
     click.echo(_short(notebook))
     for rows in sorted(path for path in folder.glob(f"{chosen.name}_*") if path.is_dir()):
-        read_store(rows).to_csv(rows.with_suffix(".csv"), index=False)
-        click.echo(_short(rows.with_suffix(".csv")))
+        table = rows.with_suffix(".csv")
+        try:
+            load(table)
+        except StoreError:  # until version 0.1.0 such a file was the only place of rows
+            click.echo(f"{_short(table)} is no table of this version: it stays, and rows are in {_short(rows)}")
+            continue
+        publish(load(rows).values(), table)
+        click.echo(_short(table))
 
 
 @main.group()

@@ -17,6 +17,8 @@ from dpnotes.lab.store._results import adopt as adopt
 from dpnotes.lab.store._results import read_store as read_store
 from dpnotes.lab.store._results import verify as verify
 from dpnotes.lab.store._rows import StoreError as StoreError
+from dpnotes.lab.store._rows import load as load
+from dpnotes.lab.store._rows import publish as publish
 from dpnotes.lab.store._sweep import Compute as Compute
 from dpnotes.lab.store._sweep import collect as collect
 from dpnotes.lab.store._sweep import experiment_name as experiment_name

@@ -49,7 +49,8 @@ def adopt(
     """Take the finished rows of one store into a published one, all in one step or none.
 
     A row that is there already with the same metrics stays as it is, with its provenance and in its place. New rows
-    follow in the order of the grid. A row of a later version of its experiment replaces an earlier one.
+    follow in the order of the grid. A row of a later version of its experiment replaces an earlier one, and never the
+    other way round.
 
     Parameters
     ----------
@@ -81,7 +82,8 @@ def adopt(
         raise StoreError(f"{source} and {destination} hold rows of different experiments: {', '.join(sorted(names))}")
     if experiment and grid:
         new = {row.key: new[row.key] for row in requests(experiment, grid) if row.key in new}
-    known = {key: row for key, row in new.items() if key in old and row.version <= old[key].version}
+    new = {key: row for key, row in new.items() if key not in old or row.version >= old[key].version}
+    known = {key: row for key, row in new.items() if key in old and row.version == old[key].version}
     same = {key for key, row in known.items() if row.compared == old[key].compared}
     if differing := [row for key, row in known.items() if key not in same and not replace]:
         row = differing[0]
@@ -160,7 +162,7 @@ def _keep(path: Path, found: Mapping[str, Scalar]) -> None:
     """Add a line to the table of verifications, in place of an earlier one of the same row."""
     table = pd.DataFrame([found]).drop(columns="seconds")
     if path.exists():
-        table = pd.concat([pd.read_csv(path, dtype={"differing": str}), table])
+        table = pd.concat([pd.read_csv(path, dtype=dict.fromkeys(("row", "differing", "commit"), str)), table])
     table = table.drop_duplicates(["store", "row"], keep="last")
     replace_file(path, table.to_csv(index=False, lineterminator="\n").encode())
 
@@ -177,6 +179,6 @@ def _compare(old: Row, new: Row, tolerance: Tolerance) -> list[dict[str, Scalar]
             limit = own(a) if callable(own) else own
             if float in (type(stored), type(again)):
                 limit = max(limit, RELATIVE * min(abs(a), abs(b)))
-            agrees = abs(difference) <= limit
+            agrees = agrees or abs(difference) <= limit < np.inf
         lines.append(dict(zip(_REPORT, (old.key, metric, stored, again, difference, limit, agrees), strict=True)))
     return lines

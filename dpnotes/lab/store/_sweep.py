@@ -1,6 +1,7 @@
 """Rows of a grid: from stores, and computed where the stores lack them."""
 
 import contextlib
+import errno
 import functools
 import math
 import os
@@ -264,6 +265,8 @@ def _computed(
     experiment: Experiment, todo: list[Row], store: Path, options: Any = None, n_jobs: Any = None, progress: bool = True
 ) -> Rows:
     """Compute rows; this process writes each as soon as it is finished, wherever that was."""
+    if store.is_file():
+        raise NotADirectoryError(errno.ENOTDIR, "new rows are kept in a folder, and this is a file", str(store))
     store.mkdir(parents=True, exist_ok=True)
     tempfile.TemporaryFile(dir=store).close()  # what cannot be written is noticed before a long run
     rows: Rows = {}

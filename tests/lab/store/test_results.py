@@ -123,6 +123,16 @@ def test_adopting_takes_the_rows_of_a_grid_only_and_from_a_table_too(times, tmp_
     assert set(read_store(destination)["index"]) == {5, 3, 8, 9}
 
 
+@pytest.mark.parametrize("replace", [False, True])
+def test_an_earlier_version_replaces_no_later_one(replace, tmp_path):
+    for version in (1, 2):
+        sweep(of_version(version, float(version)), GRID[:1], store=tmp_path / str(version), progress=False)
+    adopt(tmp_path / "2", tmp_path / "published.csv")
+    before = (tmp_path / "published.csv").read_bytes()
+    assert adopt(tmp_path / "1", tmp_path / "published.csv", replace=replace) == (0, 0)
+    assert (tmp_path / "published.csv").read_bytes() == before
+
+
 def test_adopting_a_later_version_needs_no_force_and_other_experiments_are_refused(times, tmp_path):
     published, _ = times
     sweep(of_version(2, 3.0), GRID[:1], store=tmp_path / "later", progress=False)
