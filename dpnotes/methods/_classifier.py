@@ -104,8 +104,10 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         is about all that is released except ``classes_``. A record with another label counts as an empty one, and so
         does one with a feature that is missing or infinite, which is an error where the classes are read off y. That
         all records are empty is no error: the error would tell a table from one with a single record of use, with
-        certainty. See :meth:`unusable_records`. The dtype of y is public, like the names of columns: where it is of
-        numbers and the classes are text, or the other way round, the fit is refused.
+        certainty. See :meth:`unusable_records`. The dtype of y is public, like the names of columns. Declare it when
+        you read a file (``dtype=`` of ``pandas.read_csv``), because one that is inferred may depend on a single record.
+        Where it is of numbers and the classes are text, or the other way round, the fit is refused. Lists, and columns
+        of objects (text in pandas before version 3), have no such dtype, and are not refused.
     random_state : int, RandomState instance or None
         What the guarantee does not need: the random choices of learners, shards and students.
     noise_seed : int, optional

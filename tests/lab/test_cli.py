@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import dpnotes
-from dpnotes.lab import _places, _shared, cli, experiments
+from dpnotes.lab import _places, _shared, chapters, cli, experiments
 from dpnotes.lab import store as sweep
 from dpnotes.lab.experiments import Experiment
 
@@ -118,7 +118,7 @@ def test_an_interrupted_run_says_how_to_go_on(run, tmp_path, monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(dpnotes.lab.chapters, "execute", interrupted)
+    monkeypatch.setattr(chapters, "execute", interrupted)
     code, out, err = run(
         "run", "bagging", "-p", "scale", "quick", "-p", "subsample_sizes", "[50, 60]", "--out", tmp_path
     )

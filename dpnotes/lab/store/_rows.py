@@ -147,7 +147,8 @@ def typed(column: Sequence[Scalar]) -> pd.Series:
     kinds = {type(value) for value in column if value is not None}
     if kinds <= {int, float} and kinds != {int}:
         return pd.Series(column, dtype="float64")
-    (kind,) = kinds if len(kinds) == 1 else (object,)
+    large = kinds == {int} and any(abs(int(value)) >= 2**63 for value in column if value is not None)
+    (kind,) = kinds if len(kinds) == 1 and not large else (object,)
     return pd.Series(column, dtype=_DTYPES.get(kind, ("object", "object"))[None in column])
 
 
