@@ -177,8 +177,8 @@ def _compare(old: Row, new: Row, tolerance: Tolerance) -> list[dict[str, Scalar]
             a, b, own = float(stored), float(again), tolerance.get(metric, 0.0)  # type: ignore[arg-type]
             difference = 0.0 if agrees else b - a
             limit = own(a) if callable(own) else own
-            if float in (type(stored), type(again)):
+            if float in (type(stored), type(again)) and np.isfinite([a, b]).all():
                 limit = max(limit, RELATIVE * min(abs(a), abs(b)))
-            agrees = agrees or abs(difference) <= limit < np.inf
+            agrees = agrees or abs(difference) <= limit
         lines.append(dict(zip(_REPORT, (old.key, metric, stored, again, difference, limit, agrees), strict=True)))
     return lines
