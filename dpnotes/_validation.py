@@ -60,6 +60,11 @@ def positive(name: str, value: float) -> float:
     return real(name, value, open_low=True)
 
 
+def level(name: str, value: float) -> float:
+    """Give a level of confidence as a float; it must lie in (0, 1)."""
+    return real(name, value, high=1.0, open_low=True, below="no finite sample gives certainty")
+
+
 def array(
     name: str,
     values: ArrayLike,

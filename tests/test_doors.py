@@ -13,10 +13,6 @@ PART_OF = {"dpnotes.accounting.papers": "dpnotes.accounting"}  # what one paper 
 TESTS_OF = {
     "tests.faults": "tests.lab.store",  # what a store survives: faults happen inside it
 }
-EXCEPTIONS = {
-    # the type of what PrivateClassifier hands to classes that extend it, as those of other libraries do here
-    ("dpnotes/comparing/_others.py", "dpnotes.methods._classifier.Records"),
-}
 
 
 def home(module: str) -> str:
@@ -76,7 +72,5 @@ def test_there_is_something_to_check():
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_private_modules_are_left_to_their_package(path):
-    place = path.relative_to(ROOT).as_posix()
-    reached = [name for name in private_imports(code_of(path)) if (place, name) not in EXCEPTIONS]
-    wrong = [name for name in reached if not may_reach(path, home(name))]
+    wrong = [name for name in private_imports(code_of(path)) if not may_reach(path, home(name))]
     assert not wrong, f"use the public door of {sorted({home(name) for name in wrong})}"

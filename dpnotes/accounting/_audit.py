@@ -55,7 +55,7 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) ->
     """
     trials = check.at_least_one("trials", trials)
     successes = check.at_least("successes", successes, 0, most=("trials", trials))
-    tail = (1 - _confidence(confidence)) / 2
+    tail = (1 - check.level("confidence", confidence)) / 2
     low = 0.0 if successes == 0 else float(special.betaincinv(successes, trials - successes + 1, tail))
     high = 1.0 if successes == trials else float(special.betainccinv(successes + 1, trials - successes, tail))
     return Interval(low, high)
@@ -281,7 +281,7 @@ def one_run_audit(*, examples: int, guesses: int, correct: int, delta: float, co
     2.165176
     """
     p_value = partial(one_run_p_value, examples=examples, guesses=guesses, correct=correct, delta=delta)
-    level = 1 - _confidence(confidence)
+    level = 1 - check.level("confidence", confidence)
     if p_value(epsilon=0.0) >= level:
         return 0.0
     # with delta = 0 the bound would be where P[Bin(guesses, q) >= correct] = level; delta only lowers it
@@ -303,7 +303,3 @@ def _rates(
     # each interval spends half of what may fail on the side that is used: together, what the caller allows
     least = clopper_pearson(true_positives, positives, confidence=confidence).low
     return least, clopper_pearson(false_positives, negatives, confidence=confidence).high
-
-
-def _confidence(confidence: float) -> float:
-    return check.real("confidence", confidence, high=1.0, open_low=True, below="no finite sample gives certainty")

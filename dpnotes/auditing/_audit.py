@@ -21,7 +21,7 @@ from dpnotes.accounting import PrivacyProfile
 from dpnotes.auditing._canaries import Allowed, Canary, Data, Domain, Neighbours, Record, find_canaries
 from dpnotes.auditing._observing import Observer
 from dpnotes.auditing._report import AuditReport
-from dpnotes.auditing._scores import Events, audit_scores, checked_confidence, runs_needed
+from dpnotes.auditing._scores import Events, audit_scores, runs_needed
 from dpnotes.auditing._training import Runner, Runs, Training
 
 PILOT, PLANNED = 0.25, 0.85  # of the budget: to choose on; and of what is left then, to count on
@@ -123,7 +123,7 @@ def audit(
     >>> report.refuted, report.runs <= 2000
     (False, True)
     """
-    confidence, seconds = checked_confidence(confidence), check.positive("seconds", seconds)
+    confidence, seconds = check.level("confidence", confidence), check.positive("seconds", seconds)
     most = None if runs is None else check.at_least_one("runs", runs)
     random_state = check.at_least("random_state", random_state, 0)
     if claim is not None and not isinstance(claim, PrivacyProfile):

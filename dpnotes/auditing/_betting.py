@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpnotes import _validation as check
 from dpnotes._validation import Floats
 from dpnotes.accounting import PrivacyProfile
-from dpnotes.auditing._scores import checked_confidence, runs_adjacency, thresholds_between
+from dpnotes.auditing._scores import runs_adjacency, thresholds_between
 
 DELTAS = np.array([0.0, 1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9])  # a claim's lines
 GROWTH = 1.1  # by which the runs grow until the bet is chosen again
@@ -75,7 +76,7 @@ class Betting:
     """
 
     def __init__(self, claim: PrivacyProfile, *, confidence: float = 0.95, adjacency: str | None = None) -> None:
-        self.claim, self.confidence = claim, checked_confidence(confidence)
+        self.claim, self.confidence = claim, check.level("confidence", confidence)
         self.adjacency = runs_adjacency(claim, adjacency)
         levels = np.unique(np.append(np.asarray(claim.epsilon(DELTAS)), 0.0))
         epsilon = levels[levels < 50]

@@ -21,7 +21,7 @@ from dpnotes import _validation as check
 from dpnotes._validation import Booleans, Floats
 from dpnotes.accounting import PrivacyProfile, one_run_p_value
 from dpnotes.auditing._report import AuditReport, draw_rates
-from dpnotes.auditing._scores import Curve, checked_confidence, runs_adjacency
+from dpnotes.auditing._scores import Curve, runs_adjacency
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -227,7 +227,7 @@ def one_run(
     n, count = len(scores), int(included.sum())
     if 2 * special.bdtr(min(count, n - count), n, 0.5) < IMPROBABLE or count in (0, n):
         raise ValueError(f"included must be drawn with probability 1/2 for each canary, got {count} of {n}")
-    confidence = checked_confidence(confidence)
+    confidence = check.level("confidence", confidence)
     given = np.unique(np.ceil(np.array(FRACTIONS) * n).astype(int)).tolist() if guesses is None else guesses
     numbers: list[int] = [given] if isinstance(given, int) else list(given)
     if not numbers:

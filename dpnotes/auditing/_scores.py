@@ -308,7 +308,7 @@ def audit_scores(
         raise ValueError(
             f"members and nonmembers must have the same scores, got {given[0].shape[1]} and {given[1].shape[1]}"
         )
-    confidence = checked_confidence(confidence)
+    confidence = check.level("confidence", confidence)
     holdout = check.real("holdout", holdout, high=1.0, open_low=True, below="runs must be left to count on")
     adjacency = runs_adjacency(claim, adjacency)
     titles = [f"score {i}" for i in range(given[0].shape[1])] if names is None else [str(name) for name in names]
@@ -355,7 +355,7 @@ def runs_needed(claim: PrivacyProfile, *, confidence: float = 0.95, holdout: flo
     >>> [runs_needed(pure(epsilon)) for epsilon in (0.1, 1.0, 5.0)]
     [7.0, 12.0, 418.0]
     """
-    curve, level = Curve.of(claim), math.log(1 - checked_confidence(confidence))
+    curve, level = Curve.of(claim), math.log(1 - check.level("confidence", confidence))
 
     def refutes(runs: int) -> bool:
         left = runs - _first(runs, holdout)
@@ -371,11 +371,6 @@ def runs_needed(claim: PrivacyProfile, *, confidence: float = 0.95, holdout: flo
         middle = (low + high) // 2
         low, high = (low, middle) if refutes(middle) else (middle, high)
     return float(high)
-
-
-def checked_confidence(confidence: float) -> float:
-    """Give ``confidence`` as a float; it must lie in (0, 1)."""
-    return check.real("confidence", confidence, high=1.0, open_low=True, below="no finite sample gives certainty")
 
 
 def runs_adjacency(claim: PrivacyProfile | None, adjacency: str | None) -> str:

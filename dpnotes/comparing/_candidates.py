@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,26 +171,6 @@ class MajorityClass(PrivateClassifier):
     adjacency: str = "zero-out"
 
     _published = ("class_",)
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Draw the class.
-
-        Parameters
-        ----------
-        X : array_like of float, shape [n, d]
-        y : array_like, shape [n]
-
-        Returns
-        -------
-        Self
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            If data differ in length, there is one class only, or a parameter is outside its range.
-        """
-        return self._fit_at_once(X, y)
 
     def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
         beta = soft_vote_beta(self.epsilon, self.delta, answers=1)

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache, partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import sklearn
@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from dpnotes.accounting import PrivacyProfile, approximate, dp_sgd, dp_sgd_noise_multiplier, pure
 from dpnotes.comparing._candidates import STRENGTHS, Candidate, Task, Unsuited, each_of
-from dpnotes.methods import PrivateClassifier
-from dpnotes.methods._classifier import Records
+from dpnotes.methods import PrivateClassifier, Records
 
 WIDTH, RATE, LARGEST = 16, 0.25, 2000  # hidden units; of the records, and how many of them at most, in a batch
 
@@ -53,10 +52,6 @@ class OtherClassifier(PrivateClassifier):
     setting: Mapping[str, Any] = field(default_factory=dict)
 
     _published = ("model_",)
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train the model; X of shape [n, d], y of shape [n]."""
-        return self._fit_at_once(X, y)
 
     def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
         records = self._private_records(X, y)

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpnotes.lab._places import published_store, runs_store
-from dpnotes.lab.store import collect, missing, row_under_way
+from dpnotes.lab.store import collect, missing, row_under_way, sweep
 
 Grid = list[dict[str, Any]]
 
@@ -39,12 +39,13 @@ def shared_rows(
         ]
         return pd.DataFrame(computed)
     start = time.perf_counter()
-    places: dict[str, Any] = {"published": published, "runs": row.store.parent / name}
-    how: dict[str, Any] = {"compute": "missing", "options": options, "n_jobs": 1, "progress": False}
-    for index in np.random.default_rng().permutation(len(grid)):
-        collect(function, [grid[index]], **places, **how)
+    runs = row.store.parent / name
+    how: dict[str, Any] = {"options": options, "n_jobs": 1, "progress": False}
+    todo = missing(function, grid, published)
+    for index in np.random.default_rng().permutation(len(todo)):
+        sweep(function, [todo[index]], store=runs, **how)
     row.seconds -= time.perf_counter() - start  # they have their own
-    return collect(function, grid, **places, **how)
+    return collect(function, grid, compute="missing", published=published, runs=runs, **how)
 
 
 def lacking(name: str, function: Callable[..., dict[str, Any]], grid: Grid) -> Grid:

@@ -36,7 +36,7 @@ def by_strategy(rows: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     rows : DataFrame
-        Of ``python benchmarks/audit_faults.py strategies``.
+        Of ``python -m benchmarks.audit_faults strategies``.
 
     Returns
     -------

@@ -94,17 +94,21 @@ def expected(experiment: Experiment, *, gpu: bool = False) -> Callable[[Mapping[
 
 
 def tasks(rows: Iterable[tuple[Experiment, dict[str, Any]]], *, gpu: bool = False) -> list[Task]:
-    """Give rows with their expected seconds, cheapest first.
-
-    Costs are compared by powers of two: within one, an experiment's rows stay together and in the order of its grid, in
-    which rows that share their models follow each other.
-    """
+    """Give rows with their expected seconds, cheapest first."""
     by_name: dict[str, Callable[[Mapping[str, Any]], float]] = {}
     made = []
     for experiment, row in rows:
         if experiment.name not in by_name:
             by_name[experiment.name] = expected(experiment, gpu=gpu and _takes_device(experiment))
         made.append(Task(experiment, row, by_name[experiment.name](row)))
+    return _cheapest_first(made)
+
+
+def _cheapest_first(made: Iterable[Task]) -> list[Task]:
+    """Costs are compared by powers of two: within one, an experiment's rows stay together and in the order of its grid.
+
+    Rows that share their models follow each other there.
+    """
     places = [*experiments.EXPERIMENTS]
     return sorted(made, key=lambda task: (math.frexp(task.seconds)[1], places.index(task.experiment.name)))
 
@@ -170,7 +174,9 @@ def fill(
         except (RuntimeError, ValueError, TypeError, OSError) as error:
             outcome.failures[experiment.name] = error
         left = [task for task in outcome.left if task not in batch and task.experiment.name not in outcome.failures]
-        outcome.left = tasks([(task.experiment, task.parameters) for task in left], gpu=gpu)
+        others = [task for task in left if task.experiment is not experiment]  # of which no row was measured meanwhile
+        again = tasks([(experiment, task.parameters) for task in left if task.experiment is experiment], gpu=gpu)
+        outcome.left = _cheapest_first([*others, *again])
     return outcome
 
 

@@ -10,6 +10,7 @@ from dpnotes.methods._answers import secret_seed as secret_seed
 from dpnotes.methods._bagging import Bagging as Bagging
 from dpnotes.methods._class_means import ClassMeans as ClassMeans
 from dpnotes.methods._classifier import PrivateClassifier as PrivateClassifier
+from dpnotes.methods._classifier import Records as Records
 from dpnotes.methods._classifier import longest_row as longest_row
 from dpnotes.methods._dp_sgd import DPSGD as DPSGD
 from dpnotes.methods._dpbag import DPBag as DPBag

@@ -64,12 +64,12 @@ class Records:
 
     @property
     def n(self) -> int:
-        """Number of places, empty ones included: public."""
+        """Number of places, which is public; empty ones are counted."""
         return len(self.X)
 
     @property
     def kept(self) -> Booleans:
-        """Which records are not empty, shape [n]: private."""
+        """Which records are not empty, shape [n]; this is private."""
         return self.codes < len(self.classes)
 
     def labelled(self) -> tuple[Features, Integers]:

@@ -130,7 +130,7 @@ def collect(
         raise ValueError(f"compute must be one of {', '.join(map(repr, get_args(Compute)))}, got {compute!r}")
     asked = requests(experiment, grid, how.get("options"))
     found = {} if compute == "all" else load(published)
-    if compute == "missing" and _lacking(experiment, asked, found):
+    if compute == "missing" and runs != published and _lacking(experiment, asked, found):
         found |= {k: row for k, row in load(runs).items() if k not in found or row.version > found[k].version}
     if compute != "stored":
         todo = _lacking(experiment, asked, found)
