@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple, NotRequired, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,27 @@ from dpnotes.lab.bagging.networks import (
     load_public,
     network,
     shards,
-    teacher_votes,
 )
 from dpnotes.preprocessing import OrientedGradients
 
 LEAST_STD = 1e-3  # of the confidences of one record; a record on which all networks agree to the last digit
 DIGITS_NORM = 8.0  # of grey levels / 16 on 8 x 8 pixels: a bound that sees no data
+
+
+class Steps(TypedDict):
+    """Exposure and steps of DP-SGD."""
+
+    epsilon: float | None
+    delta: float | None
+    tpr_at_fpr_1e3: NotRequired[float | None]
+    epochs: int
+    batch_size: int
+    clipping_norm: float
+    learning_rate: float
+
+
+class NoisyNetwork(Steps, Architecture):
+    """What the networks of a row by DP-SGD have in common, but for width and noise."""
 
 
 @experiment("bagging.ensemble")
@@ -88,9 +103,7 @@ def ensemble(
         guarantee: dict[str, Any] = {"epsilon": None, "delta": None, "adjacency": None, "status": "none"}
     else:
         model = _bagged(task, learner, seed, subsample=subsample, n_models=n_models, replace=replace)
-        profile = model.profile_
-        guarantee = {"epsilon": 0.0, "delta": profile.delta(0.0)}
-        guarantee |= {"adjacency": profile.adjacency, "status": profile.status}
+        guarantee = _guarantee(model.profile_, epsilon=0.0, delta=model.profile_.delta(0.0))
     return _scored(task, model, device, **guarantee)
 
 
@@ -100,17 +113,10 @@ def dp_sgd(
     dataset: str,
     split: str,
     noise_multiplier: float | None,
-    epsilon: float | None,
-    delta: float | None,
     width: int | None,
-    epochs: int,
-    batch_size: int,
-    clipping_norm: float,
-    learning_rate: float,
     seed: int,
-    tpr_at_fpr_1e3: float | None = None,
     device: str = "auto",
-    **start: Unpack[Architecture],
+    **given: Unpack[NoisyNetwork],
 ) -> dict[str, Any]:
     """Train the same network by DP-SGD, with given noise or with the least that tight accounting allows.
 
@@ -138,12 +144,12 @@ def dp_sgd(
         accuracy; n (training records); sigma (the noise multiplier used); advantage (the total variation that the
         release of all steps has at most); adjacency, status; data; device.
     """
+    steps: dict[str, Any] = {name: value for name, value in given.items() if name in Steps.__annotations__}
+    start: dict[str, Any] = {name: value for name, value in given.items() if name not in steps}
     task = load(dataset, split, start.get("public"))
     learner = network(task[0], width=width or 1, device=device, **start)  # names are checked without it, too
-    rounds: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "tpr_at_fpr_1e3": tpr_at_fpr_1e3}
-    noise: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise_multiplier": noise_multiplier}
-    steps: dict[str, Any] = {"clipping_norm": clipping_norm, "learning_rate": learning_rate, "device": device}
-    return _noisy(task, None if width is None else learner, seed, **rounds, **noise, **steps)
+    model = None if width is None else learner
+    return _noisy(task, model, seed, noise_multiplier=noise_multiplier, device=device, **steps)
 
 
 @experiment("bagging.teachers")
@@ -178,10 +184,19 @@ def teachers(
         accuracy (mean over these teachers, on the public rows); votes (one letter for each teacher and public row, see
         :func:`dpnotes.lab._shared.as_text`); data; device.
     """
-    blocks: dict[str, Any] = {"n_teachers": n_teachers, "first": first, "n_models": n_models}
-    voted = teacher_votes(dataset, **blocks, epochs=epochs, l2=l2, seed=seed, device=device, **start)
-    arrays, *_ = load(dataset, "rest", start.get("public"))
-    _, y_public = load_public(dataset, start.get("public"))
+    from dpnotes.learners import LogisticClassifier
+
+    arrays, X, y, *_ = load(dataset, "rest", start.get("public"))
+    X_public, y_public = load_public(dataset, start.get("public"))
+    own = shards(len(X), n_teachers, seed)
+    subsets = [np.flatnonzero(own == teacher) for teacher in range(first, first + n_models)]
+    given: dict[str, Any] = {"n_classes": arrays.n_classes, "seed": seed}
+    learner: Any
+    if l2 is None:
+        learner, given["first"] = network(arrays, epochs=epochs, device=device, **start), first
+    else:
+        learner = LogisticClassifier(l2=l2, device="cpu")
+    voted = learner.fit_many(X, y, subsets, **given).votes(X_public)
     return {"accuracy": float(np.mean(voted == y_public)), "votes": as_text(voted), **_origin(arrays, device)}
 
 
@@ -482,18 +497,6 @@ def private_base(
     return _scored(task, model, device, release_epsilon=release, **told)
 
 
-class Steps(TypedDict):
-    """Exposure and steps of DP-SGD on handcrafted features."""
-
-    epsilon: float | None
-    delta: float | None
-    tpr_at_fpr_1e3: float | None
-    epochs: int
-    batch_size: int
-    clipping_norm: float
-    learning_rate: float
-
-
 @experiment("bagging.hog_ensemble")
 def hog_ensemble(
     *, dataset: str, split: str, subsample: int, l2: float, seed: int, device: str = "auto"
@@ -516,9 +519,7 @@ def hog_ensemble(
 
     task, learner = _features(dataset, split), LogisticClassifier(l2=l2, device=device)
     model = _bagged(task, learner, seed, subsample=subsample, n_models=1)
-    profile = model.profile_
-    guarantee = {"delta": profile.delta(0.0), "adjacency": profile.adjacency, "status": profile.status}
-    return _scored(task, model, device, **guarantee)
+    return _scored(task, model, device, **_guarantee(model.profile_, delta=model.profile_.delta(0.0)))
 
 
 @experiment("bagging.hog_dp_sgd")
@@ -572,7 +573,14 @@ def _bagged(task: Task, learner: Any, seed: int, **draw: Any) -> Any:
 
 
 def _noisy(
-    task: Task, network: Any, seed: int, *, epochs: int, batch_size: int, tpr_at_fpr_1e3: float | None, **options: Any
+    task: Task,
+    network: Any,
+    seed: int,
+    *,
+    epochs: int,
+    batch_size: int,
+    tpr_at_fpr_1e3: float | None = None,
+    **options: Any,
 ) -> dict[str, Any]:
     """Metrics of a network, or of softmax regression for None, by DP-SGD."""
     from dpnotes.methods import DPSGD
@@ -593,8 +601,9 @@ def _scored(task: Task, model: Any, device: str, **told: Any) -> dict[str, Any]:
     return {"accuracy": accuracy, "n": len(X), **told, **_origin(arrays, device)}
 
 
-def _guarantee(profile: accounting.PrivacyProfile) -> dict[str, Any]:
-    return {"advantage": profile.advantage, "adjacency": profile.adjacency, "status": profile.status}
+def _guarantee(profile: accounting.PrivacyProfile, **at: float) -> dict[str, Any]:
+    """Adjacency and status of a release, and its advantage unless what it is ``at`` some epsilon is told."""
+    return {**(at or {"advantage": profile.advantage}), "adjacency": profile.adjacency, "status": profile.status}
 
 
 def _origin(arrays: Any, device: str) -> dict[str, str]:
@@ -603,8 +612,8 @@ def _origin(arrays: Any, device: str) -> dict[str, str]:
     return {"data": arrays.digest, "device": device_name(device)}
 
 
-def _scales(grid: Callable[..., Grid], **quick: Any) -> dict[str, Callable[[], Grid]]:
-    return {"paper": partial(grid, "paper"), "quick": partial(grid, "quick", **quick)}
+def _scales(grid: Callable[..., Grid], also: Callable[[], Grid] = list, **quick: Any) -> dict[str, Callable[[], Grid]]:
+    return {"paper": lambda: [*grid("paper"), *also()], "quick": partial(grid, "quick", **quick)}
 
 
 _BAGGED = {"accuracy": 0.01, "delta": 1e-12}
@@ -619,7 +628,7 @@ _BASE = {"accuracy": 0.02, "release_epsilon": 1e-6}
 _RUNS: tuple[tuple[str, Callable[..., dict[str, Any]], dict[str, Callable[[], Grid]], Tolerance], ...] = (
     ("table2a", ensemble, _scales(grids.table2a, seeds=3), _BAGGED),
     ("settings", ensemble, {"paper": grids.settings}, _BAGGED),
-    ("dp_sgd", dp_sgd, _scales(grids.dp_sgd) | {"paper": grids.all_dp_sgd}, _NOISY),
+    ("dp_sgd", dp_sgd, _scales(grids.dp_sgd, grids.one_rate), _NOISY),
     ("case2", ensemble, _scales(grids.case2), _CASE_2),
     ("causes", ensemble, {"paper": grids.causes}, _CASE_2),
     ("pate", pate, _scales(grids.pate), _VOTED),
@@ -629,7 +638,7 @@ _RUNS: tuple[tuple[str, Callable[..., dict[str, Any]], dict[str, Callable[[], Gr
     ("dp_sgd_settings", dp_sgd, {"paper": grids.dp_sgd_settings}, _CALIBRATED),
     ("private_base", private_base, _scales(grids.private_base), _BASE),
     ("private_base_settings", private_base, {"paper": grids.private_base_settings}, _BASE),
-    ("case2_dp_sgd", dp_sgd, _scales(grids.case2_dp_sgd) | {"paper": grids.all_case2_dp_sgd}, _NOISY),
+    ("case2_dp_sgd", dp_sgd, _scales(grids.case2_dp_sgd, partial(grids.one_rate, "3a")), _NOISY),
     ("cifar10", ensemble, {"paper": grids.cifar10}, _BAGGED),
     ("cifar10_dp_sgd", dp_sgd, {"paper": grids.cifar10_dp_sgd}, _NOISY),
     ("cifar10_teachers", teachers, {"paper": partial(grids.teachers, "cifar10")}, _TEACHING),

@@ -182,16 +182,6 @@ def one_rate(table: str = "2a") -> Grid:
     return [row for row in noises(common, budgets(table)) if row["noise_multiplier"] is not None]
 
 
-def all_dp_sgd() -> Grid:
-    """DP-SGD at the noises of Table 2a, with a rate for each and with one rate for all."""
-    return [*dp_sgd("paper"), *one_rate()]
-
-
-def all_case2_dp_sgd() -> Grid:
-    """The same for Table 3a."""
-    return [*case2_dp_sgd("paper"), *one_rate("3a")]
-
-
 def table3a(scale: str, *, seeds: int = 3) -> Grid:
     """Bagging rows of Table 3a: the same from a public model, scored on the test rows that stay private; and the whole.
 
@@ -484,8 +474,9 @@ def _two_noises(common: Mapping[str, Any], scale: str, table: str) -> Grid:
     """The paper's noise and the least noise at each budget of a table, each with the rate for its noise."""
     if scale == "quick":
         return noises(common, [QUICK_BUDGET])
-    factor = FINE_TUNING if "public" in common else 1.0
-    return with_rates(noises(common, budgets(table)), n=RECORDS[scale], factor=factor)
+    factor, rows = FINE_TUNING if "public" in common else 1.0, noises(common, budgets(table))
+    rates = [dp_sgd_rate("network", row, n=RECORDS[scale]) for row in rows]
+    return [{**row, "learning_rate": decimal(factor * rate)} for row, rate in zip(rows, rates, strict=True)]
 
 
 def _query_counts(table: str) -> list[int]:
@@ -559,11 +550,6 @@ def dp_sgd_rate(model: str, parameters: Mapping[str, Any], *, n: int) -> float:
     return CHOSEN[model][nearest] / longer
 
 
-def with_rates(rows: Iterable[Mapping[str, Any]], *, n: int, factor: float = 1.0) -> Grid:
-    """Give each row of a network the learning rate for its noise, times a factor."""
-    return [{**row, "learning_rate": decimal(factor * dp_sgd_rate("network", row, n=n))} for row in rows]
-
-
 def decimal(rate: float) -> float:
     """Give the rate to six digits: of a product of decimal numbers, the decimal number that it is."""
     return float(f"{rate:.6g}")
@@ -580,14 +566,17 @@ def about_sigma(parameters: Mapping[str, Any], *, n: int) -> float:
 
 
 def images(parameters: Mapping[str, Any]) -> float:
-    """Images that a row trains on, all epochs and models together, a public model and shared teachers not counted."""
+    """Images that a row trains on, all epochs and models together, a public model not counted.
+
+    Of PATE's teachers, which nine rows share, a ninth is counted.
+    """
+    records, models = RECORDS_OF[parameters["dataset"]], parameters.get("n_models", 1)
     if "first" in parameters:  # teachers; a logistic one takes as long as thirty epochs of a network
-        shards = parameters["n_models"] / parameters["n_teachers"] * RECORDS_OF[parameters["dataset"]]
-        return float(shards * (parameters["epochs"] or 30))
+        return float(models / parameters["n_teachers"] * records * (parameters["epochs"] or 30))
     if "n_teachers" in parameters:
-        return float((parameters["answers"] or parameters["queries"]) * parameters["student_epochs"])
-    drawn = parameters.get("subsample") or RECORDS_OF[parameters["dataset"]]
-    models = parameters.get("n_models", 1)
+        student = float((parameters["answers"] or parameters["queries"]) * parameters["student_epochs"])
+        return student + records * (parameters["epochs"] or 0) / 9
+    drawn = parameters.get("subsample") or records
     if "n_networks" in parameters:
         models = parameters["n_networks"] / 12  # twelve rows share the attacked networks
     return float(drawn * models * parameters["epochs"])
@@ -602,15 +591,9 @@ def seconds(parameters: Mapping[str, Any]) -> float:
     width, architecture = parameters["width"], parameters.get("architecture", "convolutional")
     speed = CPU["linear" if width is None else architecture]["clipping_norm" in parameters]
     slower = (width / 16) ** 1.6 if width is not None and architecture == "convolutional" else 1.0
-    return _with_teachers(parameters) / speed * slower
+    return images(parameters) / speed * slower
 
 
 def gpu_hours(parameters: Mapping[str, Any]) -> float:
     """Hours of one row on a GPU at the rates of :data:`GPU`, which are estimates."""
-    return _with_teachers(parameters) / GPU["clipping_norm" in parameters] / 3600
-
-
-def _with_teachers(parameters: Mapping[str, Any]) -> float:
-    """Images of a row; for PATE with a ninth of its teachers, which nine rows share."""
-    teachers = RECORDS_OF[parameters["dataset"]] * (parameters["epochs"] or 0) / 9 if "answers" in parameters else 0.0
-    return images(parameters) + teachers
+    return images(parameters) / GPU["clipping_norm" in parameters] / 3600

@@ -97,17 +97,18 @@ def network(
     ``training``: further parameters of :class:`dpnotes.learners.NetworkClassifier`.
     """
     from dpnotes.lab.store import checkpoint
-    from dpnotes.learners import NetworkClassifier
+    from dpnotes.learners import NetworkClassifier, vgg16
 
-    size = {"width": width, "kernel_size": kernel_size, "padding": padding}
-    shape = _shape(architecture, norm=None if public == IMAGENET else "group", **size)
+    if architecture == "vgg16":
+        shape: dict[str, Any] = {"architecture": functools.partial(vgg16, norm=None if public == IMAGENET else "group")}
+    else:
+        stages = STAGES[one_of("architecture", architecture, (*STAGES, "vgg16"))]
+        shape = {"channels": tuple(width * factor for factor in stages), "kernel_size": kernel_size, "padding": padding}
     if public is not None:  # the learning rate itself is the tenth
+        size = {"width": width, "kernel_size": kernel_size, "padding": padding}
+        start = functools.partial(public_weights, public, public_epochs, public_rate, architecture=architecture, **size)
         training |= {"new_last_layer": True}
-        training["initial"] = (
-            convolutions()
-            if public == IMAGENET
-            else public_weights(public, public_epochs, public_rate, **size, architecture=architecture, device=device)
-        )
+        training["initial"] = convolutions() if public == IMAGENET else start(device=device)
     return NetworkClassifier(arrays.image_shape, **shape, device=device, checkpoint=checkpoint(), **training)
 
 
@@ -145,52 +146,11 @@ def _scaled(X: Any, public: str | None) -> Any:
     return ((X.reshape(len(X), len(MEAN), -1) - mean) / std).reshape(X.shape)
 
 
-def _shape(architecture: str, *, norm: str | None, **size: int) -> dict[str, Any]:
-    """Parameters of a NetworkClassifier for one of the chapter's architectures."""
-    from dpnotes.learners import vgg16
-
-    if architecture == "vgg16":
-        return {"architecture": functools.partial(vgg16, norm=norm)}
-    width, stages = size.pop("width"), STAGES[one_of("architecture", architecture, (*STAGES, "vgg16"))]
-    return {"channels": tuple(width * factor for factor in stages), **size}
-
-
 def shards(n: int, n_teachers: int, seed: int) -> NDArray[np.int64]:
     """Teacher of each of n records, shape [n]."""
     from dpnotes.mechanisms import draw_partitions
 
     return draw_partitions(n, n_chunks=n_teachers, n_partitions=1, seed=seed).chunk[:, 0]
-
-
-def teacher_votes(
-    dataset: str,
-    *,
-    n_teachers: int,
-    first: int,
-    n_models: int,
-    epochs: int | None,
-    l2: float | None,
-    seed: int,
-    **start: Any,
-) -> NDArray[np.int64]:
-    """Votes of some of PATE's teachers, from ``first`` on, on all public rows, shape [n_models, n_public].
-
-    ``start``: what teachers and student have in common.
-    """
-    from dpnotes.learners import LogisticClassifier
-
-    arrays, X, y, _, _ = load(dataset, "rest", start.get("public"))
-    own = shards(len(X), n_teachers, seed)
-    subsets = [np.flatnonzero(own == teacher) for teacher in range(first, first + n_models)]
-    given: dict[str, Any] = {"n_classes": arrays.n_classes, "seed": seed}
-    learner: Any
-    if l2 is None:
-        learner, given["first"] = network(arrays, epochs=epochs, **start), first
-    else:
-        learner = LogisticClassifier(l2=l2, device="cpu")
-    teachers = learner.fit_many(X, y, subsets, **given)
-    votes: NDArray[np.int64] = teachers.votes(load_public(dataset, start.get("public"))[0])
-    return votes
 
 
 class Trained:

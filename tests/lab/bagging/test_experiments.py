@@ -10,10 +10,11 @@ from torchvision.models import vgg
 from torchvision.transforms.v2.functional import normalize
 
 from dpnotes import accounting, data
+from dpnotes.lab._shared import as_codes
 from dpnotes.lab.bagging import experiments as chapter
 from dpnotes.lab.bagging import exposure, grids, networks
 from dpnotes.lab.bagging.exposure import noise_for_tpr, tpr_at_fpr_1e3
-from dpnotes.lab.bagging.networks import load, load_public, network, public_weights, teacher_votes
+from dpnotes.lab.bagging.networks import load, load_public, network, public_weights
 from dpnotes.lab.store import read_store, sweep
 
 SMALL = {"architecture": "vgg5", "width": 2, "kernel_size": 3, "padding": 1, "batch_size": 8, "device": "cpu"}
@@ -77,19 +78,17 @@ def test_teachers_are_rows_that_rows_of_pate_share(tmp_path, monkeypatch):
     assert [(block["first"], block["n_models"]) for block in blocks] == [(0, 10), (10, 4)]
     assert len(grids.teachers("quick")) == 1
     assert len(grids.teachers("paper")) == 26  # 250 networks, and logistic regressions
-    given = {name: value for name, value in blocks[0].items() if name not in ("first", "n_models")}
-    l2 = {"l2": None, "device": "cpu"}
-    whole = teacher_votes(**given, first=0, n_models=14, **l2)
-    np.testing.assert_array_equal(np.concatenate([teacher_votes(**block, **l2) for block in blocks]), whole)
-    made_of = []
-    trained = chapter.teacher_votes
-    monkeypatch.setattr(chapter, "teacher_votes", lambda *a, **k: made_of.append(k["first"]) or trained(*a, **k))
+    text = chapter.teachers(**{**blocks[0], "n_models": 14}, device="cpu")["votes"]
+    assert "".join(chapter.teachers(**block, device="cpu")["votes"] for block in blocks) == text
+    whole = as_codes(text).reshape(14, -1)
+    made_of, as_text = [], chapter.as_text
+    monkeypatch.setattr(chapter, "as_text", lambda votes: made_of.append(len(votes)) or as_text(votes))
     chapter._votes.cache_clear()
     store, options = tmp_path / "bagging_pate", {"device": "cpu"}
     first = sweep(chapter.pate, rows[:1], store=store, options=options, progress=False)
     chapter._votes.cache_clear()  # as in another process
     second = sweep(chapter.pate, rows, store=store, options=options, progress=False)
-    assert sorted(made_of) == [0, 10]
+    assert sorted(made_of) == [4, 10]
     assert set(second["agreement"]) == set(first["agreement"])
     shared = read_store(tmp_path / "bagging_teachers").sort_values("first")
     assert shared["n_models"].tolist() == [10, 4]
