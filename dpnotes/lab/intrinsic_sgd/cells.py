@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpnotes.lab._experiment import paper_table
+from dpnotes.lab import scorecard
 from dpnotes.lab.intrinsic_sgd import tables
 from dpnotes.lab.intrinsic_sgd.data import PAPER_NAMES, UNSCALED
 from dpnotes.lab.intrinsic_sgd.figures import QUANTILES
@@ -28,9 +28,9 @@ from dpnotes.lab.intrinsic_sgd.grids import EPSILONS
 from dpnotes.lab.intrinsic_sgd.printed import printed
 from dpnotes.lab.intrinsic_sgd.runs import INITIALS
 from dpnotes.lab.intrinsic_sgd.tables import NOISES, matching
-from dpnotes.lab.scorecard import Cause, Cell, Ours, number, sentence
+from dpnotes.lab.scorecard import Cause, Cell, Ours
 from dpnotes.lab.store import published_store, read_store
-from dpnotes.lab.verdicts import HOLDS, UNTESTED, Mean, Question, Verdict, above, agrees, every, inside, verdict
+from dpnotes.lab.verdicts import HOLDS, UNTESTED, Mean, Question, Verdict, above, every, inside, verdict
 from dpnotes.methods import logistic_loss
 
 STORES = ("summary", "distances", "utility", "draws", "scaling", "repeats")
@@ -56,25 +56,8 @@ Found = dict[str, Ours]  # by the keys of the file of cells: a quantity and the 
 
 
 def cells() -> list[Cell]:
-    """All printed numbers and sentences of the paper, in the order of its tables.
-
-    Where several causes explain a number, all are named.
-    """
-    found = computed()
-    judged: list[Cell] = []
-    lines: Any = paper_table("cells_intrinsic_sgd").fillna({"tried": ""}).itertuples()
-    for line in lines:
-        ours = found.get(line.key, Ours(None))
-        if math.isnan(line.printed):
-            judged.append(sentence(line.table, line.cell, ours.answer, tried=ours.tried))  # type: ignore[arg-type]
-            continue
-        there = ours.error + line.printed
-        fit = [cause for cause in ours.causes if agrees(cause.mean, there, unit=line.unit) == HOLDS]
-        names, stores = ({getattr(cause, field): None for cause in fit} for field in ("name", "rows"))
-        causes = [Cause(" or ".join(names), ", ".join(stores), fit[0].mean)] if fit else ours.causes
-        unit: Any = {"unit": line.unit, "causes": causes, "tried": line.tried}
-        judged.append(number(line.table, line.cell, ours.answer, there, **unit))  # type: ignore[arg-type]
-    return judged
+    """All printed numbers and sentences of the paper, in the order of its tables."""
+    return scorecard.cells("intrinsic_sgd", computed(), all_causes=True)
 
 
 def computed() -> Found:
@@ -304,5 +287,5 @@ def _ratio(one: Mean, other: Mean) -> Mean:
     return (one - other * ratio) * (1 / other.value) + ratio
 
 
-def _exact(value: float, *causes: Cause) -> Ours:
-    return Ours(Mean(float(value)), causes=causes)
+def _exact(value: float) -> Ours:
+    return Ours(Mean(float(value)))
