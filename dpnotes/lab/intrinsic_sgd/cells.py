@@ -91,30 +91,25 @@ def _of_noise(rows: Rows, found: pd.DataFrame) -> Found:
     entries: Found = {}
     stds = printed().set_index(["quantity", "dataset"])["sd"]
     for (name, task), kind in product(TASKS.items(), NOISES):
-        read: list[tuple[str, str, dict[str, Mean]]] = []  # in words, store, means
+        read: list[tuple[list[str], str, dict[str, Mean]]] = []  # causes in words, store, means
         for scaling, dataset in (("rows", task), ("none", UNSCALED))[: 2 if task == "mnist" else 1]:
             accuracies = matching(found, dataset=task, scaling=scaling)["accuracy"]
             study = Mean.of(0.0, float(accuracies.std()), 1, freedom=len(accuracies) - 1)
             own, shared, runs = _with_noise(rows, dataset, kind, study)
-            words = READINGS.get(scaling, "")
-            read += [(words, "intrinsic_sgd_utility", own)]
-            read += [(", ".join(filter(None, (words, SHARED))), "intrinsic_sgd_draws", shared)]
+            words = [READINGS[scaling]] if scaling in READINGS else []
+            read += [(words, "intrinsic_sgd_utility", own), ([*words, SHARED], "intrinsic_sgd_draws", shared)]
             if scaling == "rows":
                 error = {quantity: mean - mean.value for quantity, mean in own.items()}
                 error["noisy"] = Mean.of(0.0, stds[f"noisy, {kind}", name], runs) + study
         for quantity, off in error.items():
-            causes = [Cause(words, store, means[quantity]) for words, store, means in read[1:]]
-            key, ours = f"{quantity}, {kind}, {name}", Ours(read[0][2][quantity], off, causes)
-            entries |= {key: ours, f"tenfold {key}": _tenfold(ours)}
+            ours = read[0][2][quantity]
+            causes = [Cause(", ".join(words), store, means[quantity]) for words, store, means in read[1:]]
+            tenfold = [  # that the printed number is ten times too large is a cause by itself
+                Cause(", ".join([TENFOLD, *words]), store, (means[quantity] + off) * 10) for words, store, means in read
+            ]
+            key = f"{quantity}, {kind}, {name}"
+            entries |= {key: Ours(ours, off, causes), f"tenfold {key}": Ours(ours, off, tenfold)}
     return entries
-
-
-def _tenfold(ours: Ours) -> Ours:
-    """The same if the printed number were ten times too large, which is a cause, not ours."""
-    own = [Cause(TENFOLD, "intrinsic_sgd_utility", ours.answer)] if isinstance(ours.answer, Mean) else []
-    causes = [*own, *(Cause(f"{TENFOLD}, {cause.name}", cause.rows, cause.mean) for cause in ours.causes)]
-    tenfold = [Cause(cause.name, cause.rows, (cause.mean + ours.error) * 10) for cause in causes]
-    return Ours(ours.answer, ours.error, tenfold)
 
 
 def _with_noise(rows: Rows, dataset: str, kind: str, study: Mean) -> tuple[dict[str, Mean], dict[str, Mean], int]:
