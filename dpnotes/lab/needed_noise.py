@@ -9,16 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from dpnotes import accounting
 from dpnotes._validation import at_least_one, positive, real
-from dpnotes.accounting import (
-    dp_sgd_noise_multiplier,
-    gaussian_sigma,
-    logistic_constants,
-    minimiser_sensitivity,
-    objective_perturbation,
-    prediction_sensitivity_sigma,
-    soft_vote_beta,
-)
 
 ADJACENCY = "add-remove"
 CERTAIN = 0.95  # chance of the class of most votes that the needed lead is stated for
@@ -112,11 +104,13 @@ def recommend(
     l2, n_models = positive("l2", l2), at_least_one("n_models", n_models)
     if n_models > n:
         raise ValueError(f"n_models must be at most n={n}, got n_models={n_models}")
-    lipschitz = logistic_constants(n_classes=n_classes, norm=1.0, bias=False).lipschitz
-    shift = minimiser_sensitivity(lipschitz=lipschitz, n=n, regulariser=l2, adjacency=ADJACENCY, objective="sum")
+    lipschitz = accounting.logistic_constants(n_classes=n_classes, norm=1.0, bias=False).lipschitz
+    shift = accounting.minimiser_sensitivity(
+        lipschitz=lipschitz, n=n, regulariser=l2, adjacency=ADJACENCY, objective="sum"
+    )
     if delta > 0:
-        by_model = shift * float(gaussian_sigma(epsilon, delta))
-        by_answers = shift * prediction_sensitivity_sigma(epsilon, delta, answers=answers)
+        by_model = shift * float(accounting.gaussian_sigma(epsilon, delta))
+        by_answers = shift * accounting.prediction_sensitivity_sigma(epsilon, delta, answers=answers)
     else:
         along = math.sqrt(1 - 1 / n_classes)  # of a logit's axis, in the directions that sum to 0
         by_model = shift / epsilon * along * math.sqrt((n_classes - 1) * d + 1)
@@ -125,11 +119,13 @@ def recommend(
     if by_answers < by_model:
         verdicts = ["dominated by prediction_sensitivity", ""]
     # there cannot be more noise than where the Hessian of the loss is that of the regulariser alone
-    loss: Any = objective_perturbation(epsilon, delta, n_classes=n_classes, regulariser=n * l2, adjacency=ADJACENCY)
+    loss: Any = accounting.objective_perturbation(
+        epsilon, delta, n_classes=n_classes, regulariser=n * l2, adjacency=ADJACENCY
+    )
     # a row for each class, of two classes one
     scale = loss.sigma if loss.rate is None else math.sqrt(d + 1) / (loss.rate * (2 if n_classes == 2 else 1))
     by_loss = scale / (n * l2 + loss.regulariser)
-    beta = soft_vote_beta(epsilon, delta, answers=answers)
+    beta = accounting.soft_vote_beta(epsilon, delta, answers=answers)
     lead = math.log((n_classes - 1) * CERTAIN / (1 - CERTAIN)) / beta
     useless = "" if lead <= n_models else f"useless: the lead exceeds the {n_models} votes"
     in_votes = f"lead in votes that is answered correctly {CERTAIN:.0%} of the time"
@@ -141,7 +137,7 @@ def recommend(
         ("subsample_aggregate", "answers", in_votes, lead, useless),
     ]
     if delta > 0:
-        multiplier = dp_sgd_noise_multiplier(epsilon, delta, sample_rate=SAMPLE_RATE, steps=STEPS)
+        multiplier = accounting.dp_sgd_noise_multiplier(epsilon, delta, sample_rate=SAMPLE_RATE, steps=STEPS)
         what = f"noise multiplier, sample rate {SAMPLE_RATE:g}, {STEPS} steps"
         rows.insert(2, ("dp_sgd", "model", what, multiplier, ""))
     table = pd.DataFrame(rows, columns=["method", "releases", "what", "noise", "verdict"])

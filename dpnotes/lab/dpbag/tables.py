@@ -16,20 +16,8 @@ from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.dpbag.grids import EPSILONS, PUBLISHED_DELTA, SETTINGS, SIZES, STATED_DELTA
 from dpnotes.lab.dpbag.runs import PAID, QUANTILES, affordable
 from dpnotes.lab.tables import GAP, Column, Table, columns, compare, mean_and_std, mean_text
-from dpnotes.lab.verdicts import (
-    HOLDS,
-    REVERSED,
-    TIE,
-    UNDECIDED,
-    Mean,
-    Question,
-    Verdict,
-    above,
-    agrees,
-    every,
-    places,
-    verdict,
-)
+from dpnotes.lab.verdicts import HOLDS, Mean, Question, above, agrees, every, places, verdict
+from dpnotes.lab.verdicts import ORDER as ANSWERS
 
 METHODS = {"dpbag": "DPBag", "dpbag_naive": "DPBag-", "saa": "SAA", "npb": "NPB"}  # how the pages show them
 METRICS = {"labels": "labels", "accuracy": "accuracy", "auroc": "AUROC", "auprc": "AUPRC"}  # and these
@@ -37,7 +25,6 @@ PERFORMANCES = ("accuracy", "auroc", "auprc")
 SETTING = ["method", "n_teachers", "k", "epsilon"]
 PAPER_RUNS = 10  # each of its performances is the mean of so many
 SOURCES = {"published": "published", "ours": "reproduced"}  # and their columns in a table of cells
-ANSWERS: tuple[Verdict, ...] = (HOLDS, REVERSED, TIE, UNDECIDED)
 
 
 def of_method(rows: pd.DataFrame) -> pd.DataFrame:
