@@ -222,7 +222,7 @@ def _scored(model: Any, asked: Labelled, released: Codes, records: Thirds, devic
     return {
         "labels": len(released),
         "label_accuracy": float(np.mean(released == asked.y[: len(released)])),
-        **runs.scores(model, released, records.test),
+        **runs.scores(model, records.test),
         "data": records.digest,
         "device": device_name(device),
     }
