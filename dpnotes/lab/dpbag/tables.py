@@ -6,7 +6,8 @@ Those are variants with a proof at equal budgets, what many partitions add, who 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import pairwise, product
 from typing import Any, TypeAlias
 
@@ -160,20 +161,16 @@ def _with_means(table: pd.DataFrame, source: str) -> pd.DataFrame:
     return table.assign(mean=means).dropna(subset=["mean"])
 
 
-def _above(better: str, worse: str, *metrics: str) -> Asked:
+def _above(metrics: Iterable[str], better: str, worse: str, means: Mapping[str, pd.DataFrame]) -> list[Question]:
     """Counts tie where they are equal, performances within the margin of accuracy."""
     keys = ["n_teachers", "epsilon", *(["k"] if worse == "dpbag_naive" else [])]
-
-    def ask(means: Mapping[str, pd.DataFrame]) -> list[Question]:
-        found: list[Question] = []
-        for metric in metrics:
-            high, low = (means[metric].query("method == @method") for method in (better, worse))
-            both = high.merge(low, on=keys, suffixes=("", "_low"))
-            margin = {"margin": 0.0} if metric == "labels" else {}
-            found += [above(mean - other, **margin) for mean, other in zip(both["mean"], both["mean_low"], strict=True)]
-        return found
-
-    return ask
+    found: list[Question] = []
+    for metric in metrics:
+        high, low = (means[metric].query("method == @method") for method in (better, worse))
+        both = high.merge(low, on=keys, suffixes=("", "_low"))
+        margin = {"margin": 0.0} if metric == "labels" else {}
+        found += [above(mean - other, **margin) for mean, other in zip(both["mean"], both["mean_low"], strict=True)]
+    return found
 
 
 def _labels_rise(means: Mapping[str, pd.DataFrame]) -> list[Question]:
@@ -182,10 +179,10 @@ def _labels_rise(means: Mapping[str, pd.DataFrame]) -> list[Question]:
 
 
 ORDERINGS: dict[str, tuple[str, Asked]] = {  # the statement, and what is asked of each cell
-    "dpbag_above_saa": ("DPBag above SAA of the same n", _above("dpbag", "saa", *METRICS)),
-    "naive_above_saa": ("DPBag- above SAA of the same n", _above("dpbag_naive", "saa", *METRICS)),
-    "dpbag_above_naive": ("DPBag above DPBag- of the same n and k", _above("dpbag", "dpbag_naive", *METRICS)),
-    "more_labels": ("DPBag has more labels than SAA", _above("dpbag", "saa", "labels")),
+    "dpbag_above_saa": ("DPBag above SAA of the same n", partial(_above, METRICS, "dpbag", "saa")),
+    "naive_above_saa": ("DPBag- above SAA of the same n", partial(_above, METRICS, "dpbag_naive", "saa")),
+    "dpbag_above_naive": ("DPBag above DPBag- of the same n and k", partial(_above, METRICS, "dpbag", "dpbag_naive")),
+    "more_labels": ("DPBag has more labels than SAA", partial(_above, ["labels"], "dpbag", "saa")),
     "labels_rise": ("labels of DPBag rise with k", _labels_rise),
 }
 

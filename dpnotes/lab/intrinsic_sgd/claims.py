@@ -326,18 +326,15 @@ def distribution(ends: Sequence[Fraction]) -> dict[Fraction, Fraction]:
     return {end: Fraction(count, len(ends)) for end, count in Counter(ends).items()}
 
 
-def shuffled_batches(
-    n: int, *, batch_size: int, steps: int, generator: np.random.Generator, place: int | None = None
-) -> Integers:
+def shuffled_batches(n: int, *, batch_size: int, steps: int, generator: np.random.Generator, place: int) -> Integers:
     """Records of each step, [steps, batch_size]: a fresh order for each pass, a short last batch left out.
 
-    ``place`` is where record 0 stands in every pass, if that is to be fixed.
+    ``place`` is where record 0 stands in every pass.
     """
     whole = n // batch_size  # steps of a pass
     orders = np.stack([generator.permutation(n) for _ in range(math.ceil(steps / whole))])  # [passes, n]
-    if place is not None:
-        orders[orders == 0] = orders[:, place]
-        orders[:, place] = 0
+    orders[orders == 0] = orders[:, place]
+    orders[:, place] = 0
     return orders[:, : whole * batch_size].reshape(-1, batch_size)[:steps]
 
 

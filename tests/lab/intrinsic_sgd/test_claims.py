@@ -69,7 +69,7 @@ def test_literal_training_is_the_textbook_loop():
     n, d = 7, 3
     features, labels = generator.normal(size=(2, n, d)), generator.integers(2, size=(2, n)).astype(np.float64)
     initial = generator.normal(size=(2, d))
-    batches = claims.shuffled_batches(n, batch_size=2, steps=8, generator=generator)
+    batches = claims.shuffled_batches(n, batch_size=2, steps=8, generator=generator, place=0)
     together = claims.logistic_sgd(features, labels, batches, learning_rate=0.3, initial=initial)
     for run in range(2):
         weights = initial[run].copy()
