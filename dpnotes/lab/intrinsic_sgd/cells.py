@@ -151,19 +151,13 @@ def _of_text(rows: Rows, found: pd.DataFrame) -> Found:
     scaled, unscaled = (_largest(factors[task] for task in factors if task != other) for other in (UNSCALED, "mnist"))
     found = matching(found, scaling="rows")
     loose = (found["dataset"].map(varied["published"]) / found["observed"]).groupby(found["dataset"])
-    rejected, weights = varied["rejected_corrected"], varied["n_parameters"]["mnist"]
     unscaled_factor = Cause(READINGS["none"], "intrinsic_sgd_distances", unscaled)
-    unscaled_weights = Cause(READINGS["none"], "intrinsic_sgd_summary", Mean(rejected[UNSCALED]))
     return {
         "variability, varying over fixed initialisation, all": Ours(scaled, causes=[unscaled_factor]),
         "theoretical over empirical sensitivity, all": Ours(_largest(tables.another_study(own) for _, own in loose)),
         "training size ratio, Forest vs MNIST-binary": _exact(varied["n"]["covertype"] / varied["n"]["mnist"]),
-        "n_datasets, MNIST-binary": _exact(tests["count"] / weights),
-        "n_weights, MNIST-binary": _exact(weights),
+        "n_datasets, MNIST-binary": _exact(tests["count"] / varied["n_parameters"]["mnist"]),
         "p threshold, MNIST-binary": _exact(0.05),  # at which the experiment counts, too
-        "weights rejected at corrected threshold, MNIST-binary": Ours(
-            Mean(rejected["mnist"]), causes=[unscaled_weights]
-        ),
         "Lipschitz constant L, all": _exact(logistic_loss(1.0).lipschitz),
     }
 
@@ -173,17 +167,14 @@ def _largest(means: Iterable[Mean]) -> Mean:
 
 
 def _networks(rows: Rows) -> Found:
-    """Figures 6 and 7: sizes, and epsilons of pairs with the mean distance for the centre."""
+    """Figure 7: epsilons of pairs of data sets, with that of the mean distance for the centre."""
     found: Found = {}
-    deep = rows["summary"].dropna(subset=["hidden", "sigma"]).query("initial == 'varied'").set_index("dataset")
     scales = tables.unit_epsilons(rows["summary"])
     apart = _quantiles(rows, deep=True, quantity="data", initial="varied")
     for name, task in (("MNIST-binary", "mnist"), ("Adult", "adult")):
         readings = [task, UNSCALED] if task == "mnist" else [task]
         centres = [_mean_distance(apart[reading]) * scales[reading, "varied"] for reading in readings]
         causes = [Cause(READINGS["none"], "intrinsic_sgd_distances", centre) for centre in centres[1:]]
-        found[f"hidden units, {name}"] = _exact(deep["hidden"][task])
-        found[f"n_parameters, {name}"] = _exact(deep["n_parameters"][task])
         found[f"pairwise epsilon_intrinsic, centre, {name}"] = Ours(centres[0], causes=causes)
         largest = Mean(apart[task]["q100"] * scales[task, "varied"], math.inf)
         found[f"pairwise epsilon_intrinsic, largest, {name}"] = Ours(largest)
