@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from dpnotes import accounting
 from dpnotes._validation import at_least_one, positive, real
-from dpnotes.accounting import (
-    dp_sgd_noise_multiplier,
-    gaussian_sigma,
-    logistic_constants,
-    minimiser_sensitivity,
-    objective_perturbation,
-    prediction_sensitivity_sigma,
-    soft_vote_beta,
-)
 
 ADJACENCY = "add-remove"
 CERTAIN = 0.95  # chance of the class of most votes that the needed lead is stated for
@@ -108,101 +101,70 @@ def recommend(
     """
     epsilon, delta = positive("epsilon", epsilon), real("delta", delta, high=1.0, below="nothing is hidden")
     n, d, answers = at_least_one("n", n), at_least_one("d", d), at_least_one("answers", answers)
-    setting = _Setting(n, d, n_classes, epsilon, delta, answers)
     l2, n_models = positive("l2", l2), at_least_one("n_models", n_models)
     if n_models > n:
         raise ValueError(f"n_models must be at most n={n}, got n_models={n_models}")
-    by_model, by_answers = _sensitivities(setting, l2)
-    rows = [by_model, _loss_perturbation(setting, l2), by_answers]
+    lipschitz = accounting.logistic_constants(n_classes=n_classes, norm=1.0, bias=False).lipschitz
+    shift = accounting.minimiser_sensitivity(
+        lipschitz=lipschitz, n=n, regulariser=l2, adjacency=ADJACENCY, objective="sum"
+    )
     if delta > 0:
-        multiplier = dp_sgd_noise_multiplier(epsilon, delta, sample_rate=SAMPLE_RATE, steps=STEPS)
-        what = f"noise multiplier, sample rate {SAMPLE_RATE:g}, {STEPS} steps"
-        rows.insert(2, ("dp_sgd", "model", what, multiplier, ""))
-    rows.append(_vote(setting, n_models))
-    table = pd.DataFrame(rows, columns=["method", "releases", "what", "noise", "verdict"])
-    nearest = None if measured is None else _nearest(measured, setting, list(table["method"]))
-    return Recommendation(table, _caveats(setting, n_models), nearest)
-
-
-class _Setting(NamedTuple):
-    n: int
-    d: int
-    n_classes: int
-    epsilon: float
-    delta: float
-    answers: int
-
-
-Row = tuple[str, str, str, float, str]  # of the table
-
-
-def _sensitivities(setting: _Setting, l2: float) -> tuple[Row, Row]:
-    """Noise on a logit of a query of norm 1; the smaller of the two rules the other out."""
-    n, d, n_classes, epsilon, delta, answers = setting
-    lipschitz = logistic_constants(n_classes=n_classes, norm=1.0, bias=False).lipschitz
-    shift = minimiser_sensitivity(lipschitz=lipschitz, n=n, regulariser=l2, adjacency=ADJACENCY, objective="sum")
-    if delta > 0:
-        by_model = shift * float(gaussian_sigma(epsilon, delta))
-        by_answers = shift * prediction_sensitivity_sigma(epsilon, delta, answers=answers)
+        by_model = shift * float(accounting.gaussian_sigma(epsilon, delta))
+        by_answers = shift * accounting.prediction_sensitivity_sigma(epsilon, delta, answers=answers)
     else:
         along = math.sqrt(1 - 1 / n_classes)  # of a logit's axis, in the directions that sum to 0
         by_model = shift / epsilon * along * math.sqrt((n_classes - 1) * d + 1)
         by_answers = shift / epsilon * along * answers * math.sqrt(n_classes)
-    verdicts = ["", "dominated by model_sensitivity"]
-    if by_answers < by_model:  # of equals model sensitivity, which answers any number of queries
+    verdicts = ["", "dominated by model_sensitivity"]  # of equals, too: it answers any number of queries
+    if by_answers < by_model:
         verdicts = ["dominated by prediction_sensitivity", ""]
-    what = "standard deviation on a logit of a query of norm 1"
-    return (
-        ("model_sensitivity", "model", what, by_model, verdicts[0]),
-        ("prediction_sensitivity", "answers", what, by_answers, verdicts[1]),
+    # there cannot be more noise than where the Hessian of the loss is that of the regulariser alone
+    loss: Any = accounting.objective_perturbation(
+        epsilon, delta, n_classes=n_classes, regulariser=n * l2, adjacency=ADJACENCY
     )
-
-
-def _loss_perturbation(setting: _Setting, l2: float) -> Row:
-    """Noise on a logit where the Hessian of the loss is that of the regulariser alone: there cannot be more."""
-    n, d, n_classes, epsilon, delta, _ = setting
-    noise: Any = objective_perturbation(epsilon, delta, n_classes=n_classes, regulariser=n * l2, adjacency=ADJACENCY)
     # a row for each class, of two classes one
-    scale = noise.sigma if noise.rate is None else math.sqrt(d + 1) / (noise.rate * (2 if n_classes == 2 else 1))
-    what = "at most this standard deviation on a logit of a query of norm 1"
-    return "loss_perturbation", "model", what, scale / (n * l2 + noise.regulariser), ""
-
-
-def _vote(setting: _Setting, n_models: int) -> Row:
-    beta = soft_vote_beta(setting.epsilon, setting.delta, answers=setting.answers)
-    lead = math.log((setting.n_classes - 1) * CERTAIN / (1 - CERTAIN)) / beta
-    verdict = "" if lead <= n_models else f"useless: the lead exceeds the {n_models} votes"
-    what = f"lead in votes that is answered correctly {CERTAIN:.0%} of the time"
-    return "subsample_aggregate", "answers", what, lead, verdict
-
-
-def _caveats(setting: _Setting, n_models: int) -> tuple[str, ...]:
-    n, answers, delta = setting.n, setting.answers, setting.delta
-    caveats = [
-        "Settings (l2, clipping norm, rate) chosen by looking at the records cost privacy that is not counted.",
-        "What releases a model answers any number of queries; what releases answers stops after its budget.",
+    scale = loss.sigma if loss.rate is None else math.sqrt(d + 1) / (loss.rate * (2 if n_classes == 2 else 1))
+    by_loss = scale / (n * l2 + loss.regulariser)
+    beta = accounting.soft_vote_beta(epsilon, delta, answers=answers)
+    lead = math.log((n_classes - 1) * CERTAIN / (1 - CERTAIN)) / beta
+    useless = "" if lead <= n_models else f"useless: the lead exceeds the {n_models} votes"
+    in_votes = f"lead in votes that is answered correctly {CERTAIN:.0%} of the time"
+    on_logit = "standard deviation on a logit of a query of norm 1"
+    rows = [
+        ("model_sensitivity", "model", on_logit, by_model, verdicts[0]),
+        ("loss_perturbation", "model", f"at most this {on_logit}", by_loss, ""),
+        ("prediction_sensitivity", "answers", on_logit, by_answers, verdicts[1]),
+        ("subsample_aggregate", "answers", in_votes, lead, useless),
     ]
-    if delta == 0:
-        caveats.append("DP-SGD gives no pure guarantee; a delta far below 1/n makes it available.")
-    elif delta * n >= 1:
-        caveats.append(f"delta={delta:g} is not below 1/n: it would allow a record to be published whole.")
-    if n // n_models < 10 * setting.n_classes:
-        caveats.append(f"A shard has {n // n_models} records for {setting.n_classes} classes: votes will be poor.")
-    caveats.append("Rows must lie in the unit ball by a rule that does not look at the data.")
-    if answers > 1000:
-        caveats.append(f"Few votes survive {answers:,} answers; methods that release a model pay once.")
-    return tuple(caveats)
+    if delta > 0:
+        multiplier = accounting.dp_sgd_noise_multiplier(epsilon, delta, sample_rate=SAMPLE_RATE, steps=STEPS)
+        what = f"noise multiplier, sample rate {SAMPLE_RATE:g}, {STEPS} steps"
+        rows.insert(2, ("dp_sgd", "model", what, multiplier, ""))
+    table = pd.DataFrame(rows, columns=["method", "releases", "what", "noise", "verdict"])
+    few = n // n_models < 10 * n_classes
+    caveats = {
+        "Settings (l2, clipping norm, rate) chosen by looking at the records cost privacy that is not counted.": True,
+        "What releases a model answers any number of queries; what releases answers stops after its budget.": True,
+        "DP-SGD gives no pure guarantee; a delta far below 1/n makes it available.": delta == 0,
+        f"delta={delta:g} is not below 1/n: it would allow a record to be published whole.": delta * n >= 1,
+        f"A shard has {n // n_models} records for {n_classes} classes: votes will be poor.": few,
+        "Rows must lie in the unit ball by a rule that does not look at the data.": True,
+        f"Few votes survive {answers:,} answers; methods that release a model pay once.": answers > 1000,
+    }
+    asked = {"n": n, "d": d, "n_classes": n_classes, "epsilon": epsilon, "delta": delta, "answers": answers}
+    nearest = None if measured is None else _nearest(measured, asked, list(table["method"]))
+    return Recommendation(table, tuple(text for text, holds in caveats.items() if holds), nearest)
 
 
-def _nearest(measured: pd.DataFrame, setting: _Setting, methods: list[str]) -> pd.DataFrame:
+def _nearest(measured: pd.DataFrame, setting: Mapping[str, float], methods: list[str]) -> pd.DataFrame:
     """Accuracies of the methods, each in the measured setting that is nearest to the one asked for."""
     missing = {*MATTERS, "method", "accuracy"} - set(measured.columns)
     if missing:
         raise ValueError(f"measured must have the columns {', '.join(sorted(missing))}")
     rows = measured.dropna(subset=["accuracy"])
-    rows = rows[rows["method"].isin(methods) & ((rows["delta"] > 0) == (setting.delta > 0))]
+    rows = rows[rows["method"].isin(methods) & ((rows["delta"] > 0) == (setting["delta"] > 0))]
     away = np.zeros(len(rows))
-    for name, asked in setting._asdict().items():
+    for name, asked in setting.items():
         values = rows[name].astype(float).fillna(asked)  # no number of answers: any
         if asked > 0:
             away += MATTERS[name] * np.abs(np.log(values / asked))

@@ -102,6 +102,7 @@ def number(
     *,
     unit: float,
     causes: Iterable[Cause] = (),
+    all_causes: bool = False,
     tried: str = "",
 ) -> Cell:
     """Judge one printed number.
@@ -118,6 +119,8 @@ def number(
         Of the last digit that is printed.
     causes : iterable of Cause
         A difference is explained by the first whose runs agree with the printed number; without such runs it is not.
+    all_causes : bool
+        Whether all causes that explain a difference are named, and not only the first.
     tried : str
         What has been tried otherwise to explain a difference.
 
@@ -130,14 +133,15 @@ def number(
         return Cell(table, cell, GAP, printed=printed.value)
     found = agrees(ours, printed, unit=unit)
     outcome: Outcome = AGREES if found == HOLDS else OPEN if found != REVERSED else UNEXPLAINED
-    tries = [tried] if tried else []
-    for cause in causes if outcome == UNEXPLAINED else ():
-        if agrees(cause.mean, printed, unit=unit) == HOLDS:
-            outcome, tries = EXPLAINED, [f"{cause.name} ({cause.rows})"]
-            break
-        tries.insert(len(tries) - bool(tried), f"{cause.name}: {cause.mean.value:.4g} ({cause.rows})")
-    why = "; ".join(tries) if outcome in (EXPLAINED, UNEXPLAINED) else ""
-    return Cell(table, cell, outcome, why, printed.value, ours.value)
+    if outcome != UNEXPLAINED:
+        return Cell(table, cell, outcome, "", printed.value, ours.value)
+    tries = list(causes)
+    if fitting := [cause for cause in tries if agrees(cause.mean, printed, unit=unit) == HOLDS]:
+        named = fitting if all_causes else fitting[:1]
+        names, stores = (dict.fromkeys(getattr(cause, field) for cause in named) for field in ("name", "rows"))
+        return Cell(table, cell, EXPLAINED, f"{' or '.join(names)} ({', '.join(stores)})", printed.value, ours.value)
+    why = [f"{cause.name}: {cause.mean.value:.4g} ({cause.rows})" for cause in tries] + [tried] * bool(tried)
+    return Cell(table, cell, UNEXPLAINED, "; ".join(why), printed.value, ours.value)
 
 
 def sentence(table: str, cell: str, verdict: Verdict, *, tried: str = "") -> Cell:
@@ -147,7 +151,11 @@ def sentence(table: str, cell: str, verdict: Verdict, *, tried: str = "") -> Cel
 
 
 def cells(
-    chapter: str, computed: Mapping[str, Ours] | None = None, *, lenders: Mapping[str, Borrowed] | None = None
+    chapter: str,
+    computed: Mapping[str, Ours] | None = None,
+    *,
+    lenders: Mapping[str, Borrowed] | None = None,
+    all_causes: bool = False,
 ) -> list[Cell]:
     """Judge all cells of a paper by its published rows.
 
@@ -180,6 +188,8 @@ def cells(
     computed : mapping of str to Ours, optional
         What no query of rows gives.
     lenders : mapping of str to Borrowed, optional
+    all_causes : bool
+        See :func:`number`.
 
     Returns
     -------
@@ -216,15 +226,15 @@ def cells(
         causes = [Cause(each.name, each.store, ours.answer) for each, ours in tries if isinstance(ours.answer, Mean)]
         return replace(measured(line, line.store, line.at), causes=causes)
 
-    return [_judged(line, found(line)) for line in lines.itertuples()]
+    def judged(line: Any, ours: Ours) -> Cell:
+        tried = ours.tried or line.tried
+        if not line.printed:
+            return sentence(line.table, line.cell, cast(Verdict, ours.answer or UNTESTED), tried=tried)
+        answer, printed = cast("Mean | None", ours.answer), ours.error + float(line.printed)
+        how: Any = {"unit": float(line.unit), "causes": ours.causes, "all_causes": all_causes, "tried": tried}
+        return number(line.table, line.cell, answer, printed, **how)
 
-
-def _judged(line: Any, ours: Ours) -> Cell:
-    tried = ours.tried or line.tried
-    if not line.printed:
-        return sentence(line.table, line.cell, cast(Verdict, ours.answer or UNTESTED), tried=tried)
-    answer, printed = cast("Mean | None", ours.answer), ours.error + float(line.printed)
-    return number(line.table, line.cell, answer, printed, unit=float(line.unit), causes=ours.causes, tried=tried)
+    return [judged(line, found(line)) for line in lines.itertuples()]
 
 
 def _table(name: str) -> pd.DataFrame:

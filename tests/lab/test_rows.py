@@ -90,7 +90,7 @@ def test_dpbag_scores_the_test_third_and_the_labels_of_the_rows_asked(monkeypatc
     rng = np.random.default_rng(0)
     thirds = [Labelled(rng.normal(size=(20, 2)), rng.integers(2, size=20)) for _ in range(3)]
     scored = []
-    monkeypatch.setattr(dpbag.runs, "scores", lambda model, labels, test: scored.append(test) or {})
+    monkeypatch.setattr(dpbag.runs, "scores", lambda model, test: scored.append(test) or {})
     row = dpbag._scored(None, thirds[1], 1 - thirds[1].y[:7], Thirds(*thirds, "digest"), "cpu")
     assert scored[0] is thirds[2]
     assert (row["labels"], row["label_accuracy"]) == (7, 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable
 from functools import partial
@@ -200,18 +201,18 @@ def seconds_and_memory(call: Callable[[], object]) -> tuple[float, float | None]
 
     The memory is None where the system does not tell (Linux does).
     """
-    told = True
+
+    def seconds() -> float:
+        start = time.process_time()
+        call()
+        return time.process_time() - start
+
     try:
         Path("/proc/self/clear_refs").write_text("5")  # the system's own peak starts again from what is held now
     except OSError:
-        told = False
-    start = time.process_time()
-    call()
-    seconds = time.process_time() - start
-    if not told:
-        return seconds, None
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return seconds, int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) / 1024
+        return seconds(), None
+    taken, status = seconds(), Path("/proc/self/status").read_text()
+    return taken, int(re.findall(r"VmHWM:\s*(\d+)", status)[0]) / 1024
 
 
 def _scored(model: Any, asked: Labelled, released: Codes, records: Thirds, device: str) -> dict[str, Any]:
@@ -221,7 +222,7 @@ def _scored(model: Any, asked: Labelled, released: Codes, records: Thirds, devic
     return {
         "labels": len(released),
         "label_accuracy": float(np.mean(released == asked.y[: len(released)])),
-        **runs.scores(model, released, records.test),
+        **runs.scores(model, records.test),
         "data": records.digest,
         "device": device_name(device),
     }

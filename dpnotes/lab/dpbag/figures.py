@@ -101,14 +101,13 @@ def _setting(row: Any) -> str:
     return f"{METHODS[row.method]}, n = {row.n_teachers:g}{partitions}"
 
 
-def variants(table: pd.DataFrame, *, n_teachers: int, metric: str = "auroc") -> Figure:
-    """A metric of the student against epsilon, for the variants of :func:`dpnotes.lab.dpbag.tables.variants`.
+def variants(table: pd.DataFrame, *, n_teachers: int) -> Figure:
+    """AUROC of the student against epsilon, for the variants of :func:`dpnotes.lab.dpbag.tables.variants`.
 
     Parameters
     ----------
     table : DataFrame
     n_teachers : int
-    metric : str
 
     Returns
     -------
@@ -126,7 +125,7 @@ def variants(table: pd.DataFrame, *, n_teachers: int, metric: str = "auroc") -> 
             first = next(rows.itertuples())
             proved = first.guarantee == "proved"
             axes.errorbar(
-                rows["epsilon"] * 1.02 ** (i - len(own) / 2), rows[metric], yerr=rows[f"{metric}_std"].fillna(0.0),
+                rows["epsilon"] * 1.02 ** (i - len(own) / 2), rows["auroc"], yerr=rows["auroc_std"].fillna(0.0),
                 marker="o", markersize=6, markerfacecolor=style["color"] if proved else "white", elinewidth=0.8,
                 label=f"{variant_name(first)}, k = {first.k:.0f}" + ("" if proved else " (no guarantee)"), **style,
             )  # fmt: skip
@@ -136,7 +135,7 @@ def variants(table: pd.DataFrame, *, n_teachers: int, metric: str = "auroc") -> 
         axes.set_visible(bool(own))
         if own:
             axes.legend(loc="lower right", fontsize="small")
-    figure.axes[0].set_ylabel(f"{METRICS.get(metric, metric)} of the student")
+    figure.axes[0].set_ylabel("AUROC of the student")
     return figure
 
 

@@ -158,21 +158,21 @@ def run(
 
 
 def student(teachers: str, X: Floats, labels: Codes, seed: int) -> Any:
-    """A student trained on labelled rows; None where the labels all agree."""
-    return None if len(np.unique(labels)) < 2 else learner(teachers).set_params(random_state=seed).fit(X, labels)
+    """A student trained on labelled rows; a constant where the labels all agree, class 0 where there are none."""
+    from sklearn.dummy import DummyClassifier
+
+    if len(np.unique(labels)) < 2:
+        return DummyClassifier().fit([[0.0]], labels[:1] if len(labels) else [0])
+    return learner(teachers).set_params(random_state=seed).fit(X, labels)
 
 
-def scores(model: Any, labels: Codes, test: Labelled) -> dict[str, float]:
-    """Accuracy, AUROC and AUPRC of a student of these labels; it is constant where the labels all agree."""
+def scores(model: Any, test: Labelled) -> dict[str, float]:
+    """Accuracy, AUROC and AUPRC of a student; a constant one has one score for all rows."""
     from sklearn.metrics import average_precision_score, roc_auc_score
 
-    classes = np.unique(labels)
-    if len(classes) < 2:
-        predicted, score = np.full(len(test.y), classes[0] if len(classes) else 0), np.zeros(len(test.y))
-    else:
-        predicted, score = model.predict(test.X), model.predict_proba(test.X)[:, 1]
+    score = model.predict_proba(test.X)[:, -1]
     return {
-        "accuracy": float(np.mean(predicted == test.y)),
+        "accuracy": float(np.mean(model.predict(test.X) == test.y)),
         "auroc": float(roc_auc_score(test.y, score)),
         "auprc": float(average_precision_score(test.y, score)),
     }

@@ -6,7 +6,8 @@ Those are variants with a proof at equal budgets, what many partitions add, who 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import pairwise, product
 from typing import Any, TypeAlias
 
@@ -16,20 +17,8 @@ from dpnotes.lab._experiment import paper_table
 from dpnotes.lab.dpbag.grids import EPSILONS, PUBLISHED_DELTA, SETTINGS, SIZES, STATED_DELTA
 from dpnotes.lab.dpbag.runs import PAID, QUANTILES, affordable
 from dpnotes.lab.tables import GAP, Column, Table, columns, compare, mean_and_std, mean_text
-from dpnotes.lab.verdicts import (
-    HOLDS,
-    REVERSED,
-    TIE,
-    UNDECIDED,
-    Mean,
-    Question,
-    Verdict,
-    above,
-    agrees,
-    every,
-    places,
-    verdict,
-)
+from dpnotes.lab.verdicts import HOLDS, Mean, Question, above, agrees, every, places, verdict
+from dpnotes.lab.verdicts import ORDER as ANSWERS
 
 METHODS = {"dpbag": "DPBag", "dpbag_naive": "DPBag-", "saa": "SAA", "npb": "NPB"}  # how the pages show them
 METRICS = {"labels": "labels", "accuracy": "accuracy", "auroc": "AUROC", "auprc": "AUPRC"}  # and these
@@ -37,7 +26,6 @@ PERFORMANCES = ("accuracy", "auroc", "auprc")
 SETTING = ["method", "n_teachers", "k", "epsilon"]
 PAPER_RUNS = 10  # each of its performances is the mean of so many
 SOURCES = {"published": "published", "ours": "reproduced"}  # and their columns in a table of cells
-ANSWERS: tuple[Verdict, ...] = (HOLDS, REVERSED, TIE, UNDECIDED)
 
 
 def of_method(rows: pd.DataFrame) -> pd.DataFrame:
@@ -173,20 +161,16 @@ def _with_means(table: pd.DataFrame, source: str) -> pd.DataFrame:
     return table.assign(mean=means).dropna(subset=["mean"])
 
 
-def _above(better: str, worse: str, *metrics: str) -> Asked:
+def _above(metrics: Iterable[str], better: str, worse: str, means: Mapping[str, pd.DataFrame]) -> list[Question]:
     """Counts tie where they are equal, performances within the margin of accuracy."""
     keys = ["n_teachers", "epsilon", *(["k"] if worse == "dpbag_naive" else [])]
-
-    def ask(means: Mapping[str, pd.DataFrame]) -> list[Question]:
-        found: list[Question] = []
-        for metric in metrics:
-            high, low = (means[metric].query("method == @method") for method in (better, worse))
-            both = high.merge(low, on=keys, suffixes=("", "_low"))
-            margin = {"margin": 0.0} if metric == "labels" else {}
-            found += [above(mean - other, **margin) for mean, other in zip(both["mean"], both["mean_low"], strict=True)]
-        return found
-
-    return ask
+    found: list[Question] = []
+    for metric in metrics:
+        high, low = (means[metric].query("method == @method") for method in (better, worse))
+        both = high.merge(low, on=keys, suffixes=("", "_low"))
+        margin = {"margin": 0.0} if metric == "labels" else {}
+        found += [above(mean - other, **margin) for mean, other in zip(both["mean"], both["mean_low"], strict=True)]
+    return found
 
 
 def _labels_rise(means: Mapping[str, pd.DataFrame]) -> list[Question]:
@@ -195,10 +179,10 @@ def _labels_rise(means: Mapping[str, pd.DataFrame]) -> list[Question]:
 
 
 ORDERINGS: dict[str, tuple[str, Asked]] = {  # the statement, and what is asked of each cell
-    "dpbag_above_saa": ("DPBag above SAA of the same n", _above("dpbag", "saa", *METRICS)),
-    "naive_above_saa": ("DPBag- above SAA of the same n", _above("dpbag_naive", "saa", *METRICS)),
-    "dpbag_above_naive": ("DPBag above DPBag- of the same n and k", _above("dpbag", "dpbag_naive", *METRICS)),
-    "more_labels": ("DPBag has more labels than SAA", _above("dpbag", "saa", "labels")),
+    "dpbag_above_saa": ("DPBag above SAA of the same n", partial(_above, METRICS, "dpbag", "saa")),
+    "naive_above_saa": ("DPBag- above SAA of the same n", partial(_above, METRICS, "dpbag_naive", "saa")),
+    "dpbag_above_naive": ("DPBag above DPBag- of the same n and k", partial(_above, METRICS, "dpbag", "dpbag_naive")),
+    "more_labels": ("DPBag has more labels than SAA", partial(_above, ["labels"], "dpbag", "saa")),
     "labels_rise": ("labels of DPBag rise with k", _labels_rise),
 }
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpnotes.lab._experiment import paper_table
+from dpnotes.lab import scorecard
 from dpnotes.lab.intrinsic_sgd import tables
 from dpnotes.lab.intrinsic_sgd.data import PAPER_NAMES, UNSCALED
 from dpnotes.lab.intrinsic_sgd.figures import QUANTILES
@@ -28,9 +28,9 @@ from dpnotes.lab.intrinsic_sgd.grids import EPSILONS
 from dpnotes.lab.intrinsic_sgd.printed import printed
 from dpnotes.lab.intrinsic_sgd.runs import INITIALS
 from dpnotes.lab.intrinsic_sgd.tables import NOISES, matching
-from dpnotes.lab.scorecard import Cause, Cell, Ours, number, sentence
+from dpnotes.lab.scorecard import Cause, Cell, Ours
 from dpnotes.lab.store import published_store, read_store
-from dpnotes.lab.verdicts import HOLDS, UNTESTED, Mean, Question, Verdict, above, agrees, every, inside, verdict
+from dpnotes.lab.verdicts import HOLDS, UNTESTED, Mean, Question, Verdict, above, every, inside, verdict
 from dpnotes.methods import logistic_loss
 
 STORES = ("summary", "distances", "utility", "draws", "scaling", "repeats")
@@ -56,25 +56,8 @@ Found = dict[str, Ours]  # by the keys of the file of cells: a quantity and the 
 
 
 def cells() -> list[Cell]:
-    """All printed numbers and sentences of the paper, in the order of its tables.
-
-    Where several causes explain a number, all are named.
-    """
-    found = computed()
-    judged: list[Cell] = []
-    lines: Any = paper_table("cells_intrinsic_sgd").fillna({"tried": ""}).itertuples()
-    for line in lines:
-        ours = found.get(line.key, Ours(None))
-        if math.isnan(line.printed):
-            judged.append(sentence(line.table, line.cell, ours.answer, tried=ours.tried))  # type: ignore[arg-type]
-            continue
-        there = ours.error + line.printed
-        fit = [cause for cause in ours.causes if agrees(cause.mean, there, unit=line.unit) == HOLDS]
-        names, stores = ({getattr(cause, field): None for cause in fit} for field in ("name", "rows"))
-        causes = [Cause(" or ".join(names), ", ".join(stores), fit[0].mean)] if fit else ours.causes
-        unit: Any = {"unit": line.unit, "causes": causes, "tried": line.tried}
-        judged.append(number(line.table, line.cell, ours.answer, there, **unit))  # type: ignore[arg-type]
-    return judged
+    """All printed numbers and sentences of the paper, in the order of its tables."""
+    return scorecard.cells("intrinsic_sgd", computed(), all_causes=True)
 
 
 def computed() -> Found:
@@ -108,30 +91,25 @@ def _of_noise(rows: Rows, found: pd.DataFrame) -> Found:
     entries: Found = {}
     stds = printed().set_index(["quantity", "dataset"])["sd"]
     for (name, task), kind in product(TASKS.items(), NOISES):
-        read: list[tuple[str, str, dict[str, Mean]]] = []  # in words, store, means
+        read: list[tuple[list[str], str, dict[str, Mean]]] = []  # causes in words, store, means
         for scaling, dataset in (("rows", task), ("none", UNSCALED))[: 2 if task == "mnist" else 1]:
             accuracies = matching(found, dataset=task, scaling=scaling)["accuracy"]
             study = Mean.of(0.0, float(accuracies.std()), 1, freedom=len(accuracies) - 1)
             own, shared, runs = _with_noise(rows, dataset, kind, study)
-            words = READINGS.get(scaling, "")
-            read += [(words, "intrinsic_sgd_utility", own)]
-            read += [(", ".join(filter(None, (words, SHARED))), "intrinsic_sgd_draws", shared)]
+            words = [READINGS[scaling]] if scaling in READINGS else []
+            read += [(words, "intrinsic_sgd_utility", own), ([*words, SHARED], "intrinsic_sgd_draws", shared)]
             if scaling == "rows":
                 error = {quantity: mean - mean.value for quantity, mean in own.items()}
                 error["noisy"] = Mean.of(0.0, stds[f"noisy, {kind}", name], runs) + study
         for quantity, off in error.items():
-            causes = [Cause(words, store, means[quantity]) for words, store, means in read[1:]]
-            key, ours = f"{quantity}, {kind}, {name}", Ours(read[0][2][quantity], off, causes)
-            entries |= {key: ours, f"tenfold {key}": _tenfold(ours)}
+            ours = read[0][2][quantity]
+            causes = [Cause(", ".join(words), store, means[quantity]) for words, store, means in read[1:]]
+            tenfold = [  # that the printed number is ten times too large is a cause by itself
+                Cause(", ".join([TENFOLD, *words]), store, (means[quantity] + off) * 10) for words, store, means in read
+            ]
+            key = f"{quantity}, {kind}, {name}"
+            entries |= {key: Ours(ours, off, causes), f"tenfold {key}": Ours(ours, off, tenfold)}
     return entries
-
-
-def _tenfold(ours: Ours) -> Ours:
-    """The same if the printed number were ten times too large, which is a cause, not ours."""
-    own = [Cause(TENFOLD, "intrinsic_sgd_utility", ours.answer)] if isinstance(ours.answer, Mean) else []
-    causes = [*own, *(Cause(f"{TENFOLD}, {cause.name}", cause.rows, cause.mean) for cause in ours.causes)]
-    tenfold = [Cause(cause.name, cause.rows, (cause.mean + ours.error) * 10) for cause in causes]
-    return Ours(ours.answer, ours.error, tenfold)
 
 
 def _with_noise(rows: Rows, dataset: str, kind: str, study: Mean) -> tuple[dict[str, Mean], dict[str, Mean], int]:
@@ -173,19 +151,13 @@ def _of_text(rows: Rows, found: pd.DataFrame) -> Found:
     scaled, unscaled = (_largest(factors[task] for task in factors if task != other) for other in (UNSCALED, "mnist"))
     found = matching(found, scaling="rows")
     loose = (found["dataset"].map(varied["published"]) / found["observed"]).groupby(found["dataset"])
-    rejected, weights = varied["rejected_corrected"], varied["n_parameters"]["mnist"]
     unscaled_factor = Cause(READINGS["none"], "intrinsic_sgd_distances", unscaled)
-    unscaled_weights = Cause(READINGS["none"], "intrinsic_sgd_summary", Mean(rejected[UNSCALED]))
     return {
         "variability, varying over fixed initialisation, all": Ours(scaled, causes=[unscaled_factor]),
         "theoretical over empirical sensitivity, all": Ours(_largest(tables.another_study(own) for _, own in loose)),
         "training size ratio, Forest vs MNIST-binary": _exact(varied["n"]["covertype"] / varied["n"]["mnist"]),
-        "n_datasets, MNIST-binary": _exact(tests["count"] / weights),
-        "n_weights, MNIST-binary": _exact(weights),
+        "n_datasets, MNIST-binary": _exact(tests["count"] / varied["n_parameters"]["mnist"]),
         "p threshold, MNIST-binary": _exact(0.05),  # at which the experiment counts, too
-        "weights rejected at corrected threshold, MNIST-binary": Ours(
-            Mean(rejected["mnist"]), causes=[unscaled_weights]
-        ),
         "Lipschitz constant L, all": _exact(logistic_loss(1.0).lipschitz),
     }
 
@@ -195,17 +167,14 @@ def _largest(means: Iterable[Mean]) -> Mean:
 
 
 def _networks(rows: Rows) -> Found:
-    """Figures 6 and 7: sizes, and epsilons of pairs with the mean distance for the centre."""
+    """Figure 7: epsilons of pairs of data sets, with that of the mean distance for the centre."""
     found: Found = {}
-    deep = rows["summary"].dropna(subset=["hidden", "sigma"]).query("initial == 'varied'").set_index("dataset")
     scales = tables.unit_epsilons(rows["summary"])
     apart = _quantiles(rows, deep=True, quantity="data", initial="varied")
     for name, task in (("MNIST-binary", "mnist"), ("Adult", "adult")):
         readings = [task, UNSCALED] if task == "mnist" else [task]
         centres = [_mean_distance(apart[reading]) * scales[reading, "varied"] for reading in readings]
         causes = [Cause(READINGS["none"], "intrinsic_sgd_distances", centre) for centre in centres[1:]]
-        found[f"hidden units, {name}"] = _exact(deep["hidden"][task])
-        found[f"n_parameters, {name}"] = _exact(deep["n_parameters"][task])
         found[f"pairwise epsilon_intrinsic, centre, {name}"] = Ours(centres[0], causes=causes)
         largest = Mean(apart[task]["q100"] * scales[task, "varied"], math.inf)
         found[f"pairwise epsilon_intrinsic, largest, {name}"] = Ours(largest)
@@ -304,5 +273,5 @@ def _ratio(one: Mean, other: Mean) -> Mean:
     return (one - other * ratio) * (1 / other.value) + ratio
 
 
-def _exact(value: float, *causes: Cause) -> Ours:
-    return Ours(Mean(float(value)), causes=causes)
+def _exact(value: float) -> Ours:
+    return Ours(Mean(float(value)))

@@ -26,7 +26,7 @@ judged = partial(_claim.judged, "intrinsic_sgd")
 UNSCALED = 9.0  # an ordinary norm of a row of MNIST-binary after projection, without scaling
 Point = tuple[float, ...]
 Batches = list[tuple[int, ...]]
-Gradient = Callable[[Fraction, Fraction], Fraction]
+Gradient = Callable[[Fraction, int | Fraction], int | Fraction]
 Found = tuple[float | Fraction, bool]  # what was computed, and whether what else was computed supports the status
 
 
@@ -99,8 +99,7 @@ def augmented() -> list[Finding]:
     true, false = (int((ends % 3 != 0).sum()) for ends in (present, absent))
     proved = audit_epsilon(true_positives=true, positives=runs, false_positives=false, negatives=runs, delta=1 / n)
 
-    one = Fraction(1)
-    apart = hockey_stick(_cells([one] * 3 + [-one] * 3), _cells([one] * 4 + [-one] * 2), 1)
+    apart = hockey_stick(_cells([1] * 3 + [-1] * 3), _cells([1] * 4 + [-1] * 2), 1)
     return judged(34, worst, added, proved, apart)
 
 
@@ -239,28 +238,18 @@ def _exchange(task: Task, record: Point, other: Point, *, others: Point, mirrore
 
 def _exchanged(n: int, **batches: int) -> list[Fraction]:
     """Distance for every order when one of n linear losses turns from gradient 1 to -1, at learning rate 1."""
-    rest, one = [Fraction(0)] * (n - 1), Fraction(1)
-    return [
-        abs(
-            end_weight([one, *rest], order, learning_rate=one, gradient=linear)
-            - end_weight([-one, *rest], order, learning_rate=one, gradient=linear)
-        )
-        for order in all_orders(n, **batches)
-    ]
+    one, two = (end_weights([own, *[0] * (n - 1)], linear, learning_rate=Fraction(1), **batches) for own in (1, -1))
+    return [abs(end - other) for end, other in zip(one, two, strict=True)]
 
 
 def _seed_against_record(
-    gradient: Gradient, records: list[int | Fraction], neighbour: list[int | Fraction]
+    gradient: Gradient, records: Sequence[int | Fraction], neighbour: Sequence[int | Fraction]
 ) -> tuple[Fraction, Fraction, Fraction]:
     """Largest distance over two seeds, largest over the two data sets for one seed, total variation between them.
 
     SGD makes two passes in batches of one record at learning rate 1/4.
     """
-    orders, rate = list(all_orders(len(records), passes=2)), Fraction(1, 4)
-    ends, others = (
-        [end_weight([Fraction(x) for x in data], order, learning_rate=rate, gradient=gradient) for order in orders]
-        for data in (records, neighbour)
-    )
+    ends, others = (end_weights(own, gradient, learning_rate=Fraction(1, 4), passes=2) for own in (records, neighbour))
     shift = max(abs(one - two) for one, two in zip(ends, others, strict=True))
     return max(ends) - min(ends), shift, hockey_stick(distribution(ends), distribution(others), 1)
 
@@ -288,14 +277,13 @@ def _end_numerators(records: np.ndarray, runs: int, *, seed: int) -> np.ndarray:
     return ends
 
 
-def _cells(records: list[Fraction]) -> dict[Fraction, Fraction]:
+def _cells(records: Sequence[int]) -> dict[Fraction, Fraction]:
     """Chance that the end weight lies between two neighbouring multiples of ``2^-n``, within which it is uniform.
 
     At learning rate 1/2 an end is a multiple of ``2^-n``, and the initial weight adds a number uniform within as much.
     """
-    n = len(records)
-    ends = [end_weight(records, order, learning_rate=Fraction(1, 2), gradient=quadratic) for order in all_orders(n)]
-    return distribution([cell for end in ends for cell in (end * 2**n - 1, end * 2**n)])
+    ends = [end * 2 ** len(records) for end in end_weights(records, quadratic, learning_rate=Fraction(1, 2))]
+    return distribution([cell for end in ends for cell in (end - 1, end)])
 
 
 def _batches(task: Task, *, place: int) -> Integers:
@@ -304,25 +292,27 @@ def _batches(task: Task, *, place: int) -> Integers:
     return shuffled_batches(task.n, batch_size=task.batch_size, steps=task.steps, generator=generator, place=place)
 
 
-def linear(weight: Fraction, record: Fraction) -> Fraction:
+def linear(weight: Fraction, record: int | Fraction) -> int | Fraction:
     """Gradient of the loss ``weight * record``."""
     return record
 
 
-def quadratic(weight: Fraction, record: Fraction) -> Fraction:
+def quadratic(weight: Fraction, record: int | Fraction) -> int | Fraction:
     """Gradient of the loss ``(weight - record)^2 / 2``."""
     return weight - record
 
 
-def end_weight(
-    records: Sequence[Fraction], batches: Batches, *, learning_rate: Fraction, gradient: Gradient, start: int = 0
-) -> Fraction:
-    """Weight after one step on the mean loss of each batch."""
-    weight = Fraction(start)
-    for batch in batches:
-        mean = sum((gradient(weight, records[index]) for index in batch), Fraction(0)) / len(batch)
-        weight -= learning_rate * mean
-    return weight
+def end_weights(
+    records: Sequence[int | Fraction], gradient: Gradient, *, learning_rate: Fraction, **batches: int
+) -> list[Fraction]:
+    """Weight of each order of :func:`all_orders` after a step from 0 on the mean loss of each batch."""
+    ends = []
+    for order in all_orders(len(records), **batches):
+        weight = Fraction(0)
+        for batch in order:
+            weight -= learning_rate * sum(gradient(weight, records[index]) for index in batch) / len(batch)
+        ends.append(weight)
+    return ends
 
 
 def all_orders(n: int, *, batch_size: int = 1, passes: int = 1, steps: int | None = None) -> Iterator[Batches]:
@@ -336,18 +326,15 @@ def distribution(ends: Sequence[Fraction]) -> dict[Fraction, Fraction]:
     return {end: Fraction(count, len(ends)) for end, count in Counter(ends).items()}
 
 
-def shuffled_batches(
-    n: int, *, batch_size: int, steps: int, generator: np.random.Generator, place: int | None = None
-) -> Integers:
+def shuffled_batches(n: int, *, batch_size: int, steps: int, generator: np.random.Generator, place: int) -> Integers:
     """Records of each step, [steps, batch_size]: a fresh order for each pass, a short last batch left out.
 
-    ``place`` is where record 0 stands in every pass, if that is to be fixed.
+    ``place`` is where record 0 stands in every pass.
     """
     whole = n // batch_size  # steps of a pass
     orders = np.stack([generator.permutation(n) for _ in range(math.ceil(steps / whole))])  # [passes, n]
-    if place is not None:
-        orders[orders == 0] = orders[:, place]
-        orders[:, place] = 0
+    orders[orders == 0] = orders[:, place]
+    orders[:, place] = 0
     return orders[:, : whole * batch_size].reshape(-1, batch_size)[:steps]
 
 

@@ -18,7 +18,13 @@ UNSCALED = "mnist-unscaled"
 ROUNDING = 1e-6  # relative, of a row that was scaled to norm 1 in float32
 SPLITS = {"mnist": "intrinsic_sgd", "covertype": "intrinsic_sgd", "adult": "intrinsic_sgd", "breast_cancer": "original"}
 PAPER_NAMES = {"mnist": "MNIST-binary", UNSCALED: "MNIST-binary", "covertype": "Forest", "adult": "Adult"}
-SCALINGS = ("none", "rows", "rows before projection", "largest row", "features")
+SCALINGS = {  # of the rows of the digits, in words
+    "none": "none",
+    "rows": "rows to norm 1, as the paper states",
+    "rows before projection": "rows to norm 1, then projected",
+    "largest row": "all by the largest norm",
+    "features": "features standardised",
+}
 
 
 class Records(NamedTuple):

@@ -113,8 +113,8 @@ def utility(
     full, used = 0.0, 0.0  # without and with what is counted
     if noise != "none":
         found = runs.statistics(setting, device)
-        bounds = {"published": setting.bound("published"), "proved": setting.bound("tight")}
-        sensitivity = {**bounds, "observed": found["observed"]}[noise]
+        analyses = {"published": "published", "proved": "tight"}
+        sensitivity = found["observed"] if noise == "observed" else setting.bound(analyses[noise])
         full, rest = _sigmas(setting, epsilon, sensitivity, intrinsic_sigma=found["sigma"], analysis=analysis)
         used = rest if counted else full
     plain, scores = (_noisy_accuracies(setting, sigma, device) for sigma in (full, used))
@@ -256,8 +256,8 @@ def cost(*, device: str = "auto", **row: Any) -> Metrics:
     runs.trained(setting, device)
     training = time.process_time() - start
     summary(**row, device=device)
-    for each in grids.quantities([dict(row)]):
-        distances(**each, device=device)
+    for quantity in runs.QUANTITIES:
+        distances(**row, quantity=quantity, device=device)
     for each in grids.utilities([dict(row)]) if setting.hidden is None else ():
         utility(**each, device=device)
     return {

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpnotes.lab.figures import blank, blank_axes, line_styles
+from dpnotes.lab.intrinsic_sgd.runs import INITIALS
 from dpnotes.lab.intrinsic_sgd.tables import matching, task_name, value
 from dpnotes.lab.tables import GAP
 
@@ -87,19 +88,13 @@ def distances(rows: pd.DataFrame, bounds: Mapping[str, float | None]) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure, panels = _panels(rows, 1.3, xlabel="distance of the last weights (log)", yticks=[], ylabel="density")
+    figure, panels = _densities(rows, KINDS, xlabel="distance of the last weights (log)")
     limit: dict[str, Any] = {"color": "0.25", "linestyle": (0, (4, 3)), "linewidth": 1.5}
-    styles = dict(zip(KINDS, line_styles(len(KINDS)), strict=True))
     for dataset, axes in panels.items():
-        own = matching(rows, dataset=dataset).set_index(["quantity", "initial"])
-        for kind in filter(own.index.__contains__, KINDS):
-            _density(axes, own.loc[kind, QUANTILES], **styles[kind])
         if bound := bounds.get(dataset):
             axes.axvline(bound, **limit)
-    for kind, style in styles.items():
-        axes.plot([], [], label=KINDS[kind], **style)
     axes.plot([], [], label="bound, one record", **limit)
-    figure.legend(loc="outside upper center", ncols=2)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure
 
 
@@ -112,7 +107,7 @@ def pairwise_epsilons(rows: pd.DataFrame, scales: Mapping[tuple[str, str], float
     Parameters
     ----------
     rows : DataFrame
-        Columns dataset, initial, q0 to q100 of the distances of data sets.
+        Columns dataset, initial, quantity, q0 to q100 of the distances of data sets.
     scales : mapping of (dataset, initial) to float
         Epsilon of a distance of 1.
     published : mapping of dataset to (centre, largest), optional
@@ -122,18 +117,14 @@ def pairwise_epsilons(rows: pd.DataFrame, scales: Mapping[tuple[str, str], float
     -------
     matplotlib.figure.Figure
     """
-    shown = rows[[pair in scales for pair in zip(rows["dataset"], rows["initial"], strict=True)]]
-    figure, panels = _panels(shown, 1.3, xlabel="epsilon of a pair of data sets (log)", yticks=[], ylabel="density")
-    styles = dict(zip(("varied", "fixed"), line_styles(2), strict=True))
-    for row in shown.to_dict("records"):
-        axes, style = panels[row["dataset"]], styles[row["initial"]]
-        values = np.array([row[name] for name in QUANTILES], dtype=float) * scales[row["dataset"], row["initial"]]
-        _density(axes, values, **style)
-        for epsilon, marker in zip((published or {}).get(row["dataset"], ()), ("s", "D"), strict=False):
+    scale = [scales.get(pair, np.nan) for pair in zip(rows["dataset"], rows["initial"], strict=True)]
+    shown = rows.assign(**rows[QUANTILES].astype(float).mul(scale, axis=0)).dropna(subset=["q50"])
+    kinds = {("data", initial): f"{initial} initial weights" for initial in INITIALS}
+    figure, panels = _densities(shown, kinds, xlabel="epsilon of a pair of data sets (log)")
+    for dataset, axes in panels.items():
+        for epsilon, marker in zip((published or {}).get(dataset, ()), ("s", "D"), strict=False):
             axes.plot(epsilon, 0, marker, color="0.25", markerfacecolor="none", markersize=9, clip_on=False)
         axes.set_ylim(0, None)
-    for initial in shown["initial"].unique():
-        axes.plot([], [], label=f"{initial} initial weights", **styles[initial])
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure
 
@@ -245,17 +236,27 @@ def _accuracies(axes: Axes, curve: pd.DataFrame, **style: Any) -> None:
     axes.plot(curve["epsilon"].astype(float), curve["accuracy"], marker="o", markersize=3, **style)
 
 
-def _density(axes: Axes, quantiles: Any, **style: Any) -> None:
-    """Density of log values drawn from their percentiles, scaled to a height of 1."""
+def _densities(rows: pd.DataFrame, kinds: Mapping[Any, str], *, xlabel: str) -> tuple[Figure, dict[str, Axes]]:
+    """Densities of the distributions of each task, by (quantity, initial); what each is, in words, in the last panel.
+
+    A density is that of the logarithms of values drawn from their percentiles, scaled to a height of 1.
+    """
     from scipy.stats import gaussian_kde
 
-    values = np.asarray(quantiles, dtype=float)
-    values = np.maximum(values, max(values[1], 1e-12))  # the least may be 0: data sets of which no batch saw a record
-    drawn = np.interp(np.linspace(0, 100, 2001), np.arange(101), np.log10(values))
-    if np.ptp(drawn) == 0:
-        axes.axvline(10 ** drawn[0], **style)
-        return
-    grid = np.linspace(drawn.min() - 0.1, drawn.max() + 0.1, 400)
-    heights = gaussian_kde(drawn)(grid)
-    axes.plot(10**grid, heights / heights.max(), **style)
-    axes.set_ylim(0, 1.15)
+    figure, panels = _panels(rows, 1.3, xlabel=xlabel, yticks=[], ylabel="density", ylim=(0, 1.15))
+    for kind, style in zip(kinds, line_styles(len(kinds)), strict=True):
+        own = matching(rows, quantity=kind[0], initial=kind[1]).to_dict("records")
+        for row in own:
+            axes = panels[row["dataset"]]
+            values = np.array([row[name] for name in QUANTILES], dtype=float)
+            values = np.maximum(values, max(values[1], 1e-12))  # the least may be 0: no batch saw the record
+            drawn = np.interp(np.linspace(0, 100, 2001), np.arange(101), np.log10(values))
+            if np.ptp(drawn) == 0:
+                axes.axvline(10 ** drawn[0], **style)
+                continue
+            grid = np.linspace(drawn.min() - 0.1, drawn.max() + 0.1, 400)
+            heights = gaussian_kde(drawn)(grid)
+            axes.plot(10**grid, heights / heights.max(), **style)
+        if own:
+            [*panels.values()][-1].plot([], [], label=kinds[kind], **style)
+    return figure, panels

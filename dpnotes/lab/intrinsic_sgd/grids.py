@@ -119,14 +119,9 @@ def with_networks(chosen: Grid) -> Grid:
     ]
 
 
-def quantities(chosen: Grid) -> Grid:
-    """A row for each distribution of each setting."""
-    return [{**row, "quantity": quantity} for row in chosen for quantity in QUANTITIES]
-
-
 def distances(chosen: Grid) -> Grid:
     """A row for each distribution of each setting, networks included."""
-    return quantities(with_networks(chosen))
+    return [{**row, "quantity": quantity} for row in with_networks(chosen) for quantity in QUANTITIES]
 
 
 def utilities(chosen: Grid) -> Grid:

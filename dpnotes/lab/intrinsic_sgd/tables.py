@@ -14,7 +14,7 @@ import pandas as pd
 
 from dpnotes.lab import own_data
 from dpnotes.lab.intrinsic_sgd.audit import REAL
-from dpnotes.lab.intrinsic_sgd.data import PAPER_NAMES, UNSCALED
+from dpnotes.lab.intrinsic_sgd.data import PAPER_NAMES, SCALINGS, UNSCALED
 from dpnotes.lab.intrinsic_sgd.printed import intrinsic_epsilon, printed
 from dpnotes.lab.intrinsic_sgd.runs import INITIALS
 from dpnotes.lab.tables import GAP, Column, Table, columns
@@ -403,13 +403,6 @@ STUDY = Table(
         "{:.3f}", sensitivity_empirical_published="observed, printed", sensitivity_empirical_reproduced="observed, ours"
     ),
 )
-SCALINGS = {
-    "none": "none",
-    "rows": "rows to norm 1, as the paper states",
-    "rows before projection": "rows to norm 1, then projected",
-    "largest row": "all by the largest norm",
-    "features": "features standardised",
-}
 SCALED_DIGITS = Table(
     "MNIST-binary by the scaling of its rows, at the paper's batch size, rate and number of steps: means over random "
     "projections (std: standard deviation over these), and which printed numbers one more projection could give.",
