@@ -224,7 +224,7 @@ def train(starts: Sequence[Start], training: Training, engine: str) -> tuple[Wei
 def _alone(start: Start, training: Training) -> tuple[Weights, list[Tensor], Step]:
     """Parameters of one network, those that are trained, and its step by PyTorch's own differentiation."""
     network = start.network.to(training.images.device).to(memory_format=torch.channels_last).train()
-    trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    trained: list[Tensor] = [parameter for parameter in network.parameters() if parameter.requires_grad]
 
     def step(rows: Tensor, changes: Tensor | None, number: int) -> Callable[[], Tensor]:
         for parameter in trained:
