@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -62,11 +61,20 @@ def checked_rate(sample_rate: float) -> float:
     return rate
 
 
-@dataclass(frozen=True, eq=False)
 class Settings:
-    """Noise of each model, and what all models share.
+    """Noise of each model, and what all models share, checked.
 
     Parameters
+    ----------
+    data : torch.Tensor, shape [n, ...]
+        Rows, each of which is in a batch with probability ``sample_rate``, independently of all others.
+    noise_multiplier, clipping_norm, learning_rate, steps, sample_rate, n_records, seed, normal
+        As the caller gave them; see :func:`fit_dp_sgd_linear`. Where there is noise, the clipping norm must be one to
+        which rows of any size can be scaled in the dtype of the data.
+    n_models : int, optional
+        Models of a single noise multiplier. Default: one.
+
+    Attributes
     ----------
     noise_multiplier : ndarray of float64, shape [M]
         Standard deviation of the noise over the clipping norm.
@@ -74,45 +82,24 @@ class Settings:
         Infinite only where there is no noise to scale.
     rates : ndarray of float64, shape [steps]
         Learning rates.
-    n : int
-        Rows, each of which is in a batch with probability ``sample_rate``, independently of all others.
-    sample_rate : float in (0, 1]
+    n, sample_rate, seed, normal
     expected_batch : float, > 0
         Records of a batch on average, the empty ones among them.
-    seed : int
-    normal : callable, optional
-        Source of the noise; None: streams of the seed.
     """
 
-    noise_multiplier: Floats
-    clipping_norm: float
-    rates: Floats
-    n: int
-    sample_rate: float
-    expected_batch: float
-    seed: int
-    normal: Normal | None
-
-    @classmethod
-    def checked(
-        cls,
+    def __init__(
+        self,
+        data: Tensor,
         noise_multiplier: ArrayLike,
         clipping_norm: float,
         learning_rate: Rate,
-        *,
         steps: int,
-        n: int,
         sample_rate: float,
         n_records: int | None,
         seed: int,
         normal: Normal | None,
-        n_models: int | None,
-        dtype: torch.dtype,
-    ) -> Settings:
-        """Check what the caller gave; a single noise multiplier is that of ``n_models`` models, or of one.
-
-        Where there is noise, the clipping norm must be one to which rows of any size can be scaled in the dtype.
-        """
+        n_models: int | None = None,
+    ) -> None:
         noise = check.array("noise_multiplier", noise_multiplier, finite=True)
         if noise.ndim > 1 or noise.size == 0:
             raise ValueError(f"noise_multiplier must be a number or have shape [n_models], got shape {noise.shape}")
@@ -127,16 +114,18 @@ class Settings:
                 f"clipping_norm=inf needs noise_multiplier=0, got noise_multiplier={noise.max():g}: the noise is a "
                 "multiple of the clipping norm, and without one no noise hides an example"
             )
-        low, high = SAFE[dtype]
+        low, high = SAFE[data.dtype]
         if noise.any() and not low <= clipping_norm <= high:
             raise ValueError(
-                f"clipping_norm must be in [{low:.2g}, {high:.2g}] for {dtype}, got clipping_norm={clipping_norm}"
+                f"clipping_norm must be in [{low:.2g}, {high:.2g}] for {data.dtype}, got clipping_norm={clipping_norm}"
             )
-        noise = np.broadcast_to(noise, (len(noise) if noise.ndim else n_models or 1,))
-        rates, rate = step_rates(learning_rate, check.at_least("steps", steps, 1)), checked_rate(sample_rate)
-        records = n if n_records is None else check.at_least("n_records", n_records, n)
-        seed = check.at_least("seed", seed, 0)
-        return cls(noise, float(clipping_norm), rates, n, rate, rate * records, seed, normal)
+        self.noise_multiplier = np.broadcast_to(noise, (len(noise) if noise.ndim else n_models or 1,))
+        self.clipping_norm, self.n, self.normal = float(clipping_norm), len(data), normal
+        self.rates = step_rates(learning_rate, check.at_least("steps", steps, 1))
+        self.sample_rate = checked_rate(sample_rate)
+        records = self.n if n_records is None else check.at_least("n_records", n_records, self.n)
+        self.expected_batch = self.sample_rate * records
+        self.seed = check.at_least("seed", seed, 0)
 
     def batches(self, model: int) -> Iterator[Integers]:
         """Positions 0..n - 1 of each batch of a model, without end."""

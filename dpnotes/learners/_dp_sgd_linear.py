@@ -122,18 +122,8 @@ def fit_dp_sgd_linear(
     repeats = None if n_repeats is None else check.at_least("n_repeats", n_repeats, 1)
     kind, where = check.float_dtype(dtype, X), choose_device(device)
     data = torch.tensor(X, dtype=getattr(torch, kind.name), device=where)
-    settings = Settings.checked(
-        noise_multiplier,
-        clipping_norm,
-        learning_rate,
-        steps=steps,
-        n=len(X),
-        sample_rate=sample_rate,
-        n_records=n_records,
-        seed=seed,
-        normal=normal,
-        n_models=repeats,
-        dtype=data.dtype,
+    settings = Settings(
+        data, noise_multiplier, clipping_norm, learning_rate, steps, sample_rate, n_records, seed, normal, repeats
     )
     scaled = _scaled(data, settings.clipping_norm)
     job = _Job(*scaled, torch.tensor(y, device=where), classes, settings, checked_momentum(momentum), shared_batches)

@@ -120,18 +120,8 @@ def fit_dp_sgd_network(
         )
     where = choose_device(device)
     data = torch.tensor(images, device=where)
-    settings = Settings.checked(
-        noise_multiplier,
-        clipping_norm,
-        learning_rate,
-        steps=steps,
-        n=len(images),
-        sample_rate=sample_rate,
-        n_records=n_records,
-        seed=seed,
-        normal=normal,
-        n_models=None,
-        dtype=data.dtype,
+    settings = Settings(
+        data, noise_multiplier, clipping_norm, learning_rate, steps, sample_rate, n_records, seed, normal
     )
     codes = torch.tensor(np.asarray(labels, dtype=np.int64), device=where)
     job = _Job(data, codes, settings, Optimizer(optimizer, momentum), checkpoint)

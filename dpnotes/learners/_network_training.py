@@ -23,6 +23,8 @@ OFFSETS = 2 * PADDING + 1  # places of the crop along one side
 KINDS = 2 * OFFSETS**2  # mirrored or not, vertical and horizontal place
 Weights = dict[str, Tensor]
 Gradients = Callable[[Weights, Weights, Tensor, Tensor, Tensor], tuple[Weights, Tensor]]
+# from rows [M, b], their augmentation and the number of the batch; sets gradients and gives what sums up losses [M]
+Step = Callable[[Tensor, Tensor | None, int], Callable[[], Tensor]]
 ELEMENTWISE = (nn.ReLU, nn.LeakyReLU, nn.ELU, nn.GELU, nn.SiLU, nn.Sigmoid, nn.Tanh)
 ENGINES = ("auto", "loop", "batched")
 CHAIN_MODELS, OTHER_MODELS = 16, 64  # at least at once on a CPU: a step costs 0.2 or 1 ms beside the arithmetic
@@ -125,11 +127,6 @@ class Start:
     orders: torch.Generator
     changes: torch.Generator
 
-    def epoch(self, augmentation: str | None) -> tuple[Tensor, Tensor | None]:
-        """Rows of the next epoch in random order, and what augmentation does to each; both [m]."""
-        order = self.rows[torch.randperm(len(self.rows), generator=self.orders)]
-        return order, None if augmentation is None else draw_crop_flips(len(order), self.changes)
-
     def digest(self) -> str:
         """Digest of all of it."""
         return digest(self.rows, repr(self.network), *self.network.parameters(), self.orders, self.changes)
@@ -178,20 +175,11 @@ class Training:
         settings = (self.n_classes, self.dtype, self.batch_size, self.optimizer, self.augmentation)
         return digest(self.images, self.labels, self.rates, *settings)
 
-    def progress(
-        self, starts: Sequence[Start], tensors: Sequence[Tensor], optimizer: torch.optim.Optimizer
-    ) -> Progress:
-        """Progress of some models together, before the first epoch."""
-
-        def training() -> str:
-            return digest(self.digest, [start.digest() for start in starts], [value.shape for value in tensors])
-
-        return Progress(self.checkpoint, training, tensors, optimizer)
-
     def take(self, rows: Tensor, kinds: Tensor | None) -> Tensor:
-        """Images of some rows [b], augmented as drawn [b], as the network sees them."""
-        images = self.images.index_select(0, rows)  # copies whole rows, twice as fast as an index
-        return as_pixels(images if kinds is None else apply_crop_flips(images, kinds), self.dtype)
+        """Images of some rows [..., b], augmented as drawn [..., b], as the network sees them."""
+        images = self.images.index_select(0, rows.flatten())  # copies whole rows, twice as fast as an index
+        images = images if kinds is None else apply_crop_flips(images, kinds.flatten())
+        return as_pixels(images, self.dtype).view(*rows.shape, *images.shape[1:])
 
     def batches(self, orders: Tensor, kinds: Tensor | None) -> Iterator[tuple[Tensor, Tensor | None]]:
         """Rows of each batch of an epoch, from orders [..., m], and their augmentation, both on the device."""
@@ -201,40 +189,56 @@ class Training:
         return zip(rows, changes, strict=True)
 
 
-def train(starts: Sequence[Start], training: Training, engine: str) -> tuple[dict[str, Tensor], Floats]:
-    """Train some models; give parameters [M, ...] on the CPU and mean losses over the last epoch [M]."""
-    parameters, losses = train_one(starts[0], training) if engine == "loop" else train_together(starts, training)
-    return parameters, losses.numpy()
+def train(starts: Sequence[Start], training: Training, engine: str) -> tuple[Weights, Floats]:
+    """Train some models with equally many batches an epoch; give their parameters and mean losses, on the CPU.
 
+    The engine makes a :data:`Step` of the models, and all else is the same for one model and for many. Parameters have
+    a leading axis of models where they are trained together; losses [M] are those over the last epoch.
+    """
+    parameters, trained, step = _alone(starts[0], training) if engine == "loop" else _together(starts, training)
+    sizes = torch.tensor([len(start.rows) for start in starts])
+    losses = torch.zeros(len(starts), dtype=torch.float64, device=training.images.device)
+    optimizer, epochs = training.optimizer.over(trained), len(training.rates)
+    tensors = [*parameters.values(), losses]
 
-def train_one(start: Start, training: Training) -> tuple[dict[str, Tensor], Tensor]:
-    """Train the network of ``start`` in place; give its parameters [1, ...] and its loss [1], both on the CPU."""
-    where = training.images.device
-    network = start.network.to(where).to(memory_format=torch.channels_last)
-    network.train()
-    optimizer = training.optimizer.over([p for p in network.parameters() if p.requires_grad])
-    total = torch.zeros((), dtype=torch.float64, device=where)
-    progress = training.progress([start], [*network.parameters(), total], optimizer)
+    def digest_of_all() -> str:
+        return digest(training.digest, [start.digest() for start in starts], [value.shape for value in tensors])
+
+    progress = Progress(training.checkpoint, digest_of_all, tensors, optimizer)
     done = progress.resume()
     for epoch, rate in enumerate(training.rates):
-        drawn = start.epoch(training.augmentation)
+        drawn = _epoch(starts, training.augmentation, longest=int(sizes.max()))
         if epoch < done:
             continue
         optimizer.param_groups[0]["lr"] = float(rate)
-        total.zero_()
-        for rows, changes in training.batches(*drawn):
-            optimizer.zero_grad(set_to_none=True)
-            loss = cross_entropy(network(training.take(rows, changes)), training.labels[rows])
-            loss.backward()  # type: ignore[no-untyped-call]
+        for number, (rows, changes) in enumerate(training.batches(*drawn)):
+            loss = step(rows, changes, number)
             optimizer.step()
-            total += loss.detach() * len(rows)
-        progress.keep(epoch + 1, last=epoch + 1 == len(training.rates))
-    parameters = {name: value.detach()[None].cpu().contiguous() for name, value in network.named_parameters()}
-    return parameters, (total / len(start.rows)).cpu()[None]
+            if epoch == epochs - 1:
+                losses += loss()
+        progress.keep(epoch + 1, last=epoch + 1 == epochs)
+    final = {name: value.detach().cpu().contiguous() for name, value in parameters.items()}
+    return final, (losses.cpu() / sizes).numpy()
 
 
-def train_together(starts: Sequence[Start], training: Training) -> tuple[dict[str, Tensor], Tensor]:
-    """Train models with equally many batches an epoch at once; give parameters [M, ...] and losses [M], on the CPU.
+def _alone(start: Start, training: Training) -> tuple[Weights, list[Tensor], Step]:
+    """Parameters of one network, those that are trained, and its step by PyTorch's own differentiation."""
+    network = start.network.to(training.images.device).to(memory_format=torch.channels_last).train()
+    trained: list[Tensor] = [parameter for parameter in network.parameters() if parameter.requires_grad]
+
+    def step(rows: Tensor, changes: Tensor | None, number: int) -> Callable[[], Tensor]:
+        for parameter in trained:
+            parameter.grad = None
+        logits = network(training.take(rows, changes).flatten(0, 1))
+        loss = cross_entropy(logits, training.labels[rows.flatten()])
+        loss.backward()  # type: ignore[no-untyped-call]
+        return lambda: loss.detach() * rows.numel()
+
+    return dict(network.named_parameters()), trained, step
+
+
+def _together(starts: Sequence[Start], training: Training) -> tuple[Weights, list[Tensor], Step]:
+    """Parameters [M, ...] of networks of one architecture, those that are trained, and their step in one program.
 
     The last batch of an epoch is filled up to the longest with rows of weight 0.
     """
@@ -244,40 +248,25 @@ def train_together(starts: Sequence[Start], training: Training) -> tuple[dict[st
     trained = {name: value for name, value in stacked.items() if named[0][name].requires_grad}
     fixed = {name: value for name, value in stacked.items() if name not in trained}
     sizes = torch.tensor([len(start.rows) for start in starts])
-    weights = [weight.to(where) for weight in _row_weights(sizes, training)]
-
-    gradients_of = stacked_gradients(template)
-    optimizer = training.optimizer.over(trained.values())
-    losses = torch.zeros(len(starts), dtype=torch.float64, device=where)
+    counts = (torch.arange(int(sizes.max())) < sizes[:, None]).to(training.dtype)  # [M, longest]
+    batches = torch.split(counts, training.batch_size, dim=1)
+    weights = [(batch / batch.sum(1, keepdim=True)).to(where) for batch in batches]  # of rows in the mean over a batch
     one_hot = torch.eye(training.n_classes, dtype=training.dtype, device=where)
-    progress = training.progress(starts, [*stacked.values(), losses], optimizer)
-    done = progress.resume()
-    for epoch, rate in enumerate(training.rates):
-        drawn = _epoch(starts, training.augmentation, longest=int(sizes.max()))
-        if epoch < done:
-            continue
-        optimizer.param_groups[0]["lr"] = float(rate)
-        batches = training.batches(*drawn)
-        for (rows, changes), weight in zip(batches, weights, strict=True):
-            x = training.take(rows.flatten(), None if changes is None else changes.flatten())
-            y = training.labels[rows]
-            x = x.view(*rows.shape, *x.shape[1:])
-            gradients, logits = gradients_of(trained, fixed, x, one_hot[y], weight)
-            for name, value in trained.items():
-                value.grad = gradients[name].contiguous()  # the fused optimizer takes entries in storage order
-            optimizer.step()
-            if epoch == len(training.rates) - 1:
-                each = cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="none").view(rows.shape)
-                losses += (each * (weight > 0)).sum(1)
-        progress.keep(epoch + 1, last=epoch + 1 == len(training.rates))
-    return {name: value.detach().cpu() for name, value in stacked.items()}, losses.cpu() / sizes
+    gradients_of = stacked_gradients(template)
 
+    def step(rows: Tensor, changes: Tensor | None, number: int) -> Callable[[], Tensor]:
+        y, weight = training.labels[rows], weights[number]
+        gradients, logits = gradients_of(trained, fixed, training.take(rows, changes), one_hot[y], weight)
+        for name, value in trained.items():
+            value.grad = gradients[name].contiguous()  # the fused optimizer takes entries in storage order
 
-def _row_weights(sizes: Tensor, training: Training) -> list[Tensor]:
-    """Weight [M, b] of each row in the mean over its batch, for the batches of an epoch of M models."""
-    counts = torch.arange(int(sizes.max())) < sizes[:, None]  # [M, longest]
-    batches = torch.split(counts.to(training.dtype), training.batch_size, dim=1)
-    return [batch / batch.sum(1, keepdim=True) for batch in batches]
+        def losses() -> Tensor:
+            each = cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="none").view(rows.shape)
+            return (each * (weight > 0)).sum(1)
+
+        return losses
+
+    return stacked, list(trained.values()), step
 
 
 def _epoch(starts: Sequence[Start], augmentation: str | None, *, longest: int) -> tuple[Tensor, Tensor | None]:
@@ -285,10 +274,9 @@ def _epoch(starts: Sequence[Start], augmentation: str | None, *, longest: int) -
     orders = torch.stack([start.rows[:1].expand(longest) for start in starts])
     kinds = torch.zeros_like(orders)
     for order, kind, start in zip(orders, kinds, starts, strict=True):
-        own, changes = start.epoch(augmentation)
-        order[: len(own)] = own
-        if changes is not None:
-            kind[: len(own)] = changes
+        order[: len(start.rows)] = start.rows[torch.randperm(len(start.rows), generator=start.orders)]
+        if augmentation is not None:
+            kind[: len(start.rows)] = draw_crop_flips(len(start.rows), start.changes)
     return orders, None if augmentation is None else kinds
 
 

@@ -10,18 +10,125 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-from torch import Tensor
 
 from dpnotes import _validation as check
 from dpnotes._validation import Booleans, Features, Floats, Integers
-from dpnotes.learners import _sgd_batches as plan
 from dpnotes.learners import _sgd_models as kinds
 from dpnotes.learners._chunks import chunk_size, memory_named, slices
 from dpnotes.learners._descent import Rate, step_rates
-from dpnotes.learners._devices import choose_device
-from dpnotes.learners._sgd_models import Architecture, StepVisits
+from dpnotes.learners._devices import choose_device, spawned_seed
+from dpnotes.learners._sgd_models import Architecture, Visits
 
 ORDER_BYTES = 128 * 2**20  # of the permutations of one epoch for all runs of a chunk
+NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Batches of one epoch after the other; none spans two epochs, and the rest of an epoch is left out.
+
+    Parameters
+    ----------
+    n : int
+        Records.
+    size : int
+        Records of a batch.
+    steps : int
+        Batches in all.
+    """
+
+    n: int
+    size: int
+    steps: int
+
+    @property
+    def per_epoch(self) -> int:
+        """Batches of one epoch."""
+        return self.n // self.size
+
+    @property
+    def n_epochs(self) -> int:
+        """Epochs begun."""
+        return -(-self.steps // self.per_epoch)
+
+    def in_epoch(self, epoch: int) -> int:
+        """Batches of epoch ``epoch``; the last epoch may stop early."""
+        return min(self.per_epoch, self.steps - epoch * self.per_epoch)
+
+
+def epoch_orders(seeds: Integers, n: int) -> Iterator[NDArray[np.int32]]:
+    """Permutations [R, n] of the records for some runs, epoch by epoch, each run from a stream of its own.
+
+    The streams are NumPy's: PyTorch's generator on the CPU takes only 32 bits of its seed, so that two of 10,000 runs
+    would be the same run in one case of a hundred.
+    """
+    streams = [np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,))) for seed in seeds.tolist()]
+    while True:
+        drawn = np.empty((len(streams), n), dtype=np.int32)
+        for row, generator in zip(drawn, streams, strict=True):
+            row[:] = generator.permutation(n)
+        yield drawn
+
+
+class Neighbours:
+    """Columns of the neighbouring data sets of some runs, assigned in the order of their first visits.
+
+    Before its first visit a neighbour is the unmodified run; so a run's columns in use are always a prefix.
+
+    Attributes
+    ----------
+    column : ndarray of int64, shape [R, S]
+        Column of each neighbour; 0 before it has one.
+    since : ndarray of int64, shape [R, S]
+        Step, counted from the start, of the first visit; NEVER before it is known.
+    visits : ndarray of int64, shape [R, S]
+        Steps so far in which the run's batch held the replaced record.
+    """
+
+    def __init__(self, records: Integers, n_runs: int, batches: Batches) -> None:
+        self._records, self._batches = records, batches
+        self.column, self.visits = np.zeros((2, n_runs, len(records)), dtype=np.int64)
+        self.since = np.full((n_runs, len(records)), NEVER)
+
+    def steps(
+        self, orders: NDArray[np.int32], epoch: int, family: type[kinds.Models], device: torch.device
+    ) -> tuple[list[int], list[Visits | None]]:
+        """Columns in use, the most over all runs, and visits of each step of an epoch with these orders [R, n].
+
+        Column 0, the unmodified data set, counts. Neighbours that are visited for the first time get their columns.
+        """
+        count, size, K = self._batches.in_epoch(epoch), self._batches.size, len(self._records) + 1
+        if K == 1:
+            return [1] * count, [None] * count
+        places = np.empty_like(self.column)
+        inverse = np.empty(self._batches.n, dtype=np.int64)
+        for index, order in enumerate(orders):
+            inverse[order] = np.arange(self._batches.n)
+            places[index] = inverse[self._records]
+        visited = places < count * size
+        new = visited & (self.column == 0)
+        used = 1 + (self.column > 0).sum(axis=1)  # columns, before this epoch
+        turn = np.argsort(np.argsort(np.where(new, places, NEVER), axis=1, kind="stable"), axis=1)
+        self.column[new] = (used[:, None] + turn)[new]
+        self.since[new] = epoch * self._batches.per_epoch + places[new] // size
+        self.visits += visited
+        run, neighbour = np.nonzero(visited)
+        by_step = np.argsort(places[run, neighbour] // size, kind="stable")
+        run, neighbour = run[by_step], neighbour[by_step]
+        step, place = np.divmod(places[run, neighbour], size)
+        first, column = new[run, neighbour], self.column[run, neighbour]
+        started = np.zeros((count, len(orders)), dtype=np.int64)
+        np.add.at(started, (step[first], run[first]), 1)
+        width = (used + np.cumsum(started, axis=0)).max(axis=1)
+        every, fresh = np.bincount(step, minlength=count).tolist(), started.sum(axis=1).tolist()
+        cells = family.cells(run, place, column, width=width[step], size=size)
+        found = (run * K + column, every), (cells, every), ((run * K + column)[first], fresh), (run[first] * K, fresh)
+        parts = [torch.split(torch.from_numpy(values).to(device), counts) for values, counts in found]
+        return width.tolist(), [Visits(*part) if n else None for n, *part in zip(every, *parts, strict=True)]
+
+    def columns(self, done: int) -> Integers:
+        """Columns [R, S + 1] of the unmodified data set and of all neighbours after ``done`` steps."""
+        return np.pad(np.where(self.since < done, self.column, 0), ((0, 0), (1, 0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +139,7 @@ class Job:
     ----------
     model : Architecture
     arrays : kinds.Arrays
-    batches : plan.Batches
+    batches : Batches
     rates : ndarray of float64, shape [steps]
     checkpoints : tuple of int
         Numbers of steps done.
@@ -42,36 +149,62 @@ class Job:
 
     model: Architecture
     arrays: kinds.Arrays
-    batches: plan.Batches
+    batches: Batches
     rates: Floats
     checkpoints: tuple[int, ...]
     neighbours: Integers
 
+    def train(self, initial: Features, order_seeds: Integers, *, chunk: int | None) -> list[NDArray[Any]]:
+        """Train all R runs, a chunk at a time; ValueError if a run ends with weights that are not finite.
 
-def train(job: Job, initial: Features, order_seeds: Integers, *, chunk: int | None) -> list[NDArray[Any]]:
-    """Train all R runs, a chunk at a time; ValueError if a run ends with weights that are not finite.
+        With S neighbours, C checkpoints and p parameters: weights [R, S + 1, p], the trajectory [R, C, p] of the
+        unmodified data set, and visits [R, S].
+        """
+        n_runs, device = len(initial), self.arrays.X.device
+        each = self.arrays.y.element_size() * self._family.numbers_per_run(
+            self.model, width=self.arrays.width, n_models=len(self.neighbours) + 1, batch_size=self.batches.size
+        )
+        size = chunk_size(n_runs, each, device, chunk=chunk)
+        if chunk is None:
+            most = max(1, ORDER_BYTES // (4 * self.batches.n))
+            size = -(-n_runs // -(-n_runs // min(size, most)))
+        parts = []
+        for runs in slices(n_runs, size):
+            with memory_named(size, each, device), _full_float32():
+                parts.append(self._together(initial[runs], order_seeds[runs]))
+            bad = ~np.isfinite(parts[-1][0]).all(axis=(1, 2))
+            if bad.any():
+                first, rate = runs.start + int(np.argmax(bad)), self.rates.max()
+                raise ValueError(f"training of run {first} diverged; lower learning_rate (at most {rate:g} now)")
+        return [np.concatenate(each) for each in zip(*parts, strict=True)]
 
-    With S neighbours, C checkpoints and p parameters: weights [R, S + 1, p], the trajectory [R, C, p] of the unmodified
-    data set, and visits [R, S].
-    """
-    family: type[kinds.Models] = kinds.LogisticModels if job.model.hidden is None else kinds.NetworkModels
-    n_runs, device = len(initial), job.arrays.X.device
-    each = job.arrays.y.element_size() * family.numbers_per_run(
-        job.model, width=job.arrays.width, n_models=len(job.neighbours) + 1, batch_size=job.batches.size
-    )
-    size = chunk_size(n_runs, each, device, chunk=chunk)
-    if chunk is None:
-        most = max(1, ORDER_BYTES // (4 * job.batches.n))
-        size = -(-n_runs // -(-n_runs // min(size, most)))
-    parts = []
-    for runs in slices(n_runs, size):
-        with memory_named(size, each, device), _full_float32():
-            parts.append(_Chunk(job, family, initial[runs], order_seeds[runs]).train())
-        bad = ~np.isfinite(parts[-1][0]).all(axis=(1, 2))
-        if bad.any():
-            first, rate = runs.start + int(np.argmax(bad)), job.rates.max()
-            raise ValueError(f"training of run {first} diverged; lower learning_rate (at most {rate:g} now)")
-    return [np.concatenate(each) for each in zip(*parts, strict=True)]
+    @property
+    def _family(self) -> type[kinds.Models]:
+        return kinds.LogisticModels if self.model.hidden is None else kinds.NetworkModels
+
+    @torch.inference_mode()
+    def _together(self, initial: Features, order_seeds: Integers) -> tuple[NDArray[Any], ...]:
+        """Train some runs in one tensor program."""
+        batches, n_runs, device = self.batches, len(initial), self.arrays.X.device
+        first = np.arange(n_runs)[:, None] * (len(self.neighbours) + 1)  # column 0 of each run among all models
+        unmodified = torch.from_numpy(first.ravel()).to(device)
+        models = self._family(self.model, self.arrays, initial, len(self.neighbours) + 1)
+        neighbours = Neighbours(self.neighbours, n_runs, batches)
+        done, recorded = 0, []
+        for epoch, orders in zip(range(batches.n_epochs), epoch_orders(order_seeds, batches.n), strict=False):
+            count = batches.in_epoch(epoch)
+            used = orders[:, : count * batches.size].reshape(n_runs, count, batches.size).swapaxes(0, 1)
+            rows = torch.from_numpy(np.ascontiguousarray(used)).view(count, -1).to(device)  # [steps, R * batch]
+            for step in zip(rows, *neighbours.steps(orders, epoch, self._family, device), strict=True):
+                if done in self.checkpoints:
+                    recorded.append(models.weights(unmodified))
+                models.step(*step, rate=self.rates[done] * n_runs / rows.shape[1])
+                done += 1
+        columns = neighbours.columns(done)
+        final = models.weights(torch.from_numpy((first + columns).ravel()).to(device)).view(*columns.shape, -1)
+        recorded += [final[:, 0]] * (1 + (done in self.checkpoints))
+        trajectory = torch.stack(recorded, dim=1)[:, :-1]
+        return final.cpu().numpy(), trajectory.cpu().numpy(), neighbours.visits
 
 
 @contextmanager
@@ -83,72 +216,6 @@ def _full_float32() -> Iterator[None]:
         yield
     finally:
         torch.set_float32_matmul_precision(chosen)
-
-
-class _Chunk:
-    """Runs that are trained together."""
-
-    def __init__(self, job: Job, family: type[kinds.Models], initial: Features, order_seeds: Integers) -> None:
-        self._job, self._family, self._n_runs = job, family, len(initial)
-        self._n_models = len(job.neighbours) + 1
-        self._device = job.arrays.X.device
-        self._orders = plan.epoch_orders(order_seeds, job.batches.n)
-        self._neighbours = plan.Neighbours(job.neighbours, self._n_runs, job.batches)
-        self._models = family(job.model, job.arrays, initial, self._n_models)
-
-    @torch.inference_mode()
-    def train(self) -> tuple[NDArray[Any], ...]:
-        job, done, recorded = self._job, 0, []
-        unmodified = torch.arange(self._n_runs, device=self._device) * self._n_models
-        visits = np.zeros((self._n_runs, len(job.neighbours)), dtype=np.int64)
-        for epoch in range(job.batches.n_epochs):
-            for rows, width, found in self._epoch(epoch, visits):
-                if done in job.checkpoints:
-                    recorded.append(self._models.weights(unmodified))
-                self._models.step(rows, width, found, rate=job.rates[done] * self._n_runs / rows.shape[0])
-                done += 1
-        final = self._weights(done)
-        recorded += [final[:, 0]] * (1 + (done in job.checkpoints))
-        trajectory = torch.stack(recorded, dim=1)[:, :-1]
-        return final.cpu().numpy(), trajectory.cpu().numpy(), visits
-
-    def _epoch(self, epoch: int, visits: Integers) -> Iterator[tuple[Tensor, int, StepVisits | None]]:
-        """Rows [R * batch], models in use and visits of each step."""
-        batches, orders = self._job.batches, next(self._orders)
-        count = batches.in_epoch(epoch)
-        widths: list[int] = [1] * count
-        found: list[StepVisits | None] = [None] * count
-        if len(self._job.neighbours):
-            widths, found = self._visits(orders, epoch, visits)
-        used = orders[:, : count * batches.size].reshape(self._n_runs, count, batches.size).swapaxes(0, 1)
-        rows = torch.from_numpy(np.ascontiguousarray(used)).view(count, -1).to(self._device)
-        return zip(rows, widths, found, strict=True)
-
-    def _visits(
-        self, orders: NDArray[np.int32], epoch: int, visits: Integers
-    ) -> tuple[list[int], list[StepVisits | None]]:
-        """Models in use and visits of each step of an epoch, which are added to ``visits`` [R, S]."""
-        batches, count, K = self._job.batches, self._job.batches.in_epoch(epoch), self._n_models
-        found = self._neighbours.visit(orders, epoch)
-        visits += found.any
-        first = np.bincount(found.step[found.first], minlength=count).tolist()
-        every = np.bincount(found.step, minlength=count).tolist()
-        models, base = found.run * K + found.column, found.run * K
-        parts = [
-            torch.split(torch.from_numpy(values).to(self._device), counts)
-            for values, counts in (
-                (models, every), (self._family.cells(found, batches.size), every),
-                (models[found.first], first), (base[found.first], first),
-            )
-        ]  # fmt: skip
-        return found.width.tolist(), [StepVisits(*part) if n else None for n, *part in zip(every, *parts, strict=True)]
-
-    def _weights(self, done: int) -> Tensor:
-        """Parameters [R, S + 1, p] after ``done`` steps."""
-        columns = self._neighbours.columns(done)
-        models = np.arange(self._n_runs)[:, None] * self._n_models + columns
-        chosen = self._models.weights(torch.from_numpy(models.ravel()).to(self._device))
-        return chosen.view(*columns.shape, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,26 +369,33 @@ def fit_sgd(
     """
     X = check.features(X)
     codes = check.class_codes(y, n=len(X), n_classes=2)
-    records = _neighbours(neighbours, n=len(X))
+    records = np.zeros(0, dtype=np.int64)
+    if neighbours is not None:
+        records = check.codes("neighbours", neighbours, shape=(max(1, np.size(neighbours)),), n=len(X))
     record = _replacement(replacement, X, codes, records)
     kind = check.float_dtype(np.float64 if dtype is None and len(records) else dtype, X)
     model = Architecture(X.shape[1], hidden, output)
-    order, init = plan.run_seeds(init_seeds, n_runs, random_state)
-    start = kinds.initial_weights(model, initial, init)
-    batches = plan.Batches(
-        len(X), check.at_least("batch_size", batch_size, 1, most=("n", len(X))), check.at_least("steps", steps, 1)
-    )
-    job = Job(
-        model,
-        kinds.Arrays(
-            X, codes, record, model, empty=_empty(empty, len(X), hidden), dtype=kind, device=choose_device(device)
-        ),
-        batches,
-        step_rates(learning_rate, batches.steps),
-        plan.recorded_steps(checkpoints, batches.steps),
-        records,
-    )
-    return SGDRuns(model, order, init, job.checkpoints, records, *train(job, start, order, chunk=chunk))
+    order, init = _run_seeds(init_seeds, n_runs, random_state)
+    size = check.at_least("batch_size", batch_size, 1, most=("n", len(X)))
+    batches, where = Batches(len(X), size, check.at_least("steps", steps, 1)), choose_device(device)
+    recorded = tuple(check.at_least("checkpoints", step, 0) for step in checkpoints)
+    if list(recorded) != sorted(set(recorded)) or (recorded and recorded[-1] > steps):
+        raise ValueError(f"checkpoints must increase within 0..{steps}, got checkpoints={list(checkpoints)}")
+    arrays = kinds.Arrays(X, codes, record, model, empty=_empty(empty, len(X), hidden), dtype=kind, device=where)
+    job = Job(model, arrays, batches, step_rates(learning_rate, steps), recorded, records)
+    trained = job.train(kinds.initial_weights(model, initial, init), order, chunk=chunk)
+    return SGDRuns(model, order, init, recorded, records, *trained)
+
+
+def _run_seeds(init_seeds: ArrayLike | None, n_runs: int, random_state: int) -> tuple[Integers, Integers]:
+    """Seeds [R] of orders, spawned from ``random_state`` and the index of each run, and of initial weights."""
+    check.at_least("n_runs", n_runs, 1)
+    check.at_least("random_state", random_state, 0)
+    spawned = np.array([spawned_seed(random_state, i) for i in range(n_runs)])
+    init = spawned if init_seeds is None else np.asarray(init_seeds)
+    if init.dtype.kind not in "iu" or init.shape not in ((), (n_runs,)) or init.min() < 0:
+        raise ValueError(f"init_seeds must be one integer >= 0 or {n_runs} of them, got init_seeds={init_seeds!r}")
+    return spawned, np.broadcast_to(init.astype(np.int64), (n_runs,)).copy()
 
 
 def _empty(empty: ArrayLike | None, n: int, hidden: int | None) -> Booleans | None:
@@ -330,12 +404,6 @@ def _empty(empty: ArrayLike | None, n: int, hidden: int | None) -> Booleans | No
     if hidden is not None or np.shape(empty) != (n,):
         raise ValueError(f"empty must be {n} truth values, for hidden=None, got shape {np.shape(empty)}, {hidden=}")
     return np.asarray(empty, dtype=np.bool_)
-
-
-def _neighbours(neighbours: ArrayLike | None, *, n: int) -> Integers:
-    if neighbours is None:
-        return np.zeros(0, dtype=np.int64)
-    return check.codes("neighbours", neighbours, shape=(max(1, np.size(neighbours)),), n=n)
 
 
 def _replacement(

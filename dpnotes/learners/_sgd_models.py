@@ -14,7 +14,6 @@ from torch import Tensor
 
 from dpnotes import _validation as check
 from dpnotes._validation import Booleans, Features, Floats, Integers
-from dpnotes.learners._sgd_batches import Visits
 
 OUTPUTS = ("sigmoid", "softmax")
 PAD = 8  # features are padded with zeros to a multiple: matrix products then run up to 1.3 times faster
@@ -108,7 +107,7 @@ def initial_weights(model: Architecture, initial: Features | None, seeds: Intege
     return np.broadcast_to(given.astype(np.float64), shape)
 
 
-class StepVisits(NamedTuple):
+class Visits(NamedTuple):
     """Visits of one step. ``models``, ``fresh``, ``base`` count models as run * K + column; ``cells`` logits, flat."""
 
     models: Tensor
@@ -188,11 +187,11 @@ class Models(ABC):
 
     @staticmethod
     @abstractmethod
-    def cells(visits: Visits, size: int) -> Integers:
-        """Index of each visit's logit among all logits of its step; batches have ``size`` records."""
+    def cells(run: Integers, place: Integers, column: Integers, *, width: Integers, size: int) -> Integers:
+        """Index of each visit's logit among all logits of its step, which has ``width`` models of each run in use."""
 
     @abstractmethod
-    def step(self, rows: Tensor, width: int, visits: StepVisits | None, *, rate: float) -> None:
+    def step(self, rows: Tensor, width: int, visits: Visits | None, *, rate: float) -> None:
         """Weights -= rate * (sum of gradients), for the first ``width`` models of each run.
 
         ``rows`` [R * batch]: run after run. A model that visits sees the replacement record in place of
@@ -205,7 +204,7 @@ class Models(ABC):
         parts = [flat.index_select(0, models)[..., :inputs].flatten(1) for flat, (_, inputs) in layers]
         return torch.cat(parts, dim=1)
 
-    def _start(self, visits: StepVisits) -> None:
+    def _start(self, visits: Visits) -> None:
         """Start the neighbours that are visited for the first time from the run on the unmodified data."""
         if visits.fresh.shape[0]:
             for flat in self._flat:
@@ -226,11 +225,11 @@ class LogisticModels(Models):
         return n_models * width + batch_size * width + n_models * batch_size
 
     @staticmethod
-    def cells(visits: Visits, size: int) -> Integers:
+    def cells(run: Integers, place: Integers, column: Integers, *, width: Integers, size: int) -> Integers:
         """Logits are [R, batch, K]."""
-        return (visits.run * size + visits.place) * visits.width[visits.step] + visits.column
+        return (run * size + place) * width + column
 
-    def step(self, rows: Tensor, width: int, visits: StepVisits | None, *, rate: float) -> None:
+    def step(self, rows: Tensor, width: int, visits: Visits | None, *, rate: float) -> None:
         """Update the first ``width`` models of each run on its batch."""
         size, replacement = rows.shape[0] // self._n_runs, self._arrays.replacement
         X = self._buffers.gather(rows).view(self._n_runs, size, -1)
@@ -270,11 +269,11 @@ class NetworkModels(Models):
         return weights + batch_size * width + 3 * n_models * h * batch_size
 
     @staticmethod
-    def cells(visits: Visits, size: int) -> Integers:
+    def cells(run: Integers, place: Integers, column: Integers, *, width: Integers, size: int) -> Integers:
         """Logits are [R, K, batch]."""
-        return (visits.run * visits.width[visits.step] + visits.column) * size + visits.place
+        return (run * width + column) * size + place
 
-    def step(self, rows: Tensor, width: int, visits: StepVisits | None, *, rate: float) -> None:
+    def step(self, rows: Tensor, width: int, visits: Visits | None, *, rate: float) -> None:
         """Update the first ``width`` models of each run on its batch."""
         runs, h, size = self._n_runs, self._model.shapes[0][0], rows.shape[0] // self._n_runs
         X = self._buffers.gather(rows).view(runs, size, -1)

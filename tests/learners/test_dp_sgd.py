@@ -29,8 +29,7 @@ def noise(models, size, where, std=1.0):
 
 
 def checked(noise_multiplier, clipping_norm, *, n=3, dtype=torch.float64, n_models=None):
-    how = {"steps": 1, "sample_rate": 1.0, "n_records": None, "seed": 0, "normal": None}
-    return Settings.checked(noise_multiplier, clipping_norm, 1.0, n=n, n_models=n_models, dtype=dtype, **how)
+    return Settings(torch.zeros(n, dtype=dtype), noise_multiplier, clipping_norm, 1.0, 1, 1.0, None, 0, None, n_models)
 
 
 def test_poisson_batches_are_independent_coins():
