@@ -52,11 +52,12 @@ def measured(job: str, small: bool, device: str) -> list[Row]:
     return rows
 
 
-def stopped(done: list[str], left: list[str], kept: bool) -> str:
+def stopped(done: list[str], left: list[str], *, kept: bool = False, small: bool = False, device: str = "cpu") -> str:
     """What was measured when somebody pressed Ctrl-C, what became of it, and how to go on."""
+    same = " --keep" * kept + " --small" * small + f" --device {device}" * (device != "cpu")
     jobs = f"{len(done)} of {len(done) + len(left)} jobs were measured" + f" ({', '.join(done)})" * bool(done)
     became = f"their rows are in {KEPT.name}" if kept and done else f"{KEPT.name} is as before"
-    return f"Stopped: {jobs}, {became}; go on with python -m benchmarks{' --keep' * kept} --job {' '.join(left)}"
+    return f"Stopped: {jobs}, {became}; go on with python -m benchmarks{same} --job {' '.join(left)}"
 
 
 def compare(commit: str, jobs: list[str]) -> None:
@@ -82,7 +83,11 @@ def bench(jobs: list[str], *, small: bool, device: str, kept: bool, own: str | N
     """Measure jobs; keep the rows of each that is finished, or write our own seconds of all of them."""
     rows: list[Row] = []
     done: list[str] = []
-    with threadpool_limits(1), stoppable(lambda: stopped(done, [job for job in jobs if job not in done], kept)):
+
+    def told() -> str:
+        return stopped(done, [job for job in jobs if job not in done], kept=kept, small=small, device=device)
+
+    with threadpool_limits(1), stoppable(told):
         for job in jobs:
             rows += (found := measured(job, small, device))
             if kept:

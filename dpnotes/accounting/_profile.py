@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self, overload
+from typing import Any, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,13 +43,6 @@ FAILURE = 1e-10  # delta that a Gaussian fit leaves aside: what grids and search
 FIRST, LAST = 1e-6, 2.0**40  # epsilons between which the fit is searched
 POINTS, ROUNDS = 401, 6  # of one search, each between the neighbours of the best of the last
 ALPHAS, BISECTIONS = 1000, 50  # false-positive rates at which the two trade-off curves are compared
-
-
-class GaussianFit(NamedTuple):
-    """The Gaussian guarantee that covers a profile, and how pessimistic its error rates are."""
-
-    mu: float
-    misfit: float
 
 
 def step_of(parameter: str) -> str:
@@ -316,7 +309,7 @@ class PrivacyProfile:
         """
         return like_input(1 - self._release.tradeoff(check.array("fpr", fpr, high=1.0)))
 
-    @property
+    @cached_property
     def mu(self) -> float:
         """The least mu whose Gaussian guarantee covers this one, but for a failure of 1e-10.
 
@@ -324,21 +317,16 @@ class PrivacyProfile:
         Infinite where the record may be revealed with a larger probability. How much it gives away is :attr:`misfit`.
         (Dong, Roth and Su 2022; Gomez, Kulynych, Kaissis, Flemings, Hayes, Balle and Honkela 2025.)
         """
-        return self._fit.mu
+        return _least_mu(self._release)
 
-    @property
+    @cached_property
     def misfit(self) -> float:
         """By how much error rates are understated where ``mu`` is all that is told; 0 for Gaussian noise.
 
         The least kappa with ``tradeoff(alpha + kappa) - kappa`` at most the trade-off function of Gaussian noise of
         that mu, at all alpha (Kaissis, Kolek, Balle, Hayes and Rueckert 2024). Below 0.01, mu says nearly all there is.
         """
-        return self._fit.misfit
-
-    @cached_property
-    def _fit(self) -> GaussianFit:
-        mu = _least_mu(self._release)
-        return GaussianFit(mu, _regret(self._release, mu))
+        return _regret(self._release, self.mu)
 
     def compose(self, times: int) -> PrivacyProfile:
         """Guarantee of ``times`` independent releases of this kind on the same data, chosen adaptively or not.

@@ -154,17 +154,6 @@ def audit(
     return replace(report, runs=runner.done + runner.recalled, seconds=runner.elapsed, remarks=tuple(remarks))
 
 
-@dataclass(frozen=True)
-class _Look(Events):
-    """Evidence of one of several looks, which has a part of what may fail."""
-
-    part: float = 1.0
-
-    def p_value(self, claim: PrivacyProfile) -> float:
-        """The look's own, over its part."""
-        return min(1.0, super().p_value(claim) / self.part)
-
-
 @dataclass(eq=False)
 class _Audit:
     """What is trained on what, and what is claimed: a plan is made on pilot runs, and carried out on others."""
@@ -343,7 +332,7 @@ class _Audit:
                 random_state=self.random_state,
             )
             assert isinstance(found.evidence, Events)
-            report = replace(found, evidence=_Look(found.evidence.chosen, part), confidence=self.confidence)
+            report = replace(found, evidence=Events(found.evidence.chosen, part), confidence=self.confidence)
             if report.refuted:
                 break
         if report is None:

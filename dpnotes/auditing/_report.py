@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,30 +19,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from dpnotes.auditing._one_run import Guesses
+    from dpnotes.auditing._scores import Events
+
 DELTAS, EPSILONS = (0.0, 1e-5, 1e-2), (0.0, 1.0, 5.0)  # of which a text has the bounds
 LOW_RATE = 0.001  # the false-positive rate of which a text has the true-positive rate
-
-
-class Evidence(Protocol):
-    """What the runs prove, at the report's confidence."""
-
-    def p_value(self, claim: PrivacyProfile) -> float:
-        """P-value of a claim, paid for all that was tried."""
-
-    def epsilon(self, delta: float) -> float:
-        """Lower bound of epsilon at one delta."""
-
-    def delta(self, epsilon: float) -> float:
-        """Lower bound of delta at one epsilon."""
-
-    def mu(self) -> float:
-        """Lower bound of mu."""
-
-    def tpr(self, fpr: Floats) -> Floats:
-        """Lower bound of the best test's true-positive rates, [rates]."""
-
-    def draw(self, axes: Axes) -> None:
-        """Draw the observed error rates with their band."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,7 +57,7 @@ class AuditReport:
         Features and label of the record that was planted, where one was.
     """
 
-    evidence: Evidence
+    evidence: Events | Guesses
     claim: PrivacyProfile | None
     confidence: float
     adjacency: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -195,12 +196,14 @@ class Events:
     """Evidence of events that were chosen on other runs; what may fail is divided among them."""
 
     chosen: tuple[Event, ...]
+    part: float = 1.0  # of what may fail, which one of several looks at the runs has
 
     def p_value(self, claim: PrivacyProfile) -> float:
-        """The smallest of the events' p-values, each times what its part of the level costs."""
+        """The smallest of the events' p-values, each times what its part of the level costs, over the look's part."""
         curve, whole = Curve.of(claim), sum(event.level for event in self.chosen)
         logs = [event.counts.log_p_value(curve, 2 * FINE)[0] for event in self.chosen]
-        return min(1.0, *(float(np.exp(log)) * whole / own.level for log, own in zip(logs, self.chosen, strict=True)))
+        least = min(float(np.exp(log)) * whole / own.level for log, own in zip(logs, self.chosen, strict=True))
+        return min(1.0, min(1.0, least) / self.part)
 
     def epsilon(self, delta: float) -> float:
         """The largest bound of any event."""
@@ -362,15 +365,12 @@ def runs_needed(claim: PrivacyProfile, *, confidence: float = 0.95, holdout: flo
         perfect = Counts(*np.array([[left], [left], [0], [left]], dtype=np.float64))
         return float(perfect.log_p_value(curve, 2 * FINE)[0]) <= level
 
-    low = high = FEWEST
+    high = FEWEST
     while not refutes(high):
-        low, high = high, 2 * high
+        high *= 2
         if high > 2**40:
             return math.inf
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if refutes(middle) else (middle, high)
-    return float(high)
+    return float(bisect_left(range(high), True, lo=max(FEWEST, high // 2), key=refutes))
 
 
 def runs_adjacency(claim: PrivacyProfile | None, adjacency: str | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
@@ -72,12 +73,12 @@ class Task:
             epsilon = float(gaussian(sigma=float(sigma)).epsilon(self.delta)) if self.delta else epsilon * scale
         return replace(self, n=n, epsilon=epsilon, seed=seed, scale=self.scale * scale)
 
-    def needs(self, **wanted: bool) -> None:
-        """Refuse the task where a method needs what it does not have: ``answers``, ``delta``, ``two_classes``."""
+    def needs(self, *wanted: str) -> None:
+        """Refuse the task where a method needs what it does not have: "answers", "delta", "two classes"."""
         reasons = {
             "answers": (self.answers is None, "answers queries: give their number, answers="),
             "delta": (self.delta == 0, NOT_PURE),
-            "two_classes": (len(self.classes) != 2, BINARY),
+            "two classes": (len(self.classes) != 2, BINARY),
         }
         for name in wanted:
             lacking, reason = reasons[name]
@@ -190,6 +191,16 @@ def each_of(**lists: Sequence[Any]) -> tuple[dict[str, Any], ...]:
     return tuple(dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True))
 
 
+def _fixed(kind: Any, *needs: str, **fixed: Any) -> Callable[..., Any]:
+    """An estimator whose parameters are the settings, for tasks that have what it needs."""
+
+    def make(task: Task, **setting: Any) -> Any:
+        task.needs(*needs)
+        return kind(task.epsilon, task.delta, **fixed, **setting, **task.common)
+
+    return make
+
+
 def _linear(kind: Any, **more: Any) -> Callable[..., Any]:
     """A linear estimator whose ``strength`` is l2 times the number of records, which decides its noise."""
 
@@ -200,59 +211,27 @@ def _linear(kind: Any, **more: Any) -> Callable[..., Any]:
 
 
 def _predictions(task: Task, *, strength: float) -> Any:
-    task.needs(answers=True)
+    task.needs("answers")
     return _linear(methods.PredictionSensitivity, answers=task.answers)(task, strength=strength)
 
 
-def _descent(task: Task, *, steps: int, learning_rate: float) -> Any:
-    task.needs(delta=True)
-    fixed: dict[str, Any] = {"sample_rate": 1.0, "steps": steps, "learning_rate": learning_rate, "device": "cpu"}
-    return methods.DPSGD(task.epsilon, task.delta, **fixed, **task.common)
-
-
-def _last_iterate(task: Task, *, radius: float, learning_rate: float) -> Any:
-    task.needs(delta=True, two_classes=True)
-    fixed: dict[str, Any] = {"steps": 100, "learning_rate": learning_rate, "radius": radius}
-    return methods.NoisySGD(task.epsilon, task.delta, **fixed, **task.common)
-
-
 def _augmented(task: Task, *, passes: int, learning_rate: float) -> Any:
-    task.needs(delta=True, two_classes=True)
     batch = min(task.n, max(1, round(50 / task.scale)))
-    fixed: dict[str, Any] = {
-        "batch_size": batch,
-        "steps": passes * (task.n // batch),
-        "learning_rate": learning_rate,
-        "device": "cpu",
-    }
-    return methods.AugmentedSGD(task.epsilon, task.delta, **fixed, **task.common)
-
-
-def _means(task: Task) -> Any:
-    return methods.ClassMeans(task.epsilon, task.delta, **task.common)
-
-
-def _trees(task: Task, *, n_trees: int | None, depth: int | None) -> Any:
-    fixed: dict[str, Any] = {"n_trees": n_trees, "depth": depth}
-    return methods.RandomTrees(task.epsilon, task.delta, **fixed, **task.common)
+    given = {"batch_size": batch, "steps": passes * (task.n // batch), "learning_rate": learning_rate}
+    return _fixed(methods.AugmentedSGD, "delta", "two classes", device="cpu")(task, **given)
 
 
 def _shards(task: Task, *, n_models: int) -> Any:
-    task.needs(answers=True)
-    fixed: dict[str, Any] = {"answers": task.answers, "n_models": _fitting(task, n_models), "device": "cpu"}
-    return methods.SubsampleAggregate(task.epsilon, task.delta, **fixed, **task.common)
+    task.needs("answers")
+    given = {"answers": task.answers, "n_models": _fitting(task, n_models)}
+    return _fixed(methods.SubsampleAggregate, device="cpu")(task, **given)
 
 
 def _filtered(task: Task, *, n_teachers: int) -> Any:
-    task.needs(answers=True, delta=True)
+    task.needs("answers", "delta")
     sigma = (2 * task.answers) ** 0.5 * float(gaussian_sigma(task.epsilon, task.delta))  # type: ignore[operator]
-    fixed: dict[str, Any] = {
-        "budget": task.answers,
-        "sigma": sigma,
-        "n_teachers": _fitting(task, n_teachers),
-        "device": "cpu",
-    }
-    return methods.FilteredVote(**fixed, **task.common)
+    fixed: dict[str, Any] = {"budget": task.answers, "sigma": sigma, "n_teachers": _fitting(task, n_teachers)}
+    return methods.FilteredVote(**fixed, device="cpu", **task.common)
 
 
 def _fitting(task: Task, models: int) -> int:
@@ -265,24 +244,17 @@ def _fitting(task: Task, models: int) -> int:
 def _bagged(task: Task) -> Any:
     """One model on the largest subsample that the guarantee allows."""
 
-    def allowed(size: int) -> bool:
-        return bagging(n=task.n, subsample=size, adjacency="zero-out").delta(task.epsilon) <= task.delta
+    def refused(size: int) -> bool:
+        return bagging(n=task.n, subsample=size, adjacency="zero-out").delta(task.epsilon) > task.delta
 
-    low, high = 0, task.n
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if allowed(middle) else (low, middle)
-    if not low:
+    allowed = bisect_left(range(1, task.n), True, key=refused)
+    if not allowed:
         raise Unsuited("no subsample is small enough for this delta")
-    return methods.Bagging(subsample=low, **task.common)
+    return methods.Bagging(subsample=allowed, **task.common)
 
 
 def _student(task: Task) -> Any:
     raise Unsuited("needs public rows of the same kind, which a comparison does not have")
-
-
-def _most_frequent(task: Task) -> Any:
-    return MajorityClass(task.epsilon, task.delta, **task.common)
 
 
 def _without(task: Task, *, C: float) -> Any:
@@ -293,10 +265,10 @@ def _without(task: Task, *, C: float) -> Any:
 
 STRENGTHS = each_of(strength=(10.0, 1.0, 100.0, 3.0, 30.0, 300.0, 0.3, 1000.0))
 OURS: tuple[Candidate, ...] = (
-    Candidate("ClassMeans", _means),
+    Candidate("ClassMeans", _fixed(methods.ClassMeans)),
     Candidate(
         "RandomTrees",
-        _trees,
+        _fixed(methods.RandomTrees),
         each_of(n_trees=(None, None, 16, 32, None, 4, 16, 4), depth=(None, 4, None, 4, 6, 3, 6, 5)),
         ball=False,
     ),
@@ -305,12 +277,12 @@ OURS: tuple[Candidate, ...] = (
     Candidate("PredictionSensitivity", _predictions, STRENGTHS, released="answers"),
     Candidate(
         "DPSGD",
-        _descent,
+        _fixed(methods.DPSGD, "delta", sample_rate=1.0, device="cpu"),
         each_of(steps=(30, 10, 100, 30, 100, 10, 30, 3), learning_rate=(1.0, 2.0, 0.5, 4.0, 2.0, 0.5, 0.25, 2.0)),
     ),
     Candidate(
         "NoisySGD",
-        _last_iterate,
+        _fixed(methods.NoisySGD, "delta", "two classes", steps=100),
         each_of(radius=(3.0, 1.0, 10.0, 3.0, 1.0, 10.0, 30.0, 0.3), learning_rate=(1, 1, 1, 0.2, 0.2, 0.2, 1, 1)),
     ),
     Candidate(
@@ -335,6 +307,6 @@ OURS: tuple[Candidate, ...] = (
     Candidate("Bagging", _bagged, ball=False),
     Candidate("PATE", _student),
     Candidate("DPBag", _student),
-    Candidate(MAJORITY, _most_frequent),
+    Candidate(MAJORITY, _fixed(MajorityClass)),
     Candidate(NO_PRIVACY, _without, each_of(C=(10.0, 1.0, 100.0, 0.0)), released="nothing", ball=False),
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import joblib
 import numpy as np
@@ -159,7 +159,7 @@ def compare(
         while left + COST * epsilon > epsilon:  # by rounding
             left = float(np.nextafter(left, 0.0))
         task = replace(task, epsilon=left)
-    source: Shape | Public = Shape(task, random_state)
+    source = Source.synthetic(task, random_state)
     if data != "shape":
         codes = codes_of(y, labels)
         rows = np.asarray(clone(prepared.box).fit_transform(table), dtype=np.float64)
@@ -168,7 +168,7 @@ def compare(
             raise ValueError(
                 f"y must have a class with at least {1 / TEST:g} records, of which {TEST:.0%} are tested on"
             )
-        source = Public(task, random_state, rows[codes < len(labels)], codes[codes < len(labels)])
+        source = Source.public(task, random_state, rows[codes < len(labels)], codes[codes < len(labels)])
     if memory is not None:
         about = repr([task, data, random_state, joblib.hash([rows, codes]) if data == "public" else None])
         if memory.setdefault("of", about) != about:
@@ -199,33 +199,23 @@ def compare(
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
-    """Synthetic tables; each repeat has a new one, so that repeats are independent."""
+class Source:
+    """What is compared on: synthetic tables, one for each repeat, or one table that is cut anew for each."""
 
     task: Task
-    random_state: int
-    halving: Sequence[tuple[int, int]] = ON_SHAPES
-    shared: float = 0.0  # of the variance of a repeat's accuracy, what more repeats do not lessen
+    split: Callable[[int], Split]  # of a repeat
+    halving: Sequence[tuple[int, int]]
+    shared: float  # of the variance of a repeat's accuracy, what more repeats do not lessen
 
-    def split(self, repeat: int) -> Split:
-        """The table of a repeat."""
-        return synthetic(self.task.n, self.task.d, len(self.task.classes), self.random_state, repeat)
+    @classmethod
+    def synthetic(cls, task: Task, random_state: int) -> Self:
+        """Tables of the task's shape; repeats are independent."""
+        return cls(task, partial(synthetic, task.n, task.d, len(task.classes), random_state), ON_SHAPES, 0.0)
 
-
-@dataclass(frozen=True, eq=False)
-class Public:
-    """One table, cut anew for each repeat; by Nadeau and Bengio's (2003) correction for what cuts have in common."""
-
-    task: Task
-    random_state: int
-    X: Any
-    codes: Any
-    halving: Sequence[tuple[int, int]] = HALVING
-    shared: float = TEST / (1 - TEST)
-
-    def split(self, repeat: int) -> Split:
-        """The cut of a repeat."""
-        return cut(self.X, self.codes, [self.random_state, repeat])
+    @classmethod
+    def public(cls, task: Task, random_state: int, X: Any, codes: Any) -> Self:
+        """One table; by Nadeau and Bengio's (2003) correction for what cuts have in common."""
+        return cls(task, lambda repeat: cut(X, codes, [random_state, repeat]), HALVING, TEST / (1 - TEST))
 
 
 @dataclass(eq=False)
@@ -261,7 +251,7 @@ class Run:
     """One comparison: accuracies by method, setting, repeat, epsilon and number of rows, each computed once."""
 
     candidates: Sequence[Candidate]
-    source: Shape | Public
+    source: Source
     budget: Budget
     memory: MutableMapping[str, Any]
     n_jobs: int

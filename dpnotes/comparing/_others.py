@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache, partial
 from typing import Any
@@ -200,9 +200,9 @@ def _noise(epsilon: float, delta: float, rate: float, steps: int) -> float:
     return float(dp_sgd_noise_multiplier(epsilon, delta, sample_rate=rate, steps=steps))
 
 
-def _made(train: Callable[..., Trained], module: str, needs: Mapping[str, bool], task: Task, **setting: Any) -> Any:
+def _made(train: Callable[..., Trained], module: str, needs: Sequence[str], task: Task, **setting: Any) -> Any:
     """The unfitted classifier, where the library can be imported at all."""
-    task.needs(**needs)
+    task.needs(*needs)
     try:
         importlib.import_module(module)
     except ImportError as error:
@@ -211,13 +211,13 @@ def _made(train: Callable[..., Trained], module: str, needs: Mapping[str, bool],
 
 
 def _made_logistic(task: Task, *, strength: float) -> Any:
-    return _made(_logistic, "diffprivlib.models", {}, task, C=task.scale / strength)
+    return _made(_logistic, "diffprivlib.models", (), task, C=task.scale / strength)
 
 
 OTHERS: tuple[Candidate, ...] = (
     Candidate(
         "diffprivlib forest",
-        partial(_made, _forest, "diffprivlib.models", {}),
+        partial(_made, _forest, "diffprivlib.models", ()),
         each_of(n_estimators=(10, 20, 5, 10, 30, 3, 50, 10), max_depth=(5, 4, 6, 7, 4, 6, 5, 3)),
         ball=False,
         module="diffprivlib",
@@ -225,7 +225,7 @@ OTHERS: tuple[Candidate, ...] = (
     Candidate("diffprivlib logistic", _made_logistic, STRENGTHS, module="diffprivlib"),
     Candidate(
         "interpret boosting",
-        partial(_made, _boosting, "interpret.privacy", {"delta": True, "two_classes": True}),
+        partial(_made, _boosting, "interpret.privacy", ("delta", "two classes")),
         each_of(
             max_rounds=(300, 100, 30, 10, 100, 30, 10, 300),
             learning_rate=(0.01, 0.03, 0.1, 0.3, 0.03, 0.1, 0.3, 0.01),
@@ -236,7 +236,7 @@ OTHERS: tuple[Candidate, ...] = (
     ),
     Candidate(
         "opacus network",
-        partial(_made, _network, "opacus", {"delta": True}),
+        partial(_made, _network, "opacus", ("delta",)),
         each_of(steps=(50, 20, 100, 200, 50, 20, 100, 50), learning_rate=(0.5, 1.0, 0.5, 0.25, 2.0, 0.25, 1.0, 0.1)),
         module="opacus",
     ),

@@ -7,7 +7,7 @@ from dataclasses import fields
 
 from dpnotes import _validation as check
 from dpnotes.comparing._candidates import MAJORITY, Candidate, Task
-from dpnotes.comparing._compare import MOST_CLASSES, Budget, Run, Shape, chosen
+from dpnotes.comparing._compare import MOST_CLASSES, Budget, Run, Source, chosen
 from dpnotes.comparing._result import LEVEL, Comparison
 from dpnotes.comparing._tables import Preparation
 from dpnotes.preprocessing import PublicScaler
@@ -113,6 +113,6 @@ def recommend(
         None if repeats is None else check.at_least_one("repeats", repeats),
         progress,
     )
-    run = Run(chosen(methods), Shape(task, random_state), budget, {}, n_jobs)
+    run = Run(chosen(methods), Source.synthetic(task, random_state), budget, {}, n_jobs)
     found = run.result(Preparation(PublicScaler(-1.0, 1.0), task.d), "shape", ())
     return Recommendation(**{field.name: getattr(found, field.name) for field in fields(found)})

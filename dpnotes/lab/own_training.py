@@ -7,7 +7,8 @@ import importlib.util
 import json
 import logging
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections import UserDict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,7 @@ def _tell_on_one_line() -> None:
     log.handlers = [handler]
 
 
-class Kept(MutableMapping[str, Any]):
+class Kept(UserDict[str, Any]):
     """Findings of one audit or comparison in a file, a line each, written as they come: what it goes on with.
 
     Parameters
@@ -129,19 +130,20 @@ class Kept(MutableMapping[str, Any]):
     """
 
     def __init__(self, path: Path, about: Mapping[str, Any], *, kind: str = "audit") -> None:
-        self._path, self._found = path, dict[str, Any]()
+        super().__init__()
+        self._path = path
         ours = json.loads(json.dumps(about))
         text = path.read_bytes() if path.is_file() else b""
         whole = text[: text.rfind(b"\n") + 1]  # a line that a kill tore is dropped
         if len(whole) < len(text):
             path.write_bytes(whole)
         try:
-            self._found = dict(json.loads(line) for line in whole.splitlines())
+            self.data = dict(json.loads(line) for line in whole.splitlines())
         except ValueError:
             raise ValueError(f"{path} is no file of an audit or a comparison") from None
-        if not self._found:
+        if not self.data:
             self[kind] = ours
-        theirs = self._found.get(kind)
+        theirs = self.data.get(kind)
         if not isinstance(theirs, dict):
             raise ValueError(f"{path} is no file of this kind: {kind}")
         changed = [name for name in ours | theirs if ours.get(name) != theirs.get(name)]
@@ -149,19 +151,10 @@ class Kept(MutableMapping[str, Any]):
             told = "; ".join(f"{name} was {theirs.get(name)!s:.60}, now {ours.get(name)!s:.60}" for name in changed)
             raise ValueError(f"{path} is of another {kind}: {told}. Take another file, or the settings that it has")
 
-    def __getitem__(self, name: str) -> Any:
-        return self._found[name]
-
     def __setitem__(self, name: str, value: Any) -> None:
-        self._found[name] = value
+        super().__setitem__(name, value)
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps([name, value]) + "\n")
 
     def __delitem__(self, name: str) -> None:
         raise TypeError("what was counted stays")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)

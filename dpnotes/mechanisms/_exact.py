@@ -21,7 +21,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -208,7 +208,7 @@ def softmax_draws(scores: Floats, beta: float, random_bytes: Bytes = os.urandom)
             kept, open_ = _compared(words, np.exp(-beta * (best - own)))
         for i in np.flatnonzero(open_):
             exponent = exact * (Fraction(best[i]) - Fraction(own[i]))
-            kept[i] = _below_exp(int(words[i]), _Constant(exponent), random_bytes)
+            kept[i] = _below_exp(int(words[i]), partial(_known, exponent), random_bytes)
         drawn[left[kept]] = columns[kept]
         left = left[~kept]
     return drawn
@@ -275,7 +275,7 @@ def _half_normals(
         kept, open_ = _compared(second, np.exp(-fraction * (k + fraction / 2)))
         for i in np.flatnonzero(open_):
             exponent = _Fraction(int(k[i]), int(u[i]), random_bytes)
-            kept[i] = _below_exp(int(second[i]), exponent, random_bytes)
+            kept[i] = _below_exp(int(second[i]), exponent.bounds, random_bytes)
             if kept[i] and exponent.bits > 64:
                 longer[int(left[i])] = exponent.word, exponent.bits
         where = left[kept]
@@ -289,16 +289,6 @@ def _compared(words: NDArray[np.uint32], probability: Floats) -> tuple[NDArray[n
     number = np.ldexp(words.astype(np.float64), -32)
     kept = number + (2.0**-32 + MARGIN) <= probability
     return kept, ~kept & (number - MARGIN < probability)
-
-
-class _Constant:
-    """An exponent that is known."""
-
-    def __init__(self, exponent: Fraction) -> None:
-        self._exponent = exponent
-
-    def bounds(self, bits: int) -> tuple[Fraction, Fraction]:
-        return self._exponent, self._exponent
 
 
 class _Fraction:
@@ -317,12 +307,17 @@ class _Fraction:
         return low, high
 
 
-def _below_exp(word: int, exponent: _Constant | _Fraction, random_bytes: Bytes) -> bool:
-    """Whether a uniform number, whose first 32 digits are ``word``, is below ``exp(-exponent)``."""
+def _known(exponent: Fraction, bits: int) -> tuple[Fraction, Fraction]:
+    """Bounds of an exponent that is known."""
+    return exponent, exponent
+
+
+def _below_exp(word: int, bounds: Callable[[int], tuple[Fraction, Fraction]], random_bytes: Bytes) -> bool:
+    """Whether a uniform number of first 32 digits ``word`` is below ``exp(-a)``, with ever closer bounds of a."""
     bits = 32
     while True:
         word, bits = (word << 32) + int(_integers(1, 32, random_bytes)[0]), bits + 32
-        low, high = exponent.bounds(bits)
+        low, high = bounds(bits)
         digits = bits // 3 + 10
         if Fraction(word + 1, 1 << bits) <= _exp(-high, digits)[0]:
             return True

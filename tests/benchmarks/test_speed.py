@@ -152,6 +152,11 @@ ENDS = {  # options: what the last line says, jobs whose rows are in the table a
         "0 of 1 jobs were measured, benchmarks.csv is as before; go on with python -m benchmarks --keep --job 2",
         [],
     ),
+    "--small --device cuda": (
+        "2 of 4 jobs were measured (1, 1b), benchmarks.csv is as before; "
+        "go on with python -m benchmarks --small --device cuda --job 2 3",
+        [],
+    ),
     "--job 1": (None, []),
     "--job 1 --keep": (None, ["one"]),
 }

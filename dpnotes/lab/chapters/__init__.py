@@ -18,5 +18,4 @@ from dpnotes.lab.chapters._display import show_source as show_source
 from dpnotes.lab.chapters._execute import BookError as BookError
 from dpnotes.lab.chapters._execute import execute as execute
 from dpnotes.lab.chapters._execute import is_unchanged as is_unchanged
-from dpnotes.lab.chapters._layout import LaidOut as LaidOut
 from dpnotes.lab.chapters._layout import lay_out as lay_out

@@ -7,7 +7,8 @@ import re
 import textwrap
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parents[2]
+from dpnotes.lab._places import PACKAGE
+
 _DOCSTRING = re.compile(r'^ *r?""".*?"""\n+', re.MULTILINE | re.DOTALL)
 
 

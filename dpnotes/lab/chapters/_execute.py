@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TextIO
@@ -90,7 +90,8 @@ def execute(chapter: Chapter, parameters: Mapping[str, object], output: Path, *,
     for talkative in ("papermill", "traitlets", "asyncio"):  # of a kernel that died or was stopped: it is said below
         logging.getLogger(talkative).setLevel(logging.CRITICAL)
     try:
-        with _shown(start) if echo else _unshown() as hooks:
+        showing: AbstractContextManager[dict[str, Any]] = _shown(start) if echo else nullcontext({})
+        with showing as hooks:
             notebook = papermill.execute_notebook(
                 _literal(chapter.source),
                 _literal(partial),
@@ -142,11 +143,6 @@ def _rows(chapter: Chapter, folder: Path) -> str:
 def _literal(path: Path) -> str:
     """A path as papermill takes it, which would replace names in braces by parameters."""
     return str(path).replace("{", "{{").replace("}", "}}")
-
-
-@contextmanager
-def _unshown() -> Iterator[dict[str, Any]]:
-    yield {}
 
 
 @contextmanager

@@ -6,20 +6,12 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import NamedTuple
 
 from dpnotes import __version__
 from dpnotes.lab._places import CHECKOUT, MARK, PACKAGED
 
 
-class LaidOut(NamedTuple):
-    """What became of the files of the book: names of those written, and of the reader's own, which were kept."""
-
-    written: list[str]
-    kept: list[str]
-
-
-def lay_out(folder: Path, *, force: bool = False, source: Path = PACKAGED) -> LaidOut:
+def lay_out(folder: Path, *, force: bool = False, source: Path = PACKAGED) -> tuple[list[str], list[str]]:
     """Lay the book out in a folder, or bring one that was laid out before up to this version.
 
     Each file is written as a whole or not at all. A file that the reader changed, rows that were adopted among them, is
@@ -36,7 +28,8 @@ def lay_out(folder: Path, *, force: bool = False, source: Path = PACKAGED) -> La
 
     Returns
     -------
-    LaidOut
+    tuple of list of str
+        Names of the files that were written, and of the reader's own, which were kept.
 
     Raises
     ------
@@ -60,7 +53,7 @@ def lay_out(folder: Path, *, force: bool = False, source: Path = PACKAGED) -> La
     for name in written:
         _write(folder / name, files[name].read_bytes())
     _write(mark, json.dumps({"version": __version__, "files": before | fresh}, indent=1).encode())
-    return LaidOut(written, kept)
+    return written, kept
 
 
 def _marked(mark: Path) -> dict[str, str]:

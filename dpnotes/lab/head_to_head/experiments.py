@@ -116,7 +116,7 @@ def regret(*, epsilon: float, delta: float, repeats: int, seed: int, **task: Unp
 
 
 def _by_default(task: Task) -> Any:
-    task.needs(delta=True)
+    task.needs("delta")
     return DPSGD(task.epsilon, task.delta, device="cpu", **task.common)
 
 

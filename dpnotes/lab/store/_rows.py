@@ -12,8 +12,11 @@ import hashlib
 import json
 import math
 import os
+import time
 import uuid
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,12 +25,16 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
+from dpnotes.lab._places import STATES
+
 Scalar: TypeAlias = str | int | float | bool | None
 PathLike: TypeAlias = str | os.PathLike[str]
 PROVENANCE = (
     *("data", "device", "version", "dpnotes", "commit", "python", "torch", "numpy", "scikit_learn", "machine", "date"),
 )
 RESERVED = frozenset(("row", "experiment", "seconds", *PROVENANCE))
+TORN = ".*.tmp"  # names that `replace_file` writes under
+DAY = 86_400.0  # seconds
 _WORDS = {"": None, "None": None, "True": True, "False": False, "inf": math.inf, "-inf": -math.inf}
 _DTYPES = {bool: ("bool", "boolean"), int: ("int64", "Int64"), str: (None, None)}  # without and with missing values
 
@@ -97,8 +104,23 @@ def load(store: PathLike, *, must_exist: bool = False) -> Rows:
 
 
 def put(row: Row, folder: Path) -> None:
-    """Write a row into a folder, in place of an earlier one of the same parameters."""
-    replace_file(folder / f"{row.key}.json", json.dumps(asdict(row), indent=1).encode())
+    """Write a row into a folder, in place of one of the same parameters, unless that is of a later version."""
+    path = folder / f"{row.key}.json"
+    with suppress(FileNotFoundError, StoreError):  # none is there, or none that can be read
+        if (there := _of_json(path).version) > row.version:
+            warnings.warn(
+                f"{path} stays as version {there} made it; this row is of version {row.version}", stacklevel=2
+            )
+            return
+    replace_file(path, json.dumps(asdict(row), indent=1).encode())
+
+
+def remove_torn(folder: Path) -> None:
+    """Remove what writers that were killed have left of files in a folder and in those of its states, after a day."""
+    for torn in (*folder.glob(TORN), *folder.glob(f"*{STATES}/{TORN}")):
+        with suppress(OSError):  # another process has removed it, say
+            if time.time() - torn.stat().st_mtime > DAY:
+                torn.unlink()
 
 
 def publish(rows: Iterable[Row], path: Path) -> None:

@@ -23,7 +23,7 @@ from dpnotes.lab._progress import bar as progress_bar
 from dpnotes.lab._progress import say
 from dpnotes.lab.store._checkpoint import forget, under_way
 from dpnotes.lab.store._provenance import provenance
-from dpnotes.lab.store._rows import RESERVED, PathLike, Row, Rows, Scalar, frame, load, plain, put
+from dpnotes.lab.store._rows import RESERVED, PathLike, Row, Rows, Scalar, frame, load, plain, put, remove_torn
 
 Compute: TypeAlias = Literal["stored", "missing", "all"]
 Experiment: TypeAlias = Callable[..., Mapping[str, Any]]
@@ -136,6 +136,7 @@ def collect(
         todo = _lacking(experiment, asked, found)
         say(f"{asked[0].experiment}: {len(asked) - len(todo)} of {len(asked)} rows were there")
         forget(Path(runs), found)  # a process was killed between storing and forgetting
+        remove_torn(Path(runs))
         found |= _computed(experiment, todo, Path(runs), **how) if todo else {}
     return frame([found.get(row.key, row) for row in asked], [*found.values()])
 

@@ -55,7 +55,7 @@ class TestLayout:
         assert lay_out(folder, source=source) == (["book/index.md"], ["book/results/a.csv"])
         assert (folder / "book" / "index.md").read_text() == "two\n"
         assert (folder / "book" / "results" / "a.csv").read_text() == "1\n2\n"
-        assert lay_out(folder, source=source).kept == ["book/results/a.csv"]  # asked again, it is still the reader's
+        assert lay_out(folder, source=source)[1] == ["book/results/a.csv"]  # asked again, it is still the reader's
         assert lay_out(folder, source=source, force=True) == (["book/results/a.csv"], [])
         assert (folder / "book" / "results" / "a.csv").read_text() == "1\n3\n"
         assert (folder / "notes.txt").read_text() == "my own"

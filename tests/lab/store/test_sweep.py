@@ -2,11 +2,13 @@
 
 import datetime
 import functools
+import itertools
 import math
 import os
 import platform
 import subprocess
 import sys
+import time
 
 import distributed
 import joblib
@@ -64,6 +66,23 @@ def test_a_row_of_an_earlier_version_is_computed_anew(store, tmp_path):
     assert collect(of_version(2), grid, compute="missing", progress=False, **places)["y"].tolist() == [2, 4]
     assert sweep(of_version(2), grid, store=store, progress=False)["y"].tolist() == [2, 4]
     assert sweep(of_version(1), grid, store=store, progress=False)["y"].tolist() == [2, 4]  # a later one stays
+    with pytest.warns(UserWarning, match="stays as version 2 made it; this row is of version 1"):
+        mine = collect(of_version(1), grid[:1], compute="all", published=store, runs=store, progress=False)
+    assert mine["y"].tolist() == [1]
+    assert read_store(store).set_index("x")["y"].to_dict() == {1: 2, 2: 4}
+
+
+def test_what_killed_writers_left_is_removed_after_a_day(store):
+    run(store, GRID[:1])
+    (store / "key.states").mkdir()
+    names = [".a.json.0.tmp", "key.states/.b.state.0.tmp", "mine.tmp"]
+    for name, hours in itertools.product(names, (23, 25)):
+        path = store / name.replace("0", str(hours))
+        path.touch()
+        os.utime(path, times=(time.time() - hours * 3600,) * 2)
+    run(store, GRID[:1])
+    left = sorted(path.relative_to(store).as_posix() for path in store.rglob("*.tmp"))
+    assert left == [".a.json.23.tmp", "key.states/.b.state.23.tmp", "mine.tmp"]
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
