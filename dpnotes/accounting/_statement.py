@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -58,7 +58,26 @@ NEIGHBOURS = {
     ),
     "replace-one": "data sets of equal size that differ in {unit}, exchanged for any other; their number is public",
 }
-Audited: TypeAlias = Any  # an AuditReport of dpnotes.auditing, of which nothing is known here
+
+
+class Audited(Protocol):
+    """What a statement tells of an audit: an ``AuditReport`` of :mod:`dpnotes.auditing` has it."""
+
+    @property
+    def claim(self) -> PrivacyProfile | None: ...
+    @property
+    def refuted(self) -> bool: ...
+    @property
+    def p_value(self) -> float: ...
+    @property
+    def runs(self) -> int: ...
+    @property
+    def confidence(self) -> float: ...
+    @property
+    def adjacency(self) -> str: ...
+    @property
+    def strategy(self) -> str: ...
+    def epsilon(self, delta: float) -> Any: ...
 
 
 @dataclass(frozen=True)
