@@ -234,7 +234,7 @@ def embed(specification: Any, name: str, label: str, rows: Sequence[str] = (), c
         f"#{name} input + span {{ display: none; }} #{name} output {{ flex: 0 0 4.5em; text-align: right; }}\n"
         f"</style>\n"
         f'<div id="{name}" role="group" aria-label="{label}"></div>\n'
-        f'<table id="{name}-facts"><tr><td></td>{heads}</tr>{lines}</table>\n'
+        f'<table id="{name}-facts" style="width: 100%"><tr><td></td>{heads}</tr>{lines}</table>\n'
         f'<script type="module">{bundle}\n{SCRIPT % (name, json.dumps(specification), json.dumps(settings))}</script>'
     )
 

@@ -325,7 +325,7 @@ WRONG = {
         (lambda answer, n: True, "malignant: False"),
         (lambda answer, n: answer(np.ones(n, dtype=bool)) < answer(np.arange(n) > 0), "malignant: True"),
     ],
-    "mechanisms-1": [((0.242, 0.29), "comes first"), ((0.29, 0.24), "number 2 is too small")],
+    "mechanisms-1": [((0.242, 0.29), "comes first"), ((0.29, 0.23), "number 2 is too small")],
     "mechanisms-2": [((4, 0.1175), "over the scale"), ((0.25, 0.1244), "stays below"), ((0.25, 0.25), "too large")],
     "mechanisms-3": [(20, "half of epsilon"), (10, "too large")],
     "composition-2": [(29, "round down"), (5, "too small")],
