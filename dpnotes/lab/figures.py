@@ -75,7 +75,8 @@ def narrow(figure: Figure) -> bytes | None:
     if columns > 1 and (rows > 1 or height > 2 * width / columns):
         return None
     if columns > 1:
-        height, grid = 2.6 * columns, copy.add_gridspec(columns, 1)
+        each = height if panels[0].yaxis_inverted() else 2.6  # rows of a table keep their height
+        height, grid = each * columns, copy.add_gridspec(columns, 1)
         for row, axes in enumerate(panels):
             axes.set_subplotspec(grid[row])
             axes.tick_params(labelbottom=True, labelleft=True)
@@ -262,7 +263,10 @@ def _curves(x: Any, curves: Mapping[str, Any], *, nothing: Any = None, legend: A
     if nothing is not None:
         axes.plot(x, nothing, color="0.5", linewidth=1, label="nothing to learn")
     axes.set(**settings)
-    axes.legend(loc=legend)
+    if legend == "best" and len(curves) > 3:  # it would lie on a curve
+        figure.legend(loc="outside upper left", ncols=2)
+    else:
+        axes.legend(loc=legend)
     return figure
 
 
@@ -470,7 +474,7 @@ def leaders(panels: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]], names: Sequ
     """
     colors = dict(zip(names, _colors(len(names)), strict=True))
     rows = len(next(iter(panels.values()))[0])
-    figure = blank(height=0.45 * rows + 0.9)
+    figure = blank(height=0.52 * rows + 0.9)
     for axes, (title, (leader, left)) in zip(
         figure.subplots(1, len(panels), sharey=True, squeeze=False)[0], panels.items(), strict=True
     ):
@@ -480,10 +484,10 @@ def leaders(panels: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]], names: Sequ
             count = int(left.to_numpy()[y, x])
             pale, weight = (0.3, "normal") if count > 1 else (0.65, "bold")
             axes.fill_between([x, x + 1], y, y + 1, color=colors[name], alpha=pale, edgecolor="white", linewidth=1.5)
-            lines = textwrap.wrap(name, 11) + ([f"{count} left"] if count > 1 else [])
-            axes.text(x + 0.5, y + 0.5, "\n".join(lines), ha="center", va="center", fontsize=6, weight=weight)
+            lines = textwrap.wrap(f"{name} ({count})" if count > 1 else name, 12)
+            axes.text(x + 0.5, y + 0.5, "\n".join(lines), ha="center", va="center", fontsize=9, weight=weight)
         axes.set_xticks(np.arange(leader.shape[1]) + 0.5, leader.columns)
-        axes.set_yticks(np.arange(rows) + 0.5, leader.index, fontsize=8)
+        axes.set_yticks(np.arange(rows) + 0.5, [textwrap.fill(str(row), 18) for row in leader.index], fontsize=9)
         axes.set(xlabel=xlabel, title=title, xlim=(0, leader.shape[1]), ylim=(rows, 0))
         axes.grid(visible=False)
     return figure
