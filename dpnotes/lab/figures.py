@@ -270,7 +270,9 @@ def _curves(x: Any, curves: Mapping[str, Any], *, nothing: Any = None, legend: A
     return figure
 
 
-def stacked_counts(counts: pd.DataFrame, *, xlabel: str) -> Figure:
+def stacked_counts(
+    counts: pd.DataFrame, *, xlabel: str, shares: bool = False, palette: Sequence[int] | None = None
+) -> Figure:
     """How many of each kind there are in each group: one stacked bar a group, each piece with its number.
 
     Parameters
@@ -278,20 +280,25 @@ def stacked_counts(counts: pd.DataFrame, *, xlabel: str) -> Figure:
     counts : DataFrame of int, a row for each group, a column for each kind
         The name of its index is the label of the axis.
     xlabel : str
+    shares : bool
+        Bars of equal length, in per cent; pieces below 4 % show no number.
+    palette : sequence of int, in 0..9, optional
+        Places of the kinds' colours in the palette. Default: in order.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
     figure, axes = blank_axes(height=0.5 * len(counts) + 1.6)
-    left, places = np.zeros(len(counts)), np.arange(len(counts))
-    for kind, color in zip(counts, _colors(counts.shape[1]), strict=True):
-        widths = counts[kind].to_numpy()
-        bars = axes.barh(places, widths, left=left, color=color, edgecolor="white", label=kind)
-        for bar, width in zip(bars, widths, strict=True):
-            if width:  # written by hand, as what bar_label leaves in a figure cannot be copied
+    left, places, all_colors = np.zeros(len(counts)), np.arange(len(counts)), _colors(10)
+    each = counts.sum(axis=1).to_numpy() / 100 if shares else np.ones(len(counts))
+    for kind, color in zip(counts, palette or range(counts.shape[1]), strict=True):
+        widths = counts[kind].to_numpy() / each
+        bars = axes.barh(places, widths, left=left, color=all_colors[color], edgecolor="white", label=kind)
+        for bar, width, count in zip(bars, widths, counts[kind], strict=True):
+            if width >= 4 * shares and count:  # by hand, as what bar_label leaves in a figure cannot be copied
                 x, y = bar.get_center()
-                axes.text(x, y, str(width), ha="center", va="center")
+                axes.text(x, y, str(count), ha="center", va="center")
         left += widths
     axes.set_yticks(places, counts.index.astype(str))  # an axis of names is one more thing that cannot be copied
     axes.set(xlabel=xlabel, ylabel=counts.index.name)
@@ -484,7 +491,7 @@ def leaders(panels: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]], names: Sequ
             count = int(left.to_numpy()[y, x])
             pale, weight = (0.3, "normal") if count > 1 else (0.65, "bold")
             axes.fill_between([x, x + 1], y, y + 1, color=colors[name], alpha=pale, edgecolor="white", linewidth=1.5)
-            lines = textwrap.wrap(f"{name} ({count})" if count > 1 else name, 12)
+            lines = textwrap.wrap(f"{name} ({count})", 11) if count > 1 else textwrap.wrap(name, 10)
             axes.text(x + 0.5, y + 0.5, "\n".join(lines), ha="center", va="center", fontsize=9, weight=weight)
         axes.set_xticks(np.arange(leader.shape[1]) + 0.5, leader.columns)
         axes.set_yticks(np.arange(rows) + 0.5, [textwrap.fill(str(row), 18) for row in leader.index], fontsize=9)

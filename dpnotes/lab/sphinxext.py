@@ -65,7 +65,7 @@ def tell_minutes(app: Sphinx, config: Config) -> None:
     for chapter in all_chapters(Path(app.srcdir)):
         cells = json.loads(chapter.source.read_text(encoding="utf-8"))["cells"]
         words = sum(len("".join(cell["source"]).split()) for cell in cells if cell["cell_type"] == "markdown")
-        config.myst_substitutions[f"minutes_{chapter.name}"] = str(5 * -(-words // (5 * _WORDS)))
+        config.myst_substitutions[f"minutes_{chapter.name}"] = 5 * -(-words // (5 * _WORDS))
 
 
 def use_executed(app: Sphinx, docname: str, source: list[str]) -> None:
