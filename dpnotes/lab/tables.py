@@ -221,8 +221,8 @@ def show(
             pattern = "{:.4g}"
         style = style.format(pattern, subset=[names[column]], na_rep=gaps.get(column, ""))
     for column in shown.columns[[pd.api.types.is_numeric_dtype(frame[c].dtype) for c in frame.columns]]:
-        flush = [("text-align", "right"), ("white-space", "nowrap")]
-        right: Any = {column: [{"selector": "th, td", "props": flush}]}
+        right: Any = {column: [{"selector": "th, td", "props": [("text-align", "right")]}]}
+        right[column].append({"selector": "td", "props": [("white-space", "nowrap")]})
         style = style.set_table_styles(right, overwrite=False)
     return style
 
