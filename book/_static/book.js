@@ -58,6 +58,8 @@ const FILLERS = new Set(
   "an any can could do does did from get give have how i me mean means much many my need our should tell use used using we what when which who why would you your"
     .split(" "));
 
+const plain = (page) => Search._index.titles[page].replace(/<.*>/, ""); // without the number of the chapter
+
 // Sections, glossary terms and names for a question: those come first whose titles have its rarest words. A page need not
 // have all words, as in the search of Sphinx, and equal hits are not in the order of the alphabet.
 function answers(question) {
@@ -71,13 +73,17 @@ function answers(question) {
   const share = (has) => asked.reduce((sum, stem) => sum + (has(stem) ? weights.get(stem) : 0), 0) / total;
   const candidates = [
     ...Object.entries(index.alltitles).map(([title, places]) => [title, places, 1]),
-    ...Object.entries(index.indexentries).map(([title, places]) => [title, places, title.includes(" (in ") ? 0.8 : 1.1]),
+    ...Object.entries(index.indexentries) // terms of the glossary
+      .map(([title, places]) => [title, places.filter(([, anchor]) => anchor.startsWith("term-")), 1.1]),
+    ...Object.entries(index.objects).flatMap(([module, all]) => all
+      .filter(([, , , anchor]) => anchor !== "-").map(([page, , , anchor, name]) => [name, [[page, anchor || (module ? `${module}.${name}` : name)]], 0.8])),
   ];
   const found = [];
   for (const [title, places, kind] of candidates) {
     const words = stems(title.replaceAll(/\\\(.*?\\\)/g, ""));
     const named = share((stem) => words.some((word) => word === stem || (stem.length > 2 && word.startsWith(stem))));
     for (const [page, anchor] of words.length ? places : []) {
+      if (anchor === null && title !== plain(page)) continue; // the title of a box
       const whole = anchor === null ? 1.1 : 1; // the page itself, rather than a section of it
       const aside = /\/(api|evidence|corrections)\//.test(index.docnames[page]) ? 0.8 : 1;
       const near = share((stem) => pages.get(stem).has(page));
@@ -101,10 +107,10 @@ function searchWhileTyping() {
     const words = field.value.trim();
     const found = words && Search.hasIndex() ? answers(words) : [];
     list.replaceChildren(...found.slice(0, 10).map(({ page, anchor, title }) => {
-      const link = document.createElement("a"), { docnames, titles } = Search._index;
+      const link = document.createElement("a"), { docnames } = Search._index;
       const end = DOCUMENTATION_OPTIONS.LINK_SUFFIX + (anchor === null ? "" : `#${anchor}`);
       link.href = document.documentElement.dataset.content_root + docnames[page] + end;
-      link.textContent = title.trim() + (anchor === null ? "" : ` (${titles[page]})`);
+      link.textContent = title.trim() + (anchor === null ? "" : ` (${plain(page)})`);
       const item = document.createElement("li");
       item.append(link);
       return item;

@@ -159,10 +159,11 @@ def line_styles(count: int) -> list[dict[str, Any]]:
 
 
 def _colors(count: int) -> list[Any]:
-    """The first colours of the palette, which repeats after ten."""
+    """The first colours of the palette, which repeats after ten; purple precedes a red that is nearly orange in the dark."""
     import seaborn as sns
 
-    return list(sns.color_palette("colorblind", count))
+    palette = sns.color_palette("colorblind", max(10, count))
+    return [*palette[:3], palette[4], palette[3], *palette[5:]][:count]
 
 
 def blank_axes(width: float = 6.6, height: float = 4.0) -> tuple[Figure, Axes]:
@@ -322,7 +323,7 @@ def membership(drawn: np.ndarray[Any, np.dtype[np.bool_]], record: int) -> Figur
     matplotlib.figure.Figure
     """
     runs, n = drawn.shape
-    plain, _, _, picked = _colors(4)
+    plain, _, _, _, picked = _colors(5)
     figure, axes = blank_axes(height=0.26 * runs + 1.2)
     row, column = np.nonzero(drawn)
     own = column == record

@@ -193,6 +193,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", link_repository)
     app.connect("config-inited", tell_minutes, priority=100)  # before MyST takes its settings
     app.add_config_value("dpnotes_repository", repository_source(), "env")  # with another, all pages are read again
+    app.connect("env-get-outdated", lambda *_: ["book/glossary"])  # the index of search loses terms of pages not read
     app.connect("source-read", use_executed)
     app.connect("source-read", name_source, priority=900)  # of the executed copy
     app.connect("autodoc-process-docstring", say_types, priority=900)  # after napoleon
