@@ -159,7 +159,7 @@ def line_styles(count: int) -> list[dict[str, Any]]:
 
 
 def _colors(count: int) -> list[Any]:
-    """The first colours of the palette, which repeats after ten; purple precedes a red that is nearly orange in the dark."""
+    """The first colours of the palette, which repeats after ten; purple precedes red, an orange in the dark."""
     import seaborn as sns
 
     palette = sns.color_palette("colorblind", max(10, count))
