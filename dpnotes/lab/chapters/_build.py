@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import time
@@ -90,16 +91,57 @@ def _execute_for_book(chapter: Chapter) -> tuple[str, float | BookError]:
 
 
 def _pages(root: Path, strict: bool) -> Path:
-    """Let Jupyter Book build the pages."""
+    """Let Jupyter Book build the pages, and show its warnings."""
     start = time.perf_counter()
-    command = [sys.executable, "-c", _JUPYTER_BOOK, "build", ".", "-q", *(_STRICT if strict else ())]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
-    print(click.unstyle(done.stderr), end="", file=sys.stderr)  # warnings
+    done = _jupyter_book(root, *(_STRICT if strict else ()))
+    print(click.unstyle(done.stderr), end="", file=sys.stderr)
     if done.returncode:
         print(done.stdout, file=sys.stderr)
         raise BookError("Jupyter Book could not build the pages, for the reasons above; do not trust _build/html")
     _say("pages", time.perf_counter() - start)
     return root / "_build" / "html" / "index.html"
+
+
+def _jupyter_book(root: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", _JUPYTER_BOOK, "build", ".", "-q", *options]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True)
+
+
+def page_of(notebook: Path, *, root: Path | None = None) -> Path:
+    """Make a page of one executed chapter, in the folder ``html`` beside the notebook, which has all that it needs.
+
+    It looks like the book's and has the references; links to the book's other pages lead nowhere, without a warning.
+
+    Parameters
+    ----------
+    notebook : Path
+        See :func:`execute`.
+    root : Path, optional
+        Folder of the book. Default: :func:`dpnotes.lab.store.book_folder`.
+
+    Returns
+    -------
+    Path
+        The page to open.
+
+    Raises
+    ------
+    BookError
+        If Jupyter Book cannot make it.
+    """
+    root, html = root or book_folder(), notebook.parent / "html"
+    page = html / f"{notebook.stem}.html"
+    if page.is_file() and page.stat().st_mtime > notebook.stat().st_mtime:
+        return page
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "_toc.yml").write_text(f"format: jb-book\nroot: {notebook.stem}\nchapters:\n- file: references\n")
+        for part in (notebook, root / "_config.yml", root / "book", root / "book" / "references.md"):
+            (folder / part.name).symlink_to(part.absolute())
+        if (done := _jupyter_book(folder)).returncode:
+            raise BookError(f"Jupyter Book could not make a page of {notebook}", click.unstyle(done.stderr))
+        shutil.copytree(folder / "_build" / "html", html, dirs_exist_ok=True)
+    return page
 
 
 def _say(what: str, outcome: float | str) -> None:
