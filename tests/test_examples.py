@@ -176,7 +176,7 @@ def a_target_of_make(command, folder):
 
 
 def a_data_set(command, folder):
-    assert parsed(command)["name"] in NAMES
+    assert {*parsed(command)["names"]} <= {*NAMES}
 
 
 def a_run_of_a_chapter(command, folder):

@@ -9,47 +9,28 @@ from __future__ import annotations
 
 import math
 import os
-import random
 import shlex
 import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from dpnotes import __version__
 from dpnotes._extras import MissingExtra
 
-if TYPE_CHECKING:
-    from dpnotes.lab.store import Row
-
 _LISTED = 10  # missing rows that `results status` names of each experiment
 
 _PARAMETER = "Override a chapter parameter; may be repeated."
 _OUT = "Folder of the executed chapter and its rows.  [default: runs in the book's folder, or $DPNOTES_RUNS]"
 _STORE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
-
-def _jobs(words: str) -> Any:
-    """The option of how many processes there are."""
-
-    def checked(context: click.Context, parameter: click.Parameter, value: int) -> int:
-        if value == 0:
-            raise click.BadParameter("must be at least 1, or -1 for all cores, got 0")
-        return value
-
-    return click.option("-j", "--jobs", type=int, default=1, show_default=True, callback=checked, help=words)
-
-
+_FILE = click.Path(dir_okay=False, path_type=Path)
 _TARGET = click.option("--target", default="", help="Column of the classes.  [default: the last one, or y]")
 _SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-_KEEP = click.option(
-    "--keep",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="File that saves what is found; the same command continues from it.",
-)
+_KEEP = click.option("--keep", type=_FILE, help="File that saves what is found; the same command continues from it.")
 
 
 class _Commands(click.Group):
@@ -110,20 +91,15 @@ def build(strict: bool, force: bool, jobs: int, pdf: bool) -> None:
 @click.option("-p", "--parameter", "given", nargs=2, multiple=True, metavar="NAME VALUE", help=_PARAMETER)
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), envvar="DPNOTES_RUNS", help=_OUT)
 @click.option("--list", "listed", is_flag=True, help="List the chapter's parameters and run nothing.")
-@click.option(
-    "--force", is_flag=True, help="Execute it even if nothing changed since it was executed into this folder."
-)
-@click.pass_context
-def run(
-    context: click.Context, chapter: str, given: Sequence[tuple[str, str]], out: Path | None, listed: bool, force: bool
-) -> None:
+@click.option("--force", is_flag=True, help="Execute it even if nothing changed since it was executed.")
+def run(chapter: str, given: Sequence[tuple[str, str]], out: Path | None, listed: bool, force: bool) -> None:
     """Execute a CHAPTER with parameters of your own, and make a page of it to open in a browser.
 
     For example: dpnotes run bagging -p scale quick. Lists are written as in Python: -p subsample_sizes "[200, 800]".
     Runs with other parameters, or of another table, have notebooks and pages of their own.
     """
     from dpnotes.lab import chapters
-    from dpnotes.lab.store import StoreError, load, publish
+    from dpnotes.lab.store import load, publish
 
     chosen = chapters.chapter(chapter)
     if listed:
@@ -146,17 +122,11 @@ def run(
         except KeyboardInterrupt:
             same = shlex.join(["dpnotes", "run", chapter, *(word for pair in given for word in ("-p", *pair))])
             same += f" --out {shlex.quote(str(out))}" if out else ""
-            click.echo(f"\n{chosen.name}: interrupted; finished results are saved. To go on: {same}", err=True)
-            context.exit(130)
+            _interrupted(f"finished results are saved; to continue: {same}")
         click.echo(f"{chosen.name}: {seconds:.1f} s")
     click.echo(_short(notebook))
     for rows in sorted(path for path in folder.glob(f"{chosen.name}_*") if path.is_dir()):
         table = rows.with_suffix(".csv")
-        try:
-            load(table)
-        except StoreError:  # until version 0.1.0 such a file was the only place of rows
-            click.echo(f"{_short(table)} is no table of this version: it stays, and rows are in {_short(rows)}")
-            continue
         publish(load(rows).values(), table)
         click.echo(_short(table))
     page = chapters.page_of(notebook)
@@ -211,17 +181,10 @@ def results_status(everything: bool) -> None:
 @click.option("--hours", type=click.FloatRange(min=0.0, min_open=True), help="The budget; may be given with --minutes.")
 @click.option("--minutes", type=click.FloatRange(min=0.0, min_open=True), help="The budget.  [default: none]")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
-@_jobs("Rows at a time; -1: all cores.")
+@click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Rows at a time; -1: all cores.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), envvar="DPNOTES_RUNS", help=_OUT)
-@click.pass_context
 def results_run(
-    context: click.Context,
-    names: Sequence[str],
-    hours: float | None,
-    minutes: float | None,
-    device: str,
-    jobs: int,
-    out: Path | None,
+    names: Sequence[str], hours: float | None, minutes: float | None, device: str, jobs: int, out: Path | None
 ) -> None:
     """Run what the papers' grids lack, cheapest first: rows that are neither published nor in the runs.
 
@@ -239,8 +202,7 @@ def results_run(
     try:
         done = backlog.fill(names, seconds=seconds or math.inf, device=device, n_jobs=jobs)
     except KeyboardInterrupt:
-        click.echo("\ninterrupted; finished rows are kept, and the same command goes on", err=True)
-        context.exit(130)
+        _interrupted("finished rows are saved; the same command continues")
     click.echo(f"{done.finished} rows finished")
     if done.left:
         first, total = done.left[0], _duration(sum(task.seconds for task in done.left))
@@ -301,24 +263,25 @@ def verify(names: Sequence[str], sample: int, seed: int | None, cheapest: bool, 
     chosen = [find(name) for name in names]
     if not names:
         chosen = [experiment for name, experiment in EXPERIMENTS.items() if sweep.published_store(name).is_file()]
-    disagreeing, computed, draw = 0, 0, random.Random(seed)
+    disagreeing = computed = 0
     for experiment in chosen:
         path = sweep.published_store(experiment.name)
-        rows = sorted(sweep.load(path, must_exist=True).values(), key=_took)
-        lacked = {*absent(name for row in rows for name in experiment.data(row.parameters))}
-        here = [row for row in rows if not lacked.intersection(experiment.data(row.parameters))]
+        rows = sweep.read_store(path).sort_values("seconds")
+        lacked = [absent(experiment.data(dict[str, Any](row.dropna()))) for _, row in rows.iterrows()]
+        here = rows[[not names for names in lacked]]
         if len(here) < len(rows):
-            need = f"need data that are not here: dpnotes data fetch {' '.join(sorted(lacked))}"
+            need = f"need data that are not here: dpnotes data fetch {' '.join(sorted({*chain(*lacked)}))}"
             click.echo(f"{experiment.name}: {len(rows) - len(here)} of {len(rows)} rows {need}")
-        if not (drawn := here[:sample] if cheapest else draw.sample(here, min(sample, len(here)))):
+        drawn = here.head(sample) if cheapest else here.sample(min(sample, len(here)), random_state=seed)
+        if drawn.empty:
             continue
         computed += len(drawn)
-        longest = _duration(max(map(_took, drawn)))
+        longest = _duration(drawn["seconds"].max())
         click.echo(f"{experiment.name}: computing {len(drawn)} of {len(rows)} rows again; the longest took {longest}")
         table = sweep.verify(
             experiment.function,
             path,
-            sample=[row.key for row in drawn],
+            sample=list(drawn["row"]),
             tolerance=experiment.tolerance,
             keep=sweep.published_store(VERIFICATIONS) if keep else None,
         )
@@ -379,9 +342,7 @@ def guarantee() -> None:
 
 @main.command()
 @click.argument("training", metavar="FILE.py:NAME")
-@click.option(
-    "--data", "table", type=_STORE, required=True, help="A .csv or .npz file; bounds beside it, in NAME.toml."
-)
+@click.option("--data", "table", type=_STORE, required=True, help="A .csv or .npz file; NAME.toml has its bounds.")
 @_TARGET
 @click.option("--epsilon", type=float, help="Of the claim.  [default: the estimator's own; none for a function]")
 @click.option("--delta", type=float, default=0.0, show_default=True, help="Of the claim.")
@@ -390,7 +351,7 @@ def guarantee() -> None:
 @click.option("--seconds", type=click.FloatRange(min=0.0, min_open=True), default=120.0, show_default=True)
 @click.option("--runs", type=click.IntRange(min=1), help="Budget in training runs, instead of seconds.")
 @click.option("--confidence", type=float, default=0.95, show_default=True)
-@_jobs("Training runs at a time; -1: all cores.")
+@click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Training runs at a time; -1: all cores.")
 @_SEED
 @_KEEP
 def audit(training: str, table: Path, keep: Path | None, **given: Any) -> None:
@@ -407,7 +368,7 @@ def audit(training: str, table: Path, keep: Path | None, **given: Any) -> None:
     try:
         report = audit_table(training, table, keep=keep, **given)
     except KeyboardInterrupt:
-        _interrupted(keep)
+        _interrupted(_found(keep))
     except Exception as error:  # of the script, too: none may look like a claim that is refuted
         if context.find_root().params["traceback"]:
             traceback.print_exc()
@@ -427,8 +388,8 @@ def audit(training: str, table: Path, keep: Path | None, **given: Any) -> None:
 @click.option("--private", is_flag=True, help="Choose on this table, for a fifth of epsilon.")
 @click.option("--seconds", type=click.FloatRange(min=0.0, min_open=True), default=300.0, show_default=True)
 @click.option("--repeats", type=click.IntRange(min=1), help="Budget in repeats, instead of seconds.")
-@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="File for the report, as HTML.")
-@_jobs("Fits at a time; -1: all cores.")
+@click.option("--report", type=_FILE, help="File for the report, as HTML.")
+@click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Fits at a time; -1: all cores.")
 @_SEED
 @_KEEP
 def compare_methods(table: Path, public: bool, private: bool, keep: Path | None, **given: Any) -> None:
@@ -445,14 +406,18 @@ def compare_methods(table: Path, public: bool, private: bool, keep: Path | None,
     try:
         click.echo(compare_table(table, data=data, keep=keep, **given))
     except KeyboardInterrupt:
-        _interrupted(keep)
+        _interrupted(_found(keep))
 
 
-def _interrupted(keep: Path | None) -> NoReturn:
-    """Say what is left of an audit or a comparison after Ctrl-C, and exit as a shell does."""
-    saved = f"what it found is saved in {keep}; the same command continues from there"
-    click.echo(f"\nInterrupted: {saved if keep else 'nothing was saved; --keep FILE saves what is found'}.", err=True)
+def _interrupted(left: str) -> NoReturn:
+    """Say what Ctrl-C has left, and exit as a shell does."""
+    click.echo(f"\nInterrupted: {left}", err=True)
     sys.exit(130)
+
+
+def _found(keep: Path | None) -> str:
+    saved = f"what it found is saved in {keep}; the same command continues from there"
+    return saved if keep else "nothing was saved; --keep FILE saves what is found"
 
 
 def _check_data(chapter: str, parameters: Mapping[str, Any]) -> None:
@@ -485,10 +450,6 @@ def _table(rows: Iterable[Iterable[object]]) -> None:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         click.echo("  " + "  ".join(map(str.ljust, line, widths)).rstrip())
-
-
-def _took(row: Row) -> float:
-    return float(row.provenance["seconds"] or 0.0)
 
 
 def _duration(seconds: float) -> str:

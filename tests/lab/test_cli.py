@@ -126,7 +126,7 @@ def test_an_interrupted_run_says_how_to_go_on(run, tmp_path, monkeypatch):
     assert code == 130
     assert out.startswith("bagging: running; results are saved in ")
     command = f"dpnotes run bagging -p scale quick -p subsample_sizes '[50, 60]' --out {tmp_path}"
-    assert err == f"\nbagging: interrupted; finished results are saved. To go on: {command}\n"
+    assert err == f"\nInterrupted: finished results are saved; to continue: {command}\n"
 
 
 def test_status_names_what_is_missing_and_what_it_costs(run, stores):

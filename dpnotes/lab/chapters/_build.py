@@ -107,7 +107,7 @@ def _jupyter_book(root: Path, *options: str) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, cwd=root, capture_output=True, text=True)
 
 
-def page_of(notebook: Path, *, root: Path | None = None) -> Path:
+def page_of(notebook: Path) -> Path:
     """Make a page of one executed chapter, in the folder ``html`` beside the notebook, which has all that it needs.
 
     It looks like the book's and has the references; links to the book's other pages lead nowhere, without a warning.
@@ -116,8 +116,6 @@ def page_of(notebook: Path, *, root: Path | None = None) -> Path:
     ----------
     notebook : Path
         See :func:`execute`.
-    root : Path, optional
-        Folder of the book. Default: :func:`dpnotes.lab.store.book_folder`.
 
     Returns
     -------
@@ -129,8 +127,7 @@ def page_of(notebook: Path, *, root: Path | None = None) -> Path:
     BookError
         If Jupyter Book cannot make it.
     """
-    root, html = root or book_folder(), notebook.parent / "html"
-    page = html / f"{notebook.stem}.html"
+    root, page = book_folder(), notebook.parent / "html" / f"{notebook.stem}.html"
     if page.is_file() and page.stat().st_mtime > notebook.stat().st_mtime:
         return page
     with TemporaryDirectory() as name:
@@ -140,7 +137,7 @@ def page_of(notebook: Path, *, root: Path | None = None) -> Path:
             (folder / part.name).symlink_to(part.absolute())
         if (done := _jupyter_book(folder)).returncode:
             raise BookError(f"Jupyter Book could not make a page of {notebook}", click.unstyle(done.stderr))
-        shutil.copytree(folder / "_build" / "html", html, dirs_exist_ok=True)
+        shutil.copytree(folder / "_build" / "html", page.parent, dirs_exist_ok=True)
     return page
 
 
@@ -152,50 +149,7 @@ PAPER = {"format": "A4", "margin": dict.fromkeys(("top", "right", "bottom", "lef
 WIDTH = 850  # CSS pixels between the margins of A4 at that scale
 
 
-# Code that is folded on the page is left out, outputs and solutions are opened, nothing scrolls.
-STYLE = """
-.bd-sidebar-primary, .bd-sidebar-secondary, .bd-header, .bd-header-article, .bd-footer, .bd-footer-content,
-.prev-next-footer, .skip-link, .headerlink, .toggle-button, button.copybtn, #rtd-footer-container,
-details.above-input, .cell_input:has(> details.above-input) { display: none !important; }
-html, body { background: white !important; }
-.bd-main, .bd-content, .bd-article-container, .bd-article, .bd-container, .bd-container__inner {
-  display: block !important; margin: 0 !important; max-width: none !important; overflow: visible !important;
-  padding: 0 !important; width: 100% !important; }
-.bd-article * { max-height: none !important; }
-.bd-article :is(.output, figure, div.math, pre, .pst-scrollable-table-container) {
-  container-type: normal !important; overflow: visible !important; }
-details > summary { display: none !important; }
-details.below-input { border: 0 !important; padding: 0 !important; }
-.bd-article :is(.cell, .cell_output, .output, .docutils.container, table, tbody, ul, ol, dl, .admonition, details) {
-  break-inside: auto !important; }
-h1, h2, h3, h4, caption, thead, .admonition-title { break-after: avoid; }
-.bd-article :is(img, tr, mjx-container[display="true"], .admonition-title, .cell_input, div.highlight, pre) {
-  break-inside: avoid !important; }
-"""
-
-
-# Opens what is folded, scales what is wider than its place, and says what is still cut.
-PREPARE = """async () => {
-  document.documentElement.dataset.theme = 'light';
-  document.querySelectorAll('details:not(.above-input)').forEach(e => { e.open = true; });
-  document.querySelectorAll('.toggle-hidden').forEach(e => e.classList.remove('toggle-hidden'));
-  document.querySelectorAll('img').forEach(e => { e.loading = 'eager'; });
-  await Promise.all([...document.images].map(e => e.decode().catch(() => null)));
-  if (window.MathJax?.startup) await window.MathJax.startup.promise;
-  for (const link of document.querySelectorAll('a[href]')) {
-    const inside = link.hash && link.pathname === location.pathname;
-    if (link.protocol === 'file:' && !inside) link.removeAttribute('href');
-  }
-  const article = document.querySelector('article') ?? document.body;
-  const right = article.getBoundingClientRect().right + 1;
-  const wide = 'mjx-container, table, img, svg, pre';
-  const over = e => !e.parentElement.closest(wide) && e.getBoundingClientRect().right > right;
-  for (const e of [...article.querySelectorAll(wide)].filter(over)) {
-    const box = e.getBoundingClientRect();
-    e.style.zoom = Math.max(0.2, 0.99 * (right - box.left) / box.width);
-  }
-  return [...article.querySelectorAll(wide)].filter(over).map(e => e.textContent.trim().slice(0, 60));
-}"""
+STYLE, PREPARE = ((Path(__file__).parent / name).read_text(encoding="utf-8") for name in ("print.css", "print.js"))
 
 
 def print_book(root: Path | None = None) -> Path:

@@ -16,7 +16,6 @@ from dpnotes.lab.store._results import Tolerance as Tolerance
 from dpnotes.lab.store._results import adopt as adopt
 from dpnotes.lab.store._results import read_store as read_store
 from dpnotes.lab.store._results import verify as verify
-from dpnotes.lab.store._rows import Row as Row
 from dpnotes.lab.store._rows import StoreError as StoreError
 from dpnotes.lab.store._rows import load as load
 from dpnotes.lab.store._rows import publish as publish
