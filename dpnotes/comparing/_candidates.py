@@ -227,10 +227,10 @@ def _shards(task: Task, *, n_models: int) -> Any:
     return _fixed(methods.SubsampleAggregate, device="cpu")(task, **given)
 
 
-def _filtered(task: Task, *, n_teachers: int) -> Any:
+def _filtered(task: Task, *, n_models: int) -> Any:
     task.needs("answers", "delta")
     sigma = (2 * task.answers) ** 0.5 * float(gaussian_sigma(task.epsilon, task.delta))  # type: ignore[operator]
-    fixed: dict[str, Any] = {"budget": task.answers, "sigma": sigma, "n_teachers": _fitting(task, n_teachers)}
+    fixed: dict[str, Any] = {"answers": task.answers, "sigma": sigma, "n_models": _fitting(task, n_models)}
     return methods.FilteredVote(**fixed, device="cpu", **task.common)
 
 
@@ -300,7 +300,7 @@ OURS: tuple[Candidate, ...] = (
     Candidate(
         "FilteredVote",
         _filtered,
-        each_of(n_teachers=(32, 8, 128, 512, 16, 64, 256, 1024)),
+        each_of(n_models=(32, 8, 128, 512, 16, 64, 256, 1024)),
         released="answers",
         ball=False,
     ),

@@ -6,10 +6,12 @@ Their parameters are the fields of dataclasses, whose ``__init__`` is the one th
 from __future__ import annotations
 
 import copy
+import functools
 import math
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,6 +41,39 @@ REWORDED = {  # beginnings of messages that show values
     "could not convert": "X must hold numbers, got a cell that cannot be converted to float",
 }
 NO_TABLE = "X must be a table of numbers of shape [n, d], and y must hold n labels"
+
+FIRST = "the first argument"  # where the teachers' learner stood
+Kind = TypeVar("Kind", bound=type)
+
+
+def renamed(**names: tuple[str, ...]) -> Callable[[Kind], Kind]:
+    """Let an estimator take the parameters ``new=(old, ...)`` by their old names for one version, with a FutureWarning.
+
+    If there are several old names, the new parameter is the tuple of their values.
+    """
+
+    def accepting(own: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(own)
+        def call(self: Any, *args: Any, **given: Any) -> Any:
+            if args and (hasattr(args[0], "fit") or hasattr(args[0], "fit_many")):
+                given, args = given | {FIRST: args[0]}, args[1:]
+            for new, old in names.items():
+                if given.keys() & set(old):
+                    message = f"{type(self).__name__}: the parameter {' and '.join(old)} is called {new} now"
+                    if new in given or not given.keys() >= set(old):
+                        raise TypeError(message)
+                    warnings.warn(f"{message}, and only that from version 0.2 on", FutureWarning, stacklevel=2)
+                    values = tuple(given.pop(name) for name in old)
+                    given[new] = values if len(values) > 1 else values[0]
+            return own(self, *args, **given)
+
+        return call
+
+    def wrap(kind: Any) -> Any:
+        kind.__init__, kind.set_params = accepting(kind.__init__), accepting(kind.set_params)
+        return kind
+
+    return wrap
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,6 +331,18 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             implementation=own if self.noise_seed is None else "reproducible",
             assumption="; ".join(filter(None, assumed)),
         )
+
+    def _budget_for(self, *noise: str) -> tuple[float, float] | None:
+        """Epsilon and delta, from which noise is calibrated; None where the parameters of the noise are given."""
+        names = ("epsilon", "delta", *noise)
+        epsilon, delta, *others = given = [getattr(self, name) for name in names]
+        known = {value is not None for value in others}
+        if known == {False} and epsilon is not None and delta is not None:
+            return epsilon, delta
+        if known == {True} and epsilon is None and delta is None:
+            return None
+        values = ", ".join(f"{name}={value!r}" for name, value in zip(names, given, strict=True))
+        raise ValueError(f"give epsilon and delta, or {' and '.join(noise)}, got {values}")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

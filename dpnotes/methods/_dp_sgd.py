@@ -140,7 +140,9 @@ class DPSGD(PrivateClassifier, LogitClassifier):
         records = self._private_records(X, y)
         (X, codes), classes = records.labelled(), records.classes
         accounted = {name: getattr(self, name) for name in ("sample_rate", "steps", "accountant")}
-        noise = self._noise(accounted)
+        noise: Any = self.noise_multiplier
+        if budget := self._budget_for("noise_multiplier"):
+            noise = float(accounting.dp_sgd_noise_multiplier(*budget, **accounted))
         profile = accounting.dp_sgd(noise_multiplier=noise, adjacency=self.adjacency, **accounted)
         profile = self._implemented(profile.with_(assumption=ASSUMPTION))
         (seed,) = short_seeds(self.noise_seed, 1)
@@ -160,16 +162,6 @@ class DPSGD(PrivateClassifier, LogitClassifier):
         """Logits, shape [n, n_classes]; for two classes their difference, shape [n]."""
         X = self._queries(X)
         return decision_values(self._fitted.logits(X))
-
-    def _noise(self, accounted: dict[str, Any]) -> float:
-        if self.noise_multiplier is not None and self.epsilon is None and self.delta is None:
-            return self.noise_multiplier
-        if self.noise_multiplier is None and self.epsilon is not None and self.delta is not None:
-            return float(accounting.dp_sgd_noise_multiplier(self.epsilon, self.delta, **accounted))
-        raise ValueError(
-            "give epsilon and delta, or noise_multiplier, got "
-            f"epsilon={self.epsilon!r}, delta={self.delta!r}, noise_multiplier={self.noise_multiplier!r}"
-        )
 
     def _train_linear(self, X: Features, codes: Integers, n_classes: int, settings: dict[str, Any]) -> _Fitted:
         if self.optimizer not in ("sgd", "momentum"):

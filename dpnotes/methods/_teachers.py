@@ -254,11 +254,14 @@ class TeacherVote(PrivateClassifier):
 
     Parameters
     ----------
+    epsilon, delta : float, optional
+        What all that is released must guarantee.
     estimator : object, optional
         The teachers' learner: a scikit-learn classifier, or one that fits many models in one call (it has ``fit_many``
         and takes a list of index arrays of unequal length), which is called once for each teacher unless there is a
         ``noise_seed``: in one call, teachers are functions of their own records up to rounding only.
-    n_teachers : int, in 1 .. n
+    n_models : int, in 1 .. n
+        Teachers.
     adjacency : {"zero-out", "add-remove"}
         Which data sets are neighbours. With a record made empty or left out, only the chunks that held it change, and
         of each of those chunks one vote.
@@ -266,19 +269,19 @@ class TeacherVote(PrivateClassifier):
         joblib workers for scikit-learn teachers.
     """
 
-    estimator: Any = None
+    epsilon: float | None = None
+    delta: float | None = None
     _: KW_ONLY
-    n_teachers: int = 250
+    estimator: Any = None
+    n_models: int = 250
     adjacency: str = "zero-out"
     n_jobs: int | None = None
 
     def _check_teachers(self, n_records: int) -> int:
         """Number of teachers, which must be at most that of the records."""
-        if at_least_one("n_teachers", self.n_teachers) > n_records:
-            raise ValueError(
-                f"n_teachers must be at most the {n_records} records of X, got n_teachers={self.n_teachers}"
-            )
-        return self.n_teachers
+        if at_least_one("n_models", self.n_models) > n_records:
+            raise ValueError(f"n_models must be at most the {n_records} records of X, got n_models={self.n_models}")
+        return self.n_models
 
     def _teach(self, records: Records, partitions: Partitions, *, default: Any, seed: int) -> Teachers:
         """Train a teacher on each chunk, by the default learner where ``estimator`` is None."""
