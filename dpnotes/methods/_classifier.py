@@ -30,6 +30,7 @@ from dpnotes.preprocessing import places
 FLOATS = [np.float64, np.float32]  # dtypes of features; others are converted to the first
 PREPARED = "rows were prepared without looking at them together"
 READ_OFF = "the labels that occur, and that no number in X is missing or infinite, are public"  # without ``classes``
+TUNING = "unknown; each other fit to these records, as in a grid search, spends epsilon again and is not counted here"
 UNPUBLISHED = ("estimator", "student", "random_state", "noise_seed")  # parameters that may know of private rows
 PUBLIC_ERRORS = (  # beginnings of messages about sizes, names and types alone
     "Found ", "Input X contains", "Input y contains", "X has ", "The feature names", "Sparse ", "Unknown label type",
@@ -132,6 +133,9 @@ class Records:
 class PrivateClassifier(ClassifierMixin, BaseEstimator):
     """Classifier with a guarantee, ``profile_`` after fitting.
 
+    Each fit spends the guarantee again. ``GridSearchCV`` and ``cross_val_score`` fit many times, which no ``profile_``
+    counts: :func:`dpnotes.tuned` chooses a setting within one budget.
+
     Parameters
     ----------
     classes : sequence, optional
@@ -159,6 +163,26 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
 
     _published: ClassVar[tuple[str, ...]] = ()  # attributes that the guarantee is about
 
+    def defaults(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
+        """Values that a fit takes for parameters that are None, which mean that a rule on public numbers decides.
+
+        Parameters
+        ----------
+        n, d, n_classes : int
+            Numbers of records, features and classes.
+
+        Examples
+        --------
+        >>> from dpnotes import LossPerturbation
+        >>> LossPerturbation(epsilon=1.0, delta=1e-5).defaults(1000, 30, 2)
+        {'n': 1000, 'l2': 0.01}
+        """
+        return {name: value for name, value in self._rules(n, d, n_classes).items() if getattr(self, name) is None}
+
+    def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
+        """Default values of parameters by name, whether they are None or not."""
+        return {}
+
     def publish(self) -> Self:
         """Copy of what the guarantee is about: it predicts the same, and can be pickled and given away.
 
@@ -174,7 +198,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         if not self._published:
             because = "it answers from private records, which stay with who holds them"
             raise TypeError(f"{type(self).__name__} cannot be published: {because}")
-        names = {*self.get_params(deep=False), "classes_", "profile_", "n_features_in_", "feature_names_in_"}
+        names = {*self.get_params(deep=False), "classes_", "profile_", "tuning_", "n_features_in_", "feature_names_in_"}
         release = copy.copy(self)
         kept = {name: value for name, value in vars(self).items() if name in names.union(self._published)}
         kept |= {name: None for name in UNPUBLISHED if name in names}
@@ -260,7 +284,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             product, access = "Interactive API", "Interactive"
             released = f"{number} answers of one fitted {name}, which stays with who holds the records"
         told = {"product_type": product, "access_type": access, "released": released}
-        told |= {"method": f"dpnotes.{name}", "trust_model": "Central", **(declared or {})}
+        told |= {"method": f"dpnotes.{name}", "trust_model": "Central", "tuning": getattr(self, "tuning_", TUNING)}
+        told |= declared or {}
         given = getattr(self, "delta", None) if delta is None else delta
         read_off = (READ_OFF.partition(",")[0],) if READ_OFF in self.profile_.assumption else ()
         return statement(
@@ -380,6 +405,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"{name} must hold at least {least} classes, got 1 class{hint}")
         if most is not None and len(classes) > most:
             raise ValueError(f"{name} must hold at most {most} classes, got more")
+        vars(self).update(
+            self.defaults(len(X), X.shape[1], len(classes))
+        )  # of an attempt: the estimator itself keeps its None
         return Records(X, codes.astype(np.int64, copy=False), classes)
 
     def _checked(self, X: Any, y: Any = "no_validation", **how: Any) -> Any:

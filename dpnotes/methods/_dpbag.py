@@ -156,8 +156,8 @@ class DPBag(StudentVote):
         and takes a list of index arrays of unequal length, as :class:`dpnotes.learners.BoostedTreesClassifier` does),
         which is called for each teacher by itself unless there is a ``noise_seed``. A teacher must depend on the
         records of its own chunk only. Default: logistic regression with scikit-learn's C = 1.
-    n_models : int, in 1 .. n
-        Chunks of each partition.
+    n_models : int, in 1 .. n, optional
+        Teachers of each partition. Default: one for every five records of each class, at most 1024.
     n_partitions : int, >= 1
     noise : float, > 0, optional
         lambda, the *inverse* scale of the Laplace noise per normalised vote. Default: ``2 / n_models``.

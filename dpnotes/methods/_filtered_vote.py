@@ -42,8 +42,8 @@ class FilteredVote(TeacherVote):
         that fits many models in one call (``fit_many``, and models with ``confidence(X)``), which is called for each
         teacher by itself unless there is a ``noise_seed``. A teacher must depend on the records of its own chunk only.
         Default: logistic regression with scikit-learn's C = 1.
-    n_models : int, in 1 .. n
-        Chunks of each partition.
+    n_models : int, in 1 .. n, optional
+        Teachers of each partition. Default: one for every five records of each class, at most 1024.
     n_partitions : int, >= 1
     answers : int, >= 1
         Votes that each teacher may cast in all, hence the number of queries that all teachers answer.

@@ -46,7 +46,8 @@ class PATE(StudentVote):
         as :class:`dpnotes.learners.NetworkClassifier`, and takes a list of index arrays of unequal length), which is
         called for each teacher by itself unless there is a ``noise_seed``. A teacher must depend on the records of its
         own shard only. Default: a decision tree.
-    n_models : int, >= 1
+    n_models : int, in 1 .. n, optional
+        Teachers. Default: one for every five records of each class, at most 1024.
     queries : int, >= 1, optional
         Public rows put to the aggregator, from the first on. Default: all.
     answers : int, in [1, queries], optional
