@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any
-
 import numpy as np
 from scipy import stats
 
@@ -103,9 +99,9 @@ def composed_delta(function: Function) -> None:
 # dp sgd
 
 
-def _expect_last(found: int, budget: float, what: str, profile: Callable[..., Any]) -> None:
+def _expect_last(found: int, budget: float, what: str, profile: Function, **settings: float) -> None:
     """Expect the largest number of steps, or answers, whose epsilon is within the budget at delta 1e-5."""
-    within, beyond = (float(profile(**{what: max(1, n)}).epsilon(1e-5)) for n in (found, found + 1))
+    within, beyond = (float(profile(**{what: max(1, n)}, **settings).epsilon(1e-5)) for n in (found, found + 1))
     expect(within <= budget, f"{found} {what} spend an epsilon of {within:.3g}, more than {budget:g}")
     expect(beyond > budget, f"{found + 1} {what} spend an epsilon of {beyond:.3g}, which is still within {budget:g}")
 
@@ -120,8 +116,8 @@ def _expect_least(found: float, right: float) -> None:
 def most_steps(function: Function) -> None:
     """``most_steps(epsilon, noise_multiplier)``: at sample rate 0.1 and delta 1e-5."""
     for budget, sigma in ((3.0, 1.5), (1.0, 4.0)):
-        run = partial(accounting.dp_sgd, noise_multiplier=sigma, sample_rate=0.1)
-        _expect_last(int(function(budget, sigma)), budget, "steps", run)
+        run = {"noise_multiplier": sigma, "sample_rate": 0.1}
+        _expect_last(int(function(budget, sigma)), budget, "steps", accounting.dp_sgd, **run)
 
 
 @exercise("dp-sgd-3")
@@ -177,8 +173,7 @@ def clip_and_add(function: Function) -> None:
 def most_answers(function: Function) -> None:
     """``most_answers(inverse_scale, epsilon)``: of the Laplace vote at delta 1e-5."""
     for beta, budget in ((0.05, 1.0), (0.2, 3.0)):
-        vote = partial(accounting.noisy_vote, noise=beta)
-        _expect_last(int(function(beta, budget)), budget, "answers", vote)
+        _expect_last(int(function(beta, budget)), budget, "answers", accounting.noisy_vote, noise=beta)
 
 
 @exercise("votes-3")
