@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import stats
 
 from dpnotes import accounting
-from dpnotes.exercises._check import Function, exercise, expect
+from dpnotes.exercises._check import Function, exercise, expect, numbers
 
 # guarantee
+
+ANY = np.nan
+SIGMA = accounting.gaussian_sigma(1.0, 1e-5)
+numbers(
+    "guarantee-2",
+    (SIGMA, 2 * SIGMA),
+    {
+        "if one record replaces another, a count changes by one at most": (2 * SIGMA, ANY),
+        "if one value in [-1, 1] replaces another, the sum may change by more than one": (ANY, SIGMA),
+    },
+)
+numbers(
+    "guarantee-3",
+    (1 / (1 + 9 * np.e), np.e / (9 + np.e)),
+    {
+        "the guarantee bounds how odds change, not how a probability changes": (0.1 / np.e, 0.1 * np.e),
+        "the smaller probability comes first": (np.e / (9 + np.e), 1 / (1 + 9 * np.e)),
+        "these are odds: turn them back into probabilities": (1 / (9 * np.e), np.e / 9),
+    },
+)
+numbers(
+    "guarantee-4",
+    (2.0, 1e-6 * np.exp(0.5 * np.arange(4)).sum()),
+    {"delta grows faster than the size of the group: see part (b) of the theorem": (ANY, 4e-6)},
+)
 
 
 YES, NO = np.array([0.75, 0.25]), np.array([0.25, 0.75])  # randomised response
@@ -17,7 +44,10 @@ YES, NO = np.array([0.75, 0.25]), np.array([0.25, 0.75])  # randomised response
 @exercise("guarantee-5")
 def smallest_delta(function: Function) -> None:
     """``smallest_delta(p, q, epsilon)``: the hockey-stick divergence, in the worse direction."""
-    expect(np.isclose(function(YES, NO, 0.0), 0.5), "at epsilon = 0 it is the total variation distance")
+    expect(
+        np.isclose(function(YES, NO, 0.0), 0.5),
+        "at epsilon = 0 it is the advantage: sum p - q over the outputs where p is larger",
+    )
     expect(np.isclose(function(YES, NO, np.log(2)), 0.25), "an epsilon multiplies probabilities by its exponential")
     expect(np.isclose(function(YES, NO, np.log(6)), 0.0), "outputs that are below the bound take nothing off")
     rare, never = np.array([0.9, 0.1]), np.array([1.0, 0.0])
@@ -40,7 +70,36 @@ def best_tpr(function: Function) -> None:
     expect(np.isclose(function(p, q, 0.2), 0.4), "outputs are ordered by the ratio p / q, not by p alone")
 
 
+@exercise("guarantee-9")
+def recover_first(function: Function) -> None:
+    """``recover_first(answer, n)``: whether a group has the first patient's property, from answers of large groups."""
+    for first in (True, False):
+        malignant = np.random.default_rng(0).random(300) < 0.4
+        malignant[0] = first
+
+        def answer(group: Any, malignant: Any = malignant) -> int:
+            group = np.asarray(group)
+            expect(group.dtype == bool and group.shape == (300,), "a group is an array of n booleans")
+            expect(group.sum() >= 100, "the clinic refuses groups with fewer than a hundred patients")
+            return int(malignant[group].sum())
+
+        expect(bool(function(answer, 300)) is first, f"the first patient's tumour was malignant: {first}")
+
+
 # mechanisms
+
+GAP = 1 - np.exp(-1 / 8)
+EXACT, CLASSICAL = accounting.gaussian_sigma(20.0, 1e-5), np.sqrt(2 * np.log(1.25e5)) / 20
+numbers("mechanisms-1", (EXACT, CLASSICAL), {"the smallest sigma comes first": (CLASSICAL, EXACT)})
+numbers(
+    "mechanisms-2",
+    (0.25, GAP),
+    {
+        "epsilon is the sensitivity over the scale": (4.0, ANY),
+        "some mechanism with this epsilon has that gap, but Laplace noise stays below it": (ANY, np.tanh(1 / 8)),
+    },
+)
+numbers("mechanisms-3", (-1 / (2 * np.log(0.95)),), {"for little noise the gap is about half of epsilon": (20.0,)})
 
 
 @exercise("mechanisms-6")
@@ -62,6 +121,16 @@ def private_mean(function: Function) -> None:
 
 
 # composition
+
+numbers("composition-2", (28,), {"that many answers exceed the budget: round down": (29,)})
+numbers(
+    "composition-3",
+    (np.log1p((np.e - 1) / 10), 1e-6),
+    {
+        "a tenth of epsilon is the approximation for a small epsilon": (0.1, ANY),
+        "sampling reduces delta as well": (ANY, 1e-5),
+    },
+)
 ORDERS = np.array([1.5, 2.0, 5.4318496, 40.0])
 
 
