@@ -134,7 +134,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
     """Classifier with a guarantee, ``profile_`` after fitting.
 
     Each fit spends the guarantee again. ``GridSearchCV`` and ``cross_val_score`` fit many times, which no ``profile_``
-    counts: :func:`dpnotes.tuned` chooses a setting within one budget.
+    counts: :func:`dpnotes.comparing.tuned` chooses a setting within one budget.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 import dpnotes
 from dpnotes import PATE, ClassMeans, RandomTrees, tuned
 from dpnotes.accounting import pure
-from dpnotes.comparing import _tuned
+from dpnotes.comparing import _selection
 from dpnotes.preprocessing import PublicScaler
 
 LABELS = ["no", "yes"]
@@ -50,7 +50,7 @@ def test_what_cannot_be_chosen_is_refused_before_a_record_is_looked_at(model, gr
 
 
 def test_an_audit_does_not_refute_it(monkeypatch):
-    monkeypatch.setattr(_tuned, "blocks_for", lambda *public: 10)
+    monkeypatch.setattr(_selection, "blocks_for", lambda *public: 10)
 
     def train(X, y, seed):
         model = ClassMeans(1.0, classes=[0, 1], noise_seed=seed)
