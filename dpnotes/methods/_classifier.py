@@ -40,6 +40,7 @@ PUBLIC_ERRORS = (  # beginnings of messages about sizes, names and types alone
 REWORDED = {  # beginnings of messages that show values
     "Complex data not supported": "Complex data not supported: X and y must hold no complex numbers",
     "could not convert": "X must hold numbers, got a cell that cannot be converted to float",
+    "Unknown label type: unknown": "y must hold labels of one kind, none missing; with classes= such records are empty",
 }
 NO_TABLE = "X must be a table of numbers of shape [n, d], and y must hold n labels"
 
@@ -420,6 +421,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             return checked
         except (ValueError, TypeError) as error:
             kind, message = type(error), _without_values(str(error))
+            if message == REWORDED["could not convert"] and hasattr(X, "columns"):  # whose dtypes are public
+                named = [str(name) for name in X.columns if _kind(X[name]) != "numbers"]
+                message += f"; by their dtype, no numbers are in {', '.join(map(repr, named))}"
         raise kind(message)  # not within the handler, so that the first message does not hang on to this one
 
 
@@ -485,7 +489,7 @@ def _finite(X: Features, codes: Integers, *, empty: int) -> tuple[Features, Inte
 
 def _without_values(message: str) -> str:
     """Message of scikit-learn without the values that it shows."""
-    if message.startswith(PUBLIC_ERRORS):
+    if message.startswith(PUBLIC_ERRORS) and not message.startswith((*REWORDED,)):
         return message
     if message.startswith("Expected 2D array"):
         return f"{message.splitlines()[0].rstrip(':')}. Reshape your data: X must have shape [n, d]"
