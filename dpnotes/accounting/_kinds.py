@@ -229,7 +229,7 @@ class SampleRelease(Release):
 class SampleGroup(SampleRelease):
     """Several records at once, whose probabilities to be drawn are added up, which is a bound."""
 
-    bounds_only = True
+    attained, bounds_only = False, True
 
 
 @dataclass(frozen=True)

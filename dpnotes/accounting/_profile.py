@@ -419,7 +419,7 @@ class PrivacyProfile:
         Returns
         -------
         PrivacyProfile
-            Exact for Gaussian and Laplace noise, whose sensitivity grows ``size``-fold.
+            Exact for Gaussian and Laplace noise, whose sensitivity grows ``size``-fold; of samples an upper bound.
 
         Raises
         ------
