@@ -94,6 +94,12 @@ class OwnDataset(Dataset):
         y = np.concatenate([self.y_train, self.y_test])
         return np.concatenate([self.X_train, self.X_test]), self.labels[y]
 
+    def unread(self) -> list[str]:
+        """A sentence with exact counts of the values that are missing or not as declared, if there are such values."""
+        from dpnotes.preprocessing import told_unread
+
+        return told_unread([column.name for column in self.columns], [column.unread for column in self.columns])
+
 
 def load_file(path: str | Path, *, target: str = "", private: bool = False) -> OwnDataset:
     r"""Load a table of one's own: its rows are private, and each is encoded by itself, with what is public.

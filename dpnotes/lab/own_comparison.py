@@ -70,7 +70,7 @@ def compare_table(
         **settings,
     )
     if data == "public":
-        result = replace(result, remarks=(*result.remarks, *own_data.unread(own)))
+        result = replace(result, remarks=(*result.remarks, *own.unread()))
     if report is not None:
         report.write_text(page(result, own, table, target), encoding="utf-8")
     return result

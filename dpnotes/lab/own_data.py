@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from dpnotes.data import OwnDataset, load_file
-from dpnotes.preprocessing import told_unread
 
 _TARGET, _DIGEST = "?target=", "&digest="
 
@@ -92,14 +91,9 @@ def statement(reference: str, *, scaling: str = "columns") -> str:
             f"* **Preparation**, of each record by itself: numbers from their bounds to [-1, 1], a number outside "
             f"clipped; categories to indicators{SCALINGS[scaling].format(bound=own.bound)}.",
             "* **Not private**: the accuracies below. They are computed from test records as they are.",
-            *(f"* **Not private**, too: {told}." for told in unread(own)),
+            *(f"* **Not private**, too: {told}." for told in own.unread()),
         ]
     )
-
-
-def unread(own: OwnDataset) -> list[str]:
-    """A sentence on values that are missing or not as declared, if there are any: exact counts, for a public table."""
-    return told_unread([column.name for column in own.columns], [column.unread for column in own.columns])
 
 
 def public_columns(own: OwnDataset) -> pd.DataFrame:

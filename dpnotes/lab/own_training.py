@@ -18,7 +18,6 @@ import joblib
 from dpnotes.accounting import approximate
 from dpnotes.auditing import AuditReport, audit
 from dpnotes.data import load_file
-from dpnotes.lab import own_data
 
 
 def named(reference: str) -> Any:
@@ -98,7 +97,7 @@ def audit_table(
             memory=None if keep is None else Kept(keep, about),
             **settings,
         )
-    return replace(report, remarks=(*report.remarks, *own_data.unread(own)))
+    return replace(report, remarks=(*report.remarks, *own.unread()))
 
 
 def _tell_on_one_line() -> None:
