@@ -146,12 +146,7 @@ def test_all_faults_are_said_at_once_without_a_value(load, table):
         ({}, "", {"target": "illness"}, "there is no column 'illness' for the target; there are 'age', 'hours', 'job'"),
         ({"ill": "yes"}, "", {}, "the target 'ill' must have 2 to 50 classes"),
         ({"ill": np.arange(N)}, "", {}, "the target 'ill' is a number to predict: cut it at public thresholds"),
-        (
-            {"ill": [None, "yes", "no"] * (N // 3)},
-            "",
-            {},
-            r"has 100 missing values: .*dropna\(subset=\['ill'\]\)",
-        ),
+        ({"ill": [None, "yes", "no"] * (N // 3)}, "", {}, r"has 100 missing values: .*dropna\(subset="),
         ({}, 'classes = ["a", "b"]', {}, r"the target 'ill' has 300 values that are not among classes = \['a', 'b'\]"),
         ({}, "[columns]\nwage = [0, 1]\nage = [0, 1]", {}, "names columns 'wage' that the table has not"),
         ({}, "[columns]\nage = [1, 0]", {}, r"column 'age': what is public must be \[low, high\] or at least two"),
@@ -202,7 +197,7 @@ def test_the_line_that_reads_a_file_of_another_form_makes_a_table_of_it(tmp_path
     assert (mine.columns[0].known, mine.class_names) == ((1.5, 1.89), ("ja", "nein"))
 
 
-def test_a_draft_of_what_is_public_reads_the_header_alone_and_serves_when_it_is_filled(load, tmp_path, table):
+def test_a_draft_of_what_is_public_reads_the_header_alone_and_serves_when_it_is_filled(load, table):
     drafts = []
     for frame in (table, table.assign(age="secret", hours=None, ill=7)):
         with pytest.raises(ValueError, match="classes must be declared\n- columns 'age', 'hours', 'job'") as found:
@@ -210,11 +205,9 @@ def test_a_draft_of_what_is_public_reads_the_header_alone_and_serves_when_it_is_
         drafts.append(str(found.value).partition("records:\n\n")[2])
     assert drafts[0] == drafts[1]
     filled = drafts[0].replace("classes = []", 'classes = ["yes", "no"]').replace('"age" = []', '"age" = [0, 100]')
-    with pytest.raises(ValueError, match="'hours', 'job', 'member': must be declared") as found:
+    with pytest.raises(ValueError, match=r'(?s)member.: must be .*classes = ."yes", "no".*0, 100'):
         load(table, filled, private=True)
-    rest = str(found.value).partition("records:\n\n")[2]
-    assert rest.startswith('classes = ["yes", "no"]')
-    mine = load(table, "\n".join(line for line in rest.splitlines() if not line.endswith("= []")), private=True)
+    mine = load(table, "\n".join(line for line in filled.splitlines() if not line.endswith("= []")), private=True)
     assert [column.name for column in mine.columns] == ["age"]
 
 
@@ -228,22 +221,13 @@ def test_values_that_are_missing_or_not_declared_stop_nothing_and_are_counted(lo
     assert [(column.known, column.given, column.unread) for column in read_off] == [((2.0, N - 1.0), False, 1)]
 
 
-@pytest.mark.parametrize(
-    ("labels", "declared", "expected"),
-    [
-        ("yes no", '["yes", "no"]', ["yes", "no", ""]),
-        ("0 1", '["1", "0"]', [1, 0, 2]),
-        ("01 1.5", '["01", "1.5"]', ["01", "1.5", ""]),
-    ],
-)
-def test_labels_are_those_of_the_file_whatever_the_order_of_classes(load, table, labels, declared, expected):
-    own = np.array(labels.split() * (N // 2))
-    mine = load(table.assign(ill=own), f"classes = {declared}")
-    assert mine.labels.tolist() == expected
-    X, y = mine.records()
+@pytest.mark.parametrize("classes", [["yes", "no", ""], [1, 0, 2], ["01", "1.5", ""]])
+def test_labels_are_those_of_the_file_whatever_the_order_of_classes(load, table, classes):
+    own = np.array([str(label) for label in classes[:2]] * (N // 2))
+    mine = load(table.assign(ill=own), f"classes = {[str(label) for label in classes[:2]]}")
+    assert mine.labels.tolist() == classes
     test = np.random.default_rng(0).permutation(N)[: N // 5]
-    np.testing.assert_array_equal(y.astype(str), np.concatenate([np.delete(own, test), own[np.sort(test)]]))
-    assert X.shape == (N, mine.d)
+    assert mine.records()[1].astype(str).tolist() == [*np.delete(own, test), *own[np.sort(test)]]
 
 
 ODD = [{"ward": "unknown"}, {"ward": "0.5"}, {"age": "old"}, {"age": ""}, {"age": "inf"}, {"member": ""}]

@@ -187,13 +187,11 @@ def test_classes_of_another_type_than_the_labels_are_refused(name):
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_number_to_predict_is_refused_unless_classes_are_given(name):
     """Whether it is one may be asked of labels that are public alone."""
-    many = np.repeat(X, 2, axis=0), np.arange(80)
-    for rows_, y in ((X, Y + 0.5), many, (many[0], many[1].astype(float))):
-        with pytest.raises(
-            ValueError, match="y is a number to predict: cut it at public thresholds, or use diffprivlib"
-        ):
-            fitted(name, rows_, y, classes=None)
-        assert len(fitted(name, rows_, y, classes=[0, 1]).predict(QUERIES)) == 10
+    for labels in (Y + 0.5, np.arange(120) % 60, np.arange(120.0)):
+        rows_ = np.resize(X, (len(labels), 4))
+        with pytest.raises(ValueError, match="y is a number to predict: cut it at public thresholds"):
+            fitted(name, rows_, labels, classes=None)
+        assert len(fitted(name, rows_, labels, classes=[0, 1]).predict(QUERIES)) == 10
 
 
 def test_the_curator_can_count_empty_records():
