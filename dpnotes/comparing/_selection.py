@@ -25,12 +25,12 @@ REPEATS = 3  # cuts of each block
 Entry = tuple[Candidate, Mapping[str, Any]]  # a method with its setting
 
 
-def blocks_for(n: int, n_classes: int, epsilon: float) -> int:
-    """Blocks to cut ``n`` records into for a choice that costs ``epsilon``; 0 where it would be noise.
+def blocks_for(n: int, n_classes: int, epsilon: float, choices: int = SHORTLIST) -> int:
+    """Blocks to cut ``n`` records into for one of ``choices`` that costs ``epsilon``; 0 where it would be noise.
 
     A public number: as many as are wanted for twice the lead that is answered with probability ``SURE``.
     """
-    lead = math.log(SHORTLIST * SURE / (1 - SURE)) / soft_vote_beta(epsilon, 0.0, answers=1)
+    lead = math.log(choices * SURE / (1 - SURE)) / soft_vote_beta(epsilon, 0.0, answers=1)
     most = min(n // max(BLOCK, 10 * n_classes), MOST_BLOCKS)
     return most if most >= lead else 0
 
@@ -49,9 +49,9 @@ def private_choice(
 ) -> int:
     """Place in the shortlist that most blocks vote for, drawn with noise.
 
-    Guarantees: the choice is epsilon-DP for one record made empty. Proof: the blocks are cut by the places of the
-    records, which no record moves, and a block votes by a function of its own records and of public numbers. One record
-    made empty therefore changes the vote of one block at most: one count falls by 1 and another rises by 1. Entry c is
+    Guarantees: the choice is epsilon-DP for one record made empty or exchanged. Proof: the blocks are cut by the places
+    of the records, which no record moves, and a block votes by a function of its own records and of public numbers. One
+    such record therefore changes the vote of one block at most: one count falls by 1 and another rises by 1. Entry c is
     drawn with probability proportional to ``exp(beta votes[c])``; such a change multiplies each weight, and their sum,
     by a factor in ``[exp(-beta), exp(beta)]``, hence each probability by at most ``exp(2 beta)``, and ``2 beta`` is
     epsilon. It does not matter how a block finds its vote, which is therefore not private in itself: no method is
@@ -97,9 +97,9 @@ def private_choice(
     return int(place)
 
 
-def choice_profile(epsilon: float, noise_seed: int | None) -> PrivacyProfile:
+def choice_profile(epsilon: float, noise_seed: int | None, adjacency: str = "zero-out") -> PrivacyProfile:
     """Guarantee of :func:`private_choice` at this epsilon, by noise of the operating system or of a seed."""
-    profile = soft_vote(beta=soft_vote_beta(epsilon, 0.0, answers=1), adjacency="zero-out")
+    profile = soft_vote(beta=soft_vote_beta(epsilon, 0.0, answers=1), adjacency=adjacency)
     return profile.with_(
         assumption="records keep their places, and bounds and classes are public",
         implementation="exact" if noise_seed is None else "reproducible",

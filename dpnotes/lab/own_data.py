@@ -35,7 +35,8 @@ def reference(dataset: str, target: str = "") -> str:
     starts = [Path.cwd(), Path(os.environ.get("PWD", "."))]  # chapters run in the folder of the book
     found = next((start / path for start in starts if (start / path).is_file()), None)
     if found is None:
-        raise FileNotFoundError(f"dataset: there is no file {dataset} in {starts[0]} or {starts[1]}")
+        places = " or ".join(dict.fromkeys(map(str, starts)))
+        raise FileNotFoundError(f"dataset must be a .csv or .npz file, got {dataset!r}: no such file is in {places}")
     return f"{found.absolute()}{_TARGET}{target}{_DIGEST}{_read(found, target).digest}"
 
 

@@ -6,10 +6,12 @@ Their parameters are the fields of dataclasses, whose ``__init__`` is the one th
 from __future__ import annotations
 
 import copy
+import functools
 import math
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +30,7 @@ from dpnotes.preprocessing import places
 FLOATS = [np.float64, np.float32]  # dtypes of features; others are converted to the first
 PREPARED = "rows were prepared without looking at them together"
 READ_OFF = "the labels that occur, and that no number in X is missing or infinite, are public"  # without ``classes``
+TUNING = "unknown; each other fit to these records, as in a grid search, spends epsilon again and is not counted here"
 UNPUBLISHED = ("estimator", "student", "random_state", "noise_seed")  # parameters that may know of private rows
 PUBLIC_ERRORS = (  # beginnings of messages about sizes, names and types alone
     "Found ", "Input X contains", "Input y contains", "X has ", "The feature names", "Sparse ", "Unknown label type",
@@ -38,8 +41,42 @@ REWORDED = {  # beginnings of messages that show values
     "Complex data not supported": "Complex data not supported: X and y must hold no complex numbers",
     "Unknown label type: continuous": f"Unknown label type: y is {CONTINUOUS}; labels are named in classes=",
     "could not convert": "X must hold numbers, got a cell that cannot be converted to float",
+    "Unknown label type: unknown": "y must hold labels of one kind, none missing; with classes= such records are empty",
 }
 NO_TABLE = "X must be a table of numbers of shape [n, d], and y must hold n labels"
+
+FIRST = "the first argument"  # where the teachers' learner stood
+Kind = TypeVar("Kind", bound=type)
+
+
+def renamed(**names: tuple[str, ...]) -> Callable[[Kind], Kind]:
+    """Let an estimator take the parameters ``new=(old, ...)`` by their old names for one version, with a FutureWarning.
+
+    If there are several old names, the new parameter is the tuple of their values.
+    """
+
+    def accepting(own: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(own)
+        def call(self: Any, *args: Any, **given: Any) -> Any:
+            if args and (hasattr(args[0], "fit") or hasattr(args[0], "fit_many")):
+                given, args = given | {FIRST: args[0]}, args[1:]
+            for new, old in names.items():
+                if given.keys() & set(old):
+                    message = f"{type(self).__name__}: the parameter {' and '.join(old)} is called {new} now"
+                    if new in given or not given.keys() >= set(old):
+                        raise TypeError(message)
+                    warnings.warn(f"{message}, and only that from version 0.2 on", FutureWarning, stacklevel=2)
+                    values = tuple(given.pop(name) for name in old)
+                    given[new] = values if len(values) > 1 else values[0]
+            return own(self, *args, **given)
+
+        return call
+
+    def wrap(kind: Any) -> Any:
+        kind.__init__, kind.set_params = accepting(kind.__init__), accepting(kind.set_params)
+        return kind
+
+    return wrap
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +135,9 @@ class Records:
 class PrivateClassifier(ClassifierMixin, BaseEstimator):
     """Classifier with a guarantee, ``profile_`` after fitting.
 
+    Each fit spends the guarantee again. ``GridSearchCV`` and ``cross_val_score`` fit many times, which no ``profile_``
+    counts: :func:`~dpnotes.comparing.tuned` chooses a setting within one budget.
+
     Parameters
     ----------
     classes : sequence, optional
@@ -127,6 +167,26 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
 
     _published: ClassVar[tuple[str, ...]] = ()  # attributes that the guarantee is about
 
+    def defaults(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
+        """Values that a fit takes for parameters that are None, which mean that a rule on public numbers decides.
+
+        Parameters
+        ----------
+        n, d, n_classes : int
+            Numbers of records, features and classes.
+
+        Examples
+        --------
+        >>> from dpnotes import LossPerturbation
+        >>> LossPerturbation(epsilon=1.0, delta=1e-5).defaults(1000, 30, 2)
+        {'n': 1000, 'l2': 0.01}
+        """
+        return {name: value for name, value in self._rules(n, d, n_classes).items() if getattr(self, name) is None}
+
+    def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
+        """Default values of parameters by name, whether they are None or not."""
+        return {}
+
     def publish(self) -> Self:
         """Copy of what the guarantee is about: it predicts the same, and can be pickled and given away.
 
@@ -142,7 +202,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         if not self._published:
             because = "it answers from private records, which stay with who holds them"
             raise TypeError(f"{type(self).__name__} cannot be published: {because}")
-        names = {*self.get_params(deep=False), "classes_", "profile_", "n_features_in_", "feature_names_in_"}
+        names = {*self.get_params(deep=False), "classes_", "profile_", "tuning_", "n_features_in_", "feature_names_in_"}
         release = copy.copy(self)
         kept = {name: value for name, value in vars(self).items() if name in names.union(self._published)}
         kept |= {name: None for name in UNPUBLISHED if name in names}
@@ -228,7 +288,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             product, access = "Interactive API", "Interactive"
             released = f"{number} answers of one fitted {name}, which stays with who holds the records"
         told = {"product_type": product, "access_type": access, "released": released}
-        told |= {"method": f"dpnotes.{name}", "trust_model": "Central", **(declared or {})}
+        told |= {"method": f"dpnotes.{name}", "trust_model": "Central", "tuning": getattr(self, "tuning_", TUNING)}
+        told |= declared or {}
         given = getattr(self, "delta", None) if delta is None else delta
         read_off = (READ_OFF.partition(",")[0],) if READ_OFF in self.profile_.assumption else ()
         return statement(
@@ -300,6 +361,18 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             assumption="; ".join(filter(None, assumed)),
         )
 
+    def _budget_for(self, *noise: str) -> tuple[float, float] | None:
+        """Epsilon and delta, from which noise is calibrated; None where the parameters of the noise are given."""
+        names = ("epsilon", "delta", *noise)
+        epsilon, delta, *others = given = [getattr(self, name) for name in names]
+        known = {value is not None for value in others}
+        if known == {False} and epsilon is not None and delta is not None:
+            return epsilon, delta
+        if known == {True} and epsilon is None and delta is None:
+            return None
+        values = ", ".join(f"{name}={value!r}" for name, value in zip(names, given, strict=True))
+        raise ValueError(f"give epsilon and delta, or {' and '.join(noise)}, got {values}")
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = self.noise_seed is None or not self._published  # two fits, or two answers to a query
@@ -336,6 +409,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"{name} must hold at least {least} classes, got 1 class{hint}")
         if most is not None and len(classes) > most:
             raise ValueError(f"{name} must hold at most {most} classes, got more")
+        vars(self).update(
+            self.defaults(len(X), X.shape[1], len(classes))
+        )  # of an attempt: the estimator itself keeps its None
         return Records(X, codes.astype(np.int64, copy=False), classes)
 
     def _checked(self, X: Any, y: Any = "no_validation", **how: Any) -> Any:
@@ -350,6 +426,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             return checked
         except (ValueError, TypeError) as error:
             kind, message = type(error), _without_values(str(error))
+            if message == REWORDED["could not convert"] and hasattr(X, "columns"):  # whose dtypes are public
+                named = [str(name) for name in X.columns if _kind(X[name]) != "numbers"]
+                message += f"; by their dtype, no numbers are in {', '.join(map(repr, named))}"
         raise kind(message)  # not within the handler, so that the first message does not hang on to this one
 
 

@@ -29,12 +29,13 @@ from dpnotes.methods._linear_estimators import Releases, WeightRelease, checked_
 
 OUTPUT = 0.01  # of the budget, for the noise on the weights
 NEAR = 1e-4  # of K, the gradient at which the sum counts as minimised: the noise on the weights hides twice that
+STRENGTH = 10.0  # of the penalty by default, against the sum of the losses of rows of norm 1, times epsilon
 ROUGH, ROUGH_ITERATIONS = 1e-4, 100  # of the unperturbed fit, in float32, that all repeats start from
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LossPerturbation(WeightRelease):
-    """Multinomial logistic regression that minimises a randomly perturbed loss.
+    """Private logistic regression, multinomial where there are more classes, that minimises a randomly perturbed loss.
 
     Minimised is ``(1/n) (sum_i CE(W x_i, y_i) + <B, W> + rho/2 |W|^2) + l2/2 |W|^2``. With delta = 0 the random B has
     density proportional to ``exp(-rate sum_c ||B_c||)``, B_c being the row of class c (for two classes B_1 and -B_1:
@@ -51,8 +52,9 @@ class LossPerturbation(WeightRelease):
     epsilon : float, > 0
     delta : float, in [0, 1)
         0: pure differential privacy.
-    l2 : float, > 0
-        Weight of |W|^2/2 against the mean cross-entropy, besides the rho/n that the guarantee needs.
+    l2 : float, > 0, optional
+        Weight of |W|^2/2 against the mean cross-entropy, besides the rho/n that the guarantee needs. Default:
+        10 norm^2 / (n epsilon).
     adjacency : {"zero-out", "add-remove", "replace-one"}
         For one record exchanged the noise has twice the scale.
     analysis : {"tight", "split", "published"}
@@ -81,6 +83,10 @@ class LossPerturbation(WeightRelease):
     >>> model.coef_.shape, model.profile_.adjacency, round(model.profile_.epsilon(0.0), 12)
     ((10, 64), 'zero-out', 5.0)
     """
+
+    def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
+        rules = super()._rules(n, d, n_classes)
+        return rules | {"l2": STRENGTH * self.norm**2 / (rules["n"] * self.epsilon)}
 
     def fit_many(
         self, X: Features, codes: NDArray[np.integer], *, n_classes: int, n_repeats: int = 1, seed: int | None

@@ -103,7 +103,7 @@ def test_an_interrupted_audit_says_what_is_kept(folder):
     kept = folder / "kept.jsonl"
     code, text = call(folder, "script.py:stopped", "--epsilon", "1", "--keep", str(kept))
     assert code == 130
-    assert f"what was counted is kept in {kept}" in text
+    assert f"what it found is saved in {kept}; the same command continues" in text
     assert kept.read_text().count("members") > 5
 
 
