@@ -133,7 +133,7 @@ def test_one_list_of_categories_is_for_all_columns():
 
 
 def test_the_curator_can_count_values_that_are_not_read():
-    table = pd.DataFrame({"age": ["unknown", None, 3], "bmi": [np.nan, np.inf, 99.0]}, dtype=object)
+    table = np.array([["unknown", np.nan], [None, np.inf], [3, 99.0]], dtype=object)
     assert PublicScaler(0, 1).fit(table).unread(table).tolist() == [2, 1]
     jobs = pd.DataFrame({"job": ["spy", None, "nurse"], "shift": [1, 2, 7]})
     assert PublicOneHot([["baker", "nurse"], [1, 2, 3]]).fit(jobs).unread(jobs).tolist() == [2, 1]

@@ -220,8 +220,7 @@ def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
             return _arrays(path, target or "y")
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
         place = next(iter(re.findall(r"(?:line|row) \d+", str(error))), "a line")
-        fault = f"{place} has more cells than the header, or a quotation mark that nothing closes"
-        raise ValueError(f"{path} is damaged: {fault}") from None
+        raise ValueError(f"{path} is damaged: {place} has too many cells, or a quotation mark is open") from None
     except (pd.errors.EmptyDataError, zipfile.BadZipFile, EOFError):
         raise ValueError(f"{path} is empty, or a damaged {path.suffix} file") from None
     raise ValueError(f"a table must be a .csv or .npz file, got {path}")
@@ -285,8 +284,7 @@ def _classes(
         return np.zeros(len(table), np.int64), ()
     there = labels[~labels.isin(MISSING)]
     if (not private or there.empty) and (missing := len(labels) - len(there)):
-        how = f"leave such records out, in pandas table.dropna(subset=[{target!r}])"
-        faults.append(f"the target {target!r} has {missing} missing values: {how}")
+        faults.append(f"the target {target!r} has {missing} missing values; pandas: table.dropna(subset=[{target!r}])")
     classes = tuple(map(str, given)) if given else tuple(_distinct(there))
     if "" in classes or not 2 <= len(set(classes)) == len(classes) <= MOST:
         number = not given and len(classes) > MOST and _numbers(there).notna().all()
@@ -343,7 +341,7 @@ def _from_records(cells: pd.Series, numbers: pd.Series) -> Known | str:
     if numbers.notna().all():
         return float(finite.min()), float(finite.max())
     if numbers.notna().any():
-        return "numbers and text: declare [low, high], and text counts as missing, or declare the categories"
+        return "numbers and text: declare [low, high], for which text is missing, or the categories"
     return f"text of more than {MOST} categories" if cells.nunique() > MOST else tuple(_distinct(cells))
 
 

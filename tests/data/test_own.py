@@ -131,8 +131,7 @@ def test_all_faults_are_said_at_once_without_a_value(load, table):
     assert advice.startswith("mine.toml must give [low, high] of numbers")
     assert lines == [
         "- a class of 'ill' has fewer than 30 records",
-        "- column 'hours': numbers and text: declare [low, high], and text counts as missing, or declare the "
-        "categories",
+        "- column 'hours': numbers and text: declare [low, high], for which text is missing, or the categories",
         "- column 'member': all values are missing",
         "- column 'secret': text of more than 50 categories",
         "- column 'same': constant",
@@ -146,7 +145,7 @@ def test_all_faults_are_said_at_once_without_a_value(load, table):
         ({}, "", {"target": "illness"}, "there is no column 'illness' for the target; there are 'age', 'hours', 'job'"),
         ({"ill": "yes"}, "", {}, "the target 'ill' must have 2 to 50 classes"),
         ({"ill": np.arange(N)}, "", {}, "the target 'ill' is a number to predict: cut it at public thresholds"),
-        ({"ill": [None, "yes", "no"] * (N // 3)}, "", {}, r"has 100 missing values: .*dropna\(subset="),
+        ({"ill": [None, "yes", "no"] * (N // 3)}, "", {}, r"has 100 missing values; .*dropna\(subset="),
         ({}, 'classes = ["a", "b"]', {}, r"the target 'ill' has 300 values that are not among classes = \['a', 'b'\]"),
         ({}, "[columns]\nwage = [0, 1]\nage = [0, 1]", {}, "names columns 'wage' that the table has not"),
         ({}, "[columns]\nage = [1, 0]", {}, r"column 'age': what is public must be \[low, high\] or at least two"),
@@ -169,8 +168,7 @@ def test_each_fault_is_named(load, table, change, public, how, message):
     [
         ("mine.csv", b"", "is empty, or a damaged .csv file"),
         ("mine.csv", b"a,a,b\n1,2,3\n", "columns of distinct names, got 'a' twice"),
-        ("mine.csv", b"a,b\n1,2\n1,2,3\n", "is damaged: line 3 has more cells than the header"),
-        ("mine.csv", b'a,b\n1,"2\n1,2\n', "is damaged: row 1 has .* a quotation mark that nothing closes"),
+        ("mine.csv", b"a,b\n1,2\n1,2,3\n", "is damaged: line 3 has too many cells"),
         ("mine.npz", b"no archive", "is empty, or a damaged .npz file"),
         ("mine.txt", b"a", "a table must be a .csv or .npz file"),
     ],
@@ -217,8 +215,8 @@ def test_values_that_are_missing_or_not_declared_stop_nothing_and_are_counted(lo
     X, _ = records(mine := load(table, PUBLIC, private=private))
     assert [column.unread for column in mine.columns] == [5, (table["job"] == "teacher").sum()]
     assert (X[:5, 0] == 0).all()
-    read_off = load(table.assign(age=[None, np.inf, *range(2, N)]), "[columns]\nage = []").columns
-    assert [(column.known, column.given, column.unread) for column in read_off] == [((2.0, N - 1.0), False, 1)]
+    read_off = table.assign(age=[None, np.inf, *range(2, N)])
+    assert load(read_off, "[columns]\nage = []").columns[0].known == (2.0, N - 1.0)
 
 
 @pytest.mark.parametrize("classes", [["yes", "no", ""], [1, 0, 2], ["01", "1.5", ""]])
