@@ -182,6 +182,17 @@ def test_classes_of_another_type_than_the_labels_are_refused(name):
             fitted(name, y=labels, classes=classes)
     assert len(fitted(name, y=text, classes=["No", "Yes"]).predict(QUERIES)) == 10  # so that no error tells of a label
     assert len(fitted(name, y=text.astype(object)).predict(QUERIES)) == 10
+    assert ClassMeans(1.0, classes=[0, 1]).unusable_records(X, text.tolist())["empty"] == len(X)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_number_to_predict_is_refused_unless_classes_are_given(name):
+    """Whether it is one may be asked of labels that are public alone."""
+    for labels in (Y + 0.5, np.arange(120) % 60, np.arange(120.0)):
+        rows_ = np.resize(X, (len(labels), 4))
+        with pytest.raises(ValueError, match="y is a number to predict: cut it at public thresholds"):
+            fitted(name, rows_, labels, classes=None)
+        assert len(fitted(name, rows_, labels, classes=[0, 1]).predict(QUERIES)) == 10
 
 
 def test_the_curator_can_count_empty_records():
