@@ -29,6 +29,7 @@ ESTIMATORS = {
     "ModelSensitivity": methods.ModelSensitivity(**LINEAR),
     "ClassMeans": ClassMeans(1.0, **COMMON),
     "RandomTrees": methods.RandomTrees(1.0, n_trees=3, **COMMON),
+    "NoisyBoosting": methods.NoisyBoosting(1.0, 1e-3, n_trees=3, **COMMON),
     "LossPerturbation": methods.LossPerturbation(**LINEAR),
     "PredictionSensitivity": methods.PredictionSensitivity(answers=100, **LINEAR),
     "DPSGD": DPSGD(**TRAINING),
@@ -300,7 +301,7 @@ def test_data_that_do_not_fit_are_named(name, given, message):
 
 
 CALIBRATED = ("ModelSensitivity", "LossPerturbation", "PredictionSensitivity", "ClassMeans", "RandomTrees",
-              "SubsampleAggregate", "NoisySGD", "AugmentedSGD")  # fmt: skip
+              "NoisyBoosting", "SubsampleAggregate", "NoisySGD", "AugmentedSGD")  # fmt: skip
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
@@ -308,8 +309,8 @@ CALIBRATED = ("ModelSensitivity", "LossPerturbation", "PredictionSensitivity", "
 @pytest.mark.parametrize("name", CALIBRATED)
 def test_the_guarantee_is_the_budget(name, adjacency, delta):
     model = clone(ESTIMATORS[name]).set_params(epsilon=0.5, delta=delta, adjacency=adjacency)
-    unknown = name in ("NoisySGD", "AugmentedSGD", "RandomTrees") and adjacency == "add-remove"
-    if unknown or (name.endswith("SGD") and delta == 0):
+    unknown = name in ("NoisySGD", "AugmentedSGD", "RandomTrees", "NoisyBoosting") and adjacency == "add-remove"
+    if unknown or (name.endswith(("SGD", "Boosting")) and delta == 0):
         with pytest.raises(ValueError, match=r"adjacency must be one of|delta must be"):
             model.fit(X, Y)
         return
