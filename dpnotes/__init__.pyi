@@ -14,6 +14,7 @@ from .auditing import audit as audit
 from .comparing import Comparison as Comparison
 from .comparing import compare as compare
 from .comparing import recommend as recommend
+from .comparing import tuned as tuned
 from .methods import DPSGD as DPSGD
 from .methods import PATE as PATE
 from .methods import AugmentedSGD as AugmentedSGD
@@ -24,6 +25,7 @@ from .methods import DPBag as DPBag
 from .methods import FilteredVote as FilteredVote
 from .methods import LossPerturbation as LossPerturbation
 from .methods import ModelSensitivity as ModelSensitivity
+from .methods import NoisyBoosting as NoisyBoosting
 from .methods import NoisySGD as NoisySGD
 from .methods import PredictionSensitivity as PredictionSensitivity
 from .methods import RandomTrees as RandomTrees

@@ -168,6 +168,47 @@ def composed_delta(function: Function) -> None:
 # dp sgd
 
 
+def _expect_last(found: int, budget: float, what: str, profile: Function, **settings: float) -> None:
+    """Expect the largest number of steps, or answers, whose epsilon is within the budget at delta 1e-5."""
+    within, beyond = (float(profile(**{what: max(1, n)}, **settings).epsilon(1e-5)) for n in (found, found + 1))
+    expect(within <= budget, f"{found} {what} spend an epsilon of {within:.3g}, more than {budget:g}")
+    expect(beyond > budget, f"{found + 1} {what} spend an epsilon of {beyond:.3g}, which is still within {budget:g}")
+
+
+def _expect_least(found: float, right: float) -> None:
+    """Expect the smallest sufficient noise, up to one percent."""
+    expect(found > 0.9999 * right, f"{found:.4g} is not enough noise")
+    expect(found < 1.01 * right, f"less noise than {found:.4g} is enough")
+
+
+@exercise("dp-sgd-2")
+def most_steps(function: Function) -> None:
+    """``most_steps(epsilon, noise_multiplier)``: at sample rate 0.1 and delta 1e-5."""
+    for budget, sigma in ((3.0, 1.5), (1.0, 4.0)):
+        run = {"noise_multiplier": sigma, "sample_rate": 0.1}
+        _expect_last(int(function(budget, sigma)), budget, "steps", accounting.dp_sgd, **run)
+
+
+@exercise("dp-sgd-3")
+def least_noise(function: Function) -> None:
+    """``least_noise(epsilon, sample_rate, steps)``: at delta 1e-5."""
+    for epsilon, rate, steps in ((1.0, 0.01, 1000), (3.0, 0.1, 100)):
+        right = accounting.dp_sgd_noise_multiplier(epsilon, 1e-5, sample_rate=rate, steps=steps)
+        _expect_least(function(epsilon, rate, steps), float(right))
+
+
+@exercise("dp-sgd-4")
+def worst_pair(function: Function) -> None:
+    """``worst_pair(m, clipping_norm)``: gradients of m records and one more, whose clipped means are 2 C apart."""
+    for m, clipping_norm in ((1, 1.0), (50, 2.0)):
+        many, last = map(np.asarray, function(m, clipping_norm))
+        expect(many.shape == (m, last.size), "m gradients, shape [m, weights], and one gradient more, shape [weights]")
+        means = np.stack([many.mean(axis=0), np.vstack([many, last]).mean(axis=0)])
+        norms = np.linalg.norm(means, axis=1, keepdims=True)
+        apart = np.linalg.norm(np.diff(means * np.minimum(1, clipping_norm / np.maximum(norms, 1e-300)), axis=0))
+        expect(apart > 1.999 * clipping_norm, f"at C = {clipping_norm:g} the clipped means are {apart:.3g} apart")
+
+
 @exercise("dp-sgd-6")
 def clip_and_add(function: Function) -> None:
     """``clip_and_add(gradients, clipping_norm, noise)``: the noisy sum of clipped gradients."""
@@ -197,6 +238,32 @@ def clip_and_add(function: Function) -> None:
 # votes
 
 
+@exercise("votes-2")
+def most_answers(function: Function) -> None:
+    """``most_answers(inverse_scale, epsilon)``: of the Laplace vote at delta 1e-5."""
+    for beta, budget in ((0.05, 1.0), (0.2, 3.0)):
+        _expect_last(int(function(beta, budget)), budget, "answers", accounting.noisy_vote, noise=beta)
+
+
+@exercise("votes-3")
+def vote_sigma(function: Function) -> None:
+    """``vote_sigma(epsilon, answers)``: of the Gaussian vote at delta 1e-5."""
+    for epsilon, answers in ((1.0, 100), (3.0, 1)):
+        right = accounting.gaussian_sigma(epsilon, 1e-5, sensitivity=np.sqrt(2 * answers))
+        found = function(epsilon, answers)
+        expect(not np.isclose(found, right / np.sqrt(2)), "a vote that moves changes two counts")
+        _expect_least(found, float(right))
+
+
+@exercise("votes-7")
+def largest_advantage(function: Function) -> None:
+    """``largest_advantage(inverse_scale, answers)``: bound of TPR less FPR for the Laplace vote."""
+    for beta, answers in ((0.2, 1), (0.2, 100)):
+        found, right = function(beta, answers), accounting.noisy_vote(noise=beta, answers=answers).advantage
+        expect(found > 0.999 * right, "an attacker may gain more, if he has so many answers")
+        expect(found < 1.01 * right, "a smaller bound, of at most 1, is possible: compose the answers first")
+
+
 @exercise("votes-6")
 def exponential_mechanism(function: Function) -> None:
     """``exponential_mechanism(scores, epsilon, sensitivity)``: probability of each answer."""
@@ -217,6 +284,36 @@ def exponential_mechanism(function: Function) -> None:
 
 
 # attacks
+
+
+def _perfect(m: int, delta: float) -> float:
+    return accounting.audit_epsilon(true_positives=m, positives=m, false_positives=0, negatives=m, delta=delta)
+
+
+@exercise("attacks-2")
+def perfect(function: Function) -> None:
+    """``perfect(m, delta)``: lower bound of epsilon by an attack that is right in all runs."""
+    for m, delta in ((1000, 1e-5), (30, 0.0)):
+        hint = "no false positives in m runs: the rate is below a limit, which is not 0, and wrong in 2.5 % of cases"
+        expect(np.isclose(function(m, delta), _perfect(m, delta), rtol=1e-3), hint)
+
+
+@exercise("attacks-3")
+def runs_needed(function: Function) -> None:
+    """``runs_needed(epsilon)``: of a perfect attack, of each kind, at delta 0."""
+    for epsilon in (1.0, 4.0):
+        found = int(function(epsilon))
+        expect(_perfect(found, 0.0) >= epsilon, f"{found} runs do not prove {epsilon:g}")
+        expect(_perfect(found - 1, 0.0) < epsilon, f"{found - 1} runs are enough for {epsilon:g}")
+
+
+@exercise("attacks-9")
+def fewest_right(function: Function) -> None:
+    """``fewest_right(m, epsilon)``: right guesses of m that refute (epsilon, 0) at 95 % confidence."""
+    for m, epsilon in ((100, 0.0), (114, 2.0)):
+        found, p = int(function(m, epsilon)), 1 / (1 + np.exp(-epsilon))
+        expect(stats.binom.sf(found - 1, m, p) < 0.05, f"{found} of {m} are not rare enough at epsilon = {epsilon:g}")
+        expect(stats.binom.sf(found - 2, m, p) >= 0.05, f"fewer than {found} of {m} refute epsilon = {epsilon:g}")
 
 
 @exercise("attacks-6")

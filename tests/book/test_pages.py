@@ -2,7 +2,9 @@
 
 import json
 import os
+import tomllib
 from importlib.resources import files
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
@@ -99,6 +101,22 @@ def test_search_leads_from_pages_of_every_depth_by_keys_alone(tab, page):
     tab.keyboard.press("Enter")
     tab.wait_for_url(first)
     assert tab.faults == []
+
+
+def test_search_answers_what_strangers_ask(tab):
+    questions = tomllib.loads((Path(__file__).parent / "questions.toml").read_text(encoding="utf-8"))
+    visit(tab, "book/index.html")
+    tab.keyboard.press("Control+k")
+    field = tab.locator("form.bd-search input").last
+    first, missed = {}, []
+    for question, answers in questions.items():
+        field.fill(question)
+        hits = tab.evaluate("[...document.querySelectorAll('#found a')].slice(0, 3).map(a => a.href)")
+        first[question] = [hit.split("/book/")[-1] for hit in hits]
+        if not any(hit.startswith(answer) for hit in first[question] for answer in answers):
+            missed.append((question, first[question]))
+    assert len(first) >= 20
+    assert missed == []
 
 
 @pytest.mark.parametrize("page", ["book/private_prediction.html", "book/implementations.html", "book/bagging.html"])

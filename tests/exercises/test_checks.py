@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from dpnotes import exercises
+from dpnotes import accounting, exercises
 from dpnotes.lab import chapters
 
 
@@ -151,7 +151,37 @@ def linear_losses(epsilon, sigma, rate, steps, *, directions=max, mean=False):
     return directions(np.trapezoid(np.maximum(a - np.exp(epsilon) * b, 0), points) for a, b in ((p, q), (q, p)))
 
 
+def gaussian_sigma(epsilon, squared):
+    return accounting.gaussian_sigma(epsilon, 1e-5, sensitivity=squared**0.5)
+
+
+def perfectly(m, delta):
+    rate = stats.beta.ppf(0.95, 1, m)  # of a single limit
+    return np.log((1 - rate - delta) / rate)
+
+
 WRONG = {
+    "dp-sgd-2": [(lambda e, s: 1, "2 steps spend an epsilon of .* still within"), (lambda e, s: 500, "more than 3")],
+    "dp-sgd-3": [(lambda e, q, t: 0.5, "not enough"), (lambda e, q, t: 40.0, "less noise than 40 is enough")],
+    "dp-sgd-4": [
+        (lambda m, c: (np.ones(m), np.ones(1)), r"shape \[m, weights\]"),
+        (lambda m, c: (c * np.ones((m, 1)), -c * np.ones(1)), "at C = 1 the clipped means are 1 apart"),
+        (lambda m, c: (np.ones((m, 1)), -5 * np.ones(1)), "at C = 2 "),
+    ],
+    "votes-2": [(lambda beta, e: e // (2 * beta), "still within"), (lambda beta, e: 999, "more than 1")],
+    "votes-3": [
+        (lambda e, k: gaussian_sigma(e, k), "two counts"),
+        (lambda e, k: gaussian_sigma(e, 2), "not enough"),
+        (lambda e, k: gaussian_sigma(e, k * k * 4), "less noise"),
+    ],
+    "votes-7": [
+        (lambda beta, k: k * np.tanh(beta / 2), "at most 1"),
+        (lambda beta, k: np.tanh(beta / 2), "gain more"),
+        (lambda beta, k: 1.0, "compose"),
+    ],
+    "attacks-2": [(lambda m, delta: np.inf, "not 0"), (perfectly, "2.5 %")],
+    "attacks-3": [(lambda e: np.ceil(np.exp(e)), "do not prove 1"), (lambda e: 10_000, "runs are enough")],
+    "attacks-9": [(lambda m, e: m // 2 + 1, "not rare enough"), (lambda m, e: m, "fewer than 100")],
     "dpbag-6": [
         (lambda counts, noise: float(counts[1] > counts[0]), "equal counts"),
         (of_one_noise, "not Laplace"),
