@@ -29,6 +29,7 @@ ESTIMATORS = {
     "ModelSensitivity": methods.ModelSensitivity(**LINEAR),
     "ClassMeans": ClassMeans(1.0, **COMMON),
     "RandomTrees": methods.RandomTrees(1.0, n_trees=3, **COMMON),
+    "NoisyBoosting": methods.NoisyBoosting(1.0, 1e-3, n_trees=3, **COMMON),
     "LossPerturbation": methods.LossPerturbation(**LINEAR),
     "PredictionSensitivity": methods.PredictionSensitivity(answers=100, **LINEAR),
     "DPSGD": DPSGD(**TRAINING),
@@ -182,6 +183,17 @@ def test_classes_of_another_type_than_the_labels_are_refused(name):
             fitted(name, y=labels, classes=classes)
     assert len(fitted(name, y=text, classes=["No", "Yes"]).predict(QUERIES)) == 10  # so that no error tells of a label
     assert len(fitted(name, y=text.astype(object)).predict(QUERIES)) == 10
+    assert ClassMeans(1.0, classes=[0, 1]).unusable_records(X, text.tolist())["empty"] == len(X)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_number_to_predict_is_refused_unless_classes_are_given(name):
+    """Whether it is one may be asked of labels that are public alone."""
+    for labels in (Y + 0.5, np.arange(120) % 60, np.arange(120.0)):
+        rows_ = np.resize(X, (len(labels), 4))
+        with pytest.raises(ValueError, match="y is a number to predict: cut it at public thresholds"):
+            fitted(name, rows_, labels, classes=None)
+        assert len(fitted(name, rows_, labels, classes=[0, 1]).predict(QUERIES)) == 10
 
 
 def test_the_curator_can_count_empty_records():
@@ -289,7 +301,7 @@ def test_data_that_do_not_fit_are_named(name, given, message):
 
 
 CALIBRATED = ("ModelSensitivity", "LossPerturbation", "PredictionSensitivity", "ClassMeans", "RandomTrees",
-              "SubsampleAggregate", "NoisySGD", "AugmentedSGD")  # fmt: skip
+              "NoisyBoosting", "SubsampleAggregate", "NoisySGD", "AugmentedSGD")  # fmt: skip
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
@@ -297,8 +309,8 @@ CALIBRATED = ("ModelSensitivity", "LossPerturbation", "PredictionSensitivity", "
 @pytest.mark.parametrize("name", CALIBRATED)
 def test_the_guarantee_is_the_budget(name, adjacency, delta):
     model = clone(ESTIMATORS[name]).set_params(epsilon=0.5, delta=delta, adjacency=adjacency)
-    unknown = name in ("NoisySGD", "AugmentedSGD", "RandomTrees") and adjacency == "add-remove"
-    if unknown or (name.endswith("SGD") and delta == 0):
+    unknown = name in ("NoisySGD", "AugmentedSGD", "RandomTrees", "NoisyBoosting") and adjacency == "add-remove"
+    if unknown or (name.endswith(("SGD", "Boosting")) and delta == 0):
         with pytest.raises(ValueError, match=r"adjacency must be one of|delta must be"):
             model.fit(X, Y)
         return
