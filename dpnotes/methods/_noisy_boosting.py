@@ -39,12 +39,15 @@ ROWS = 4096  # at a time, where all pairs are looked at
 class NoisyBoosting(PrivateClassifier, LogitClassifier):
     """Gradient boosting on pairs of columns, by noisy Newton steps: for tables where columns matter in combination.
 
-    Each step divides the records by a grid of thresholds of two columns, or of one, and releases for each cell the sum
-    of its records' clipped gradients and of their hessians with Gaussian noise. All that follows is computed from
-    released sums: the steps, which are shortened by as much as the noise explains, and which columns are looked at
-    next. In four parts: histograms of the columns, between whose quantiles thresholds are drawn; a grid of each column;
-    a coarse grid of each pair of columns; and ``n_trees`` grids, each of the columns that promise most. Where planes
-    separate the classes, linear methods are better, and where ``delta`` must be 0, :class:`RandomTrees` is left.
+    Each step divides the records by a grid of thresholds of one or two columns. For each cell it releases the sums of
+    the clipped gradients and of the hessians of its records, with Gaussian noise. Everything else is computed from
+    released sums: the size of each step, which is shrunk by as much as noise could explain, and the columns of the next
+    grid. There are four parts: histograms of all columns, between whose quantiles thresholds are drawn; one grid for
+    each column; a coarse grid for each pair of columns (of the 64 most promising ones); and ``n_trees`` grids of the
+    columns or pairs that promise most.
+
+    Take it where columns matter in combination or by thresholds. Where planes separate the classes,
+    :class:`LossPerturbation` is better, and :class:`RandomTrees` is for ``delta=0``.
 
     Parameters
     ----------
