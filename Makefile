@@ -6,8 +6,8 @@
 # make test-more only the tests that need one of these
 # make bench     the speed claims, measured here and printed; make bench KEEP=--keep puts the rows into the book's table
 # make campaign  what is too long for each change: hundreds of kills and other faults of a store; audits of planted faults
-#                and of sound trainings; bounds against lower bounds, all constructors composed; the figures are kept for
-#                the book
+#                and of sound trainings; bounds against lower bounds, all constructors composed; the figures of all but
+#                the first are kept for the book
 # make coverage  which lines the unit tests reach: a table, and _build/coverage/index.html
 # make setup     only install, into .venv, which is made again where it is broken; another Python: make setup PYTHON=python3.13
 # make wheel     the package with the book as one file, in dist/, and the command that installs it elsewhere
@@ -57,7 +57,7 @@ bench: setup
 	@$(RUN) benchmarks $(KEEP) || $(call next,the message above says what was measured and how to go on)
 
 campaign: setup
-	OMP_NUM_THREADS=1 $(RUN) tests.faults --keep
+	OMP_NUM_THREADS=1 $(RUN) tests.faults
 	for part in faults sound strategies; do OMP_NUM_THREADS=1 $(RUN) benchmarks.audit_faults $$part --keep; done
 	OMP_NUM_THREADS=1 $(RUN) benchmarks.tightness --keep
 

@@ -536,7 +536,9 @@ SOUND: dict[str, Target] = {
     "noisy sum": _target(Sum(), "A sum of bounded records with Gaussian noise."),
     "Laplace sum": _target(LaplaceSum(), "A sum of bounded records with Laplace noise."),
     "votes": _target(Vote(), "Labels by noisy votes, all accounted for."),
-    "DPSGD": _estimator(DPSGD, noise_multiplier=2.0, steps=5, sample_rate=0.5, accountant="rdp", device="cpu"),
+    "DPSGD": _estimator(
+        DPSGD, noise_multiplier=2.0, steps=5, learning_rate=0.5, sample_rate=0.5, accountant="rdp", device="cpu"
+    ),
     "ModelSensitivity": _estimator(ModelSensitivity, epsilon=1.0, l2=0.1, norm=1.0, device="cpu"),
     "LossPerturbation": _estimator(LossPerturbation, epsilon=1.0, l2=0.1, norm=1.0, device="cpu"),
     "Bagging": _estimator(Bagging, subsample=10),

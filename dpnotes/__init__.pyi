@@ -14,6 +14,7 @@ from .auditing import audit as audit
 from .comparing import Comparison as Comparison
 from .comparing import compare as compare
 from .comparing import recommend as recommend
+from .comparing import tuned as tuned
 from .methods import DPSGD as DPSGD
 from .methods import PATE as PATE
 from .methods import AugmentedSGD as AugmentedSGD

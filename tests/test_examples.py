@@ -17,7 +17,7 @@ from dpnotes.data import NAMES
 from dpnotes.lab import backlog, chapters, cli
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "book/index.md", "book/running.md", "book/library.md")
+PAGES = ("README.md", "book/index.md", "book/running.md", "book/library.md", "book/recipes.md")
 # What the blocks use of a clone. With links to everything here, a block could write over a developer's own file.
 ENTRIES = (
     "Makefile",
@@ -46,13 +46,16 @@ PRINTED = [
     ("set_fit_request(", 0.4, "PrivacyProfile of gnmax("),
     ("dpnotes.compare(", None, "on this table, which was declared public"),
     ("dpnotes.audit(", None, "The claim is REFUTED"),
+    ("scale = PublicScaler(", 0.5, "assuming: n=400 and norm=1 are public"),
+    ("from dpnotes import audit", None, "The claim is REFUTED"),
     ("dask", None, "0 results finished"),  # without CIFAR-10; tests/lab/store/test_sweep.py computes rows on a cluster
 ]
 WRITTEN = {
     "README.md": [],
     "book/index.md": [],
     "book/running.md": ["my_bagging.ipynb", "out.ipynb"],
-    "book/library.md": ["mine.html", "noise.html"],
+    "book/library.md": ["mine.html", "noise.html", "release.html", "release.joblib"],
+    "book/recipes.md": [],
 }
 
 
@@ -176,7 +179,7 @@ def a_target_of_make(command, folder):
 
 
 def a_data_set(command, folder):
-    assert parsed(command)["name"] in NAMES
+    assert {*parsed(command)["names"]} <= {*NAMES}
 
 
 def a_run_of_a_chapter(command, folder):
@@ -233,7 +236,9 @@ def test_shell_runs(tmp_path):
             if block.language == "bash":
                 run(block, folder, env)
         assert [name for name in WRITTEN[page] if not (folder / name).is_file()] == []
-    assert {"bagging.ipynb", "dpbag.ipynb"} <= {path.name for path in (tmp_path / "runs").iterdir()}
+    executed = {path.stem for path in (tmp_path / "runs").glob("*-??????.ipynb")}  # with parameters of their own
+    assert {"bagging", "dpbag"} <= {name[:-7] for name in executed}
+    assert executed <= {path.stem for path in (tmp_path / "runs" / "html").iterdir()}
 
 
 def run(block, folder, env):

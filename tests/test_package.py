@@ -71,8 +71,9 @@ print(1.0 < composed.epsilon(1e-5) < 1.5, dp_sgd(noise_multiplier=1.0, sample_ra
         ("from dpnotes.methods import Bagging", "learn", "sklearn"),
         ("import dpnotes.learners", "learn", "torch"),
         ("dpnotes.data.load('digits')", "learn", "pandas"),
-        ("import dpnotes.lab", "book", "papermill"),
-        ("import dpnotes.lab.store", "book", "torch"),
+        ("import dpnotes.lab.cli", "learn", "torch"),
+        ("import dpnotes.lab.chapters", "book", "papermill"),
+        ("import dpnotes.lab.store", "book", "tqdm"),
     ],
 )
 def test_missing_extra_says_which_command_installs_it(statement, extra, hidden):
@@ -84,8 +85,16 @@ def test_missing_extra_says_which_command_installs_it(statement, extra, hidden):
 def test_command_line_without_its_extra_is_one_line():
     done = without(["click", "torch"], "from dpnotes.__main__ import main\nmain()")
     assert done.returncode == 1
-    message = f"dpnotes.lab needs the extra [book]: {install_command('book')} (not installed: torch, click)"
+    message = f"dpnotes.lab needs the extra [learn]: {install_command('learn')} (not installed: click, torch)"
     assert done.stderr == f"dpnotes: {message}\n"
+
+
+def test_light_commands_do_not_need_the_book():
+    light = "import dpnotes.lab.cli, dpnotes.lab.guarantee, dpnotes.lab.own_comparison, dpnotes.lab.own_training"
+    assert without({*EXTRAS["book"]} - {*EXTRAS["learn"]}, light).returncode == 0
+    done = without(["papermill"], "import sys\nfrom dpnotes.__main__ import main\nsys.argv[1:] = ['build']\nmain()")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("Error: the book needs the extra [book]: ")
 
 
 def test_extras_bring_what_is_checked(repository):

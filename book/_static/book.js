@@ -53,24 +53,64 @@ function nameArrows() {
   }
 }
 
+// What a question says besides its subject.
+const FILLERS = new Set(
+  "an any can could do does did from get give have how i me mean means much many my need our should tell use used using we what when which who why would you your"
+    .split(" "));
+
+const plain = (page) => Search._index.titles[page].replace(/<.*>/, ""); // without the number of the chapter
+
+// Sections, glossary terms and names for a question: those come first whose titles have its rarest words. A page need not
+// have all words, as in the search of Sphinx, and equal hits are not in the order of the alphabet.
+function answers(question) {
+  const index = Search._index, stemmer = new Stemmer();
+  const stems = (text) => splitQuery(text.toLowerCase())
+    .filter((word) => !stopwords.includes(word) && !FILLERS.has(word)).map((word) => stemmer.stemWord(word));
+  const asked = [...new Set(stems(question))];
+  const pages = new Map(asked.map((stem) => [stem, new Set([index.terms[stem] ?? [], index.titleterms[stem] ?? []].flat())]));
+  const weights = new Map(asked.map((stem) => [stem, Math.log(1 + index.filenames.length / (1 + pages.get(stem).size))]));
+  const total = [...weights.values()].reduce((sum, weight) => sum + weight, 0);
+  const share = (has) => asked.reduce((sum, stem) => sum + (has(stem) ? weights.get(stem) : 0), 0) / total;
+  const candidates = [
+    ...Object.entries(index.alltitles).map(([title, places]) => [title, places, 1]),
+    ...Object.entries(index.indexentries) // terms of the glossary
+      .map(([title, places]) => [title, places.filter(([, anchor]) => anchor.startsWith("term-")), 1.1]),
+    ...Object.entries(index.objects).flatMap(([module, all]) => all
+      .filter(([, , , anchor]) => anchor !== "-").map(([page, , , anchor, name]) => [name, [[page, anchor || (module ? `${module}.${name}` : name)]], 0.8])),
+  ];
+  const found = [];
+  for (const [title, places, kind] of candidates) {
+    const words = stems(title.replaceAll(/\\\(.*?\\\)/g, ""));
+    const named = share((stem) => words.some((word) => word === stem || (stem.length > 2 && word.startsWith(stem))));
+    for (const [page, anchor] of words.length ? places : []) {
+      if (anchor === null && title !== plain(page)) continue; // the title of a box
+      const whole = anchor === null ? 1.1 : 1; // the page itself, rather than a section of it
+      const aside = /\/(api|evidence|corrections)\//.test(index.docnames[page]) ? 0.8 : 1;
+      const near = share((stem) => pages.get(stem).has(page));
+      const score = aside * (kind * whole * named * (0.8 + 0.2 / words.length) + 0.4 * near);
+      if (named || (anchor === null && near)) found.push({ page, anchor, title, score });
+    }
+  }
+  return found.sort((one, other) => other.score - one.score);
+}
+
 // Pages for the words of the search field as they are typed: Enter opens the first, the arrows go to the others.
 function searchWhileTyping() {
   const forms = document.querySelectorAll("form.bd-search"); // in a dialog; the page of search has its own below
   const field = forms[forms.length - 1]?.elements.q;
-  if (!field || typeof Search === "undefined" || !Search._performSearch) return; // Enter then leads to the page of search
+  if (!field || typeof Search === "undefined" || !Search.hasIndex) return; // Enter then leads to the page of search
   const list = Object.assign(document.createElement("ol"), { id: "found" });
   list.setAttribute("aria-live", "polite");
   field.form.after(list);
   const links = () => [...list.querySelectorAll("a")];
   const find = () => {
     const words = field.value.trim();
-    const found = words && Search.hasIndex() ? Search._performSearch(...Search._parseQuery(words)).reverse() : [];
-    const named = ([, title, , description]) => !description && title.toLowerCase().includes(words.toLowerCase());
-    found.sort((one, other) => named(other) - named(one)); // pages of that name before functions
-    list.replaceChildren(...found.slice(0, 10).map(([page, title, anchor, description]) => {
-      const link = document.createElement("a");
-      link.href = document.documentElement.dataset.content_root + page + DOCUMENTATION_OPTIONS.LINK_SUFFIX + (anchor ?? "");
-      link.innerHTML = title + (description ? ` (${description})` : "");
+    const found = words && Search.hasIndex() ? answers(words) : [];
+    list.replaceChildren(...found.slice(0, 10).map(({ page, anchor, title }) => {
+      const link = document.createElement("a"), { docnames } = Search._index;
+      const end = DOCUMENTATION_OPTIONS.LINK_SUFFIX + (anchor === null ? "" : `#${anchor}`);
+      link.href = document.documentElement.dataset.content_root + docnames[page] + end;
+      link.textContent = title.trim() + (anchor === null ? "" : ` (${plain(page)})`);
       const item = document.createElement("li");
       item.append(link);
       return item;

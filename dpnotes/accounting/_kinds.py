@@ -223,7 +223,13 @@ class SampleRelease(Release):
         return 0.0, self.inclusion
 
     def group(self, size: int) -> SampleRelease:
-        return SampleRelease(min(1.0, size * self.inclusion), both=True)
+        return SampleGroup(min(1.0, size * self.inclusion), both=True)
+
+
+class SampleGroup(SampleRelease):
+    """Several records at once, whose probabilities to be drawn are added up, which is a bound."""
+
+    attained, bounds_only = False, True
 
 
 @dataclass(frozen=True)

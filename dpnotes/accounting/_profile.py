@@ -61,8 +61,8 @@ class PrivacyProfile:
     ``delta(epsilon)`` is the hockey-stick divergence ``max H_e(P || Q) = max E_Q[(dP/dQ - e^epsilon)_+]`` over adjacent
     data sets and both directions, or an upper bound of it, as ``exactness`` says: the mechanism is (epsilon, delta)-DP
     for the pairs on or above this curve, and where it is exact, for no others. Methods take scalars or arrays and give
-    floats or arrays of the same shape. All values are those of the mechanism over the reals, with its randomness
-    secret; ``implementation`` says what of that a computed release keeps.
+    floats or arrays of the same shape. All values hold for the mechanism over the real numbers, with secret
+    randomness; ``implementation`` says how far this is true for a computed release.
 
     Profiles are made by the constructors of :mod:`dpnotes.accounting` (``bagging``, ``gaussian``, ...), not directly,
     and are frozen: :meth:`with_` gives a copy with other words.
@@ -75,24 +75,24 @@ class PrivacyProfile:
         The arguments that it was given, with its ``adjacency`` if this profile has another one; then, in their order,
         how many ``times`` it was composed and how many records the ``group`` has.
     adjacency : {"add-remove", "zero-out", "replace-one"}
-        Which data sets count as neighbours: one record more or less; one record replaced by an empty one that
-        contributes nothing, their number being public (``REPLACE_SPECIAL`` of dp_accounting); or one record exchanged
-        for another.
+        Which data sets are neighbouring: adding or removing one record; making one record empty, so that it
+        contributes nothing, with a public number of records (``REPLACE_SPECIAL`` of dp_accounting); or replacing one
+        record by another.
     status : {"proved", "assumption", "per-instance", "conjecture", "refuted"}
-        What is known of the guarantee.
+        How certain the guarantee is.
     assumption : str
-        What must hold for it, in words; empty if nothing beyond the mechanism's definition.
+        The assumption that it rests on, in words; empty if it needs only the mechanism's definition.
     source : str
-        Where the proof is.
+        Where it is proved.
     remark : str
-        What a reader should know besides, for example why a published analysis is not tight; may be empty.
+        Further information, for example why a published analysis is not tight; may be empty.
     exactness : {"exact", "upper bound", "claimed"}
         Whether some pair of adjacent data sets attains the curve (for ``advantage``: whether it *is* the total
         variation distance), whether it bounds it from above, or whether it was published and fails.
     implementation : {"exact", "ideal reals", "reproducible"}
         ``"exact"``: a computed release has the distribution of the mechanism over the reals, rounded. ``"ideal
-        reals"``: floating-point arithmetic stands between the two. ``"reproducible"``: the noise can be repeated from a
-        seed, and protects nothing from who knows it.
+        reals"``: it differs by floating-point errors. ``"reproducible"``: the noise can be repeated from a seed, and
+        does not protect against anyone who knows the seed.
 
     Source
     ------
@@ -153,7 +153,7 @@ class PrivacyProfile:
         super().__setattr__(name, value)
 
     def with_(self, **words: str) -> Self:
-        """The same curve with other words.
+        """Return the same curve with a different description.
 
         Parameters
         ----------
@@ -321,7 +321,7 @@ class PrivacyProfile:
 
     @cached_property
     def misfit(self) -> float:
-        """By how much error rates are understated where ``mu`` is all that is told; 0 for Gaussian noise.
+        """Error that one makes by reporting only ``mu``, as a difference of error rates; 0 for Gaussian noise.
 
         The least kappa with ``tradeoff(alpha + kappa) - kappa`` at most the trade-off function of Gaussian noise of
         that mu, at all alpha (Kaissis, Kolek, Balle, Hayes and Rueckert 2024). Below 0.01, mu says nearly all there is.
@@ -366,7 +366,7 @@ class PrivacyProfile:
         Returns
         -------
         float or ndarray, in [0, inf]
-            Infinite where some outputs are possible on one data set alone, as with any (epsilon, delta) statement.
+            Infinite if some outputs are possible on only one of the data sets, as for any (epsilon, delta) statement.
 
         Raises
         ------
@@ -419,7 +419,7 @@ class PrivacyProfile:
         Returns
         -------
         PrivacyProfile
-            Exact for Gaussian and Laplace noise, whose sensitivity grows ``size``-fold.
+            Exact for Gaussian and Laplace noise, whose sensitivity grows ``size``-fold; of samples an upper bound.
 
         Raises
         ------
@@ -555,10 +555,10 @@ def plain(value: Any) -> Any:
 def compose(first: PrivacyProfile, second: PrivacyProfile, *others: PrivacyProfile) -> PrivacyProfile:
     """Guarantee of releasing all of several mechanisms, each with its own randomness, on the same data.
 
-    Exact where the kinds agree (Gaussian noise with Gaussian noise, samples with samples, a few statements). Everything
-    else is the smallest of several bounds: the sum of the privacy losses on a grid, rounded to the private side, of the
-    single releases and of those of one kind together, and the sum of the Renyi curves. Nothing is computed before the
-    first query.
+    The result is exact if the kinds agree (Gaussian noise with Gaussian noise, samples with samples, a few statements).
+    Otherwise it is the smallest of several bounds: the sum of the privacy losses on a grid, rounded to the safe side,
+    of the single releases and of the releases of one kind together; and the sum of the Renyi curves. The computation
+    begins with the first query.
 
     Parameters
     ----------
@@ -575,7 +575,7 @@ def compose(first: PrivacyProfile, second: PrivacyProfile, *others: PrivacyProfi
     ValueError
         If the adjacencies differ.
     TypeError
-        If an argument is no PrivacyProfile.
+        If an argument is not a PrivacyProfile.
 
     Source
     ------

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from dpnotes import _validation as check
 from dpnotes.accounting import _basic, _descent, _minimisers, _sampling, _votes, papers
 from dpnotes.accounting._profile import REPLACEABLE, PrivacyProfile, compose, plain, step_of
-from dpnotes.accounting._statement_page import page
+from dpnotes.accounting._statement_page import page, text_of
 
 CONSTRUCTORS = {  # by the name that a description tells; compose and subsampled, which take profiles, are apart
     make.__name__: make
@@ -80,13 +80,13 @@ class Audited(Protocol):
     def epsilon(self, delta: float) -> Any: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PrivacyStatement:
     """What a release guarantees, and what not: a page to be signed, and the JSON that it is made from.
 
     Made by :func:`statement` and by ``statement_()`` of the estimators. It holds public knowledge alone: what the
     profile says, and what its maker told. All levels on the page are rounded up to four digits; the JSON has them all.
-    In Jupyter it shows its page.
+    ``print`` and Jupyter show its page.
 
     Parameters
     ----------
@@ -150,6 +150,11 @@ class PrivacyStatement:
 
     def _repr_html_(self) -> str:
         return page(self.content, SECTIONS, whole=False)
+
+    def __str__(self) -> str:
+        return text_of(self._repr_html_())
+
+    __repr__ = __str__
 
     def save(self, path: str | Path) -> Path:
         """Write the statement as ``.json``, ``.html`` or ``.pdf``, by the ending of the path.

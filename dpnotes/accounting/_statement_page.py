@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html
+import re
+import textwrap
 import unicodedata
 from collections.abc import Mapping
 from decimal import ROUND_CEILING, Context
@@ -41,6 +43,22 @@ def page(content: Mapping[str, Any], sections: Mapping[str, Any], *, whole: bool
     inner = f"<style>\n{STYLE}</style>\n<section class='dp-statement'>\n" + "\n".join(parts) + "\n</section>\n"
     head = f'<!doctype html>\n<html lang="en">\n<head>\n{HEAD}<title>{title}</title>\n</head>\n<body>\n'
     return f"{head}{inner}</body>\n</html>\n" if whole else inner
+
+
+def text_of(html_page: str) -> str:
+    """The page for a terminal, at most 100 characters wide, without the place to sign."""
+    body = re.sub(r'(?s)<style>.*?</style>|<p class="sign">.*?</p>', "", html_page)
+    for tag, put in (
+        ("</th>", ": "),
+        ("<h2>", "\0"),
+        ("<tr>", "  "),
+        ("</li>", " "),
+        ("<[^>]+>", ""),
+        (r"(?<=\S)  +", " "),
+    ):
+        body = re.sub(tag, put, body)
+    lines = (html.unescape(line) for line in body.splitlines() if line.strip())
+    return "\n".join(textwrap.fill(line, 100, subsequent_indent="    ") for line in lines).replace("\0", "\n")
 
 
 def _lead(content: Mapping[str, Any]) -> list[str]:

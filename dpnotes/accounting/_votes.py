@@ -43,23 +43,23 @@ FILTER = "Smith and Thakurta (2022) and Koskela, Tobaben and Honkela (2023)"
 def soft_vote(
     *, beta: float, answers: int = 1, adjacency: str = "add-remove", analysis: str = "tight"
 ) -> PrivacyProfile:
-    """Guarantee of answering with class c with probability proportional to ``exp(beta n_c)``, n_c the votes for c.
+    """Guarantee of the soft vote: class c, with n_c votes, has probability proportional to ``exp(beta n_c)``.
 
-    Models are trained on disjoint shards; one record changes one model, which can move its vote: one count falls and
-    another rises, whichever the adjacency. The log-ratios of the answer's probabilities then lie in an interval of
-    length 2 beta. Valid for any number of models and classes and for adaptively chosen questions; for one answer exact
-    in the limit of many models.
+    Models are trained on disjoint shards. One record changes one model, which can move its vote: one count falls and
+    another rises, under any adjacency. The log-ratios of the answer's probabilities therefore lie in an interval of
+    length 2 beta. The guarantee is valid for any number of models and classes and for adaptively chosen queries. For
+    one answer it is exact in the limit of many models.
 
     Parameters
     ----------
     beta : float, > 0
         Inverse temperature, per vote.
     answers : int, >= 1
-        Questions answered in all.
+        Total number of queries that are answered.
     adjacency : {"add-remove", "zero-out", "replace-one"}
-        The guarantee is the same for both.
+        The guarantee is the same under all three, because one record changes one vote.
     analysis : {"tight", "published"}
-        ``"published"``: what Theorems 7 and 8 of the paper state, which does not hold.
+        ``"published"``: the statement of Theorems 7 and 8 of the paper, which does not hold.
 
     Returns
     -------
@@ -111,7 +111,7 @@ def soft_vote_beta(epsilon: float, delta: float, *, answers: int, analysis: str 
     epsilon : float, > 0
     delta : float, in [0, 1)
     answers : int, >= 1
-        Questions answered in all; they may be chosen adaptively.
+        Total number of queries that are answered; they may be chosen adaptively.
     analysis : {"tight", "published"}
         ``"published"``: Theorem 7 for delta = 0 and Theorem 8 otherwise. It is too large for delta = 0 by a factor 2,
         and too large for few answers otherwise: the vote is not (epsilon, delta)-DP there.
@@ -163,21 +163,21 @@ def noisy_vote(
 ) -> PrivacyProfile:
     """Guarantee of answering with the class of most votes, after Laplace noise of scale 1 / ``noise`` on each class.
 
-    Votes are counted per partition: of k partitions a class with n_c votes counts n_c / k. One record changes one model
-    of each partition, so that one count falls by at most 1 and another rises by at most 1. An answer is 2 noise-DP.
-    Between two classes the log-odds of an answer change by at most 2 noise, because the derivative of the log-odds that
-    a difference of two Laplace variables exceeds a margin is at most noise ((1 + u/2)^2 <= e^u): bounded range, four
-    times less zCDP than from the pure level. Valid for adaptively chosen questions.
+    With k partitions, a class with n_c votes has the count n_c / k. One record changes one model of each partition, so
+    one count falls by at most 1 and another rises by at most 1. An answer is 2 ``noise``-DP. Between two classes the
+    log-odds of an answer change by at most 2 ``noise``, because the derivative of the log-odds that a difference of two
+    Laplace variables exceeds a margin is at most ``noise`` ((1 + u/2)^2 <= e^u). The bounded range costs a quarter of
+    the zCDP that follows from the pure guarantee. Valid for adaptively chosen queries.
 
     Parameters
     ----------
     noise : float, > 0
-        lambda of the paper, the *inverse* scale of the noise, per vote: a larger one is less noise and less privacy.
+        The paper's lambda, the *inverse* scale of the noise, per vote: larger means less noise and less privacy.
     answers : int, >= 1
-        Questions answered in all; must not depend on the data.
+        Total number of queries that are answered; it must not depend on the data.
     n_classes : int, >= 2
     adjacency : {"add-remove", "zero-out", "replace-one"}
-        The guarantee is the same for both.
+        The guarantee is the same under all three, because one record changes one vote.
     analysis : {"tight", "published"}
         ``"published"``: moments 2 noise^2 l (l + 1) at integers l up to 100, for any number of classes; valid, loose.
 
@@ -234,11 +234,11 @@ def noisy_vote_answers(
     delta : float, in [0, 1)
         Positive for the published analysis.
     noise : float, > 0
-        lambda, the inverse scale of the Laplace noise on each class, per vote.
+        The paper's lambda, the inverse scale of the Laplace noise on each class, per vote.
     n_classes : int, >= 2
     analysis : {"tight", "published"}
-        ``"published"``: the count of the paper's loop, which stops *after* the answer that reaches epsilon: one more
-        than the budget pays for.
+        ``"published"``: the count of the paper's loop, which stops *after* the answer that reaches epsilon. It is
+        one larger than the budget allows.
 
     Returns
     -------
@@ -282,22 +282,23 @@ def gnmax(
 ) -> PrivacyProfile:
     """Guarantee of answering with the class of most votes after Gaussian noise on each count.
 
-    One record changes one teacher, which can move its vote: the counts change by sqrt 2 in L2, whichever the adjacency.
-    Exact for the release of all noisy counts; valid for adaptively chosen questions. Given ``counts``, the
-    data-dependent bound, far smaller where teachers agree: *per-instance*, for questions that do not depend on the
-    answers, and not publishable as it is. It holds in both directions: of this data set's answers against a
-    neighbour's, and the reverse, which is the larger and of which Theorem 6 of Papernot et al. (2018) says nothing.
+    One record changes one teacher, which can move its vote, so the counts change by sqrt 2 in L2 under any adjacency.
+    The guarantee is exact for the release of all noisy counts, and valid for adaptively chosen queries. With ``counts``
+    the result is the data-dependent bound, which is far smaller where teachers agree. It is *per-instance*, for queries
+    that do not depend on the answers, and must not be published. It holds in both directions: for the answers of this
+    data set against those of a neighbouring one, and for the reverse. The reverse is the larger, and Theorem 6 of
+    Papernot et al. (2018) does not cover it.
 
     Parameters
     ----------
     sigma : float, > 0
         Standard deviation of the noise on each count, in votes.
     answers : int, >= 1
-        Questions answered in all; given ``counts``, how often that whole batch is answered.
+        Total number of queries that are answered; with ``counts``, how often the whole batch is answered.
     counts : None or array_like, [queries, n_classes], >= 0
         Votes for each class, before noise.
     adjacency : {"add-remove", "zero-out", "replace-one"}
-        The guarantee is the same for both.
+        The guarantee is the same under all three, because one record changes one vote.
     analysis : {"tight", "published"}
         ``"published"``: Renyi divergence and its classical conversion instead of the exact profile; no counts.
 
@@ -346,10 +347,10 @@ def confident_gnmax(
 ) -> PrivacyProfile:
     """Guarantee of answering, by :func:`gnmax`, only where the largest count plus Gaussian noise reaches a threshold.
 
-    The largest count changes by at most 1 with one record, and is compared at every query, whatever the threshold.
-    Without ``counts`` the guarantee holds in the worst case if the aggregator stops for good after ``answers`` answers
-    or ``queries`` queries, whichever comes first. Which queries are answered, and how many, depends on the data and on
-    the noise: the composition is fully adaptive, and holds because no run spends more than this bound.
+    One record changes the largest count by at most 1, and every query compares this count with the threshold. Without
+    ``counts`` the guarantee holds in the worst case, if the aggregator stops for good after ``answers`` answers or
+    ``queries`` queries, whichever comes first. Which queries are answered, and how many, depends on the data and on the
+    noise. The composition is therefore fully adaptive; it holds because no run spends more than this bound.
 
     Parameters
     ----------
@@ -360,13 +361,13 @@ def confident_gnmax(
     queries : int, >= 1
         Queries put to the aggregator.
     answers : int, in [0, queries]
-        Queries that it answers at most.
+        Largest number of queries that it answers.
     counts : None or array_like, [answers, n_classes], >= 0
-        Votes on the answered queries, before noise: the data-dependent bound for these answers; the comparisons with
-        the threshold cost what they cost in the worst case. Other queries would be answered in another run, which the
+        Votes on the answered queries, before noise. The result is then the data-dependent bound for these answers; the
+        comparisons with the threshold are charged for the worst case. Another run would answer other queries, which the
         bound does not count: see ``assumption``.
     adjacency : {"add-remove", "zero-out", "replace-one"}
-        The guarantee is the same for both.
+        The guarantee is the same under all three, because one record changes one vote.
     analysis : {"tight", "published"}
         ``"published"``: Renyi divergence and its classical conversion instead of the exact profile; no counts.
 
@@ -413,12 +414,12 @@ def confident_gnmax(
 
 
 def chunk_filter(*, budget: float, sigma: float, one_hot: bool = True, adjacency: str = "add-remove") -> PrivacyProfile:
-    """Guarantee of Gaussian-noise votes, without end, of teachers that each fall silent once their budget is spent.
+    """Guarantee of votes with Gaussian noise in which each teacher stops voting when its budget is spent.
 
-    Teacher j votes with a vector v of length at most 1, or abstains (v = 0), by any rule that looks at its own chunk
-    and at past answers only. It pays ``||v||^2`` of its budget for a vote, and abstains for good before it would
-    overdraw. What is released is the class of the largest sum of votes plus noise; who is silent stays secret. The
-    number of questions has no limit, and they may be chosen adaptively.
+    Teacher j votes with a vector v of length at most 1, or abstains (v = 0), by any rule that looks only at its own
+    shard and at past answers. It pays ``||v||^2`` of its budget for a vote, and abstains for good before it would
+    overdraw. The mechanism releases the class of the largest sum of votes plus noise, and never reveals who abstains.
+    The number of queries is unlimited, and they may be chosen adaptively.
 
     Parameters
     ----------
@@ -429,7 +430,7 @@ def chunk_filter(*, budget: float, sigma: float, one_hot: bool = True, adjacency
     one_hot : bool
         Each vote is for one class, with weight 1: votes of the same teacher differ by sqrt 2 at most, and not by 2.
     adjacency : {"add-remove", "zero-out", "replace-one"}
-        The guarantee is the same for both.
+        The guarantee is the same under all three, because one record changes one vote.
 
     Returns
     -------

@@ -391,6 +391,8 @@ def _records(X: ArrayLike, y: ArrayLike) -> Data:
             f"X and y must be finite numbers of shape [n >= 3, ...] and labels of shape [n], got {X.dtype} of shape "
             f"{X.shape} and {y.dtype} of shape {y.shape}"
         )
+    if pd.isna(y).any():
+        raise ValueError("y must hold no missing labels")
     return X, y
 
 

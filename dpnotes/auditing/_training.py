@@ -168,7 +168,9 @@ class Training:
         kept = self.labels[codes] == y  # the others are empty records
         X = np.asarray(X, dtype=X.dtype if X.dtype in (np.float32, np.float64) else np.float64)
         seed = None if self.estimator.noise_seed is None else int(seeds[0])
-        coef, intercept = self.many(self.estimator, X[kept], codes[kept], len(X), len(seeds), seed)
+        own = clone(self.estimator)
+        own.set_params(**own.defaults(len(X), X.shape[1], len(self.labels)))
+        coef, intercept = self.many(own, X[kept], codes[kept], len(X), len(seeds), seed)
         values = np.hstack([coef.reshape(len(coef), -1), intercept]).astype(np.float64)
         found = []
         for observer in observers:
@@ -246,7 +248,6 @@ def _calibrated(epsilon: float, delta: float, sample_rate: float, steps: int, ac
 
 
 def _released_weights(own: Any, X: Features, codes: Integers, n: int, runs: int, seed: int | None) -> Weights:
-    own = clone(own).set_params(n=n if own.n is None else own.n)
     X = ClipNorm(own.norm).fit_transform(X)
     models, _ = own.fit_many(X, codes, n_classes=len(own.classes), n_repeats=runs, seed=seed)
     return models.weights, models.intercept

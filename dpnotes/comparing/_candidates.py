@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
@@ -15,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from dpnotes import methods
 from dpnotes._extras import OTHERS, install_command
-from dpnotes.accounting import PrivacyProfile, bagging, gaussian, gaussian_sigma, soft_vote, soft_vote_beta
+from dpnotes.accounting import PrivacyProfile, gaussian, gaussian_sigma, soft_vote, soft_vote_beta
 from dpnotes.mechanisms import soft_vote as draw_soft_vote
 from dpnotes.methods import PrivateClassifier
 
@@ -227,11 +226,10 @@ def _shards(task: Task, *, n_models: int) -> Any:
     return _fixed(methods.SubsampleAggregate, device="cpu")(task, **given)
 
 
-def _filtered(task: Task, *, n_teachers: int) -> Any:
+def _filtered(task: Task, *, n_models: int) -> Any:
     task.needs("answers", "delta")
-    sigma = (2 * task.answers) ** 0.5 * float(gaussian_sigma(task.epsilon, task.delta))  # type: ignore[operator]
-    fixed: dict[str, Any] = {"budget": task.answers, "sigma": sigma, "n_teachers": _fitting(task, n_teachers)}
-    return methods.FilteredVote(**fixed, device="cpu", **task.common)
+    given = {"answers": task.answers, "n_models": _fitting(task, n_models)}
+    return _fixed(methods.FilteredVote, device="cpu")(task, **given)
 
 
 def _fitting(task: Task, models: int) -> int:
@@ -243,14 +241,12 @@ def _fitting(task: Task, models: int) -> int:
 
 def _bagged(task: Task) -> Any:
     """One model on the largest subsample that the guarantee allows."""
-
-    def refused(size: int) -> bool:
-        return bagging(n=task.n, subsample=size, adjacency="zero-out").delta(task.epsilon) > task.delta
-
-    allowed = bisect_left(range(1, task.n), True, key=refused)
-    if not allowed:
-        raise Unsuited("no subsample is small enough for this delta")
-    return methods.Bagging(subsample=allowed, **task.common)
+    model = methods.Bagging(task.epsilon, task.delta, **task.common)
+    try:
+        model.calibrate(task.n)
+    except ValueError:
+        raise Unsuited("no subsample is small enough for this delta") from None
+    return model
 
 
 def _student(task: Task) -> Any:
@@ -301,7 +297,7 @@ OURS: tuple[Candidate, ...] = (
     Candidate(
         "FilteredVote",
         _filtered,
-        each_of(n_teachers=(32, 8, 128, 512, 16, 64, 256, 1024)),
+        each_of(n_models=(32, 8, 128, 512, 16, 64, 256, 1024)),
         released="answers",
         ball=False,
     ),

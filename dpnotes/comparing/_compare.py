@@ -38,7 +38,7 @@ DATA = ("shape", "public", "private")
 HALVING = ((1, 4), (2, 2), (2, 1))  # repeats of all settings that are left, and how many of each method go on
 ON_SHAPES = ((4, 4), (4, 2), (8, 1))  # of synthetic tables more, as these differ more than cuts of one table
 TUNING, MEASURING = 0.5, 0.8  # of the time, when the settings must be chosen and the repeats done
-MOST, MOST_CLASSES = 60, 50  # repeats; classes, of which a number has more
+MOST, MOST_CLASSES = 60, check.MOST_CLASSES  # repeats; classes, of which a number has more
 LOST = 2.0  # the error of what failed
 TUNED_ON = 2000  # records at most; at an epsilon at which noise is as large relative to them
 FEW = 4  # repeats that there should be time for
@@ -168,6 +168,7 @@ def compare(
             raise ValueError(
                 f"y must have a class with at least {1 / TEST:g} records, of which {TEST:.0%} are tested on"
             )
+        remarks += prepared.unread(table)
         source = Source.public(task, random_state, rows[codes < len(labels)], codes[codes < len(labels)])
     if memory is not None:
         about = repr([task, data, random_state, joblib.hash([rows, codes]) if data == "public" else None])
@@ -417,7 +418,7 @@ def _classes(y: Any, classes: Sequence[Any] | None, n: int) -> list[Any]:
     if len(found) < 2:
         raise ValueError("there must be at least 2 classes, got fewer; name all that can occur in classes=")
     if len(found) > MOST_CLASSES:
-        raise ValueError(f"there must be at most {MOST_CLASSES} classes, got more: is y a number to be predicted?")
+        raise ValueError(f"there must be at most {MOST_CLASSES} classes, got more. Maybe y is {check.CONTINUOUS}")
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 
 from dpnotes._validation import Features, Integers
-from dpnotes.preprocessing import ClipNorm, PublicOneHot, PublicScaler
+from dpnotes.preprocessing import ClipNorm, PublicOneHot, PublicScaler, places, told_unread
 
 Bounds = tuple[Any, Any] | Mapping[Any, Sequence[Any]]
 TEST = 0.25  # fraction of the records that methods are tested on
@@ -66,6 +66,13 @@ class Preparation:
         """An unfitted pipeline: the preparation, then an estimator."""
         steps = [clone(self.box), *([ClipNorm()] if ball else []), estimator]
         return make_pipeline(*steps)
+
+    def unread(self, table: Any) -> list[str]:
+        """A sentence on values of a public table that are missing or not as declared, if there are any."""
+        box = clone(self.box).fit(table)
+        steps = [(step, table[on]) for _, step, on in getattr(box, "transformers_", ())] or [(box, table)]
+        names = [name for _, part in steps for name, _ in _dtypes(part)]
+        return told_unread(names, np.concatenate([step.unread(part) for step, part in steps]).tolist())
 
 
 def table_of(X: Any) -> Any:
@@ -189,9 +196,8 @@ def _list(names: Sequence[Any]) -> str:
 
 def codes_of(y: Any, classes: Sequence[Any]) -> Integers:
     """Code of each label, each looked up by itself; ``len(classes)`` for a label that is none of them."""
-    known = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
     labels = y if isinstance(y, list | tuple) else np.asarray(y).ravel().tolist()  # a list, as an array, may be text
-    return np.array([known.get(x, len(known)) if isinstance(x, Hashable) else len(known) for x in labels], np.int64)
+    return places(labels, np.asarray(classes).tolist())
 
 
 def cut(X: Features, codes: Integers, seed: Sequence[int]) -> Split:

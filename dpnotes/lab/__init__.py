@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from dpnotes import _extras
 
-_extras.require("book", part="dpnotes.lab")
+_extras.require("learn", part="dpnotes.lab")  # of the book too: what reads or writes it, by way of _places
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

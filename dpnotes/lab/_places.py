@@ -4,6 +4,10 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from dpnotes._extras import require
+
+require("book", part="the book")
+
 PACKAGE = Path(__file__).resolve().parents[1]
 CHECKOUT = PACKAGE.parent  # where the package is installed this is site-packages, and no checkout
 PACKAGED = PACKAGE / "lab" / "_book"  # what the wheel brings: pages, settings and published rows; not in a checkout

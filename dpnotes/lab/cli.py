@@ -1,7 +1,8 @@
 """The command line: build the book, execute a chapter, keep its results and its data.
 
 Every command is a few lines over :mod:`dpnotes.lab.chapters`, :mod:`dpnotes.lab.store` and :mod:`dpnotes.data`, which
-are imported where they are used: ``dpnotes --help`` is quick, and ``dpnotes run`` works without Jupyter Book.
+are imported where they are used: ``dpnotes --help`` is quick, and ``compare``, ``audit``, ``guarantee`` and ``data``
+need only the extra [learn].
 """
 
 from __future__ import annotations
@@ -9,20 +10,27 @@ from __future__ import annotations
 import math
 import os
 import shlex
+import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 from dpnotes import __version__
+from dpnotes._extras import MissingExtra
 
 _LISTED = 10  # missing rows that `results status` names of each experiment
 
-_PARAMETER = "A parameter other than the chapter's own; may be repeated."
+_PARAMETER = "Override a chapter parameter; may be repeated."
 _OUT = "Folder of the executed chapter and its rows.  [default: runs in the book's folder, or $DPNOTES_RUNS]"
 _STORE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_TARGET = click.option("--target", default="", help="Column of the classes.  [default: the last one, or y]")
+_SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+_KEEP = click.option("--keep", type=_FILE, help="File that saves what is found; the same command continues from it.")
 
 
 class _Commands(click.Group):
@@ -31,7 +39,7 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (ValueError, OSError, RuntimeError) as error:
+        except (ValueError, OSError, RuntimeError, MissingExtra) as error:
             if ctx.params["traceback"] or isinstance(error, BrokenPipeError) or not _foreseen(error):
                 raise
             if trace := getattr(error, "trace", ""):
@@ -65,7 +73,7 @@ def book(folder: Path, force: bool) -> None:
 
 
 @main.command()
-@click.option("--strict", is_flag=True, help="Read every page anew, and take every warning for an error.")
+@click.option("--strict", is_flag=True, help="Read every page again, and treat warnings as errors.")
 @click.option("--force", is_flag=True, help="Execute chapters that are fresh too.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Chapters at a time.")
 @click.option("--pdf", is_flag=True, help="Print the pages into one PDF as well; needs the extra [pdf] and Chromium.")
@@ -83,19 +91,15 @@ def build(strict: bool, force: bool, jobs: int, pdf: bool) -> None:
 @click.option("-p", "--parameter", "given", nargs=2, multiple=True, metavar="NAME VALUE", help=_PARAMETER)
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), envvar="DPNOTES_RUNS", help=_OUT)
 @click.option("--list", "listed", is_flag=True, help="List the chapter's parameters and run nothing.")
-@click.option(
-    "--force", is_flag=True, help="Execute it even if nothing changed since it was executed into this folder."
-)
-@click.pass_context
-def run(
-    context: click.Context, chapter: str, given: Sequence[tuple[str, str]], out: Path | None, listed: bool, force: bool
-) -> None:
-    """Execute a CHAPTER with parameters of your own.
+@click.option("--force", is_flag=True, help="Execute it even if nothing changed since it was executed.")
+def run(chapter: str, given: Sequence[tuple[str, str]], out: Path | None, listed: bool, force: bool) -> None:
+    """Execute a CHAPTER with parameters of your own, and make a page of it to open in a browser.
 
     For example: dpnotes run bagging -p scale quick. Lists are written as in Python: -p subsample_sizes "[200, 800]".
+    Runs with other parameters, or of another table, have notebooks and pages of their own.
     """
     from dpnotes.lab import chapters
-    from dpnotes.lab.store import StoreError, load, publish
+    from dpnotes.lab.store import load, publish
 
     chosen = chapters.chapter(chapter)
     if listed:
@@ -107,30 +111,26 @@ def run(
         raise click.ClickException(str(error)) from error
     folder = (out or chosen.root / "runs").absolute()
     os.environ["DPNOTES_RUNS"] = str(folder)  # where the chapter's sweeps keep their rows
-    notebook = folder / f"{chosen.name}.ipynb"
+    notebook = folder / f"{chosen.run_name(parameters)}.ipynb"
     if not force and chapters.is_unchanged(chosen, parameters, notebook):
         click.echo(f"{chosen.name}: nothing changed since it was executed; --force executes it again")
     else:
         _check_data(chosen.name, {p.name: p.default for p in chosen.parameters.values()} | parameters)
-        click.echo(f"{chosen.name}: running; rows are kept in {_short(folder)}{os.sep} as they finish")
+        click.echo(f"{chosen.name}: running; results are saved in {_short(folder)}{os.sep} as they finish")
         try:
             seconds = chapters.execute(chosen, parameters, notebook, echo=True)
         except KeyboardInterrupt:
             same = shlex.join(["dpnotes", "run", chapter, *(word for pair in given for word in ("-p", *pair))])
             same += f" --out {shlex.quote(str(out))}" if out else ""
-            click.echo(f"\n{chosen.name}: interrupted; finished rows are kept. To go on: {same}", err=True)
-            context.exit(130)
+            _interrupted(f"finished results are saved; to continue: {same}")
         click.echo(f"{chosen.name}: {seconds:.1f} s")
     click.echo(_short(notebook))
     for rows in sorted(path for path in folder.glob(f"{chosen.name}_*") if path.is_dir()):
         table = rows.with_suffix(".csv")
-        try:
-            load(table)
-        except StoreError:  # until version 0.1.0 such a file was the only place of rows
-            click.echo(f"{_short(table)} is no table of this version: it stays, and rows are in {_short(rows)}")
-            continue
         publish(load(rows).values(), table)
         click.echo(_short(table))
+    page = chapters.page_of(notebook)
+    click.echo(f"open {_short(page)}, or {page.as_uri()} in a browser")
 
 
 @main.group()
@@ -141,7 +141,7 @@ def results() -> None:
 @results.command("status")
 @click.option("--all", "everything", is_flag=True, help=f"Name all missing rows, not only {_LISTED} expensive ones.")
 def results_status(everything: bool) -> None:
-    """Rows of each paper grid: published, computed again, missing, and what the missing ones would cost."""
+    """Show which rows of each paper's grid are published, computed again or missing, and what the missing ones cost."""
     from dpnotes.lab import store
     from dpnotes.lab.backlog import expected
     from dpnotes.lab.experiments import EXPERIMENTS, computed_again
@@ -183,15 +183,8 @@ def results_status(everything: bool) -> None:
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
 @click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Rows at a time; -1: all cores.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), envvar="DPNOTES_RUNS", help=_OUT)
-@click.pass_context
 def results_run(
-    context: click.Context,
-    names: Sequence[str],
-    hours: float | None,
-    minutes: float | None,
-    device: str,
-    jobs: int,
-    out: Path | None,
+    names: Sequence[str], hours: float | None, minutes: float | None, device: str, jobs: int, out: Path | None
 ) -> None:
     """Run what the papers' grids lack, cheapest first: rows that are neither published nor in the runs.
 
@@ -209,8 +202,7 @@ def results_run(
     try:
         done = backlog.fill(names, seconds=seconds or math.inf, device=device, n_jobs=jobs)
     except KeyboardInterrupt:
-        click.echo("\ninterrupted; finished rows are kept, and the same command goes on", err=True)
-        context.exit(130)
+        _interrupted("finished rows are saved; the same command continues")
     click.echo(f"{done.finished} rows finished")
     if done.left:
         first, total = done.left[0], _duration(sum(task.seconds for task in done.left))
@@ -256,32 +248,40 @@ def adopt(paths: Sequence[Path], replace: bool) -> None:
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--sample", type=click.IntRange(min=1), default=3, show_default=True, help="Rows of each experiment.")
 @click.option("--seed", type=int, help="Draws the sample.  [default: another one each time]")
-@click.option("--cheapest", is_flag=True, help="The cheapest rows in the place of random ones.")
-@click.option("--keep/--no-keep", default=True, show_default=True, help="Keep what was found beside the results.")
+@click.option("--cheapest", is_flag=True, help="The cheapest rows instead of random ones.")
+@click.option("--keep/--no-keep", default=True, show_default=True, help="Save what was found next to the results.")
 def verify(names: Sequence[str], sample: int, seed: int | None, cheapest: bool, keep: bool) -> None:
     """Compute a random sample of published rows again, and compare.
 
-    Without NAME: of every experiment that has published rows. Ends with exit code 1 if a row disagrees. `results
-    status` and the pages then say what was found.
+    Without NAME: of every experiment that has published rows. Rows whose data sets are not here are left out. Ends with
+    exit code 1 if a row disagrees, or none could be computed. `results status` and the pages then say what was found.
     """
+    from dpnotes.data import absent
     from dpnotes.lab import store as sweep
     from dpnotes.lab.experiments import EXPERIMENTS, VERIFICATIONS, find
 
     chosen = [find(name) for name in names]
     if not names:
         chosen = [experiment for name, experiment in EXPERIMENTS.items() if sweep.published_store(name).is_file()]
-    disagreeing = 0
+    disagreeing = computed = 0
     for experiment in chosen:
         path = sweep.published_store(experiment.name)
         rows = sweep.read_store(path).sort_values("seconds")
-        of_them = rows.head(sample) if cheapest else rows
-        most = _duration(of_them["seconds"].max())
-        click.echo(f"{experiment.name}: computing {sample} rows again, each up to {most} when it was stored")
+        lacked = [absent(experiment.data(dict[str, Any](row.dropna()))) for _, row in rows.iterrows()]
+        here = rows[[not names for names in lacked]]
+        if len(here) < len(rows):
+            need = f"need data that are not here: dpnotes data fetch {' '.join(sorted({*chain(*lacked)}))}"
+            click.echo(f"{experiment.name}: {len(rows) - len(here)} of {len(rows)} rows {need}")
+        drawn = here.head(sample) if cheapest else here.sample(min(sample, len(here)), random_state=seed)
+        if drawn.empty:
+            continue
+        computed += len(drawn)
+        longest = _duration(drawn["seconds"].max())
+        click.echo(f"{experiment.name}: computing {len(drawn)} of {len(rows)} rows again; the longest took {longest}")
         table = sweep.verify(
             experiment.function,
             path,
-            sample=list(of_them["row"]) if cheapest else sample,
-            random_state=seed,
+            sample=list(drawn["row"]),
             tolerance=experiment.tolerance,
             keep=sweep.published_store(VERIFICATIONS) if keep else None,
         )
@@ -292,6 +292,8 @@ def verify(names: Sequence[str], sample: int, seed: int | None, cheapest: bool, 
             click.echo(wrong.drop(columns="agrees").to_string(index=False))
     if disagreeing:
         raise click.ClickException(f"{disagreeing} metrics differ from the published ones by more than the tolerance")
+    if not computed:
+        raise click.ClickException("no row could be computed again")
 
 
 @main.group()
@@ -308,12 +310,13 @@ def data_status() -> None:
 
 
 @data.command()
-@click.argument("name")
-def fetch(name: str) -> None:
-    """Download the data set NAME into the data folder."""
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+def fetch(names: Sequence[str]) -> None:
+    """Download data sets into the data folder."""
     from dpnotes import data
 
-    click.echo(data.fetch(name))
+    for name in names:
+        click.echo(data.fetch(name))
 
 
 class _Mechanisms(click.Group):
@@ -339,20 +342,18 @@ def guarantee() -> None:
 
 @main.command()
 @click.argument("training", metavar="FILE.py:NAME")
-@click.option(
-    "--data", "table", type=_STORE, required=True, help="A .csv or .npz file; bounds beside it, in NAME.toml."
-)
-@click.option("--target", default="", help="Column of the classes.  [default: the last one, or y]")
-@click.option("--epsilon", type=float, help="Of the claim.  [default: that of an estimator; of a function none]")
+@click.option("--data", "table", type=_STORE, required=True, help="A .csv or .npz file; NAME.toml has its bounds.")
+@_TARGET
+@click.option("--epsilon", type=float, help="Of the claim.  [default: the estimator's own; none for a function]")
 @click.option("--delta", type=float, default=0.0, show_default=True, help="Of the claim.")
 @click.option("--adjacency", type=click.Choice(["add-remove", "zero-out", "replace-one"]), default="add-remove",
               show_default=True, help="Of the claim.")  # fmt: skip
 @click.option("--seconds", type=click.FloatRange(min=0.0, min_open=True), default=120.0, show_default=True)
-@click.option("--runs", type=click.IntRange(min=1), help="Budget in trainings, in place of seconds.")
+@click.option("--runs", type=click.IntRange(min=1), help="Budget in training runs, instead of seconds.")
 @click.option("--confidence", type=float, default=0.95, show_default=True)
-@click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Trainings at a time; -1: all cores.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--keep", type=click.Path(dir_okay=False, path_type=Path), help="File with which it can be resumed.")
+@click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Training runs at a time; -1: all cores.")
+@_SEED
+@_KEEP
 def audit(training: str, table: Path, keep: Path | None, **given: Any) -> None:
     """Train NAME of FILE.py again and again, and tell whether what is seen refutes a claim.
 
@@ -367,9 +368,7 @@ def audit(training: str, table: Path, keep: Path | None, **given: Any) -> None:
     try:
         report = audit_table(training, table, keep=keep, **given)
     except KeyboardInterrupt:
-        kept = f"what was counted is kept in {keep}, and the same command goes on with it"
-        click.echo(f"\nInterrupted: {kept if keep else 'nothing is kept without --keep FILE'}.", err=True)
-        context.exit(130)
+        _interrupted(_found(keep))
     except Exception as error:  # of the script, too: none may look like a claim that is refuted
         if context.find_root().params["traceback"]:
             traceback.print_exc()
@@ -381,20 +380,20 @@ def audit(training: str, table: Path, keep: Path | None, **given: Any) -> None:
 
 @main.command("compare")
 @click.argument("table", type=_STORE)
-@click.option("--target", default="", help="Column of the classes.  [default: the last one, or y]")
+@_TARGET
 @click.option("--epsilon", type=float, required=True)
 @click.option("--delta", type=float, default=0.0, show_default=True)
 @click.option("--answers", type=click.IntRange(min=1), help="Queries that will be answered.  [default: any number]")
-@click.option("--public", is_flag=True, help="Compare on this table, as one that is no secret.")
+@click.option("--public", is_flag=True, help="Compare on this table itself; only if it is public.")
 @click.option("--private", is_flag=True, help="Choose on this table, for a fifth of epsilon.")
 @click.option("--seconds", type=click.FloatRange(min=0.0, min_open=True), default=300.0, show_default=True)
-@click.option("--repeats", type=click.IntRange(min=1), help="Budget in repeats, in place of seconds.")
-@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), help="File for the report, as HTML.")
+@click.option("--repeats", type=click.IntRange(min=1), help="Budget in repeats, instead of seconds.")
+@click.option("--report", type=_FILE, help="File for the report, as HTML.")
 @click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Fits at a time; -1: all cores.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--keep", type=click.Path(dir_okay=False, path_type=Path), help="File with which it can be resumed.")
-def compare_methods(table: Path, public: bool, private: bool, **given: Any) -> None:
-    """Say which private learner suits TABLE, a .csv or .npz file; what is public of it stands beside it, in NAME.toml.
+@_SEED
+@_KEEP
+def compare_methods(table: Path, public: bool, private: bool, keep: Path | None, **given: Any) -> None:
+    """Recommend a private learner for TABLE, a .csv or .npz file; NAME.toml next to it says what is public of it.
 
     Methods are compared on synthetic tables of its shape, unless --public or --private is said. For example: dpnotes
     compare mine.csv --target ill --epsilon 1 --delta 1e-5 --answers 500 --report mine.html
@@ -404,15 +403,31 @@ def compare_methods(table: Path, public: bool, private: bool, **given: Any) -> N
     if public and private:
         raise click.UsageError("--public and --private exclude each other")
     data = "public" if public else "private" if private else "shape"
-    click.echo(compare_table(table, data=data, **given))
+    try:
+        click.echo(compare_table(table, data=data, keep=keep, **given))
+    except KeyboardInterrupt:
+        _interrupted(_found(keep))
+
+
+def _interrupted(left: str) -> NoReturn:
+    """Say what Ctrl-C has left, and exit as a shell does."""
+    click.echo(f"\nInterrupted: {left}", err=True)
+    sys.exit(130)
+
+
+def _found(keep: Path | None) -> str:
+    saved = f"what it found is saved in {keep}; the same command continues from there"
+    return saved if keep else "nothing was saved; --keep FILE saves what is found"
 
 
 def _check_data(chapter: str, parameters: Mapping[str, Any]) -> None:
     """Look at a reader's own file, and say which data sets are not here that rows of the paper's grids need."""
     from dpnotes.lab import backlog, own_data
+    from dpnotes.lab.intrinsic_sgd import data as intrinsic_sgd
 
-    if str(parameters.get("dataset")).endswith((".csv", ".npz")):
-        own_data.reference(parameters["dataset"], parameters["target"])
+    if parameters.get("dataset"):
+        located = intrinsic_sgd.located if chapter.startswith("intrinsic_sgd") else own_data.reference
+        located(parameters["dataset"], parameters["target"])
     elif parameters.get("compute", "stored") != "stored" and parameters.get("scale") != "quick":
         of = backlog.chosen([chapter.removesuffix("_evidence")])
         for names, count in backlog.with_data([(each, row) for each in of for row in backlog.gaps(each)])[1].items():
@@ -424,11 +439,9 @@ def _foreseen(error: BaseException | None) -> bool:
 
     That of an experiment travels as the cause of a RuntimeError that names the row.
     """
-    from dpnotes.lab.chapters import BookError
-
-    return isinstance(error, ValueError | OSError | BookError) or (
-        isinstance(error, RuntimeError) and error.__cause__ is not None and _foreseen(error.__cause__)
-    )
+    if isinstance(error, ValueError | OSError | MissingExtra) or hasattr(error, "trace"):  # that of a BookError
+        return True
+    return isinstance(error, RuntimeError) and error.__cause__ is not None and _foreseen(error.__cause__)
 
 
 def _table(rows: Iterable[Iterable[object]]) -> None:

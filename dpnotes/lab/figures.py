@@ -69,13 +69,14 @@ def narrow(figure: Figure) -> bytes | None:
     copy: Figure = pickle.loads(pickle.dumps(figure))
     width, height = copy.get_size_inches()
     panels = [axes for axes in copy.axes if axes.get_subplotspec() is not None]
-    if not panels or any(axes.get_aspect() != "auto" for axes in panels):
+    if not panels or any(axes.get_aspect() != "auto" and axes.get_adjustable() == "box" for axes in panels):
         return None
     rows, columns = (getattr(panels[0].get_gridspec(), name) for name in ("nrows", "ncols"))
     if columns > 1 and (rows > 1 or height > 2 * width / columns):
         return None
     if columns > 1:
-        height, grid = 2.6 * columns, copy.add_gridspec(columns, 1)
+        each = height if panels[0].yaxis_inverted() else 2.6  # rows of a table keep their height
+        height, grid = each * columns, copy.add_gridspec(columns, 1)
         for row, axes in enumerate(panels):
             axes.set_subplotspec(grid[row])
             axes.tick_params(labelbottom=True, labelleft=True)
@@ -158,10 +159,11 @@ def line_styles(count: int) -> list[dict[str, Any]]:
 
 
 def _colors(count: int) -> list[Any]:
-    """The first colours of the palette, which repeats after ten."""
+    """The first colours of the palette, which repeats after ten; purple precedes red, an orange in the dark."""
     import seaborn as sns
 
-    return list(sns.color_palette("colorblind", count))
+    palette = sns.color_palette("colorblind", max(10, count))
+    return [*palette[:3], palette[4], palette[3], *palette[5:]][:count]
 
 
 def blank_axes(width: float = 6.6, height: float = 4.0) -> tuple[Figure, Axes]:
@@ -262,11 +264,16 @@ def _curves(x: Any, curves: Mapping[str, Any], *, nothing: Any = None, legend: A
     if nothing is not None:
         axes.plot(x, nothing, color="0.5", linewidth=1, label="nothing to learn")
     axes.set(**settings)
-    axes.legend(loc=legend)
+    if legend == "best" and len(curves) > 3:  # it would lie on a curve
+        figure.legend(loc="outside upper left", ncols=2)
+    else:
+        axes.legend(loc=legend)
     return figure
 
 
-def stacked_counts(counts: pd.DataFrame, *, xlabel: str) -> Figure:
+def stacked_counts(
+    counts: pd.DataFrame, *, xlabel: str, shares: bool = False, palette: Sequence[int] | None = None
+) -> Figure:
     """How many of each kind there are in each group: one stacked bar a group, each piece with its number.
 
     Parameters
@@ -274,20 +281,25 @@ def stacked_counts(counts: pd.DataFrame, *, xlabel: str) -> Figure:
     counts : DataFrame of int, a row for each group, a column for each kind
         The name of its index is the label of the axis.
     xlabel : str
+    shares : bool
+        Bars of equal length, in per cent; pieces below 4 % show no number.
+    palette : sequence of int, in 0..9, optional
+        Places of the kinds' colours in the palette. Default: in order.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
     figure, axes = blank_axes(height=0.5 * len(counts) + 1.6)
-    left, places = np.zeros(len(counts)), np.arange(len(counts))
-    for kind, color in zip(counts, _colors(counts.shape[1]), strict=True):
-        widths = counts[kind].to_numpy()
-        bars = axes.barh(places, widths, left=left, color=color, edgecolor="white", label=kind)
-        for bar, width in zip(bars, widths, strict=True):
-            if width:  # written by hand, as what bar_label leaves in a figure cannot be copied
+    left, places, all_colors = np.zeros(len(counts)), np.arange(len(counts)), _colors(10)
+    each = counts.sum(axis=1).to_numpy() / 100 if shares else np.ones(len(counts))
+    for kind, color in zip(counts, palette or range(counts.shape[1]), strict=True):
+        widths = counts[kind].to_numpy() / each
+        bars = axes.barh(places, widths, left=left, color=all_colors[color], edgecolor="white", label=kind)
+        for bar, width, count in zip(bars, widths, counts[kind], strict=True):
+            if width >= 4 * shares and count:  # by hand, as what bar_label leaves in a figure cannot be copied
                 x, y = bar.get_center()
-                axes.text(x, y, str(width), ha="center", va="center")
+                axes.text(x, y, str(count), ha="center", va="center")
         left += widths
     axes.set_yticks(places, counts.index.astype(str))  # an axis of names is one more thing that cannot be copied
     axes.set(xlabel=xlabel, ylabel=counts.index.name)
@@ -311,7 +323,7 @@ def membership(drawn: np.ndarray[Any, np.dtype[np.bool_]], record: int) -> Figur
     matplotlib.figure.Figure
     """
     runs, n = drawn.shape
-    plain, _, _, picked = _colors(4)
+    plain, _, _, _, picked = _colors(5)
     figure, axes = blank_axes(height=0.26 * runs + 1.2)
     row, column = np.nonzero(drawn)
     own = column == record
@@ -470,7 +482,7 @@ def leaders(panels: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]], names: Sequ
     """
     colors = dict(zip(names, _colors(len(names)), strict=True))
     rows = len(next(iter(panels.values()))[0])
-    figure = blank(height=0.45 * rows + 0.9)
+    figure = blank(height=0.52 * rows + 0.9)
     for axes, (title, (leader, left)) in zip(
         figure.subplots(1, len(panels), sharey=True, squeeze=False)[0], panels.items(), strict=True
     ):
@@ -480,10 +492,10 @@ def leaders(panels: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]], names: Sequ
             count = int(left.to_numpy()[y, x])
             pale, weight = (0.3, "normal") if count > 1 else (0.65, "bold")
             axes.fill_between([x, x + 1], y, y + 1, color=colors[name], alpha=pale, edgecolor="white", linewidth=1.5)
-            lines = textwrap.wrap(name, 11) + ([f"{count} left"] if count > 1 else [])
-            axes.text(x + 0.5, y + 0.5, "\n".join(lines), ha="center", va="center", fontsize=6, weight=weight)
+            lines = textwrap.wrap(f"{name} ({count})", 11) if count > 1 else textwrap.wrap(name, 10)
+            axes.text(x + 0.5, y + 0.5, "\n".join(lines), ha="center", va="center", fontsize=9, weight=weight)
         axes.set_xticks(np.arange(leader.shape[1]) + 0.5, leader.columns)
-        axes.set_yticks(np.arange(rows) + 0.5, leader.index, fontsize=8)
+        axes.set_yticks(np.arange(rows) + 0.5, [textwrap.fill(str(row), 18) for row in leader.index], fontsize=9)
         axes.set(xlabel=xlabel, title=title, xlim=(0, leader.shape[1]), ylim=(rows, 0))
         axes.grid(visible=False)
     return figure

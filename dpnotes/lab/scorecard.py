@@ -281,7 +281,6 @@ COUNTS = Table(
     Column("table", text=lambda row: f"{row.paper}, {row.table}"),
     *OUTCOMES,
 )
-TOTALS = Table("All tables and figures of a paper together.", "paper", *OUTCOMES)
 WHY = Table(
     "Cells, {outcome}.",
     "paper",

@@ -19,7 +19,7 @@ from sphinx.util import logging
 
 from dpnotes import __version__
 from dpnotes._extras import REPOSITORY, repository_source
-from dpnotes.lab.chapters import Chapter
+from dpnotes.lab.chapters import Chapter, all_chapters
 from dpnotes.lab.figures import NARROW
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ logger = logging.getLogger(__name__)
 _ROLES = ('<div role="list" class="citation-list">', '<div class="citation-list">'), (' role="doc-biblioentry"', "")
 
 
+_WORDS = 130  # that a reader of formulas takes in a minute
+_HOW_TO_RUN = re.compile(r"```\{admonition\} To run this notebook\n:class: .*\n(.*\n)```\n*")
+_VERIFIED = re.compile(r"^Published rows of this chapter .*\n?", re.MULTILINE)  # what lab.experiments prints once
 _IN_A_CLONE = re.compile(r'pip install (?:\\?"\.(\[[\w,]+\])\\?"|\.(?=[\s`]))')
 _BINDER = {"binderhub_url": "https://mybinder.org", "notebook_interface": "jupyterlab"}
 
@@ -57,6 +60,14 @@ def link_repository(app: Sphinx, config: Config) -> None:
     }
 
 
+def tell_minutes(app: Sphinx, config: Config) -> None:
+    """Let pages say ``{{ minutes_NAME }}``: how long the text of a chapter takes to read, rounded up to five."""
+    for chapter in all_chapters(Path(app.srcdir)):
+        cells = json.loads(chapter.source.read_text(encoding="utf-8"))["cells"]
+        words = sum(len("".join(cell["source"]).split()) for cell in cells if cell["cell_type"] == "markdown")
+        config.myst_substitutions[f"minutes_{chapter.name}"] = 5 * -(-words // (5 * _WORDS))
+
+
 def use_executed(app: Sphinx, docname: str, source: list[str]) -> None:
     """Put the executed copy of a chapter in the place of its source; warn if there is none, or it is not fresh."""
     if (chapter := _chapter(app, docname)) is None:
@@ -68,12 +79,38 @@ def use_executed(app: Sphinx, docname: str, source: list[str]) -> None:
         for cell in notebook["cells"]:
             for output in cell.get("outputs", ()):
                 output.get("data", {}).pop(NARROW, None)  # offer_narrow sees to it
+        _fold_bookkeeping(notebook["cells"])
         source[0] = json.dumps(notebook)
         message, kind = "the chapter, the package or its results changed since: run `dpnotes build`", "stale"
     else:
         message, kind = "the chapter has not been executed: run `dpnotes build`", "absent"
     if not chapter.is_fresh():
         logger.warning(message, location=docname, type="dpnotes", subtype=kind)
+
+
+def _fold_bookkeeping(cells: list[dict[str, Any]]) -> None:
+    """Fold the parameters, and move how to run a chapter and which rows were verified into a folded note at its end.
+
+    The notebook that a reader downloads stays as it is.
+    """
+    notes: list[str] = []
+
+    def moved(found: re.Match[str]) -> str:
+        notes.append(found[found.lastindex or 0].strip())
+        return ""
+
+    for cell in cells:
+        if "parameters" in (tags := cell["metadata"].get("tags", [])):
+            cell["metadata"] |= {"tags": [*tags, "hide-input"], "mystnb": {"code_prompt_show": "Show the parameters"}}
+        if cell["cell_type"] == "markdown":
+            cell["source"] = _HOW_TO_RUN.sub(moved, "".join(cell["source"]))
+        for output in cell.get("outputs", ()):
+            if output["output_type"] == "stream":
+                output["text"] = _VERIFIED.sub(moved, "".join(output["text"]))
+        cell["outputs"] = [output for output in cell.get("outputs", ()) if output.get("text", True)]
+    if notes:
+        text = "```{{admonition}} About this page\n:class: note dropdown\n{}\n```".format("\n\n".join(reversed(notes)))
+        cells.append({"cell_type": "markdown", "metadata": {}, "source": text})
 
 
 def name_source(app: Sphinx, docname: str, source: list[str]) -> None:
@@ -154,7 +191,9 @@ def leave_constants(app: Sphinx, what: str, name: str, thing: object, options: o
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
     app.connect("config-inited", link_repository)
+    app.connect("config-inited", tell_minutes, priority=100)  # before MyST takes its settings
     app.add_config_value("dpnotes_repository", repository_source(), "env")  # with another, all pages are read again
+    app.connect("env-get-outdated", lambda *_: ["book/glossary"])  # the index of search loses terms of pages not read
     app.connect("source-read", use_executed)
     app.connect("source-read", name_source, priority=900)  # of the executed copy
     app.connect("autodoc-process-docstring", say_types, priority=900)  # after napoleon

@@ -222,6 +222,7 @@ def show(
         style = style.format(pattern, subset=[names[column]], na_rep=gaps.get(column, ""))
     for column in shown.columns[[pd.api.types.is_numeric_dtype(frame[c].dtype) for c in frame.columns]]:
         right: Any = {column: [{"selector": "th, td", "props": [("text-align", "right")]}]}
+        right[column].append({"selector": "td", "props": [("white-space", "nowrap")]})
         style = style.set_table_styles(right, overwrite=False)
     return style
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_left
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from dpnotes.methods._classifier import PrivateClassifier
 from dpnotes.methods._teachers import fit_teachers
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@dataclass(eq=False, repr=False)
 class Bagging(PrivateClassifier):
     """Majority vote of models that are each trained on a random subsample, with the exact guarantee of releasing them.
 
@@ -25,9 +26,12 @@ class Bagging(PrivateClassifier):
 
     Parameters
     ----------
-    subsample : int, >= 1
-        Records drawn for each model. It decides the guarantee, so it has no default; a fraction of the data set would
-        let the size of the data set into the release, and is not offered.
+    epsilon : float, >= 0, optional
+    delta : float, in (0, 1), optional
+        Of which the largest subsample follows. As bagging adds no noise, no delta far below (number of models) / n can
+        be met.
+    subsample : int, >= 1, optional
+        Records drawn for each model, instead of epsilon and delta.
     estimator : object, optional
         The base learner: a scikit-learn classifier, or one that fits many models in one call (it has ``fit_many``, as
         :class:`dpnotes.learners.NetworkClassifier`, and takes a list of index arrays of unequal length), which is
@@ -66,7 +70,10 @@ class Bagging(PrivateClassifier):
     0.2429
     """
 
-    subsample: int
+    epsilon: float | None = None
+    delta: float | None = None
+    _: KW_ONLY
+    subsample: int = None  # type: ignore[assignment]
     estimator: Any = None
     n_models: int = 1
     replace: bool = True
@@ -75,7 +82,28 @@ class Bagging(PrivateClassifier):
     n_jobs: int | None = None
     _published = ("_models",)
 
+    def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
+        return {} if self.subsample is not None else {"subsample": self.calibrate(n)}
+
+    def calibrate(self, n: int) -> int:
+        """Size of the largest subsamples of ``n`` records that are (epsilon, delta)-DP.
+
+        Raises
+        ------
+        ValueError
+            If there is none.
+        """
+        epsilon, delta = self._budget_for("subsample") or (0.0, 0.0)
+        drawn = {name: getattr(self, name) for name in ("n_models", "replace", "scheme", "adjacency")}
+        sizes = range(1, n // self.n_models if self.scheme == "split" else n)
+        key = lambda size: accounting.bagging(n=n, subsample=size, **drawn).delta(epsilon) > delta  # noqa: E731
+        if not (size := bisect_left(sizes, True, key=key)):
+            known = f"got epsilon={epsilon}, delta={delta} for {n} records and {self.n_models} models"
+            raise ValueError(f"delta must be about n_models / n at least, as a drawn record may be released, {known}")
+        return size
+
     def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
+        self._budget_for("subsample")
         records = self._private_records(X, y, least=1)
         drawn = {name: getattr(self, name) for name in ("subsample", "n_models", "replace", "scheme")}
         profile = accounting.bagging(n=records.n, adjacency=self.adjacency, **drawn)

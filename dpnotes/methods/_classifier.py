@@ -6,10 +6,12 @@ Their parameters are the fields of dataclasses, whose ``__init__`` is the one th
 from __future__ import annotations
 
 import copy
+import functools
 import math
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpnotes._scikit_learn import BaseEstimator, ClassifierMixin
-from dpnotes._validation import Booleans, Features, Integers, positive
+from dpnotes._validation import CONTINUOUS, MOST_CLASSES, Booleans, Features, Integers, positive
 from dpnotes.accounting import Audited, PrivacyProfile, PrivacyStatement, statement
 from dpnotes.mechanisms import stream
 from dpnotes.methods._answers import InferenceBudget, Randomness, secret_seed
@@ -28,6 +30,7 @@ from dpnotes.preprocessing import places
 FLOATS = [np.float64, np.float32]  # dtypes of features; others are converted to the first
 PREPARED = "rows were prepared without looking at them together"
 READ_OFF = "the labels that occur, and that no number in X is missing or infinite, are public"  # without ``classes``
+TUNING = "unknown; each other fit to these records, as in a grid search, spends epsilon again and is not counted here"
 UNPUBLISHED = ("estimator", "student", "random_state", "noise_seed")  # parameters that may know of private rows
 PUBLIC_ERRORS = (  # beginnings of messages about sizes, names and types alone
     "Found ", "Input X contains", "Input y contains", "X has ", "The feature names", "Sparse ", "Unknown label type",
@@ -36,9 +39,44 @@ PUBLIC_ERRORS = (  # beginnings of messages about sizes, names and types alone
 
 REWORDED = {  # beginnings of messages that show values
     "Complex data not supported": "Complex data not supported: X and y must hold no complex numbers",
+    "Unknown label type: continuous": f"Unknown label type: y is {CONTINUOUS}; labels are named in classes=",
     "could not convert": "X must hold numbers, got a cell that cannot be converted to float",
+    "Unknown label type: unknown": "y must hold labels of one kind, none missing; with classes= such records are empty",
 }
 NO_TABLE = "X must be a table of numbers of shape [n, d], and y must hold n labels"
+
+FIRST = "the first argument"  # where the teachers' learner stood
+Kind = TypeVar("Kind", bound=type)
+
+
+def renamed(**names: tuple[str, ...]) -> Callable[[Kind], Kind]:
+    """Let an estimator take the parameters ``new=(old, ...)`` by their old names for one version, with a FutureWarning.
+
+    If there are several old names, the new parameter is the tuple of their values.
+    """
+
+    def accepting(own: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(own)
+        def call(self: Any, *args: Any, **given: Any) -> Any:
+            if args and (hasattr(args[0], "fit") or hasattr(args[0], "fit_many")):
+                given, args = given | {FIRST: args[0]}, args[1:]
+            for new, old in names.items():
+                if given.keys() & set(old):
+                    message = f"{type(self).__name__}: the parameter {' and '.join(old)} is called {new} now"
+                    if new in given or not given.keys() >= set(old):
+                        raise TypeError(message)
+                    warnings.warn(f"{message}, and only that from version 0.2 on", FutureWarning, stacklevel=2)
+                    values = tuple(given.pop(name) for name in old)
+                    given[new] = values if len(values) > 1 else values[0]
+            return own(self, *args, **given)
+
+        return call
+
+    def wrap(kind: Any) -> Any:
+        kind.__init__, kind.set_params = accepting(kind.__init__), accepting(kind.set_params)
+        return kind
+
+    return wrap
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +135,9 @@ class Records:
 class PrivateClassifier(ClassifierMixin, BaseEstimator):
     """Classifier with a guarantee, ``profile_`` after fitting.
 
+    Each fit spends the guarantee again. ``GridSearchCV`` and ``cross_val_score`` fit many times, which no ``profile_``
+    counts: :func:`~dpnotes.comparing.tuned` chooses a setting within one budget.
+
     Parameters
     ----------
     classes : sequence, optional
@@ -107,7 +148,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         certainty. See :meth:`unusable_records`. The dtype of y is public, like the names of columns. Declare it when
         you read a file (``dtype=`` of ``pandas.read_csv``), because one that is inferred may depend on a single record.
         Where it is of numbers and the classes are text, or the other way round, the fit is refused. Lists, and columns
-        of objects (text in pandas before version 3), have no such dtype, and are not refused.
+        of objects (text in pandas before version 3), have no such dtype, and are not refused; an array of them,
+        ``np.asarray(y, dtype=str)``, is. Where ``classes`` are not given, labels with fractions, and more than 50
+        different numbers, are taken for a number to predict, and refused: only classification is served.
     random_state : int, RandomState instance or None
         What the guarantee does not need: the random choices of learners, shards and students.
     noise_seed : int, optional
@@ -124,6 +167,26 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
 
     _published: ClassVar[tuple[str, ...]] = ()  # attributes that the guarantee is about
 
+    def defaults(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
+        """Values that a fit takes for parameters that are None, which mean that a rule on public numbers decides.
+
+        Parameters
+        ----------
+        n, d, n_classes : int
+            Numbers of records, features and classes.
+
+        Examples
+        --------
+        >>> from dpnotes import LossPerturbation
+        >>> LossPerturbation(epsilon=1.0, delta=1e-5).defaults(1000, 30, 2)
+        {'n': 1000, 'l2': 0.01}
+        """
+        return {name: value for name, value in self._rules(n, d, n_classes).items() if getattr(self, name) is None}
+
+    def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
+        """Default values of parameters by name, whether they are None or not."""
+        return {}
+
     def publish(self) -> Self:
         """Copy of what the guarantee is about: it predicts the same, and can be pickled and given away.
 
@@ -139,7 +202,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         if not self._published:
             because = "it answers from private records, which stay with who holds them"
             raise TypeError(f"{type(self).__name__} cannot be published: {because}")
-        names = {*self.get_params(deep=False), "classes_", "profile_", "n_features_in_", "feature_names_in_"}
+        names = {*self.get_params(deep=False), "classes_", "profile_", "tuning_", "n_features_in_", "feature_names_in_"}
         release = copy.copy(self)
         kept = {name: value for name, value in vars(self).items() if name in names.union(self._published)}
         kept |= {name: None for name in UNPUBLISHED if name in names}
@@ -225,7 +288,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             product, access = "Interactive API", "Interactive"
             released = f"{number} answers of one fitted {name}, which stays with who holds the records"
         told = {"product_type": product, "access_type": access, "released": released}
-        told |= {"method": f"dpnotes.{name}", "trust_model": "Central", **(declared or {})}
+        told |= {"method": f"dpnotes.{name}", "trust_model": "Central", "tuning": getattr(self, "tuning_", TUNING)}
+        told |= declared or {}
         given = getattr(self, "delta", None) if delta is None else delta
         read_off = (READ_OFF.partition(",")[0],) if READ_OFF in self.profile_.assumption else ()
         return statement(
@@ -297,6 +361,18 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             assumption="; ".join(filter(None, assumed)),
         )
 
+    def _budget_for(self, *noise: str) -> tuple[float, float] | None:
+        """Epsilon and delta, from which noise is calibrated; None where the parameters of the noise are given."""
+        names = ("epsilon", "delta", *noise)
+        epsilon, delta, *others = given = [getattr(self, name) for name in names]
+        known = {value is not None for value in others}
+        if known == {False} and epsilon is not None and delta is not None:
+            return epsilon, delta
+        if known == {True} and epsilon is None and delta is None:
+            return None
+        values = ", ".join(f"{name}={value!r}" for name, value in zip(names, given, strict=True))
+        raise ValueError(f"give epsilon and delta, or {' and '.join(noise)}, got {values}")
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = self.noise_seed is None or not self._published  # two fits, or two answers to a query
@@ -317,7 +393,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         ------
         ValueError
             If X is no table of numbers or differs from y in length, or there are too few or too many classes; if X is
-            not finite, and the classes are read off y.
+            not finite, or y is a number to predict, and the classes are read off y.
         """
         if self.classes is None:
             X, y = self._checked(X, y)
@@ -333,6 +409,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"{name} must hold at least {least} classes, got 1 class{hint}")
         if most is not None and len(classes) > most:
             raise ValueError(f"{name} must hold at most {most} classes, got more")
+        vars(self).update(
+            self.defaults(len(X), X.shape[1], len(classes))
+        )  # of an attempt: the estimator itself keeps its None
         return Records(X, codes.astype(np.int64, copy=False), classes)
 
     def _checked(self, X: Any, y: Any = "no_validation", **how: Any) -> Any:
@@ -341,10 +420,15 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             with np.errstate(over="ignore"):  # of longer types, which are converted
                 checked = validate_data(self, X, y, dtype=FLOATS, **how)
             if not isinstance(y, str):
+                if checked[1].dtype.kind in "iuf" and len(np.unique(checked[1])) > MOST_CLASSES:
+                    raise ValueError("Unknown label type: continuous")
                 check_classification_targets(checked[1])
             return checked
         except (ValueError, TypeError) as error:
             kind, message = type(error), _without_values(str(error))
+            if message == REWORDED["could not convert"] and hasattr(X, "columns"):  # whose dtypes are public
+                named = [str(name) for name in X.columns if _kind(X[name]) != "numbers"]
+                message += f"; by their dtype, no numbers are in {', '.join(map(repr, named))}"
         raise kind(message)  # not within the handler, so that the first message does not hang on to this one
 
 
@@ -410,11 +494,10 @@ def _finite(X: Features, codes: Integers, *, empty: int) -> tuple[Features, Inte
 
 def _without_values(message: str) -> str:
     """Message of scikit-learn without the values that it shows."""
-    if message.startswith(PUBLIC_ERRORS):
-        return message
     if message.startswith("Expected 2D array"):
         return f"{message.splitlines()[0].rstrip(':')}. Reshape your data: X must have shape [n, d]"
-    return next((words for start, words in REWORDED.items() if message.startswith(start)), NO_TABLE)
+    known = message if message.startswith(PUBLIC_ERRORS) else NO_TABLE
+    return next((words for start, words in REWORDED.items() if message.startswith(start)), known)
 
 
 def longest_row(X: Features) -> float:

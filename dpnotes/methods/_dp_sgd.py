@@ -25,6 +25,8 @@ from dpnotes.mechanisms import normal_floats
 from dpnotes.methods._answers import short_seeds
 from dpnotes.methods._classifier import PrivateClassifier
 
+STEPS, SIGNAL = (10, 100), 16.0  # by default: few where n / sigma is at most so many times the root of the columns
+LEARNING_RATES = {"sgd": 2.0, "momentum": 0.2, "adam": 0.01}
 NEVER = 900  # a probability of 2^-900
 ASSUMPTION = "the number of records, which sets the scale of a step, is public"
 
@@ -53,7 +55,7 @@ class _Fitted:
 
 @dataclass(eq=False, repr=False)
 class DPSGD(PrivateClassifier, LogitClassifier):
-    """Softmax regression or a network by stochastic gradient descent with clipped gradients and Gaussian noise.
+    """Private logistic (softmax) regression or a network, by descent with clipped gradients and Gaussian noise.
 
     Batches are Poisson samples, as the accounting needs. Either ``noise_multiplier`` is given, or ``epsilon`` and
     ``delta``, from which the smallest multiplier is calibrated. No record moves a sum of gradients by more than the
@@ -66,17 +68,21 @@ class DPSGD(PrivateClassifier, LogitClassifier):
     delta : float, in (0, 1), optional
     noise_multiplier : float, > 0, optional
         Standard deviation of the noise on the sum of clipped gradients, in units of the clipping norm.
-    network : NetworkClassifier, optional
-        Its architecture and the weights it starts from (``initial``, ``new_last_layer``: these must come from public
+    network : NetworkClassifier or sequence of int, optional
+        Widths of the hidden layers of a multilayer perceptron, such as ``(64,)``; or a classifier, of which the
+        architecture and the weights it starts from (``initial``, ``new_last_layer``: these must come from public
         data) are used, with a ``noise_seed`` its ``checkpoint`` too; its other settings are not. Default: softmax
         regression with an intercept, from zero weights.
     clipping_norm : float, > 0
         Largest L2 norm of the gradient of one record, over all parameters together.
     sample_rate : float, in (0, 1]
         Probability of each record to be in a batch.
-    steps : int, >= 1
-    learning_rate : float or sequence of float, > 0
+    steps : int, >= 1, optional
+        Default: 100, or 10 where the noise is large: for at most 16 sqrt(d) sigma records, sigma being that of one
+        release with the guarantee, and d the features.
+    learning_rate : float or sequence of float, > 0, optional
         For the mean of the clipped gradients over the expected batch; one value for each step, or the same for all.
+        Default: 2, with ``"momentum"`` 0.2, with ``"adam"`` 0.01.
     optimizer : {"sgd", "momentum", "adam"}
         Softmax regression has no ``"adam"``.
     momentum : float, in [0, 1)
@@ -124,11 +130,11 @@ class DPSGD(PrivateClassifier, LogitClassifier):
     delta: float | None = None
     _: KW_ONLY
     noise_multiplier: float | None = None
-    network: NetworkClassifier | None = None
+    network: NetworkClassifier | Sequence[int] | None = None
     clipping_norm: float = 1.0
-    sample_rate: float = 0.1
-    steps: int = 100
-    learning_rate: float | Sequence[float] = 0.5
+    sample_rate: float = 1.0
+    steps: int | None = None
+    learning_rate: float | Sequence[float] | None = None
     optimizer: str = "sgd"
     momentum: float = 0.9
     accountant: str = "best"
@@ -140,7 +146,9 @@ class DPSGD(PrivateClassifier, LogitClassifier):
         records = self._private_records(X, y)
         (X, codes), classes = records.labelled(), records.classes
         accounted = {name: getattr(self, name) for name in ("sample_rate", "steps", "accountant")}
-        noise = self._noise(accounted)
+        noise: Any = self.noise_multiplier
+        if budget := self._budget_for("noise_multiplier"):
+            noise = float(accounting.dp_sgd_noise_multiplier(*budget, **accounted))
         profile = accounting.dp_sgd(noise_multiplier=noise, adjacency=self.adjacency, **accounted)
         profile = self._implemented(profile.with_(assumption=ASSUMPTION))
         (seed,) = short_seeds(self.noise_seed, 1)
@@ -156,20 +164,15 @@ class DPSGD(PrivateClassifier, LogitClassifier):
         fitted = train(X, codes, len(classes), settings)
         self.classes_, self.noise_multiplier_, self.profile_, self._fitted = classes, noise, profile, fitted
 
+    def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
+        budget = self._budget_for("noise_multiplier")
+        least = SIGNAL * math.sqrt(d) * accounting.gaussian_sigma(*budget) if budget else 0.0
+        return {"steps": STEPS[n > least], "learning_rate": LEARNING_RATES.get(self.optimizer, 1.0)}
+
     def decision_function(self, X: Any) -> Features:
         """Logits, shape [n, n_classes]; for two classes their difference, shape [n]."""
         X = self._queries(X)
         return decision_values(self._fitted.logits(X))
-
-    def _noise(self, accounted: dict[str, Any]) -> float:
-        if self.noise_multiplier is not None and self.epsilon is None and self.delta is None:
-            return self.noise_multiplier
-        if self.noise_multiplier is None and self.epsilon is not None and self.delta is not None:
-            return float(accounting.dp_sgd_noise_multiplier(self.epsilon, self.delta, **accounted))
-        raise ValueError(
-            "give epsilon and delta, or noise_multiplier, got "
-            f"epsilon={self.epsilon!r}, delta={self.delta!r}, noise_multiplier={self.noise_multiplier!r}"
-        )
 
     def _train_linear(self, X: Features, codes: Integers, n_classes: int, settings: dict[str, Any]) -> _Fitted:
         if self.optimizer not in ("sgd", "momentum"):
@@ -181,7 +184,14 @@ class DPSGD(PrivateClassifier, LogitClassifier):
         return _Fitted(models, X.shape[1:], settings["device"])
 
     def _train_network(self, X: Features, codes: Integers, n_classes: int, settings: dict[str, Any]) -> _Fitted:
-        network: NetworkClassifier = self.network  # type: ignore[assignment]
+        network = self.network
+        if not isinstance(network, NetworkClassifier):
+            if not (
+                isinstance(network, list | tuple) and network and all(isinstance(w, int) and w > 0 for w in network)
+            ):
+                known = "widths of hidden layers, such as (64,), or a dpnotes.learners.NetworkClassifier"
+                raise TypeError(f"network must be {known}, got network={network!r}")
+            network = NetworkClassifier(None, architecture="mlp", hidden=tuple(network))
         images = network.as_images(X)
 
         def build(generator: torch.Generator) -> torch.nn.Module:

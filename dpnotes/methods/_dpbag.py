@@ -18,6 +18,7 @@ from dpnotes.accounting.papers import MOMENTS, personalised_moments, personalise
 from dpnotes.learners import TouchedVotes
 from dpnotes.mechanisms import Partitions, laplace_vote, stream
 from dpnotes.methods._answers import derived_seed
+from dpnotes.methods._classifier import FIRST, renamed
 from dpnotes.methods._student import StudentVote, Votes, fit_student
 from dpnotes.methods._teachers import LogisticTeachers, counts_of, partitions_of
 
@@ -136,29 +137,30 @@ def _neighbours(best: Floats) -> tuple[Floats, Floats]:
     return below, np.minimum(below + 1, MOMENTS[-1])
 
 
+@renamed(n_models=("n_teachers",), estimator=(FIRST,))
 @dataclass(eq=False, repr=False)
 class DPBag(StudentVote):
     """Bagging over many partitions of the records: the teachers' noisy vote labels public rows, a student learns them.
 
-    Each of ``n_partitions`` partitions cuts the private records into ``n_teachers`` chunks, one teacher each. Votes are
+    Each of ``n_partitions`` partitions cuts the private records into ``n_models`` chunks, one teacher each. Votes are
     divided by the number of partitions, Laplace noise of scale ``1 / noise`` is added to each class, and public rows
     are answered in their order until the accountant stops. Subsample-and-aggregate is ``n_partitions=1``: the paper's
     baseline with ``accountant="naive"``, the same mechanism under its exact range with ``"tight"``.
 
     Parameters
     ----------
+    epsilon : float, > 0
+    delta : float, in (0, 1)
     estimator : object, optional
         The teachers' learner: a scikit-learn classifier, or one that fits many models in one call (it has ``fit_many``
         and takes a list of index arrays of unequal length, as :class:`dpnotes.learners.BoostedTreesClassifier` does),
         which is called for each teacher by itself unless there is a ``noise_seed``. A teacher must depend on the
         records of its own chunk only. Default: logistic regression with scikit-learn's C = 1.
-    n_teachers : int, in 1 .. n
-        Chunks of each partition.
+    n_models : int, in 1 .. n, optional
+        Teachers of each partition. Default: one for every five records of each class, at most 1024.
     n_partitions : int, >= 1
-    epsilon : float, > 0
-    delta : float, in (0, 1)
     noise : float, > 0, optional
-        lambda, the *inverse* scale of the Laplace noise per normalised vote. Default: ``2 / n_teachers``.
+        lambda, the *inverse* scale of the Laplace noise per normalised vote. Default: ``2 / n_models``.
     accountant : {"tight", "naive", "personalised"}
         ``"tight"``: the most labels that are (epsilon, delta)-DP in all whatever the data, for any number of
         partitions. ``"naive"``: the paper's bound with m = 1 (DPBag-), a number of labels that no data enter, one more
@@ -221,7 +223,7 @@ class DPBag(StudentVote):
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = (X - X.mean(0)) / X.std(0)
-    >>> model = DPBag(n_teachers=20, n_partitions=10, epsilon=3.0, delta=1e-3, device="cpu", noise_seed=0)
+    >>> model = DPBag(3.0, 1e-3, n_models=20, n_partitions=10, device="cpu", noise_seed=0)
     >>> model = model.fit(X[:300], y[:300], public=X[300:])
     >>> model.n_labels_, model.profile_.status, model.score(X, y) > 0.7
     (76, 'proved', True)
@@ -229,10 +231,10 @@ class DPBag(StudentVote):
     inf
     """
 
-    _: KW_ONLY
-    n_partitions: int = 100
     epsilon: float = 1.0
     delta: float = 1e-5
+    _: KW_ONLY
+    n_partitions: int = 100
     noise: float | None = None
     accountant: str = "tight"
     partitions: str = "independent"
@@ -250,7 +252,7 @@ class DPBag(StudentVote):
         public : array_like of float, shape [n_public, d], finite
             Unlabelled rows that are no secret; required. A Pipeline transforms them as X where it names them in
             ``transform_input``, and is refused otherwise.
-        chunks : array_like of int, shape [n + 1, n_partitions], in 0 .. n_teachers - 1, optional
+        chunks : array_like of int, shape [n + 1, n_partitions], in 0 .. n_models - 1, optional
             Chunk of each record in each partition, and last of one more record, for example by
             :func:`dpnotes.mechanisms.hash_chunks`; only for independent ``partitions``. Default: drawn.
 
@@ -331,7 +333,7 @@ class DPBag(StudentVote):
         one_of("accountant", self.accountant, tuple(ANALYSES))
         one_of("partitions", self.partitions, tuple(SCHEMES))
         one_of("adjacency", self.adjacency, SCHEMES[self.partitions][0])
-        noise = 2 / self.n_teachers if self.noise is None else positive("noise", self.noise)
+        noise = 2 / self.n_models if self.noise is None else positive("noise", self.noise)
         squares_of_budget(self.epsilon, self.delta, n_partitions=1, noise=noise)  # checks the pair
         if self.accountant == "personalised":
             return noise, None
@@ -361,10 +363,10 @@ class DPBag(StudentVote):
         k = self.n_partitions
         limit = squares_of_budget(self.epsilon, self.delta, n_partitions=k, noise=noise)
         chunks, n_classes = np.vstack([cut.chunk, cut.joining]), len(self.classes_)
-        touched = TouchedVotes(chunks, n_teachers=self.n_teachers, n_classes=n_classes, device=self.device)
+        touched = TouchedVotes(chunks, n_teachers=self.n_models, n_classes=n_classes, device=self.device)
         kept: list[tuple[NDArray[np.uint8], int]] = []
         for votes in voted:
-            largest = touched.add(votes.reshape(k, self.n_teachers, -1), limit=limit)
+            largest = touched.add(votes.reshape(k, self.n_models, -1), limit=limit)
             kept.append((votes, len(largest)))
             if largest[-1] >= limit:
                 break
@@ -391,4 +393,4 @@ class DPBag(StudentVote):
             released = laplace_vote(counts / self.n_partitions, scale=1 / noise, seed=generator)
         self.labels_ = self.classes_[released]
         self.n_labels_ = len(released)
-        return Votes(counts, self.n_teachers * self.n_partitions)
+        return Votes(counts, self.n_models * self.n_partitions)

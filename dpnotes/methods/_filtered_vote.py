@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -14,16 +15,18 @@ from dpnotes import accounting
 from dpnotes._validation import Integers, at_least_one, one_of, real
 from dpnotes.mechanisms import gaussian_vote, stream
 from dpnotes.methods._answers import BudgetExhausted, Shared, derived_seed
+from dpnotes.methods._classifier import FIRST, renamed
 from dpnotes.methods._teachers import ADJACENCIES, LogisticTeachers, TeacherVote, counts_of, partitions_of
 
 QUERIES = 1024  # voted on at a time
 
 
+@renamed(n_models=("n_teachers",), answers=("budget",), estimator=(FIRST,))
 @dataclass(eq=False, repr=False)
 class FilteredVote(TeacherVote):
     """Noisy vote of teachers that each vote up to a budget: any number of answers under one guarantee.
 
-    Each private record goes to one of ``n_teachers`` chunks, chosen independently of the other records. A teacher votes
+    Each private record goes to one of ``n_models`` chunks, chosen independently of the other records. A teacher votes
     where it is confident enough, and abstains for good once another vote would overdraw its budget. Gaussian noise is
     added to the votes for each class, and the class of the largest sum is the answer. Which teachers abstained stays
     secret, also when all of them did and the answers are noise alone. With many partitions, votes are divided by their
@@ -31,18 +34,22 @@ class FilteredVote(TeacherVote):
 
     Parameters
     ----------
+    epsilon : float, >= 0, optional
+    delta : float, in (0, 1), optional
+        For all answers together.
     estimator : object, optional
         The teachers' learner: a scikit-learn classifier (with ``predict_proba`` for a ``confidence`` above 0), or one
         that fits many models in one call (``fit_many``, and models with ``confidence(X)``), which is called for each
         teacher by itself unless there is a ``noise_seed``. A teacher must depend on the records of its own chunk only.
         Default: logistic regression with scikit-learn's C = 1.
-    n_teachers : int, in 1 .. n
-        Chunks of each partition.
+    n_models : int, in 1 .. n, optional
+        Teachers of each partition. Default: one for every five records of each class, at most 1024.
     n_partitions : int, >= 1
-    budget : int, >= 1
-        Votes that each teacher may cast in all.
-    sigma : float, > 0
-        Standard deviation of the noise on each class, in votes divided by ``n_partitions``.
+    answers : int, >= 1
+        Votes that each teacher may cast in all, hence the number of queries that all teachers answer.
+    sigma : float, > 0, optional
+        Standard deviation of the noise on each class, in votes divided by ``n_partitions``, instead of ``epsilon`` and
+        ``delta``, from which the smallest sigma is calibrated.
     confidence : float, in [0, 1]
         Least probability that a teacher must give its class to vote for it; 0: it always votes.
     adjacency : {"zero-out", "add-remove"}
@@ -65,7 +72,7 @@ class FilteredVote(TeacherVote):
     ----------
     profile_ : dpnotes.accounting.PrivacyProfile
         Guarantee of all answers together, whatever the data and however many: mu-GDP with
-        ``mu = sqrt(2 budget) / sigma``.
+        ``mu = sqrt(2 answers) / sigma``.
     ledger_ : VoteLedger
         Votes that the teachers have cast: private, like the teachers themselves.
     classes_ : ndarray, shape [n_classes]
@@ -80,7 +87,7 @@ class FilteredVote(TeacherVote):
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = (X - X.mean(0)) / X.std(0)
-    >>> vote = FilteredVote(n_teachers=40, budget=50, sigma=10.0, device="cpu", noise_seed=0).fit(X[:400], y[:400])
+    >>> vote = FilteredVote(n_models=40, answers=50, sigma=10.0, device="cpu", noise_seed=0).fit(X[:400], y[:400])
     >>> vote.score(X[400:450], y[400:450]) > 0.8, vote.ledger_.retired
     (True, 40)
     >>> round(vote.profile_.epsilon(1e-5), 4)
@@ -89,8 +96,8 @@ class FilteredVote(TeacherVote):
 
     _: KW_ONLY
     n_partitions: int = 1
-    budget: int = 100
-    sigma: float = 40.0
+    answers: int = 100
+    sigma: float | None = None
     confidence: float = 0.0
     device: str = "auto"
 
@@ -101,7 +108,7 @@ class FilteredVote(TeacherVote):
         ----------
         X : array_like of float, shape [n, d], finite
         y : array_like, shape [n]
-        chunks : array_like of int, shape [n, n_partitions], in 0 .. n_teachers - 1, optional
+        chunks : array_like of int, shape [n, n_partitions], in 0 .. n_models - 1, optional
             Chunk of each record in each partition, for example by :func:`dpnotes.mechanisms.hash_chunks`. The guarantee
             assumes that each record's were chosen independently of the other records. Default: drawn uniformly.
 
@@ -125,13 +132,16 @@ class FilteredVote(TeacherVote):
         classes = records.classes
         n_teachers = self._check_teachers(records.n)
         k = at_least_one("n_partitions", self.n_partitions)
-        budget = at_least_one("budget", self.budget)
+        answers = at_least_one("answers", self.answers)
         confidence = real("confidence", self.confidence, high=1.0)
         adjacency = one_of("adjacency", self.adjacency, ADJACENCIES)
         own = self.estimator
         if confidence > 0 and own is not None and not (hasattr(own, "fit_many") or hasattr(own, "predict_proba")):
             raise AttributeError(f"estimator must have predict_proba for confidence={confidence}, got estimator={own}")
-        profile = accounting.chunk_filter(budget=budget, sigma=self.sigma, adjacency=adjacency)
+        sigma: Any = self.sigma
+        if budget := self._budget_for("sigma"):
+            sigma = accounting.gaussian_sigma(*budget, sensitivity=math.sqrt(2 * answers))
+        profile = accounting.chunk_filter(budget=answers, sigma=sigma, adjacency=adjacency)
         chunks_alone = f"each record's chunks in {k} partitions are chosen independently of the other records"
         profile = profile.with_(assumption=chunks_alone)
         randomness = self._randomness()
@@ -145,7 +155,7 @@ class FilteredVote(TeacherVote):
         self.classes_ = classes
         self._teachers, self._confidence = teachers, confidence
         self._ledger = VoteLedger(
-            n_teachers * k, budget, randomness.generator(1), sigma=self.sigma, n_partitions=k, n_classes=len(classes)
+            n_teachers * k, answers, randomness.generator(1), sigma=sigma, n_partitions=k, n_classes=len(classes)
         )
         self.profile_ = self._implemented(profile, exact=True)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpnotes._validation import Features, Integers, one_of, positive, real
+from dpnotes._validation import Features, Integers, at_least_one, one_of, positive, real
 from dpnotes.accounting import PrivacyProfile, gaussian, gaussian_sigma, norm_noise_rate, pure
 from dpnotes.learners import DecisionClassifier, LinearClassifier, LogisticModels
 from dpnotes.methods._classifier import PrivateClassifier
@@ -43,8 +43,8 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
     epsilon : float, > 0
     delta : float, in [0, 1)
         0: pure differential privacy.
-    l2 : float, > 0
-        Weight of |W|^2/2 against the mean cross-entropy.
+    l2 : float, > 0, optional
+        Weight of |W|^2/2 against the mean cross-entropy. Default: 100 norm^2 / (n epsilon).
     intercept : bool
         Fit a bias, as the weight of a constant feature 1, which is penalised and counts in the norm.
     norm : float, > 0
@@ -79,7 +79,7 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
     epsilon: float
     delta: float = 0.0
     _: KW_ONLY
-    l2: float
+    l2: float = None  # type: ignore[assignment]
     intercept: bool = True
     norm: float = 1.0
     overflow: str = "clip"
@@ -88,15 +88,20 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
     analysis: str = "tight"
     max_iterations: int = MAX_ITERATIONS
     device: str = "auto"
+    _strength: ClassVar[float] = 100.0  # of the penalty by default, times epsilon, against the sum of the losses
 
     def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
         checked_epsilon_delta(self.epsilon, self.delta)
         records = self._private_records(X, y)
         if one_of("overflow", self.overflow, OVERFLOWS) == "clip":
             records = replace(records, X=ClipNorm(self.norm).fit_transform(records.X))
-        self.n = records.n if self.n is None else self.n  # also where records are empty
         self._fit(*records.labelled(), len(records.classes))
         self.classes_ = records.classes
+
+    def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
+        n = n if self.n is None else at_least_one("n", self.n)
+        l2 = self._strength * positive("norm", self.norm) ** 2 / (n * positive("epsilon", self.epsilon))
+        return {"n": n, "l2": l2}
 
     @abstractmethod
     def _fit(self, X: Features, codes: Integers, n_classes: int) -> None:
@@ -146,7 +151,7 @@ def guarantee_text(epsilon: float, delta: float) -> str:
 
 
 class ModelSensitivity(WeightRelease):
-    """Multinomial logistic regression whose exact L2-regularised minimiser is released with noise.
+    """Private logistic regression whose exact L2-regularised minimiser is released with noise.
 
     With delta = 0 the noise B has density proportional to ``exp(-rate ||B||_F)`` among the B whose rows sum to 0, as
     those of the minimiser do; otherwise it is Gaussian with the least sigma (Balle and Wang 2018). Nothing but the
@@ -158,8 +163,8 @@ class ModelSensitivity(WeightRelease):
     epsilon : float, > 0
     delta : float, in [0, 0.999]
         0: pure differential privacy.
-    l2 : float, > 0
-        Weight of |W|^2/2 against the mean cross-entropy.
+    l2 : float, > 0, optional
+        Weight of |W|^2/2 against the mean cross-entropy. Default: 100 norm^2 / (n epsilon).
     adjacency : {"zero-out", "replace-one", "add-remove"}
         For one record exchanged the noise is twice that of the others.
     analysis : {"tight", "published"}

@@ -34,7 +34,7 @@ ROUGH, ROUGH_ITERATIONS = 1e-4, 100  # of the unperturbed fit, in float32, that 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LossPerturbation(WeightRelease):
-    """Multinomial logistic regression that minimises a randomly perturbed loss.
+    """Private logistic regression, multinomial where there are more classes, that minimises a randomly perturbed loss.
 
     Minimised is ``(1/n) (sum_i CE(W x_i, y_i) + <B, W> + rho/2 |W|^2) + l2/2 |W|^2``. With delta = 0 the random B has
     density proportional to ``exp(-rate sum_c ||B_c||)``, B_c being the row of class c (for two classes B_1 and -B_1:
@@ -51,8 +51,9 @@ class LossPerturbation(WeightRelease):
     epsilon : float, > 0
     delta : float, in [0, 1)
         0: pure differential privacy.
-    l2 : float, > 0
-        Weight of |W|^2/2 against the mean cross-entropy, besides the rho/n that the guarantee needs.
+    l2 : float, > 0, optional
+        Weight of |W|^2/2 against the mean cross-entropy, besides the rho/n that the guarantee needs. Default:
+        10 norm^2 / (n epsilon).
     adjacency : {"zero-out", "add-remove", "replace-one"}
         For one record exchanged the noise has twice the scale.
     analysis : {"tight", "split", "published"}
@@ -81,6 +82,8 @@ class LossPerturbation(WeightRelease):
     >>> model.coef_.shape, model.profile_.adjacency, round(model.profile_.epsilon(0.0), 12)
     ((10, 64), 'zero-out', 5.0)
     """
+
+    _strength = 10.0
 
     def fit_many(
         self, X: Features, codes: NDArray[np.integer], *, n_classes: int, n_repeats: int = 1, seed: int | None

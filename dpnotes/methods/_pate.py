@@ -11,18 +11,27 @@ from sklearn.tree import DecisionTreeClassifier
 
 from dpnotes import accounting
 from dpnotes._validation import Booleans, Integers, at_least_one, one_of, positive, real
+from dpnotes.accounting import PrivacyProfile
 from dpnotes.mechanisms import confident_vote, gaussian_vote, laplace_vote, stream
+from dpnotes.methods._classifier import FIRST, renamed
 from dpnotes.methods._student import StudentVote, Votes, fit_student
 from dpnotes.methods._teachers import ADJACENCIES, partitions_of
 
-AGGREGATORS = ("confident", "gnmax", "laplace")
+NOISE = {  # of each aggregator, in units of the last one's, where they follow from epsilon and delta
+    "gnmax": {"sigma_answer": 1.0},
+    "confident": {"sigma_threshold": 1.5, "sigma_answer": 1.0},
+    "laplace": {"scale": 1.0},
+}
+CLEAR = 4.0  # standard deviations of the noise on a count that all teachers are worth, by default
+AGREEING = 0.8  # of the teachers, at which "confident" answers by default
 
 
+@renamed(n_models=("n_teachers",), estimator=(FIRST,))
 @dataclass(eq=False, repr=False)
 class PATE(StudentVote):
     """Private aggregation of teacher ensembles, with the guarantee of releasing the student and all that it learned.
 
-    Each private record goes to one of ``n_teachers`` shards, chosen uniformly and independently of the other records,
+    Each private record goes to one of ``n_models`` shards, chosen uniformly and independently of the other records,
     so that one record
     that is made empty, or left out, changes one teacher. A teacher without records abstains; one whose records are of
     one class votes for it. The teachers vote on the public rows, the aggregator releases some labels, the student is
@@ -31,25 +40,32 @@ class PATE(StudentVote):
 
     Parameters
     ----------
+    epsilon : float, > 0, optional
+    delta : float, in [0, 1), optional
+        Of all that is released; 0 for ``"laplace"`` only. The noise is the least that suffices.
     estimator : object, optional
         The teachers' learner: a scikit-learn classifier, or one that fits many models in one call (it has ``fit_many``,
         as :class:`dpnotes.learners.NetworkClassifier`, and takes a list of index arrays of unequal length), which is
         called for each teacher by itself unless there is a ``noise_seed``. A teacher must depend on the records of its
         own shard only. Default: a decision tree.
-    n_teachers : int, >= 1
+    n_models : int, in 1 .. n, optional
+        Teachers. Default: one for every five records of each class, at most 1024.
     queries : int, >= 1, optional
-        Public rows put to the aggregator, from the first on. Default: all.
+        Public rows put to the aggregator, from the first on. Default: all; with epsilon and delta, but without
+        ``answers``, so many that Gaussian noise on a count has a standard deviation of a quarter of all votes.
     answers : int, in [1, queries], optional
         Only for ``"confident"``: stop for good after so many answers. Default: ``queries``.
-    aggregator : {"confident", "gnmax", "laplace"}
-        Answer where the largest noisy count reaches the threshold, or always; with Gaussian or Laplace noise.
-    threshold : float, >= 0
-        Least noisy count that ``"confident"`` answers at, in votes.
-    sigma_threshold : float, > 0
-        Standard deviation of the noise that ``"confident"`` adds to the largest count, in votes.
-    sigma_answer : float, > 0
+    aggregator : {"gnmax", "confident", "laplace"}
+        Answer always, or where the largest noisy count reaches the threshold; with Gaussian noise, or always with
+        Laplace noise.
+    threshold : float, >= 0, optional
+        Least noisy count that ``"confident"`` answers at, in votes. Default: four fifths of the teachers.
+    sigma_threshold : float, > 0, optional
+        Standard deviation of the noise that ``"confident"`` adds to the largest count, in votes. This and the next two
+        are given instead of ``epsilon`` and ``delta``.
+    sigma_answer : float, > 0, optional
         Standard deviation of the noise that ``"confident"`` and ``"gnmax"`` add to each count, in votes.
-    scale : float, > 0
+    scale : float, > 0, optional
         Scale of the noise that ``"laplace"`` adds to each count, in votes.
     student : object, optional
         A scikit-learn classifier. Default: a clone of ``estimator``.
@@ -95,7 +111,7 @@ class PATE(StudentVote):
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = PATE(n_teachers=60, aggregator="gnmax", sigma_answer=10.0, queries=50, noise_seed=0)
+    >>> model = PATE(n_models=60, aggregator="gnmax", sigma_answer=10.0, queries=50, noise_seed=0)
     >>> model = model.fit(X[:1600], y[:1600], public=X[1600:])
     >>> model.labels_.shape, round(model.profile_.epsilon(1e-5), 4)
     ((50,), 4.3772)
@@ -104,11 +120,11 @@ class PATE(StudentVote):
     _: KW_ONLY
     queries: int | None = None
     answers: int | None = None
-    aggregator: str = "confident"
-    threshold: float = 200.0
-    sigma_threshold: float = 150.0
-    sigma_answer: float = 40.0
-    scale: float = 20.0
+    aggregator: str = "gnmax"
+    threshold: float | None = None
+    sigma_threshold: float | None = None
+    sigma_answer: float | None = None
+    scale: float | None = None
 
     def fit(self, X: Any, y: Any, *, public: Any = None, shards: ArrayLike | None = None) -> PATE:
         """Train the teachers on the private records, label public rows by their private vote, train the student.
@@ -122,7 +138,7 @@ class PATE(StudentVote):
         public : array_like of float, shape [n_public, d], finite
             Unlabelled rows that are no secret; required. A Pipeline transforms them as X where it names them in
             ``transform_input``, and is refused otherwise.
-        shards : array_like of int, shape [n], in 0 .. n_teachers - 1, optional
+        shards : array_like of int, shape [n], in 0 .. n_models - 1, optional
             Teacher of each record, for example by :func:`dpnotes.mechanisms.hash_chunks` of its identifier; all records
             of a person in one shard make the guarantee one for the person. It assumes that each shard was chosen
             independently of the other records. Default: drawn uniformly.
@@ -146,9 +162,9 @@ class PATE(StudentVote):
         records = self._private_records(X, y)
         classes = records.classes
         public = self._public_rows(public)
-        queries, answers = self._sizes(len(public))
-        profile = self._guarantee(queries, answers, n_classes=len(classes))
         n_teachers = self._check_teachers(records.n)
+        queries, answers = self._sizes(len(public))
+        noise, profile = self._guarantee(queries, answers, n_classes=len(classes))
         randomness = self._randomness()
         seed = randomness.learning
         partition = partitions_of(records.n, shards, (records.n,), n_chunks=n_teachers, seed=seed)
@@ -158,7 +174,7 @@ class PATE(StudentVote):
         public = public[:queries]
         teachers = self._teach(records, partition, default=DecisionTreeClassifier(), seed=learn_seed)
         counts = teachers.vote_counts(public)
-        released, answered = self._release(counts, answers, randomness.generator(2))
+        released, answered = self._release(counts, answers, noise, randomness.generator(2))
         self.classes_ = classes
         self.answered_ = answered
         self.labels_ = classes[released[answered]]
@@ -167,7 +183,7 @@ class PATE(StudentVote):
         self._votes = Votes(counts, n_teachers) if self.keep_votes else None
 
     @property
-    def per_instance_profile_(self) -> accounting.PrivacyProfile:
+    def per_instance_profile_(self) -> PrivacyProfile:
         """Data-dependent guarantee of the same release for these private votes; *per-instance*, not to be published.
 
         The aggregators with Gaussian noise have one; of ``"confident"`` without any answer it is ``profile_``.
@@ -189,8 +205,12 @@ class PATE(StudentVote):
 
     def _sizes(self, n_public: int) -> tuple[int, int]:
         """Queries put to the aggregator, and answers that it gives at most; other sizes are checked, too."""
-        one_of("aggregator", self.aggregator, AGGREGATORS)
-        queries = n_public if self.queries is None else at_least_one("queries", self.queries)
+        one_of("aggregator", self.aggregator, tuple(NOISE))
+        few = n_public  # by default
+        if self.answers is None and self.epsilon is not None and self.delta is not None:
+            sigma = accounting.gaussian_sigma(self.epsilon, self.delta or 1e-5)
+            few = min(max(int((self.n_models / (CLEAR * sigma)) ** 2 / 2), 1), n_public)
+        queries = few if self.queries is None else at_least_one("queries", self.queries)
         if queries > n_public:
             raise ValueError(f"queries must be at most the {n_public} rows of public, got queries={queries}")
         if self.answers is None:
@@ -205,26 +225,41 @@ class PATE(StudentVote):
             raise ValueError(f"answers must be at most queries={queries}, got answers={answers}")
         return queries, answers
 
-    def _guarantee(self, queries: int, answers: int, *, n_classes: int) -> accounting.PrivacyProfile:
-        adjacency = one_of("adjacency", self.adjacency, ADJACENCIES)
-        if self.aggregator == "laplace":
-            scale = positive("scale", self.scale)
-            return accounting.noisy_vote(noise=1 / scale, answers=queries, n_classes=n_classes, adjacency=adjacency)
-        sigma = positive("sigma_answer", self.sigma_answer)
-        if self.aggregator == "gnmax":
-            return accounting.gnmax(sigma=sigma, answers=queries, adjacency=adjacency)
-        real("threshold", self.threshold)
-        noise: dict[str, Any] = {"sigma_threshold": self.sigma_threshold, "sigma_answer": sigma}
-        return accounting.confident_gnmax(queries=queries, answers=answers, adjacency=adjacency, **noise)
+    def _guarantee(self, queries: int, answers: int, *, n_classes: int) -> tuple[dict[str, Any], PrivacyProfile]:
+        """Noise and threshold of the aggregator, and what is guaranteed with them."""
+        common: dict[str, Any] = {"adjacency": one_of("adjacency", self.adjacency, ADJACENCIES)}
+
+        def profile(noise: dict[str, Any]) -> PrivacyProfile:
+            if self.aggregator == "laplace":
+                rate = 1 / positive("scale", noise["scale"])
+                return accounting.noisy_vote(noise=rate, answers=queries, n_classes=n_classes, **common)
+            if self.aggregator == "gnmax":
+                sigma = positive("sigma_answer", noise["sigma_answer"])
+                return accounting.gnmax(sigma=sigma, answers=queries, **common)
+            return accounting.confident_gnmax(queries=queries, answers=answers, **noise, **common)
+
+        units = NOISE[self.aggregator]
+        noise = {name: getattr(self, name) for name in units}
+        if budget := self._budget_for(*units):
+            if self.aggregator == "laplace":
+                unit = accounting.calibrate(lambda scale: profile({"scale": scale}), epsilon=budget[0], delta=budget[1])
+            else:  # mu is inverse to the noise
+                unit = accounting.gaussian_sigma(*budget, sensitivity=profile(units).mu)
+            noise = {name: unit * units[name] for name in units}
+        found = profile(noise)
+        if self.aggregator == "confident":
+            noise["threshold"] = real(
+                "threshold", AGREEING * self.n_models if self.threshold is None else self.threshold
+            )
+        return noise, found
 
     def _release(
-        self, counts: Integers, answers: int, generator: np.random.Generator | None
+        self, counts: Integers, answers: int, noise: dict[str, Any], generator: np.random.Generator | None
     ) -> tuple[Integers, Booleans]:
         """Class code of each query, and which of them are answered."""
         if self.aggregator == "confident":
-            noise = {name: getattr(self, name) for name in ("threshold", "sigma_threshold", "sigma_answer")}
             return confident_vote(counts, answers=answers, seed=generator, **noise)
         everything = np.ones(len(counts), dtype=np.bool_)
         if self.aggregator == "gnmax":
-            return gaussian_vote(counts, sigma=self.sigma_answer, seed=generator), everything
-        return laplace_vote(counts, scale=self.scale, seed=generator), everything
+            return gaussian_vote(counts, sigma=noise["sigma_answer"], seed=generator), everything
+        return laplace_vote(counts, scale=noise["scale"], seed=generator), everything

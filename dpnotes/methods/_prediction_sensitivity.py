@@ -32,8 +32,8 @@ class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
         For all answers together.
     delta : float, in [0, 0.999]
         0: pure differential privacy.
-    l2 : float, > 0
-        Weight of |W|^2/2 against the mean cross-entropy.
+    l2 : float, > 0, optional
+        Weight of |W|^2/2 against the mean cross-entropy. Default: 100 norm^2 / (n epsilon).
     answers : int, >= 1
         Queries that can be answered; one asked again counts again.
     adjacency : {"zero-out", "replace-one", "add-remove"}
@@ -73,7 +73,7 @@ class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
     3 answers were asked for, 2 of 100 are left
     """
 
-    answers: int
+    answers: int = 100
 
     def _fit(self, X: Features, codes: Integers, n_classes: int) -> None:
         budget = InferenceBudget(self.answers, guarantee=guarantee_text(self.epsilon, self.delta))

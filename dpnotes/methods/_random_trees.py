@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from dpnotes._validation import Features, Floats, Integers, at_least, at_least_one, one_of
 from dpnotes.accounting import PrivacyProfile, gaussian, gaussian_sigma, laplace, pure
 from dpnotes.learners import LogitClassifier, decision_values
-from dpnotes.methods._classifier import PrivateClassifier
+from dpnotes.methods._classifier import PrivateClassifier, renamed
 from dpnotes.methods._linear import noisy
 from dpnotes.methods._linear_estimators import checked_epsilon_delta
 from dpnotes.preprocessing import PublicScaler
@@ -26,6 +26,7 @@ SMOOTHING = 0.25  # of a count, in standard deviations of its noise
 BLOCK = 2**22  # pairs of a row and a tree at a time
 
 
+@renamed(bounds=("low", "high"))
 @dataclass(eq=False, repr=False)
 class RandomTrees(PrivateClassifier, LogitClassifier):
     """Trees whose splits are drawn at random between public bounds; what is released are the noisy counts in leaves.
@@ -44,9 +45,9 @@ class RandomTrees(PrivateClassifier, LogitClassifier):
     epsilon : float, > 0
     delta : float, in [0, 0.999]
         0: pure differential privacy.
-    low, high : float, or array_like of float, shape [d]
+    bounds : tuple (low, high), each a float or array_like of float, shape [d]
         Public bounds of the columns, between which thresholds are drawn; low < high. They must not be taken from the
-        data; the defaults suit :class:`dpnotes.preprocessing.PublicScaler`. What lies outside is in the outer leaves.
+        data; the default suits :class:`dpnotes.preprocessing.PublicScaler`. What lies outside is in the outer leaves.
     n_trees : int, >= 1, optional
         Default: 8 with ``delta=0``, 64 otherwise.
     depth : int, in [1, 20], optional
@@ -80,7 +81,7 @@ class RandomTrees(PrivateClassifier, LogitClassifier):
     --------
     >>> from sklearn.datasets import make_moons
     >>> X, y = make_moons(1000, noise=0.2, random_state=0)
-    >>> model = RandomTrees(1.0, low=[-1.5, -1.0], high=[2.5, 1.5], noise_seed=0).fit(X, y)
+    >>> model = RandomTrees(1.0, bounds=([-1.5, -1.0], [2.5, 1.5]), noise_seed=0).fit(X, y)
     >>> model.counts_.shape, bool(model.score(X, y) > 0.85), model.profile_.epsilon(0.0)
     ((8, 128, 2), True, 1.0)
     """
@@ -88,8 +89,7 @@ class RandomTrees(PrivateClassifier, LogitClassifier):
     epsilon: float
     delta: float = 0.0
     _: KW_ONLY
-    low: float | ArrayLike = -1.0
-    high: float | ArrayLike = 1.0
+    bounds: tuple[ArrayLike, ArrayLike] = (-1.0, 1.0)
     n_trees: int | None = None
     depth: int | None = None
     adjacency: str = "zero-out"
@@ -101,7 +101,7 @@ class RandomTrees(PrivateClassifier, LogitClassifier):
         n, kept = records.n, records.kept
         plan = self._plan(n)
         generator = np.random.default_rng(randomness.learning)
-        box = PublicScaler(self.low, self.high).fit(records.X)
+        box = _box(self.bounds, records.X)
         features, thresholds = _grown(plan.n_trees, plan.depth, box.low_, box.high_, generator)
         trees = generator.permutation(n)[:, None] % plan.n_trees if plan.rate else np.arange(plan.n_trees)
         trees = np.broadcast_to(trees, (n, 1 if plan.rate else plan.n_trees))  # in which a place is counted
@@ -133,7 +133,7 @@ class RandomTrees(PrivateClassifier, LogitClassifier):
             noise = SIGNAL * deviation * math.sqrt(n_trees)  # of the sum over all trees
             depth = min(max(round(math.log2(max(places / noise, 1))), 1), DEEPEST)
         depth = at_least("depth", depth, 1, most=("the deepest", 20))
-        about = {"status": "proved", "source": "Jagannathan et al. (2009)", "assumption": "low and high are public"}
+        about = {"status": "proved", "source": "Jagannathan et al. (2009)", "assumption": "bounds are public"}
         return _Plan(n_trees, depth, rate, sigma, deviation, profile.with_(**about))
 
     def decision_function(self, X: Any) -> Features:
@@ -156,6 +156,16 @@ class _Plan(NamedTuple):
     sigma: float | None
     deviation: float  # of the noise of a count
     profile: PrivacyProfile
+
+
+def _box(bounds: Any, X: Features) -> PublicScaler:
+    """Checked bounds of the columns of X, as ``low_`` and ``high_``."""
+    try:
+        low, high = bounds
+        return PublicScaler(low, high).fit(X)
+    except (TypeError, ValueError):
+        each = "each a number or one for each column, with low < high"
+        raise ValueError(f"bounds must be a pair (low, high), {each}, got bounds={bounds!r}") from None
 
 
 def _grown(

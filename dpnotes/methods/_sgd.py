@@ -24,6 +24,7 @@ from dpnotes.preprocessing import ClipNorm
 SENSITIVITIES = ("proved", "published")
 FRACTION = "a record may be visited ceil(passes) times, which the sensitivity with a fraction of a pass does not cover"
 OBSERVED = "no two neighbouring data sets end farther apart than the given sensitivity, which is below the proved bound"
+BATCH, PASSES = 50, 2  # by default
 ROUNDING = 1e-6  # relative, of a row that was scaled to the bound in float32; such a row is shortened all the same
 
 
@@ -56,7 +57,8 @@ class BinaryRelease(PrivateClassifier, LogitClassifier):
     epsilon : float, > 0
     delta : float, in (0, 1)
     steps : int, >= 1
-    learning_rate : float, > 0
+    learning_rate : float, > 0, optional
+        Default: a quarter of the largest that the guarantee allows.
     norm : float, > 0
         Public bound on the Euclidean norm of each row of X. It must not be taken from the data.
     overflow : {"clip", "raise"}
@@ -76,8 +78,8 @@ class BinaryRelease(PrivateClassifier, LogitClassifier):
     epsilon: float
     delta: float
     _: KW_ONLY
-    steps: int
-    learning_rate: float
+    steps: int = None  # type: ignore[assignment]
+    learning_rate: float = None  # type: ignore[assignment]
     norm: float = 1.0
     overflow: str = "clip"
     adjacency: str = "zero-out"
@@ -125,8 +127,8 @@ class NoisySGD(BinaryRelease):
     epsilon : float, > 0
     delta : float, in (0, 1)
     steps : int, >= 1
-    learning_rate : float, > 0
-        At most 2 / (smoothness + l2), where the smoothness is (norm^2 + 1) / 4.
+    learning_rate : float, > 0, optional
+        At most 2 / (smoothness + l2), where the smoothness is (norm^2 + 1) / 4. Default: a quarter of that.
     l2 : float, >= 0
         Penalty l2/2 |w|^2 on all weights, the intercept included.
     radius : float, > 0
@@ -158,8 +160,12 @@ class NoisySGD(BinaryRelease):
     """
 
     _: KW_ONLY
+    steps: int = 100
     l2: float = 0.0
     radius: float = math.inf
+
+    def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
+        return {"learning_rate": 0.5 / (logistic_loss(self.norm).smoothness + real("l2", self.l2))}
 
     def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
         records = self._bounded_records(X, y)
@@ -268,11 +274,12 @@ class AugmentedSGD(BinaryRelease):
     ----------
     epsilon : float, > 0
     delta : float, in (0, 1)
-    batch_size : int, in 1..n
-    steps : int, >= 1
-        Batches in all.
-    learning_rate : float, > 0
-        At most 2 / smoothness, which is 8 / (norm^2 + 1), unless ``require_bound=False``.
+    batch_size : int, in 1..n, optional
+        Default: 50, or n if that is smaller.
+    steps : int, >= 1, optional
+        Batches in all. Default: two passes.
+    learning_rate : float, > 0, optional
+        At most 2 / smoothness, which is 8 / (norm^2 + 1), unless ``require_bound=False``. Default: a quarter of that.
     sensitivity : {"proved", "published"} or float > 0
         ``"proved"``: L learning_rate / batch_size for each visit of a record, twice that where it is exchanged, with
         L = (norm^2 + 1)^(1/2) and as many visits as passes begun. ``"published"``: a broken-off pass counts as a
@@ -327,13 +334,18 @@ class AugmentedSGD(BinaryRelease):
     """
 
     _: KW_ONLY
-    batch_size: int
+    batch_size: int = None  # type: ignore[assignment]
     sensitivity: str | float = "proved"
     intrinsic_sigma: float = 0.0
     analysis: str = "tight"
     require_bound: bool = True
     device: str = "auto"
     sensitivity_: float = field(init=False)
+
+    def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
+        size = min(n, BATCH) if self.batch_size is None else at_least_one("batch_size", self.batch_size)
+        rate = 0.5 / logistic_loss(self.norm).smoothness
+        return {"batch_size": size, "steps": PASSES * max(n // size, 1), "learning_rate": rate}
 
     def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
         records = self._bounded_records(X, y)

@@ -16,7 +16,7 @@ from dpnotes.mechanisms import Partitions, soft_vote, stream
 from dpnotes.methods._answers import InferenceBudget, derived_seed
 from dpnotes.methods._classifier import AnsweringClassifier, Records
 from dpnotes.methods._linear_estimators import checked_epsilon_delta, guarantee_text
-from dpnotes.methods._teachers import Teachers, fit_teachers, partitions_of
+from dpnotes.methods._teachers import Teachers, fit_teachers, models_for, partitions_of
 
 L2 = 1e-4  # of the default learner
 TOLERANCE = 1e-4  # on its gradient; no guarantee rests on it
@@ -122,7 +122,8 @@ class SubsampleAggregate(AnsweringClassifier):
         0: pure differential privacy.
     answers : int, >= 1
         Queries that can be answered; one asked again counts again.
-    n_models : int, >= 1
+    n_models : int, >= 1, optional
+        Default: one for every five records of each class, at most 1024.
     estimator : object, optional
         The base learner: a scikit-learn classifier, or one that fits many models in one call (it has ``fit_many``, as
         :class:`dpnotes.learners.NetworkClassifier`, and takes a list of index arrays of unequal length), which is
@@ -179,14 +180,17 @@ class SubsampleAggregate(AnsweringClassifier):
     epsilon: float
     delta: float = 0.0
     _: KW_ONLY
-    answers: int
-    n_models: int = 256
+    answers: int = 100
+    n_models: int = None  # type: ignore[assignment]
     estimator: Any = None
     l2: float = L2
     adjacency: str = "zero-out"
     analysis: str = "tight"
     n_jobs: int | None = None
     device: str = "auto"
+
+    def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
+        return {"n_models": models_for(n, n_classes)}
 
     def fit(self, X: Any, y: Any, *, shards: ArrayLike | None = None) -> SubsampleAggregate:
         """Train one model on each shard and start a budget.

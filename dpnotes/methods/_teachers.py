@@ -21,6 +21,7 @@ from dpnotes.mechanisms import Partitions, draw_partitions, vote_counts
 from dpnotes.methods._classifier import PrivateClassifier, Records
 
 ADJACENCIES = ("zero-out", "add-remove")
+RECORDS, MOST = 5, 1024  # of each class that a model has if they are equally frequent, and models, by default
 TRIED = 10  # made-up records of each class that a learner is tried on
 
 
@@ -254,11 +255,14 @@ class TeacherVote(PrivateClassifier):
 
     Parameters
     ----------
+    epsilon, delta : float, optional
+        What all that is released must guarantee.
     estimator : object, optional
         The teachers' learner: a scikit-learn classifier, or one that fits many models in one call (it has ``fit_many``
         and takes a list of index arrays of unequal length), which is called once for each teacher unless there is a
         ``noise_seed``: in one call, teachers are functions of their own records up to rounding only.
-    n_teachers : int, in 1 .. n
+    n_models : int, in 1 .. n, optional
+        Teachers. Default: one for every five records of each class, at most 1024.
     adjacency : {"zero-out", "add-remove"}
         Which data sets are neighbours. With a record made empty or left out, only the chunks that held it change, and
         of each of those chunks one vote.
@@ -266,25 +270,34 @@ class TeacherVote(PrivateClassifier):
         joblib workers for scikit-learn teachers.
     """
 
-    estimator: Any = None
+    epsilon: float | None = None
+    delta: float | None = None
     _: KW_ONLY
-    n_teachers: int = 250
+    estimator: Any = None
+    n_models: int = None  # type: ignore[assignment]
     adjacency: str = "zero-out"
     n_jobs: int | None = None
 
+    def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
+        return {"n_models": models_for(n, n_classes)}
+
     def _check_teachers(self, n_records: int) -> int:
         """Number of teachers, which must be at most that of the records."""
-        if at_least_one("n_teachers", self.n_teachers) > n_records:
-            raise ValueError(
-                f"n_teachers must be at most the {n_records} records of X, got n_teachers={self.n_teachers}"
-            )
-        return self.n_teachers
+        n_models = at_least_one("n_models", self.n_models)
+        if n_models > n_records:
+            raise ValueError(f"n_models must be at most the {n_records} records of X, got n_models={n_models}")
+        return n_models
 
     def _teach(self, records: Records, partitions: Partitions, *, default: Any, seed: int) -> Teachers:
         """Train a teacher on each chunk, by the default learner where ``estimator`` is None."""
         learner = default if self.estimator is None else self.estimator
         together = self.noise_seed is not None
         return fit_teachers(learner, records, partitions.subsets(), seed=seed, n_jobs=self.n_jobs, together=together)
+
+
+def models_for(n: int, n_classes: int) -> int:
+    """Number of models that vote by default."""
+    return min(max(n // (RECORDS * n_classes), 1), MOST)
 
 
 def counts_of(votes: NDArray[np.uint8], n_classes: int, *, among: Any = True) -> Integers:

@@ -302,6 +302,10 @@ def test_files(stated, tmp_path):
     with pytest.raises(ValueError, match=r"the ending of path must be one of '.json', '.html', '.pdf'"):
         stated.save(tmp_path / "a.docx")
     assert stated._repr_html_() in stated.to_html()
+    printed = str(stated)
+    assert stated.content["digest"] in printed
+    assert "<" not in printed
+    assert max(map(len, printed.splitlines())) <= 100
 
 
 def test_a_missing_browser_is_named(stated, tmp_path, monkeypatch):

@@ -109,8 +109,8 @@ class OpenBudget:
 class LiveVote:
     """Noisy votes whose noise is read from a parameter at each answer, and a profile that can be written to."""
 
-    def __init__(self, sigma: float = 1000.0, budget: int = 10, **parameters: Any) -> None:
-        self.sigma, self.budget = sigma, budget
+    def __init__(self, sigma: float = 1000.0, answers: int = 10, **parameters: Any) -> None:
+        self.sigma, self.answers = sigma, answers
         self.epsilon = parameters.get("epsilon", 0.1)
 
     def fit(self, X: Any, y: Any) -> LiveVote:
@@ -120,7 +120,7 @@ class LiveVote:
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {"sigma": self.sigma, "budget": self.budget}
+        return {"sigma": self.sigma, "answers": self.answers}
 
     def set_params(self, **parameters: Any) -> LiveVote:
         self.__dict__.update(parameters)
@@ -199,8 +199,8 @@ class Refuses:
 
 def trees_within_the_data(X: Any, y: Any, **parameters: Any) -> Any:
     """Random trees whose thresholds lie between the least and the largest number that occur."""
-    bounds = {"low": X.min(axis=0), "high": X.max(axis=0)}
-    return RandomTrees(0.1, n_trees=8, classes=[0, 1], **bounds, **parameters).fit(X, y)
+    bounds = (X.min(axis=0), X.max(axis=0))
+    return RandomTrees(0.1, n_trees=8, classes=[0, 1], bounds=bounds, **parameters).fit(X, y)
 
 
 class NaiveDescent:

@@ -38,7 +38,7 @@ def any_parameter_after_fit(target):
 def less_noise_after_fit(target):
     """Fitted with sigma = 1000, answered after set_params(sigma=1e-9)."""
     labels = (X[:, 0] > 0).astype(int)
-    fitted = target(X, labels, budget=1000)
+    fitted = target(X, labels, answers=1000)
     fitted.set_params(sigma=1e-9)
     asked = np.tile(5 * np.eye(X.shape[1])[0], (4, 1))  # each teacher agrees on this query
     correct = np.mean(np.concatenate([fitted.predict(sign * asked) == (sign > 0) for sign in (1, -1) for _ in "12345"]))
@@ -159,7 +159,7 @@ def refit_that_fails_late(target):
 @attack(
     broken=lambda X, y: broken.personalised(),
     ours={
-        "DPBag": lambda X, y: DPBag(n_teachers=8, n_partitions=2, device="cpu").fit(X, y, public=queries()[:2]),
+        "DPBag": lambda X, y: DPBag(n_models=8, n_partitions=2, device="cpu").fit(X, y, public=queries()[:2]),
         **ours("ModelSensitivity", "DPSGD", "NoisySGD", "AugmentedSGD", "PATE", "FilteredVote", "Bagging"),
     },
 )
@@ -210,7 +210,7 @@ class _Meddled(broken.LiveVote):
 
 def _fit_with_a_meddler(kind, settings):
     def fit(X, y):
-        _Meddles.owner = kind(**settings | ({"budget": 1000} if "budget" in settings else {}))
+        _Meddles.owner = kind(**settings | ({"answers": 1000} if "answers" in settings else {}))
         if kind is _Meddled:
             return _Meddles.owner.fit(X, y)
         public = {"public": queries()} if "student" in _Meddles.owner.get_params(deep=False) else {}

@@ -41,17 +41,17 @@ SETTINGS: dict[str, tuple[type, dict[str, Any]]] = {
         methods.SubsampleAggregate,
         {"epsilon": 0.1, "answers": ANSWERS, "n_models": 5, "l2": 0.01, "device": "cpu"},
     ),
-    "FilteredVote": (methods.FilteredVote, {"n_teachers": 8, "sigma": 1000.0, "budget": 10, "device": "cpu"}),
-    "PATE": (methods.PATE, {"n_teachers": 8, "aggregator": "gnmax", "sigma_answer": 1000.0}),
+    "FilteredVote": (methods.FilteredVote, {"n_models": 8, "sigma": 1000.0, "answers": 10, "device": "cpu"}),
+    "PATE": (methods.PATE, {"n_models": 8, "aggregator": "gnmax", "sigma_answer": 1000.0}),
     "DPBag": (
         methods.DPBag,
-        {"n_teachers": 8, "n_partitions": 2, "noise": 0.05, "epsilon": 1.0, "delta": 1e-3, "device": "cpu"}
+        {"n_models": 8, "n_partitions": 2, "noise": 0.05, "epsilon": 1.0, "delta": 1e-3, "device": "cpu"}
         | {"accountant": "tight"},
     ),
 }
 SURELY: dict[str, dict[str, Any]] = {  # settings under which one record meets a model of two classes with certainty
     **{name: {"sample_rate": 1.0} for name in ("DPSGD", "DPSGD of a network")},
-    **{name: {"n_teachers": 2} for name in ("FilteredVote", "PATE", "DPBag")},
+    **{name: {"n_models": 2} for name in ("FilteredVote", "PATE", "DPBag")},
     "Bagging": {"subsample": N, "replace": False},
     "SubsampleAggregate": {"n_models": 2},
 }

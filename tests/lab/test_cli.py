@@ -4,6 +4,7 @@ import datetime
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -123,9 +124,9 @@ def test_an_interrupted_run_says_how_to_go_on(run, tmp_path, monkeypatch):
         "run", "bagging", "-p", "scale", "quick", "-p", "subsample_sizes", "[50, 60]", "--out", tmp_path
     )
     assert code == 130
-    assert out.startswith("bagging: running; rows are kept in ")
+    assert out.startswith("bagging: running; results are saved in ")
     command = f"dpnotes run bagging -p scale quick -p subsample_sizes '[50, 60]' --out {tmp_path}"
-    assert err == f"\nbagging: interrupted; finished rows are kept. To go on: {command}\n"
+    assert err == f"\nInterrupted: finished results are saved; to continue: {command}\n"
 
 
 def test_status_names_what_is_missing_and_what_it_costs(run, stores):
@@ -204,8 +205,15 @@ def test_verify_agrees_within_the_tolerance_and_not_beyond(run, stores, monkeypa
     assert code == 0
     assert "8 of 8 metrics in 4 rows agree" in out
     monkeypatch.setitem(HERE, "more", 0.011)
-    code, out, err = run("results", "verify", "toy_table", "--sample", 4, "--seed", 1)
+    kept = stores / "published" / "verifications.csv"
+    drawn = []
+    for _ in range(2):
+        kept.write_text("store,row,metrics,differing,cpu_seconds,date\n")
+        code, out, err = run("results", "verify", "toy_table", "--sample", 4, "--seed", 1)
+        drawn.append(set(pd.read_csv(kept)["row"]))
+    assert len(drawn[0] & drawn[1]) == 4
     assert code == 1
+    assert "computing 4 of 16 rows again" in out
     assert "4 of 8 metrics in 4 rows agree" in out
     assert err == "Error: 4 metrics differ from the published ones by more than the tolerance\n"
 
@@ -244,6 +252,19 @@ def test_what_an_experiment_says_is_missing_is_one_line_too(run, stores, monkeyp
         run("results", "verify")
 
 
+def test_verify_says_which_data_it_lacks_and_computes_the_others(run, stores, monkeypatch, tmp_path):
+    publish(stores, GRID[6:9])
+    needs = replace(TOY, data=lambda row: ["mnist", "adult"] if row["x"] == 1 else ["digits"])
+    monkeypatch.setattr(experiments, "EXPERIMENTS", {"toy_table": needs})
+    monkeypatch.setenv("DPNOTES_DATA", str(tmp_path))
+    code, out, _ = run("results", "verify")
+    assert code == 0
+    assert "toy_table: 2 of 3 rows need data that are not here: dpnotes data fetch adult mnist\n" in out
+    assert "toy_table: computing 1 of 3 rows again; the longest took 1.7 h\n" in out
+    monkeypatch.setattr(experiments, "EXPERIMENTS", {"toy_table": replace(TOY, data=lambda row: ["mnist"])})
+    assert run("results", "verify")[::2] == (1, "Error: no row could be computed again\n")
+
+
 def test_data_status_lists_every_set(run, monkeypatch, tmp_path):
     monkeypatch.setenv("DPNOTES_DATA", str(tmp_path))
     code, out, _ = run("data", "status")
@@ -252,7 +273,7 @@ def test_data_status_lists_every_set(run, monkeypatch, tmp_path):
     assert (state["digits"], state["mnist"]) == ("embedded", "missing")
 
 
-def test_what_is_wrong_with_a_file_shows_before_a_kernel_starts(tmp_path, monkeypatch):
+def test_what_is_wrong_with_a_file_shows_before_a_kernel_starts(tmp_path, monkeypatch, run):
     (tmp_path / "bad.csv").write_text("a,b,c\n1,,x\n2,y,x\n")
     monkeypatch.setattr("dpnotes.lab.chapters.execute", lambda *_, **__: pytest.fail("it was run"))
     arguments = ["run", "dpbag", "-p", "dataset", str(tmp_path / "bad.csv"), "-p", "target", "d"]
@@ -261,3 +282,7 @@ def test_what_is_wrong_with_a_file_shows_before_a_kernel_starts(tmp_path, monkey
     assert (
         "cannot be used:\n- there is no column 'd' for the target; there are 'a', 'b', 'c'\n- column 'b'" in done.output
     )
+    for name, kind in (("dpbag", "a .csv or .npz file"), ("intrinsic_sgd", "one of 'mnist'")):
+        code, _, err = run("run", name, "-p", "dataset", tmp_path)  # a folder
+        assert (code, err.count("\n")) == (1, 1)
+        assert err.startswith(f"Error: dataset must be {kind}")

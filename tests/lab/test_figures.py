@@ -91,7 +91,7 @@ def test_a_tile_names_its_leader_and_is_pale_where_others_are_left():
     left = pd.DataFrame([[1, 3], [2, np.nan]], index=leader.index, columns=leader.columns)
     figure = figures.leaders({"delta = 0": (leader, left)}, ["means", "votes"], xlabel="epsilon")
     (axes,) = figure.axes
-    assert [text.get_text() for text in axes.texts] == ["votes", "means\n3 left", "means\n2 left"]
+    assert [text.get_text() for text in axes.texts] == ["votes", "means (3)", "means (2)"]
     strong, pale, _ = [tile.get_alpha() for tile in axes.collections]
     assert strong > pale
     assert figures.narrow(figure) is not None

@@ -103,3 +103,21 @@ def test_a_constant_is_not_described_in_the_words_of_its_type():
     for lines in (borrowed, own):
         sphinxext.leave_constants(None, "data", "LEVEL", "text", None, lines)
     assert (borrowed, own) == ([], ["The level of all intervals."])
+
+
+def test_bookkeeping_is_one_folded_note_at_the_foot():
+    box = "```{admonition} To run this notebook\n:class: tip dropdown\nFirst set up.\n```\n\n"
+    said = {"output_type": "stream", "text": ["Published rows of this chapter that were read: 1.\n", "a result\n"]}
+    title = {"cell_type": "markdown", "metadata": {}, "source": ["# A\n\n", box, "Text."]}
+    settings, result = ({"cell_type": "code", "metadata": {"tags": tags}} for tags in (["parameters"], []))
+    cells = [title, settings, {**result, "outputs": [said]}]
+    sphinxext._fold_bookkeeping(cells)
+    assert cells[0]["source"] == "# A\n\nText."
+    assert "hide-input" in settings["metadata"]["tags"]
+    assert cells[2]["outputs"][0]["text"] == "a result\n"
+    assert cells[3]["source"].splitlines()[2:] == [
+        "Published rows of this chapter that were read: 1.",
+        "",
+        "First set up.",
+        "```",
+    ]

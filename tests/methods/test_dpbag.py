@@ -49,7 +49,7 @@ def literal(X, y, public, *, cut, n, k, noise, epsilon, delta, generator):
 def test_equals_the_algorithm_by_hand(standardised, scheme):
     X, y = standardised
     X, y, public = X[:150], y[:150], X[150:]
-    settings = {"n_teachers": 5, "n_partitions": 7, "noise": 0.05, "epsilon": 2.0, "delta": 1e-3} | PERSONALISED
+    settings = {"n_models": 5, "n_partitions": 7, "noise": 0.05, "epsilon": 2.0, "delta": 1e-3} | PERSONALISED
     model = DPBag(**settings, partitions=scheme, device="cpu", noise_seed=5).fit(X, y, public=public)
     seed = secret_seed(5)
     split = int.from_bytes(stream(seed, 2).bytes(16), "little")
@@ -71,7 +71,7 @@ def test_equals_the_algorithm_by_hand(standardised, scheme):
 
 def test_results_do_not_depend_on_how_queries_are_cut(standardised, monkeypatch):
     X, y = standardised
-    settings = {"n_teachers": 10, "n_partitions": 4, "noise": 0.05, "epsilon": 4.0, "delta": 1e-3, "noise_seed": 1}
+    settings = {"n_models": 10, "n_partitions": 4, "noise": 0.05, "epsilon": 4.0, "delta": 1e-3, "noise_seed": 1}
     settings |= {"device": "cpu"} | PERSONALISED
     found = []
     for size in (1024, 16, 7):
@@ -91,7 +91,7 @@ def test_the_counter_example_to_theorem_6():
     counts = []
     for n in (4, 5):
         model = DPBag(
-            learner, n_teachers=2, n_partitions=2, noise=0.04, epsilon=1.0, delta=1e-5, device="cpu",
+            estimator=learner, n_models=2, n_partitions=2, noise=0.04, epsilon=1.0, delta=1e-5, device="cpu",
             student=LogisticRegression(), noise_seed=0, **PERSONALISED,
         ).fit(np.arange(n)[:, None], np.arange(n) % 2, public=np.zeros((60, 1)), chunks=chunks[: n + 1])  # fmt: skip
         counts.append(model.n_labels_)
@@ -110,7 +110,7 @@ def test_sound_accountants_do_not_look_at_the_votes(accountant, labels):
     found = set()
     for k, vote in ((1, lambda own, _: 0), (3, lambda own, _: max(own) % 2), (3, lambda own, _: len(own) % 2)):
         model = DPBag(
-            Votes(vote), n_teachers=50, n_partitions=k, epsilon=1.0, delta=1e-5, accountant=accountant, device="cpu",
+            1.0, 1e-5, estimator=Votes(vote), n_models=50, n_partitions=k, accountant=accountant, device="cpu",
             student=LogisticRegression(), noise_seed=0,
         ).fit(X, y, public=np.zeros((400, 1)))  # fmt: skip
         found.add(model.n_labels_)
@@ -128,7 +128,7 @@ def test_sound_accountants_do_not_look_at_the_votes(accountant, labels):
 
 def test_no_label_within_the_budget():
     X, y = np.arange(20.0)[:, None], np.array([3] * 10 + [8] * 10)
-    model = DPBag(n_teachers=2, n_partitions=2, epsilon=1e-3, delta=1e-9, accountant="tight", device="cpu")
+    model = DPBag(n_models=2, n_partitions=2, epsilon=1e-3, delta=1e-9, accountant="tight", device="cpu")
     model.fit(X, y, public=X)
     assert model.n_labels_ == 0
     assert model.epsilon_spent_ == 0
@@ -138,7 +138,7 @@ def test_no_label_within_the_budget():
 def test_public_rows_run_out():
     X, y = np.arange(40.0)[:, None], np.arange(40) % 2
     model = DPBag(
-        Votes(lambda own, _: 0), n_teachers=4, n_partitions=2, epsilon=50.0, device="cpu", noise_seed=0, **PERSONALISED
+        50.0, estimator=Votes(lambda own, _: 0), n_models=4, n_partitions=2, device="cpu", noise_seed=0, **PERSONALISED
     )
     model.set_params(student=LogisticRegression()).fit(X, y, public=np.zeros((5, 1)))
     assert model.n_labels_ == 5
@@ -161,7 +161,7 @@ def test_one_record_changes_one_vote_of_each_partition(monkeypatch):
         for records in (n, n + 1):
             X = np.arange(float(records))[:, None]
             DPBag(
-                Votes(vote), n_teachers=20, n_partitions=k, accountant="tight", student=LogisticRegression(),
+                estimator=Votes(vote), n_models=20, n_partitions=k, accountant="tight", student=LogisticRegression(),
                 device="cpu", noise_seed=0,
             ).fit(X, np.arange(records) % 2, public=np.zeros((1, 1)), chunks=chunks[: records + 1])  # fmt: skip
             pair.append(tables.pop()[0])
@@ -178,8 +178,8 @@ def test_a_chunk_of_one_class_votes_for_it(estimator):
     """Records of class 1 all sit in one chunk of the only partition: three teachers vote 0, one votes 1."""
     X, y = np.arange(16.0)[:, None], np.array([0] * 12 + [1] * 4)
     chunks = np.append(np.arange(16) // 4, 0)[:, None]
-    settings = {"n_teachers": 4, "n_partitions": 1, "noise": 100.0, "epsilon": 1e9, "delta": 0.5}
-    model = DPBag(estimator, **settings, device="cpu", noise_seed=0, keep_votes=True)
+    settings = {"n_models": 4, "n_partitions": 1, "noise": 100.0, "epsilon": 1e9, "delta": 0.5}
+    model = DPBag(estimator=estimator, **settings, device="cpu", noise_seed=0, keep_votes=True)
     model.fit(X, y, public=X, chunks=chunks)
     assert set(model.labels_) == {0}
     assert (model.agreement_ == 0.75).all()
@@ -187,7 +187,7 @@ def test_a_chunk_of_one_class_votes_for_it(estimator):
 
 def test_more_than_two_classes(pixels):
     X, y = pixels
-    model = DPBag(n_teachers=10, n_partitions=4, noise=3.0, epsilon=1e6, delta=0.1, device="cpu", noise_seed=0)
+    model = DPBag(n_models=10, n_partitions=4, noise=3.0, epsilon=1e6, delta=0.1, device="cpu", noise_seed=0)
     model.fit(X[:900], y[:900], public=X[900:1400])
     assert model.labels_.shape == (500,)
     assert model.score(X[1400:], y[1400:]) > 0.75

@@ -21,7 +21,7 @@ def test_equals_a_filter_kept_by_hand(standardised, k):
     X, y = standardised
     X, y, queries = X[:200], y[:200], X[200:]
     model = FilteredVote(
-        n_teachers=8, n_partitions=k, budget=40, sigma=1.0, confidence=0.9, device="cpu", noise_seed=3
+        n_models=8, n_partitions=k, answers=40, sigma=1.0, confidence=0.9, device="cpu", noise_seed=3
     ).fit(X, y)
     seed = secret_seed(3)
     split = int.from_bytes(stream(seed, 2).bytes(16), "little")
@@ -45,7 +45,8 @@ def test_equals_a_filter_kept_by_hand(standardised, k):
 @pytest.mark.parametrize("estimator", [None, BoostedTreesClassifier(n_trees=5, device="cpu")])
 def test_answers_do_not_depend_on_how_queries_are_asked(standardised, monkeypatch, estimator):
     X, y = standardised
-    make = FilteredVote(estimator, n_teachers=10, budget=30, sigma=2.0, confidence=0.8, device="cpu", noise_seed=0)
+    asked = {"answers": 30, "sigma": 2.0, "confidence": 0.8, "noise_seed": 0}
+    make = FilteredVote(estimator=estimator, n_models=10, device="cpu", **asked)
     whole = clone(make).fit(X[:300], y[:300])
     expected = whole.predict(X[300:])
     parts = clone(make).fit(X[:300], y[:300])
@@ -58,7 +59,8 @@ def test_answers_do_not_depend_on_how_queries_are_asked(standardised, monkeypatc
 def test_answers_go_on_without_end_and_are_noise_when_all_are_silent():
     """1,000 answers of two classes without a vote: 500 each, within 5 standard deviations."""
     X, y = np.arange(30.0)[:, None], np.arange(30) % 2
-    model = FilteredVote(Votes(lambda own, query: 1), n_teachers=5, budget=10, sigma=0.1, noise_seed=0).fit(X, y)
+    learner = Votes(lambda own, query: 1)
+    model = FilteredVote(estimator=learner, n_models=5, answers=10, sigma=0.1, noise_seed=0).fit(X, y)
     assert model.predict(np.zeros((10, 1))).tolist() == [1] * 10
     assert model.ledger_.retired == 5
     assert abs(model.predict(np.zeros((1000, 1))).sum() - 500) < 5 * np.sqrt(250)
@@ -83,7 +85,8 @@ def test_distance_of_neighbours_stays_within_the_guarantee(monkeypatch, k):
         pair = []
         for records in (n, n + 1):
             X = np.arange(float(records))[:, None]
-            model = FilteredVote(Votes(whim), n_teachers=8, n_partitions=k, budget=budget, sigma=2.0, noise_seed=0)
+            how = {"n_models": 8, "n_partitions": k, "answers": budget, "sigma": 2.0, "noise_seed": 0}
+            model = FilteredVote(estimator=Votes(whim), **how)
             model.fit(X, np.arange(records) % 3, chunks=chunks[:records])
             tables.clear()
             model.predict(np.arange(60.0)[:, None])
@@ -97,7 +100,7 @@ def test_distance_of_neighbours_stays_within_the_guarantee(monkeypatch, k):
 
 def test_guarantee_is_stated_whole(standardised):
     X, y = standardised
-    model = FilteredVote(n_teachers=10, n_partitions=2, budget=100, sigma=40.0, device="cpu").fit(X, y)
+    model = FilteredVote(n_models=10, n_partitions=2, answers=100, sigma=40.0, device="cpu").fit(X, y)
     assert model.profile_.status == "proved"
     assert model.profile_.adjacency == "zero-out"
     assert model.profile_.parameters == {"budget": 100.0, "sigma": 40.0, "one_hot": True}
@@ -108,7 +111,7 @@ def test_guarantee_is_stated_whole(standardised):
 
 def test_copies_share_the_budget_and_pickles_must_be_resumed(standardised):
     X, y = standardised
-    model = FilteredVote(n_teachers=4, budget=20, sigma=1.0, device="cpu", noise_seed=0).fit(X[:100], y[:100])
+    model = FilteredVote(n_models=4, answers=20, sigma=1.0, device="cpu", noise_seed=0).fit(X[:100], y[:100])
     copied = copy.deepcopy(model)
     copied.predict(X[:15])
     assert model.ledger_.spent.tolist() == [15] * 4

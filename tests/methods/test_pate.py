@@ -16,9 +16,7 @@ def test_votes_are_those_of_models_on_disjoint_shards(pixels):
     X, y = pixels
     shards = np.random.default_rng(3).integers(12, size=900)
     shards[shards == 5] = 6  # teacher 5 has no records, and abstains
-    model = PATE(
-        KNeighborsClassifier(1), n_teachers=12, aggregator="gnmax", sigma_answer=1e-3, keep_votes=True, noise_seed=0
-    )
+    model = PATE(estimator=KNeighborsClassifier(1), n_models=12, sigma_answer=1e-3, keep_votes=True, noise_seed=0)
     model.fit(X[:900], y[:900], public=X[900:1200], shards=shards)
     by_hand = np.zeros((300, 10))
     for teacher in set(range(12)) - {5}:
@@ -39,7 +37,8 @@ def test_one_record_moves_one_vote(pixels, estimator):
     shards[17] = 0
 
     def counts(X, y, shards):
-        model = PATE(estimator, n_teachers=9, aggregator="gnmax", classes=range(10), keep_votes=True, noise_seed=1)
+        votes = {"n_models": 9, "sigma_answer": 40.0, "keep_votes": True, "noise_seed": 1}
+        model = PATE(estimator=estimator, classes=range(10), **votes)
         return model.fit(X, y, public=public, shards=shards)._votes.counts
 
     whole, moved = counts(X, y, shards), 0
@@ -61,7 +60,7 @@ def test_one_record_moves_one_vote(pixels, estimator):
 def test_guarantees_are_those_of_what_was_released(pixels):
     X, y = pixels
     fit = {"X": X[:600], "y": y[:600], "public": X[600:800]}
-    common = {"n_teachers": 50, "keep_votes": True, "noise_seed": 0}
+    common = {"n_models": 50, "keep_votes": True, "noise_seed": 0}
     gnmax = PATE(aggregator="gnmax", sigma_answer=5.0, **common).fit(**fit)
     assert gnmax.profile_.to_dict() == repeated(accounting.gnmax(sigma=5.0, answers=200, adjacency="zero-out"))
     assert (gnmax.profile_.status, gnmax.per_instance_profile_.status) == ("proved", "per-instance")
@@ -74,7 +73,8 @@ def test_guarantees_are_those_of_what_was_released(pixels):
     assert laplace.labels_.shape == laplace.answered_.shape == (30,)
 
     settings = {"sigma_threshold": 10.0, "sigma_answer": 4.0}
-    confident = PATE(threshold=25.0, answers=40, queries=120, **common, **settings).fit(**fit)
+    asked = {"aggregator": "confident", "threshold": 25.0, "answers": 40, "queries": 120}
+    confident = PATE(**asked, **common, **settings).fit(**fit)
     claimed = accounting.confident_gnmax(queries=120, answers=40, adjacency="zero-out", **settings)
     assert confident.profile_.to_dict() == repeated(claimed)
     assert confident.answered_.shape == confident.agreement_.shape == (120,)
@@ -84,15 +84,13 @@ def test_guarantees_are_those_of_what_was_released(pixels):
     assert private.parameters["answers"] == confident.answered_.sum()
     assert private.status == "per-instance"
     assert private.epsilon(1e-5) < claimed.epsilon(1e-5)
-    confident.set_params(
-        sigma_answer=400.0, aggregator="laplace"
-    )  # nothing that is set later changes what was released
+    confident.set_params(sigma_answer=400.0, scale=1.0, aggregator="laplace")  # what is set later changes nothing
     assert confident.per_instance_profile_.to_dict() == private.to_dict()
 
 
 def test_student_without_answers_is_constant(pixels):
     X, y = pixels
-    model = PATE(n_teachers=20, threshold=1e6, keep_votes=True, noise_seed=0).fit(
+    model = PATE(1.0, 1e-5, n_models=20, aggregator="confident", threshold=1e6, keep_votes=True, noise_seed=0).fit(
         X[:200], y[:200] + 3, public=X[200:250]
     )
     assert not model.answered_.any()
@@ -106,7 +104,7 @@ def test_student_without_answers_is_constant(pixels):
 def test_student_of_one_class_always_predicts_it():
     X = np.arange(60.0)[:, None]
     y = np.array(["cat"] * 3 + ["dog"] * 57)
-    model = PATE(LogisticRegression(), n_teachers=6, aggregator="laplace", scale=0.1, noise_seed=0)
+    model = PATE(estimator=LogisticRegression(), n_models=6, aggregator="laplace", scale=0.1, noise_seed=0)
     model.fit(X, y, public=X[30:] + 0.25)
     assert set(model.labels_) == {"dog"}
     assert (model.predict(X) == "dog").all()
@@ -115,7 +113,7 @@ def test_student_of_one_class_always_predicts_it():
 
 def test_probabilities_are_there_if_the_student_has_them(pixels):
     X, y = pixels
-    model = PATE(n_teachers=5, aggregator="gnmax", sigma_answer=0.5, student=RidgeClassifier(), noise_seed=0)
+    model = PATE(n_models=5, aggregator="gnmax", sigma_answer=0.5, student=RidgeClassifier(), noise_seed=0)
     assert not hasattr(model, "predict_proba")
     assert model.fit(X[:900], y[:900], public=X[900:]).score(X[900:], y[900:]) > 0.6
 
@@ -135,7 +133,7 @@ def test_aggregator_is_the_mechanism(pixels, monkeypatch, aggregator, noise, mec
         return getattr(mechanisms, mechanism)(counts, **parameters)
 
     monkeypatch.setattr(f"dpnotes.methods._pate.{mechanism}", recorded)
-    model = PATE(n_teachers=9, aggregator=aggregator, queries=50, keep_votes=True, noise_seed=0, **noise)
+    model = PATE(n_models=9, aggregator=aggregator, queries=50, keep_votes=True, noise_seed=0, **noise)
     model.fit(X[:300], y[:300], public=X[300:400])
     ((counts, parameters),) = seen
     assert {name: value for name, value in parameters.items() if name != "seed"} == (given or noise)

@@ -54,8 +54,8 @@ def test_parameters_are_searched_by_name(digits):
 
 
 VOTING = [  # methods whose student learns from public rows
-    PATE(n_teachers=5, aggregator="gnmax", sigma_answer=0.5, noise_seed=0),
-    DPBag(DecisionTreeClassifier(), n_teachers=5, n_partitions=2, noise=5.0, epsilon=1e4, noise_seed=0),
+    PATE(n_models=5, aggregator="gnmax", sigma_answer=0.5, noise_seed=0),
+    DPBag(estimator=DecisionTreeClassifier(), n_models=5, n_partitions=2, noise=5.0, epsilon=1e4, noise_seed=0),
 ]
 
 

@@ -8,6 +8,7 @@ Importing this package is cheap, since every chapter does; papermill is imported
 """
 
 from dpnotes.lab.chapters._build import build as build
+from dpnotes.lab.chapters._build import page_of as page_of
 from dpnotes.lab.chapters._build import print_book as print_book
 from dpnotes.lab.chapters._chapter import Chapter as Chapter
 from dpnotes.lab.chapters._chapter import Parameter as Parameter

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import time
@@ -90,16 +91,54 @@ def _execute_for_book(chapter: Chapter) -> tuple[str, float | BookError]:
 
 
 def _pages(root: Path, strict: bool) -> Path:
-    """Let Jupyter Book build the pages."""
+    """Let Jupyter Book build the pages, and show its warnings."""
     start = time.perf_counter()
-    command = [sys.executable, "-c", _JUPYTER_BOOK, "build", ".", "-q", *(_STRICT if strict else ())]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
-    print(click.unstyle(done.stderr), end="", file=sys.stderr)  # warnings
+    done = _jupyter_book(root, *(_STRICT if strict else ()))
+    print(click.unstyle(done.stderr), end="", file=sys.stderr)
     if done.returncode:
         print(done.stdout, file=sys.stderr)
         raise BookError("Jupyter Book could not build the pages, for the reasons above; do not trust _build/html")
     _say("pages", time.perf_counter() - start)
     return root / "_build" / "html" / "index.html"
+
+
+def _jupyter_book(root: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", _JUPYTER_BOOK, "build", ".", "-q", *options]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True)
+
+
+def page_of(notebook: Path) -> Path:
+    """Make a page of one executed chapter, in the folder ``html`` beside the notebook, which has all that it needs.
+
+    It looks like the book's and has the references; links to the book's other pages lead nowhere, without a warning.
+
+    Parameters
+    ----------
+    notebook : Path
+        See :func:`execute`.
+
+    Returns
+    -------
+    Path
+        The page to open.
+
+    Raises
+    ------
+    BookError
+        If Jupyter Book cannot make it.
+    """
+    root, page = book_folder(), notebook.parent / "html" / f"{notebook.stem}.html"
+    if page.is_file() and page.stat().st_mtime > notebook.stat().st_mtime:
+        return page
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "_toc.yml").write_text(f"format: jb-book\nroot: {notebook.stem}\nchapters:\n- file: references\n")
+        for part in (notebook, root / "_config.yml", root / "book", root / "book" / "references.md"):
+            (folder / part.name).symlink_to(part.absolute())
+        if (done := _jupyter_book(folder)).returncode:
+            raise BookError(f"Jupyter Book could not make a page of {notebook}", click.unstyle(done.stderr))
+        shutil.copytree(folder / "_build" / "html", page.parent, dirs_exist_ok=True)
+    return page
 
 
 def _say(what: str, outcome: float | str) -> None:
@@ -110,50 +149,7 @@ PAPER = {"format": "A4", "margin": dict.fromkeys(("top", "right", "bottom", "lef
 WIDTH = 850  # CSS pixels between the margins of A4 at that scale
 
 
-# Code that is folded on the page is left out, outputs and solutions are opened, nothing scrolls.
-STYLE = """
-.bd-sidebar-primary, .bd-sidebar-secondary, .bd-header, .bd-header-article, .bd-footer, .bd-footer-content,
-.prev-next-footer, .skip-link, .headerlink, .toggle-button, button.copybtn, #rtd-footer-container,
-details.above-input, .cell_input:has(> details.above-input) { display: none !important; }
-html, body { background: white !important; }
-.bd-main, .bd-content, .bd-article-container, .bd-article, .bd-container, .bd-container__inner {
-  display: block !important; margin: 0 !important; max-width: none !important; overflow: visible !important;
-  padding: 0 !important; width: 100% !important; }
-.bd-article * { max-height: none !important; }
-.bd-article :is(.output, figure, div.math, pre, .pst-scrollable-table-container) {
-  container-type: normal !important; overflow: visible !important; }
-details > summary { display: none !important; }
-details.below-input { border: 0 !important; padding: 0 !important; }
-.bd-article :is(.cell, .cell_output, .output, .docutils.container, table, tbody, ul, ol, dl, .admonition, details) {
-  break-inside: auto !important; }
-h1, h2, h3, h4, caption, thead, .admonition-title { break-after: avoid; }
-.bd-article :is(img, tr, mjx-container[display="true"], .admonition-title, .cell_input, div.highlight, pre) {
-  break-inside: avoid !important; }
-"""
-
-
-# Opens what is folded, scales what is wider than its place, and says what is still cut.
-PREPARE = """async () => {
-  document.documentElement.dataset.theme = 'light';
-  document.querySelectorAll('details:not(.above-input)').forEach(e => { e.open = true; });
-  document.querySelectorAll('.toggle-hidden').forEach(e => e.classList.remove('toggle-hidden'));
-  document.querySelectorAll('img').forEach(e => { e.loading = 'eager'; });
-  await Promise.all([...document.images].map(e => e.decode().catch(() => null)));
-  if (window.MathJax?.startup) await window.MathJax.startup.promise;
-  for (const link of document.querySelectorAll('a[href]')) {
-    const inside = link.hash && link.pathname === location.pathname;
-    if (link.protocol === 'file:' && !inside) link.removeAttribute('href');
-  }
-  const article = document.querySelector('article') ?? document.body;
-  const right = article.getBoundingClientRect().right + 1;
-  const wide = 'mjx-container, table, img, svg, pre';
-  const over = e => !e.parentElement.closest(wide) && e.getBoundingClientRect().right > right;
-  for (const e of [...article.querySelectorAll(wide)].filter(over)) {
-    const box = e.getBoundingClientRect();
-    e.style.zoom = Math.max(0.2, 0.99 * (right - box.left) / box.width);
-  }
-  return [...article.querySelectorAll(wide)].filter(over).map(e => e.textContent.trim().slice(0, 60));
-}"""
+STYLE, PREPARE = ((Path(__file__).parent / name).read_text(encoding="utf-8") for name in ("print.css", "print.js"))
 
 
 def print_book(root: Path | None = None) -> Path:

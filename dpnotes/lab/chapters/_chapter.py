@@ -320,14 +320,12 @@ class Chapter:
             for path in sorted(paths):
                 total.update(f"{path.relative_to(folder).as_posix()}\n".encode())
                 total.update(hashlib.sha256(path.read_bytes()).digest())
-        given = self.book_parameters if parameters is None else parameters
-        for value in given.values():
-            if isinstance(value, str) and value and Path(value).is_file():  # a reader's own data, and what is public
-                files = (Path(value), Path(value).with_suffix(".toml"))
-                for path in filter(Path.is_file, files):
-                    total.update(hashlib.sha256(path.read_bytes()).digest())
-        total.update(json.dumps(given, sort_keys=True).encode())
+        total.update(_told(self.book_parameters if parameters is None else parameters))
         return total.hexdigest()
+
+    def run_name(self, parameters: Mapping[str, Any]) -> str:
+        """Name of the executed notebook: with parameters, and for each content of a file, it is another one."""
+        return self.name + (f"-{hashlib.sha256(_told(parameters)).hexdigest()[:6]}" if parameters else "")
 
     def is_fresh(self) -> bool:
         """Tell whether the executed copy is there and shows what executing the chapter now would show."""
@@ -383,6 +381,16 @@ def chapter(name: str, root: Path | None = None) -> Chapter:
     if name not in known:
         raise ValueError(f"unknown chapter {name!r}; known: {', '.join(known)}")
     return known[name]
+
+
+def _told(parameters: Mapping[str, Any]) -> bytes:
+    """Digest of parameters, and of the files that they name: a reader's own data, and what is public of them."""
+    total = hashlib.sha256(json.dumps(parameters, sort_keys=True).encode())
+    for value in parameters.values():
+        if isinstance(value, str) and value and Path(value).is_file():
+            for path in filter(Path.is_file, (Path(value), Path(value).with_suffix(".toml"))):
+                total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.digest()
 
 
 def _json(path: Path) -> Any:

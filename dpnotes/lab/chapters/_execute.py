@@ -82,10 +82,10 @@ def execute(chapter: Chapter, parameters: Mapping[str, object], output: Path, *,
     given = chapter.check(parameters)
     digest = chapter.digest(given)  # before execution: what is changed meanwhile makes the copy stale
     output.parent.mkdir(parents=True, exist_ok=True)
-    for leftover in leftovers(output.parent, f"{chapter.name}.", ".partial.ipynb"):
+    for leftover in leftovers(output.parent, f"{output.stem}.", ".partial.ipynb"):
         leftover.unlink(missing_ok=True)
-    partial = output.with_name(f"{chapter.name}.{os.getpid()}-{threading.get_ident()}.partial.ipynb")
-    failed = output.with_name(f"{chapter.name}.partial.ipynb")
+    partial = output.with_name(f"{output.stem}.{os.getpid()}-{threading.get_ident()}.partial.ipynb")
+    failed = output.with_name(f"{output.stem}.partial.ipynb")
     seen = f"the notebook as far as it went is {failed}"
     for talkative in ("papermill", "traitlets", "asyncio"):  # of a kernel that died or was stopped: it is said below
         logging.getLogger(talkative).setLevel(logging.CRITICAL)

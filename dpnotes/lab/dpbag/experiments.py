@@ -105,7 +105,7 @@ def filtered(
     votes = max(1, round(vote_fraction * labels))
     sigma = accounting.gaussian_sigma(epsilon, delta, sensitivity=math.sqrt(2 * votes))
     vote = FilteredVote(
-        n_teachers=n, n_partitions=k, budget=votes, sigma=sigma, confidence=confidence, adjacency="add-remove",
+        n_models=n, n_partitions=k, answers=votes, sigma=sigma, confidence=confidence, adjacency="add-remove",
         device=device, noise_seed=seed,
     ).fit(*records.private)  # fmt: skip
     asked = records.public.X[:labels]
@@ -148,7 +148,8 @@ def cause(*, dataset: str, setting: str, seed: int, device: str = "auto", **row:
     dtype = np.float64 if logistic else np.float32  # as in the row there
     vote = DPBag(
         estimator=model if logistic else BoostedTreesClassifier(device="cpu"), student=model,
-        partitions="balanced", adjacency="replace-one", device=device, noise_seed=seed, **row,
+        partitions="balanced", adjacency="replace-one", device=device, noise_seed=seed,
+        n_models=row.pop("n_teachers"), **row,
     )  # fmt: skip
     vote.fit(private.X.astype(dtype), private.y, public=public.X.astype(dtype))
     return _scored(vote.student_, public, vote.labels_, records, device)

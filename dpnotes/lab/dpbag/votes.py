@@ -221,7 +221,7 @@ def counterexample() -> pd.DataFrame:
     found = []
     for n in (4, 5):
         model = DPBag(
-            _FixedVotes(), n_teachers=2, n_partitions=2, noise=0.04, epsilon=1.0, delta=1e-5,
+            estimator=_FixedVotes(), n_models=2, n_partitions=2, noise=0.04, epsilon=1.0, delta=1e-5,
             student=LogisticRegression(), device="cpu", noise_seed=0,
             accountant="personalised",
         ).fit(np.arange(n)[:, None], np.arange(n) % 2, public=np.zeros((60, 1)), chunks=chunks[: n + 1])  # fmt: skip

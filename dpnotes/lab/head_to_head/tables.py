@@ -271,10 +271,8 @@ OTHERS = Table(
     Column("ahead", format="{:.1%}"),
     Column("limits", text=_limits),
     "verdict",
-    "ours",
-    Column("accuracy_ours", "accuracy", "{:.1%}"),
-    "theirs",
-    Column("accuracy_theirs", "accuracy", "{:.1%}"),
+    Column("ours", text=lambda row: f"{row.ours} {row.accuracy_ours:.1%}"),
+    Column("theirs", text=lambda row: f"{row.theirs} {row.accuracy_theirs:.1%}"),
 )
 REGRETS = Table(
     "Mean regret over data sets, with 95 % limits, and whether it is at most a point.",

@@ -18,8 +18,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from dpnotes.lab._places import STATES
 from dpnotes.lab.store._rows import replace_file
 
@@ -87,6 +85,7 @@ class RowCheckpoint:
     def load(self, training: str) -> dict[str, Any] | None:
         """Give the state that was kept last for a training, None without one."""
         import torch
+        from tqdm import tqdm
 
         row = _row.get()
         if row is None:

@@ -100,23 +100,19 @@ def verify(
     experiment: Experiment,
     store: PathLike,
     *,
-    sample: int | Sequence[str],
-    random_state: int | np.random.Generator | None = None,
+    sample: Sequence[str],
     tolerance: Tolerance,
     keep: PathLike | None = None,
 ) -> pd.DataFrame:
-    """Compute a random sample of a store's rows again, and compare them metric by metric with what is stored.
+    """Compute rows of a store again, and compare them metric by metric with what is stored.
 
     Parameters
     ----------
     experiment : callable
         The function whose rows the store holds.
     store : path
-    sample : int, >= 1, or list of str
-        How many rows, drawn without replacement; a store of no more than that is recomputed as a whole. Or which rows,
-        by their ``row``.
-    random_state : int, numpy.random.Generator or None
-        Draws the sample.
+    sample : list of str
+        Which rows, by their ``row``.
     tolerance : dict of str to float or callable
         By how much a number may differ, metric by metric and in the metric's own unit, or a function of the stored
         number that tells it. A float may always differ by a billionth of itself, for sums in another order; all else
@@ -141,9 +137,8 @@ def verify(
         As in `sweep`.
     """
     rows = load(store, must_exist=True)
-    drawn = np.random.default_rng(random_state).permutation([*rows])[:sample] if isinstance(sample, int) else sample
     report: list[dict[str, Scalar]] = []
-    for key in map(str, drawn):
+    for key in sample:
         if key not in rows or rows[key].experiment != experiment_name(experiment):
             raise StoreError(f"{os.fspath(store)} has no row {key!r} of {experiment_name(experiment)!r}")
         start = time.process_time()

@@ -216,11 +216,13 @@ class TestBook:
 
     def test_a_file_that_a_parameter_names_counts(self, book, tmp_path):
         zebra, own = chapters.chapter("zebra", book), tmp_path / "own.csv"
-        digests = set()
+        digests, names = set(), {zebra.run_name({}), zebra.run_name({"n": 2})}
         for content in ("a", "b"):
             own.write_text(content)
             digests.add(zebra.digest({"dataset": str(own)}))
+            names.add(zebra.run_name({"dataset": str(own)}))
         assert len(digests) == 2
+        assert len(names) == 4  # none is executed into the notebook of another
 
 
 def square(x):

@@ -34,7 +34,7 @@ def test_a_row_is_what_the_estimator_gives(teachers, accountant, monkeypatch):
     own = {"estimator": BoostedTreesClassifier(device="cpu"), "student": few} if teachers == "boosting" else {}
     dtype = np.float32 if teachers == "boosting" else np.float64
     model = DPBag(
-        **own, n_teachers=20, n_partitions=5, epsilon=5.0, delta=1e-3, adjacency="replace-one", keep_votes=True,
+        **own, n_models=20, n_partitions=5, epsilon=5.0, delta=1e-3, adjacency="replace-one", keep_votes=True,
         accountant=accountant, partitions="balanced", device="cpu", noise_seed=3,
     ).fit(records.private.X.astype(dtype), records.private.y, public=records.public.X.astype(dtype))  # fmt: skip
     runs.run.cache_clear()

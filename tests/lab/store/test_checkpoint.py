@@ -156,7 +156,7 @@ def test_a_quick_training_and_one_outside_of_a_sweep_keep_nothing(store, states,
     train(store)
     assert states[1] == [1, 2, 3, 4, 5]
     assert checkpoint() is None
-    verify(toys.train, store, sample=1, tolerance={})
+    verify(toys.train, store, sample=[read_store(store)["row"][0]], tolerance={})
     monkeypatch.setattr(_checkpoint, "LEAST", 1e9)
     train(store, [{"kind": "mlp", "seed": 2}])
     assert states[1] == [1, 2, 3, 4, 5]
