@@ -17,8 +17,7 @@ from dpnotes.accounting import gaussian, gaussian_sigma
 from dpnotes.learners import LogitClassifier, decision_values
 from dpnotes.mechanisms import add_gaussian
 from dpnotes.methods._classifier import PrivateClassifier, Records
-from dpnotes.methods._random_trees import ADJACENCIES
-from dpnotes.preprocessing import PublicScaler
+from dpnotes.methods._random_trees import ADJACENCIES, boxed
 
 LEAST, MOST = 20, 100  # chosen grids: one more for each column
 BINS, RATE = 4, 0.5
@@ -50,9 +49,9 @@ class NoisyBoosting(PrivateClassifier, LogitClassifier):
     ----------
     epsilon : float, > 0
     delta : float, in (0, 0.999]
-    low, high : float, or array_like of float, shape [d]
+    bounds : tuple (low, high), each a float or array_like of float, shape [d]
         Public bounds of the columns, between which thresholds are drawn; low < high. They must not be taken from the
-        data; the defaults suit :class:`dpnotes.preprocessing.PublicScaler`. What lies outside is in the outer cells.
+        data; the default suits :class:`dpnotes.preprocessing.PublicScaler`. What lies outside is in the outer cells.
     n_trees : int, >= 1, optional
         Grids of the last part. Default: 20 more than there are columns, at most 100.
     bins : int, in [2, 16], optional
@@ -95,8 +94,7 @@ class NoisyBoosting(PrivateClassifier, LogitClassifier):
     epsilon: float
     delta: float
     _: KW_ONLY
-    low: float | ArrayLike = -1.0
-    high: float | ArrayLike = 1.0
+    bounds: tuple[ArrayLike, ArrayLike] = (-1.0, 1.0)
     n_trees: int | None = None
     bins: int | None = None
     learning_rate: float | None = None
@@ -111,7 +109,7 @@ class NoisyBoosting(PrivateClassifier, LogitClassifier):
         delta = real("delta", self.delta, high=0.999, open_low=True)
         exchanged = one_of("adjacency", self.adjacency, ADJACENCIES) == "replace-one"
         sigma = gaussian_sigma(positive("epsilon", self.epsilon), delta)
-        box = PublicScaler(self.low, self.high).fit(records.X)
+        box = boxed(self.bounds, records.X)
         sums = _Sums(records, sigma, exchanged, randomness.generator(0))
         generator, d = np.random.default_rng(randomness.learning), records.X.shape[1]
         n_trees = min(LEAST + d, MOST) if self.n_trees is None else at_least_one("n_trees", self.n_trees)
@@ -146,7 +144,7 @@ class NoisyBoosting(PrivateClassifier, LogitClassifier):
         for _ in range(n_trees):
             step(max(promise, key=lambda columns: promise[columns]), left / n_trees)
         profile = gaussian(sigma=1 / math.sqrt(sums.spent), adjacency=self.adjacency)
-        about = {"status": "proved", "source": "Dong et al. (2022)", "assumption": "low and high are public"}
+        about = {"status": "proved", "source": "Dong et al. (2022)", "assumption": "bounds are public"}
         self.profile_, self.classes_ = self._implemented(profile.with_(**about), exact=True), records.classes
         columns, limits, values = zip(*grids, strict=True)
         self.features_, self.thresholds_, self.logits_ = np.array(columns), np.stack(limits), np.stack(values)
