@@ -101,7 +101,7 @@ class RandomTrees(PrivateClassifier, LogitClassifier):
         n, kept = records.n, records.kept
         plan = self._plan(n)
         generator = np.random.default_rng(randomness.learning)
-        box = _box(self.bounds, records.X)
+        box = boxed(self.bounds, records.X)
         features, thresholds = _grown(plan.n_trees, plan.depth, box.low_, box.high_, generator)
         trees = generator.permutation(n)[:, None] % plan.n_trees if plan.rate else np.arange(plan.n_trees)
         trees = np.broadcast_to(trees, (n, 1 if plan.rate else plan.n_trees))  # in which a place is counted
@@ -158,7 +158,7 @@ class _Plan(NamedTuple):
     profile: PrivacyProfile
 
 
-def _box(bounds: Any, X: Features) -> PublicScaler:
+def boxed(bounds: Any, X: Features) -> PublicScaler:
     """Checked bounds of the columns of X, as ``low_`` and ``high_``."""
     try:
         low, high = bounds
