@@ -17,7 +17,7 @@ from dpnotes.accounting import gaussian, gaussian_sigma
 from dpnotes.learners import LogitClassifier, decision_values
 from dpnotes.mechanisms import add_gaussian
 from dpnotes.methods._classifier import PrivateClassifier, Records
-from dpnotes.methods._random_trees import ADJACENCIES, _box
+from dpnotes.methods._random_trees import ADJACENCIES, boxed
 
 LEAST, MOST = 20, 100  # chosen grids: one more for each column
 BINS, RATE = 4, 0.5
@@ -112,7 +112,7 @@ class NoisyBoosting(PrivateClassifier, LogitClassifier):
         delta = real("delta", self.delta, high=0.999, open_low=True)
         exchanged = one_of("adjacency", self.adjacency, ADJACENCIES) == "replace-one"
         sigma = gaussian_sigma(positive("epsilon", self.epsilon), delta)
-        box = _box(self.bounds, records.X)
+        box = boxed(self.bounds, records.X)
         sums = _Sums(records, sigma, exchanged, randomness.generator(0))
         generator, d = np.random.default_rng(randomness.learning), records.X.shape[1]
         n_trees = min(LEAST + d, MOST) if self.n_trees is None else at_least_one("n_trees", self.n_trees)
