@@ -55,7 +55,7 @@ def compare(
     classes: Sequence[Any] | None = None,
     bounds: Bounds | None = None,
     data: str = "private",
-    combinations: float = 1 / 3,
+    combinations: float = 0.5,
     seconds: float = 300.0,
     repeats: int | None = None,
     methods: Sequence[str | Candidate] | None = None,
@@ -161,7 +161,7 @@ def compare(
     if data == "private" and not blocks:
         data, fallback = (
             "shape",
-            "There are too few records for a private choice, which was not made and costs nothing.",
+            "Too few records for a private vote.",
         )
     if blocks:
         left = (1 - COST) * epsilon
@@ -227,7 +227,7 @@ class Source:
     shared: float  # of the variance of a repeat's accuracy, what more repeats do not lessen
 
     @classmethod
-    def synthetic(cls, task: Task, random_state: int, combinations: float = 1 / 3) -> Self:
+    def synthetic(cls, task: Task, random_state: int, combinations: float = 0.0) -> Self:
         """Tables of the task's shape; repeats are independent."""
         made = partial(synthetic, task.n, task.d, len(task.classes), random_state, combinations=combinations)
         return cls(task, made, ON_SHAPES, 0.0)

@@ -222,7 +222,7 @@ def synthetic(n: int, d: int, n_classes: int, seed: int, repeat: int = 0, *, com
     to the truth than as many independent tables would; intervals do not count on it.
 
     The fraction ``combinations`` of the tables has independent columns, and classes that depend on two of them at once,
-    so that no single column says anything about the class, but for one label in ten, which is drawn at random.
+    so that no single column says anything about the class.
     """
     generator = np.random.default_rng([seed, repeat])
     series = Halton(4, seed=np.random.default_rng(seed)).fast_forward(repeat)
@@ -245,6 +245,6 @@ def synthetic(n: int, d: int, n_classes: int, seed: int, repeat: int = 0, *, com
     if int((repeat + 1) * combinations) > int(repeat * combinations):
         X = generator.uniform(-1, 1, X.shape)
         pair = generator.permutation(d)[:2]
-        cells = np.floor((X[:, pair] + 1) / 2 * n_classes * (3 - len(pair))).sum(axis=1).astype(np.int64) % n_classes
-        codes = np.where(generator.random(len(X)) < 0.9, cells, generator.integers(n_classes, size=len(X)))
+        cells = np.floor((X[:, pair] + 1) / 2 * n_classes * (3 - len(pair)))
+        codes = cells.sum(axis=1).astype(np.int64) % n_classes
     return Split(X[:n], codes[:n], X[n:], codes[n:])

@@ -67,10 +67,10 @@ def test_what_is_printed_says_first_on_whose_data(result):
     assert max(map(len, str(shape).splitlines())) <= 100
 
 
-def test_the_shape_alone_decides_by_default():
+def test_without_the_records_the_shape_alone_decides():
     X, y = table()
-    one = compare(X, y, epsilon=1.0, bounds=(-1, 1), methods=FAST, repeats=2)
-    other = compare(np.full_like(X, np.nan), y[::-1], epsilon=1.0, bounds=(-1, 1), methods=FAST, repeats=2)
+    given = {"epsilon": 1.0, "bounds": (-1, 1), "methods": FAST, "repeats": 2, "data": "shape"}
+    one, other = compare(X, y, **given), compare(np.full_like(X, np.nan), y[::-1], **given)
     pd.testing.assert_frame_equal(one.scores, other.scores)
     assert str(one.best) == str(other.best)
 

@@ -39,7 +39,7 @@ def test_it_is_what_a_comparison_finds_for_the_shape():
     found = dpnotes.recommend(**WINE)
     X, y = np.zeros((178, 13)), np.arange(178) % 3
     given = {"epsilon": 1.0, "bounds": (-1.0, 1.0), "methods": FAST, "repeats": 12}
-    compared = dpnotes.compare(X, y, **given)
+    compared = dpnotes.compare(X, y, data="shape", combinations=0.0, **given)
     pd.testing.assert_frame_equal(found.scores, compared.scores)
     assert repr(found.best) == repr(compared.best)
 

@@ -82,8 +82,8 @@ def test_the_profile_is_that_of_the_cost_and_composes_to_the_budget():
 
 def test_blocks_are_a_public_number_and_none_where_they_would_be_noise():
     assert blocks_for(500, 2, 0.2) == 0
-    assert blocks_for(10_000, 2, 0.2) == 10_000 // 60
-    assert blocks_for(10**6, 2, 0.2) == 200
+    assert blocks_for(6000, 2, 0.2) == 6000 // 60
+    assert blocks_for(10**6, 2, 0.2) == 130  # three times the lead that decides
 
 
 def test_a_private_comparison_finds_what_the_table_asks_for_and_pays():
@@ -98,7 +98,7 @@ def test_a_private_comparison_finds_what_the_table_asks_for_and_pays():
     assert result.profile.epsilon(0.0) == pytest.approx(COST * 5.0)
     assert result.task.epsilon == pytest.approx(4.0)
     assert "is paid for" in str(result).splitlines()[0]
-    public = compare(X, y, **given | {"epsilon": 4.0})
+    public = compare(X, y, data="shape", **given | {"epsilon": 4.0})
     assert result.scores.equals(public.scores)  # nothing shown comes from the table
     again = compare(X, y, data="private", memory={**memory, "choice": "wrong"}, **given | {"repeats": 3})
     assert (memory["choice"], again.chosen) == ("right", "wrong")  # not drawn anew
@@ -107,7 +107,7 @@ def test_a_private_comparison_finds_what_the_table_asks_for_and_pays():
             compare(X, y, memory=memory, **{"data": "private", **given, **changed})
     few = compare(X[:300], y[:300], data="private", **given | {"epsilon": 1.0})
     assert (few.profile, few.data) == (None, "shape")
-    assert "too few records" in str(few)
+    assert "Too few records" in str(few)
 
 
 def claimed(task):
