@@ -1,4 +1,4 @@
-"""A reader's own table: a ``.csv`` or ``.npz`` file, encoded by public bounds and categories, each row by itself."""
+"""A reader's own table: a ``.csv`` or ``.npz`` file, each row encoded separately by public bounds and categories."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ LEAST, OF_EACH = 200, 30  # records, and records of each class: so that each thi
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>")  # of cells that nothing declares
 MISSES = "missing values: leave such records out, or fill them by a rule that looks at one record"
 INFINITE = "infinite numbers"
-UNDECLARED = 'must be declared: "{}" = [low, high] or [categories]; or say that the records are no secret'
+UNDECLARED = 'must be declared: "{}" = [low, high] or [categories]; or declare that the records are public'
 REST = "*"  # in the file of what is public: every other column of numbers
 
 
 @dataclass(frozen=True)
 class PublicColumn:
-    """One column of features, and what of it is public.
+    """One column of features, with its public bounds or categories.
 
     Parameters
     ----------
     name : str
     known : tuple of float or tuple of str
-        (low, high) of numbers, or the categories.
+        Bounds (low, high) of a numeric column, or the categories.
     given : bool
-        Whether it was said beforehand. False: it is taken from the records themselves, which no guarantee counts.
+        Whether ``known`` was declared beforehand. If False, it was inferred from the records themselves, and no
+        guarantee covers that step.
     """
 
     name: str
@@ -48,20 +49,20 @@ class PublicColumn:
 
     @property
     def is_number(self) -> bool:
-        """Whether it holds numbers, rather than categories."""
+        """Whether the column holds numbers, rather than categories."""
         return not isinstance(self.known[0], str)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OwnDataset(Dataset):
-    """A data set from a file, with what of it is public; numbers are in [-1, 1], categories are indicators.
+    """Data set from a file, with its public facts; numbers are in [-1, 1], and categories are indicators.
 
     Parameters
     ----------
     columns : tuple of PublicColumn
-        In the order of the file; one of categories has as many features.
+        Columns in the order of the file; a column of categories has one feature for each category.
     classes_given : bool
-        Whether the classes were said beforehand.
+        Whether the classes were declared beforehand.
     """
 
     columns: tuple[PublicColumn, ...]
@@ -69,40 +70,41 @@ class OwnDataset(Dataset):
 
     @property
     def bound(self) -> float:
-        """Norm that no row exceeds, whatever it holds, which is the root of the number of columns."""
+        """Norm that no row exceeds, whatever it contains: the square root of the number of columns."""
         return float(np.sqrt(len(self.columns)))
 
 
 def load_file(path: str | Path, *, target: str = "", private: bool = False) -> OwnDataset:
-    r"""Load a table of one's own: its rows are private, and each is encoded by itself, with what is public.
+    r"""Load your own table: its rows are private, and the function encodes each row separately, with public facts.
 
-    Numbers are mapped from public bounds to [-1, 1], text and truth values to indicators of public categories, by the
-    transformers of :mod:`dpnotes.preprocessing`. Bounds, categories and classes are read from a file beside the table,
-    ``NAME.toml``::
+    The transformers of :mod:`dpnotes.preprocessing` map numbers from public bounds to [-1, 1], and text and truth
+    values to indicators of public categories. Bounds, categories and classes are read from a file in the same folder as
+    the table, ``NAME.toml``::
 
         classes = ["no", "yes"]       # in the order of their codes
 
-        [columns]                     # others are no features; without this table all are
+        [columns]                     # other columns are not features; without this table all are
         age = [0, 120]                # bounds
-        job = ["baker", "nurse"]      # categories; any other value is none of them
+        job = ["baker", "nurse"]      # categories; any other value belongs to none of them
         "*" = [0, 1]                  # every other column of numbers
 
-    Each cell is read by itself: as it stands, or by its value where only that is a category's ("1.0" is "1", and "01"
-    where there is no "1"). What is not said there is taken from the records, as if it were public, which no guarantee
-    counts: ``columns`` of the result tells what. Every fifth record, drawn by ``default_rng(0)``, is a test record.
+    Each cell is read separately. Its text is used, or its value if only the value matches a category ("1.0" counts as
+    "1", or as "01" if there is no "1"). Facts that the file does not declare are inferred from the records, as if they
+    were public, and no guarantee covers that step: ``columns`` of the result shows which facts these are. Every fifth
+    record, drawn by ``default_rng(0)``, is a test record.
 
     Parameters
     ----------
     path : str or Path
-        ``.csv`` with a header, or ``.npz`` with numbers ``X`` [n, d], whose columns are called "0", "1" and so on.
+        File ``.csv`` with a header, or ``.npz`` with numbers ``X`` [n, d], whose columns are called "0", "1" and so on.
     target : str
-        Column of the classes, or the array of them. Default: the last column, or ``y``.
+        Column, or array, of the classes; by default the last column, or ``y``.
     private : bool
-        Let no record decide whether the table can be used, unless all are wrong: what is public must be declared, a
-        record with another label than the classes is an empty one, of the code that is their number, and what is
-        missing in others counts as the middle of the bounds, or as no category. That all are wrong is told without
-        noise, which no guarantee counts: a check for who holds the table, before anything is released of it. Default:
-        a table with such a record is refused.
+        Whether no record may decide if the table can be used, unless all records are wrong. Public facts must then be
+        declared. A record whose label is not among the classes is an empty record, whose code is the number of classes.
+        A value that is missing in another record counts as the middle of the bounds, or as no category. The error that
+        all records are wrong is raised without noise, and no guarantee covers it: it is a check for the person who
+        holds the table, before any release. By default a table with such a record raises an error.
 
     Returns
     -------
@@ -113,7 +115,7 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is no such table. The message lists all that is wrong, by columns; it shows no value of a record.
+        If the file is not such a table. The message lists all faults by column; it does not show a value of a record.
 
     Examples
     --------
@@ -140,8 +142,8 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
         raise ValueError(
             f"{path} cannot be used:\n"
             + "\n".join(f"- {fault}" for fault in faults)
-            + f"\nIn {beside.name} stand [low, high] of numbers, of constant ones too, and categories of text; dates "
-            "may be given as days since a public one; with a table [columns], those that it does not name are left out"
+            + f"\nIn {beside.name} give [low, high] for each numeric column (even a constant one), and categories for "
+            "each text column; dates may be days since a public date; a table [columns] leaves out all other columns"
         )
     X, names = _encoded(table, columns)
     test = np.zeros(len(table), dtype=bool)
@@ -181,7 +183,7 @@ def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
             return _arrays(path, target or "y")
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, UnicodeDecodeError,
             zipfile.BadZipFile, EOFError):  # fmt: skip
-        raise ValueError(f"{path} cannot be read: it is no {path.suffix} file, or a damaged one") from None
+        raise ValueError(f"{path} cannot be read: it is not a {path.suffix} file, or it is damaged") from None
     raise ValueError(f"a table must be a .csv or .npz file, got {path}")
 
 
@@ -209,10 +211,10 @@ def _public(beside: Path) -> dict[str, Any]:
     try:
         public = tomllib.loads(beside.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"{beside} is no TOML file: {error}") from error
+        raise ValueError(f"{beside} is not a TOML file: {error}") from error
     columns, classes = public.get("columns", {}), public.get("classes", ["a", "b"])
     if public.keys() - {"columns", "classes"} or not isinstance(columns, dict) or not isinstance(classes, list):
-        raise ValueError(f"{beside} may hold classes = [...] and a table [columns], got {_list(public)}")
+        raise ValueError(f"{beside} may only hold classes = [...] and a table [columns], got {_list(public)}")
     return public
 
 
@@ -232,7 +234,7 @@ def _classes(
         faults.append(f"the target {target!r} has missing values")
     classes = tuple(map(str, given)) if given else tuple(_distinct(there))
     if not 2 <= len(set(classes)) == len(classes) <= MOST:
-        faults.append(f"the target {target!r} must have 2 to {MOST} classes; numbers of a wide range are none")
+        faults.append(f"the target {target!r} must have 2 to {MOST} classes, so it cannot hold numbers of a wide range")
         return np.zeros(len(table), np.int64), ()
     codes = _codes(labels, classes)
     unknown = _codes(there, classes) == len(classes)
@@ -249,7 +251,7 @@ def _columns(
     """The columns of features with what is public of them; what is wrong is added to ``faults``."""
     given = {REST: None} if given is None else given
     if unknown := [name for name in given if name not in table and name != REST]:
-        faults.append(f"what is public names columns {_list(unknown)} that the table has not")
+        faults.append(f"the table [columns] names columns {_list(unknown)} that the file does not have")
     wrong: dict[str, list[str]] = {MISSES: [], INFINITE: []}
     found = []
     for name in map(str, table):
@@ -296,14 +298,14 @@ def _said(name: str, known: Any, has_numbers: bool) -> tuple[PublicColumn, str]:
     """What was said of a column, and what is wrong with it."""
     pair = isinstance(known, list) and len(known) == 2 and all(type(value) in (int, float) for value in known)
     if pair and not has_numbers:
-        return PublicColumn(name, (0.0, 1.0), True), "text, for which categories must be given, and not bounds"
+        return PublicColumn(name, (0.0, 1.0), True), "text, for which categories must be given, not bounds"
     if pair and -np.inf < known[0] < known[1] < np.inf:
         return PublicColumn(name, (float(known[0]), float(known[1])), True), ""
     if isinstance(known, list) and known and all(isinstance(value, str | bool) for value in known):
         categories = tuple(map(str, known))
         if len(set(categories)) == len(categories) > 1:
             return PublicColumn(name, categories, True), ""
-    return PublicColumn(name, (0.0, 1.0), True), "what is public must be [low, high] or at least two categories as text"
+    return PublicColumn(name, (0.0, 1.0), True), "declare [low, high], low < high, or at least two categories as text"
 
 
 def _encoded(table: pd.DataFrame, columns: Iterable[PublicColumn]) -> tuple[NDArray[np.float32], tuple[str, ...]]:

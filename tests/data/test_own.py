@@ -129,7 +129,7 @@ def test_all_faults_are_said_at_once_without_a_value(load, table):
     with pytest.raises(ValueError, match="cannot be used") as found:
         load(table, target="ill")
     *lines, advice = str(found.value).splitlines()[1:]
-    assert advice.startswith("In mine.toml stand [low, high] of numbers")
+    assert advice.startswith("In mine.toml give [low, high] for each numeric column")
     assert lines == [
         "- a class of 'ill' has fewer than 30 records",
         "- columns 'age', 'job': missing values: leave such records out, or fill them by a rule that looks at one "
@@ -146,17 +146,17 @@ def test_all_faults_are_said_at_once_without_a_value(load, table):
     [
         ({}, "", {"target": "illness"}, "there is no column 'illness' for the target; there are 'age', 'hours', 'job'"),
         ({"ill": "yes"}, "", {}, "the target 'ill' must have 2 to 50 classes"),
-        ({"ill": np.arange(N)}, "", {}, "numbers of a wide range are none"),
+        ({"ill": np.arange(N)}, "", {}, "it cannot hold numbers of a wide range"),
         ({"ill": [None, "yes", "no"] * (N // 3)}, "", {}, "the target 'ill' has missing values"),
         ({}, 'classes = ["a", "b"]', {}, "the target 'ill' has values that are not among the given classes"),
-        ({}, "[columns]\nwage = [0, 1]\nage = [0, 1]", {}, "names columns 'wage' that the table has not"),
-        ({}, "[columns]\nage = [1, 0]", {}, r"column 'age': what is public must be \[low, high\] or at least two"),
-        ({}, "[columns]\njob = [0, 1]", {}, "column 'job': text, for which categories must be given, and not"),
+        ({}, "[columns]\nwage = [0, 1]\nage = [0, 1]", {}, "names columns 'wage' that the file does not have"),
+        ({}, "[columns]\nage = [1, 0]", {}, r"column 'age': declare \[low, high\], low < high, or at least two"),
+        ({}, "[columns]\njob = [0, 1]", {}, "column 'job': text, for which categories must be given, not"),
         ({}, "[columns]\n", {}, "there are no columns of features"),
         ({}, "", {"private": True}, r"(?s)classes must be declared: .*\"hours\" = \[low, high\] or \[categories\]"),
-        ({}, "classes = [", {}, "mine.toml is no TOML file"),
-        ({}, "bounds = 1", {}, "mine.toml may hold"),
-        ({}, "columns = 3", {}, "mine.toml may hold"),
+        ({}, "classes = [", {}, "mine.toml is not a TOML file"),
+        ({}, "bounds = 1", {}, "mine.toml may only hold"),
+        ({}, "columns = 3", {}, "mine.toml may only hold"),
     ],
 )
 def test_each_fault_is_named(load, table, change, public, how, message):
@@ -169,11 +169,11 @@ def test_each_fault_is_named(load, table, change, public, how, message):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("mine.csv", b"", "cannot be read: it is no .csv file"),
-        ("mine.csv", b"\xff\xfe\x00", "cannot be read: it is no .csv file"),
+        ("mine.csv", b"", "cannot be read: it is not a .csv file"),
+        ("mine.csv", b"\xff\xfe\x00", "cannot be read: it is not a .csv file"),
         ("mine.csv", b"a,a,b\n1,2,3\n", "columns of distinct names, got 'a' twice"),
-        ("mine.csv", b"a,b\n1,2\n1,2,3\n", "it is no .csv file, or a damaged one"),
-        ("mine.npz", b"no archive", "cannot be read: it is no .npz file|must be"),
+        ("mine.csv", b"a,b\n1,2\n1,2,3\n", "it is not a .csv file, or it is damaged"),
+        ("mine.npz", b"no archive", "cannot be read: it is not a .npz file|must be"),
         ("mine.txt", b"a", "a table must be a .csv or .npz file"),
     ],
 )
