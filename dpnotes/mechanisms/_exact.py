@@ -215,12 +215,12 @@ def softmax_draws(scores: Floats, beta: float, random_bytes: Bytes = os.urandom)
 
 
 def normal_floats(size: int, random_bytes: Bytes = ssl.RAND_bytes) -> Floats:
-    """Independent standard normal numbers in float64: fast, for sums too many to be rounded exactly.
+    """Draw independent standard normal numbers in float64: fast, for sums that are too many to be rounded exactly.
 
-    Each is the quantile of a random integer of 64 bits, in floating point, whose sign is that of the result. None is
-    beyond 9.2, and a guarantee that rests on them is one of ideal reals. The bytes are those of OpenSSL's generator
-    (AES-256 in counter mode), which the operating system seeds, anew in each process and after a fork: ten times as
-    fast as a call of the system for each.
+    Each number is the floating-point quantile of a random integer of 64 bits, which also determines its sign. No
+    number exceeds 9.2 in absolute value, and a guarantee that rests on them is a guarantee for ideal reals. The bytes
+    come from OpenSSL's generator (AES-256 in counter mode), which the operating system seeds separately in each process
+    and again after a fork. This is ten times as fast as a system call for each number.
     """
     words = np.frombuffer(random_bytes(8 * size), np.int64).astype(np.float64)
     # of numbers in (0, 1/2]; some versions of numpy's stubs take ldexp's result for single precision
