@@ -1,4 +1,4 @@
-"""Exercises by name, and putting a reader's function to the check of one."""
+"""Exercises by name, and the check of a reader's function for one exercise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CHECKS: dict[str, Callable[[Function], None]] = {}
 
 
 class Wrong(AssertionError):
-    """A solution that the check of its exercise refuses; the message is a hint."""
+    """Error for a solution that fails the check of its exercise; the message is a hint."""
 
 
 def exercise(name: str) -> Callable[[Callable[[Function], None]], Callable[[Function], None]]:
@@ -31,7 +31,7 @@ def expect(condition: Any, hint: str) -> None:
 
 
 def names() -> list[str]:
-    """Exercises that have a check.
+    """List the exercises that have a check.
 
     Examples
     --------
@@ -42,19 +42,19 @@ def names() -> list[str]:
 
 
 def check(name: str, function: Function) -> None:
-    """Put a function to the check of an exercise; print that it passed.
+    """Check your function for an exercise, and print "passed" if it passes.
 
     Parameters
     ----------
     name : str
-        As the exercise says: ``"dp-sgd-6"``.
+        Name of the check that the exercise states, for example ``"dp-sgd-6"``.
     function : callable
-        With the arguments and the result that the exercise states.
+        Your function, with the arguments and the result that the exercise states.
 
     Raises
     ------
     ValueError
-        If there is no such exercise; the message lists the known ones.
+        If there is no such exercise; the message lists the known names.
     Wrong
         If the function does not do what the exercise asks; the message is a hint.
 
