@@ -168,7 +168,10 @@ def absent(names: Iterable[str]) -> list[str]:
 
 
 def status() -> list[DataStatus]:
-    """Read and check every file, which takes seconds, and report the state of each data set, in order of `NAMES`."""
+    """Report the state of every data set, in the order of :data:`NAMES`.
+
+    The function reads and checks every file, which takes seconds.
+    """
     return [_status(name, data_folder()) for name in NAMES]
 
 
