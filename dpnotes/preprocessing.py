@@ -348,7 +348,7 @@ def _bounds(name: str, values: ArrayLike, d: int) -> Floats:
 
 
 def places(values: Sequence[Any], known: Sequence[Any]) -> Integers:
-    """Place of each value among those that are known, each looked up by itself; their number for whatever is not."""
+    """Place of each value among the known values, each looked up separately; their number for any other value."""
     codes = {value: code for code, value in enumerate(known)}
 
     def place(value: Any) -> int:

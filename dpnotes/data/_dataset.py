@@ -132,7 +132,7 @@ class Dataset:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Published:
-    """A data set as published, read and found sound; each kind adds its arrays.
+    """Data set as published, read and checked; each kind adds its arrays.
 
     ``digest`` is the last part of :attr:`Dataset.digest`, ``note`` its :attr:`Dataset.note`.
     """
@@ -147,16 +147,17 @@ P = TypeVar("P", bound=Published)
 
 @dataclass(frozen=True)
 class Source(Generic[P]):
-    """Where a data set comes from.
+    """Source of a data set.
 
     Parameters
     ----------
     files : tuple of str
-        Its files, relative to the data folder; empty if it comes with scikit-learn.
+        Files of the data set, relative to the data folder; empty if it comes with scikit-learn.
     read : callable
-        ``read(folder)`` reads and checks all of them; :class:`DataMissing` or :class:`DataDamaged` if that fails.
+        Function ``read(folder)`` that reads and checks all files; :class:`DataMissing` or :class:`DataDamaged` if that
+        fails.
     splits : mapping of str to callable
-        For each split, the function that gives the arguments of :class:`Dataset`, made from what ``read`` gave; those
+        Function for each split that computes the arguments of :class:`Dataset` from the result of ``read``; arguments
         that :meth:`load` knows may be left out.
     """
 
@@ -186,9 +187,9 @@ def cut(X: FEATURES, y: LABELS, rows: Mapping[str, Rows]) -> dict[str, Any]:
 
 
 def read_bytes(name: str, path: Path, wanted: str, *, member: str = "") -> bytes:
-    """Content of a published file of data set ``name``, unpacked, if its SHA-256 sum is the ``wanted`` one.
+    """Content of a published file of data set ``name``, unpacked, if its SHA-256 sum equals ``wanted``.
 
-    A ``.gz`` file is unpacked, and of a ``.zip`` archive the ``member`` is read; :class:`DataMissing` or
+    The function unpacks a ``.gz`` file, and reads the ``member`` of a ``.zip`` archive; :class:`DataMissing` or
     :class:`DataDamaged` if that fails.
     """
     try:

@@ -221,7 +221,7 @@ def _public(beside: Path) -> dict[str, Any]:
 def _classes(
     table: pd.DataFrame, target: str, given: list[Any] | None, faults: list[str], *, private: bool
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Codes [n] of the classes, and their names; what is wrong is added to ``faults``."""
+    """Codes [n] of the classes, and their names; the function adds any faults to ``faults``."""
     if target not in table:
         faults.append(f"there is no column {target!r} for the target; there are {_list(table.columns)}")
         return np.zeros(len(table), np.int64), ()
@@ -248,7 +248,7 @@ def _classes(
 def _columns(
     table: pd.DataFrame, given: Mapping[str, Any] | None, faults: list[str], *, private: bool
 ) -> list[PublicColumn]:
-    """The columns of features with what is public of them; what is wrong is added to ``faults``."""
+    """Columns of features with their public facts; the function adds any faults to ``faults``."""
     given = {REST: None} if given is None else given
     if unknown := [name for name in given if name not in table and name != REST]:
         faults.append(f"the table [columns] names columns {_list(unknown)} that the file does not have")
@@ -284,7 +284,7 @@ def _columns(
 
 
 def _from_records(name: str, values: pd.Series, is_number: bool) -> tuple[PublicColumn, str]:
-    """What the records themselves would tell, and what is wrong with it; an empty text if nothing is."""
+    """Bounds or categories inferred from the records, and the fault; an empty text if there is no fault."""
     if values.nunique() < 2:
         return PublicColumn(name, (0.0, 1.0), False), "constant, or empty"
     if is_number:
@@ -295,7 +295,7 @@ def _from_records(name: str, values: pd.Series, is_number: bool) -> tuple[Public
 
 
 def _said(name: str, known: Any, has_numbers: bool) -> tuple[PublicColumn, str]:
-    """What was said of a column, and what is wrong with it."""
+    """Declared bounds or categories of a column, and the fault; an empty text if there is no fault."""
     pair = isinstance(known, list) and len(known) == 2 and all(type(value) in (int, float) for value in known)
     if pair and not has_numbers:
         return PublicColumn(name, (0.0, 1.0), True), "text, for which categories must be given, not bounds"
@@ -327,7 +327,7 @@ def _encoded(table: pd.DataFrame, columns: Iterable[PublicColumn]) -> tuple[NDAr
 
 
 def _cell(value: Any) -> str:
-    """One value as text, whatever else its column holds: whole numbers without a point, truth values alike."""
+    """One value as text, regardless of its column: whole numbers without a point, and one form for truth values."""
     if isinstance(value, float | np.floating):
         return "" if np.isnan(value) else str(int(value)) if float(value).is_integer() else repr(float(value))
     text = str(value).strip()
@@ -335,14 +335,14 @@ def _cell(value: Any) -> str:
 
 
 def _numbers(values: pd.Series) -> pd.Series:
-    """Each value as a float; NaN where it is none."""
+    """Each value as a float; NaN if it is not a number."""
     import pandas as pd
 
     return pd.to_numeric(values, errors="coerce").astype(np.float64)
 
 
 def _codes(cells: pd.Series, known: Iterable[Any]) -> NDArray[np.int64]:
-    """Place of each cell among what is known, as it stands or by its value; beyond the last one if it has none."""
+    """Place of each cell among the known names, by its text or else by its value; their number if it has none."""
     import pandas as pd
 
     names = [_cell(name) for name in known]
