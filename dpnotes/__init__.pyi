@@ -25,6 +25,7 @@ from .methods import DPBag as DPBag
 from .methods import FilteredVote as FilteredVote
 from .methods import LossPerturbation as LossPerturbation
 from .methods import ModelSensitivity as ModelSensitivity
+from .methods import NoisyBoosting as NoisyBoosting
 from .methods import NoisySGD as NoisySGD
 from .methods import PredictionSensitivity as PredictionSensitivity
 from .methods import RandomTrees as RandomTrees

@@ -17,6 +17,9 @@ Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
 Features = NDArray[np.floating]  # float32 or float64
 
+MOST_CLASSES = 50  # different numbers that are taken for labels where no classes are declared
+CONTINUOUS = "a number to predict: cut it at public thresholds, or use diffprivlib.models.LinearRegression"
+
 
 def at_least(name: str, value: int, low: int, *, most: tuple[str, int] | None = None, why: str = "") -> int:
     """Give ``value`` as an int; it must be an integer >= ``low``, and at most the second of ``most``, if given.

@@ -6,7 +6,8 @@ here use bounds and categories that the user knows beforehand, so one record cha
 ``make_pipeline(PublicScaler(0, 100), ClipNorm(), DPSGD(1.0, 1e-5))`` is as private as its last step.
 
 One rule holds for all of them: they transform any row, whatever its values, without an error or a warning. A value that
-is missing or not of the expected kind counts as 0. ``fit`` looks only at the number and the names of the columns.
+is missing or not of the expected kind counts as 0. ``unread`` counts such values for the person who holds the table.
+``fit`` looks only at the number and the names of the columns.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from dpnotes._scikit_learn import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from dpnotes._validation import Features, Floats, Integers, real
+from dpnotes._validation import Booleans, Features, Floats, Integers, real
 
 CELL = 4  # pixels along a side of a cell of oriented gradients
 DIRECTIONS = 9  # bins of [0, 180) degrees
@@ -79,6 +80,23 @@ class RowTransformer(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         return self._transform(self._table(X, reset=False))
+
+    def unread(self, X: Any) -> Integers:
+        """Count the values of each column, shape [d], that are missing or not of the expected kind: **private**.
+
+        No guarantee covers these exact counts. They are for the person who holds the table, before a fit.
+
+        Raises
+        ------
+        ValueError
+            As of :meth:`transform`.
+        """
+        check_is_fitted(self)
+        return np.asarray(self._unread(self._table(X, reset=False)).sum(axis=0), dtype=np.int64)
+
+    def _unread(self, values: NDArray[Any]) -> Booleans:
+        """Which values, shape [n, d], do not count as what they are."""
+        return np.asarray(np.isnan(_numbers(values)), dtype=bool)
 
     @abstractmethod
     def _freeze(self, d: int) -> None:
@@ -250,6 +268,10 @@ class PublicOneHot(RowTransformer):
         pairs = zip(values.T.tolist(), self.categories_, strict=True)
         return np.hstack([np.eye(len(known) + 1, len(known))[places(column, known)] for column, known in pairs])
 
+    def _unread(self, values: NDArray[Any]) -> Booleans:
+        first = np.cumsum([0, *map(len, self.categories_[:-1])])  # indicator of each column
+        return np.asarray(np.add.reduceat(self._transform(values), first, axis=1) == 0, dtype=bool)
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = tags.input_tags.string = True
@@ -358,6 +380,13 @@ def places(values: Sequence[Any], known: Sequence[Any]) -> Integers:
             return len(known)
 
     return np.fromiter(map(place, values), dtype=np.int64, count=len(values))
+
+
+def told_unread(names: Sequence[Any], counts: Sequence[int]) -> list[str]:
+    """A sentence on the unread values of a public table, by column; none where there are no such values."""
+    told = ", ".join(f"{count} of {name!r}" for name, count in zip(names, counts, strict=True) if count)
+    how = "are missing or not as declared, and count as the middle of the bounds or as none of the categories"
+    return [f"{told} {how}"] if told else []
 
 
 def _cells(images: Features) -> NDArray[np.float32]:

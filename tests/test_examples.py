@@ -54,7 +54,7 @@ WRITTEN = {
     "README.md": [],
     "book/index.md": [],
     "book/running.md": ["my_bagging.ipynb", "out.ipynb"],
-    "book/library.md": ["mine.html", "noise.html"],
+    "book/library.md": ["mine.html", "noise.html", "release.html", "release.joblib"],
     "book/recipes.md": [],
 }
 

@@ -132,6 +132,13 @@ def test_one_list_of_categories_is_for_all_columns():
     assert encoder.get_feature_names_out().tolist() == ["x0_yes", "x0_no", "x1_yes", "x1_no"]
 
 
+def test_the_curator_can_count_values_that_are_not_read():
+    table = np.array([["unknown", np.nan], [None, np.inf], [3, 99.0]], dtype=object)
+    assert PublicScaler(0, 1).fit(table).unread(table).tolist() == [2, 1]
+    jobs = pd.DataFrame({"job": ["spy", None, "nurse"], "shift": [1, 2, 7]})
+    assert PublicOneHot([["baker", "nurse"], [1, 2, 3]]).fit(jobs).unread(jobs).tolist() == [2, 1]
+
+
 # OrientedGradients
 
 

@@ -229,7 +229,7 @@ class SampleRelease(Release):
 class SampleGroup(SampleRelease):
     """Several records at once; the sum of their probabilities of being drawn is a bound."""
 
-    bounds_only = True
+    attained, bounds_only = False, True
 
 
 @dataclass(frozen=True)

@@ -422,7 +422,8 @@ class PrivacyProfile:
         Returns
         -------
         PrivacyProfile
-            Profile that is exact for Gaussian and Laplace noise, whose sensitivity grows ``size``-fold.
+            Profile that is exact for Gaussian and Laplace noise, whose sensitivity grows ``size``-fold; for samples it
+            is an upper bound.
 
         Raises
         ------

@@ -15,4 +15,4 @@ from dpnotes.comparing._recommend import Recommendation as Recommendation
 from dpnotes.comparing._recommend import recommend as recommend
 from dpnotes.comparing._result import Comparison as Comparison
 from dpnotes.comparing._selection import private_choice as private_choice
-from dpnotes.comparing._tuned import tuned as tuned
+from dpnotes.comparing._selection import tuned as tuned

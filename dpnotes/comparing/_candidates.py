@@ -268,6 +268,7 @@ OURS: tuple[Candidate, ...] = (
         each_of(n_trees=(None, None, 16, 32, None, 4, 16, 4), depth=(None, 4, None, 4, 6, 3, 6, 5)),
         ball=False,
     ),
+    Candidate("NoisyBoosting", _fixed(methods.NoisyBoosting, "delta"), ball=False),
     Candidate("LossPerturbation", _linear(methods.LossPerturbation), STRENGTHS),
     Candidate("ModelSensitivity", _linear(methods.ModelSensitivity), STRENGTHS),
     Candidate("PredictionSensitivity", _predictions, STRENGTHS, released="answers"),

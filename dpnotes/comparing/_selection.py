@@ -1,4 +1,4 @@
-"""Choosing between methods on private records: disjoint blocks vote, and the vote is released with noise."""
+"""Choosing between methods, or settings of one, on private records: disjoint blocks vote, and the vote gets noise."""
 
 from __future__ import annotations
 
@@ -8,19 +8,28 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
+from sklearn.pipeline import Pipeline
 
+from dpnotes import _validation as check
 from dpnotes._validation import Features, Integers
-from dpnotes.accounting import PrivacyProfile, soft_vote, soft_vote_beta
+from dpnotes.accounting import PrivacyProfile, approximate, compose, soft_vote, soft_vote_beta
 from dpnotes.comparing._candidates import Candidate, Task
 from dpnotes.comparing._running import scored
-from dpnotes.comparing._tables import cut
+from dpnotes.comparing._tables import cut, synthetic
 from dpnotes.mechanisms import soft_vote as draw_soft_vote
+from dpnotes.methods import PrivateClassifier
 
 COST = 0.2  # of epsilon, for the choice
 SHORTLIST = 4  # methods that blocks choose from, besides the majority class
 BLOCK, MOST_BLOCKS = 60, 200  # records of the smallest block
+MOST_ROWS = 500  # records of a block that are looked at
+LEADS = 3  # blocks that are wanted, in units of the lead that decides
 SURE = 0.95  # probability of the method that all blocks vote for
 REPEATS = 3  # cuts of each block
+ADJACENCIES = ("zero-out", "replace-one")  # under which records keep their places
+FIXED = {"epsilon", "delta", "adjacency", "classes", "random_state", "noise_seed"}  # parameters that are not tuned
 
 Entry = tuple[Candidate, Mapping[str, Any]]  # a method with its setting
 
@@ -28,11 +37,11 @@ Entry = tuple[Candidate, Mapping[str, Any]]  # a method with its setting
 def blocks_for(n: int, n_classes: int, epsilon: float, choices: int = SHORTLIST) -> int:
     """Blocks to cut ``n`` records into for one of ``choices`` that costs ``epsilon``; 0 where it would be noise.
 
-    A public number: as many as are wanted for twice the lead that is answered with probability ``SURE``.
+    A public number: where all blocks agree, their lead is answered with probability ``SURE``.
     """
     lead = math.log(choices * SURE / (1 - SURE)) / soft_vote_beta(epsilon, 0.0, answers=1)
     most = min(n // max(BLOCK, 10 * n_classes), MOST_BLOCKS)
-    return most if most >= lead else 0
+    return min(most, math.ceil(LEADS * lead)) if most >= lead else 0
 
 
 def private_choice(
@@ -46,6 +55,7 @@ def private_choice(
     random_state: int,
     noise_seed: int | None,
     n_jobs: int,
+    repeats: int = REPEATS,
 ) -> int:
     """Place in the shortlist that most blocks vote for, drawn with noise.
 
@@ -76,6 +86,8 @@ def private_choice(
     noise_seed : int or None
         Of the draw; None: the operating system's.
     n_jobs : int
+    repeats : int, >= 1
+        Splits of each block.
 
     Returns
     -------
@@ -88,8 +100,8 @@ def private_choice(
     beta = soft_vote_beta(epsilon, 0.0, answers=1)
     order = np.random.default_rng(random_state).permutation(len(X))
     calls = (
-        delayed(_vote)(shortlist, X[rows], codes[rows], task, seed=random_state + place)
-        for place, rows in enumerate(np.array_split(order, n_blocks))
+        delayed(_vote)(shortlist, X[rows], codes[rows], task, random_state + place, repeats)
+        for place, rows in enumerate(part[:MOST_ROWS] for part in np.array_split(order, n_blocks))
     )
     votes = Parallel(n_jobs=n_jobs)(calls)
     counts = np.bincount([vote for vote in votes if vote is not None], minlength=len(shortlist))
@@ -107,14 +119,115 @@ def choice_profile(epsilon: float, noise_seed: int | None, adjacency: str = "zer
     )
 
 
-def _vote(shortlist: Sequence[Entry], X: Features, codes: Integers, task: Task, *, seed: int) -> int | None:
+def _vote(shortlist: Sequence[Entry], X: Features, codes: Integers, task: Task, seed: int, repeats: int) -> int | None:
     """The entry of the highest mean accuracy in a block; None if it has no records."""
     kept = codes < len(task.classes)
     if not kept.any():
         return None
     means = []
-    splits = [cut(X[kept], codes[kept], [seed, repeat]) for repeat in range(REPEATS)]
+    splits = [cut(X[kept], codes[kept], [seed, repeat]) for repeat in range(repeats)]
     for candidate, setting in shortlist:
         found = [scored(candidate, task.part(len(each.X), seed=seed), setting, each)[0] for each in splits]
         means.append(np.nan_to_num(np.mean(found), nan=-1.0))
     return int(np.argmax(means))
+
+
+def tuned(
+    estimator: Any, grid: Any, X: Any, y: Any, *, epsilon: float, delta: float = 0.0, random_state: int = 0,
+    n_jobs: int = 1,
+) -> Any:  # fmt: skip
+    """Choose a setting of a private estimator on private records and fit it, all within one budget.
+
+    A fifth of epsilon pays for the choice, whatever the number of settings, and the rest for the fit. Do this instead
+    of ``GridSearchCV``, which spends epsilon again for each fit and counts none of them.
+
+    Guarantees: the choice and the fitted estimator together are (epsilon, delta)-DP. Proof: the choice is epsilon/5-DP
+    by :func:`dpnotes.comparing.private_choice`, also for one record exchanged, which moves one vote as well. Whatever
+    is chosen, the fit is (4 epsilon/5, delta)-DP, and so both together are (epsilon, delta)-DP (Dwork and Roth 2014,
+    Theorem B.1). ``profile_`` is that pair: the rest of a curve could depend on the setting.
+
+    Parameters
+    ----------
+    estimator : PrivateClassifier or Pipeline that ends in one
+        With an ``epsilon`` and a ``delta``, which are set here, and an adjacency "zero-out" or "replace-one". Other
+        steps treat each row separately (:mod:`dpnotes.preprocessing`), and are not tuned.
+    grid : mapping of str to sequence, or sequence of mapping
+        As in ``GridSearchCV``: for each parameter the values that are tried. The choice tries a setting on blocks of at
+        least 60 records, at an epsilon at which noise is as large relative to them. So the setting must mean the same
+        there: l2 does, and a number of models does not.
+    X, y : array_like
+        The private records. Their number is public.
+    epsilon : float, > 0
+    delta : float, in [0, 1)
+    random_state : int
+        Public: it decides about blocks, not about noise.
+    n_jobs : int
+
+    Returns
+    -------
+    PrivateClassifier or Pipeline
+        Fitted clone, of the setting that was chosen.
+
+    Raises
+    ------
+    ValueError
+        If there are too few records for a choice, or a parameter is outside its range, or a setting cannot be fitted to
+        made-up records or does not give the guarantee.
+    TypeError
+        If the estimator is not private or has no epsilon.
+
+    Source
+    ------
+    McSherry and Talwar (2007), Theorem 6, and Nissim, Raskhodnikova and Smith (2007) for the choice.
+
+    Examples
+    --------
+    >>> from dpnotes import LossPerturbation
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (2000, 5)) / 5**0.5
+    >>> model = LossPerturbation(1.0, classes=[False, True], noise_seed=0, device="cpu")
+    >>> model = tuned(model, {"l2": [0.001, 1.0]}, X, X[:, 0] > 0, epsilon=5.0, delta=1e-5)
+    >>> model.l2, model.profile_.epsilon(1e-5), bool(model.score(X, X[:, 0] > 0) > 0.8)
+    (0.001, 5.0, True)
+    """
+    epsilon, delta = check.positive("epsilon", epsilon), check.real("delta", delta, high=1.0)
+    model = clone(estimator)
+    *before, (name, last) = model.steps if isinstance(model, Pipeline) else [("", model)]
+    private = isinstance(last, PrivateClassifier) and hasattr(last, "epsilon")
+    if not private:
+        raise TypeError(f"estimator must be private and have an epsilon, got estimator={last!r}")
+    adjacency = check.one_of("adjacency", last.adjacency, ADJACENCIES)
+    settings = [{key.removeprefix(f"{name}__"): each[key] for key in each} for each in ParameterGrid(grid)]
+    if unknown := set().union(*settings) - (set(last.get_params(deep=False)) - FIXED):
+        raise ValueError(f"grid must be about parameters of {type(last).__name__}, got {sorted(unknown)}")
+    records = clone(last)._private_records(model[:-1].fit_transform(X) if before else X, y)
+    (n, d), n_classes, left = records.X.shape, len(records.classes), (1 - COST) * epsilon
+    while left + COST * epsilon > epsilon:  # by rounding
+        left = float(np.nextafter(left, 0.0))
+    kind = Candidate("", lambda task, **setting: clone(last).set_params(
+        **setting, epsilon=task.epsilon, delta=task.delta, **task.common
+    ), released="answers" if hasattr(last, "answers") else "model", ball=False)  # fmt: skip
+    task = Task(n, d, range(n_classes), left, delta, getattr(last, "answers", None), last.noise_seed)
+    made = synthetic(max(BLOCK, 10 * n_classes), d, n_classes, 0)  # an error there says nothing about records
+    part = task.part(len(made.X), seed=0)
+    for setting in settings:
+        trial = kind.made(part, setting).fit(made.X, made.codes)
+        trial.predict(made.X[:1])
+        loss = trial.profile_.delta(part.epsilon * (1 + 1e-9))
+        if trial.profile_.status == "refuted" or loss > delta * (1 + 1e-6):
+            raise ValueError(f"grid must have settings that give the guarantee, got {setting}")
+    blocks = blocks_for(n, n_classes, COST * epsilon, len(settings))
+    if not blocks:
+        few = f"to choose among {len(settings)} settings by {n} records"
+        raise ValueError(f"epsilon must be larger {few}, got epsilon={epsilon}")
+    place = private_choice(
+        [(kind, setting) for setting in settings], records.X, records.codes, task, epsilon=COST * epsilon,
+        n_blocks=blocks, random_state=random_state, noise_seed=last.noise_seed, n_jobs=n_jobs,
+    )  # fmt: skip
+    last.set_params(**settings[place], epsilon=left, delta=delta)
+    model.fit(X, y)
+    about = {key: getattr(last.profile_, key) for key in ("status", "assumption", "implementation", "source")}
+    pair = approximate(left, delta, adjacency=adjacency).with_(**about)
+    choice = choice_profile(COST * epsilon, last.noise_seed, adjacency)
+    last.profile_, paid = compose(choice, pair), f"epsilon {COST * epsilon:g}, counted"
+    last.tuning_ = f"One of {len(settings)} settings, by a vote of blocks of the records: {paid}."
+    return model

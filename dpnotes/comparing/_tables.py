@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 
 from dpnotes._validation import Features, Integers
-from dpnotes.preprocessing import ClipNorm, PublicOneHot, PublicScaler
+from dpnotes.preprocessing import ClipNorm, PublicOneHot, PublicScaler, places, told_unread
 
 Bounds = tuple[Any, Any] | Mapping[Any, Sequence[Any]]
 TEST = 0.25  # fraction of the records that methods are tested on
@@ -66,6 +66,13 @@ class Preparation:
         """An unfitted pipeline: the preparation, then an estimator."""
         steps = [clone(self.box), *([ClipNorm()] if ball else []), estimator]
         return make_pipeline(*steps)
+
+    def unread(self, table: Any) -> list[str]:
+        """A sentence on values of a public table that are missing or not as declared, if there are any."""
+        box = clone(self.box).fit(table)
+        steps = [(step, table[on]) for _, step, on in getattr(box, "transformers_", ())] or [(box, table)]
+        names = [name for _, part in steps for name, _ in _dtypes(part)]
+        return told_unread(names, np.concatenate([step.unread(part) for step, part in steps]).tolist())
 
 
 def table_of(X: Any) -> Any:
@@ -189,9 +196,8 @@ def _list(names: Sequence[Any]) -> str:
 
 def codes_of(y: Any, classes: Sequence[Any]) -> Integers:
     """Code of each label, each looked up by itself; ``len(classes)`` for a label that is none of them."""
-    known = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
     labels = y if isinstance(y, list | tuple) else np.asarray(y).ravel().tolist()  # a list, as an array, may be text
-    return np.array([known.get(x, len(known)) if isinstance(x, Hashable) else len(known) for x in labels], np.int64)
+    return places(labels, np.asarray(classes).tolist())
 
 
 def cut(X: Features, codes: Integers, seed: Sequence[int]) -> Split:
@@ -205,7 +211,7 @@ def cut(X: Features, codes: Integers, seed: Sequence[int]) -> Split:
     return Split(X[fitted], codes[fitted], X[tested], codes[tested])
 
 
-def synthetic(n: int, d: int, n_classes: int, seed: int, repeat: int = 0) -> Split:
+def synthetic(n: int, d: int, n_classes: int, seed: int, repeat: int = 0, *, combinations: float = 0.0) -> Split:
     """A table of that shape, one of a series for each seed.
 
     Rows are a few Gaussian factors, whose means depend on the class, or in a quarter of the tables on which of three
@@ -214,6 +220,9 @@ def synthetic(n: int, d: int, n_classes: int, seed: int, repeat: int = 0) -> Spl
     only whether theirs is above a threshold, which it is seldom in some, as coded categories and pixels do. Margins and
     kinds are spread evenly over the tables of a series (by a scrambled Halton sequence), which makes their means nearer
     to the truth than as many independent tables would; intervals do not count on it.
+
+    The fraction ``combinations`` of the tables has independent columns, and classes that depend on two of them at once,
+    so that no single column says anything about the class, but for one label in ten, which is drawn at random.
     """
     generator = np.random.default_rng([seed, repeat])
     series = Halton(4, seed=np.random.default_rng(seed)).fast_forward(repeat)
@@ -233,4 +242,9 @@ def synthetic(n: int, d: int, n_classes: int, seed: int, repeat: int = 0) -> Spl
     for j in np.flatnonzero(generator.random(d) < CODED[int(at_coded * len(CODED))]):
         often = float(np.exp(generator.uniform(*np.log(OFTEN))))
         X[:, j] = np.where(mixed[:, j] > np.quantile(mixed[:, j], 1 - often), 1.0, -1.0)
+    if int((repeat + 1) * combinations) > int(repeat * combinations):
+        X = generator.uniform(-1, 1, X.shape)
+        pair = generator.permutation(d)[:2]
+        cells = np.floor((X[:, pair] + 1) / 2 * n_classes * (3 - len(pair))).sum(axis=1).astype(np.int64) % n_classes
+        codes = np.where(generator.random(len(X)) < 0.9, cells, generator.integers(n_classes, size=len(X)))
     return Split(X[:n], codes[:n], X[n:], codes[n:])

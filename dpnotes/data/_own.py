@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import json
+import re
 import tomllib
 import warnings
 import zipfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpnotes._validation import CONTINUOUS, MOST_CLASSES
 from dpnotes.data._dataset import Dataset, cut
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST = 50  # categories of a column, and classes
+MOST = MOST_CLASSES  # also of a column's categories
 LEAST, OF_EACH = 200, 30  # records, and records of each class: so that each third of a file has some
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>")  # of cells that nothing declares
-MISSES = "missing values: leave such records out, or fill them by a rule that looks at one record"
-INFINITE = "infinite numbers"
-UNDECLARED = 'must be declared: "{}" = [low, high] or [categories]; or declare that the records are public'
+UNDECLARED = "must be declared"
+ADVICE = "must give [low, high] of numbers and categories of text; dates can be given as days since a public date"
+Known = tuple[float, float] | tuple[str, ...]
 REST = "*"  # in the file of what is public: every other column of numbers
 
 
@@ -41,11 +45,15 @@ class PublicColumn:
     given : bool
         Whether ``known`` was declared beforehand. If False, it was inferred from the records themselves, and no
         guarantee covers that step.
+    unread : int
+        Number of values that are missing, or not as declared: they count as the middle of the bounds, or as none of
+        the categories. This number is as private as the records.
     """
 
     name: str
-    known: tuple[float, float] | tuple[str, ...]
+    known: Known
     given: bool
+    unread: int = 0
 
     @property
     def is_number(self) -> bool:
@@ -73,6 +81,26 @@ class OwnDataset(Dataset):
         """Norm that no row exceeds, whatever it contains: the square root of the number of columns."""
         return float(np.sqrt(len(self.columns)))
 
+    @property
+    def labels(self) -> NDArray[Any]:
+        """Label of each class code, numbers if all labels are numbers; the last, of empty records, is not a class."""
+        import pandas as pd
+
+        numbers = pd.to_numeric(pd.Series(self.class_names, dtype=object), errors="coerce")
+        text = numbers.isna().any() or not numbers.is_unique or any(re.match(r"0\d", name) for name in self.class_names)
+        return np.array([*self.class_names, ""]) if text else np.append(numbers, numbers.max() + 1)
+
+    def records(self) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        """Features [n, d] of all records, the test records last, and their labels [n] as in the file."""
+        y = np.concatenate([self.y_train, self.y_test])
+        return np.concatenate([self.X_train, self.X_test]), self.labels[y]
+
+    def unread(self) -> list[str]:
+        """Sentence with exact counts of the values that are missing or not as declared, if there are such values."""
+        from dpnotes.preprocessing import told_unread
+
+        return told_unread([column.name for column in self.columns], [column.unread for column in self.columns])
+
 
 def load_file(path: str | Path, *, target: str = "", private: bool = False) -> OwnDataset:
     r"""Load your own table: its rows are private, and the function encodes each row separately, with public facts.
@@ -93,6 +121,9 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
     were public, and no guarantee covers that step: ``columns`` of the result shows which facts these are. Every fifth
     record, drawn by ``default_rng(0)``, is a test record.
 
+    A value that is missing, or not as declared, does not raise an error: it counts as the middle of the bounds, or as
+    none of the categories. ``columns`` counts these values.
+
     Parameters
     ----------
     path : str or Path
@@ -101,10 +132,10 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
         Column, or array, of the classes; by default the last column, or ``y``.
     private : bool
         Whether no record may decide if the table can be used, unless all records are wrong. Public facts must then be
-        declared. A record whose label is not among the classes is an empty record, whose code is the number of classes.
-        A value that is missing in another record counts as the middle of the bounds, or as no category. The error that
-        all records are wrong is raised without noise, and no guarantee covers it: it is a check for the person who
-        holds the table, before any release. By default a table with such a record raises an error.
+        declared, and a record whose label is not among the classes is an empty record, whose code is the number of
+        classes. The errors that all records are wrong, or that a line is damaged, are raised without noise, and no
+        guarantee covers them: they are checks for the person who holds the table, before any release. By default a
+        table with a label that is not among the classes raises an error.
 
     Returns
     -------
@@ -116,6 +147,7 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
         If there is no such file.
     ValueError
         If the file is not such a table. The message lists all faults by column; it does not show a value of a record.
+        If a required declaration is missing, the message has a draft of ``NAME.toml``.
 
     Examples
     --------
@@ -139,13 +171,9 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
     if sum(1 if column.is_number else len(column.known) for column in columns) > len(table):
         faults.append("there are more features than records: is the table transposed?")
     if faults:
-        raise ValueError(
-            f"{path} cannot be used:\n"
-            + "\n".join(f"- {fault}" for fault in faults)
-            + f"\nIn {beside.name} give [low, high] for each numeric column (even a constant one), and categories for "
-            "each text column; dates may be days since a public date; a table [columns] leaves out all other columns"
-        )
-    X, names = _encoded(table, columns)
+        draft = _draft(table, target, public) if any(UNDECLARED in fault for fault in faults) else ""
+        raise ValueError("\n- ".join([f"{path} cannot be used:", *faults]) + f"\n{beside.name} {ADVICE}{draft}")
+    X, names, counted = _encoded(table, columns)
     test = np.zeros(len(table), dtype=bool)
     test[np.random.default_rng(0).permutation(len(table))[: len(table) // 5]] = True
     total = hashlib.sha256(path.read_bytes() + (beside.read_bytes() if beside.is_file() else b"") + target.encode())
@@ -155,10 +183,23 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
         class_names=classes,
         feature_names=names,
         digest=f"{path.name}:{total.hexdigest()[:12]}",
-        columns=tuple(columns),
+        columns=counted,
         classes_given="classes" in public,
         **cut(X, y, {"train": ~test, "test": test}),
     )
+
+
+def _draft(table: pd.DataFrame, target: str, public: Mapping[str, Any]) -> str:
+    """What the file beside a table must say, with blanks: of the table, only its header is read."""
+    columns = public.get("columns", {REST: []})
+    if REST in columns:  # a file of arrays has nothing but numbers
+        texts = [each for each in table if each != target and table[each].dtype == object]
+        columns = dict.fromkeys(texts) | {each: known for each, known in columns.items() if known or not texts}
+    text = partial(json.dumps, ensure_ascii=False, default=str)
+    lines = [f"classes = {text(public.get('classes') or [])}  # all labels of {target}"]
+    lines += ["[columns]  # [low, high] of numbers, or categories as text; without their line, columns are left out"]
+    lines += [f"{text(name)} = {text(known or [])}" for name, known in columns.items()]
+    return "\nFill the blanks of this draft by what is known without the records:\n\n" + "\n".join(lines)
 
 
 def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
@@ -169,8 +210,7 @@ def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
         raise FileNotFoundError(f"there is no file {path}")
     try:
         if path.suffix == ".csv":
-            with path.open(newline="", encoding="utf-8") as file:
-                names = next(csv.reader(file), [])
+            names = _header(path)
             with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):  # of lines that are longer
                 table = pd.read_csv(path, skipinitialspace=True, index_col=False, dtype=object, na_filter=False)
             if doubled := sorted({name for name in names if names.count(name) > 1}):
@@ -181,18 +221,36 @@ def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
             if not zipfile.is_zipfile(path):
                 raise EOFError
             return _arrays(path, target or "y")
-    except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, UnicodeDecodeError,
-            zipfile.BadZipFile, EOFError):  # fmt: skip
-        raise ValueError(f"{path} cannot be read: it is not a {path.suffix} file, or it is damaged") from None
+    except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
+        place = next(iter(re.findall(r"(?:line|row) \d+", str(error))), "a line")
+        raise ValueError(f"{path} is damaged: {place} has too many cells, or a quotation mark is open") from None
+    except (pd.errors.EmptyDataError, zipfile.BadZipFile, EOFError):
+        raise ValueError(f"{path} is empty, or a damaged {path.suffix} file") from None
     raise ValueError(f"a table must be a .csv or .npz file, got {path}")
+
+
+def _header(path: Path) -> list[str]:
+    """Names of the columns of a file of text in UTF-8, with commas between cells; of another one, how to make it so."""
+    content, how = path.read_bytes(), ""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text, how = content.decode("latin-1"), ", encoding='latin-1'"
+    header = text.partition("\n")[0]
+    if (separator := max(",;\t", key=header.count)) != ",":
+        how += f", sep={separator!r}, decimal=','"
+    if how:
+        made = f"pd.read_csv({path.name!r}{how}).to_csv('{path.stem}_plain.csv', index=False)"
+        must = "must be in UTF-8, with commas between its cells and points in its numbers, as"
+        raise ValueError(f"{path} {must} pandas can make it: {made} (or another encoding=, and decimal='.')")
+    return next(csv.reader([header]), [])
 
 
 def _arrays(path: Path, target: str) -> tuple[pd.DataFrame, str]:
     import pandas as pd
 
     with np.load(path, allow_pickle=False) as arrays:
-        missing = [name for name in ("X", target) if name not in arrays]
-        if missing:
+        if not {"X", target} <= set(arrays):
             raise ValueError(f"{path} must have the arrays X and {target}, got {_list(arrays)}")
         X, y = arrays["X"], arrays[target]
     if X.ndim != 2 or y.shape != (len(X),) or X.dtype.kind not in "biuf":
@@ -222,24 +280,24 @@ def _classes(
     table: pd.DataFrame, target: str, given: list[Any] | None, faults: list[str], *, private: bool
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Codes [n] of the classes, and their names; the function adds any faults to ``faults``."""
-    if target not in table:
-        faults.append(f"there is no column {target!r} for the target; there are {_list(table.columns)}")
+    labels = table[target].map(_cell) if target in table else None
+    if labels is None or (private and not given):
+        there_are = f"there is no column {target!r} for the target; there are {_list(table.columns)}"
+        faults.append(there_are if labels is None else f"classes {UNDECLARED}")
         return np.zeros(len(table), np.int64), ()
-    if private and not given:
-        faults.append("classes must be declared: classes = [all labels]")
-        return np.zeros(len(table), np.int64), ()
-    labels = table[target].map(_cell)
     there = labels[~labels.isin(MISSING)]
-    if (not private or there.empty) and len(there) < len(labels):
-        faults.append(f"the target {target!r} has missing values")
+    if (not private or there.empty) and (missing := len(labels) - len(there)):
+        faults.append(f"the target {target!r} has {missing} missing values; pandas: table.dropna(subset=[{target!r}])")
     classes = tuple(map(str, given)) if given else tuple(_distinct(there))
-    if not 2 <= len(set(classes)) == len(classes) <= MOST:
-        faults.append(f"the target {target!r} must have 2 to {MOST} classes, so it cannot hold numbers of a wide range")
+    if "" in classes or not 2 <= len(set(classes)) == len(classes) <= MOST:
+        number = not given and len(classes) > MOST and _numbers(there).notna().all()
+        is_ = f"is {CONTINUOUS}" if number else f"must have 2 to {MOST} classes, each with a name"
+        faults.append(f"the target {target!r} {is_}")
         return np.zeros(len(table), np.int64), ()
     codes = _codes(labels, classes)
     unknown = _codes(there, classes) == len(classes)
     if unknown.all() if private else unknown.any():
-        faults.append(f"the target {target!r} has values that are not among the given classes")
+        faults.append(f"the target {target!r} has {unknown.sum()} values that are not among classes = {list(classes)}")
     if not private and np.bincount(codes, minlength=len(classes))[: len(classes)].min() < OF_EACH:
         faults.append(f"a class of {target!r} has fewer than {OF_EACH} records")
     return codes, classes
@@ -252,78 +310,78 @@ def _columns(
     given = {REST: None} if given is None else given
     if unknown := [name for name in given if name not in table and name != REST]:
         faults.append(f"the table [columns] names columns {_list(unknown)} that the file does not have")
-    wrong: dict[str, list[str]] = {MISSES: [], INFINITE: []}
+    wrong: dict[str, list[str]] = {}
     found = []
-    for name in map(str, table):
-        known = given.get(name)
-        if name not in given and REST not in given:
-            continue
+    for name in (each for each in map(str, table) if each in given or REST in given):
+        said = given.get(name) or None  # a blank of the draft declares nothing
         cells, numbers = table[name].map(_cell), _numbers(table[name])
-        missing = cells.isin(MISSING) & ~cells.isin(known if isinstance(known, list) else ())
-        is_number = bool((missing | numbers.notna()).all() and not missing.all())
-        if known is None and (is_number or private):
-            known = given.get(REST)
-        if missing.all() if private else missing.any():
-            wrong[MISSES].append(name)
-        if not private and is_number and np.isinf(numbers).any():
-            wrong[INFINITE].append(name)
-        if known is not None:
-            column, fault = _said(name, known, bool(numbers.notna().any()))
-        elif private:
-            column, fault = PublicColumn(name, (0.0, 1.0), False), UNDECLARED.format(name)
+        there = ~cells.isin(MISSING) | cells.isin(said if isinstance(said, list) else ())
+        if said is None and (private or numbers[there].notna().all()):
+            said = given.get(REST) or None
+        if private and said is None:
+            known: Known | str = UNDECLARED
+        elif not there.any():
+            known = "all values are missing"
+        elif said is None:
+            known = _from_records(cells[there], numbers[there])
         else:
-            column, fault = _from_records(name, numbers[~missing] if is_number else cells[~missing], is_number)
-        if fault:
-            wrong.setdefault(fault, []).append(name)
+            known = _said(said, has_numbers=bool(numbers.notna().any()))
+        if isinstance(known, str):
+            wrong.setdefault(known, []).append(name)
         else:
-            found.append(column)
-    faults += [f"column{'s' * (len(names) > 1)} {_list(names)}: {fault}" for fault, names in wrong.items() if names]
-    if not any(wrong.values()) and not found:
+            found.append(PublicColumn(name, known, said is not None))
+    faults += [f"column{'s' * (len(names) > 1)} {_list(names)}: {fault}" for fault, names in wrong.items()]
+    if not wrong and not found:
         faults.append("there are no columns of features")
     return found
 
 
-def _from_records(name: str, values: pd.Series, is_number: bool) -> tuple[PublicColumn, str]:
-    """Bounds or categories inferred from the records, and the fault; an empty text if there is no fault."""
-    if values.nunique() < 2:
-        return PublicColumn(name, (0.0, 1.0), False), "constant, or empty"
-    if is_number:
-        return PublicColumn(name, (float(values.min()), float(values.max())), False), ""
-    if values.nunique() > MOST:
-        return PublicColumn(name, (0.0, 1.0), False), f"text of more than {MOST} categories"
-    return PublicColumn(name, tuple(_distinct(values)), False), ""
+def _from_records(cells: pd.Series, numbers: pd.Series) -> Known | str:
+    """Bounds or categories inferred from the present values, or the fault as one text."""
+    finite = numbers[np.isfinite(numbers)]
+    if (finite if numbers.notna().all() else cells).nunique() < 2:
+        return "constant"
+    if numbers.notna().all():
+        return float(finite.min()), float(finite.max())
+    if numbers.notna().any():
+        return "numbers and text: declare [low, high], for which text is missing, or the categories"
+    return f"text of more than {MOST} categories" if cells.nunique() > MOST else tuple(_distinct(cells))
 
 
-def _said(name: str, known: Any, has_numbers: bool) -> tuple[PublicColumn, str]:
-    """Declared bounds or categories of a column, and the fault; an empty text if there is no fault."""
-    pair = isinstance(known, list) and len(known) == 2 and all(type(value) in (int, float) for value in known)
-    if pair and not has_numbers:
-        return PublicColumn(name, (0.0, 1.0), True), "text, for which categories must be given, not bounds"
-    if pair and -np.inf < known[0] < known[1] < np.inf:
-        return PublicColumn(name, (float(known[0]), float(known[1])), True), ""
-    if isinstance(known, list) and known and all(isinstance(value, str | bool) for value in known):
+def _said(known: Any, *, has_numbers: bool) -> Known | str:
+    """Declared bounds or categories of a column, or the fault as one text."""
+    if isinstance(known, list) and len(known) == 2 and all(type(value) in (int, float) for value in known):
+        if not has_numbers:
+            return "text, for which categories must be given, not bounds; numbers must have points, not commas"
+        if -np.inf < known[0] < known[1] < np.inf:
+            return float(known[0]), float(known[1])
+    elif isinstance(known, list) and all(isinstance(value, str | bool) for value in known):
         categories = tuple(map(str, known))
         if len(set(categories)) == len(categories) > 1:
-            return PublicColumn(name, categories, True), ""
-    return PublicColumn(name, (0.0, 1.0), True), "declare [low, high], low < high, or at least two categories as text"
+            return categories
+    return "the entry must be [low, high], low < high, or at least two categories as text"
 
 
-def _encoded(table: pd.DataFrame, columns: Iterable[PublicColumn]) -> tuple[NDArray[np.float32], tuple[str, ...]]:
-    """Features of all records, float32 [n, d], and their names."""
-    from dpnotes.preprocessing import PublicOneHot, PublicScaler
+def _encoded(
+    table: pd.DataFrame, columns: Iterable[PublicColumn]
+) -> tuple[NDArray[np.float32], tuple[str, ...], tuple[PublicColumn, ...]]:
+    """Features of all records, float32 [n, d], their names, and the columns with a count of unread values."""
+    from dpnotes.preprocessing import PublicOneHot, PublicScaler, RowTransformer
 
-    parts, names = [], []
+    parts, names, counted = [], [], []
     for column in columns:
         values = table[column.name]
         if column.is_number:
-            low, high = column.known
-            parts.append(PublicScaler(low, high).fit_transform(_numbers(values).to_numpy(np.float64)[:, None]))
+            step: RowTransformer = PublicScaler(*column.known)
+            cells = _numbers(values).to_numpy(np.float64)[:, None]
             names.append(column.name)
         else:
-            codes = _codes(values.map(_cell), column.known)
-            parts.append(PublicOneHot(range(len(column.known))).fit_transform(codes[:, None]))
+            step = PublicOneHot(range(len(column.known)))
+            cells = _codes(values.map(_cell), column.known)[:, None]
             names += [f"{column.name}={category}" for category in column.known]
-    return np.ascontiguousarray(np.hstack(parts), dtype=np.float32), tuple(names)
+        parts.append(step.fit_transform(cells))
+        counted.append(replace(column, unread=int(step.unread(cells)[0])))
+    return np.ascontiguousarray(np.hstack(parts), dtype=np.float32), tuple(names), tuple(counted)
 
 
 def _cell(value: Any) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 Function = Callable[..., Any]
 
@@ -30,6 +33,42 @@ def expect(condition: Any, hint: str) -> None:
         raise Wrong(hint)
 
 
+def numbers(name: str, right: Sequence[float], wrong: Mapping[str, Sequence[float]]) -> None:
+    """Register the check of an exercise whose answer is one or several numbers.
+
+    Parameters
+    ----------
+    name : str
+    right : sequence of float
+        Correct numbers; an answer may be off by one percent.
+    wrong : mapping of str to sequence of float
+        Typical wrong answer for each hint; NaN where any number counts.
+    """
+    exercise(name)(partial(_expect_numbers, right, wrong))
+
+
+def _expect_numbers(right: Sequence[float], wrong: Mapping[str, Sequence[float]], answer: Any) -> None:
+    expect(answer is not None and not callable(answer), "the answer is a number, or several in brackets")
+    found = np.ravel(np.asarray(answer, dtype=float))
+    expect(len(found) == len(right), f"numbers expected: {len(right)}, numbers given: {len(found)}")
+    for hint, values in wrong.items():
+        expect(not (np.isclose(found, values, rtol=1e-2, atol=0) | np.isnan(values)).all(), hint)
+    for place, (own, value) in enumerate(zip(found, right, strict=True), start=1):
+        size = "small" if own < value else "large"
+        expect(np.isclose(own, value, rtol=1e-2, atol=0), f"number {place} is too {size}")
+
+
+def _returning(function: Function) -> Function:
+    """Wrap the function so that it raises `Wrong` if it returns nothing."""
+
+    def called(*arguments: Any) -> Any:
+        found = function(*arguments)
+        expect(found is not None, "it returned None: the function must end with `return` and its result")
+        return found
+
+    return called
+
+
 def names() -> list[str]:
     """List the exercises that have a check.
 
@@ -41,22 +80,22 @@ def names() -> list[str]:
     return sorted(_CHECKS)
 
 
-def check(name: str, function: Function) -> None:
-    """Check your function for an exercise, and print "passed" if it passes.
+def check(name: str, answer: Any) -> None:
+    """Check your answer to an exercise, and print "passed" if it passes.
 
     Parameters
     ----------
     name : str
         Name of the check that the exercise states, for example ``"dp-sgd-6"``.
-    function : callable
-        Your function, with the arguments and the result that the exercise states.
+    answer : callable, or one or several numbers
+        Your answer: a function with the arguments and the result that the exercise states, or numbers in its order.
 
     Raises
     ------
     ValueError
         If there is no such exercise; the message lists the known names.
     Wrong
-        If the function does not do what the exercise asks; the message is a hint.
+        If the answer is not what the exercise asks for; the message is a hint.
 
     Examples
     --------
@@ -66,13 +105,15 @@ def check(name: str, function: Function) -> None:
     ...     return np.minimum(1, clipping_norm / np.maximum(norms, 1e-300)) @ gradients + noise
     >>> check("dp-sgd-6", clip_and_add)
     dp-sgd-6: passed
+    >>> check("guarantee-4", (2.0, 9.85e-6))
+    guarantee-4: passed
     """
     if name not in _CHECKS:
         raise ValueError(f"unknown exercise {name!r}; known: {', '.join(names())}")
     try:
-        _CHECKS[name](function)
+        _CHECKS[name](_returning(answer) if callable(answer) else answer)
     except Wrong:
         raise
     except Exception as error:
-        raise Wrong(f"the function raised {type(error).__name__}: {error}") from error
+        raise Wrong(f"the answer raised {type(error).__name__}: {error}") from error
     print(f"{name}: passed")

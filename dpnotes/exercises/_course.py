@@ -2,12 +2,40 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import stats
 
-from dpnotes.exercises._check import Function, exercise, expect
+from dpnotes import accounting
+from dpnotes.exercises._check import Function, exercise, expect, numbers
 
 # guarantee
+
+ANY = np.nan
+SIGMA = accounting.gaussian_sigma(1.0, 1e-5)
+numbers(
+    "guarantee-2",
+    (SIGMA, 2 * SIGMA),
+    {
+        "if one record replaces another, a count changes by one at most": (2 * SIGMA, ANY),
+        "if one value in [-1, 1] replaces another, the sum may change by more than one": (ANY, SIGMA),
+    },
+)
+numbers(
+    "guarantee-3",
+    (1 / (1 + 9 * np.e), np.e / (9 + np.e)),
+    {
+        "the guarantee bounds how odds change, not how a probability changes": (0.1 / np.e, 0.1 * np.e),
+        "the smaller probability comes first": (np.e / (9 + np.e), 1 / (1 + 9 * np.e)),
+        "these are odds: turn them back into probabilities": (1 / (9 * np.e), np.e / 9),
+    },
+)
+numbers(
+    "guarantee-4",
+    (2.0, 1e-6 * np.exp(0.5 * np.arange(4)).sum()),
+    {"delta grows faster than the size of the group: see part (b) of the theorem": (ANY, 4e-6)},
+)
 
 
 YES, NO = np.array([0.75, 0.25]), np.array([0.25, 0.75])  # randomised response
@@ -16,7 +44,10 @@ YES, NO = np.array([0.75, 0.25]), np.array([0.25, 0.75])  # randomised response
 @exercise("guarantee-5")
 def smallest_delta(function: Function) -> None:
     """``smallest_delta(p, q, epsilon)``: the hockey-stick divergence, in the worse direction."""
-    expect(np.isclose(function(YES, NO, 0.0), 0.5), "at epsilon = 0 it is the total variation distance")
+    expect(
+        np.isclose(function(YES, NO, 0.0), 0.5),
+        "at epsilon = 0 it is the advantage: sum p - q over the outputs where p is larger",
+    )
     expect(np.isclose(function(YES, NO, np.log(2)), 0.25), "an epsilon multiplies probabilities by its exponential")
     expect(np.isclose(function(YES, NO, np.log(6)), 0.0), "outputs that are below the bound take nothing off")
     rare, never = np.array([0.9, 0.1]), np.array([1.0, 0.0])
@@ -39,7 +70,36 @@ def best_tpr(function: Function) -> None:
     expect(np.isclose(function(p, q, 0.2), 0.4), "outputs are ordered by the ratio p / q, not only by p")
 
 
+@exercise("guarantee-9")
+def recover_first(function: Function) -> None:
+    """``recover_first(answer, n)``: whether a group has the first patient's property, from answers of large groups."""
+    for first in (True, False):
+        malignant = np.random.default_rng(0).random(300) < 0.4
+        malignant[0] = first
+
+        def answer(group: Any, malignant: Any = malignant) -> int:
+            group = np.asarray(group)
+            expect(group.dtype == bool and group.shape == (300,), "a group is an array of n booleans")
+            expect(group.sum() >= 100, "the clinic refuses groups with fewer than a hundred patients")
+            return int(malignant[group].sum())
+
+        expect(bool(function(answer, 300)) is first, f"the first patient's tumour was malignant: {first}")
+
+
 # mechanisms
+
+GAP = 1 - np.exp(-1 / 8)
+EXACT, CLASSICAL = accounting.gaussian_sigma(20.0, 1e-5), np.sqrt(2 * np.log(1.25e5)) / 20
+numbers("mechanisms-1", (EXACT, CLASSICAL), {"the smallest sigma comes first": (CLASSICAL, EXACT)})
+numbers(
+    "mechanisms-2",
+    (0.25, GAP),
+    {
+        "epsilon is the sensitivity over the scale": (4.0, ANY),
+        "some mechanism with this epsilon has that gap, but Laplace noise stays below it": (ANY, np.tanh(1 / 8)),
+    },
+)
+numbers("mechanisms-3", (-1 / (2 * np.log(0.95)),), {"for little noise the gap is about half of epsilon": (20.0,)})
 
 
 @exercise("mechanisms-6")
@@ -61,6 +121,16 @@ def private_mean(function: Function) -> None:
 
 
 # composition
+
+numbers("composition-2", (28,), {"that many answers exceed the budget: round down": (29,)})
+numbers(
+    "composition-3",
+    (np.log1p((np.e - 1) / 10), 1e-6),
+    {
+        "a tenth of epsilon is the approximation for a small epsilon": (0.1, ANY),
+        "sampling reduces delta as well": (ANY, 1e-5),
+    },
+)
 ORDERS = np.array([1.5, 2.0, 5.4318496, 40.0])
 
 
@@ -98,6 +168,47 @@ def composed_delta(function: Function) -> None:
 # dp sgd
 
 
+def _expect_last(found: int, budget: float, what: str, profile: Function, **settings: float) -> None:
+    """Expect the largest number of steps, or answers, whose epsilon is within the budget at delta 1e-5."""
+    within, beyond = (float(profile(**{what: max(1, n)}, **settings).epsilon(1e-5)) for n in (found, found + 1))
+    expect(within <= budget, f"{found} {what} spend an epsilon of {within:.3g}, more than {budget:g}")
+    expect(beyond > budget, f"{found + 1} {what} spend an epsilon of {beyond:.3g}, which is still within {budget:g}")
+
+
+def _expect_least(found: float, right: float) -> None:
+    """Expect the smallest sufficient noise, up to one percent."""
+    expect(found > 0.9999 * right, f"{found:.4g} is not enough noise")
+    expect(found < 1.01 * right, f"less noise than {found:.4g} is enough")
+
+
+@exercise("dp-sgd-2")
+def most_steps(function: Function) -> None:
+    """``most_steps(epsilon, noise_multiplier)``: at sample rate 0.1 and delta 1e-5."""
+    for budget, sigma in ((3.0, 1.5), (1.0, 4.0)):
+        run = {"noise_multiplier": sigma, "sample_rate": 0.1}
+        _expect_last(int(function(budget, sigma)), budget, "steps", accounting.dp_sgd, **run)
+
+
+@exercise("dp-sgd-3")
+def least_noise(function: Function) -> None:
+    """``least_noise(epsilon, sample_rate, steps)``: at delta 1e-5."""
+    for epsilon, rate, steps in ((1.0, 0.01, 1000), (3.0, 0.1, 100)):
+        right = accounting.dp_sgd_noise_multiplier(epsilon, 1e-5, sample_rate=rate, steps=steps)
+        _expect_least(function(epsilon, rate, steps), float(right))
+
+
+@exercise("dp-sgd-4")
+def worst_pair(function: Function) -> None:
+    """``worst_pair(m, clipping_norm)``: gradients of m records and one more, whose clipped means are 2 C apart."""
+    for m, clipping_norm in ((1, 1.0), (50, 2.0)):
+        many, last = map(np.asarray, function(m, clipping_norm))
+        expect(many.shape == (m, last.size), "m gradients, shape [m, weights], and one gradient more, shape [weights]")
+        means = np.stack([many.mean(axis=0), np.vstack([many, last]).mean(axis=0)])
+        norms = np.linalg.norm(means, axis=1, keepdims=True)
+        apart = np.linalg.norm(np.diff(means * np.minimum(1, clipping_norm / np.maximum(norms, 1e-300)), axis=0))
+        expect(apart > 1.999 * clipping_norm, f"at C = {clipping_norm:g} the clipped means are {apart:.3g} apart")
+
+
 @exercise("dp-sgd-6")
 def clip_and_add(function: Function) -> None:
     """``clip_and_add(gradients, clipping_norm, noise)``: the noisy sum of clipped gradients."""
@@ -127,6 +238,32 @@ def clip_and_add(function: Function) -> None:
 # votes
 
 
+@exercise("votes-2")
+def most_answers(function: Function) -> None:
+    """``most_answers(inverse_scale, epsilon)``: of the Laplace vote at delta 1e-5."""
+    for beta, budget in ((0.05, 1.0), (0.2, 3.0)):
+        _expect_last(int(function(beta, budget)), budget, "answers", accounting.noisy_vote, noise=beta)
+
+
+@exercise("votes-3")
+def vote_sigma(function: Function) -> None:
+    """``vote_sigma(epsilon, answers)``: of the Gaussian vote at delta 1e-5."""
+    for epsilon, answers in ((1.0, 100), (3.0, 1)):
+        right = accounting.gaussian_sigma(epsilon, 1e-5, sensitivity=np.sqrt(2 * answers))
+        found = function(epsilon, answers)
+        expect(not np.isclose(found, right / np.sqrt(2)), "a vote that moves changes two counts")
+        _expect_least(found, float(right))
+
+
+@exercise("votes-7")
+def largest_advantage(function: Function) -> None:
+    """``largest_advantage(inverse_scale, answers)``: bound of TPR less FPR for the Laplace vote."""
+    for beta, answers in ((0.2, 1), (0.2, 100)):
+        found, right = function(beta, answers), accounting.noisy_vote(noise=beta, answers=answers).advantage
+        expect(found > 0.999 * right, "an attacker may gain more, if he has so many answers")
+        expect(found < 1.01 * right, "a smaller bound, of at most 1, is possible: compose the answers first")
+
+
 @exercise("votes-6")
 def exponential_mechanism(function: Function) -> None:
     """``exponential_mechanism(scores, epsilon, sensitivity)``: probability of each answer."""
@@ -147,6 +284,36 @@ def exponential_mechanism(function: Function) -> None:
 
 
 # attacks
+
+
+def _perfect(m: int, delta: float) -> float:
+    return accounting.audit_epsilon(true_positives=m, positives=m, false_positives=0, negatives=m, delta=delta)
+
+
+@exercise("attacks-2")
+def perfect(function: Function) -> None:
+    """``perfect(m, delta)``: lower bound of epsilon by an attack that is right in all runs."""
+    for m, delta in ((1000, 1e-5), (30, 0.0)):
+        hint = "no false positives in m runs: the rate is below a limit, which is not 0, and wrong in 2.5 % of cases"
+        expect(np.isclose(function(m, delta), _perfect(m, delta), rtol=1e-3), hint)
+
+
+@exercise("attacks-3")
+def runs_needed(function: Function) -> None:
+    """``runs_needed(epsilon)``: of a perfect attack, of each kind, at delta 0."""
+    for epsilon in (1.0, 4.0):
+        found = int(function(epsilon))
+        expect(_perfect(found, 0.0) >= epsilon, f"{found} runs do not prove {epsilon:g}")
+        expect(_perfect(found - 1, 0.0) < epsilon, f"{found - 1} runs are enough for {epsilon:g}")
+
+
+@exercise("attacks-9")
+def fewest_right(function: Function) -> None:
+    """``fewest_right(m, epsilon)``: right guesses of m that refute (epsilon, 0) at 95 % confidence."""
+    for m, epsilon in ((100, 0.0), (114, 2.0)):
+        found, p = int(function(m, epsilon)), 1 / (1 + np.exp(-epsilon))
+        expect(stats.binom.sf(found - 1, m, p) < 0.05, f"{found} of {m} are not rare enough at epsilon = {epsilon:g}")
+        expect(stats.binom.sf(found - 2, m, p) >= 0.05, f"fewer than {found} of {m} refute epsilon = {epsilon:g}")
 
 
 @exercise("attacks-6")

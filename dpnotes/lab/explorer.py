@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -19,7 +21,25 @@ from dpnotes.accounting import PrivacyProfile
 from dpnotes.lab.figures import line_styles
 
 RATES = np.geomspace(1e-5, 1.0, 41)  # false-positive rates at which curves are drawn
+DELTA = 1e-5  # at which epsilons are shown
+MUS = np.geomspace(0.04, 21, 200)  # of Gaussian noise, at which its epsilons are computed here
 ID = "tradeoff-explorer"
+SCRIPT = """{
+const id = '%s', drawn = await vegaEmbed('#' + id, %s, %s), view = drawn.view;
+const written = value => isFinite(value) ? value.toLocaleString('en', {maximumSignificantDigits: 3}) : value;
+const inputs = document.querySelectorAll('#' + id + ' input');
+inputs.forEach(input => input.parentElement.append(document.createElement('output')));
+const follow = () => {
+  view.signal('shown').forEach((value, i) => {
+    inputs[i].ariaValueText = inputs[i].parentElement.lastChild.textContent = written(value);
+  });
+  const cells = document.querySelectorAll('#' + id + '-facts td');
+  view.signal('facts').flat().forEach((value, i) => { cells[i + 1].textContent = written(value); });
+};
+['shown', 'facts'].forEach(name => view.addSignalListener(name, follow));
+follow();
+document.getElementById(id).view = view;
+}"""
 
 
 @dataclass(frozen=True)
@@ -51,20 +71,23 @@ class Slider:
         return [self.low + self.step * place for place in range(round((self.high - self.low) / self.step) + 1)]
 
 
+# Of a place: ten values a decade, from 1 at place 0; whole numbers from 10 on.
+ROUND = "[10, 12, 15, 20, 25, 30, 40, 50, 60, 80][round({0} % 10)] * pow(10, floor({0} / 10) - 1)"
 SLIDERS = (
-    Slider("n", "records n", 2, 6, 0.1, 4.8, "round(pow(10, {}))"),
-    Slider("k", "bagging: k of them for each model", 0, 5, 0.1, 3.7, "round(pow(10, {}))"),
+    Slider("n", "records n", 20, 60, 1, 48, ROUND),
+    Slider("k", "bagging: k of them for each model", 10, 50, 1, 37, ROUND),
     Slider("N", "bagging: models N", 1, 100, 1, 1),
     Slider("noise", "Gaussian noise: sigma / sensitivity", 0.5, 20, 0.1, 5.0),
     Slider("times", "Gaussian noise: answers", 1, 100, 1, 1),
-    Slider("sigma", "DP-SGD: noise multiplier", -1, 3, 1, 1, "pow(2, {} / 2)"),
+    Slider("sigma", "DP-SGD: noise multiplier", 0, 4, 1, 2, "[0.7, 1, 1.4, 2, 2.8][round({})]"),
     Slider("q", "DP-SGD: sample rate", -3, -1, 1, -2, "pow(10, {})"),
     Slider("T", "DP-SGD: steps", 1, 4, 1, 3, "round(pow(10, {}))"),
-    Slider("beta", "votes: inverse temperature", -2, 0, 0.5, -1, "pow(10, {})"),
+    Slider("beta", "votes: inverse temperature beta", -2, 0, 0.5, -1, "pow(10, {})"),
     Slider("B", "votes: answers", 0, 3, 1, 2, "round(pow(10, {}))"),
 )
 COMPUTED = {"DP-SGD": ("sigma", "q", "T"), "votes": ("beta", "B")}  # curves that are computed here, by these sliders
 NAMES = ("bagging", "Gaussian noise", *COMPUTED)
+COLUMNS = ("advantage", "true positives at 0.1 % false ones", "epsilon at delta = 1e-5")
 
 
 def curves() -> list[dict[str, Any]]:
@@ -73,14 +96,19 @@ def curves() -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        method, stop (places of its sliders, counted from 0, joined by commas), tpr (at :data:`RATES`, five digits).
+        method, stop (places of its sliders, counted from 0, joined by commas), tpr (at :data:`RATES`, five digits),
+        facts (advantage, true-positive rate at 0.1 % false positives, epsilon at :data:`DELTA`).
     """
     found = []
     for method, names in COMPUTED.items():
         for places in itertools.product(*(enumerate(_slider(name).stops) for name in names)):
             values = {name: value_of(name, place) for name, (_, place) in zip(names, places, strict=True)}
-            rates = [float(f"{1 - missed:.5g}") for missed in profile(method, values).tradeoff(RATES)]
-            found.append({"method": method, "stop": ",".join(str(place) for place, _ in places), "tpr": rates})
+            known = profile(method, values)
+            rates = [float(f"{1 - missed:.5g}") for missed in known.tradeoff(RATES)]
+            numbers = known.advantage, 1 - float(known.tradeoff(1e-3)), known.epsilon(DELTA)
+            facts = [float(f"{number:.3g}") for number in numbers]
+            stop = ",".join(str(place) for place, _ in places)
+            found.append({"method": method, "stop": stop, "tpr": rates, "facts": facts})
     return found
 
 
@@ -89,10 +117,10 @@ def value_of(name: str, place: float) -> float:
 
     Examples
     --------
-    >>> value_of("T", 3), value_of("sigma", 2)
+    >>> value_of("T", 3), value_of("sigma", 3)
     (1000.0, 2.0)
     """
-    return float(eval(_slider(name).value.format(place), {"pow": pow, "round": round}))
+    return float(eval(_slider(name).value.format(place), {"pow": pow, "round": round, "floor": math.floor}))
 
 
 def profile(method: str, values: dict[str, float]) -> PrivacyProfile:
@@ -124,12 +152,8 @@ def specification() -> dict[str, Any]:
         "bagging": f"min(1, {pi} + {alpha})",
         "Gaussian noise": f"{alpha} >= 1 ? 1 : cumulativeNormal(quantileNormal({alpha}) + {mu})",
     }
-    styles = dict(zip(NAMES, line_styles(len(NAMES)), strict=True))
-    dashes = {"-": [1, 0], "--": [6, 3], "-.": [8, 3, 2, 3], ":": [2, 3]}
-    scale = {
-        "color": [_hexadecimal(styles[name]["color"]) for name in NAMES],
-        "strokeDash": [dashes[styles[name]["linestyle"]] for name in NAMES],
-    }
+    blue, orange, green, _, pink = (_hexadecimal(style["color"]) for style in line_styles(5))
+    scale = {"color": [blue, orange, green, pink], "strokeDash": [[1, 0], [6, 3], [8, 3, 2, 3], [2, 3]]}
     logarithmic = {"type": "log", "domain": [RATES[0], 1], "nice": False}
     axis = {"values": [10.0**power for power in range(-5, 1)], "format": "~g", "labelFontSize": 12, "titleFontSize": 13}
     encoding = {
@@ -146,13 +170,13 @@ def specification() -> dict[str, Any]:
         alt.Chart(grid).mark_line().transform_calculate(method=f"'{name}'", tpr=tpr).encode(**encoding)
         for name, tpr in closed.items()
     ]
-    table = alt.Data(values=curves())
+    computed = curves()
     chosen = {
         method: " + ',' + ".join(f"round((at_{n} - {_slider(n).low}) / {_slider(n).step})" for n in names)
         for method, names in COMPUTED.items()
     }
     layers += [
-        alt.Chart(table)
+        alt.Chart(alt.Data(values=computed))
         .mark_line()
         .transform_filter(f"datum.method == '{method}' && datum.stop == '' + {stop}")
         .transform_calculate(alpha=str(RATES.tolist()))
@@ -161,33 +185,57 @@ def specification() -> dict[str, Any]:
         for method, stop in chosen.items()
     ]
     nothing = alt.Chart(grid).mark_line(color="#888888", strokeWidth=1).encode(x=encoding["x"], y=alt.Y("alpha:Q"))
-    said = {
-        "bagging": f"'bagging: k = ' + format({kept}, ',') + ' of n = ' + format({values['n']}, ',')",
-        "Gaussian noise": f"'Gaussian noise: mu = ' + format({mu}, '.3g')",
-        "DP-SGD": f"'DP-SGD: sigma = ' + format({values['sigma']}, '.2g') + ', q = ' + format({values['q']}, '.2g')"
-        f" + ', ' + format({values['T']}, ',') + ' steps'",
-        "votes": f"'votes: beta = ' + format({values['beta']}, '.2g') + ', ' + format({values['B']}, ',') + ' answers'",
+    epsilons = np.log([accounting.gaussian(sigma=1 / mu).epsilon(DELTA) for mu in MUS])
+    params += [
+        alt.param(name="epsilons", value=np.round(epsilons, 5).tolist()),
+        alt.param(name="place", expr=f"(log({mu}) - {math.log(MUS[0])}) / {math.log(MUS[1] / MUS[0])}"),
+        alt.param(name="shown", expr=f"[{', '.join(values.values())}]"),
+    ]
+    below, above = "epsilons[floor(place)]", "epsilons[floor(place) + 1]"
+    facts = {
+        "bagging": f"[{pi}, min(1, {pi} + 0.001), {pi} > {DELTA} ? 'none' : 0]",
+        "Gaussian noise": f"[2 * cumulativeNormal({mu} / 2) - 1, cumulativeNormal(quantileNormal(0.001) + {mu}), "
+        f"exp({below} + (place - floor(place)) * ({above} - {below}))]",
     }
-    title = alt.TitleParams(alt.ExprRef(f"[{', '.join(said.values())}]"), anchor="start", fontWeight="normal")
-    chart = alt.layer(nothing, *layers).add_params(*params).properties(width="container", height=380, title=title)
+    for method, stop in chosen.items():
+        known = {row["stop"]: row["facts"] for row in computed if row["method"] == method}
+        facts[method] = f"{json.dumps(known)}['' + {stop}]"
+    params.append(alt.param(name="facts", expr=f"[{', '.join(facts.values())}]"))
+    chart = alt.layer(nothing, *layers).add_params(*params).properties(width="container", height=380)
     return dict(chart.configure(background="transparent").to_dict())
 
 
 def page() -> str:
-    """The figure as a piece of a page: HTML with all scripts in it."""
+    """The explorer as a piece of a page: HTML with all scripts in it."""
+    return embed(specification(), ID, "Trade-off explorer", NAMES, COLUMNS)
+
+
+def embed(specification: Any, name: str, label: str, rows: Sequence[str] = (), columns: Sequence[str] = ()) -> str:
+    """A figure with sliders as a piece of a page, under it a table of numbers that follow the sliders.
+
+    Parameters
+    ----------
+    specification : dict
+        In Vega-Lite's terms. Its parameter ``shown`` lists the values beside the sliders, ``facts`` the table's rows.
+    name, label : str
+        Of the figure: its place in the page, and what is read aloud.
+    rows, columns : sequence of str
+        Headings of the table.
+    """
     vl_convert: Any = import_module("vl_convert")
     bundle = vl_convert.javascript_bundle().replace("</script", "<\\/script")
     settings = {"actions": False, "renderer": "svg"}
-    draw = f"vegaEmbed('#{ID}', {json.dumps(specification())}, {json.dumps(settings)}).then(drawn => {{"
-    draw += f"document.getElementById('{ID}').view = drawn.view; }});"
+    heads = "".join(f'<th scope="col">{column}</th>' for column in columns)
+    lines = "".join(f'<tr><th scope="row">{row}</th>{"<td></td>" * len(columns)}</tr>' for row in rows)
     return (
-        f"<style>#{ID} {{ width: 100%; }} #{ID} text {{ fill: currentColor; }}\n"
-        f"#{ID} .vega-bind {{ display: flex; }} #{ID} .vega-bind label {{ display: flex; width: 100%; }}\n"
-        f"#{ID} .vega-bind-name {{ flex: 0 0 55%; }} #{ID} input {{ flex: 1; }}\n"
-        f"#{ID} input + span {{ display: none; }}\n"
-        f"</style>\n"
-        f'<div id="{ID}" role="group" aria-label="Trade-off explorer"></div>\n'
-        f'<script type="module">{bundle}\n{draw}</script>'
+        f"<style>#{name} {{ width: 100%; }} #{name} text {{ fill: currentColor; }}\n"
+        f"#{name} .vega-bind, #{name} label {{ align-items: center; display: flex; width: 100%; }}\n"
+        f"#{name} .vega-bind-name {{ flex: 0 0 50%; }} #{name} input {{ flex: 1; min-width: 0; }}\n"
+        f"#{name} input + span {{ display: none; }} #{name} output {{ flex: 0 0 4.5em; text-align: right; }}\n"
+        f"#{name}-facts :is(th, td) {{ padding: 0.3em 0.2em; }}</style>\n"
+        f'<div id="{name}" role="group" aria-label="{label}"></div>\n'
+        f'<table id="{name}-facts" style="width: 100%"><tr><td></td>{heads}</tr>{lines}</table>\n'
+        f'<script type="module">{bundle}\n{SCRIPT % (name, json.dumps(specification), json.dumps(settings))}</script>'
     )
 
 

@@ -69,7 +69,7 @@ def narrow(figure: Figure) -> bytes | None:
     copy: Figure = pickle.loads(pickle.dumps(figure))
     width, height = copy.get_size_inches()
     panels = [axes for axes in copy.axes if axes.get_subplotspec() is not None]
-    if not panels or any(axes.get_aspect() != "auto" for axes in panels):
+    if not panels or any(axes.get_aspect() != "auto" and axes.get_adjustable() == "box" for axes in panels):
         return None
     rows, columns = (getattr(panels[0].get_gridspec(), name) for name in ("nrows", "ncols"))
     if columns > 1 and (rows > 1 or height > 2 * width / columns):

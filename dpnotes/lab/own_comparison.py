@@ -5,13 +5,13 @@ from __future__ import annotations
 import html
 import io
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dpnotes.comparing import Comparison, compare
 from dpnotes.data import OwnDataset, load_file
+from dpnotes.lab import own_data
 from dpnotes.lab.own_training import Kept
 
 STYLE = (
@@ -59,10 +59,9 @@ def compare_table(
     public = [own.n_train + own.n_test, own.class_names, [(column.name, column.known) for column in own.columns]]
     about = {"table": public if data == "shape" else own.digest, "data": data, "seed": seed} | settings
     result = compare(
-        np.concatenate([own.X_train, own.X_test]),
-        np.concatenate([own.y_train, own.y_test]),
+        *own.records(),
         bounds=(-1.0, 1.0),
-        classes=range(len(own.class_names)),
+        classes=own.labels[:-1].tolist(),
         data=data,
         n_jobs=jobs,
         random_state=seed,
@@ -70,25 +69,23 @@ def compare_table(
         memory=None if keep is None else Kept(keep, about, kind="comparison"),
         **settings,
     )
+    if data == "public":
+        result = replace(result, remarks=(*result.remarks, *own.unread()))
     if report is not None:
         report.write_text(page(result, own, table, target), encoding="utf-8")
     return result
 
 
-def _to_fit(result: Comparison, own: OwnDataset, table: Path, target: str) -> str:
-    """Code that fits what was chosen to the encoded rows, with the code of each class."""
-    codes = ", ".join(f"{code}: {name}" for code, name in enumerate(own.class_names))
+def _to_fit(result: Comparison, table: Path, target: str) -> str:
+    """Code that fits what was chosen to the encoded rows and the labels of the table."""
     private = "" if result.data == "public" else ", private=True"
     kinds = [type(step) for step in (result.best, *result.best)]
     doors = sorted({f"from {'.'.join(kind.__module__.split('.')[:2])} import {kind.__name__}" for kind in kinds})
     lines = [
-        "import numpy as np",
         "from dpnotes.data import load_file",
         *doors,
         "",
-        f"own = load_file({table.name!r}, target={target!r}{private})  # classes {codes}",
-        "X = np.concatenate([own.X_train, own.X_test])",
-        "y = np.concatenate([own.y_train, own.y_test])",
+        f"X, y = load_file({table.name!r}, target={target!r}{private}).records()",
         f"model = {result.best!r}",
         "model.fit(X, y)",
     ]
@@ -104,17 +101,13 @@ def page(result: Comparison, own: OwnDataset, table: Path, target: str) -> str:
     figure.savefig(drawing, format="svg", metadata={"Date": None})
     pyplot.close(figure)
     svg = drawing.getvalue()
-    columns = [
-        [column.name, ", ".join(map(str, column.known)), "declared" if column.given else "read off the records"]
-        for column in own.columns
-    ]
-    rows = "".join("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in columns)
+    columns = own_data.public_columns(own).to_html(index=False, border=0)
     title = html.escape(f"{own.name}: which private learner?")
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head><body>'
         f'<h1>{title}</h1><div class="wide">{result._repr_html_()}</div>'
         f'<h2>Accuracy against epsilon</h2><div class="wide">{svg[svg.index("<svg") :]}</div>'
-        f"<h2>The estimator to fit</h2><pre>{html.escape(_to_fit(result, own, table, target))}</pre>"
-        f'<h2>What is public of the columns</h2><div class="wide"><table>{rows}</table></div></body></html>\n'
+        f"<h2>The estimator to fit</h2><pre>{html.escape(_to_fit(result, table, target))}</pre>"
+        f'<h2>What is public of the columns</h2><div class="wide">{columns}</div></body></html>\n'
     )

@@ -6,6 +6,7 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from dpnotes.data import OwnDataset, load_file
@@ -75,14 +76,13 @@ SCALINGS = {
 def statement(reference: str, *, scaling: str = "columns") -> str:
     """What is private, what is public and what is done to each record, in Markdown; scaling: one of SCALINGS."""
     own = load(reference)
-    taken = [column.name for column in own.columns if not column.given]
+    taken = [] if own.classes_given else ["the classes"]
+    taken += [f"`{column.name}`" for column in own.columns if not column.given]
     source = "All of it was given beforehand, in the file beside the table."
-    if taken or not own.classes_given:
-        classes = [] if own.classes_given else ["the classes"]
+    if taken:
         source = (
-            f"**Taken from the records, as if it were public, which no guarantee counts:** "
-            f"{', '.join([*classes, *(f'`{name}`' for name in taken)])}. Give it beforehand, in a file "
-            f"`{own.name}.toml` beside the table, unless it is known to everyone."
+            f"**Taken from the records, as if it were public, which no guarantee counts:** {', '.join(taken)}. Give it "
+            f"beforehand, in a file `{own.name}.toml` beside the table, unless it is known to everyone."
         )
     return "\n".join(
         [
@@ -92,24 +92,21 @@ def statement(reference: str, *, scaling: str = "columns") -> str:
             f"* **Preparation**, of each record by itself: numbers from their bounds to [-1, 1], a number outside "
             f"clipped; categories to indicators{SCALINGS[scaling].format(bound=own.bound)}.",
             "* **Not private**: the accuracies below. They are computed from test records as they are.",
+            *(f"* **Not private**, too: {told}." for told in own.unread()),
         ]
     )
 
 
-def public_columns(reference: str) -> pd.DataFrame:
+def public_columns(own: OwnDataset) -> pd.DataFrame:
     """What is public of each column: column, kind, public (bounds or categories, in words), given."""
     rows = [
-        {
-            "column": column.name,
-            "kind": "numbers" if column.is_number else "categories",
-            "public": f"{column.known[0]:g} to {column.known[1]:g}"
-            if column.is_number
-            else ", ".join(map(str, column.known)),
-            "given": "beforehand" if column.given else "taken from the records",
-        }
-        for column in load(reference).columns
+        (column.name, "numbers", "{:g} to {:g}".format(*column.known), column.given)
+        if column.is_number
+        else (column.name, "categories", ", ".join(map(str, column.known)), column.given)
+        for column in own.columns
     ]
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows, columns=["column", "kind", "public", "given"])
+    return table.assign(given=np.where(table["given"], "beforehand", "taken from the records"))
 
 
 def show(reference: str, *, scaling: str = "columns") -> None:
@@ -119,7 +116,7 @@ def show(reference: str, *, scaling: str = "columns") -> None:
     from dpnotes.lab import tables
 
     display(Markdown(statement(reference, scaling=scaling)))  # type: ignore[no-untyped-call]
-    display(tables.show(public_columns(reference), caption="What is public of the features."))  # type: ignore[no-untyped-call]
+    display(tables.show(public_columns(load(reference)), caption="What is public of the features."))  # type: ignore[no-untyped-call]
 
 
 @lru_cache(maxsize=2)

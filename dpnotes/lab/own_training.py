@@ -9,12 +9,11 @@ import logging
 import sys
 from collections import UserDict
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import joblib
-import numpy as np
-import pandas as pd
 
 from dpnotes.accounting import approximate
 from dpnotes.auditing import AuditReport, audit
@@ -85,16 +84,12 @@ def audit_table(
     about = {"training": training, "code of the file": script, "table": own.digest, "epsilon": epsilon, "delta": delta,
              "adjacency": adjacency, "seed": seed} | settings  # fmt: skip
     about.pop("seconds", None)  # an audit may go on for longer
-    names = pd.Series(own.class_names)
-    numbers = pd.to_numeric(names, errors="coerce")
-    labels = (names if numbers.isna().any() else numbers).to_numpy()
     if sys.stderr.isatty():
         _tell_on_one_line()
     with joblib.parallel_config(n_jobs=jobs):
-        return audit(
+        report = audit(
             train,
-            np.concatenate([own.X_train, own.X_test]),
-            labels[np.concatenate([own.y_train, own.y_test])],
+            *own.records(),
             claim=None if epsilon is None else approximate(epsilon, delta, adjacency=adjacency),
             # indicators of categories fill no box: canaries then keep to the ranges and norms of the records
             domain=(-1.0, 1.0) if all(column.is_number for column in own.columns) else None,
@@ -102,6 +97,7 @@ def audit_table(
             memory=None if keep is None else Kept(keep, about),
             **settings,
         )
+    return replace(report, remarks=(*report.remarks, *own.unread()))
 
 
 def _tell_on_one_line() -> None:

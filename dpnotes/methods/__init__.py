@@ -26,6 +26,7 @@ from dpnotes.methods._linear_estimators import Releases as Releases
 from dpnotes.methods._linear_estimators import WeightRelease as WeightRelease
 from dpnotes.methods._linear_estimators import noisy_minimisers as noisy_minimisers
 from dpnotes.methods._loss_perturbation import LossPerturbation as LossPerturbation
+from dpnotes.methods._noisy_boosting import NoisyBoosting as NoisyBoosting
 from dpnotes.methods._pate import PATE as PATE
 from dpnotes.methods._prediction_sensitivity import NoisyPredictions as NoisyPredictions
 from dpnotes.methods._prediction_sensitivity import PredictionSensitivity as PredictionSensitivity

@@ -95,14 +95,10 @@ class Bagging(PrivateClassifier):
         """
         epsilon, delta = self._budget_for("subsample") or (0.0, 0.0)
         drawn = {name: getattr(self, name) for name in ("n_models", "replace", "scheme", "adjacency")}
-        most = n // self.n_models if self.scheme == "split" else n
-
-        def refused(size: int) -> bool:
-            return float(accounting.bagging(n=n, subsample=size, **drawn).delta(epsilon)) > delta
-
-        size = bisect_left(range(1, max(most, 1)), True, key=refused)
-        if not size:
-            known = f"got {epsilon=}, {delta=} for {n} records and {self.n_models} models"
+        sizes = range(1, n // self.n_models if self.scheme == "split" else n)
+        key = lambda size: accounting.bagging(n=n, subsample=size, **drawn).delta(epsilon) > delta  # noqa: E731
+        if not (size := bisect_left(sizes, True, key=key)):
+            known = f"got epsilon={epsilon}, delta={delta} for {n} records and {self.n_models} models"
             raise ValueError(f"delta must be about n_models / n at least, as a drawn record may be released, {known}")
         return size
 

@@ -21,7 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpnotes._scikit_learn import BaseEstimator, ClassifierMixin
-from dpnotes._validation import Booleans, Features, Integers, positive
+from dpnotes._validation import CONTINUOUS, MOST_CLASSES, Booleans, Features, Integers, positive
 from dpnotes.accounting import Audited, PrivacyProfile, PrivacyStatement, statement
 from dpnotes.mechanisms import stream
 from dpnotes.methods._answers import InferenceBudget, Randomness, secret_seed
@@ -39,8 +39,11 @@ PUBLIC_ERRORS = (  # beginnings of messages about sizes, names and types alone
 
 REWORDED = {  # beginnings of messages that show values
     "Complex data not supported": "Complex data not supported: X and y must hold no complex numbers",
+    "Unknown label type: continuous": f"Unknown label type: y is {CONTINUOUS}; labels are named in classes=",
     "could not convert": "X must hold numbers, got a cell that cannot be converted to float",
-    "Unknown label type: unknown": "y must hold labels of one kind, none missing; with classes= such records are empty",
+    "Unknown label type: unknown": (
+        "Unknown label type: y must hold labels of one kind, none missing; with classes= such records are empty"
+    ),
 }
 NO_TABLE = "X must be a table of numbers of shape [n, d], and y must hold n labels"
 
@@ -61,10 +64,10 @@ def renamed(**names: tuple[str, ...]) -> Callable[[Kind], Kind]:
                 given, args = given | {FIRST: args[0]}, args[1:]
             for new, old in names.items():
                 if given.keys() & set(old):
-                    message = f"{type(self).__name__}: the parameter {' and '.join(old)} is called {new} now"
+                    message = f"{type(self).__name__}: give {new}= instead of {' and '.join(old)}"
                     if new in given or not given.keys() >= set(old):
                         raise TypeError(message)
-                    warnings.warn(f"{message}, and only that from version 0.2 on", FutureWarning, stacklevel=2)
+                    warnings.warn(f"{message}, which version 0.2 will refuse", FutureWarning, stacklevel=2)
                     values = tuple(given.pop(name) for name in old)
                     given[new] = values if len(values) > 1 else values[0]
             return own(self, *args, **given)
@@ -147,7 +150,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         certainty. See :meth:`unusable_records`. The dtype of y is public, like the names of columns. Declare it when
         you read a file (``dtype=`` of ``pandas.read_csv``), because one that is inferred may depend on a single record.
         Where it is of numbers and the classes are text, or the other way round, the fit is refused. Lists, and columns
-        of objects (text in pandas before version 3), have no such dtype, and are not refused.
+        of objects (text in pandas before version 3), have no such dtype, and are not refused; an array of them,
+        ``np.asarray(y, dtype=str)``, is. Where ``classes`` are not given, labels with fractions, and more than 50
+        different numbers, are taken for a number to predict, and refused: only classification is served.
     random_state : int, RandomState instance or None
         What the guarantee does not need: the random choices of learners, shards and students.
     noise_seed : int, optional
@@ -390,7 +395,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         ------
         ValueError
             If X is no table of numbers or differs from y in length, or there are too few or too many classes; if X is
-            not finite, and the classes are read off y.
+            not finite, or y is a number to predict, and the classes are read off y.
         """
         if self.classes is None:
             X, y = self._checked(X, y)
@@ -417,6 +422,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             with np.errstate(over="ignore"):  # of longer types, which are converted
                 checked = validate_data(self, X, y, dtype=FLOATS, **how)
             if not isinstance(y, str):
+                if checked[1].dtype.kind in "iuf" and len(np.unique(checked[1])) > MOST_CLASSES:
+                    raise ValueError("Unknown label type: continuous")
                 check_classification_targets(checked[1])
             return checked
         except (ValueError, TypeError) as error:
@@ -489,11 +496,10 @@ def _finite(X: Features, codes: Integers, *, empty: int) -> tuple[Features, Inte
 
 def _without_values(message: str) -> str:
     """Message of scikit-learn without the values that it shows."""
-    if message.startswith(PUBLIC_ERRORS) and not message.startswith((*REWORDED,)):
-        return message
     if message.startswith("Expected 2D array"):
         return f"{message.splitlines()[0].rstrip(':')}. Reshape your data: X must have shape [n, d]"
-    return next((words for start, words in REWORDED.items() if message.startswith(start)), NO_TABLE)
+    known = message if message.startswith(PUBLIC_ERRORS) else NO_TABLE
+    return next((words for start, words in REWORDED.items() if message.startswith(start)), known)
 
 
 def longest_row(X: Features) -> float:

@@ -167,7 +167,7 @@ class DPSGD(PrivateClassifier, LogitClassifier):
     def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
         budget = self._budget_for("noise_multiplier")
         least = SIGNAL * math.sqrt(d) * accounting.gaussian_sigma(*budget) if budget else 0.0
-        return {"steps": STEPS[n > least], "learning_rate": LEARNING_RATES.get(self.optimizer, 0.0)}
+        return {"steps": STEPS[n > least], "learning_rate": LEARNING_RATES.get(self.optimizer, 1.0)}
 
     def decision_function(self, X: Any) -> Features:
         """Logits, shape [n, n_classes]; for two classes their difference, shape [n]."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from dpnotes.methods._linear import MAX_ITERATIONS, Minimiser, fit_minimiser, no
 from dpnotes.preprocessing import ClipNorm
 
 OVERFLOWS = ("clip", "raise")
-STRENGTH = 30.0  # of the penalty against the sum of the losses of rows of norm 1
 
 
 class Releases(NamedTuple):
@@ -45,7 +44,7 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
     delta : float, in [0, 1)
         0: pure differential privacy.
     l2 : float, > 0, optional
-        Weight of |W|^2/2 against the mean cross-entropy. Default: 30 norm^2 / n.
+        Weight of |W|^2/2 against the mean cross-entropy. Default: 100 norm^2 / (n epsilon).
     intercept : bool
         Fit a bias, as the weight of a constant feature 1, which is penalised and counts in the norm.
     norm : float, > 0
@@ -89,6 +88,7 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
     analysis: str = "tight"
     max_iterations: int = MAX_ITERATIONS
     device: str = "auto"
+    _strength: ClassVar[float] = 100.0  # of the penalty by default, times epsilon, against the sum of the losses
 
     def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]
         checked_epsilon_delta(self.epsilon, self.delta)
@@ -100,7 +100,8 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
 
     def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
         n = n if self.n is None else at_least_one("n", self.n)
-        return {"n": n, "l2": STRENGTH * positive("norm", self.norm) ** 2 / n}  # also where records are empty
+        l2 = self._strength * positive("norm", self.norm) ** 2 / (n * positive("epsilon", self.epsilon))
+        return {"n": n, "l2": l2}
 
     @abstractmethod
     def _fit(self, X: Features, codes: Integers, n_classes: int) -> None:
@@ -163,7 +164,7 @@ class ModelSensitivity(WeightRelease):
     delta : float, in [0, 0.999]
         0: pure differential privacy.
     l2 : float, > 0, optional
-        Weight of |W|^2/2 against the mean cross-entropy. Default: 30 norm^2 / n.
+        Weight of |W|^2/2 against the mean cross-entropy. Default: 100 norm^2 / (n epsilon).
     adjacency : {"zero-out", "replace-one", "add-remove"}
         For one record exchanged the noise is twice that of the others.
     analysis : {"tight", "published"}

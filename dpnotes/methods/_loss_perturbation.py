@@ -29,7 +29,6 @@ from dpnotes.methods._linear_estimators import Releases, WeightRelease, checked_
 
 OUTPUT = 0.01  # of the budget, for the noise on the weights
 NEAR = 1e-4  # of K, the gradient at which the sum counts as minimised: the noise on the weights hides twice that
-STRENGTH = 10.0  # of the penalty by default, against the sum of the losses of rows of norm 1, times epsilon
 ROUGH, ROUGH_ITERATIONS = 1e-4, 100  # of the unperturbed fit, in float32, that all repeats start from
 
 
@@ -84,9 +83,7 @@ class LossPerturbation(WeightRelease):
     ((10, 64), 'zero-out', 5.0)
     """
 
-    def _rules(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
-        rules = super()._rules(n, d, n_classes)
-        return rules | {"l2": STRENGTH * self.norm**2 / (rules["n"] * self.epsilon)}
+    _strength = 10.0
 
     def fit_many(
         self, X: Features, codes: NDArray[np.integer], *, n_classes: int, n_repeats: int = 1, seed: int | None

@@ -11,16 +11,18 @@ from sklearn.tree import DecisionTreeClassifier
 
 from dpnotes import accounting
 from dpnotes._validation import Booleans, Integers, at_least_one, one_of, positive, real
+from dpnotes.accounting import PrivacyProfile
 from dpnotes.mechanisms import confident_vote, gaussian_vote, laplace_vote, stream
 from dpnotes.methods._classifier import FIRST, renamed
 from dpnotes.methods._student import StudentVote, Votes, fit_student
 from dpnotes.methods._teachers import ADJACENCIES, partitions_of
 
 NOISE = {  # of each aggregator, in units of the last one's, where they follow from epsilon and delta
-    "confident": {"sigma_threshold": 3.75, "sigma_answer": 1.0},
     "gnmax": {"sigma_answer": 1.0},
+    "confident": {"sigma_threshold": 1.5, "sigma_answer": 1.0},
     "laplace": {"scale": 1.0},
 }
+CLEAR = 4.0  # standard deviations of the noise on a count that all teachers are worth, by default
 AGREEING = 0.8  # of the teachers, at which "confident" answers by default
 
 
@@ -49,11 +51,13 @@ class PATE(StudentVote):
     n_models : int, in 1 .. n, optional
         Teachers. Default: one for every five records of each class, at most 1024.
     queries : int, >= 1, optional
-        Public rows put to the aggregator, from the first on. Default: all.
+        Public rows put to the aggregator, from the first on. Default: all; with epsilon and delta, but without
+        ``answers``, so many that Gaussian noise on a count has a standard deviation of a quarter of all votes.
     answers : int, in [1, queries], optional
         Only for ``"confident"``: stop for good after so many answers. Default: ``queries``.
-    aggregator : {"confident", "gnmax", "laplace"}
-        Answer where the largest noisy count reaches the threshold, or always; with Gaussian or Laplace noise.
+    aggregator : {"gnmax", "confident", "laplace"}
+        Answer always, or where the largest noisy count reaches the threshold; with Gaussian noise, or always with
+        Laplace noise.
     threshold : float, >= 0, optional
         Least noisy count that ``"confident"`` answers at, in votes. Default: four fifths of the teachers.
     sigma_threshold : float, > 0, optional
@@ -116,7 +120,7 @@ class PATE(StudentVote):
     _: KW_ONLY
     queries: int | None = None
     answers: int | None = None
-    aggregator: str = "confident"
+    aggregator: str = "gnmax"
     threshold: float | None = None
     sigma_threshold: float | None = None
     sigma_answer: float | None = None
@@ -158,10 +162,9 @@ class PATE(StudentVote):
         records = self._private_records(X, y)
         classes = records.classes
         public = self._public_rows(public)
-        queries, answers = self._sizes(len(public))
         n_teachers = self._check_teachers(records.n)
+        queries, answers = self._sizes(len(public))
         noise, profile = self._guarantee(queries, answers, n_classes=len(classes))
-        threshold = AGREEING * n_teachers if self.threshold is None else real("threshold", self.threshold)
         randomness = self._randomness()
         seed = randomness.learning
         partition = partitions_of(records.n, shards, (records.n,), n_chunks=n_teachers, seed=seed)
@@ -171,7 +174,7 @@ class PATE(StudentVote):
         public = public[:queries]
         teachers = self._teach(records, partition, default=DecisionTreeClassifier(), seed=learn_seed)
         counts = teachers.vote_counts(public)
-        released, answered = self._release(counts, answers, threshold, noise, randomness.generator(2))
+        released, answered = self._release(counts, answers, noise, randomness.generator(2))
         self.classes_ = classes
         self.answered_ = answered
         self.labels_ = classes[released[answered]]
@@ -180,7 +183,7 @@ class PATE(StudentVote):
         self._votes = Votes(counts, n_teachers) if self.keep_votes else None
 
     @property
-    def per_instance_profile_(self) -> accounting.PrivacyProfile:
+    def per_instance_profile_(self) -> PrivacyProfile:
         """Data-dependent guarantee of the same release for these private votes; *per-instance*, not to be published.
 
         The aggregators with Gaussian noise have one; of ``"confident"`` without any answer it is ``profile_``.
@@ -203,7 +206,11 @@ class PATE(StudentVote):
     def _sizes(self, n_public: int) -> tuple[int, int]:
         """Queries put to the aggregator, and answers that it gives at most; other sizes are checked, too."""
         one_of("aggregator", self.aggregator, tuple(NOISE))
-        queries = n_public if self.queries is None else at_least_one("queries", self.queries)
+        few = n_public  # by default
+        if self.answers is None and self.epsilon is not None and self.delta is not None:
+            sigma = accounting.gaussian_sigma(self.epsilon, self.delta or 1e-5)
+            few = min(max(int((self.n_models / (CLEAR * sigma)) ** 2 / 2), 1), n_public)
+        queries = few if self.queries is None else at_least_one("queries", self.queries)
         if queries > n_public:
             raise ValueError(f"queries must be at most the {n_public} rows of public, got queries={queries}")
         if self.answers is None:
@@ -218,46 +225,40 @@ class PATE(StudentVote):
             raise ValueError(f"answers must be at most queries={queries}, got answers={answers}")
         return queries, answers
 
-    def _guarantee(
-        self, queries: int, answers: int, *, n_classes: int
-    ) -> tuple[dict[str, Any], accounting.PrivacyProfile]:
-        """Noise of the aggregator by the names of its parameters, and what is guaranteed with it."""
-        adjacency = one_of("adjacency", self.adjacency, ADJACENCIES)
-        units = NOISE[self.aggregator]
+    def _guarantee(self, queries: int, answers: int, *, n_classes: int) -> tuple[dict[str, Any], PrivacyProfile]:
+        """Noise and threshold of the aggregator, and what is guaranteed with them."""
+        common: dict[str, Any] = {"adjacency": one_of("adjacency", self.adjacency, ADJACENCIES)}
 
-        def profile(noise: dict[str, Any]) -> accounting.PrivacyProfile:
+        def profile(noise: dict[str, Any]) -> PrivacyProfile:
             if self.aggregator == "laplace":
-                scale = positive("scale", noise["scale"])
-                return accounting.noisy_vote(noise=1 / scale, answers=queries, n_classes=n_classes, adjacency=adjacency)
+                rate = 1 / positive("scale", noise["scale"])
+                return accounting.noisy_vote(noise=rate, answers=queries, n_classes=n_classes, **common)
             if self.aggregator == "gnmax":
                 sigma = positive("sigma_answer", noise["sigma_answer"])
-                return accounting.gnmax(sigma=sigma, answers=queries, adjacency=adjacency)
-            return accounting.confident_gnmax(queries=queries, answers=answers, adjacency=adjacency, **noise)
+                return accounting.gnmax(sigma=sigma, answers=queries, **common)
+            return accounting.confident_gnmax(queries=queries, answers=answers, **noise, **common)
 
-        budget = self._budget_for(*units)
-        if budget is None:
-            noise = {name: getattr(self, name) for name in units}
-        elif budget[1] == 0 and self.aggregator != "laplace":
-            raise ValueError(
-                f"delta must be > 0 for aggregator={self.aggregator!r}, whose noise is Gaussian, got delta=0"
-            )
-        else:
-            aim = dict(zip(("epsilon", "delta"), budget, strict=True))
-            unit = accounting.calibrate(lambda unit: profile({name: unit * units[name] for name in units}), **aim)
+        units = NOISE[self.aggregator]
+        noise = {name: getattr(self, name) for name in units}
+        if budget := self._budget_for(*units):
+            if self.aggregator == "laplace":
+                unit = accounting.calibrate(lambda scale: profile({"scale": scale}), epsilon=budget[0], delta=budget[1])
+            else:  # mu is inverse to the noise
+                unit = accounting.gaussian_sigma(*budget, sensitivity=profile(units).mu)
             noise = {name: unit * units[name] for name in units}
-        return noise, profile(noise)
+        found = profile(noise)
+        if self.aggregator == "confident":
+            noise["threshold"] = real(
+                "threshold", AGREEING * self.n_models if self.threshold is None else self.threshold
+            )
+        return noise, found
 
     def _release(
-        self,
-        counts: Integers,
-        answers: int,
-        threshold: float,
-        noise: dict[str, Any],
-        generator: np.random.Generator | None,
+        self, counts: Integers, answers: int, noise: dict[str, Any], generator: np.random.Generator | None
     ) -> tuple[Integers, Booleans]:
         """Class code of each query, and which of them are answered."""
         if self.aggregator == "confident":
-            return confident_vote(counts, answers=answers, threshold=threshold, seed=generator, **noise)
+            return confident_vote(counts, answers=answers, seed=generator, **noise)
         everything = np.ones(len(counts), dtype=np.bool_)
         if self.aggregator == "gnmax":
             return gaussian_vote(counts, sigma=noise["sigma_answer"], seed=generator), everything

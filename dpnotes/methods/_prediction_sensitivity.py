@@ -33,7 +33,7 @@ class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
     delta : float, in [0, 0.999]
         0: pure differential privacy.
     l2 : float, > 0, optional
-        Weight of |W|^2/2 against the mean cross-entropy. Default: 30 norm^2 / n.
+        Weight of |W|^2/2 against the mean cross-entropy. Default: 100 norm^2 / (n epsilon).
     answers : int, >= 1
         Queries that can be answered; one asked again counts again.
     adjacency : {"zero-out", "replace-one", "add-remove"}

@@ -26,6 +26,7 @@ SETTINGS: dict[str, tuple[type, dict[str, Any]]] = {
     "ModelSensitivity": (methods.ModelSensitivity, LINEAR),
     "ClassMeans": (methods.ClassMeans, {"epsilon": 0.1, "delta": 1e-6}),
     "RandomTrees": (methods.RandomTrees, {"epsilon": 0.1, "delta": 1e-6, "n_trees": 8}),
+    "NoisyBoosting": (methods.NoisyBoosting, {"epsilon": 0.1, "delta": 1e-6, "n_trees": 2}),
     "LossPerturbation": (methods.LossPerturbation, LINEAR),
     "PredictionSensitivity": (methods.PredictionSensitivity, LINEAR | {"answers": ANSWERS}),
     "DPSGD": (methods.DPSGD, DESCENT | {"device": "cpu"}),
@@ -55,8 +56,9 @@ SURELY: dict[str, dict[str, Any]] = {  # settings under which one record meets a
     "SubsampleAggregate": {"n_models": 2},
 }
 WITH_PUBLIC = ("PATE", "DPBag")
-RELEASED = ("ModelSensitivity", "ClassMeans", "RandomTrees", "LossPerturbation", "DPSGD", "NoisySGD", "AugmentedSGD")
-WITH_WEIGHTS = tuple(name for name in RELEASED if name != "RandomTrees")  # one for each feature
+RELEASED = ("ModelSensitivity", "ClassMeans", "RandomTrees", "NoisyBoosting", "LossPerturbation", "DPSGD", "NoisySGD",
+            "AugmentedSGD")  # fmt: skip
+WITH_WEIGHTS = tuple(name for name in RELEASED if name not in ("RandomTrees", "NoisyBoosting"))  # one for each feature
 WITH_BUDGET = ("PredictionSensitivity", "SubsampleAggregate")
 Fit = Callable[..., Any]
 

@@ -267,8 +267,8 @@ EXPLORER = HTML / "book" / "explorer.html"
 
 SETTINGS = [
     {},
-    {"n": 3.0, "k": 2.0, "N": 10, "noise": 1.5, "times": 9, "sigma": 3, "q": -1, "T": 2, "beta": 0, "B": 1},
-    {"n": 2.5, "k": 4.5, "N": 1, "noise": 20.0, "times": 1, "sigma": -1, "q": -3, "T": 4, "beta": -2, "B": 3},
+    {"n": 30, "k": 20, "N": 10, "noise": 1.5, "times": 9, "sigma": 4, "q": -1, "T": 2, "beta": 0, "B": 1},
+    {"n": 25, "k": 45, "N": 1, "noise": 20.0, "times": 1, "sigma": 0, "q": -3, "T": 4, "beta": -2, "B": 3},
 ]
 
 SHOWN = """async places => {
@@ -295,7 +295,12 @@ def test_curves_are_those_of_the_library(tab, moved):
     for method, points in shown.items():
         alphas, rates = np.array([[float(alpha), rate] for alpha, rate in points]).T
         assert sorted(alphas) == pytest.approx(explorer.RATES, rel=1e-12)
-        assert rates == pytest.approx(1 - explorer.profile(method, values).tradeoff(alphas), rel=1e-4)
+        known = explorer.profile(method, values)
+        assert rates == pytest.approx(1 - known.tradeoff(alphas), rel=1e-4)
+        row = tab.locator(f"#tradeoff-explorer-facts tr:has-text('{method}') td").all_inner_texts()
+        expected = known.advantage, 1 - known.tradeoff(1e-3), known.epsilon(explorer.DELTA)
+        assert [np.inf if text == "none" else float(text) for text in row] == pytest.approx(expected, rel=6e-3)
+    assert tab.locator("#tradeoff-explorer output").first.inner_text() == f"{values['n']:,.0f}"
     assert tab.faults == []
 
 

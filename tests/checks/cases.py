@@ -22,6 +22,7 @@ from dpnotes.methods import (
     FilteredVote,
     LossPerturbation,
     ModelSensitivity,
+    NoisyBoosting,
     NoisySGD,
     PredictionSensitivity,
     RandomTrees,
@@ -69,6 +70,7 @@ def cases() -> Iterator[Case]:
     yield from map(Case, (ClassMeans(1e12, norm=1e4, noise_seed=0), ClassMeans(1e11, 0.5, norm=1e4, noise_seed=0)))
     trees = {"bounds": (-3.0, 3.0), "depth": 10, "noise_seed": 0}
     yield from map(Case, (RandomTrees(1e12, n_trees=1, **trees), RandomTrees(1e11, 0.5, **trees)))
+    yield Case(NoisyBoosting(1e11, 0.5, bounds=(-3.0, 3.0), noise_seed=0))
     yield from map(Case, (LossPerturbation(1e12, **LINEAR), LossPerturbation(1e11, 0.5, **LINEAR)))
     yield Case(PredictionSensitivity(1e18, answers=10**6, **LINEAR), COPY)
     yield Case(PredictionSensitivity(1e12, 0.5, answers=2000, **LINEAR | {"norm": 2e3, "l2": 1.0}), COPY)
@@ -88,13 +90,11 @@ def cases() -> Iterator[Case]:
     yield Case(SubsampleAggregate(1e9, 1e-5, answers=10**4, n_models=2, estimator=tree, noise_seed=0), COPY)
     yield Case(FilteredVote(n_models=2, sigma=0.1, answers=10**6, **COMMON), COPY)
     yield Case(OwnRowsPATE(n_models=3, aggregator="gnmax", sigma_answer=0.1, noise_seed=0))
-    confident = {"threshold": 1.0, "sigma_threshold": 0.1, "sigma_answer": 0.1}
+    confident = {"aggregator": "confident", "threshold": 1.0, "sigma_threshold": 0.1, "sigma_answer": 0.1}
     yield Case(OwnRowsPATE(n_models=3, noise_seed=0, student=LogisticRegression(), **confident))
     yield Case(OwnRowsPATE(estimator=LogisticRegression(), n_models=2, aggregator="laplace", scale=0.05, noise_seed=0))
     yield Case(OwnRowsDPBag(n_models=2, n_partitions=3, noise=1e3, epsilon=1e9, delta=0.5, **COMMON))
-    yield Case(
-        OwnRowsDPBag(estimator=LogisticRegression(), n_models=2, n_partitions=2, noise=20, epsilon=1e5, **COMMON)
-    )
+    yield Case(OwnRowsDPBag(1e5, estimator=LogisticRegression(), n_models=2, n_partitions=2, noise=20, **COMMON))
     yield from map(Case, (LogisticClassifier(device="cpu"), LogisticClassifier(intercept=False, device="cpu")))
     yield Case(NetworkClassifier(None, architecture="mlp", epochs=20, learning_rate=0.01, batch_size=8))
     yield Case(BoostedTreesClassifier(n_trees=10, device="cpu"))

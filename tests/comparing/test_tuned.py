@@ -8,8 +8,8 @@ from sklearn.pipeline import make_pipeline
 
 import dpnotes
 from dpnotes import PATE, ClassMeans, RandomTrees, tuned
-from dpnotes.accounting import pure
-from dpnotes.comparing import _tuned
+from dpnotes.accounting import audit_epsilon
+from dpnotes.comparing import _selection
 from dpnotes.preprocessing import PublicScaler
 
 LABELS = ["no", "yes"]
@@ -49,13 +49,18 @@ def test_what_cannot_be_chosen_is_refused_before_a_record_is_looked_at(model, gr
         tuned(model, grid, *table(300), epsilon=0.5, delta=1e-5)
 
 
-def test_an_audit_does_not_refute_it(monkeypatch):
-    monkeypatch.setattr(_tuned, "blocks_for", lambda *public: 10)
-
-    def train(X, y, seed):
-        model = ClassMeans(1.0, classes=[0, 1], noise_seed=seed)
-        return tuned(model, {"norm": [0.01, 1.0]}, X, y, epsilon=1.0)
-
-    X, y = table(60)
-    report = dpnotes.audit(train, X.to_numpy(), (y == "yes").astype(int), claim=pure(1.0), runs=100, domain=1.0)
-    assert not report.refuted
+def test_an_audit_refutes_the_choice_only_if_its_vote_has_too_little_noise(monkeypatch):
+    """One record among empty ones, or none: the settings that 200 runs choose, by chance wrong once in 1,000."""
+    monkeypatch.setattr(_selection, "blocks_for", lambda *public: 10)
+    model, claimed, refuted = ClassMeans(1.0, classes=[0, 1]), _selection.soft_vote_beta, []
+    for factor in (1, 40):
+        monkeypatch.setattr(
+            _selection, "soft_vote_beta", lambda *given, f=factor, **asked: f * claimed(*given, **asked)
+        )
+        firsts = [
+            sum(tuned(model, {"norm": [1.0, 2.0]}, np.ones((60, 1)), labels, epsilon=1.0).norm == 1 for _ in range(200))
+            for labels in ([0] + [2] * 59, [2] * 60)
+        ]
+        counts = {"true_positives": firsts[0], "positives": 200, "false_positives": firsts[1], "negatives": 200}
+        refuted.append(audit_epsilon(**counts, delta=0.0, confidence=0.999) > 0.2)
+    assert refuted == [False, True]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from dpnotes import exercises
+from dpnotes import accounting, exercises
 from dpnotes.lab import chapters
 
 
@@ -151,7 +151,37 @@ def linear_losses(epsilon, sigma, rate, steps, *, directions=max, mean=False):
     return directions(np.trapezoid(np.maximum(a - np.exp(epsilon) * b, 0), points) for a, b in ((p, q), (q, p)))
 
 
+def gaussian_sigma(epsilon, squared):
+    return accounting.gaussian_sigma(epsilon, 1e-5, sensitivity=squared**0.5)
+
+
+def perfectly(m, delta):
+    rate = stats.beta.ppf(0.95, 1, m)  # of a single limit
+    return np.log((1 - rate - delta) / rate)
+
+
 WRONG = {
+    "dp-sgd-2": [(lambda e, s: 1, "2 steps spend an epsilon of .* still within"), (lambda e, s: 500, "more than 3")],
+    "dp-sgd-3": [(lambda e, q, t: 0.5, "not enough"), (lambda e, q, t: 40.0, "less noise than 40 is enough")],
+    "dp-sgd-4": [
+        (lambda m, c: (np.ones(m), np.ones(1)), r"shape \[m, weights\]"),
+        (lambda m, c: (c * np.ones((m, 1)), -c * np.ones(1)), "at C = 1 the clipped means are 1 apart"),
+        (lambda m, c: (np.ones((m, 1)), -5 * np.ones(1)), "at C = 2 "),
+    ],
+    "votes-2": [(lambda beta, e: e // (2 * beta), "still within"), (lambda beta, e: 999, "more than 1")],
+    "votes-3": [
+        (lambda e, k: gaussian_sigma(e, k), "two counts"),
+        (lambda e, k: gaussian_sigma(e, 2), "not enough"),
+        (lambda e, k: gaussian_sigma(e, k * k * 4), "less noise"),
+    ],
+    "votes-7": [
+        (lambda beta, k: k * np.tanh(beta / 2), "at most 1"),
+        (lambda beta, k: np.tanh(beta / 2), "gain more"),
+        (lambda beta, k: 1.0, "compose"),
+    ],
+    "attacks-2": [(lambda m, delta: np.inf, "not 0"), (perfectly, "2.5 %")],
+    "attacks-3": [(lambda e: np.ceil(np.exp(e)), "do not prove 1"), (lambda e: 10_000, "runs are enough")],
+    "attacks-9": [(lambda m, e: m // 2 + 1, "not rare enough"), (lambda m, e: m, "fewer than 100")],
     "dpbag-6": [
         (lambda counts, noise: float(counts[1] > counts[0]), "equal counts"),
         (of_one_noise, "not Laplace"),
@@ -292,7 +322,8 @@ WRONG = {
         (lambda gradients: gradients, "raised TypeError"),
     ],
     "guarantee-5": [
-        (lambda p, q, epsilon: np.abs(p - np.exp(epsilon) * q).sum(), "total variation"),
+        (lambda p, q, epsilon: np.abs(p - np.exp(epsilon) * q).sum(), "the advantage"),
+        (lambda p, q, epsilon: print(p), "returned None"),
         (lambda p, q, epsilon: delta_of(p, q, 1 + epsilon), "exponential"),
         (lambda p, q, epsilon: (p - np.exp(epsilon) * q)[p > q].sum(), "take nothing off"),
         (lambda p, q, epsilon: delta_of(p, q, np.exp(epsilon)), "both directions"),
@@ -305,6 +336,30 @@ WRONG = {
         (lambda p, q, fpr: ranked(p, q, fpr, by=lambda p, q: -p), "not only by p"),
         (lambda p, q, fpr: 3 * fpr, "both rates 1"),
     ],
+    "guarantee-2": [
+        (None, "in brackets"),
+        (3.7306, "expected: 2, numbers given: 1"),
+        ((7.46, 7.46), "a count changes by one"),
+        ((3.73, 3.73), "may change by more"),
+        ((4.84, 7.46), "number 1 is too large"),
+    ],
+    "guarantee-3": [
+        ((0.037, 0.272), "how odds change"),
+        ((0.232, 0.0393), "comes first"),
+        ((0.0409, 0.302), "are odds"),
+    ],
+    "guarantee-4": [((2.0, 4e-6), "grows faster"), ((0.5, 9.85e-6), "number 1 is too small")],
+    "guarantee-9": [
+        (lambda answer, n: answer(np.arange(n) < 1), "fewer than a hundred"),
+        (lambda answer, n: answer([0]), "n booleans"),
+        (lambda answer, n: True, "malignant: False"),
+        (lambda answer, n: answer(np.ones(n, dtype=bool)) < answer(np.arange(n) > 0), "malignant: True"),
+    ],
+    "mechanisms-1": [((0.242, 0.29), "comes first"), ((0.29, 0.23), "number 2 is too small")],
+    "mechanisms-2": [((4, 0.1175), "over the scale"), ((0.25, 0.1244), "stays below"), ((0.25, 0.25), "too large")],
+    "mechanisms-3": [(20, "half of epsilon"), (10, "too large")],
+    "composition-2": [(29, "round down"), (5, "too small")],
+    "composition-3": [((0.1, 1e-6), "approximation"), ((0.1586, 1e-5), "delta as well")],
 }
 
 
@@ -353,7 +408,7 @@ def test_solutions_run_and_pass(chapter, number, name, text, capsys):
         exec(code, namespace)
     if name:
         functions = [value for value in namespace.values() if getattr(value, "__module__", "") == "solution"]
-        exercises.check(name, functions[-1])
+        exercises.check(name, namespace.get("answer", functions[-1:] and functions[-1]))
         assert f"{name}: passed" in capsys.readouterr().out
 
 

@@ -53,19 +53,25 @@ def test_a_comparison_and_its_report(folder):
     code = html.unescape(page[page.index("<pre>") + 5 : page.index("</pre>")])
     exec(code.replace("'mine.csv'", repr(str(folder / "mine.csv"))), found)  # as a reader would paste it
     assert found["model"].score(found["X"], found["y"]) > 0.5
+    assert set(found["y"]) == {"no", "yes"}
 
 
 def test_what_is_not_declared_is_asked_for_by_name(folder):
     (folder / "mine.toml").unlink()
     code, text = call(folder)
     assert code == 1
-    assert '"age" = [low, high] or [categories]' in text
-    assert '"<b>job" = [low, high] or [categories]' in text
-    assert "classes = [all labels]" in text
+    assert text.endswith('"age" = []\n"<b>job" = []\n')
     assert "nurse" not in text
     code, text = call(folder, "--public")
     assert code == 0
     assert "declared public" in text.splitlines()[0]
+
+
+def test_values_that_are_not_read_are_told_of_a_public_table_alone(folder):
+    frame = pd.read_csv(folder / "mine.csv", dtype=str)
+    frame.mask(frame.index.to_numpy()[:, None] < [9, 0, 0]).to_csv(folder / "mine.csv", index=False)
+    told = [call(folder, *options)[1].count("9 of 'age' are missing") for options in (["--public"], [])]
+    assert told == [1, 0]
 
 
 def test_it_is_resumed_from_what_was_kept(folder):
@@ -82,7 +88,7 @@ def test_it_is_resumed_from_what_was_kept(folder):
 
 
 def test_bad_input_is_one_line(folder):
-    assert "--public and --private exclude each other" in call(folder, "--public", "--private")[1]
+    assert "--public and --shape exclude each other" in call(folder, "--public", "--shape")[1]
     code, text = call(folder, "--target", "missing")
     assert code == 1
     assert "there is no column 'missing'" in text
@@ -97,14 +103,14 @@ def test_bad_input_is_one_line(folder):
 @pytest.mark.parametrize(
     ("table", "declared", "message"),
     [
-        ({"ill": "31337"}, 'classes = ["no", "yes"]', "values that are not among the given classes"),
-        ({"ill": None}, 'classes = ["no", "yes"]', "the target 'ill' has missing values"),
-        ({"born": "3133-07-01"}, "[columns]\nborn = [0, 1]", "dates may be days since a public date"),
-        ({"age": None}, "[columns]\nage = [0, 120]", "'age': missing values"),
+        ({"ill": "31337"}, 'classes = ["no", "yes"]', "the target 'ill' has 240 values that are not among classes"),
+        ({"ill": None}, 'classes = ["no", "yes"]', "the target 'ill' has 240 missing values"),
+        ({"born": "3133-07-01"}, "[columns]\nborn = [0, 1]", "dates can be given as days since a public date"),
+        ({"age": None}, "[columns]\nage = [0, 120]", "'age': all values are missing"),
         ({}, f'[columns]\n"<b>job" = {[str(i) for i in range(300)]}', "more features than records"),
     ],
 )
-@pytest.mark.parametrize("options", [(), ("--private",)])
+@pytest.mark.parametrize("options", [(), ("--shape",)])
 def test_bad_tables_are_named_without_a_value(folder, table, declared, message, options):
     frame = pd.read_csv(folder / "mine.csv").assign(**table)
     frame.to_csv(folder / "mine.csv", index=False)

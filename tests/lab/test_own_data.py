@@ -59,7 +59,7 @@ def test_every_chapter_runs_on_it(reference):
 def test_a_page_says_what_is_private_public_and_prepared(reference):
     said = own_data.statement(reference)
     assert all(f"* **{word}**" in said for word in ("Private", "Public", "Preparation", "Not private"))
-    table = own_data.public_columns(reference)
+    table = own_data.public_columns(own_data.load(reference))
     if "csv" in reference:
         assert "All of it was given beforehand" in said
         assert table["public"].tolist() == ["0 to 100", "baker, nurse"]

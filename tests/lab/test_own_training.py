@@ -42,7 +42,9 @@ model = ModelSensitivity(1.0, l2=0.1, norm=2.0, noise_seed=0, device="cpu")
 def folder(tmp_path):
     X, y = np.random.default_rng(0).normal(size=(200, 4)), np.arange(200) % 2
     np.savez(tmp_path / "table.npz", X=X, y=y)
+    X[3, 1] = np.nan
     np.savez(tmp_path / "words.npz", X=X, y=np.array(["no", "yes"])[y])
+    (tmp_path / "words.toml").write_text('classes = ["yes", "no"]', encoding="utf-8")
     (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
     return tmp_path
 
@@ -79,6 +81,7 @@ def test_labels_are_those_of_the_table(folder):
     assert code == 0
     assert "failed" not in text
     assert ", label no" in text or ", label yes" in text
+    assert "1 of '1' are missing or not as declared" in " ".join(text.split())
 
 
 def test_it_is_resumed_from_what_was_kept(folder):

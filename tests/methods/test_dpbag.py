@@ -138,13 +138,7 @@ def test_no_label_within_the_budget():
 def test_public_rows_run_out():
     X, y = np.arange(40.0)[:, None], np.arange(40) % 2
     model = DPBag(
-        estimator=Votes(lambda own, _: 0),
-        n_models=4,
-        n_partitions=2,
-        epsilon=50.0,
-        device="cpu",
-        noise_seed=0,
-        **PERSONALISED,
+        50.0, estimator=Votes(lambda own, _: 0), n_models=4, n_partitions=2, device="cpu", noise_seed=0, **PERSONALISED
     )
     model.set_params(student=LogisticRegression()).fit(X, y, public=np.zeros((5, 1)))
     assert model.n_labels_ == 5

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
 from dpnotes import methods
-from dpnotes.accounting import PrivacyStatement, gaussian, statement
+from dpnotes.accounting import PrivacyStatement, bagging, gaussian, statement
 from dpnotes.auditing import audit_scores
 from dpnotes.learners import NetworkClassifier
 from dpnotes.methods import DPSGD, PATE, ClassMeans, DPBag
@@ -29,6 +29,7 @@ ESTIMATORS = {
     "ModelSensitivity": methods.ModelSensitivity(**LINEAR),
     "ClassMeans": ClassMeans(1.0, **COMMON),
     "RandomTrees": methods.RandomTrees(1.0, n_trees=3, **COMMON),
+    "NoisyBoosting": methods.NoisyBoosting(1.0, 1e-3, n_trees=3, **COMMON),
     "LossPerturbation": methods.LossPerturbation(**LINEAR),
     "PredictionSensitivity": methods.PredictionSensitivity(answers=100, **LINEAR),
     "DPSGD": DPSGD(**TRAINING),
@@ -44,6 +45,7 @@ ESTIMATORS = {
     "DPBag": DPBag(n_models=5, n_partitions=2, epsilon=9.0, delta=1e-3, noise=0.5, device="cpu", **STUDENT),
 }
 PUBLISHED = sorted(set(ESTIMATORS) - {"PredictionSensitivity", "SubsampleAggregate", "FilteredVote"})
+NAMES = [name for name in ESTIMATORS if name != "DPSGD of a network"]  # whose guarantee is that of DPSGD
 CASES = [(name, parameter) for name, model in ESTIMATORS.items() for parameter in sorted(model.get_params(deep=False))]
 
 
@@ -181,6 +183,17 @@ def test_classes_of_another_type_than_the_labels_are_refused(name):
             fitted(name, y=labels, classes=classes)
     assert len(fitted(name, y=text, classes=["No", "Yes"]).predict(QUERIES)) == 10  # so that no error tells of a label
     assert len(fitted(name, y=text.astype(object)).predict(QUERIES)) == 10
+    assert ClassMeans(1.0, classes=[0, 1]).unusable_records(X, text.tolist())["empty"] == len(X)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_number_to_predict_is_refused_unless_classes_are_given(name):
+    """Whether it is one may be asked of labels that are public alone."""
+    for labels in (Y + 0.5, np.arange(120) % 60, np.arange(120.0)):
+        rows_ = np.resize(X, (len(labels), 4))
+        with pytest.raises(ValueError, match="y is a number to predict: cut it at public thresholds"):
+            fitted(name, rows_, labels, classes=None)
+        assert len(fitted(name, rows_, labels, classes=[0, 1]).predict(QUERIES)) == 10
 
 
 def test_the_curator_can_count_empty_records():
@@ -215,15 +228,15 @@ BAD = {  # invalid values of each parameter, of whatever estimator
     "n": [0, 1.5], "adjacency": ["swap"], "analysis": ["loose"], "max_iterations": [0], "answers": [0, 1.5],
     "noise_multiplier": [0.0], "clipping_norm": [-1.0], "sample_rate": [1.5], "steps": [0], "learning_rate": [-1.0],
     "radius": [0.0], "batch_size": [0, 41], "sensitivity": ["empirical", 0.0], "intrinsic_sigma": [-0.1],
-    "subsample": [0, 0.5], "n_models": [0, 2.5], "scheme": ["pairs"], "n_partitions": [0],
-    "sigma": [0.0], "confidence": [1.5], "queries": [0, 31], "aggregator": ["majority"],
-    "sigma_answer": [0.0], "noise": [-1.0], "accountant": ["moments"], "partitions": ["equal"], "n_trees": [0],
-    "depth": [0, 21], "bounds": [3.0, (1.0, -1.0)], "optimizer": ["lion"], "classes": [[0]],
+    "subsample": [0, 0.5], "n_models": [0, 2.5], "scheme": ["pairs"], "n_partitions": [0], "sigma": [0.0],
+    "confidence": [1.5], "queries": [0, 31], "aggregator": ["majority"], "sigma_answer": [0.0], "noise": [-1.0],
+    "accountant": ["moments"], "partitions": ["equal"], "n_trees": [0], "depth": [0, 21], "bounds": [3.0, (1.0, -1.0)],
+    "optimizer": ["lion"], "classes": [[0]],
     "student": [3],
 }  # fmt: skip
 # may be None beside another one; one class is enough; of the default learner alone
 UNUSED = {("Bagging", "classes"), ("SubsampleAggregate", "l2")}
-UNUSED |= {(name, known) for name in ("DPSGD", "FilteredVote", "PATE") for known in ("epsilon", "delta")}
+UNUSED |= {(name, known) for name in ("Bagging", "DPSGD", "FilteredVote", "PATE") for known in ("epsilon", "delta")}
 
 
 @pytest.mark.parametrize(("name", "parameter"), [(name, p) for name, p in CASES if p in BAD])
@@ -253,6 +266,7 @@ def test_an_invalid_parameter_is_named(name, parameter):
     ("Bagging", {"subsample": 21, "n_models": 2, "replace": False, "scheme": "split"}, "there are only n=40"),
     ("SubsampleAggregate", {"n_models": 99, "adjacency": "replace-one"}, "at most the number of records 40"),
     ("PATE", {"answers": 6, "queries": 5, "aggregator": "confident"}, "must be at most queries=5, got answers=6"),
+    ("PATE", {"n_models": 41}, "n_models must be at most the 40 records of X, got n_models=41"),
     ("PATE", {"answers": 6}, "answers must be None for aggregator='gnmax'"),
     ("PATE", {"aggregator": "confident", "sigma_threshold": 1.0, "threshold": -1.0}, "threshold must be >= 0, got"),
     ("PATE", {"aggregator": "confident", "sigma_threshold": 0.0}, "sigma_threshold must be > 0"),
@@ -287,7 +301,7 @@ def test_data_that_do_not_fit_are_named(name, given, message):
 
 
 CALIBRATED = ("ModelSensitivity", "LossPerturbation", "PredictionSensitivity", "ClassMeans", "RandomTrees",
-              "SubsampleAggregate", "NoisySGD", "AugmentedSGD")  # fmt: skip
+              "NoisyBoosting", "SubsampleAggregate", "NoisySGD", "AugmentedSGD")  # fmt: skip
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
@@ -295,8 +309,8 @@ CALIBRATED = ("ModelSensitivity", "LossPerturbation", "PredictionSensitivity", "
 @pytest.mark.parametrize("name", CALIBRATED)
 def test_the_guarantee_is_the_budget(name, adjacency, delta):
     model = clone(ESTIMATORS[name]).set_params(epsilon=0.5, delta=delta, adjacency=adjacency)
-    unknown = name in ("NoisySGD", "AugmentedSGD", "RandomTrees") and adjacency == "add-remove"
-    if unknown or (name.endswith("SGD") and delta == 0):
+    unknown = name in ("NoisySGD", "AugmentedSGD", "RandomTrees", "NoisyBoosting") and adjacency == "add-remove"
+    if unknown or (name.endswith(("SGD", "Boosting")) and delta == 0):
         with pytest.raises(ValueError, match=r"adjacency must be one of|delta must be"):
             model.fit(X, Y)
         return
@@ -320,14 +334,30 @@ def test_the_noise_of_votes_follows_from_the_budget(name, change):
         fitted(name, epsilon=0.5, **change)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_epsilon_and_delta_suffice_to_make_it(name):
+    public = {"public": PUBLIC} if name in ("PATE", "DPBag") else {}
+    made = getattr(methods, name)(1.0, 0.2, noise_seed=0).fit(X, Y, **public)
+    assert made.profile_.delta(1.0) <= 0.2 * (1 + 1e-9)
+    assert made.predict(QUERIES).shape == (10,)
+
+
+def test_the_subsample_of_bagging_is_the_largest_within_the_budget():
+    size = methods.Bagging(0.5, 0.3, n_models=3).calibrate(100)
+    within, beyond = (bagging(n=100, subsample=s, n_models=3, adjacency="zero-out") for s in (size, size + 1))
+    assert within.delta(0.5) <= 0.3 < beyond.delta(0.5)
+    with pytest.raises(ValueError, match="delta must be about n_models / n at least"):
+        methods.Bagging(0.5, 1e-5).fit(X, Y)
+
+
 def test_old_names_of_parameters_are_taken_with_a_warning():
     learner = LogisticRegression()
-    with pytest.warns(FutureWarning, match="FilteredVote: the parameter .* is called .* now") as told:
+    with pytest.warns(FutureWarning, match="FilteredVote: give .*= instead of") as told:
         model = methods.FilteredVote(learner, n_teachers=3, budget=5, sigma=1.0)
     assert (len(told), model.estimator, model.n_models, model.answers, model.epsilon) == (3, learner, 3, 5, None)
-    with pytest.warns(FutureWarning, match="low and high is called bounds now"):
+    with pytest.warns(FutureWarning, match="give bounds= instead of low and high"):
         assert methods.RandomTrees(1.0).set_params(low=0, high=[1, 2]).bounds == (0, [1, 2])
-    with pytest.raises(TypeError, match="low and high is called bounds now"):
+    with pytest.raises(TypeError, match="give bounds= instead of low and high"):
         methods.RandomTrees(1.0, low=0)
 
 
@@ -343,7 +373,6 @@ def test_a_teacher_that_cannot_learn_its_records_abstains():
 
 # statements
 
-NAMES = [name for name in ESTIMATORS if name != "DPSGD of a network"]  # whose guarantee is that of DPSGD
 ANSWERS = {"PredictionSensitivity": "at most 100 answers", "SubsampleAggregate": "at most 100 answers"}
 
 

@@ -45,9 +45,8 @@ def test_equals_a_filter_kept_by_hand(standardised, k):
 @pytest.mark.parametrize("estimator", [None, BoostedTreesClassifier(n_trees=5, device="cpu")])
 def test_answers_do_not_depend_on_how_queries_are_asked(standardised, monkeypatch, estimator):
     X, y = standardised
-    make = FilteredVote(
-        estimator=estimator, n_models=10, answers=30, sigma=2.0, confidence=0.8, device="cpu", noise_seed=0
-    )
+    asked = {"answers": 30, "sigma": 2.0, "confidence": 0.8, "noise_seed": 0}
+    make = FilteredVote(estimator=estimator, n_models=10, device="cpu", **asked)
     whole = clone(make).fit(X[:300], y[:300])
     expected = whole.predict(X[300:])
     parts = clone(make).fit(X[:300], y[:300])
@@ -60,9 +59,8 @@ def test_answers_do_not_depend_on_how_queries_are_asked(standardised, monkeypatc
 def test_answers_go_on_without_end_and_are_noise_when_all_are_silent():
     """1,000 answers of two classes without a vote: 500 each, within 5 standard deviations."""
     X, y = np.arange(30.0)[:, None], np.arange(30) % 2
-    model = FilteredVote(estimator=Votes(lambda own, query: 1), n_models=5, answers=10, sigma=0.1, noise_seed=0).fit(
-        X, y
-    )
+    learner = Votes(lambda own, query: 1)
+    model = FilteredVote(estimator=learner, n_models=5, answers=10, sigma=0.1, noise_seed=0).fit(X, y)
     assert model.predict(np.zeros((10, 1))).tolist() == [1] * 10
     assert model.ledger_.retired == 5
     assert abs(model.predict(np.zeros((1000, 1))).sum() - 500) < 5 * np.sqrt(250)
@@ -87,9 +85,8 @@ def test_distance_of_neighbours_stays_within_the_guarantee(monkeypatch, k):
         pair = []
         for records in (n, n + 1):
             X = np.arange(float(records))[:, None]
-            model = FilteredVote(
-                estimator=Votes(whim), n_models=8, n_partitions=k, answers=budget, sigma=2.0, noise_seed=0
-            )
+            how = {"n_models": 8, "n_partitions": k, "answers": budget, "sigma": 2.0, "noise_seed": 0}
+            model = FilteredVote(estimator=Votes(whim), **how)
             model.fit(X, np.arange(records) % 3, chunks=chunks[:records])
             tables.clear()
             model.predict(np.arange(60.0)[:, None])

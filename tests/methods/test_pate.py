@@ -16,14 +16,7 @@ def test_votes_are_those_of_models_on_disjoint_shards(pixels):
     X, y = pixels
     shards = np.random.default_rng(3).integers(12, size=900)
     shards[shards == 5] = 6  # teacher 5 has no records, and abstains
-    model = PATE(
-        estimator=KNeighborsClassifier(1),
-        n_models=12,
-        aggregator="gnmax",
-        sigma_answer=1e-3,
-        keep_votes=True,
-        noise_seed=0,
-    )
+    model = PATE(estimator=KNeighborsClassifier(1), n_models=12, sigma_answer=1e-3, keep_votes=True, noise_seed=0)
     model.fit(X[:900], y[:900], public=X[900:1200], shards=shards)
     by_hand = np.zeros((300, 10))
     for teacher in set(range(12)) - {5}:
@@ -44,8 +37,8 @@ def test_one_record_moves_one_vote(pixels, estimator):
     shards[17] = 0
 
     def counts(X, y, shards):
-        noise = {"aggregator": "gnmax", "sigma_answer": 40.0, "noise_seed": 1}
-        model = PATE(estimator=estimator, n_models=9, classes=range(10), keep_votes=True, **noise)
+        votes = {"n_models": 9, "sigma_answer": 40.0, "keep_votes": True, "noise_seed": 1}
+        model = PATE(estimator=estimator, classes=range(10), **votes)
         return model.fit(X, y, public=public, shards=shards)._votes.counts
 
     whole, moved = counts(X, y, shards), 0
@@ -80,7 +73,8 @@ def test_guarantees_are_those_of_what_was_released(pixels):
     assert laplace.labels_.shape == laplace.answered_.shape == (30,)
 
     settings = {"sigma_threshold": 10.0, "sigma_answer": 4.0}
-    confident = PATE(threshold=25.0, answers=40, queries=120, **common, **settings).fit(**fit)
+    asked = {"aggregator": "confident", "threshold": 25.0, "answers": 40, "queries": 120}
+    confident = PATE(**asked, **common, **settings).fit(**fit)
     claimed = accounting.confident_gnmax(queries=120, answers=40, adjacency="zero-out", **settings)
     assert confident.profile_.to_dict() == repeated(claimed)
     assert confident.answered_.shape == confident.agreement_.shape == (120,)
@@ -96,7 +90,7 @@ def test_guarantees_are_those_of_what_was_released(pixels):
 
 def test_student_without_answers_is_constant(pixels):
     X, y = pixels
-    model = PATE(1.0, 1e-5, n_models=20, threshold=1e6, keep_votes=True, noise_seed=0).fit(
+    model = PATE(1.0, 1e-5, n_models=20, aggregator="confident", threshold=1e6, keep_votes=True, noise_seed=0).fit(
         X[:200], y[:200] + 3, public=X[200:250]
     )
     assert not model.answered_.any()

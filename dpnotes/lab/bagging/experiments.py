@@ -273,14 +273,10 @@ def pate(
     noise: dict[str, Any] = {"threshold": threshold, "sigma_threshold": sigma_threshold, "sigma_answer": sigma_answer}
     student = network(arrays, epochs=student_epochs, device=device, **start)
     asked: dict[str, Any] = {"queries": queries, "answers": answers, "adjacency": "add-remove", "noise_seed": seed}
-    model = PATE(
-        estimator=Trained(voted),
-        n_models=n_teachers,
-        student=student,
-        classes=range(arrays.n_classes),
-        **noise,
-        **asked,
-    ).fit(X, y, public=X_public, shards=shards(len(X), n_teachers, teachers_seed))
+    how = {**noise, **asked, "student": student, "classes": range(arrays.n_classes), "aggregator": "confident"}
+    model = PATE(estimator=Trained(voted), n_models=n_teachers, **how).fit(
+        X, y, public=X_public, shards=shards(len(X), n_teachers, teachers_seed)
+    )
     answered = np.flatnonzero(model.answered_)
     counts = np.stack([(voted == label).sum(axis=0) for label in range(arrays.n_classes)])  # [n_classes, n_public]
     told = {
