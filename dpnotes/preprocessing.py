@@ -89,13 +89,13 @@ class RowTransformer(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            As of :meth:`transform`.
+            As for :meth:`transform`.
         """
         check_is_fitted(self)
         return np.asarray(self._unread(self._table(X, reset=False)).sum(axis=0), dtype=np.int64)
 
     def _unread(self, values: NDArray[Any]) -> Booleans:
-        """Which values, shape [n, d], do not count as what they are."""
+        """Whether each value, shape [n, d], is missing or not of the expected kind."""
         return np.asarray(np.isnan(_numbers(values)), dtype=bool)
 
     @abstractmethod
@@ -107,7 +107,7 @@ class RowTransformer(TransformerMixin, BaseEstimator):
         """Transform an array [n, d] of any dtype."""
 
     def _table(self, X: Any, *, reset: bool) -> NDArray[Any]:
-        """Give X as an array [n >= 1, d >= 1] of any dtype, with the columns of ``fit``; errors show no value of X."""
+        """Return X as an array [n >= 1, d >= 1] of any dtype, with the columns of ``fit``; errors show no values."""
         if issparse(X):
             raise TypeError(f"X must be dense, got sparse X of type {type(X).__name__}")
         is_table = hasattr(X, "dtype") or hasattr(X, "columns")
@@ -346,7 +346,7 @@ class OrientedGradients(RowTransformer):
 
 
 def _numbers(values: NDArray[Any]) -> Features:
-    """Floats of the same shape, float32 if they are so; what is not a number is NaN."""
+    """Convert to floats of the same shape, float32 if they were float32; a value that is not a number becomes NaN."""
     if values.dtype in (np.float32, np.float64):
         return values
     if values.dtype.kind in "biuf":
@@ -383,7 +383,7 @@ def places(values: Sequence[Any], known: Sequence[Any]) -> Integers:
 
 
 def told_unread(names: Sequence[Any], counts: Sequence[int]) -> list[str]:
-    """A sentence on the unread values of a public table, by column; none where there are no such values."""
+    """Sentence on the unread values of a public table, by column; an empty list if there are no such values."""
     told = ", ".join(f"{count} of {name!r}" for name, count in zip(names, counts, strict=True) if count)
     how = "are missing or not as declared, and count as the middle of the bounds or as none of the categories"
     return [f"{told} {how}"] if told else []

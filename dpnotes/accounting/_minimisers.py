@@ -75,7 +75,7 @@ def logistic_constants(*, n_classes: int, norm: float = 1.0, bias: bool = False)
     norm : float, > 0
         Bound on the Euclidean norm of the features x.
     bias : bool
-        Whether a constant feature 1 is appended to x; the constants take it into account in the norm.
+        Whether a constant feature 1 is appended to x, which adds 1 to the squared norm.
 
     Returns
     -------

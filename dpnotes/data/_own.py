@@ -190,7 +190,7 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
 
 
 def _draft(table: pd.DataFrame, target: str, public: Mapping[str, Any]) -> str:
-    """What the file beside a table must say, with blanks: of the table, only its header is read."""
+    """Draft, with blanks, of the file that declares the public facts of a table; it uses only the header."""
     columns = public.get("columns", {REST: []})
     if REST in columns:  # a file of arrays has nothing but numbers
         texts = [each for each in table if each != target and table[each].dtype == object]
