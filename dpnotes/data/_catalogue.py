@@ -140,7 +140,7 @@ class DataStatus:
     path : Path or None
         First file of the data set, whether it exists or not; None if embedded.
     bytes : int
-        Total size of those of its files that are present.
+        Total size of its files that are present.
     note : str
         Description of inexact data, of damage or of an obstacle.
     """
