@@ -1,13 +1,13 @@
-"""scikit-learn transformers with public bounds, which treat each row by itself and learn nothing from the data.
+"""scikit-learn transformers with public bounds, which treat each row separately and do not learn from the data.
 
-The guarantee of an estimator holds for the rows that it is given. A step before it that looks at rows together, as
-``StandardScaler`` does for its means, releases statistics which no ``profile_`` counts. These transformers have bounds
-and categories that the user knows beforehand, so that one record changes its own transformed row and no other:
+The guarantee of an estimator holds for the rows that it is given. A step before it may look at several rows together,
+as ``StandardScaler`` does for its means. Such a step releases statistics that no ``profile_`` counts. The transformers
+here use bounds and categories that the user knows beforehand, so one record changes only its own transformed row:
 ``make_pipeline(PublicScaler(0, 100), ClipNorm(), DPSGD(1.0, 1e-5))`` is as private as its last step.
 
-One rule holds for all of them: whatever a row holds is transformed, without an error or a warning. A value that is
-missing or not of the expected kind counts as 0. ``unread`` counts such values for who holds the table. ``fit`` looks at
-the columns only, their number and their names.
+One rule holds for all of them: they transform any row, whatever its values, without an error or a warning. A value that
+is missing or not of the expected kind counts as 0. ``unread`` counts such values for the person who holds the table.
+``fit`` looks only at the number and the names of the columns.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ CHUNK = 2000  # images at a time
 
 
 class RowTransformer(TransformerMixin, BaseEstimator):
-    """Transformer of each row by itself, with public parameters; the base of those in :mod:`dpnotes.preprocessing`.
+    """Base of the transformers in :mod:`dpnotes.preprocessing`, which treat each row separately, by public parameters.
 
-    ``fit`` freezes the parameters: setting one later changes the next fit only.
+    ``fit`` freezes the parameters: setting a parameter later changes only the next fit.
     """
 
     n_features_in_: int
     _keeps_dtype: ClassVar[bool] = True
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check the parameters, and remember the number of columns and their names; no value in X is looked at.
+        """Check the parameters, and remember the number and the names of the columns, without looking at values in X.
 
         Parameters
         ----------
@@ -64,19 +64,19 @@ class RowTransformer(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter is outside its range or does not fit the number of columns, or X is no table.
+            If a parameter is outside its range or does not fit the number of columns, or X is not a table.
         """
         self._table(X, reset=True)
         self._freeze(self.n_features_in_)
         return self
 
     def transform(self, X: Any) -> Any:
-        """Transform each row by itself, shape [n, d] to [n, d_out]; a data frame where ``set_output`` says so.
+        """Transform each row separately, shape [n, d] to [n, d_out]; return a data frame if ``set_output`` says so.
 
         Raises
         ------
         ValueError
-            If X is no table, or has other columns than those that were seen in ``fit``; never because of a value in X.
+            If X is not a table, or its columns differ from the columns in ``fit``; never because of a value in X.
         """
         check_is_fitted(self)
         return self._transform(self._table(X, reset=False))
@@ -89,13 +89,13 @@ class RowTransformer(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            As of :meth:`transform`.
+            As for :meth:`transform`.
         """
         check_is_fitted(self)
         return np.asarray(self._unread(self._table(X, reset=False)).sum(axis=0), dtype=np.int64)
 
     def _unread(self, values: NDArray[Any]) -> Booleans:
-        """Which values, shape [n, d], do not count as what they are."""
+        """Whether each value, shape [n, d], is missing or not of the expected kind."""
         return np.asarray(np.isnan(_numbers(values)), dtype=bool)
 
     @abstractmethod
@@ -107,7 +107,7 @@ class RowTransformer(TransformerMixin, BaseEstimator):
         """Transform an array [n, d] of any dtype."""
 
     def _table(self, X: Any, *, reset: bool) -> NDArray[Any]:
-        """Give X as an array [n >= 1, d >= 1] of any dtype, with the columns of ``fit``; errors show no value of X."""
+        """Return X as an array [n >= 1, d >= 1] of any dtype, with the columns of ``fit``; errors show no values."""
         if issparse(X):
             raise TypeError(f"X must be dense, got sparse X of type {type(X).__name__}")
         is_table = hasattr(X, "dtype") or hasattr(X, "columns")
@@ -129,23 +129,24 @@ class RowTransformer(TransformerMixin, BaseEstimator):
 
 @dataclass(eq=False, repr=False)
 class ClipNorm(OneToOneFeatureMixin, RowTransformer):
-    """Shorten each row that is longer than a public bound to that bound, and leave the others as they are.
+    """Shorten each row that is longer than a public bound to that bound, without changing the other rows.
 
-    The Euclidean norm of a result, computed without rounding, is at most ``norm``; a longer row keeps its direction. A
-    row is measured at its own scale, so that no finite row overflows or vanishes. To leave room for rounding, rows are
-    shortened by up to about (d + 4) * 4.5e-16 of the norm more than they need (float32: 1e-6).
-    An entry that is not a number counts as 0, and an infinite one as the largest finite one.
+    The Euclidean norm of a result, computed without rounding, is at most ``norm``; the direction of a longer row does
+    not change. Each row is measured at its own scale, so no finite row overflows or vanishes. To leave room for
+    rounding, rows are shortened by up to about (d + 4) * 4.5e-16 of the norm more than necessary (float32: 1e-6).
+    An entry that is not a number counts as 0, and an infinite entry counts as the largest finite number.
 
     Parameters
     ----------
     norm : float, >= 1e-30
-        In the units of X. It must not be taken from the data; estimators with a parameter ``norm`` need the same.
+        Bound on the norm, in the units of X. The bound must not be taken from the data. Estimators with a parameter
+        ``norm`` need the same value.
 
     Attributes
     ----------
     norm_ : float
     n_features_in_ : int
-    feature_names_in_ : ndarray of str, of data frames
+    feature_names_in_ : ndarray of str, only for data frames
 
     Examples
     --------
@@ -173,21 +174,21 @@ class ClipNorm(OneToOneFeatureMixin, RowTransformer):
 
 @dataclass(eq=False, repr=False)
 class PublicScaler(OneToOneFeatureMixin, RowTransformer):
-    """Map each column from public bounds to [-1, 1]; values outside of the bounds are clipped.
+    """Map each column from public bounds to [-1, 1]; values outside the bounds are clipped.
 
-    A value that is missing or not a number becomes 0, the middle of the bounds. Bounds ``low = -high`` keep zeros.
+    A value that is missing or not a number becomes 0, the middle of the bounds. With ``low = -high`` zeros stay zero.
 
     Parameters
     ----------
     low, high : float, or array_like of float, shape [d]
-        Bounds of all columns, or of each, in its units; finite, and low < high. They must not be taken from the data:
-        what is known of the quantity (an age is in 0 .. 120), not the least and largest value seen.
+        Bounds of all columns, or of each column, in its units; finite, and low < high. The bounds must not be taken
+        from the data: use knowledge of the quantity (an age is in 0 .. 120), not the least and largest observed values.
 
     Attributes
     ----------
     low_, high_ : ndarray of float64, shape [d]
     n_features_in_ : int
-    feature_names_in_ : ndarray of str, of data frames
+    feature_names_in_ : ndarray of str, only for data frames
 
     Examples
     --------
@@ -213,19 +214,19 @@ class PublicScaler(OneToOneFeatureMixin, RowTransformer):
 
 @dataclass(eq=False, repr=False)
 class PublicOneHot(RowTransformer):
-    """Map each column to indicators of public categories; a value that is missing or not among them is all zeros.
+    """Map each column to indicators of public categories; a missing or unknown value becomes all zeros.
 
     Parameters
     ----------
     categories : sequence
-        Distinct categories of all columns (``["yes", "no"]``), or one sequence of them for each column. They must not
-        be taken from the data: a category that one record alone has would disclose it.
+        Distinct categories of all columns (``["yes", "no"]``), or one sequence of categories for each column. They must
+        not be taken from the data: a category that only one record has would disclose that record.
 
     Attributes
     ----------
     categories_ : list of d lists
     n_features_in_ : int
-    feature_names_in_ : ndarray of str, of data frames
+    feature_names_in_ : ndarray of str, only for data frames
 
     Examples
     --------
@@ -260,7 +261,7 @@ class PublicOneHot(RowTransformer):
             if not known or len(set(known)) < len(known) or pd.isna(pd.Series(known, dtype=object)).any():
                 raise ValueError(
                     f"categories must be distinct and not missing, at least one for each column, got {known!r}; a "
-                    "missing value is all zeros"
+                    "missing value becomes all zeros"
                 )
 
     def _transform(self, values: NDArray[Any]) -> Features:
@@ -281,23 +282,25 @@ class PublicOneHot(RowTransformer):
 class OrientedGradients(RowTransformer):
     """Map each image to histograms of the directions of its gradients (Dalal and Triggs 2005), of norm 1 or 0.
 
-    Features for private linear models of pictures (Tramer and Boneh 2021). Each cell of 4 x 4 pixels has a histogram of
-    its gradients by their length, divided by the length of the histograms of the 3 x 3 cells around it. Of these
-    numbers the root is taken, and their mean over the image subtracted. Norms are 1 up to rounding in float32: let
-    :class:`ClipNorm` follow where a bound matters.
+    These features suit private linear models of pictures (Tramer and Boneh 2021). Each cell of 4 x 4 pixels has a
+    histogram of its gradients, weighted by their length and divided by the length of the histograms of the 3 x 3 cells
+    around it. The transformer takes the square root of these numbers and subtracts their mean over the image. Norms are
+    1 up to rounding in float32: add :class:`ClipNorm` as the next step if a bound matters.
 
     Parameters
     ----------
     image_shape : tuple of int
-        (height, width), or (channels, height, width) of rows that hold one channel after the other, as data sets give
-        it; the mean of colours is taken. Sides of 4 and more; pixels beyond a multiple of 4 are left out.
+        Shape (height, width), or (channels, height, width) for rows that hold one channel after the other, as in the
+        data sets; the channels are then averaged. The sides must be at least 4; pixels beyond a multiple of 4 are left
+        out.
     low, high : float
-        Public bounds of a pixel, low < high. Values outside are clipped, and what is no number is ``low``.
+        Public bounds of a pixel, low < high. Values outside are clipped, and a value that is not a number becomes
+        ``low``.
 
     Attributes
     ----------
     n_features_in_ : int
-    feature_names_in_ : ndarray of str, of data frames
+    feature_names_in_ : ndarray of str, only for data frames
 
     Examples
     --------
@@ -313,7 +316,7 @@ class OrientedGradients(RowTransformer):
     _keeps_dtype = False
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
-        """Names of the features, ``row_column_direction`` of a cell."""
+        """Names of the features, ``row_column_direction`` for each cell and direction."""
         check_is_fitted(self)
         sizes = [side // CELL for side in self.shape_[1:]]
         return np.array(["_".join(map(str, place)) for place in np.ndindex(*sizes, DIRECTIONS)], dtype=object)
@@ -323,7 +326,7 @@ class OrientedGradients(RowTransformer):
         whole = len(sides) in (2, 3) and all(isinstance(side, int | np.integer) and side > 0 for side in sides)
         if not whole or min(sides[-2:]) < CELL or int(np.prod(sides)) != d:
             raise ValueError(
-                f"image_shape must be (height, width) or (channels, height, width), sides of {CELL} and more, of {d} "
+                f"image_shape must be (height, width) or (channels, height, width) with sides >= {CELL}, for {d} "
                 f"columns, got image_shape={self.image_shape!r}"
             )
         bounds = {"low": self.low, "high": self.high}
@@ -343,7 +346,7 @@ class OrientedGradients(RowTransformer):
 
 
 def _numbers(values: NDArray[Any]) -> Features:
-    """Floats of the same shape, float32 if they are so; what is not a number is NaN."""
+    """Convert to floats of the same shape, float32 if they were float32; a value that is not a number becomes NaN."""
     if values.dtype in (np.float32, np.float64):
         return values
     if values.dtype.kind in "biuf":
@@ -367,7 +370,7 @@ def _bounds(name: str, values: ArrayLike, d: int) -> Floats:
 
 
 def places(values: Sequence[Any], known: Sequence[Any]) -> Integers:
-    """Place of each value among those that are known, each looked up by itself; their number for whatever is not."""
+    """Place of each value among the known values, each looked up separately; their number for any other value."""
     codes = {value: code for code, value in enumerate(known)}
 
     def place(value: Any) -> int:
@@ -380,7 +383,7 @@ def places(values: Sequence[Any], known: Sequence[Any]) -> Integers:
 
 
 def told_unread(names: Sequence[Any], counts: Sequence[int]) -> list[str]:
-    """A sentence on the unread values of a public table, by column; none where there are no such values."""
+    """Sentence on the unread values of a public table, by column; an empty list if there are no such values."""
     told = ", ".join(f"{count} of {name!r}" for name, count in zip(names, counts, strict=True) if count)
     how = "are missing or not as declared, and count as the middle of the bounds or as none of the categories"
     return [f"{told} {how}"] if told else []

@@ -248,7 +248,7 @@ def test_errors_show_the_shape_and_no_value(transformer, X, error, message):
     (PublicOneHot([]), "categories must be one sequence"),
     (PublicOneHot([[1]] * 63 + [[]]), r"categories must be distinct and not missing, at least one .* got \[\]"),
     (PublicOneHot(["a", "b", "a"]), r"categories must be distinct .* got \['a', 'b', 'a'\]"),
-    (OrientedGradients((3, 8, 8)), r"image_shape must be .*, of 64 columns, got image_shape=\(3, 8, 8\)"),
+    (OrientedGradients((3, 8, 8)), r"image_shape must be .*, for 64 columns, got image_shape=\(3, 8, 8\)"),
     (OrientedGradients((2, 32)), "image_shape must be"), (OrientedGradients((64,)), "image_shape must be"),
     (OrientedGradients((8, 8), low=1.0), "low must be < high, got low=1.0, high=1.0"),
 ])  # fmt: skip

@@ -181,9 +181,10 @@ def calibrate(
 def boundary(
     excess: Callable[[float], float], start: float, *, slope: float = -1.0, furthest: float = FURTHEST
 ) -> float | None:
-    """The least place where a falling function is <= 0, to ``PRECISION`` and on that side; None if there is none.
+    """Least point where a falling function is <= 0, to ``PRECISION`` and on that side; None if there is no such point.
 
-    The secant method, with bisection where it leaves the bracket; ``slope`` is a first guess of the derivative.
+    The method is the secant method, with bisection where it leaves the bracket; ``slope`` is a first guess of the
+    derivative.
     """
     low, high, stride = -math.inf, math.inf, STRIDE
     before: tuple[float, float] | None = None
@@ -210,7 +211,7 @@ def boundary(
 
 
 def _aim(**numbers: float | None) -> Callable[[PrivacyProfile], float]:
-    """By how much a profile misses the one aim that is given; not positive where it is met."""
+    """Amount by which a profile misses the given aim; not positive if the profile meets it."""
     aim = {name: value for name, value in numbers.items() if value is not None}
     match aim:
         case {"mu": mu, **others} if not others:

@@ -1,4 +1,4 @@
-"""Numerics of the curve delta(epsilon): its inverse, its trade-off of error rates, its pair, that of Gaussian noise."""
+"""Numerics of delta(epsilon): its inverse, its trade-off of error rates, its pair, and the curve of Gaussian noise."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BISECTIONS = 200  # halves any bracket of doubles to neighbouring numbers
 
 
 def hockey_stick(p: Mapping[K, Fraction], q: Mapping[K, Fraction], factor: Fraction | int) -> Fraction:
-    """Exact hockey-stick divergence ``sum over outcomes of max(0, p - factor * q)``, where factor is ``e^epsilon``.
+    """Exact hockey-stick divergence ``sum over outcomes of max(0, p - factor * q)``; ``factor`` is ``e^epsilon``.
 
     Examples
     --------
@@ -65,9 +65,9 @@ def smallest_epsilon(curve: Callable[[Floats], Floats], delta: Floats, *, limit:
 
 
 def supported_tradeoff(kept: Floats, epsilon: Floats, alpha: Floats) -> Floats:
-    """Trade-off function as the upper envelope of the lines that ``kept = 1 - delta(epsilon)`` allows, both ways round.
+    """Trade-off function: the upper envelope of the lines that ``kept = 1 - delta(epsilon)`` allows, both directions.
 
-    ``kept`` and ``epsilon`` have shape [lines]; fewer lines only lower the result, which is the private side.
+    ``kept`` and ``epsilon`` have shape [lines]. Fewer lines only lower the result, which is the private side.
     """
     alpha = alpha[..., None]
     with np.errstate(over="ignore", invalid="ignore"):  # e^epsilon alpha may be inf; at alpha = 0 nothing falls
@@ -77,7 +77,7 @@ def supported_tradeoff(kept: Floats, epsilon: Floats, alpha: Floats) -> Floats:
 
 
 def sorted_tradeoff(kept: Floats, epsilon: Floats, alpha: Floats) -> Floats:
-    """As :func:`supported_tradeoff`, for ascending ``epsilon`` <= 700: each alpha looks its own line up."""
+    """Compute :func:`supported_tradeoff` for ascending ``epsilon`` <= 700 by looking up the line of each alpha."""
     right = _largest(kept, np.exp(epsilon), alpha)
     left = _largest((np.exp(-epsilon) * kept)[::-1], np.exp(-epsilon)[::-1], alpha)
     return np.maximum(0.0, np.maximum(right, left))
@@ -104,8 +104,9 @@ LARGEST = 2.0**60  # an epsilon where delta has reached its limit
 class Pair:
     """Two distributions that dominate a mechanism, known by deltas at ``nodes``, both directions.
 
-    The hockey-stick divergence is convex in e^epsilon: between two nodes no curve lies above their chord, and the lower
-    convex hull of upper bounds still bounds. A pair attains it (Zhu, Dong and Wang 2022; Doroshenko et al. 2022).
+    The hockey-stick divergence is convex in e^epsilon. Therefore no curve lies above the chord between two nodes, and
+    the lower convex hull of upper bounds is still an upper bound. A pair of distributions attains this hull (Zhu, Dong
+    and Wang 2022; Doroshenko et al. 2022).
     """
 
     nodes: Floats  # epsilons [m], from 0 on
@@ -130,7 +131,7 @@ class Pair:
         return max(float(self.deltas[0][-1]), float(self.deltas[1][-1]))
 
     def rdp(self, alpha: Floats) -> Floats:
-        """Renyi divergence of the losses that are finite, [..., 1] or [orders]: an upper bound, the larger direction.
+        """Upper bound on the Renyi divergence of the finite losses, [..., 1] or [orders], in the larger direction.
 
         E[(dP/dQ)^alpha] is 1 plus alpha (alpha - 1) times the integral of e^((alpha - 1) epsilon) H(P, Q) and of
         e^(-alpha epsilon) H(Q, P) (Sason and Verdu 2016); all terms are positive.
@@ -162,7 +163,7 @@ class Pair:
 
 
 class Tail:
-    """Delta of finitely many losses: those that are positive, with running sums from the right to look up."""
+    """Delta of finitely many losses: the positive losses, with running sums from the right to look up."""
 
     def __init__(self, losses: Floats, masses: Floats) -> None:
         kept = (losses > 0) & (masses > 0)  # no epsilon >= 0 sees the others
@@ -182,7 +183,7 @@ class Tail:
 
 
 def pair_of(curve: Callable[[Floats, str], Floats], symmetric: bool) -> Pair:
-    """The pair of a mechanism's curve ``delta(epsilon, direction)``, nodes as far and as close as its losses need."""
+    """Pair of a mechanism's curve ``delta(epsilon, direction)``, with the range and spacing of nodes that it needs."""
 
     def both(epsilon: Floats) -> list[Floats]:
         remove = np.clip(curve(epsilon, "remove"), 0.0, 1.0)
@@ -208,7 +209,7 @@ def pair_of(curve: Callable[[Floats, str], Floats], symmetric: bool) -> Pair:
 
 
 def masses_of(nodes: Floats, deltas: Floats) -> Floats:
-    """Masses at positive nodes [m] of the losses that attain ``deltas`` there; the first, at 0, is without meaning."""
+    """Masses at positive nodes [m] of the losses that attain ``deltas`` there; the first mass, at 0, has no meaning."""
     if len(nodes) < 2:
         return np.zeros(len(nodes))
     fall, width = -np.diff(deltas), np.diff(nodes)
@@ -242,7 +243,7 @@ def convex(nodes: Floats, deltas: Floats) -> Floats:
 
 
 def bridged(nodes: Floats, remove: Floats, add: Floats) -> tuple[Floats, Floats]:
-    """Both directions of one curve, convex where they meet, too: else their masses would add up to more than 1.
+    """Make both directions of one curve convex where they meet; otherwise their masses would sum to more than 1.
 
     With x = e^epsilon the curve is ``remove`` at x >= 1, and ``1 - x (1 - add)`` at x < 1, ``add`` at epsilon = -log x.
     """
@@ -276,11 +277,11 @@ def _log_expm1(x: Floats) -> Floats:
 
 
 def largest_mu(epsilon: Floats, delta: Floats) -> Floats:
-    """Largest mu = sensitivity / sigma of an (epsilon, delta)-DP Gaussian mechanism, less a margin for rounding.
+    """Largest mu = sensitivity / sigma of an (epsilon, delta)-DP Gaussian mechanism, minus a margin for rounding.
 
-    Newton's method on log delta as a function of log mu. It is concave, so that from a mu that is too small every step
-    stays on the private side. Two such starts are known: Phi(mu/2 - epsilon/mu) = delta, for the other term only
-    lowers delta, and the mu whose total variation is delta.
+    The method is Newton's method on log delta as a function of log mu. This function is concave, so every step from a
+    mu that is too small stays on the private side. Two such starts are known: the solution of
+    Phi(mu/2 - epsilon/mu) = delta, because the other term only lowers delta; and the mu whose total variation is delta.
     """
     quantile = special.ndtri(delta)
     root = np.hypot(quantile, np.sqrt(2 * epsilon))

@@ -96,7 +96,7 @@ def dp_sgd(
 
 
 def _step(sigma: float, rate: float, exchanged: bool) -> Release:
-    """One step: exchanged records are drawn together, and move the sum by up to two clip norms."""
+    """One step; the two records of a replacement are drawn together and move the sum by up to two clip norms."""
     if rate == 0:
         return SampleRelease(0.0, both=False)
     if rate == 1:
@@ -105,7 +105,7 @@ def _step(sigma: float, rate: float, exchanged: bool) -> Release:
 
 
 def _accounted(once: Release, times: int, accountant: str) -> Release:
-    """So many steps by the accountant; Gaussian noise by itself and what is never drawn are exact with every one."""
+    """Steps by the accountant; without sampling, and at rate 0, the result is exact with every accountant."""
     if accountant == "best" or isinstance(once, GaussianRelease | SampleRelease):
         return together([(once, times)])
     if accountant == "pld":
@@ -239,9 +239,9 @@ def calibrated_rdp(
 def _brackets(
     epsilon: Floats, log_delta: Floats, rate: Floats, steps: Floats, coarse: Floats
 ) -> tuple[Floats, Floats, Integers, Integers]:
-    """Two neighbours among the coarse sigmas around each answer, and the coarse orders around its best one.
+    """Two adjacent coarse sigmas around each answer, and the coarse orders around its best order.
 
-    Sigmas are NaN where no noise is enough.
+    Sigmas are NaN if no noise is enough.
     """
     low, high = np.full((2, len(epsilon)), np.nan)
     left, right = np.zeros((2, len(epsilon)), dtype=np.int64)
@@ -308,8 +308,8 @@ def _smallest(curve: Callable[[Floats], Floats], left: Floats, right: Floats) ->
 def _regula_falsi(excess: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:
     """Sigma where ``excess`` falls to 0, from the side where it is not positive; in log sigma, all pairs at once.
 
-    The Illinois rule: an end that stays twice counts half. A
-    new point keeps away from the ends by a quarter of ``PRECISION``.
+    The method is the Illinois rule: an end that stays twice counts half. A new point stays away from the ends by a
+    quarter of ``PRECISION``.
     """
     f_low, f_high, low, high = excess(low), excess(high), np.log(low), np.log(high)
     while (wrong := f_high > 0).any():
@@ -339,7 +339,7 @@ def _regula_falsi(excess: Callable[[Floats], Floats], low: Floats, high: Floats)
 
 
 def _conversion(order: Floats, log_delta: Floats | float) -> Floats:
-    """What is added to the Renyi divergence of an order to give epsilon (Canonne, Kamath and Steinke 2020)."""
+    """Term added to the Renyi divergence of an order to give epsilon (Canonne, Kamath and Steinke 2020)."""
     return np.asarray(np.log1p(-1 / order) - (log_delta + np.log(order)) / (order - 1), dtype=np.float64)
 
 

@@ -1,20 +1,20 @@
-"""Kinds of releases: the curve delta(epsilon) of each, and what follows from it when releases are put together.
+"""Kinds of releases: the curve delta(epsilon) of each kind, and the composition of releases.
 
-A kind derives from :class:`Release`. It gives ``delta``; all else has a default that follows from that curve, and a
-kind overrides what it knows better, never more than these:
+A kind derives from :class:`Release`. It must define ``delta``. Everything else has a default that follows from this
+curve. A kind may override any of the following methods, and no others, where it has a better result:
 
 * ``delta(epsilon, direction)``: the curve; array in, array out. ``epsilon`` and ``tradeoff`` follow from it.
 * ``renyi()``: a :class:`Renyi` curve of both directions, with the probability that it fails. Default: the divergence of
   the pair of distributions that the curve defines.
-* ``atoms()``: privacy losses that dominate the mechanism, both directions. Default: those of the same pair.
-* ``sampled_rdp(rate)``: the Renyi curve of the mechanism on a Poisson sample, where it has a form of its own.
-* ``ceiling()``: one (epsilon, delta) beyond which more epsilon buys nothing: pure levels and the like.
+* ``atoms()``: privacy losses that dominate the mechanism, both directions. Default: the losses of the same pair.
+* ``sampled_rdp(rate)``: the Renyi curve of the mechanism on a Poisson sample, if there is a special form.
+* ``ceiling()``: one (epsilon, delta) beyond which a larger epsilon does not lower delta, for example a pure level.
 * ``family`` and ``merged(terms)``: an exact composition of parts of the same family ("" for none).
-* ``terms()``: the independent parts of a composition, each with how often it occurs.
+* ``terms()``: the independent parts of a composition, each with the number of times that it occurs.
 * ``group(size)``: the guarantee for several records at once.
 
-Composition (:func:`together`) asks for nothing else, so that any two kinds compose. It counts kinds that are equal
-together: those that compare by their parameters say so as dataclasses, all others are equal to themselves only.
+Composition (:func:`together`) needs nothing else, so any two kinds compose. It counts equal kinds together: kinds that
+are dataclasses compare by their parameters, and all other kinds are equal only to themselves.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ Terms = list[tuple[Any, int]]  # releases, each with how often it is made
 
 
 class Release(ABC):
-    """What is known of a release: delta as a function of epsilon, and all that follows from it."""
+    """Known facts about a release: delta as a function of epsilon, and everything that follows from it."""
 
     symmetric: bool = False  # delta is the same in both directions
     never_pure: bool = False  # no finite epsilon has delta = 0, though the doubles underflow to it
@@ -84,7 +84,7 @@ class Release(ABC):
         """The curve, in one direction."""
 
     def rough(self, epsilon: Floats, direction: str) -> Floats:
-        """Delta, or an upper bound of it that costs less, at thousands of epsilons."""
+        """Delta, or a cheaper upper bound of it, at thousands of epsilons."""
         return self.delta(epsilon, direction)
 
     def worst(self, epsilon: Floats) -> Floats:
@@ -123,7 +123,7 @@ class Release(ABC):
         return Renyi(self._pair.rdp, self._pair.failure)
 
     def sampled_rdp(self, rate: float) -> Curve | None:
-        """Renyi curve of this mechanism on a Poisson sample, where it has a form of its own."""
+        """Renyi curve of this mechanism on a Poisson sample, if there is a special form."""
         return None
 
     def ceiling(self) -> tuple[float, float]:
@@ -135,11 +135,11 @@ class Release(ABC):
         return [(self, 1)]
 
     def merged(self, terms: Terms) -> Release | None:
-        """Composition of parts of this family; None where there is no exact one."""
+        """Composition of parts of this family; None if there is no exact composition."""
         return None
 
     def group(self, size: int) -> Release:
-        """The same for ``size`` > 1 records."""
+        """Release with the guarantee for ``size`` > 1 records."""
         return GroupRelease(self, size)
 
 
@@ -216,7 +216,7 @@ class SampleRelease(Release):
         return SampleRelease(-math.expm1(missed), any(part.both for part, _ in terms))
 
     def renyi(self) -> Renyi:
-        """Unless the record is drawn, the outputs are distributed alike."""
+        """Zero divergence except with the probability that the record is drawn."""
         return Renyi(Line(0.0), self.inclusion)
 
     def ceiling(self) -> tuple[float, float]:
@@ -227,7 +227,7 @@ class SampleRelease(Release):
 
 
 class SampleGroup(SampleRelease):
-    """Several records at once, whose probabilities to be drawn are added up, which is a bound."""
+    """Several records at once; the sum of their probabilities of being drawn is a bound."""
 
     attained, bounds_only = False, True
 
@@ -306,9 +306,8 @@ class LaplaceRelease(Release):
 class BoundedRangeRelease(Release):
     """An answer with log-likelihood ratios in an interval of length ``width``, exact.
 
-    The hockey-stick divergence is convex in the likelihood ratio, so that a ratio with two values is worst; the best
-    two give ``delta = (1 - e^((epsilon - width) / 2))^2 / (1 - e^-width)``, and the trade-off function is the logistic
-    one.
+    The hockey-stick divergence is convex in the likelihood ratio, so a ratio with two values is worst. The worst two
+    values give ``delta = (1 - e^((epsilon - width) / 2))^2 / (1 - e^-width)``, and the trade-off function is logistic.
     """
 
     width: float
@@ -335,9 +334,9 @@ class BoundedRangeRelease(Release):
 
 @dataclass(frozen=True)
 class LevelsRelease(Release):
-    """All that mechanisms can do of which nothing is known but that each is (epsilon, delta)-DP.
+    """Worst case of mechanisms if the only known fact is that each is (epsilon, delta)-DP.
 
-    With probability delta the record is revealed, otherwise randomised response with e^epsilon answers (Kairouz, Oh,
+    With probability delta the record is revealed; otherwise randomised response with e^epsilon answers (Kairouz, Oh,
     Viswanath 2015). ``levels`` are (epsilon, delta, times).
     """
 
@@ -381,7 +380,7 @@ class LevelsRelease(Release):
         return corners[np.unique(np.linspace(0, len(corners) - 1, LINES).astype(np.int64))]
 
     def merged(self, terms: Terms) -> Release | None:
-        """The optimal composition, as long as its losses can be listed."""
+        """Optimal composition, if its losses can be listed."""
         levels = [(level, lost, count * times) for part, times in terms for level, lost, count in part.levels]
         outcomes = math.prod(1 + count for level, _, count in levels if level)
         few = outcomes <= MOST_COUNTS or len({at for at, *_ in levels}) == 1
@@ -414,9 +413,8 @@ class LevelsRelease(Release):
 class RenyiRelease(Release):
     """A mechanism of Renyi divergence at most ``curve(alpha)`` at every real order alpha > 1, both directions.
 
-    With probability ``failure`` nothing is guaranteed. Every order gives a valid pair (Canonne, Kamath and Steinke
-    2020, Proposition 12); the best order is searched for each query, so that the search can only err on the private
-    side.
+    With probability ``failure`` there is no guarantee. Every order gives a valid pair (Canonne, Kamath and Steinke
+    2020, Proposition 12). The best order is searched for each query, so the search can err only on the private side.
     """
 
     symmetric = True
@@ -485,10 +483,10 @@ class RenyiRelease(Release):
 
 
 class ConvertedRelease(Release):
-    """``times`` answers as papers account for them: ``rho``-zCDP each, converted order by order as Mironov (2017) does.
+    """``times`` answers as papers account for them: ``rho``-zCDP each, converted order by order as in Mironov (2017).
 
-    Valid, and looser than what is known today. ``delta = min exp(l (rho (l + 1) - epsilon))`` over all real l > 0, or
-    over the given ``moments`` l only. A paper may claim a pure level per answer besides (``pure``), which it adds up.
+    This is valid, but looser than current results. ``delta = min exp(l (rho (l + 1) - epsilon))`` over all real l > 0,
+    or only over the given ``moments`` l. A paper may also claim a pure level per answer (``pure``), which it adds up.
     """
 
     symmetric = True
@@ -547,7 +545,7 @@ class LossDistribution(CurveRelease):
 
 
 class LeastRelease(Release):
-    """A release of which several guarantees hold: at each epsilon the smallest delta of them."""
+    """Release with several valid guarantees: at each epsilon the smallest of their deltas."""
 
     beyond_pair = True
 
@@ -586,10 +584,10 @@ class LeastRelease(Release):
 class ComposedRelease(LeastRelease):
     """Several independent releases: the smallest of the bounds by privacy losses, by Renyi divergence and by levels.
 
-    They are computed at the first query. The sum of losses has the exactness of its grid, the last bound holds where
-    the other two cannot reach, at pure levels. Where several releases of one kind are known better by their Renyi
-    curve, the losses of what is known of all of them are added up, too: whoever sees several adaptive mechanisms, in
-    turns, learns no more than from the pairs that dominate each (Vadhan and Zhang 2023).
+    The bounds are computed at the first query. The sum of losses is exact up to its grid. The last bound holds where
+    the other two cannot reach, at pure levels. If the Renyi curve describes several releases of one kind better, the
+    losses of their joint description are added up, too. This is valid because an observer of several adaptive
+    mechanisms, in turns, learns no more than from the pairs that dominate each mechanism (Vadhan and Zhang 2023).
     """
 
     bounds_only = True
@@ -602,7 +600,7 @@ class ComposedRelease(LeastRelease):
 
     @cached_property
     def bounds(self) -> tuple[Release, ...]:  # type: ignore[override]
-        """All that is known of the composition."""
+        """All known bounds of the composition."""
         (level, lost), renyi = self.ceiling(), self.renyi()
         bounds: list[Release] = [LossDistribution(losses_of(self._parts)), RenyiRelease(renyi.curve, renyi.failure)]
         wholes = [self._whole(part, times) for part, times in self._parts]
@@ -639,16 +637,16 @@ class ComposedRelease(LeastRelease):
 
 
 class LossesAlone(ComposedRelease):
-    """A composition by the sum of the privacy losses alone."""
+    """Composition by only the sum of the privacy losses."""
 
     @cached_property
     def bounds(self) -> tuple[Release, ...]:  # type: ignore[override]
-        """The one bound."""
+        """Bound by the privacy losses."""
         return (LossDistribution(losses_of(self._parts)),)
 
 
 def together(terms: Terms) -> Release:
-    """Composition of releases, each made so many times: parts of one family merge, all others stay."""
+    """Composition of releases, each made a given number of times: parts of one family merge, all others stay."""
     families = _groups(terms, lambda part: part.family or part)
     merged: Terms = []
     for group in families:
@@ -679,7 +677,7 @@ def losses_of(terms: Terms) -> tuple[Losses, Losses]:
 
 
 def randomised_responses(epsilon: float, times: int) -> tuple[Floats, Floats, float]:
-    """Losses of so many answers of e^epsilon, ascending, their masses under P, and the mass that is left out."""
+    """Losses of ``times`` answers of e^epsilon, ascending, their masses under P, and the mass that is left out."""
     if epsilon == 0:
         return np.zeros(1), np.ones(1), 0.0
     true = float(special.expit(epsilon))  # probability of a true answer, under P
@@ -708,7 +706,7 @@ def power_of_miss(probability: float, times: float) -> float:
 
 
 def _interval(atoms: Atoms, scale: float) -> float:
-    """Small against the standard deviation of the loss, unless the grid would have too many points."""
+    """Grid interval, small compared with the loss's standard deviation unless the grid would have too many points."""
     span = float(np.ptp(trimmed(atoms)[0]))
     interval = natural_interval(scale)
     for cells, part in COARSER:

@@ -1,7 +1,7 @@
-"""Privacy losses on a grid: one direction of a loss distribution, and the sum of independent ones.
+"""Privacy losses on a grid: one direction of a loss distribution, and the sum of independent losses.
 
-Grids have intervals that are powers of two times a common unit, so that any two of them fit: the finer one is made
-coarser. What rounding and cutting move goes to larger losses, the private side.
+The intervals of grids are powers of two times a common unit, so any two grids fit after the finer grid is made coarser.
+Rounding and cutting move mass only to larger losses, the private side.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Losses:
         return float(self.interval * np.sqrt((self.masses * (steps - mean) ** 2).sum() / total))
 
     def coarser(self, interval: float) -> Losses:
-        """The same on a grid of at least this interval, by doubling: every second loss is divided."""
+        """Same losses on a grid of at least this interval, by doubling: every second loss is divided."""
         result = self
         while result.interval < interval:
             start = result.first // 2
@@ -93,7 +93,7 @@ class Losses:
         return Losses(interval, one.first + two.first, masses, infinite)._trimmed(cut)
 
     def times(self, times: int) -> Losses:
-        """Distribution of the sum of so many independent losses: by doubling, or where they are many, at once."""
+        """Distribution of the sum of ``times`` independent losses: by doubling, or at once if there are many."""
         if times > 1 and len(self.masses) > DIRECT:
             return self._transformed(times)
         base, result = self, None
@@ -117,7 +117,7 @@ class Losses:
 
 
 def total(parts: Iterable[Losses]) -> Losses:
-    """Distribution of the sum of independent losses, those of least standard deviation first."""
+    """Distribution of the sum of independent losses, always adding the two with the least standard deviations."""
     tie = count()
     heap = [(part.std, next(tie), part) for part in parts]
     heapq.heapify(heap)
@@ -134,7 +134,7 @@ def natural_interval(scale: float) -> float:
 
 
 def on_grid(atoms: Atoms, interval: float) -> Losses:
-    """Each atom divided between its two grid points so that both its masses, under P and under Q, are kept."""
+    """Divide each atom between its two grid points so that both its masses, under P and under Q, do not change."""
     losses, masses, infinite = trimmed(atoms)
     lower = np.floor(losses / interval)
     ahead = losses - lower * interval  # in [0, interval)
@@ -147,7 +147,7 @@ def on_grid(atoms: Atoms, interval: float) -> Losses:
 
 
 def trimmed(atoms: Atoms) -> Atoms:
-    """The atoms, of ascending losses, without the ends that hold next to nothing: as in a sum of losses."""
+    """Remove the ends of the atoms, with ascending losses, that hold next to no mass, as in a sum of losses."""
     losses, masses, infinite = atoms
     huge = losses > LARGEST_LOSS
     infinite += float(masses[huge].sum())

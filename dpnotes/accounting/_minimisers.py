@@ -1,19 +1,19 @@
-"""Regularised empirical risk: how far one record moves the minimiser, the noise that hides it, and that on the loss.
+"""Regularised empirical risk: how far one record moves the minimiser, and noise on the minimiser or on the loss.
 
-Loss perturbation. The minimiser W of ``sum_i loss_i(W) + <b, W> + regulariser |W|^2 / 2`` determines b, so that its
-density is that of b times the determinant of the Jacobian. A record (x, y) adds ``g = (p - e_y) x^T`` to the
-gradient, p being the class probabilities, and its Hessian to the Jacobian.
+Loss perturbation. The minimiser W of ``sum_i loss_i(W) + <b, W> + regulariser |W|^2 / 2`` determines b, so the density
+of W is the density of b times the determinant of the Jacobian. A record (x, y) adds ``g = (p - e_y) x^T`` to the
+gradient, where p are the class probabilities, and its Hessian to the Jacobian.
 
-Volume. The Hessian has rank C - 1 and trace at most (1 - 1/C) |x|^2, so that the determinant grows by a factor of at
-most ``exp(c)``, ``c = (C - 1) log(1 + R^2 / (C regulariser))``; without the record it does not grow at all.
+Volume. The Hessian has rank C - 1 and trace at most (1 - 1/C) |x|^2, so the determinant grows by a factor of at most
+``exp(c)``, ``c = (C - 1) log(1 + R^2 / (C regulariser))``; without the record it does not grow at all.
 
-Noise of density proportional to ``exp(-rate sum_c |b_c|)``. The rows of g have norms of ``|p - e_y|_1 |x| <= 2 R`` in
-all, which changes the exponent by at most ``2 R rate``.
+Noise of density proportional to ``exp(-rate sum_c |b_c|)``. The norms of the rows of g sum to
+``|p - e_y|_1 |x| <= 2 R``, which changes the exponent by at most ``2 R rate``.
 
 Gaussian noise. The change of the exponent, ``(2 <b, g> + |g|^2) / (2 sigma^2)``, is convex in g, which lies in the
 polytope of 0 and the C - 1 vertices ``v_c = (e_c - e_y) x^T``. So it is at most the largest of 0 and the losses L_c of
 the fixed shifts v_c: that g depends on b no longer matters. The L_c are jointly normal, and their largest grows with
-|x|. For one record exchanged the polytope is that of the differences of two.
+|x|. If one record is replaced, the polytope is the polytope of the differences of two.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def logistic_constants(*, n_classes: int, norm: float = 1.0, bias: bool = False)
     norm : float, > 0
         Bound on the Euclidean norm of the features x.
     bias : bool
-        Whether a constant feature 1 is appended to x; the constants take it into account in the norm.
+        Whether a constant feature 1 is appended to x, which adds 1 to the squared norm.
 
     Returns
     -------
@@ -275,10 +275,11 @@ class Shifts:
     Attributes
     ----------
     mu : float
-        Length of the longest shift, for one record ``sqrt(2) R / sigma``, for one exchanged twice that.
+        Length of the longest shift: ``sqrt(2) R / sigma`` for one record, and twice this length for a replacement.
     n_classes : int
     exchanged : bool
-        False: the C - 1 vertices of one record. True: the differences of the vertices of two.
+        Whether a record is replaced. False: the C - 1 vertices of one record. True: the differences of the vertices of
+        two records.
     """
 
     mu: float
@@ -310,8 +311,8 @@ class Shifts:
 class PerturbedLoss(CurveRelease):
     """Loss perturbation by Gaussian noise: the loss is at most ``volume`` more than the largest of the shifts'.
 
-    Without the record there is no volume, for one exchanged in both directions. At epsilons below the volume the curve
-    is that at 0, which is the same in both directions.
+    In the direction without the record there is no volume; if a record is replaced, both directions have it. At
+    epsilons below the volume the curve equals its value at 0, which is the same in both directions.
     """
 
     shifts: Shifts

@@ -1,7 +1,7 @@
-"""The privacy profile: what a mechanism guarantees, at every epsilon at once, and which mechanism it is.
+"""The privacy profile: the guarantee of a mechanism at every epsilon at once, with a description of the mechanism.
 
-The mathematics of a profile is its :class:`~dpnotes.accounting._kinds.Release`; here are the words, the checks of what
-is asked, and the ways from one profile to the next.
+The :class:`~dpnotes.accounting._kinds.Release` of a profile holds its mathematics. This module holds the descriptions,
+the checks of arguments, and the ways from one profile to the next.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ALPHAS, BISECTIONS = 1000, 50  # false-positive rates at which the two trade-off
 
 
 def step_of(parameter: str) -> str:
-    """Which step after the constructor a parameter tells of: "times", "group", or another name."""
+    """Name of the step after the constructor that a parameter describes: "times", "group", or another name."""
     return parameter.partition("_")[0]
 
 
@@ -60,20 +60,20 @@ class PrivacyProfile:
 
     ``delta(epsilon)`` is the hockey-stick divergence ``max H_e(P || Q) = max E_Q[(dP/dQ - e^epsilon)_+]`` over adjacent
     data sets and both directions, or an upper bound of it, as ``exactness`` says: the mechanism is (epsilon, delta)-DP
-    for the pairs on or above this curve, and where it is exact, for no others. Methods take scalars or arrays and give
-    floats or arrays of the same shape. All values hold for the mechanism over the real numbers, with secret
+    for the pairs on or above this curve, and for no other pairs if the curve is exact. Methods take scalars or arrays
+    and return floats or arrays of the same shape. All values hold for the mechanism over the real numbers, with secret
     randomness; ``implementation`` says how far this is true for a computed release.
 
-    Profiles are made by the constructors of :mod:`dpnotes.accounting` (``bagging``, ``gaussian``, ...), not directly,
-    and are frozen: :meth:`with_` gives a copy with other words.
+    Use the constructors of :mod:`dpnotes.accounting` (``bagging``, ``gaussian``, ...) to make profiles. Profiles are
+    frozen: :meth:`with_` returns a copy with a different description.
 
     Attributes
     ----------
     mechanism : str
         Name of the constructor.
     parameters : mapping
-        The arguments that it was given, with its ``adjacency`` if this profile has another one; then, in their order,
-        how many ``times`` it was composed and how many records the ``group`` has.
+        Arguments of the constructor, with their ``adjacency`` if the adjacency of this profile differs; then, in the
+        order of these steps, the number of ``times`` of composition and the number of records in the ``group``.
     adjacency : {"add-remove", "zero-out", "replace-one"}
         Which data sets are neighbouring: adding or removing one record; making one record empty, so that it
         contributes nothing, with a public number of records (``REPLACE_SPECIAL`` of dp_accounting); or replacing one
@@ -149,7 +149,7 @@ class PrivacyProfile:
 
     def __setattr__(self, name: str, value: object) -> None:
         if not name.startswith("_"):
-            raise AttributeError(f"a profile is frozen, {name} included; with_(...) gives a copy with other words")
+            raise AttributeError(f"a profile is frozen, {name} included; with_() returns a copy with a new description")
         super().__setattr__(name, value)
 
     def with_(self, **words: str) -> Self:
@@ -166,9 +166,9 @@ class PrivacyProfile:
         Raises
         ------
         ValueError
-            If a value is not one of those that the attribute can have.
+            If a value is not among the valid values of the attribute.
         TypeError
-            If another name is given.
+            If any other name is given.
 
         Examples
         --------
@@ -231,7 +231,7 @@ class PrivacyProfile:
     def epsilon(self, delta: ArrayLike) -> float | Floats:
         """Smallest epsilon >= 0 at which the mechanism is (epsilon, delta)-DP; infinity if there is none.
 
-        Errs on the private side: ``profile.delta(profile.epsilon(delta)) <= delta``.
+        The result errs on the private side: ``profile.delta(profile.epsilon(delta)) <= delta``.
 
         Parameters
         ----------
@@ -255,7 +255,7 @@ class PrivacyProfile:
     def tradeoff(self, alpha: ArrayLike) -> float | Floats:
         """False-negative rate of the best test for membership whose false-positive rate is ``alpha``.
 
-        The test that the adversary runs is between adjacent data sets, in whichever direction serves it better.
+        The adversary tests between adjacent data sets, in the direction that is better for the adversary.
 
         Parameters
         ----------
@@ -274,9 +274,10 @@ class PrivacyProfile:
 
     @property
     def advantage(self) -> float:
-        """Largest gap between the true- and the false-positive rate of any membership test.
+        """Largest difference between the true- and the false-positive rate of any membership test.
 
-        It is ``delta(0)``: the total variation distance where the profile is exact, above it where it bounds.
+        The advantage is ``delta(0)``: the total variation distance if the profile is exact, and otherwise an upper
+        bound of it.
         """
         return float(self.delta(0.0))
 
@@ -311,20 +312,22 @@ class PrivacyProfile:
 
     @cached_property
     def mu(self) -> float:
-        """The least mu whose Gaussian guarantee covers this one, but for a failure of 1e-10.
+        """Least mu whose Gaussian guarantee covers this guarantee, except for a failure of 1e-10.
 
-        No delta of this profile is above that of Gaussian noise of standard deviation ``1 / mu`` by more than 1e-10.
-        Infinite where the record may be revealed with a larger probability. How much it gives away is :attr:`misfit`.
+        No delta of this profile exceeds the delta of Gaussian noise of standard deviation ``1 / mu`` by more than
+        1e-10. Mu is infinite if the record may be revealed with a larger probability. :attr:`misfit` measures how much
+        this description loses.
         (Dong, Roth and Su 2022; Gomez, Kulynych, Kaissis, Flemings, Hayes, Balle and Honkela 2025.)
         """
         return _least_mu(self._release)
 
     @cached_property
     def misfit(self) -> float:
-        """Error that one makes by reporting only ``mu``, as a difference of error rates; 0 for Gaussian noise.
+        """Error of reporting only ``mu``, as a difference of error rates; 0 for Gaussian noise.
 
-        The least kappa with ``tradeoff(alpha + kappa) - kappa`` at most the trade-off function of Gaussian noise of
-        that mu, at all alpha (Kaissis, Kolek, Balle, Hayes and Rueckert 2024). Below 0.01, mu says nearly all there is.
+        This is the least kappa with ``tradeoff(alpha + kappa) - kappa`` at most the trade-off function of Gaussian
+        noise with the same mu, at all alpha (Kaissis, Kolek, Balle, Hayes and Rueckert 2024). Below 0.01, mu describes
+        the guarantee nearly completely.
         """
         return _regret(self._release, self.mu)
 
@@ -357,7 +360,7 @@ class PrivacyProfile:
     @overload
     def rdp(self, alpha: ArrayLike) -> Floats: ...
     def rdp(self, alpha: ArrayLike) -> float | Floats:
-        """Renyi divergence of order ``alpha`` between the outputs on adjacent data sets, at most; both directions.
+        """Upper bound on the Renyi divergence of order ``alpha`` of the outputs on adjacent data sets, both directions.
 
         Parameters
         ----------
@@ -394,12 +397,12 @@ class PrivacyProfile:
         Returns
         -------
         dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-            Its "remove" half is the loss of the output *with* the record. Losses lie on a grid of at most a fiftieth of
-            their standard deviation.
+            Distribution whose "remove" half is the loss of the output *with* the record. Losses lie on a grid whose
+            step is at most a fiftieth of their standard deviation.
 
         Source
         ------
-        Zhu, Dong and Wang (2022): every curve delta(epsilon) is that of some pair of distributions.
+        Zhu, Dong and Wang (2022): every curve delta(epsilon) is the curve of some pair of distributions.
 
         Examples
         --------
@@ -419,7 +422,8 @@ class PrivacyProfile:
         Returns
         -------
         PrivacyProfile
-            Exact for Gaussian and Laplace noise, whose sensitivity grows ``size``-fold; of samples an upper bound.
+            Profile that is exact for Gaussian and Laplace noise, whose sensitivity grows ``size``-fold; for samples it
+            is an upper bound.
 
         Raises
         ------
@@ -442,18 +446,18 @@ class PrivacyProfile:
         return self if size == 1 else PrivacyProfile(self._release.group(size), **self._about("group", size))
 
     def for_adjacency(self, adjacency: str, *, assumed: bool = False) -> PrivacyProfile:
-        """The guarantee that this one implies for another adjacency.
+        """Guarantee that this guarantee implies for another adjacency.
 
-        Replacing a record is removing one and adding another, or emptying it and filling it again: ``"replace-one"``
-        follows from both other adjacencies by :meth:`group` of 2. The converse needs an assumption: emptying is
-        replacing where the empty record is a legal one, and it is removing where the number of records is not used, or
-        is public.
+        Replacing a record means removing one and adding another, or emptying it and filling it again. Therefore
+        ``"replace-one"`` follows from both other adjacencies by :meth:`group` of 2. The converse needs an assumption:
+        emptying is a case of replacing if the empty record is a valid record, and it is equivalent to removing if the
+        number of records is not used, or is public.
 
         Parameters
         ----------
         adjacency : {"add-remove", "zero-out", "replace-one"}
         assumed : bool
-            That what the implication needs holds; it becomes part of ``assumption``.
+            Whether the condition of the implication holds; the condition becomes part of ``assumption``.
 
         Returns
         -------
@@ -462,7 +466,7 @@ class PrivacyProfile:
         Raises
         ------
         ValueError
-            If nothing is implied, or only under an assumption that was not made.
+            If there is no implication, or only under an assumption that was not made.
 
         Source
         ------
@@ -482,14 +486,14 @@ class PrivacyProfile:
         size, condition = IMPLIED[self.adjacency, adjacency]
         if condition and not assumed:
             raise ValueError(
-                f"adjacency={adjacency!r} follows from {self.adjacency!r} only where {condition}; "
-                "if that holds, say assumed=True"
+                f"adjacency={adjacency!r} follows from {self.adjacency!r} only if {condition}; "
+                "if that is true, pass assumed=True"
             )
         words = "; ".join(word for word in (self.assumption, condition) if word)
         return self.group(size)._relabelled(adjacency).with_(assumption=words)
 
     def _relabelled(self, adjacency: str) -> PrivacyProfile:
-        """The same curve for other neighbours; the description keeps those of the constructor."""
+        """Return the same curve for another adjacency; the description retains the constructor's adjacency."""
         if adjacency == self.adjacency:
             return self
         result = copy.copy(self)
@@ -500,7 +504,7 @@ class PrivacyProfile:
     def _about(self, step: str = "", count: int = 1) -> dict[str, Any]:
         """Keyword arguments that describe this profile, after one more step: "times" or "group".
 
-        Steps stay in their order; those of one kind in a row are told together.
+        Steps stay in their order; consecutive steps of one kind are described together.
         """
         given = dict(self._parameters)
         if count > 1:
@@ -513,7 +517,7 @@ class PrivacyProfile:
         return {**about, "parameters": given, "exactness": self._exactness}
 
     def to_dict(self) -> dict[str, Any]:
-        """All that defines and qualifies the guarantee, as plain values that JSON can hold: infinity is a string."""
+        """Return everything that defines and qualifies the guarantee, as values for JSON; infinity is a string."""
         told = {**self._about(), "exactness": self.exactness, "advantage": self.advantage}
         return {name: plain(value) for name, value in told.items()}
 
@@ -544,7 +548,7 @@ class PrivacyProfile:
 
 
 def plain(value: Any) -> Any:
-    """Numbers that JSON has no token for as strings, also within lists and mappings."""
+    """Replace numbers without a JSON token by strings, also within lists and mappings."""
     if isinstance(value, Mapping):
         return {name: plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
@@ -563,12 +567,12 @@ def compose(first: PrivacyProfile, second: PrivacyProfile, *others: PrivacyProfi
     Parameters
     ----------
     first, second, *others : PrivacyProfile
-        All for the same adjacency. For many releases of one mechanism, ``profile.compose(times)``.
+        Profiles for the same adjacency. For many releases of one mechanism, use ``profile.compose(times)``.
 
     Returns
     -------
     PrivacyProfile
-        Its status is the weakest of the parts'.
+        Profile with the weakest status of its parts.
 
     Raises
     ------
@@ -598,8 +602,8 @@ def compose(first: PrivacyProfile, second: PrivacyProfile, *others: PrivacyProfi
     if len(adjacencies) > 1:
         ways = ", ".join(f"{one!r} to {other!r}" for one, other in IMPLIED)
         raise ValueError(
-            f"adjacency must be the same for all profiles, got {' and '.join(adjacencies)}; the guarantees speak of "
-            f"different neighbours, profile.for_adjacency(...) converts {ways}"
+            f"adjacency must be the same for all profiles, got {' and '.join(adjacencies)}; the guarantees use "
+            f"different adjacencies, profile.for_adjacency(...) converts {ways}"
         )
     terms = [term for part in parts for term in part._release.terms()]
     return PrivacyProfile(together(terms), **_about(parts))
@@ -631,7 +635,7 @@ def joined(words: Sequence[str]) -> str:
 
 
 def _least_mu(release: Release) -> float:
-    """Largest mu over all epsilon of the Gaussian noise with the release's delta there, less ``FAILURE``."""
+    """Largest mu, over all epsilon, of Gaussian noise whose delta is the release's delta minus ``FAILURE``."""
     if isinstance(release, GaussianRelease):
         return release.mu
     if release.worst(np.array(LAST)) > FAILURE:

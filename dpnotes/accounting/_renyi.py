@@ -1,4 +1,4 @@
-"""Renyi divergence: curves of it, the best of its orders, and what Laplace and sampled Gaussian noise have."""
+"""Renyi divergence: its curves, the best order, and the divergences of Laplace and sampled Gaussian noise."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Response:
 
 @dataclass(frozen=True)
 class Total:
-    """Sum of curves, each so many times: releases together."""
+    """Sum of curves, each with its number of times: releases together."""
 
     parts: tuple[tuple[int, Curve], ...]
 
@@ -83,7 +83,7 @@ class Smallest:
 
 @dataclass(frozen=True)
 class Tabulated:
-    """A curve that is expensive, kept at all ``ORDERS``."""
+    """Expensive curve, stored at all ``ORDERS``."""
 
     curve: Curve
 

@@ -25,7 +25,7 @@ DRAWN = "(0, delta)-DP with delta = probability that the record is drawn; no eps
 
 @dataclass(frozen=True)
 class MixtureRelease(CurveRelease):
-    """A base mechanism on a sample that holds the record with probability ``rate``, and is otherwise as without it.
+    """Base mechanism on a sample that holds the record with probability ``rate``, and otherwise is as without it.
 
     With P1 the output given that the record is in, and Q the output without it, the outputs are
     ``rate P1 + (1 - rate) Q`` and Q: ``H_e1(P, Q) = rate H_e0(P1, Q)``, e^e0 = 1 + (e^e1 - 1) / rate, and, as long as
@@ -63,10 +63,10 @@ class MixtureRelease(CurveRelease):
 
 
 class ExchangeRelease(CurveRelease):
-    """A base mechanism on a sample of fixed size, for data sets that exchange one record.
+    """Base mechanism on a sample of fixed size, for replace-one adjacency.
 
     ``H_e1 <= sum_j Pr[j copies of the record are drawn] delta_j(e0)``, e^e0 = 1 + (e^e1 - 1) / Pr[j >= 1], in either
-    direction, with delta_j the guarantee of the base for j records exchanged at once.
+    direction, where delta_j is the guarantee of the base for j records replaced at once.
     """
 
     def __init__(self, groups: tuple[Release, ...], masses: Floats, lost: float) -> None:
@@ -83,7 +83,7 @@ class ExchangeRelease(CurveRelease):
 
 
 class OverlapRelease(CurveRelease):
-    """Gaussian noise on a sum over a Poisson sample, for data sets that exchange one record, in either direction.
+    """Gaussian noise on a sum over a Poisson sample, for replace-one adjacency, in either direction.
 
     ``H_e1((1-q) P0 + q P1, (1-q) P0 + q Q1) = q H_e0(P1, (1-b) P0 + b Q1)`` with e^e1 = 1 + q (e^e0 - 1) and b =
     e^(e1-e0) (Balle, Barthe and Gaboardi 2018, Theorem 2). With Gaussian noise around the points p, p + u and p + w
@@ -296,12 +296,12 @@ def subsampled(
 
 
 def unamplified(epsilon: Floats, rate: float) -> Floats:
-    """Give log(1 + (e^epsilon - 1) / rate), the level of the base that amplification turns into ``epsilon``."""
+    """Return log(1 + (e^epsilon - 1) / rate), the level of the base that amplification turns into ``epsilon``."""
     return np.asarray(epsilon + np.log1p(-np.expm1(-epsilon) * ((1 - rate) / rate)), dtype=np.float64)
 
 
 def amplified(epsilon: float, rate: float) -> float:
-    """Give log(1 + rate (e^epsilon - 1)), what amplification makes of the level of the base."""
+    """Return log(1 + rate (e^epsilon - 1)), the level into which amplification turns the level of the base."""
     if epsilon > LARGEST_EXPONENT:
         return epsilon
     return math.log1p(rate * math.expm1(epsilon)) * (1 + 1e-15)

@@ -338,7 +338,7 @@ def from_dict(description: Mapping[str, Any]) -> PrivacyProfile:
 
 
 def _made(mechanism: str, parameters: Mapping[str, Any], adjacency: str) -> PrivacyProfile:
-    """By the constructor, then composed and for groups of records, in the order told; other neighbours, same curve."""
+    """Build by the constructor, then compose and group in the described order, then set the adjacency of the curve."""
     private = "squares" if mechanism == "personalised_vote" else "counts" if "counts" in parameters else ""
     if private:
         raise ValueError(f"{private} of {mechanism} are private and must not appear in a description")
@@ -360,12 +360,12 @@ def _made(mechanism: str, parameters: Mapping[str, Any], adjacency: str) -> Priv
 
 
 def _part(part: Mapping[str, Any], adjacency: str) -> PrivacyProfile:
-    """A profile among the parameters of another, which has its adjacency."""
+    """Build a profile that is a parameter of another profile, with the same adjacency."""
     return _made(part["mechanism"], {name: value for name, value in part.items() if name != "mechanism"}, adjacency)
 
 
 def _public_n(profile: PrivacyProfile, n_public: bool) -> list[str]:
-    """Numbers of records that a profile shows; ValueError where it shows what is private."""
+    """Numbers of records that a profile shows; ValueError if it shows private information."""
     entries = list(_entries(profile.parameters))
     if profile.status == "per-instance" or any(name in PRIVATE for name, _ in entries):
         raise ValueError("profile must not depend on private records, got one that does: a statement would show them")
@@ -380,7 +380,7 @@ def _public_n(profile: PrivacyProfile, n_public: bool) -> list[str]:
 
 
 def _filled(section: str, told: Mapping[str, str]) -> dict[str, str]:
-    """Entries of a section as they were told, or as they are without."""
+    """Entries of a section, as declared or by default."""
     return {name: told.get(name, entry["default"]) for name, entry in ENTRIES[section].items()}
 
 

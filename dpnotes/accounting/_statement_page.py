@@ -62,7 +62,7 @@ def text_of(html_page: str) -> str:
 
 
 def _lead(content: Mapping[str, Any]) -> list[str]:
-    """The guarantee in a sentence, and what forbids to rely on it."""
+    """The guarantee in a sentence, and the reason not to rely on it, if any."""
     guarantee, unit = content["guarantee"], content["protection"]["unit"]
     told, nothing = guarantee["profile"], guarantee["variant"] == "no guarantee"
     warnings = {

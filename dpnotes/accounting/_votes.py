@@ -103,8 +103,8 @@ def soft_vote(
 def soft_vote_beta(epsilon: float, delta: float, *, answers: int, analysis: str = "tight") -> float:
     """Inverse temperature at which ``answers`` answers of the soft majority vote are (epsilon, delta)-DP together.
 
-    The larger of the two valid choices: ``epsilon / (2 answers)``, and the beta of ``answers * beta^2 / 2`` zCDP. The
-    result errs on the private side: ``soft_vote(beta=beta, answers=answers).delta(epsilon) <= delta``.
+    The result is the larger of two valid choices: ``epsilon / (2 answers)``, and the beta of ``answers * beta^2 / 2``
+    zCDP. It errs on the private side: ``soft_vote(beta=beta, answers=answers).delta(epsilon) <= delta``.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def soft_vote_beta(epsilon: float, delta: float, *, answers: int, analysis: str 
 def noisy_vote(
     *, noise: float, answers: int = 1, n_classes: int = 2, adjacency: str = "add-remove", analysis: str = "tight"
 ) -> PrivacyProfile:
-    """Guarantee of answering with the class of most votes, after Laplace noise of scale 1 / ``noise`` on each class.
+    """Guarantee of answering with the class with most votes, after Laplace noise of scale 1 / ``noise`` on each class.
 
     With k partitions, a class with n_c votes has the count n_c / k. One record changes one model of each partition, so
     one count falls by at most 1 and another rises by at most 1. An answer is 2 ``noise``-DP. Between two classes the
@@ -179,7 +179,8 @@ def noisy_vote(
     adjacency : {"add-remove", "zero-out", "replace-one"}
         The guarantee is the same under all three, because one record changes one vote.
     analysis : {"tight", "published"}
-        ``"published"``: moments 2 noise^2 l (l + 1) at integers l up to 100, for any number of classes; valid, loose.
+        ``"published"``: moments 2 noise^2 l (l + 1) at integers l up to 100, for any number of classes; valid but
+        loose.
 
     Returns
     -------
@@ -190,7 +191,7 @@ def noisy_vote(
     ValueError
         If noise is not positive and finite, answers is below 1, n_classes below 2, or an option is invalid.
     TypeError
-        If a number of things is not an integer.
+        If answers or n_classes is not an integer.
 
     Source
     ------
@@ -226,15 +227,15 @@ def noisy_vote(
 def noisy_vote_answers(
     epsilon: float, delta: float, *, noise: float, n_classes: int = 2, analysis: str = "tight"
 ) -> int:
-    """Largest number of answers of :func:`noisy_vote` that is (epsilon, delta)-DP in all.
+    """Largest number of answers of :func:`noisy_vote` that are together (epsilon, delta)-DP.
 
     Parameters
     ----------
     epsilon : float, > 0
     delta : float, in [0, 1)
-        Positive for the published analysis.
+        Delta of the guarantee, which must be positive for the published analysis.
     noise : float, > 0
-        The paper's lambda, the inverse scale of the Laplace noise on each class, per vote.
+        The paper's lambda, the *inverse* scale of the Laplace noise on each class, per vote.
     n_classes : int, >= 2
     analysis : {"tight", "published"}
         ``"published"``: the count of the paper's loop, which stops *after* the answer that reaches epsilon. It is
@@ -280,21 +281,21 @@ def gnmax(
     adjacency: str = "add-remove",
     analysis: str = "tight",
 ) -> PrivacyProfile:
-    """Guarantee of answering with the class of most votes after Gaussian noise on each count.
+    """Guarantee of answering with the class with most votes after Gaussian noise on each count.
 
     One record changes one teacher, which can move its vote, so the counts change by sqrt 2 in L2 under any adjacency.
     The guarantee is exact for the release of all noisy counts, and valid for adaptively chosen queries. With ``counts``
     the result is the data-dependent bound, which is far smaller where teachers agree. It is *per-instance*, for queries
     that do not depend on the answers, and must not be published. It holds in both directions: for the answers of this
-    data set against those of a neighbouring one, and for the reverse. The reverse is the larger, and Theorem 6 of
-    Papernot et al. (2018) does not cover it.
+    data set against the answers of a neighbouring data set, and for the reverse. The bound for the reverse is larger,
+    and Theorem 6 of Papernot et al. (2018) does not cover it.
 
     Parameters
     ----------
     sigma : float, > 0
         Standard deviation of the noise on each count, in votes.
     answers : int, >= 1
-        Total number of queries that are answered; with ``counts``, how often the whole batch is answered.
+        Total number of queries that are answered; with ``counts``, the number of times that the batch is answered.
     counts : None or array_like, [queries, n_classes], >= 0
         Votes for each class, before noise.
     adjacency : {"add-remove", "zero-out", "replace-one"}
@@ -317,7 +318,7 @@ def gnmax(
     Source
     ------
     Papernot et al. (2018), Proposition 8; Dong, Roth and Su (2022) for the exact composition. For given counts the
-    chance q of another answer is that of Proposition 7 of Papernot et al. (2018): a test that rejects with probability
+    chance q of another answer comes from Proposition 7 of Papernot et al. (2018): a test that rejects with probability
     p under one data set, p <= q or p >= 1 - q, rejects with at most Phi(Phi^-1(p) + sqrt 2 / sigma) under the other.
 
     Examples
@@ -345,7 +346,7 @@ def confident_gnmax(
     adjacency: str = "add-remove",
     analysis: str = "tight",
 ) -> PrivacyProfile:
-    """Guarantee of answering, by :func:`gnmax`, only where the largest count plus Gaussian noise reaches a threshold.
+    """Guarantee of answering, by :func:`gnmax`, only if the largest count plus Gaussian noise reaches a threshold.
 
     One record changes the largest count by at most 1, and every query compares this count with the threshold. Without
     ``counts`` the guarantee holds in the worst case, if the aggregator stops for good after ``answers`` answers or
@@ -359,9 +360,9 @@ def confident_gnmax(
     sigma_answer : float, > 0
         Standard deviation of the noise on each count of an answered query, in votes.
     queries : int, >= 1
-        Queries put to the aggregator.
+        Number of queries that the aggregator receives.
     answers : int, in [0, queries]
-        Largest number of queries that it answers.
+        Largest number of queries that the aggregator answers.
     counts : None or array_like, [answers, n_classes], >= 0
         Votes on the answered queries, before noise. The result is then the data-dependent bound for these answers; the
         comparisons with the threshold are charged for the worst case. Another run would answer other queries, which the
@@ -385,7 +386,7 @@ def confident_gnmax(
     Source
     ------
     Papernot et al. (2018), Section 4; Smith and Thakurta (2022) and Koskela, Tobaben and Honkela (2023) for Gaussian
-    noise of which the number of releases depends on what came out, Feldman and Zrnic (2021) for Renyi divergences;
+    noise whose number of releases depends on earlier outputs, Feldman and Zrnic (2021) for Renyi divergences;
     :func:`gnmax` for given counts.
 
     Examples
@@ -424,11 +425,11 @@ def chunk_filter(*, budget: float, sigma: float, one_hot: bool = True, adjacency
     Parameters
     ----------
     budget : float, > 0
-        Sum of squared lengths of the votes that a teacher may cast: with one-hot votes, how many.
+        Sum of squared lengths of the votes that a teacher may cast; with one-hot votes, the number of votes.
     sigma : float, > 0
         Standard deviation of the noise on each class, in votes.
     one_hot : bool
-        Each vote is for one class, with weight 1: votes of the same teacher differ by sqrt 2 at most, and not by 2.
+        Whether each vote is for one class, with weight 1: votes of one teacher then differ by at most sqrt 2, not by 2.
     adjacency : {"add-remove", "zero-out", "replace-one"}
         The guarantee is the same under all three, because one record changes one vote.
 
@@ -486,7 +487,7 @@ def _votes(counts: ArrayLike, analysis: str) -> Floats:
     if votes.ndim != 2 or votes.shape[0] < 1 or votes.shape[1] < 2:
         raise ValueError(f"counts must be [queries, n_classes] with n_classes >= 2, got shape {votes.shape}")
     if analysis == "published":
-        raise ValueError("analysis must be 'tight' where counts are given, got analysis='published'")
+        raise ValueError("analysis must be 'tight' if counts are given, got analysis='published'")
     return votes
 
 
@@ -535,7 +536,7 @@ class _DataDependent:
 
 
 def bounded_range(width: float, answers: int) -> Release:
-    """So many answers, each with log-likelihood ratios in an interval of length ``width``."""
+    """Release of ``answers`` answers, each with log-likelihood ratios in an interval of length ``width``."""
     one = BoundedRangeRelease(width)
     return one if answers == 1 else together([(one, answers)])
 

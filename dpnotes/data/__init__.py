@@ -1,7 +1,8 @@
 """Data sets as plain arrays, with the papers' splits and preprocessing.
 
-:func:`load` reads a set from the data folder and never downloads; :func:`fetch` downloads one; :func:`status` says
-which are here. Importing this module is cheap: torchvision, scikit-learn and pandas are imported where they are used.
+:func:`load` reads a data set from the data folder and never downloads; :func:`fetch` downloads a data set;
+:func:`status` reports which data sets are present. Importing this module is cheap: torchvision, scikit-learn and pandas
+are imported only where they are used.
 """
 
 from dpnotes import _extras

@@ -1,4 +1,4 @@
-"""All data sets by name: load one, or see which are here."""
+"""All data sets by name: load one of them, or list which are present."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NAMES = tuple(SOURCES)
 
 
 def data_folder() -> Path:
-    """Folder of the data sets: ``DPNOTES_DATA`` if that is set, else ``data`` in the user's cache folder of dpnotes.
+    """Folder of the data sets: ``DPNOTES_DATA`` if it is set, else ``data`` in the user's cache folder of dpnotes.
 
-    It need not exist; :func:`fetch` makes it. It holds ``mnist.npz``, ``fashion_mnist.npz``, ``cifar10.npz`` (arrays
-    ``x_train``, ``y_train``, ``x_test``, ``y_test``, uint8 as published), ``cifar100_subset.npz`` (``x``, ``y``),
-    ``adult/adult.data``, ``adult/adult.test``, ``covertype/covtype.data.gz`` and ``diabetes130/dataset_diabetes.zip``
-    (the published files).
+    The folder need not exist, because :func:`fetch` creates it. It holds ``mnist.npz``, ``fashion_mnist.npz``,
+    ``cifar10.npz`` (arrays ``x_train``, ``y_train``, ``x_test``, ``y_test``, uint8 as published),
+    ``cifar100_subset.npz`` (``x``, ``y``), ``adult/adult.data``, ``adult/adult.test``, ``covertype/covtype.data.gz``
+    and ``diabetes130/dataset_diabetes.zip`` (the published files).
     """
     if folder := os.environ.get("DPNOTES_DATA"):
         return Path(folder).expanduser()
@@ -31,19 +31,19 @@ def data_folder() -> Path:
 
 
 def source(name: str) -> Source[Any]:
-    """Where data set ``name`` comes from; ValueError that lists the known ones if there is no such set."""
+    """Source of data set ``name``; a ValueError lists the known data sets if there is no such set."""
     if name not in SOURCES:
         raise ValueError(f"unknown data set {name!r}; known: {', '.join(NAMES)}")
     return SOURCES[name]
 
 
 def load(name: str, *, split: str = "original") -> Dataset:
-    """Load a data set from the data folder (or from scikit-learn) in one of its splits; nothing is downloaded.
+    """Load a data set from the data folder (or from scikit-learn) in one of its splits, without any download.
 
-    What is loaded is what was published: counts and SHA-256 sums are checked at each call, a damaged file is refused.
-    Every split is fixed, its parts are disjoint, and no random state changes it. Features that are scaled by the
-    smallest and largest value of some rows ("min-max") depend on those records, which is not private; the papers take
-    it for public knowledge. Image features are pixels / 255 unless the split says otherwise.
+    The loaded data are the published data: each call checks counts and SHA-256 sums, and a damaged file raises an
+    error. Every split is fixed, its parts are disjoint, and no random state changes it. Features that are scaled by the
+    smallest and largest value of some rows ("min-max") depend on the records in these rows, which is not private; the
+    papers treat these values as public knowledge. Image features are pixels / 255 unless the split says otherwise.
 
     ===============  ====================  =============================================================================
     name             split                 rows and features
@@ -57,11 +57,11 @@ def load(name: str, *, split: str = "original") -> Dataset:
     mnist            bagging_public        Liu et al., Case II: the first 1,000 test rows are public, 9,000 test rows.
     mnist            private_prediction    van der Maaten and Hannun: rows as original, in the unit ball by a rule that
                                            sees no data: pixels / (255 * 28). (Their code divides by the largest norm of
-                                           each part: 17.18 and 15.54 in the place of 28, which no proof covers.)
+                                           each part: 17.18 and 15.54 instead of 28, which no proof covers.)
     mnist            intrinsic_sgd         Hyland and Tople: digits 3 (code 0) and 5 (code 1); Gaussian random
                                            projection of pixels / 255 to d = 50, entries N(0, 1/50) of
-                                           ``default_rng(0)``; each row scaled to norm 1. Of the training rows the first
-                                           tenth validates: 10,397 training, 1,155 validation, 1,902 test.
+                                           ``default_rng(0)``; each row scaled to norm 1. The first tenth of the
+                                           training rows validates: 10,397 training, 1,155 validation, 1,902 test.
     fashion_mnist    original              60,000 training, 10,000 test, d = 784.
     cifar10          original              50,000 training, 10,000 test, d = 3,072.
     cifar10          bagging_public        As for mnist.
@@ -69,7 +69,7 @@ def load(name: str, *, split: str = "original") -> Dataset:
                                            order of the SHA-256 sums of their pixels; none is in CIFAR-10. 18,000
                                            training, the last 2,000 test (ours; no accuracy on CIFAR-100), d = 3,072.
     adult            original              32,561 training, 16,281 test, d = 108: 6 numeric columns (min-max over
-                                           training rows), then 8 one-hot, a missing value ``?`` being a level.
+                                           training rows), then 8 one-hot; a missing value ``?`` is a level.
     adult            dpbag                 Jordon et al.: all rows in the order of ``default_rng(0).permutation``;
                                            16,280 training, 16,280 public, 16,282 test; min-max over all rows, d = 108.
     adult            intrinsic_sgd         Hyland and Tople: the alphabetically first level of each column left out,
@@ -80,21 +80,21 @@ def load(name: str, *, split: str = "original") -> Dataset:
     covertype        intrinsic_sgd         Hyland and Tople: types 1 and 2 (codes 0 and 1) in the order of
                                            ``default_rng(0).permutation``, 85 % training of which the first tenth
                                            validates: 378,783 training, 42,086 validation, 74,272 test. Min-max over the
-                                           85 %, the 5 columns left out that are constant there, d = 49; each row scaled
+                                           85 %, without the 5 columns that are constant there, d = 49; each row scaled
                                            to norm 1.
-    diabetes130      dpbag                 In the place of the private Heart Failure data of Jordon et al., and of their
+    diabetes130      dpbag                 Replaces the private Heart Failure data of Jordon et al., with the same
                                            size: first stay of each patient who left alive and not for a hospice; 24,175
                                            of these 69,973 in the order of ``default_rng(0).permutation``, thirds: 8,058
                                            training, 8,058 public, 8,059 test. Code 1: readmitted at any time. Age and 8
                                            counts as log(1 + count), min-max over all rows; race, gender, kinds of
                                            admission and discharge, two laboratory results, insulin, change of
-                                           medication, any medication, and the chapter of the first diagnosis one-hot, a
-                                           missing value ``?`` being a level; d = 99.
+                                           medication, any medication, and the chapter of the first diagnosis one-hot; a
+                                           missing value ``?`` is a level; d = 99.
     ===============  ====================  =============================================================================
 
-    CIFAR-10 exists in two forms that load: the original, and a copy in which 93 images are JPEG approximations.
-    ``digest`` tells the forms apart (``cifar10:original:93-inexact:...``), and calls another subset of CIFAR-100 than
-    the one that is known ``unverified``; ``note`` says it in words.
+    CIFAR-10 exists in two forms that can be loaded: the original, and a copy in which 93 images are JPEG
+    approximations. ``digest`` distinguishes the forms (``cifar10:original:93-inexact:...``), and marks a subset of
+    CIFAR-100 that differs from the known subset as ``unverified``; ``note`` says the same in words.
 
     Parameters
     ----------
@@ -110,11 +110,11 @@ def load(name: str, *, split: str = "original") -> Dataset:
     Raises
     ------
     ValueError
-        If there is no such data set or split; the message lists the known ones.
+        If there is no such data set or split; the message lists the known names.
     DataMissing
         If the data folder lacks a file.
     DataDamaged
-        If a file is not what was published.
+        If a file differs from the published file.
 
     Examples
     --------
@@ -135,13 +135,14 @@ class DataStatus:
     ----------
     name : str
     state : "embedded", "present", "missing", "damaged" or "unreadable"
-        ``"embedded"`` sets come with scikit-learn; an ``"unreadable"`` one has a file that the system does not give.
+        State of the data set. An ``"embedded"`` set comes with scikit-learn; an ``"unreadable"`` set has a file that
+        the system cannot read.
     path : Path or None
-        Its (first) file, whether it exists or not; None if embedded.
+        First file of the data set, whether it exists or not; None if embedded.
     bytes : int
-        Size of its files that are here.
+        Total size of its files that are present.
     note : str
-        What is inexact, damaged or in the way.
+        Description of inexact data, of damage or of an obstacle.
     """
 
     name: str
@@ -152,9 +153,9 @@ class DataStatus:
 
 
 def absent(names: Iterable[str]) -> list[str]:
-    """Those of the data sets of which the data folder lacks a file, each once; what files hold is not looked at.
+    """Select the data sets of which the data folder lacks a file, each once, without looking at the files' contents.
 
-    Names that are no data set are left out.
+    The result omits names that are not data sets.
 
     Examples
     --------
@@ -167,7 +168,10 @@ def absent(names: Iterable[str]) -> list[str]:
 
 
 def status() -> list[DataStatus]:
-    """State of every data set, in the order of :data:`NAMES`; reads and checks every file, which takes seconds."""
+    """Report the state of every data set, in the order of :data:`NAMES`.
+
+    The function reads and checks every file, which takes seconds.
+    """
     return [_status(name, data_folder()) for name in NAMES]
 
 

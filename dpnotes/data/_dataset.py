@@ -1,4 +1,4 @@
-"""What a data set is, how it fails to load, and how its files are read and checked."""
+"""Data sets, the errors of loading them, and reading and checking their files."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Rows = slice | NDArray[np.int64] | NDArray[np.bool_]
 
 
 class DataError(Exception):
-    """A data set could not be had; parent of the three errors below."""
+    """Error of a data set that is not available; parent of `DataMissing`, `DataDamaged` and `DataUnreachable`."""
 
 
 class DataMissing(DataError, FileNotFoundError):
-    """The data folder lacks a file; the message names the file and the command that brings it."""
+    """Error for a file that the data folder lacks; the message names the file and the command that fetches it."""
 
     def __init__(self, name: str, path: Path):
         super().__init__(
@@ -39,7 +39,7 @@ class DataMissing(DataError, FileNotFoundError):
 
 
 class DataDamaged(DataError, ValueError):
-    """A file is not what was published; the message names the file, ``fault`` says what is wrong with it."""
+    """Error for a file that differs from the published file; the message names it, and ``fault`` says what is wrong."""
 
     def __init__(self, name: str, path: Path, fault: str):
         super().__init__(
@@ -52,39 +52,40 @@ class DataDamaged(DataError, ValueError):
 
 
 class DataUnreachable(DataError, ConnectionError):
-    """A download failed; the data folder is as it was."""
+    """Error for a download that failed; the data folder is unchanged."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Dataset:
     """Arrays of one data set in one split, read-only, rows in a documented order.
 
-    The arrays cannot be written to, since several models train on them at once; ``torch.tensor(data.X_train)`` copies
-    without a warning (``torch.from_numpy`` would warn about the read-only memory).
+    The arrays cannot be written to, because several models train on them at once. ``torch.tensor(data.X_train)`` makes
+    a copy without a warning (``torch.from_numpy`` would warn about the read-only memory).
 
     Parameters
     ----------
     name : str
         One of :data:`NAMES`.
     split : str
-        Which rows are training rows, and how features are scaled; :func:`load` documents each.
+        Name of the split, which defines the training rows and the scaling of features; :func:`load` documents each
+        split.
     X_train, X_test : float32 array [n, d]
-        Features without unit. Images are flattened channel first, so that ``row.reshape(image_shape)`` is what a
-        torch convolution takes.
+        Features without unit. Images are flattened channel first, so ``row.reshape(image_shape)`` is a valid input of a
+        torch convolution.
     y_train, y_test : int64 array [n]
         Class codes 0 .. n_classes - 1, indices into ``class_names``.
     class_names : tuple of str
     feature_names : tuple of str or None
-        One for each column; None where columns are pixels or projections.
+        Name of each column; None if columns are pixels or projections.
     image_shape : tuple (channels, height, width) or None
-        None where rows are no images.
+        Shape of each image; None if rows are not images.
     digest : str
         ``"name:split:"`` and the first 12 hexadecimal digits of the SHA-256 sum of the data *as published*, so the
-        same data gives the same digest on every machine. What is inexact shows in it too.
+        same data gives the same digest on every machine. The digest also shows whether data are inexact.
     note : str
-        What is inexact about the data, in words; empty if nothing is.
+        Description of inexact data, in words; empty if the data are exact.
     X_validation, y_validation, X_public, y_public : arrays as above, or None
-        Further rows, disjoint from all others, where the split has them.
+        Further rows, disjoint from all others, if the split has such rows.
     """
 
     name: str
@@ -131,7 +132,7 @@ class Dataset:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Published:
-    """A data set as published, read and found sound; each kind adds its arrays.
+    """Data set as published, read and checked; each kind adds its arrays.
 
     ``digest`` is the last part of :attr:`Dataset.digest`, ``note`` its :attr:`Dataset.note`.
     """
@@ -146,16 +147,17 @@ P = TypeVar("P", bound=Published)
 
 @dataclass(frozen=True)
 class Source(Generic[P]):
-    """Where a data set comes from.
+    """Source of a data set.
 
     Parameters
     ----------
     files : tuple of str
-        Its files, relative to the data folder; empty if it comes with scikit-learn.
+        Files of the data set, relative to the data folder; empty if it comes with scikit-learn.
     read : callable
-        ``read(folder)`` reads and checks all of them; :class:`DataMissing` or :class:`DataDamaged` if that fails.
+        Function ``read(folder)`` that reads and checks all files; :class:`DataMissing` or :class:`DataDamaged` if that
+        fails.
     splits : mapping of str to callable
-        For each split, the function that gives the arguments of :class:`Dataset`, made from what ``read`` gave; those
+        Function for each split that computes the arguments of :class:`Dataset` from the result of ``read``; arguments
         that :meth:`load` knows may be left out.
     """
 
@@ -185,9 +187,9 @@ def cut(X: FEATURES, y: LABELS, rows: Mapping[str, Rows]) -> dict[str, Any]:
 
 
 def read_bytes(name: str, path: Path, wanted: str, *, member: str = "") -> bytes:
-    """Content of a published file of data set ``name``, unpacked, if its SHA-256 sum is the ``wanted`` one.
+    """Content of a published file of data set ``name``, unpacked, if its SHA-256 sum equals ``wanted``.
 
-    A ``.gz`` file is unpacked, and of a ``.zip`` archive the ``member`` is read; :class:`DataMissing` or
+    The function unpacks a ``.gz`` file, and reads the ``member`` of a ``.zip`` archive; :class:`DataMissing` or
     :class:`DataDamaged` if that fails.
     """
     try:

@@ -23,12 +23,12 @@ _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 
 
 def fetch(name: str) -> Path:
-    """Download a data set into the data folder, unless a sound copy is there; a damaged copy is replaced.
+    """Download a data set into the data folder unless an intact copy is there, and replace a damaged copy.
 
-    A copy is sound if :func:`load` takes it, so an inexact CIFAR-10 stays until its file is removed.
-    Images come by torchvision's own downloaders, tables as the published files. Everything is downloaded and checked
-    in a scratch folder, and moved into place file by file in one step each: a failure leaves the data folder as it
-    was, and of concurrent calls each leaves whole files. Scratch folders of killed calls are removed.
+    A copy is intact if :func:`load` accepts it, so an inexact CIFAR-10 remains until you remove its file. Torchvision's
+    own downloaders fetch the images; tables are the published files. Everything is downloaded and checked in a scratch
+    folder, and then moved into place file by file in one step each. Therefore a failure does not change the data
+    folder, and each of several concurrent calls leaves whole files. Scratch folders of killed calls are removed.
 
     Parameters
     ----------
@@ -38,19 +38,19 @@ def fetch(name: str) -> Path:
     Returns
     -------
     Path
-        The file of the data set in the data folder, the first one if there are several.
+        File of the data set in the data folder; the first file if there are several.
 
     Raises
     ------
     ValueError
         If there is no such data set, or it comes with scikit-learn.
     DataUnreachable
-        If it could not be downloaded, or what was downloaded is not what was published.
+        If the download failed, or the downloaded files differ from the published files.
     """
     chosen, folder = source(name), data_folder()
     if not chosen.files:
         fetched = ", ".join(name for name, other in SOURCES.items() if other.files)
-        raise ValueError(f"data set {name!r} comes with scikit-learn and is not fetched; fetched are: {fetched}")
+        raise ValueError(f"data set {name!r} comes with scikit-learn and cannot be fetched; name one of: {fetched}")
     try:
         chosen.read(folder)
     except DataError:
@@ -71,7 +71,7 @@ def _download(name: str, folder: Path) -> None:
         except (DataDamaged, OSError, RuntimeError, HTTPException) as error:  # RuntimeError: no mirror answered
             fault = getattr(error, "fault", f"{type(error).__name__}: {error}")
             raise DataUnreachable(
-                f"data set {name!r} could not be downloaded ({fault}); nothing was changed; without network, "
+                f"data set {name!r} could not be downloaded ({fault}); no file was changed; without network, "
                 f"copy {' and '.join(files)} into {folder}, or set DPNOTES_DATA to a folder that has it"
             ) from error
         for file in files:

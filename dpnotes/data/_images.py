@@ -94,26 +94,26 @@ class Images(Published):
 
 @dataclass(frozen=True, kw_only=True)
 class Archive:
-    """What is known of a published archive.
+    """Known facts about a published archive.
 
     Parameters
     ----------
     name : str
     parts : mapping of str to int
-        Ends of the names of its arrays of images ``x...`` and labels ``y...``, and the rows of each.
+        Endings of the names of its arrays of images ``x...`` and labels ``y...``, and the number of rows of each.
     image : tuple of int
         Shape of an image, (height, width) or (height, width, 3).
     class_names : tuple of str
     sum : str
-        SHA-256 sum of all arrays, less the images in doubt.
+        SHA-256 sum of all arrays without the images in doubt.
     in_doubt : mapping of str to tuple of int
         Rows of an array that differ between copies in use.
     forms : mapping of str to (str, str)
-        For the sums of copies that are inexact there: prefix of the digest, and note.
+        Prefix of the digest and note, for the sums of copies that are inexact in these rows.
     n_test : int
-        Test rows, the last ones.
+        Number of test rows, which come last.
     strict : bool
-        Whether arrays of another sum are refused; else they are called ``unverified``.
+        Whether arrays with another sum raise an error; otherwise they are called ``unverified``.
     """
 
     name: str
@@ -128,13 +128,13 @@ class Archive:
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shape of each array, in the order of the sum of all."""
+        """Shape of each array, in the order that the sum uses."""
         return {
             f"{kind}{end}": (n, *rest) for end, n in self.parts.items() for kind, rest in (("x", self.image), ("y", ()))
         }
 
     def read(self, folder: Path) -> Images:
-        """Arrays of ``folder``, if they are the published ones; :class:`DataMissing` or :class:`DataDamaged` if not."""
+        """Read the published arrays in ``folder``; raise :class:`DataMissing` or :class:`DataDamaged` if that fails."""
         path = folder / f"{self.name}.npz"
         arrays = load_arrays(self.name, path, tuple(self.shapes))
         for key, shape in self.shapes.items():
@@ -154,7 +154,7 @@ class Archive:
 
 
 def load_arrays(name: str, path: Path, keys: tuple[str, ...]) -> dict[str, NDArray[Any]]:
-    """Arrays of an archive by name; :class:`DataMissing` or :class:`DataDamaged` if they cannot be had."""
+    """Arrays of an archive by name; :class:`DataMissing` or :class:`DataDamaged` if they cannot be read."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return {key: archive[key] for key in keys}

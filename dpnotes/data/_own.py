@@ -1,4 +1,4 @@
-"""A reader's own table: a ``.csv`` or ``.npz`` file, encoded by public bounds and categories, each row by itself."""
+"""A reader's own table: a ``.csv`` or ``.npz`` file, each row encoded separately by public bounds and categories."""
 
 from __future__ import annotations
 
@@ -28,25 +28,26 @@ MOST = MOST_CLASSES  # also of a column's categories
 LEAST, OF_EACH = 200, 30  # records, and records of each class: so that each third of a file has some
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>")  # of cells that nothing declares
 UNDECLARED = "must be declared"
-ADVICE = "must give [low, high] of numbers and categories of text; dates can be given as days since a public one"
+ADVICE = "must give [low, high] of numbers and categories of text; dates can be given as days since a public date"
 Known = tuple[float, float] | tuple[str, ...]
 REST = "*"  # in the file of what is public: every other column of numbers
 
 
 @dataclass(frozen=True)
 class PublicColumn:
-    """One column of features, and what of it is public.
+    """One column of features, with its public bounds or categories.
 
     Parameters
     ----------
     name : str
     known : tuple of float or tuple of str
-        (low, high) of numbers, or the categories.
+        Bounds (low, high) of a numeric column, or the categories.
     given : bool
-        Whether it was said beforehand. False: it is taken from the records themselves, which no guarantee counts.
+        Whether ``known`` was declared beforehand. If False, it was inferred from the records themselves, and no
+        guarantee covers that step.
     unread : int
-        How many of its values are missing, or not as declared: they count as the middle of the bounds, or as none of
-        the categories. As private as the records are.
+        Number of values that are missing, or not as declared: they count as the middle of the bounds, or as none of
+        the categories. This number is as private as the records.
     """
 
     name: str
@@ -56,20 +57,20 @@ class PublicColumn:
 
     @property
     def is_number(self) -> bool:
-        """Whether it holds numbers, rather than categories."""
+        """Whether the column holds numbers, rather than categories."""
         return not isinstance(self.known[0], str)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OwnDataset(Dataset):
-    """A data set from a file, with what of it is public; numbers are in [-1, 1], categories are indicators.
+    """Data set from a file, with its public facts; numbers are in [-1, 1], and categories are indicators.
 
     Parameters
     ----------
     columns : tuple of PublicColumn
-        In the order of the file; one of categories has as many features.
+        Columns in the order of the file; a column of categories has one feature for each category.
     classes_given : bool
-        Whether the classes were said beforehand.
+        Whether the classes were declared beforehand.
     """
 
     columns: tuple[PublicColumn, ...]
@@ -77,12 +78,12 @@ class OwnDataset(Dataset):
 
     @property
     def bound(self) -> float:
-        """Norm that no row exceeds, whatever it holds, which is the root of the number of columns."""
+        """Norm that no row exceeds, whatever it contains: the square root of the number of columns."""
         return float(np.sqrt(len(self.columns)))
 
     @property
     def labels(self) -> NDArray[Any]:
-        """Label of each class code, a number where all classes are; the last one is of empty records, and no class."""
+        """Label of each class code, numbers if all labels are numbers; the last, of empty records, is not a class."""
         import pandas as pd
 
         numbers = pd.to_numeric(pd.Series(self.class_names, dtype=object), errors="coerce")
@@ -90,49 +91,51 @@ class OwnDataset(Dataset):
         return np.array([*self.class_names, ""]) if text else np.append(numbers, numbers.max() + 1)
 
     def records(self) -> tuple[NDArray[np.float32], NDArray[Any]]:
-        """Features [n, d] of all records, those to test on last, and their labels [n] as the file has them."""
+        """Features [n, d] of all records, the test records last, and their labels [n] as in the file."""
         y = np.concatenate([self.y_train, self.y_test])
         return np.concatenate([self.X_train, self.X_test]), self.labels[y]
 
     def unread(self) -> list[str]:
-        """A sentence with exact counts of the values that are missing or not as declared, if there are such values."""
+        """Sentence with exact counts of the values that are missing or not as declared, if there are such values."""
         from dpnotes.preprocessing import told_unread
 
         return told_unread([column.name for column in self.columns], [column.unread for column in self.columns])
 
 
 def load_file(path: str | Path, *, target: str = "", private: bool = False) -> OwnDataset:
-    r"""Load a table of one's own: its rows are private, and each is encoded by itself, with what is public.
+    r"""Load your own table: its rows are private, and the function encodes each row separately, with public facts.
 
-    Numbers are mapped from public bounds to [-1, 1], text and truth values to indicators of public categories, by the
-    transformers of :mod:`dpnotes.preprocessing`. Bounds, categories and classes are read from a file beside the table,
-    ``NAME.toml``::
+    The transformers of :mod:`dpnotes.preprocessing` map numbers from public bounds to [-1, 1], and text and truth
+    values to indicators of public categories. Bounds, categories and classes are read from a file in the same folder as
+    the table, ``NAME.toml``::
 
         classes = ["no", "yes"]       # in the order of their codes
 
-        [columns]                     # others are no features; without this table all are
+        [columns]                     # other columns are not features; without this table all are
         age = [0, 120]                # bounds
-        job = ["baker", "nurse"]      # categories; any other value is none of them
+        job = ["baker", "nurse"]      # categories; any other value belongs to none of them
         "*" = [0, 1]                  # every other column of numbers
 
-    Each cell is read by itself: as it stands, or by its value where only that is a category's ("1.0" is "1", and "01"
-    where there is no "1"). What is not said there is taken from the records, as if it were public, which no guarantee
-    counts: ``columns`` of the result tells what. Every fifth record, drawn by ``default_rng(0)``, is a test record.
+    Each cell is read separately. Its text is used, or its value if only the value matches a category ("1.0" counts as
+    "1", or as "01" if there is no "1"). Facts that the file does not declare are inferred from the records, as if they
+    were public, and no guarantee covers that step: ``columns`` of the result shows which facts these are. Every fifth
+    record, drawn by ``default_rng(0)``, is a test record.
 
-    A value that is missing, or not as declared, adds nothing and stops nothing: it counts as the middle of the bounds,
-    or as none of the categories. ``columns`` counts these values.
+    A value that is missing, or not as declared, does not raise an error: it counts as the middle of the bounds, or as
+    none of the categories. ``columns`` counts these values.
 
     Parameters
     ----------
     path : str or Path
-        ``.csv`` with a header, or ``.npz`` with numbers ``X`` [n, d], whose columns are called "0", "1" and so on.
+        File ``.csv`` with a header, or ``.npz`` with numbers ``X`` [n, d], whose columns are called "0", "1" and so on.
     target : str
-        Column of the classes, or the array of them. Default: the last column, or ``y``.
+        Column, or array, of the classes; by default the last column, or ``y``.
     private : bool
-        Let no record decide whether the table can be used, unless all are wrong: what is public must be declared, and
-        a record with another label than the classes is an empty one, of the code that is their number. That all are
-        wrong, or that a line is damaged, is told without noise, which no guarantee counts: a check for who holds the
-        table, before anything is released of it. Default: a table with another label than the classes is refused.
+        Whether no record may decide if the table can be used, unless all records are wrong. Public facts must then be
+        declared, and a record whose label is not among the classes is an empty record, whose code is the number of
+        classes. The errors that all records are wrong, or that a line is damaged, are raised without noise, and no
+        guarantee covers them: they are checks for the person who holds the table, before any release. By default a
+        table with a label that is not among the classes raises an error.
 
     Returns
     -------
@@ -143,8 +146,8 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is no such table. The message lists all that is wrong, by columns; it shows no value of a record.
-        Where something is not declared that must be, it has a draft of ``NAME.toml``.
+        If the file is not such a table. The message lists all faults by column; it does not show a value of a record.
+        If a required declaration is missing, the message has a draft of ``NAME.toml``.
 
     Examples
     --------
@@ -187,7 +190,7 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
 
 
 def _draft(table: pd.DataFrame, target: str, public: Mapping[str, Any]) -> str:
-    """What the file beside a table must say, with blanks: of the table, only its header is read."""
+    """Draft, with blanks, of the file that declares the public facts of a table; it uses only the header."""
     columns = public.get("columns", {REST: []})
     if REST in columns:  # a file of arrays has nothing but numbers
         texts = [each for each in table if each != target and table[each].dtype == object]
@@ -266,17 +269,17 @@ def _public(beside: Path) -> dict[str, Any]:
     try:
         public = tomllib.loads(beside.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"{beside} is no TOML file: {error}") from error
+        raise ValueError(f"{beside} is not a TOML file: {error}") from error
     columns, classes = public.get("columns", {}), public.get("classes", ["a", "b"])
     if public.keys() - {"columns", "classes"} or not isinstance(columns, dict) or not isinstance(classes, list):
-        raise ValueError(f"{beside} may hold classes = [...] and a table [columns], got {_list(public)}")
+        raise ValueError(f"{beside} may only hold classes = [...] and a table [columns], got {_list(public)}")
     return public
 
 
 def _classes(
     table: pd.DataFrame, target: str, given: list[Any] | None, faults: list[str], *, private: bool
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Codes [n] of the classes, and their names; what is wrong is added to ``faults``."""
+    """Codes [n] of the classes, and their names; the function adds any faults to ``faults``."""
     labels = table[target].map(_cell) if target in table else None
     if labels is None or (private and not given):
         there_are = f"there is no column {target!r} for the target; there are {_list(table.columns)}"
@@ -303,10 +306,10 @@ def _classes(
 def _columns(
     table: pd.DataFrame, given: Mapping[str, Any] | None, faults: list[str], *, private: bool
 ) -> list[PublicColumn]:
-    """The columns of features with what is public of them; what is wrong is added to ``faults``."""
+    """Columns of features with their public facts; the function adds any faults to ``faults``."""
     given = {REST: None} if given is None else given
     if unknown := [name for name in given if name not in table and name != REST]:
-        faults.append(f"what is public names columns {_list(unknown)} that the table has not")
+        faults.append(f"the table [columns] names columns {_list(unknown)} that the file does not have")
     wrong: dict[str, list[str]] = {}
     found = []
     for name in (each for each in map(str, table) if each in given or REST in given):
@@ -334,7 +337,7 @@ def _columns(
 
 
 def _from_records(cells: pd.Series, numbers: pd.Series) -> Known | str:
-    """What the values that are there would tell; or what is wrong with them, as one text."""
+    """Bounds or categories inferred from the present values, or the fault as one text."""
     finite = numbers[np.isfinite(numbers)]
     if (finite if numbers.notna().all() else cells).nunique() < 2:
         return "constant"
@@ -346,17 +349,17 @@ def _from_records(cells: pd.Series, numbers: pd.Series) -> Known | str:
 
 
 def _said(known: Any, *, has_numbers: bool) -> Known | str:
-    """What was said of a column; or what is wrong with it, as one text."""
+    """Declared bounds or categories of a column, or the fault as one text."""
     if isinstance(known, list) and len(known) == 2 and all(type(value) in (int, float) for value in known):
         if not has_numbers:
-            return "text, for which categories must be given, and not bounds; numbers must have points, not commas"
+            return "text, for which categories must be given, not bounds; numbers must have points, not commas"
         if -np.inf < known[0] < known[1] < np.inf:
             return float(known[0]), float(known[1])
     elif isinstance(known, list) and all(isinstance(value, str | bool) for value in known):
         categories = tuple(map(str, known))
         if len(set(categories)) == len(categories) > 1:
             return categories
-    return "what is public must be [low, high] or at least two categories as text"
+    return "the entry must be [low, high], low < high, or at least two categories as text"
 
 
 def _encoded(
@@ -382,7 +385,7 @@ def _encoded(
 
 
 def _cell(value: Any) -> str:
-    """One value as text, whatever else its column holds: whole numbers without a point, truth values alike."""
+    """One value as text, regardless of its column: whole numbers without a point, and one form for truth values."""
     if isinstance(value, float | np.floating):
         return "" if np.isnan(value) else str(int(value)) if float(value).is_integer() else repr(float(value))
     text = str(value).strip()
@@ -390,14 +393,14 @@ def _cell(value: Any) -> str:
 
 
 def _numbers(values: pd.Series) -> pd.Series:
-    """Each value as a float; NaN where it is none."""
+    """Each value as a float; NaN if it is not a number."""
     import pandas as pd
 
     return pd.to_numeric(values, errors="coerce").astype(np.float64)
 
 
 def _codes(cells: pd.Series, known: Iterable[Any]) -> NDArray[np.int64]:
-    """Place of each cell among what is known, as it stands or by its value; beyond the last one if it has none."""
+    """Place of each cell among the known names, by its text or else by its value; their number if it has none."""
     import pandas as pd
 
     names = [_cell(name) for name in known]

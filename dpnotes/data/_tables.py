@@ -91,12 +91,12 @@ class Table(Published):
         return self.split(self.features(slice(None)), rows)
 
     def with_levels(self, kept: NDArray[np.bool_]) -> Table:
-        """The table with some of its levels, bool [levels]."""
+        """Return the table with some of its levels, bool [levels]."""
         return replace(self, levels=self.levels[:, kept], level_names=tuple(compress(self.level_names, kept)))
 
 
 def read_adult(folder: Path) -> Table:
-    """Both files of Adult, checked; categories are those of all rows, a missing value ``?`` is one of them."""
+    """Read and check both files of Adult; the categories come from all rows and include a missing value ``?``."""
     contents = {file: read_bytes("adult", folder / file, wanted) for file, wanted in ADULT_FILES.items()}
 
     import pandas as pd

@@ -1,4 +1,4 @@
-"""The data-independent rules that bring rows into the unit ball."""
+"""Data-independent rules that bring rows into the unit ball."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from dpnotes.data._dataset import FEATURES
 def to_unit_ball(X: NDArray[np.floating], *, bound: float | None = None) -> FEATURES:
     """Divide by ``bound``, then shorten every row that is still longer than 1 to length 1.
 
-    Each row is treated by itself and ``bound`` is the caller's constant, so no row learns anything of another: privacy
-    proofs that need ``||x|| <= 1`` hold for the result. (To divide by the largest norm *of the data*, as some
-    published code does, breaks them: that norm depends on every record.)
+    The function treats each row separately, and ``bound`` is the caller's constant, so no row depends on another row.
+    Privacy proofs that need ``||x|| <= 1`` therefore hold for the result. (Some published code divides by the largest
+    norm *of the data*. This breaks the proofs, because that norm depends on every record.)
 
-    Guarantees: every row norm is at most 1, computed in float64; a row of norm up to ``bound`` is only divided;
-    directions are kept; a zero row stays zero.
+    Guarantees: every row norm is at most 1, computed in float64; a row of norm up to ``bound`` is only divided; the
+    direction of a row does not change; a zero row stays zero.
 
     Parameters
     ----------
     X : array [n, d]
         Finite features.
     bound : float, > 0, optional
-        In the units of ``X``. Default: sqrt(d), which no row with entries in [-1, 1] exceeds, so nothing is shortened.
-        A smaller bound keeps more of the signal and shortens the longest rows.
+        Divisor in the units of ``X``; by default sqrt(d). No row with entries in [-1, 1] exceeds sqrt(d), so no such
+        row is shortened. A smaller bound retains more of the signal and shortens the longest rows.
 
     Returns
     -------
@@ -35,7 +35,7 @@ def to_unit_ball(X: NDArray[np.floating], *, bound: float | None = None) -> FEAT
     Raises
     ------
     ValueError
-        If ``bound`` is not positive, or ``X`` is no matrix with rows of finite norm.
+        If ``bound`` is not positive, or ``X`` is not a matrix with rows of finite norm.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def to_unit_ball(X: NDArray[np.floating], *, bound: float | None = None) -> FEAT
 
 
 def to_unit_sphere(X: NDArray[np.floating]) -> FEATURES:
-    """Divide each row of X [n, d] by its own norm.
+    """Divide each row of X [n, d] by its norm.
 
     Guarantees: a zero row stays zero, and no row exceeds norm 1 in float64.
 

@@ -1,6 +1,6 @@
 """Checks of a reader's own code for the exercises of the course: ``check("dp-sgd-6", function)``.
 
-A check asks what the text of the exercise asks, on small inputs; it says what is wrong, and nothing of how to do it.
+A check tests the requirements of the exercise's text on small inputs. It says what is wrong, but not how to solve it.
 """
 
 from dpnotes.exercises import _course as _course  # each registers its checks

@@ -1,4 +1,4 @@
-"""Exercises by name, and putting a reader's function to the check of one."""
+"""Exercises by name, and the check of a reader's function for one exercise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CHECKS: dict[str, Callable[[Function], None]] = {}
 
 
 class Wrong(AssertionError):
-    """A solution that the check of its exercise refuses; the message is a hint."""
+    """Error for a solution that fails the check of its exercise; the message is a hint."""
 
 
 def exercise(name: str) -> Callable[[Callable[[Function], None]], Callable[[Function], None]]:
@@ -40,9 +40,9 @@ def numbers(name: str, right: Sequence[float], wrong: Mapping[str, Sequence[floa
     ----------
     name : str
     right : sequence of float
-        The numbers; an answer may be off by one percent.
+        Correct numbers; an answer may be off by one percent.
     wrong : mapping of str to sequence of float
-        Hints by the typical wrong answer that earns them; NaN where any number does.
+        Typical wrong answer for each hint; NaN where any number counts.
     """
     exercise(name)(partial(_expect_numbers, right, wrong))
 
@@ -59,7 +59,7 @@ def _expect_numbers(right: Sequence[float], wrong: Mapping[str, Sequence[float]]
 
 
 def _returning(function: Function) -> Function:
-    """The function, refused where it returns nothing."""
+    """Wrap the function so that it raises `Wrong` if it returns nothing."""
 
     def called(*arguments: Any) -> Any:
         found = function(*arguments)
@@ -70,7 +70,7 @@ def _returning(function: Function) -> Function:
 
 
 def names() -> list[str]:
-    """Exercises that have a check.
+    """List the exercises that have a check.
 
     Examples
     --------
@@ -81,19 +81,19 @@ def names() -> list[str]:
 
 
 def check(name: str, answer: Any) -> None:
-    """Put an answer to the check of an exercise; print that it passed.
+    """Check your answer to an exercise, and print "passed" if it passes.
 
     Parameters
     ----------
     name : str
-        As the exercise says: ``"dp-sgd-6"``.
+        Name of the check that the exercise states, for example ``"dp-sgd-6"``.
     answer : callable, or one or several numbers
-        As the exercise asks: a function with the arguments and the result that it states, or numbers in its order.
+        Your answer: a function with the arguments and the result that the exercise states, or numbers in its order.
 
     Raises
     ------
     ValueError
-        If there is no such exercise; the message lists the known ones.
+        If there is no such exercise; the message lists the known names.
     Wrong
         If the answer is not what the exercise asks for; the message is a hint.
 

@@ -67,7 +67,7 @@ def best_tpr(function: Function) -> None:
         found = function(p, q, 0.0)
     expect(np.isclose(found, 0.3), "an output that is impossible without Ada costs no false positives")
     p, q = np.array([0.6, 0.4]), np.array([0.8, 0.2])
-    expect(np.isclose(function(p, q, 0.2), 0.4), "outputs are ordered by the ratio p / q, not by p alone")
+    expect(np.isclose(function(p, q, 0.2), 0.4), "outputs are ordered by the ratio p / q, not only by p")
 
 
 @exercise("guarantee-9")
@@ -112,9 +112,9 @@ def private_mean(function: Function) -> None:
     expect(np.isclose(function(values, 2.0, 4.0, 1.0, 0.0), 2.75), "values beyond the public bounds are moved to them")
     scale = function(values, 0.0, 10.0, 1.0, 1.0) - function(values, 0.0, 10.0, 1.0, 0.0)
     wide = function(10 * values, 0.0, 10.0, 1.0, 1.0) - function(10 * values, 0.0, 10.0, 1.0, 0.0)
-    expect(np.isclose(scale, wide), "the size of the noise is a function of what is public, not of the values")
+    expect(np.isclose(scale, wide), "the size of the noise depends only on public facts, not on the values")
     expect(scale > 0, "noise is added")
-    expect(not np.isclose(scale, 10.0), "one record moves the mean by a part of the range only")
+    expect(not np.isclose(scale, 10.0), "one record moves the mean only by a part of the range")
     expect(np.isclose(scale, 2.5), "the sensitivity of the mean is the width of the bounds over the number of records")
     shifted = function(values, -5.0, 10.0, 0.5, 1.0) - function(values, -5.0, 10.0, 0.5, 0.0)
     expect(np.isclose(shifted, 7.5), "the noise has scale sensitivity / epsilon, with the width of the bounds")
@@ -138,7 +138,7 @@ ORDERS = np.array([1.5, 2.0, 5.4318496, 40.0])
 def to_epsilon(function: Function) -> None:
     """``to_epsilon(orders, divergences, delta)``: the best of several orders."""
     found = function(ORDERS, ORDERS / 2, 1e-5)
-    expect(np.ndim(found) == 0, "the result is one number, of the best order")
+    expect(np.ndim(found) == 0, "the result is one number, for the best order")
     expect(
         not np.isclose(found, 5.313695),
         "that is the older conversion; the equation of the text has two more logarithms",
@@ -158,7 +158,7 @@ def composed_delta(function: Function) -> None:
         "deltas of releases need not add: compose the distributions instead",
     )
     expect(np.isclose(function(p, q, 2, 0.0), 0.5), "independent releases multiply the probabilities of their outputs")
-    expect(np.isclose(function(p, q, 3, np.log(3)), 0.375), "epsilon is that of all releases together, not of each")
+    expect(np.isclose(function(p, q, 3, np.log(3)), 0.375), "epsilon is for all releases together, not for each")
     sure = np.array([0.9, 0.1]), np.array([1.0, 0.0])
     with np.errstate(divide="ignore", invalid="ignore"):
         found = function(*sure, 2, 1.0)
@@ -218,20 +218,20 @@ def clip_and_add(function: Function) -> None:
     expect(np.shape(function(large, 1.0, nothing)) == (2,), "the result has one number for each weight")
     expect(
         np.allclose(function(small, 1.0, nothing), [0.3, 0.3]),
-        "gradients within the clipping norm are added as they are: a sum, not a mean",
+        "gradients within the clipping norm are added unchanged: a sum, not a mean",
     )
     expect(
         np.allclose(function(large, 1.0, nothing), [0.6, 0.9]),
-        "each record's gradient is clipped by itself, to a norm of at most the clipping norm, and keeps its direction",
+        "each record's gradient is clipped separately, to at most the clipping norm, and its direction does not change",
     )
     expect(np.allclose(function(large, 5.0, nothing), [3.0, 4.1]), "the clipping norm is an argument")
     expect(
         np.allclose(function(np.zeros((0, 2)), 1.0, np.array([0.5, 0.2])), [0.5, 0.2]),
-        "an empty batch is a step of noise alone",
+        "with an empty batch the step consists only of noise",
     )
     expect(
         np.allclose(function(np.zeros((1, 2)), 4.0, np.array([0.5, 0.2])), [0.5, 0.2]),
-        "a gradient of norm 0 stays 0, and the noise is added once, as it is given",
+        "a gradient of norm 0 stays 0, and the noise is added once, unchanged",
     )
 
 
@@ -271,7 +271,7 @@ def exponential_mechanism(function: Function) -> None:
     some = np.asarray(function(scores, 1.0, 1.0))
     expect(np.shape(some) == (3,), "the result has one probability for each score")
     expect(np.isclose(np.sum(some), 1), "probabilities add up to 1")
-    expect(some[0] > some[1] and np.isclose(some[1], some[2]), "a larger score is likelier, equal ones are equally so")
+    expect(some[0] > some[1] and np.isclose(some[1], some[2]), "a larger score is likelier, equal scores are equal")
     expect(
         not np.isclose(some[0] / some[1], np.exp(2)),
         "not only the answer's own weight changes with the record: the sum of the weights does, too",
@@ -280,7 +280,7 @@ def exponential_mechanism(function: Function) -> None:
     half = np.asarray(function(scores, 1.0, 2.0))
     expect(np.isclose(half[0] / half[1], np.exp(0.5)), "scores that change more need a flatter distribution")
     large = np.asarray(function(scores + 10_000, 1.0, 1.0))
-    expect(np.allclose(large, some), "adding the same number to all scores changes nothing, also if it is large")
+    expect(np.allclose(large, some), "the same number added to all scores changes no probability, even if it is large")
 
 
 # attacks
@@ -320,11 +320,11 @@ def fewest_right(function: Function) -> None:
 def clopper_pearson(function: Function) -> None:
     """``clopper_pearson(successes, trials, confidence)``: exact limits of a probability."""
     low, high = function(3, 50, 0.95)
-    expect(low < 3 / 50 < high, "the limits enclose the fraction that was counted, the lower one first")
+    expect(low < 3 / 50 < high, "the limits enclose the observed fraction, the lower limit first")
     tails = stats.binom.sf(2, 50, low), stats.binom.cdf(3, 50, high)
-    expect(max(tails) < 0.04, "the interval may miss on either side: each has half of what is left of the confidence")
-    expect(abs(tails[1] - 0.025) < 1e-6, "at the upper limit, so few successes or fewer have half of that probability")
-    expect(abs(tails[0] - 0.025) < 1e-6, "at the lower limit, so many successes or more have half of that probability")
+    expect(max(tails) < 0.04, "the interval may miss on either side: each side has half of the remaining probability")
+    expect(abs(tails[1] - 0.025) < 1e-6, "at the upper limit, `successes` or fewer have half of that probability")
+    expect(abs(tails[0] - 0.025) < 1e-6, "at the lower limit, `successes` or more have half of that probability")
     low, high = function(0, 50, 0.95)
     expect(low == 0.0, "without any success the lower limit is 0")
     expect(abs((1 - high) ** 50 - 0.025) < 1e-6, "without any success the upper limit is not 0")

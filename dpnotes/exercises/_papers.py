@@ -17,7 +17,7 @@ from dpnotes.exercises._check import Function, exercise, expect
 def inclusion(function: Function) -> None:
     """``inclusion(n, subsample, n_models, replace)``: probability that a given record is drawn at least once."""
     once = function(10, 3, 1, False)
-    expect(np.isclose(once, 0.3), "3 of 10 records without replacement have a given one with probability 3/10")
+    expect(np.isclose(once, 0.3), "3 of 10 records without replacement include a given record with probability 3/10")
     twice = function(10, 3, 2, False)
     expect(not np.isclose(twice, 0.6), "independent subsamples may overlap: probabilities do not add up")
     for sizes in ((10, 3, 2, False), (10, 3, 2, True), (60_000, 300, 5, True)):
@@ -30,25 +30,25 @@ def inclusion(function: Function) -> None:
 
 @exercise("bagging-6")
 def error_rates(function: Function) -> None:
-    """``error_rates(pi, alpha)``: least false-negative rates at the false-positive rates, of who sees the sample."""
+    """``error_rates(pi, alpha)``: least false-negative rates at the false-positive rates, if the sample is public."""
     alpha = np.array([0.0, 0.01, 0.5, 1.0])
     least = np.asarray(function(0.2, alpha))
     expect(least.shape == alpha.shape, "the result has one rate for each false-positive rate")
     expect(np.all(least >= 0), "a rate is not negative")
     expect(np.isclose(least[0], 0.8), "without false positives a record is missed exactly when it was not drawn")
-    expect(np.allclose(least, np.maximum(0, 0.8 - alpha)), "what is called at random adds to the true positives, too")
+    expect(np.allclose(least, np.maximum(0, 0.8 - alpha)), "records called at random are true positives, too")
 
 
 @exercise("bagging-8")
 def fewest(function: Function) -> None:
-    """``fewest(n, subsample, lead)``: records to be added before a label that leads by so much can lose the vote."""
-    expect(function(10**9, 10, 5e-9) == 1, "a part of a record is a record: round up")
+    """``fewest(n, subsample, lead)``: fewest added records with which a label with this lead can lose the vote."""
+    expect(function(10**9, 10, 5e-9) == 1, "a part of a record counts as a record: round up")
     wide = function(1000, 50, 0.999)
-    expect(wide < 100, "a model that drew one no longer votes for the first label, and does for the other")
+    expect(wide < 100, "a model that drew an added record no longer votes for the first label, but for the other")
     expect(wide <= 14, "a model is lost once, however many of the added records it drew")
-    expect(function(1000, 50, 0.5) == 9, "models that drew none of them vote as before, for the second label, too")
+    expect(function(1000, 50, 0.5) == 9, "models that drew no added record vote as before, for the second label, too")
     expect(
-        function(100, 1, 0.499) == 50, "with added records the data set is larger, so that each is drawn more rarely"
+        function(100, 1, 0.499) == 50, "with added records the data set is larger, so each record is drawn more rarely"
     )
 
 
@@ -58,10 +58,10 @@ def fewest(function: Function) -> None:
 @exercise("private-prediction-6")
 def level(function: Function) -> None:
     """``level(n_models, beta)``: exact pure epsilon of one answer of a soft vote between two classes."""
-    expect(math.isclose(function(1, 0.7), 0.7), "one model alone moves no votes of others: the level is beta")
+    expect(math.isclose(function(1, 0.7), 0.7), "a single model does not move other votes: the level is beta")
     found = function(4, 0.7)
     expect(not math.isclose(found, 0.7), "the normaliser changes with the vote, too")
-    expect(not math.isclose(found, 1.4), "2 beta is the limit for many models; four stay below it")
+    expect(not math.isclose(found, 1.4), "2 beta is the limit for many models; four models stay below it")
     worst = 0.7 + math.log((math.exp(2.8) + 1) / (math.exp(2.1) + math.exp(0.7)))
     expect(math.isclose(found, worst), "the largest log-ratio over all votes, both classes and both directions")
     expect(math.isclose(function(5000, 0.7), 1.4), "with many models exp(beta n) overflows; np.logaddexp does not")
@@ -69,14 +69,14 @@ def level(function: Function) -> None:
 
 @exercise("private-prediction-7")
 def sigma(function: Function) -> None:
-    """``sigma(epsilon, delta, answers, sensitivity)``: noise on each of so many logit vectors."""
+    """``sigma(epsilon, delta, answers, sensitivity)``: noise on each of ``answers`` logit vectors."""
     least = accounting.gaussian_sigma(1.0, 1e-5)
     one = function(1.0, 1e-5, 1, 1.0)
     expect(not math.isclose(one, math.sqrt(2 * math.log(1.25e5))), "sqrt(2 log(1.25 / delta)) / epsilon is not least")
-    expect(math.isclose(one, least, rel_tol=1e-6), "for one answer the noise of the exact condition")
+    expect(math.isclose(one, least, rel_tol=1e-6), "one answer needs the noise of the exact condition")
     many = function(1.0, 1e-5, 100, 1.0)
-    expect(not math.isclose(many, 100 * least, rel_tol=1e-6), "many normal releases are one whose shift grows slower")
-    expect(math.isclose(many, 10 * least, rel_tol=1e-6), "all answers together are to be private")
+    expect(not math.isclose(many, 100 * least, rel_tol=1e-6), "many normal releases are one with a smaller shift")
+    expect(math.isclose(many, 10 * least, rel_tol=1e-6), "all answers together must be private")
     expect(math.isclose(function(1.0, 1e-5, 1, 0.2), least / 5, rel_tol=1e-6), "a smaller shift needs less noise")
     strict = accounting.gaussian_sigma(0.01, 1e-9)
     expect(math.isclose(function(0.01, 1e-9, 1, 1.0), strict, rel_tol=1e-6), "small epsilons need much noise")
@@ -90,14 +90,14 @@ def next_token(function: Function) -> None:
     expect(np.shape(silent) == (3,), "the result has one probability for each token")
     expect(np.isclose(np.sum(silent), 1), "probabilities add up to 1")
     alone = np.exp(public) / np.exp(public).sum()
-    expect(np.allclose(silent, alone), "texts that add nothing leave the public model's distribution")
+    expect(np.allclose(silent, alone), "texts that add nothing do not change the public model's distribution")
     odds = np.log(np.asarray(function(public + np.array([[0.0, 50.0, 0.0]]), public, 1.0, 0.5)) / alone)
-    expect(odds[1] - odds[0] < 1, "what one text adds is cut off at the bound")
+    expect(odds[1] - odds[0] < 1, "the contribution of one text is cut off at the bound")
     expect(np.isclose(odds[1] - odds[0], 0.5), "one text moves the exponent by beta times the bound")
     both = np.asarray(function(public + np.array([[0.0, 9.0, 0.0], [0.0, -0.25, 0.0]]), public, 1.0, 0.5))
-    expect(np.isclose(np.log(both[1] / both[0] / (alone[1] / alone[0])), 0.375), "each text is cut off by itself")
+    expect(np.isclose(np.log(both[1] / both[0] / (alone[1] / alone[0])), 0.375), "each text is cut off separately")
     large = np.asarray(function(np.full((3, 3), 800.0), np.full(3, 799.5), 1.0, 0.5))
-    expect(np.allclose(large, 1 / 3), "adding the same number to all logits changes nothing, also if it is large")
+    expect(np.allclose(large, 1 / 3), "the same number added to all logits changes no probability, even if it is large")
 
 
 # dpbag
@@ -106,16 +106,16 @@ def next_token(function: Function) -> None:
 @exercise("dpbag-6")
 def wins(function: Function) -> None:
     """``wins(counts, noise)``: probability that class 1 is answered."""
-    expect(math.isclose(function((5.0, 5.0), 0.3), 0.5), "equal counts make both classes as likely")
+    expect(math.isclose(function((5.0, 5.0), 0.3), 0.5), "equal counts make both classes equally likely")
     one, other = function((2.0, 3.5), 0.8), function((3.5, 2.0), 0.8)
     expect(
         math.isclose(one + other, 1), "exchanging the counts exchanges the classes: the two probabilities add up to 1"
     )
-    expect(one > 0.5, "the class of more votes is the likelier")
+    expect(one > 0.5, "the class with more votes is likelier")
     single, inverse = 1 - math.exp(-1.2) / 2, 1 - (2 + 1.5 / 0.8) / 4 * math.exp(-1.5 / 0.8)
     expect(not math.isclose(one, single), "both counts have noise: the difference of the two is not Laplace")
     expect(not math.isclose(one, inverse), "noise is the inverse of the Laplace distribution's scale")
-    expect(math.isclose(one, 1 - (2 + 1.2) / 4 * math.exp(-1.2)), "the probability is not that of the mechanism")
+    expect(math.isclose(one, 1 - (2 + 1.2) / 4 * math.exp(-1.2)), "the mechanism has a different probability")
     expect(math.isclose(function((102.0, 103.5), 0.8), one), "only the difference of the counts matters")
 
 
@@ -128,8 +128,8 @@ def answers(function: Function) -> None:
     expect(
         function(1.0, 1e-5, 2 / 50) == 6, "a smaller delta leaves room for fewer answers: is it the natural logarithm?"
     )
-    expect(function(5.0, 1e-5, 2 / 250) == 3512, "with little noise for each answer another order is the best")
-    expect(function(0.1, 1e-5, 0.1) == 0, "where one answer is too many the number is 0")
+    expect(function(5.0, 1e-5, 2 / 250) == 3512, "with little noise for each answer another order is best")
+    expect(function(0.1, 1e-5, 0.1) == 0, "if one answer is already too many, the number is 0")
 
 
 # intrinsic sgd
@@ -137,28 +137,28 @@ def answers(function: Function) -> None:
 
 @exercise("intrinsic-sgd-5")
 def sensitivity(function: Function) -> None:
-    """``sensitivity(n, batch_size, steps, learning_rate, lipschitz, smoothness)``: what one record can do."""
+    """``sensitivity(n, batch_size, steps, learning_rate, lipschitz, smoothness)``: largest effect of one record."""
     expect(
         np.isclose(function(100, 10, 10, 0.5, 2.0, 0.5), 0.2),
         "in one pass a record is in one batch: its two gradients differ by twice the Lipschitz constant, over B",
     )
     expect(np.isclose(function(100, 10, 30, 0.5, 2.0, 0.5), 0.6), "every pass visits the record once more")
     expect(np.isclose(function(100, 10, 11, 0.5, 2.0, 0.5), 0.4), "a pass that is begun may have visited the record")
-    expect(np.isclose(function(7, 2, 7, 1.0, 1.0, 0.5), 3.0), "a pass has no batch of what is left over")
+    expect(np.isclose(function(7, 2, 7, 1.0, 1.0, 0.5), 3.0), "the records left over in a pass form no batch")
     expect(function(100, 10, 10, 4.0, 1.0, 0.5) < math.inf, "the largest rate for which it is proved is 2 / smoothness")
     expect(function(100, 10, 10, 4.1, 1.0, 0.5) == math.inf, "beyond a rate of 2 / smoothness there is no bound")
 
 
 @exercise("intrinsic-sgd-6")
 def epsilon_of(function: Function) -> None:
-    """``epsilon_of(sensitivity, sigma, delta)``: of a Gaussian mechanism, exactly."""
+    """``epsilon_of(sensitivity, sigma, delta)``: exact epsilon of a Gaussian mechanism."""
     for distance, sigma, delta in ((0.164, 0.108, 3.41e-5), (1.0, 2.0, 1e-6), (3.0, 0.5, 1e-3)):
         mu, epsilon = distance / sigma, function(distance, sigma, delta)
         above, below = stats.norm.logcdf(np.array([mu / 2, -mu / 2]) - epsilon / mu)
         reached = np.exp(above) - np.exp(epsilon + below)
         expect(reached < 1.01 * delta, "the epsilon is too small: delta(epsilon) is above delta")
         expect(reached > 0.99 * delta, "the epsilon is too large: a smaller one reaches delta as well")
-    expect(function(0.1, 1.0, 0.1) == 0.0, "where delta(0) is below delta, epsilon is 0")
+    expect(function(0.1, 1.0, 0.1) == 0.0, "if delta(0) is below delta, epsilon is 0")
 
 
 @exercise("intrinsic-sgd-7")
@@ -176,7 +176,7 @@ def last_iterate_delta(function: Function) -> None:
     q = stats.norm.pdf(points, 0, 5**0.5)
     for_epsilon = [np.trapezoid(np.maximum(a - np.exp(0.4) * b, 0), points) for a, b in ((p, q), (q, p))]
     found = function(0.4, 1.0, 0.6, 5)
-    expect(not np.isclose(found, min(for_epsilon), rtol=1e-3), "delta is that of the worse of the two directions")
+    expect(not np.isclose(found, min(for_epsilon), rtol=1e-3), "delta belongs to the worse of the two directions")
     expect(
         np.isclose(found, max(for_epsilon), rtol=1e-3),
         "the number of visits is binomial, and an epsilon multiplies the other density by its exponential",
@@ -192,10 +192,10 @@ def choice(function: Function) -> None:
     some = np.asarray(function(np.array([5, 3, 3]), 1.0))
     expect(some.shape == (3,), "the result has one probability for each entry")
     expect(np.isclose(some.sum(), 1), "probabilities add up to 1")
-    expect(some[0] > some[1] and np.isclose(some[1], some[2]), "more votes are likelier, equal ones are equally so")
+    expect(some[0] > some[1] and np.isclose(some[1], some[2]), "more votes are likelier, equal votes are equal")
     moved = np.asarray(function(np.array([4, 4, 3]), 1.0))
     ratios = np.abs(np.log(some / moved))
-    expect(ratios.max() <= 1 + 1e-9, "a block that changes its vote moves two counts, so that this is not private yet")
-    expect(np.isclose(some[0] / some[1], np.e), "half of epsilon is for each of the two counts that move, and no less")
+    expect(ratios.max() <= 1 + 1e-9, "a block that changes its vote moves two counts, so this is not private yet")
+    expect(np.isclose(some[0] / some[1], np.e), "each of the two counts that move has half of epsilon, not less")
     large = np.asarray(function(np.array([10_005, 10_003, 10_003]), 1.0))
-    expect(np.allclose(large, some), "adding the same number to all votes changes nothing, also if it is large")
+    expect(np.allclose(large, some), "the same number added to all votes changes no probability, even if it is large")

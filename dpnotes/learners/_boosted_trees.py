@@ -116,7 +116,7 @@ def _leaves(right: Tensor) -> Tensor:
 
 
 class Splits(NamedTuple):
-    """All splits of B models' rows X [B, m, d], those of one feature side by side; C is the largest number.
+    """All splits of B models' rows X [B, m, d], with the splits of one feature side by side; C is the largest number.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def _boost(
 
 
 def all_splits(X: Tensor) -> Splits:
-    """All splits of each model's rows X [B, m, d]: one between any two neighbouring values of a feature."""
+    """Find all splits of each model's rows X [B, m, d]: one split between any two successive values of a feature."""
     values = X.mT.sort(dim=2).values  # [B, d, m]
     rises = values[..., :-1] < values[..., 1:]
     each = rises.flatten(1).sum(1)
@@ -281,11 +281,11 @@ def grow(splits: Splits, residual: Tensor, weight: Tensor, depth: int) -> tuple[
     Returns
     -------
     feature : tensor of int64, shape [B, 2^depth - 1]
-        Of the inner nodes, level by level.
+        Features of the inner nodes, level by level.
     threshold : tensor of float, shape [B, 2^depth - 1]
-        Midway between the neighbouring values of the rows in the node; inf where all rows go left.
+        Thresholds midway between successive values of the rows in the node; inf if all rows go left.
     leaf : tensor of int64, shape [B, m]
-        Where each row ends, from left to right.
+        Leaf in which each row ends, from left to right.
     """
     right, least = splits.right, 1 - EQUAL * torch.finfo(residual.dtype).eps
     leaf = torch.zeros_like(residual, dtype=torch.int64)

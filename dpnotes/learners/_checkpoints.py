@@ -38,16 +38,17 @@ class Checkpoint(Protocol):
 
 
 class Progress:
-    """How far one training is, with the tensors that it changes in place.
+    """Progress of one training run, with the tensors that it changes in place.
 
-    Random streams have no place in a state: a training that goes on draws again what it drew, and leaves it unused.
+    A state does not contain random streams: a run that continues draws the earlier numbers again and ignores them.
 
     Parameters
     ----------
     checkpoint : Checkpoint or None
-        None: nothing is kept.
+        Checkpoint to use; with None, no state is saved.
     training : callable
-        Gives the digest of all that decides the training, see :func:`digest`; it is called with a checkpoint only.
+        Function that returns the digest of everything that decides the run, see :func:`digest`; it is called only with
+        a checkpoint.
     tensors : sequence of torch.Tensor
         Weights and sums over an epoch, all on one device.
     optimizer : torch.optim.Optimizer
@@ -64,7 +65,7 @@ class Progress:
         self._training = "" if checkpoint is None else training()
 
     def resume(self) -> int:
-        """Take up the state that was kept last; give the number of steps or epochs that it has behind it."""
+        """Restore the state that was saved last; return the number of steps or epochs done so far."""
         state = None if self._checkpoint is None else self._checkpoint.load(self._training)
         if state is None:
             return 0

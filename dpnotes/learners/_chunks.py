@@ -1,4 +1,4 @@
-"""Rows of many models, and how many models to train at once: as many as stay in cache on a CPU, or fit on a GPU."""
+"""Rows of many models, and the number of models to train at once, by the cache of a CPU or the memory of a GPU."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Subsets:
         return len(self.sizes)
 
     def by_size(self) -> NDArray[np.int64]:
-        """Models in order of size, so that a chunk of neighbours needs little padding."""
+        """Models in order of size, so that a chunk of successive models needs little padding."""
         return np.argsort(self.sizes, kind="stable")
 
     def padded(self, models: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Rows of some models, padded by repeats of a first row, and which count, both [len(models), largest size]."""
+        """Rows of some models, padded by repeats of a first row, and whether each counts, [len(models), size]."""
         starts = (np.cumsum(self.sizes) - self.sizes)[models, None]
         place = np.arange(self.sizes[models].max())
         counts = place < self.sizes[models, None]
@@ -79,20 +79,21 @@ def chunk_size(
 ) -> int:
     """Give the number of models to train at once, between 1 and ``n_models``.
 
-    Chunks are of nearly equal size: 19 of 54, not 18 of 56 and one of 16. Results of a learner do not depend on it.
+    Chunks have nearly equal size: 19 chunks of 54, not 18 of 56 and one of 16. Results of a learner do not depend on
+    the size.
 
     Parameters
     ----------
     n_models : int, >= 1
     bytes_per_model : int, >= 1
-        What one model holds while it is trained: its rows, its parameters, their history, its logits.
+        Memory that one model needs while it is trained: its rows, its parameters, their history, its logits.
     device : torch.device
     touched : int, >= 1, optional
-        The part of these bytes that every iteration reads, which a CPU should keep in cache. Default: all.
+        Number of these bytes that every iteration reads, which should fit into the cache of a CPU; by default all.
     chunk : int, >= 1, optional
-        The caller's own choice; it is kept if the memory at hand allows it.
+        Caller's choice, which is used if the available memory allows it.
     n_threads : int, >= 1, optional
-        Threads that share the work on a CPU. Default: those of PyTorch.
+        Number of threads that share the work on a CPU; by default PyTorch's number.
 
     Returns
     -------
@@ -105,7 +106,8 @@ def chunk_size(
     TypeError
         If ``chunk`` is not an integer.
     MemoryError
-        If ``chunk`` models, or a single one, need more memory than is free; it names the largest chunk that would fit.
+        If ``chunk`` models, or a single model, need more memory than is free; the message names the largest chunk that
+        would fit.
 
     Examples
     --------
@@ -129,7 +131,7 @@ def chunk_size(
 
 
 def out_of_memory(chunk: int, bytes_per_model: int, free: int) -> MemoryError:
-    """Error for ``chunk`` models that do not fit into ``free`` bytes, naming a chunk that would."""
+    """Error for ``chunk`` models that do not fit into ``free`` bytes; the message names a chunk that would fit."""
     fits = free // bytes_per_model
     advice = f"chunk={fits} would fit" if fits else "not even chunk=1 fits: use fewer rows or float32"
     return MemoryError(
@@ -140,7 +142,7 @@ def out_of_memory(chunk: int, bytes_per_model: int, free: int) -> MemoryError:
 
 @contextmanager
 def memory_named(chunk: int, bytes_per_model: int, device: torch.device) -> Iterator[None]:
-    """Turn PyTorch's out-of-memory errors inside the block into one that names a chunk that would fit."""
+    """Replace PyTorch's out-of-memory errors inside the block by an error that names a chunk that would fit."""
     try:
         yield
     except (torch.OutOfMemoryError, RuntimeError) as error:
@@ -162,9 +164,9 @@ class Group(NamedTuple):
     Parameters
     ----------
     models : ndarray of int64
-        Their numbers, in the order in which they are fitted; neighbours are of similar size.
+        Numbers of the models, in the order in which they are fitted; successive models have similar sizes.
     fit : callable
-        ``fit(some)`` gives what is kept of some of the models, tensors with a leading axis of their number.
+        Function ``fit(some)`` that returns the results of some of the models, as tensors with a leading axis of models.
     bytes_per_model, touched, chunk
         See :func:`chunk_size`.
     """

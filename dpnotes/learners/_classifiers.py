@@ -399,7 +399,7 @@ class NetworkClassifier(LogitClassifier):
 
 @dataclass(frozen=True, eq=False)
 class FittedNetworks:
-    """Networks that take rows [n, d] for images."""
+    """Networks that interpret rows [n, d] as images."""
 
     networks: Networks
     image_shape: tuple[int, ...] | None

@@ -1,4 +1,4 @@
-"""How networks and regressions descend: the learning rate of each step or epoch, and PyTorch's optimizers."""
+"""Gradient descent of networks and regressions: the learning rate of each step or epoch, and PyTorch's optimizers."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Optimizer:
     ----------
     kind : {"adam", "momentum", "sgd"}
     momentum : float in [0, 1)
-        Of the kind ``"momentum"``.
+        Momentum of the kind ``"momentum"``.
     weight_decay : float, >= 0
         Multiple of the weights that is added to the gradient.
     """
@@ -91,9 +91,9 @@ class Optimizer:
         check.real("weight_decay", self.weight_decay)
 
     def over(self, parameters: Iterable[Any]) -> torch.optim.Optimizer:
-        """Optimizer of parameters, or of groups of them; the caller sets the learning rate of each step.
+        """Optimizer of parameters, or of groups of parameters; the caller sets the learning rate of each step.
 
-        Fused, it works entry by entry, so that models stacked in one tensor stay apart.
+        A fused optimizer works entry by entry, so models that are stacked in one tensor remain independent.
         """
         if self.kind == "adam":
             return torch.optim.Adam(parameters, weight_decay=self.weight_decay, fused=True)

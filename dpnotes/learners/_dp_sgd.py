@@ -70,22 +70,22 @@ class Settings:
     data : torch.Tensor, shape [n, ...]
         Rows, each of which is in a batch with probability ``sample_rate``, independently of all others.
     noise_multiplier, clipping_norm, learning_rate, steps, sample_rate, n_records, seed, normal
-        As the caller gave them; see :func:`fit_dp_sgd_linear`. Where there is noise, the clipping norm must be one to
-        which rows of any size can be scaled in the dtype of the data.
+        Arguments of the caller; see :func:`fit_dp_sgd_linear`. With noise, it must be possible to scale rows of any
+        size to the clipping norm in the dtype of the data.
     n_models : int, optional
-        Models of a single noise multiplier. Default: one.
+        Number of models with a single noise multiplier; by default one.
 
     Attributes
     ----------
     noise_multiplier : ndarray of float64, shape [M]
         Standard deviation of the noise over the clipping norm.
     clipping_norm : float
-        Infinite only where there is no noise to scale.
+        Clipping norm; infinite only without noise.
     rates : ndarray of float64, shape [steps]
         Learning rates.
     n, sample_rate, seed, normal
     expected_batch : float, > 0
-        Records of a batch on average, the empty ones among them.
+        Average number of records in a batch, including empty records.
     """
 
     def __init__(
@@ -141,11 +141,11 @@ class Settings:
 
 
 class GaussianNoise:
-    """Normal numbers for several models, float64, each model from a generator of its own.
+    """Normal numbers for several models, float64, from a separate generator for each model.
 
-    On a CPU NumPy draws them. On a GPU they are drawn there, since a CPU could not keep up: another stream, so that
-    noisy models depend on the kind of device, while neither depends on what else is trained. The numbers of another
-    source are made on the CPU always.
+    On a CPU NumPy draws them. On a GPU they are drawn there, because a CPU would be too slow. The streams differ, so
+    noisy models depend on the kind of device, but on neither device do they depend on the other models. The numbers of
+    another source (``normal``) are always made on the CPU.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class GaussianNoise:
         Numbers for each model and step.
     device : torch.device
     normal : callable, optional
-        Source of standard normal numbers in the place of the generators.
+        Source of standard normal numbers instead of the generators.
     """
 
     def __init__(

@@ -1,15 +1,14 @@
-"""The sum of clipped per-example gradients of a network: which engine forms it, in pieces of what size.
+"""The sum of clipped per-example gradients of a network: the choice of an engine, and the size of its pieces.
 
-Two engines give the same sums up to rounding: :func:`book_keeping`, one backward pass and products of kept arrays, for
-networks of the layers that it knows; and ``torch.func``'s vmap of grad, which forms every example's gradient, for all
-others. On a CPU the first is the faster one, by 1.4 on the small convolutional network and by 1.1 on ResNet-20.
+Two engines give the same sums up to rounding. :func:`book_keeping` uses one backward pass and products of stored
+arrays, for networks of the layers that it knows. ``torch.func``'s vmap of grad forms every example's gradient, for all
+other networks. On a CPU the first is faster, by 1.4 on the small convolutional network and by 1.1 on ResNet-20.
 
-Book-keeping keeps each layer's input and output gradient.
-The gradient of example b of a layer with weights W follows from its inputs x_b at T positions and the gradients g_b of
-its outputs there: G_b = sum_t g_bt x_bt'. So one backward pass to the layers' *outputs* gives all norms, and then the
-weighted sum: either the G_b are kept until the norms are known, or, where T (K + O) < K O for an [O, K] weight, only
-the Gram matrices over the T positions are formed (|G_b|^2 = sum_tt' (x_bt . x_bt') (g_bt . g_bt')), and the sum is one
-matrix product.
+Book-keeping stores each layer's input and output gradient. The gradient of example b of a layer with weights W follows
+from its inputs x_b at T positions and the gradients g_b of its outputs there: G_b = sum_t g_bt x_bt'. So one backward
+pass to the layers' *outputs* gives all norms, and then the weighted sum. Either the G_b are stored until the norms are
+known, or, if T (K + O) < K O for an [O, K] weight, only the Gram matrices over the T positions are formed
+(|G_b|^2 = sum_tt' (x_bt . x_bt') (g_bt . g_bt')), and the sum is one matrix product.
 
 Bu, Wang, Zha and Karypis (2023), arXiv:2210.00038; Li, Tramer, Liang and Hashimoto (2022), arXiv:2110.05679.
 """
@@ -48,8 +47,8 @@ def clipped_sums(network: nn.Module, example: Tensor) -> Clipped:
 
     The result is a function of x [b, ...], y [b] and the clipping norm C. It gives the sums over the examples of
     min(1, C / |g|) g by parameter name, with |g| the L2 norm over all trained parameters, and the losses [b]. Examples
-    whose |g|^2 is not finite, or is lost in rounding, are left out of both: so no example moves a sum by more than C,
-    whatever numbers it holds, nor decides what becomes of another.
+    whose |g|^2 is not finite, or is lost in rounding, are left out of both. Therefore no example moves a sum by more
+    than C, whatever numbers it holds, and no example affects another.
     """
     return clipped_by(book_keeping if can_keep_book(network, example) else per_example, network)
 
@@ -89,7 +88,7 @@ def per_example(network: nn.Module) -> Gradients:
 
 
 def micro_batch_size(network: nn.Module, example: Tensor) -> int:
-    """Examples to take at once: on a CPU as many as its caches serve, on a GPU what a fraction of its memory holds."""
+    """Number of examples to process at once, by the caches of a CPU or by a fraction of the memory of a GPU."""
     numbers = sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
     # an output and its gradient, and the example's gradient of the parameters
     bytes_per_example = example.element_size() * (numbers + 2 * try_example(network, example)[1])
@@ -104,7 +103,7 @@ class _Use(NamedTuple):
 
 
 def can_keep_book(network: nn.Module, example: Tensor) -> bool:
-    """Whether each trained layer is of a kind that book-keeping knows, and used once, with nothing changed in place."""
+    """Whether book-keeping knows each trained layer, which must be used once, without changes in place."""
     trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
     layers = [layer for layer in network.modules() if any(p.requires_grad for p in layer.parameters(recurse=False))]
     if len(trained) < sum(p.requires_grad for layer in layers for p in layer.parameters(recurse=False)):
@@ -138,7 +137,7 @@ def _kept_uses(layers: Iterable[nn.Module]) -> Iterator[list[_Use]]:
 
 
 def book_keeping(network: nn.Module) -> Gradients:
-    """The engine that keeps the layers' inputs and output gradients, for networks that :func:`can_keep_book`."""
+    """Engine that stores the layers' inputs and output gradients, for networks that :func:`can_keep_book` accepts."""
     names = {id(parameter): name for name, parameter in network.named_parameters() if parameter.requires_grad}
     layers = {
         layer: {kind: names[id(p)] for kind, p in layer.named_parameters(recurse=False) if p.requires_grad}

@@ -51,7 +51,7 @@ class Newton(ABC):
 
     @abstractmethod
     def prepare(self, rows: Tensor) -> None:
-        """Set the first coordinates ``v``, and what steps need of the rows."""
+        """Set the first coordinates ``v``, and compute the values of the rows that the steps need."""
 
     def residual(self) -> tuple[Tensor, Tensor]:
         """Labels minus probabilities, and the variances p (1 - p), both [k, m] and 0 at padding."""
@@ -79,10 +79,10 @@ class Newton(ABC):
 
     @abstractmethod
     def solution(self, v: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        """Weights [k, d] and intercepts [k] of all models, as they were numbered at first, from coordinates."""
+        """Weights [k, d] and intercepts [k] of all models, in the original numbering, from coordinates."""
 
     def keep(self, models: Tensor) -> None:
-        """Drop all models but these; what a name with ``all_`` holds stays."""
+        """Drop all models except these; attributes whose names start with ``all_`` do not change."""
         for name, value in list(vars(self).items()):
             if isinstance(value, Tensor) and not name.startswith("all_"):
                 setattr(self, name, value[models])
@@ -93,7 +93,7 @@ class DualNewton(Newton):
 
     @staticmethod
     def memory(m: int, d: int, itemsize: int) -> tuple[int, int]:
-        """Bytes of one model, and those that a CPU should keep in cache."""
+        """Bytes of one model, and the number of them that the cache of a CPU should hold."""
         return itemsize * (m * d + 3 * m * m + 20 * m), itemsize * (m * d + 2 * m * m)
 
     def prepare(self, rows: Tensor) -> None:
@@ -131,11 +131,11 @@ class DualNewton(Newton):
 
 
 class PrimalNewton(Newton):
-    """Coordinates are the weights [k, d], and the intercept as one more where there is one."""
+    """Coordinates are the weights [k, d], and the intercept, if any, as one more coordinate."""
 
     @staticmethod
     def memory(m: int, d: int, itemsize: int) -> tuple[int, int]:
-        """Bytes of one model, and those that a CPU should keep in cache."""
+        """Bytes of one model, and the number of them that the cache of a CPU should hold."""
         return itemsize * (2 * m * d + 2 * d * d + 20 * m), itemsize * (2 * m * d + d * d)
 
     def prepare(self, rows: Tensor) -> None:
@@ -170,14 +170,14 @@ def minimise(problems: Newton, tolerance: Tensor, *, max_iterations: int) -> tup
     ----------
     problems : Newton
     tolerance, max_iterations
-        As for L-BFGS.
+        See :func:`dpnotes.learners._logistic_lbfgs.minimise`.
 
     Returns
     -------
     weights : torch.Tensor, shape [k, d]
     intercept : torch.Tensor, shape [k]
     gradient_norm : torch.Tensor, shape [k]
-        Max-norm at the result, or an upper bound of it.
+        Max-norm of the gradient at the result, or an upper bound of it.
     iterations : torch.Tensor of int64, shape [k]
     """
     active = Active(tolerance, max_iterations, problems.v, problems.b)

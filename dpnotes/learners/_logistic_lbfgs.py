@@ -13,7 +13,7 @@ CHECK_EVERY = 5  # iterations between tests of convergence: each is a reduction 
 def minimise(problems: RowProblems, tolerance: Tensor, *, max_iterations: int) -> tuple[Tensor, Tensor, Tensor]:
     """Minimise all problems; a model is finished at the first test at which its gradient is within its tolerance.
 
-    The direction is that of L-BFGS in its compact form, so that the history costs three batched products and no loop.
+    The direction comes from L-BFGS in its compact form, so the history costs three batched products and no loop.
     The step along it is a Newton step on the carried logits, shortened so that it cannot pass the minimum: along a
     ray the loss has |f'''| <= r f'' with r the largest range of the change of a row's logits, hence f'(t) <= f'(0) +
     f''(0) (exp(r t) - 1)/r, which is <= 0 up to t = log(1 - r f'(0)/f''(0))/r. No loss value is needed, so float32
@@ -22,15 +22,15 @@ def minimise(problems: RowProblems, tolerance: Tensor, *, max_iterations: int) -
     Parameters
     ----------
     problems : RowProblems
-        Used up: finished models are dropped from it.
+        Problems; the function drops finished models from it.
     tolerance : torch.Tensor, shape [k]
-        On the max-norm of the gradient.
+        Bound on the max-norm of the gradient.
     max_iterations : int, >= 0
 
     Returns
     -------
     v : torch.Tensor, shape [k, C, p]
-        In the coordinates of the problems.
+        Result in the coordinates of the problems.
     gradient_norm : torch.Tensor, shape [k]
         Max-norm of the gradient at v.
     iterations : torch.Tensor of int64, shape [k]
@@ -147,10 +147,10 @@ class _History:
         Parameters
         ----------
         direction, gradient, before : pair of torch.Tensor, shape [k, C, p]
-            The direction, the gradient now and that before the step, each with its dual.
+            Direction, current gradient and gradient before the step, each with its dual.
         step : torch.Tensor, shape [k]
         derivative : torch.Tensor, shape [k]
-            Of the objective along the direction: inner product of the direction with the gradient before the step.
+            Derivative of the objective along the direction: inner product of the direction with the gradient before.
         """
         slot, h = self.count % self.size, self.size
         for store, D, g, old in zip((self.pairs, self.duals), direction, gradient, before, strict=True):

@@ -146,17 +146,18 @@ def _largest(Z: Tensor) -> Tensor:
 class Fits:
     """One call that fits many logistic regressions to subsets of the rows of one data set.
 
-    On a CPU all rows in their order are not copied: a large data set is often most of what a fit holds.
+    On a CPU, a subset of all rows in their order is not copied, because a large data set often takes most of the
+    memory of a fit.
 
     Parameters
     ----------
     X, y, subsets, n_classes, tolerance, max_iterations, dtype, device, chunk
-        As the caller gave them; see :func:`dpnotes.learners.fit_multinomial_logistic`.
+        Arguments of the caller; see :func:`dpnotes.learners.fit_multinomial_logistic`.
 
     Attributes
     ----------
     X, y, n_classes, tolerance, max_iterations, chunk
-        The same, checked.
+        Checked arguments.
     dtype : numpy.dtype
     kind : torch.dtype
     device : torch.device
@@ -202,9 +203,9 @@ class Fits:
         return torch.from_numpy(self.y[indices]).to(self.device)
 
     def run(self, groups: Sequence[Group], shape: tuple[int, ...]) -> LogisticModels:
-        """Fit all groups; their functions give weights, intercepts, gradient norms and iterations.
+        """Fit all groups; their functions return weights, intercepts, gradient norms and iterations.
 
-        ``shape`` is that of all weights, [M, C, d] or [M, d].
+        ``shape`` is the shape of all weights, [M, C, d] or [M, d].
         """
         weights, intercept = np.empty(shape, self.dtype), np.zeros(shape[:-1], self.dtype)
         gradient_norm, iterations = np.zeros(shape[0], self.dtype), np.zeros(shape[0], np.int64)

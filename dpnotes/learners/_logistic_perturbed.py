@@ -25,18 +25,19 @@ COLUMNS = 128  # models times classes of one product on a CPU: from here on it i
 def minimise_repeats(
     problems: RowProblems, tolerance: Tensor, *, inverse: Tensor, max_iterations: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Minimise all problems by preconditioned L-BFGS, those in float64 with most of their products in float32.
+    """Minimise all problems by preconditioned L-BFGS; problems in float64 compute most of their products in float32.
 
-    In float64 the steps are rounds of iterative refinement: with the exact gradient at W, what is left to minimise is a
+    In float64 the steps are rounds of iterative refinement. With the exact gradient at W, the remaining problem is a
     problem in the change of W, whose gradient at zero is given. It is solved roughly in float32, at twice the speed,
-    and the exact gradient, computed anew, decides. What float32 cannot reach is left to steps in float64.
+    and a new exact gradient decides. Steps in float64 do the part that float32 cannot reach.
 
     Parameters
     ----------
     problems : RowProblems
-        On shared rows [n, p] and targets [1, C, n], each with a linear term and a start [C, p]; they stay as they are.
+        Problems on shared rows [n, p] and targets [1, C, n], each with a linear term and a start [C, p]; the function
+        does not change them.
     tolerance : torch.Tensor, shape [k]
-        On the max-norm of the gradient of the sum.
+        Bound on the max-norm of the gradient of the sum.
     inverse : torch.Tensor, shape [C, p, p]
         Inverse blocks of the Hessian, of any precision.
     max_iterations : int, >= 0

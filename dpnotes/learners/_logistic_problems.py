@@ -19,21 +19,21 @@ HISTORY, LONG_HISTORY = 5, 20  # pairs that L-BFGS keeps: more cost as much time
 
 
 class Active:
-    """Which of k problems are still being minimised, and what the others ended with.
+    """The problems, of k, that are still being minimised, and the results of the others.
 
     Parameters
     ----------
     tolerance : torch.Tensor, shape [k]
     max_iterations : int, >= 0
     results : tensor, shape [k, ...]
-        Of the shape and dtype of what is to be kept of each problem.
+        Tensors with the shape and dtype of the results of each problem.
 
     Attributes
     ----------
     tolerance : torch.Tensor
-        Of the problems that are held now.
+        Tolerances of the problems that are still active.
     results : list of torch.Tensor
-        What :meth:`finish` was given of each problem, as it was numbered at first, and its gradient norm last.
+        Arguments of :meth:`finish` for each problem, in the original numbering, with its gradient norm last.
     iterations : torch.Tensor of int64, shape [k]
     """
 
@@ -46,7 +46,7 @@ class Active:
         self._done = torch.zeros(k, dtype=torch.bool, device=device)
 
     def finish(self, iteration: int, norm: Tensor, *values: Tensor) -> bool:
-        """Keep the values of those within their tolerance, or of all at the last iteration; True if none is left."""
+        """Store values of problems within tolerance, or of all at the last iteration; return True if none is left."""
         last = iteration == self.max_iterations
         new = ~self._done & ((norm <= self.tolerance) | last)
         which = self._numbers[new]
@@ -57,7 +57,7 @@ class Active:
         return last or bool(self._done.all())
 
     def left(self) -> Tensor | None:
-        """Places of the problems to keep, once enough are finished that dropping the others pays."""
+        """Places of the active problems, once enough are finished that dropping the finished problems pays."""
         if float((~self._done).double().mean()) >= COMPACT_AT:
             return None
         left = (~self._done).nonzero()[:, 0]
@@ -106,11 +106,11 @@ def _inverse(rows: Tensor, penalty: Tensor, *, scale: float) -> Tensor:
 class RowProblems:
     """k softmax regressions with C classes and m rows each, as functions of coordinates v [k, C, p]: their weights.
 
-    Minimised is the sum, not the mean, over the rows of the cross-entropy, plus ``penalty``/2 times the squared norm of
-    the penalised coordinates, plus the product with ``linear``: one forward and one backward product an iteration.
-    Coordinates carry an inner product <a, b>, given as the plain product of a with the dual of b. ``dual`` says how:
-    "same" (orthonormal: a vector is its own dual), "carried" (duals of iterates and directions are needed, and carried
-    along), "gradient" (only those of gradients are).
+    The objective is the sum, not the mean, over the rows of the cross-entropy, plus ``penalty``/2 times the squared
+    norm of the penalised coordinates, plus the product with ``linear``: one forward and one backward product an
+    iteration. Coordinates carry an inner product <a, b>, given as the plain product of a with the dual of b. ``dual``
+    is "same" (orthonormal: a vector equals its dual), "carried" (duals of iterates and directions are needed, and
+    carried along) or "gradient" (only the duals of gradients are needed).
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ class RowProblems:
     def norm(self, g: Tensor, dual: Tensor, tolerance: Tensor, *, exact: bool) -> Tensor:
         """Max-norm [k] of the gradient with respect to weights and intercepts.
 
-        Without ``exact`` a larger number may stand in where the max-norm is, or probably is, above ``tolerance``.
+        Without ``exact`` the method may return a larger number if the max-norm is, or probably is, above ``tolerance``.
         """
         return dual.abs().amax((1, 2))
 
@@ -214,9 +214,9 @@ def _sixteen(flat: Tensor) -> Tensor:
 class PreconditionedProblems(RowProblems):
     """Row problems on shared rows, in the inner product of blocks of the Hessian that all models share, one a class.
 
-    A common shift of all classes changes no loss. Along such a shift the Hessian of the objective is that of the
-    penalty alone, which the blocks of the Hessian, one for each class, take for many times as large. So, if they are
-    ``centred``, they act on gradients and give directions with class mean zero, and the class mean of a gradient is
+    A common shift of all classes changes no loss. Along such a shift the Hessian of the objective is only the Hessian
+    of the penalty, but the blocks of the Hessian, one for each class, assume it to be many times as large. So, if they
+    are ``centred``, they act on gradients and give directions with class mean zero, and the class mean of a gradient is
     divided by the penalty.
 
     Parameters
@@ -249,8 +249,8 @@ class SpanProblems(RowProblems):
 
     With the Gram matrix K = X X' the logits are a K and the inner product of weights is a K b', so the dual of a is
     a K, its logits. The gradient R X + penalty W has the coordinates R + penalty a, so an iteration takes one product,
-    with an m x m matrix, and no factorisation; K may be singular. Every iterate is the one that the same method in W
-    would take. An unpenalised intercept is one more coordinate, orthonormal to the others.
+    with an m x m matrix, and no factorisation; K may be singular. Every iterate equals the iterate of the same method
+    in W. An unpenalised intercept is one more coordinate, orthonormal to the others.
 
     Parameters
     ----------

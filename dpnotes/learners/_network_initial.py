@@ -1,4 +1,4 @@
-"""Checks of the data and the layers of networks, and weights of another training to start with."""
+"""Checks of the data and the layers of networks, and initial weights from another training run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 
 def check_data(images: NDArray[Any], labels: NDArray[np.integer], *, dtypes: tuple[str, ...]) -> None:
-    """Refuse images and labels that do not fit each other or are no numbers to train on."""
+    """Raise an error for images and labels that do not fit each other or are not suitable numbers."""
     if len(labels) != len(images):
         raise ValueError(f"images and labels must have equal length, got {len(images)} and {len(labels)}")
     if not len(images):
@@ -29,7 +29,7 @@ def check_data(images: NDArray[Any], labels: NDArray[np.integer], *, dtypes: tup
 
 
 def check_buffers(network: nn.Module) -> None:
-    """Refuse buffers, which several models of one tensor program would share."""
+    """Raise an error for buffers, which several models of one tensor program would share."""
     for name, _ in network.named_buffers():
         raise ValueError(
             f"build gives a network with the buffer {name!r}, which is not separate between models; make it a "
@@ -50,7 +50,7 @@ def forward_hook(layers: Iterable[nn.Module], hook: Callable[..., Any]) -> Itera
 
 @torch.no_grad()
 def try_example(network: nn.Module, example: Tensor) -> tuple[int, int]:
-    """Check the logits of one example [1, ...]; give the number of classes, and of the values of all layers."""
+    """Check the logits of one example [1, ...]; return the number of classes and the number of values of all layers."""
     counts: list[int] = []
 
     def count(_layer: nn.Module, _inputs: object, output: Tensor) -> None:
@@ -68,8 +68,8 @@ def try_example(network: nn.Module, example: Tensor) -> tuple[int, int]:
 def check_network(network: nn.Module, example: Tensor, labels: NDArray[np.integer]) -> tuple[int, int]:
     """Check the network's layers, its logits of one example [1, ...] and that it has one for each label.
 
-    Layers are refused that make a model depend on other models, on other examples or on global random state. The
-    result is that of :func:`try_example`.
+    Layers that make a model depend on other models, on other examples or on global random state raise an error. The
+    result is the result of :func:`try_example`.
     """
     for name, layer in network.named_modules():
         kind = type(layer).__name__
@@ -101,15 +101,15 @@ def load_weights(network: nn.Module, weights: Mapping[str, Tensor], *, new_last_
     ----------
     network : torch.nn.Module
     weights : mapping of str to torch.Tensor
-        Values of parameters by name; those of a last layer that is new are not looked at.
+        Values of parameters by name; values for a new last layer are ignored.
     new_last_layer : bool
-        Leave the last linear layer as ``network`` has it.
+        Whether to leave the last linear layer of ``network`` unchanged.
 
     Raises
     ------
     ValueError
-        If a name is not the network's or is missing, a shape differs, an entry is not finite, or there is no linear
-        layer.
+        If a name does not belong to the network or is missing, a shape differs, an entry is not finite, or there is no
+        linear layer.
     """
     named = dict(network.named_parameters())
     kept = _last_layer(network) if new_last_layer else frozenset()

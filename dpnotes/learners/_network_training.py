@@ -32,7 +32,7 @@ GPU_BATCH = 512  # rows of one model's batch that fill a GPU by themselves
 
 
 def draw_crop_flips(n: int, generator: torch.Generator) -> Tensor:
-    """Draw what :func:`apply_crop_flips` does to n images: int64 below ``KINDS``, shape [n], on the CPU."""
+    """Draw the kinds of :func:`apply_crop_flips` for n images: int64 below ``KINDS``, shape [n], on the CPU."""
     return torch.randint(KINDS, (n,), generator=generator)
 
 
@@ -40,7 +40,7 @@ def apply_crop_flips(images: Tensor, kinds: Tensor) -> Tensor:
     """Crop and mirror images [n, channels, height, width] as drawn, kinds [n] on the same device.
 
     Kind ``(mirrored * 9 + top) * 9 + left`` is the crop whose upper left corner lies ``top`` and ``left`` pixels into
-    the padded image; ``(0 * 9 + 4) * 9 + 4`` leaves the image as it is.
+    the padded image; ``(0 * 9 + 4) * 9 + 4`` does not change the image.
     """
     height, width = images.shape[2:]
     places, left = kinds // OFFSETS, kinds % OFFSETS
@@ -51,12 +51,13 @@ def apply_crop_flips(images: Tensor, kinds: Tensor) -> Tensor:
 
 
 def stacked_gradients(template: nn.Module) -> Gradients:
-    """Give the function of trained and fixed weights, x, targets and row weights that returns gradients and logits.
+    """Return a function of trained and fixed weights, x, targets and row weights that gives gradients and logits.
 
-    The networks are stacked and like ``template``: trained and fixed weights [M, ...] are given by name, x is
-    [M, b, ...], targets [M, b, n_classes] are one-hot, and the row weights [M, b] are those of each model's mean.
-    Gradients [M, ...] are those of the trained weights, logits [M, b, n_classes]. A chain of fully connected layers is
-    differentiated by batched matrix products, anything else by ``torch.func``, whose own cost is about 1 ms a call.
+    The networks are stacked and have the architecture of ``template``: trained and fixed weights [M, ...] are given by
+    name, x is [M, b, ...], targets [M, b, n_classes] are one-hot, and the row weights [M, b] are the weights in each
+    model's mean. Gradients [M, ...] are for the trained weights; logits are [M, b, n_classes]. Batched matrix products
+    differentiate a chain of fully connected layers; ``torch.func``, which costs about 1 ms a call, differentiates any
+    other network.
     """
     return _of_chain(template) if is_chain(template) else _of_any(template)
 
@@ -115,9 +116,9 @@ class Start:
     Parameters
     ----------
     network : torch.nn.Module
-        With initial weights, on the CPU.
+        Network with initial weights, on the CPU.
     rows : torch.Tensor of int64, shape [m], on the CPU
-        Its rows of ``Training.images``.
+        Rows of ``Training.images`` that the model is trained on.
     orders, changes : torch.Generator
         Sources of the order of the rows and of augmentation.
     """
@@ -128,7 +129,7 @@ class Start:
     changes: torch.Generator
 
     def digest(self) -> str:
-        """Digest of all of it."""
+        """Digest of all fields."""
         return digest(self.rows, repr(self.network), *self.network.parameters(), self.orders, self.changes)
 
 
@@ -142,7 +143,7 @@ class Training:
     labels : torch.Tensor of int64, shape [n], on the same device
     n_classes : int
     dtype : torch.dtype
-        Of weights and of images as the network sees them.
+        Dtype of weights, and of images as inputs of the network.
     batch_size : int
     rates : ndarray of float64, shape [epochs]
         Learning rates.
@@ -176,7 +177,7 @@ class Training:
         return digest(self.images, self.labels, self.rates, *settings)
 
     def take(self, rows: Tensor, kinds: Tensor | None) -> Tensor:
-        """Images of some rows [..., b], augmented as drawn [..., b], as the network sees them."""
+        """Images of some rows [..., b], augmented as drawn [..., b], in the form of the network's input."""
         images = self.images.index_select(0, rows.flatten())  # copies whole rows, twice as fast as an index
         images = images if kinds is None else apply_crop_flips(images, kinds.flatten())
         return as_pixels(images, self.dtype).view(*rows.shape, *images.shape[1:])
@@ -190,10 +191,10 @@ class Training:
 
 
 def train(starts: Sequence[Start], training: Training, engine: str) -> tuple[Weights, Floats]:
-    """Train some models with equally many batches an epoch; give their parameters and mean losses, on the CPU.
+    """Train some models with equally many batches an epoch; return their parameters and mean losses, on the CPU.
 
-    The engine makes a :data:`Step` of the models, and all else is the same for one model and for many. Parameters have
-    a leading axis of models where they are trained together; losses [M] are those over the last epoch.
+    The engine makes a :data:`Step` of the models, and everything else is the same for one model and for many models.
+    Parameters have a leading axis of models if these are trained together; losses [M] are means over the last epoch.
     """
     parameters, trained, step = _alone(starts[0], training) if engine == "loop" else _together(starts, training)
     sizes = torch.tensor([len(start.rows) for start in starts])
@@ -281,7 +282,7 @@ def _epoch(starts: Sequence[Start], augmentation: str | None, *, longest: int) -
 
 
 def as_pixels(images: Tensor, dtype: torch.dtype) -> Tensor:
-    """Images as a network sees them: bytes divided by 255, all in ``dtype``."""
+    """Convert images to the input of a network: bytes divided by 255, all in ``dtype``."""
     return images.to(dtype).div_(255) if images.dtype == torch.uint8 else images.to(dtype)
 
 
@@ -315,7 +316,7 @@ def has_convolutions(network: nn.Module) -> bool:
 
 
 def model_bytes(network: nn.Module, example: Tensor, n_activations: int, *, batch_size: int) -> int:
-    """What one model holds while it is trained: weights, gradients, moments, and a batch, forward and backward."""
+    """Bytes of one model while it is trained: weights, gradients, moments, and a batch, forward and backward."""
     parameters = sum(parameter.numel() for parameter in network.parameters())
     return example.itemsize * (5 * parameters + batch_size * (2 * example.numel() + 3 * n_activations))
 
@@ -330,7 +331,7 @@ def groups(
     batch_size: int,
     chunk: int | None,
 ) -> list[Integers]:
-    """Models that are trained at once: one with the loop, else some with equally many batches an epoch."""
+    """Models that are trained at once: one with the loop, otherwise some with equally many batches an epoch."""
     if engine == "loop":
         return list(np.arange(len(sizes))[:, None])
     least, n_threads = 1, None

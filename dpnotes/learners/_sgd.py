@@ -25,16 +25,16 @@ NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Batches:
-    """Batches of one epoch after the other; none spans two epochs, and the rest of an epoch is left out.
+    """Batches of successive epochs; no batch spans two epochs, and the leftover records of an epoch are not used.
 
     Parameters
     ----------
     n : int
-        Records.
+        Number of records.
     size : int
-        Records of a batch.
+        Number of records in a batch.
     steps : int
-        Batches in all.
+        Total number of batches.
     """
 
     n: int
@@ -43,24 +43,24 @@ class Batches:
 
     @property
     def per_epoch(self) -> int:
-        """Batches of one epoch."""
+        """Number of batches in one epoch."""
         return self.n // self.size
 
     @property
     def n_epochs(self) -> int:
-        """Epochs begun."""
+        """Number of epochs that are begun."""
         return -(-self.steps // self.per_epoch)
 
     def in_epoch(self, epoch: int) -> int:
-        """Batches of epoch ``epoch``; the last epoch may stop early."""
+        """Number of batches in epoch ``epoch``; the last epoch may stop early."""
         return min(self.per_epoch, self.steps - epoch * self.per_epoch)
 
 
 def epoch_orders(seeds: Integers, n: int) -> Iterator[NDArray[np.int32]]:
-    """Permutations [R, n] of the records for some runs, epoch by epoch, each run from a stream of its own.
+    """Permutations [R, n] of the records for some runs, epoch by epoch, from a separate stream for each run.
 
-    The streams are NumPy's: PyTorch's generator on the CPU takes only 32 bits of its seed, so that two of 10,000 runs
-    would be the same run in one case of a hundred.
+    The streams are NumPy's. PyTorch's generator on the CPU uses only 32 bits of its seed, so two of 10,000 runs would
+    be equal in one case of a hundred.
     """
     streams = [np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,))) for seed in seeds.tolist()]
     while True:
@@ -73,16 +73,17 @@ def epoch_orders(seeds: Integers, n: int) -> Iterator[NDArray[np.int32]]:
 class Neighbours:
     """Columns of the neighbouring data sets of some runs, assigned in the order of their first visits.
 
-    Before its first visit a neighbour is the unmodified run; so a run's columns in use are always a prefix.
+    Before its first visit a neighbouring data set gives the unmodified run, so a run's columns in use are always a
+    prefix.
 
     Attributes
     ----------
     column : ndarray of int64, shape [R, S]
-        Column of each neighbour; 0 before it has one.
+        Column of each neighbouring data set; 0 before it has a column.
     since : ndarray of int64, shape [R, S]
         Step, counted from the start, of the first visit; NEVER before it is known.
     visits : ndarray of int64, shape [R, S]
-        Steps so far in which the run's batch held the replaced record.
+        Number of steps so far in which the run's batch held the replaced record.
     """
 
     def __init__(self, records: Integers, n_runs: int, batches: Batches) -> None:
@@ -95,7 +96,8 @@ class Neighbours:
     ) -> tuple[list[int], list[Visits | None]]:
         """Columns in use, the most over all runs, and visits of each step of an epoch with these orders [R, n].
 
-        Column 0, the unmodified data set, counts. Neighbours that are visited for the first time get their columns.
+        The count includes column 0, the unmodified data set. Neighbouring data sets that are visited for the first time
+        get their columns.
         """
         count, size, K = self._batches.in_epoch(epoch), self._batches.size, len(self._records) + 1
         if K == 1:
@@ -127,13 +129,13 @@ class Neighbours:
         return width.tolist(), [Visits(*part) if n else None for n, *part in zip(every, *parts, strict=True)]
 
     def columns(self, done: int) -> Integers:
-        """Columns [R, S + 1] of the unmodified data set and of all neighbours after ``done`` steps."""
+        """Columns [R, S + 1] of the unmodified and of all neighbouring data sets after ``done`` steps."""
         return np.pad(np.where(self.since < done, self.column, 0), ((0, 0), (1, 0)))
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What every run shares.
+    """Data and settings that all runs share.
 
     Parameters
     ----------
@@ -142,7 +144,7 @@ class Job:
     batches : Batches
     rates : ndarray of float64, shape [steps]
     checkpoints : tuple of int
-        Numbers of steps done.
+        Numbers of steps after which the weights are recorded.
     neighbours : ndarray of int64, shape [S]
         Replaced records; may be empty.
     """
@@ -157,8 +159,8 @@ class Job:
     def train(self, initial: Features, order_seeds: Integers, *, chunk: int | None) -> list[NDArray[Any]]:
         """Train all R runs, a chunk at a time; ValueError if a run ends with weights that are not finite.
 
-        With S neighbours, C checkpoints and p parameters: weights [R, S + 1, p], the trajectory [R, C, p] of the
-        unmodified data set, and visits [R, S].
+        With S neighbouring data sets, C checkpoints and p parameters, the result is the weights [R, S + 1, p], the
+        trajectory [R, C, p] of the unmodified data set, and the visits [R, S].
         """
         n_runs, device = len(initial), self.arrays.X.device
         each = self.arrays.y.element_size() * self._family.numbers_per_run(

@@ -119,20 +119,20 @@ class Visits(NamedTuple):
 class Arrays:
     """Records on the device, with a column of ones for the intercept and columns of zeros up to a multiple of PAD.
 
-    The ``empty`` ones are rows of zeros. For logistic regression records of class 1 have their sign turned, and so has
-    the replacement.
+    The ``empty`` records are rows of zeros. For logistic regression, records of class 1 have their sign reversed, and
+    so has a replacement of class 1.
 
     Attributes
     ----------
     X : torch.Tensor, shape [n, d']
-        In float32 where the caller's are: training in float64 widens each batch, and reads half as much memory.
+        Records, in float32 if the caller's are: training in float64 widens each batch and reads half as much memory.
     y : torch.Tensor, shape [n]
-        0 or 1, in the dtype to train in.
+        Labels 0 or 1, in the dtype of the training.
     replacement : torch.Tensor, shape [d']
-        In the dtype to train in.
+        Replacement record, in the dtype of the training.
     replacement_label : float
     width : int
-        Columns d'.
+        Number of columns d'.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class Models(ABC):
     @staticmethod
     @abstractmethod
     def numbers_per_run(model: Architecture, *, width: int, n_models: int, batch_size: int) -> int:
-        """Numbers that one run holds while it is trained."""
+        """Count of the numbers that one run holds while it is trained."""
 
     @staticmethod
     @abstractmethod
@@ -194,8 +194,8 @@ class Models(ABC):
     def step(self, rows: Tensor, width: int, visits: Visits | None, *, rate: float) -> None:
         """Weights -= rate * (sum of gradients), for the first ``width`` models of each run.
 
-        ``rows`` [R * batch]: run after run. A model that visits sees the replacement record in place of
-        its own; all gradients are taken at the weights before the step.
+        ``rows`` [R * batch] lists run after run. A model that visits sees the replacement record instead of the
+        original record; all gradients are taken at the weights before the step.
         """
 
     def weights(self, models: Tensor) -> Tensor:
@@ -214,9 +214,9 @@ class Models(ABC):
 class LogisticModels(Models):
     """Weights [R, K, 1, d'] of K models in each of R runs.
 
-    A record of class 1 has its sign turned: with u = (1 - 2 y) (x, 1) the loss is log(1 + exp(w'u)) and its
-    gradient sigmoid(w'u) u, whatever the class, so that a step needs no labels. One gather for each run serves its K
-    models: their logits and their update are two matrix products.
+    A record of class 1 has its sign reversed. With u = (1 - 2 y) (x, 1) the loss is log(1 + exp(w'u)) and its gradient
+    is sigmoid(w'u) u for either class, so a step does not need labels. One gather for each run serves its K models:
+    their logits and their update are two matrix products.
     """
 
     @staticmethod
@@ -257,13 +257,13 @@ class NetworkModels(Models):
     """Hidden weights [R, K, h, d'] and output weights [R, K, o, h + 1] of K models in each of R runs.
 
     Hidden units of all models of a run are the rows of one matrix product with the shared batch, as is their update.
-    With two softmax outputs the log odds of class 1 are those of the difference v of their weights, and the two
-    gradients are -D and D where D is that of a single output with weights v: both outputs take one path.
+    With two softmax outputs the log odds of class 1 follow from the difference v of their weights, and the two
+    gradients are -D and D, where D is the gradient of a single output with weights v: both outputs take one path.
     """
 
     @staticmethod
     def numbers_per_run(model: Architecture, *, width: int, n_models: int, batch_size: int) -> int:
-        """Weights, one batch, and activations with two temporaries of their size."""
+        """Count weights, one batch, and activations with two temporaries of the same size."""
         h = model.shapes[0][0]
         weights = n_models * (h * width + 2 * (h + 1))
         return weights + batch_size * width + 3 * n_models * h * batch_size
@@ -331,7 +331,7 @@ class Buffers:
         self._narrow: Tensor | None = None
 
     def flat(self, name: str, size: int) -> Tensor:
-        """First ``size`` numbers of a buffer; a smaller request leaves them as they are."""
+        """First ``size`` numbers of a buffer; a smaller request does not change them."""
         if name not in self._kept or self._kept[name].numel() < size:
             self._kept[name] = self._like.new_empty(size)
         return self._kept[name][:size]
@@ -341,7 +341,7 @@ class Buffers:
         return self.flat(name, prod(shape)).view(shape)
 
     def gather(self, rows: Tensor) -> Tensor:
-        """Rows of the table [len(rows), d'], in the dtype to train in."""
+        """Rows of the table [len(rows), d'], in the dtype of the training."""
         batch = self.shaped("batch", rows.shape[0], self._table.shape[1])
         if self._table.dtype == batch.dtype:
             return torch.index_select(self._table, 0, rows, out=batch)

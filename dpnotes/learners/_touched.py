@@ -38,7 +38,7 @@ class TouchedVotes:
         Number of models in each partition.
     n_classes : int, in [2, 255]
     device : str
-        A PyTorch device, or ``"auto"``: the GPU where there is one.
+        A PyTorch device, or ``"auto"``: the GPU if there is one.
 
     Attributes
     ----------

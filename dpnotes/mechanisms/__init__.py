@@ -1,4 +1,4 @@
-"""How a release is randomised or combined: subsamples, noise and votes. No learning and no accounting in here."""
+"""Randomisation and combination of releases: subsamples, noise and votes, without learning and accounting."""
 
 from dpnotes.mechanisms._draws import Partitions as Partitions
 from dpnotes.mechanisms._draws import draw_partitions as draw_partitions

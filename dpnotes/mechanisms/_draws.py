@@ -1,4 +1,4 @@
-"""Which model sees which record: random subsamples, and many partitions of the records into chunks."""
+"""Assignment of records to models: random subsamples, and many partitions of the records into shards."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from dpnotes.mechanisms._noise import stream
 def draw_subsets(
     n: int, *, subsample: int, n_models: int, replace: bool, scheme: str = "independent", seed: int
 ) -> Integers:
-    """Row indices of the subsample of each model.
+    """Draw the row indices of the subsample of each model.
 
-    Model i draws from a stream of its own, spawned from the seed and i: the first models of a larger draw are those of
-    a smaller one (``scheme="independent"``).
+    Model i draws from a separate stream, spawned from the seed and i. With ``scheme="independent"``, the first models
+    of a larger draw therefore equal the models of a smaller draw.
 
     Parameters
     ----------
     n : int, >= 1
         Number of records.
     subsample : int, >= 1
-        Records of each model; at most ``n`` without replacement.
+        Number of records of each model; at most ``n`` without replacement.
     n_models : int, >= 1
     replace : bool
-        Whether a record can stand in one subsample more than once.
+        Whether a record can be in one subsample more than once.
     scheme : {"independent", "split"}
-        Each subsample drawn anew, or one draw of ``n_models * subsample`` records dealt out to the models.
+        ``"independent"``: each subsample is drawn independently. ``"split"``: one draw of ``n_models * subsample``
+        records is dealt out to the models.
     seed : int, >= 0
 
     Returns
@@ -62,15 +63,16 @@ def draw_subsets(
 
 @dataclass(frozen=True, eq=False)
 class Partitions:
-    """k partitions of n records into the same number of chunks.
+    """k partitions of n records into the same number of shards.
 
     Parameters
     ----------
     chunk : ndarray of int64, shape [n, k], in 0 .. n_chunks - 1
-        Chunk of each record in each partition.
+        Shard of each record in each partition.
     joining : ndarray of int64, shape [k]
-        Chunk of each partition that one more record would join.
+        Shard of each partition that an additional record would join.
     n_chunks : int
+        Number of shards in each partition.
     """
 
     chunk: Integers
@@ -83,9 +85,9 @@ class Partitions:
         return int(self.chunk.shape[1])
 
     def subsets(self) -> list[Integers]:
-        """Records of each chunk in ascending order, k * n_chunks arrays; chunk i of partition j is at j * n_chunks + i.
+        """Records of each shard in ascending order, k * n_chunks arrays; shard i of partition j is at j * n_chunks + i.
 
-        Chunks of independent partitions can be empty.
+        Shards of independent partitions can be empty.
         """
         subsets: list[Integers] = []
         for column in self.chunk.T:
@@ -95,24 +97,25 @@ class Partitions:
 
 
 def draw_partitions(n: int, *, n_chunks: int, n_partitions: int, scheme: str = "independent", seed: int) -> Partitions:
-    """Random partitions of ``n`` records into chunks.
+    """Draw random partitions of ``n`` records into shards.
 
-    ``"independent"``: each record draws its chunks independently of the other records, so that adding or removing one
-    changes one chunk of each partition; the first n rows of a draw for more records are those of a draw for n, and
-    ``joining`` is the next row. ``"balanced"``: each partition uniform among those whose chunks differ by at most one
-    record in size; ``joining`` is the first of the smaller chunks. Replacing a record changes one chunk of each of
-    them; adding one does not (two chunks change where it displaces another), so that they suit the replace-one
-    adjacency only.
+    ``"independent"``: each record draws its shards independently of the other records, so adding or removing one record
+    changes one shard of each partition. The first n rows of a draw for more records equal the rows of a draw for n, and
+    ``joining`` is the next row. ``"balanced"``: each partition is uniform among the partitions whose shards differ by
+    at most one record in size, and ``joining`` is the first of the smaller shards. Replacing a record changes one shard
+    of each balanced partition. Adding a record can change two shards, because it can displace another record.
+    Therefore balanced partitions suit only the replace-one adjacency.
 
     Parameters
     ----------
     n : int, >= 1
         Number of records; at least ``n_chunks`` for balanced partitions.
     n_chunks : int, >= 1
+        Number of shards in each partition.
     n_partitions : int, >= 1
     scheme : {"independent", "balanced"}
     seed : int, >= 0
-        Partition j of balanced ones draws from a stream of its own, spawned from the seed and j.
+        Seed of the draws. Balanced partition j draws from a separate stream, spawned from the seed and j.
 
     Returns
     -------
@@ -128,7 +131,7 @@ def draw_partitions(n: int, *, n_chunks: int, n_partitions: int, scheme: str = "
     Source
     ------
     Jordon, Yoon and van der Schaar (2019), Section 4 (balanced); the chapter on differentially private bagging for
-    what each scheme guarantees.
+    the guarantee of each scheme.
 
     Examples
     --------
@@ -150,16 +153,17 @@ def draw_partitions(n: int, *, n_chunks: int, n_partitions: int, scheme: str = "
 
 
 def hash_chunks(identifiers: Iterable[str | bytes], *, n_chunks: int, n_partitions: int, key: bytes) -> Integers:
-    """Chunk of each identifier in each partition by a keyed hash: a function of the identifier and the key alone.
+    """Assign each identifier to a shard of each partition by a keyed hash of only the identifier and the key.
 
-    The chunks of an identifier stay the same whoever else is there; all records of a person share them if they share
-    the identifier. The key may be public if the identifiers were chosen without it.
+    The shards of an identifier do not depend on the other identifiers. All records of a person share the same shards if
+    they share the identifier. The key may be public if the identifiers were chosen without knowledge of it.
 
     Parameters
     ----------
     identifiers : iterable of str or bytes
     n_chunks : int, >= 1
-        The hash has 64 bits for each partition: chunks are equally likely up to a fraction n_chunks / 2^64.
+        Number of shards in each partition. The hash has 64 bits for each partition, so shards are equally likely up to
+        a fraction n_chunks / 2^64.
     n_partitions : int, >= 1
     key : bytes
 
@@ -172,7 +176,7 @@ def hash_chunks(identifiers: Iterable[str | bytes], *, n_chunks: int, n_partitio
     ValueError
         If a number is outside its range.
     TypeError
-        If a number is not an integer, or an identifier or the key is of another kind.
+        If a number is not an integer, or an identifier or the key has the wrong type.
 
     Examples
     --------

@@ -1,14 +1,14 @@
-"""Real random numbers of which as many binary digits are drawn as a result needs.
+"""Real random numbers, with as many binary digits as a result needs.
 
-A floating-point normal number takes few of the values that a real one can take, and which of them a sum with data can
-reach tells the data (Mironov 2012). Here nothing is rounded before the result: a random number is an interval that
-shrinks as digits are drawn, a decision (accept or reject, which class has most votes, which point of a grid is nearest)
-is made by floating point where its error bound allows and by whole numbers elsewhere, and where even those leave it
-open, more digits are drawn. So a result has exactly the distribution that the mechanism has over the reals, and every
-theorem about the latter holds; it rests on the uniform bytes and on an error of `exp` below 2^-40.
+A floating-point normal number takes few of the values of a real normal number, and the values that a sum with data can
+reach reveal the data (Mironov 2012). Here nothing is rounded before the result. A random number is an interval that
+shrinks as digits are drawn. A decision (accept or reject, which class has most votes, which point of a grid is nearest)
+is made by floating point if its error bound allows, and by whole numbers otherwise. If even whole numbers leave it
+open, more digits are drawn. So a result has exactly the distribution of the mechanism over the reals, and every theorem
+about the mechanism over the reals holds; this rests on the uniform bytes and on an error of `exp` below 2^-40.
 
-The bytes come from the operating system's cryptographic generator, unless a test gives others; those of
-`normal_floats`, of which training takes millions, from one that it seeds.
+The bytes come from the operating system's cryptographic generator, unless a test provides others. The bytes of
+`normal_floats`, of which training takes millions, come from a generator that the operating system seeds.
 
 Source: Karney (2016), "Sampling exactly from the normal distribution", for digits on demand; the cells below differ.
 """
@@ -55,7 +55,7 @@ class Normals:
     ----------
     size : int
     random_bytes : callable, optional
-        Default: the operating system's generator.
+        Source of the bytes; by default the operating system's generator.
     """
 
     def __init__(self, size: int, random_bytes: Bytes = os.urandom) -> None:
@@ -76,13 +76,13 @@ class Normals:
         self.bits += bits
 
     def interval(self) -> Interval:
-        """What is known of the numbers."""
+        """Interval in which each number is known to lie."""
         lower = np.where(self._negative, -self._digits - 1, self._digits)
         return Interval(lower, lower + 1, self.bits)
 
 
 class GaussianReals:
-    """Normal numbers of standard deviation ``scale`` > 0: one float, or one for each number; as :class:`Normals`."""
+    """Normal numbers of standard deviation ``scale`` > 0, one float or one for each number; see :class:`Normals`."""
 
     def __init__(self, size: int, scale: float | Floats, random_bytes: Bytes = os.urandom) -> None:
         self.scale = np.broadcast_to(np.asarray(scale, dtype=np.float64), size)
@@ -91,18 +91,18 @@ class GaussianReals:
         self.refine = self._normals.refine
 
     def interval(self) -> Interval:
-        """What is known of the numbers."""
+        """Interval in which each number is known to lie."""
         lower, upper, bits = self._normals.interval()
         top, bottom = self._ratio
         return Interval(lower * top // bottom, -(-upper * top // bottom), bits)
 
 
 class NormReals:
-    """Vectors b [n_vectors, size] with density proportional to ``exp(-||b||_2 / scale)``, one behind another.
+    """Vectors b [n_vectors, size] with density proportional to ``exp(-||b||_2 / scale)``, one after another.
 
-    The norm has the Gamma distribution of shape ``size``. All is made of normal numbers: ``size`` of them give the
-    direction, and half the sum of the squares of ``2 size`` others the norm. ``scale`` is one float, or one for each
-    vector.
+    The norm has the Gamma distribution of shape ``size``. Everything is made of normal numbers: ``size`` numbers give
+    the direction, and half the sum of the squares of ``2 size`` others gives the norm. ``scale`` is one float, or one
+    float for each vector.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class NormReals:
         self.refine = self._normals.refine
 
     def interval(self) -> Interval:
-        """What is known of the numbers."""
+        """Interval in which each number is known to lie."""
         lower, upper, bits = self._normals.interval()
         size = self._shape[1] // 3
         above = np.where(lower < 0, -lower, upper).reshape(self._shape)  # of the absolute values
@@ -147,7 +147,7 @@ def add_rounded(values: Floats, noise: Reals) -> Floats:
     Parameters
     ----------
     values : ndarray of float64, finite
-        As many entries as the noise has numbers.
+        Values, with as many entries as the noise has numbers.
     noise : GaussianReals or NormReals
 
     Returns
@@ -192,9 +192,10 @@ def reaches_after(values: Floats, threshold: float, noise: Reals) -> NDArray[np.
 
 
 def softmax_draws(scores: Floats, beta: float, random_bytes: Bytes = os.urandom) -> Integers:
-    """Column c of each row of scores [q, c] with probability proportional to ``exp(beta scores[c])``, shape [q].
+    """Draw column c of each row of scores [q, c] with probability proportional to ``exp(beta scores[c])``, shape [q].
 
-    A column drawn uniformly is kept with probability ``exp(beta (score - largest score))``, until one is.
+    A uniformly drawn column is accepted with probability ``exp(beta (score - largest score))``; otherwise the draw is
+    repeated.
     """
     drawn = np.empty(len(scores), dtype=np.int64)
     left = np.arange(len(scores))
@@ -215,12 +216,12 @@ def softmax_draws(scores: Floats, beta: float, random_bytes: Bytes = os.urandom)
 
 
 def normal_floats(size: int, random_bytes: Bytes = ssl.RAND_bytes) -> Floats:
-    """Independent standard normal numbers in float64: fast, for sums too many to be rounded exactly.
+    """Draw independent standard normal numbers in float64: fast, for sums that are too many to be rounded exactly.
 
-    Each is the quantile of a random integer of 64 bits, in floating point, whose sign is that of the result. None is
-    beyond 9.2, and a guarantee that rests on them is one of ideal reals. The bytes are those of OpenSSL's generator
-    (AES-256 in counter mode), which the operating system seeds, anew in each process and after a fork: ten times as
-    fast as a call of the system for each.
+    Each number is the floating-point quantile of a random integer of 64 bits, which also determines its sign. No
+    number exceeds 9.2 in absolute value, and a guarantee that rests on them is a guarantee for ideal reals. The bytes
+    come from OpenSSL's generator (AES-256 in counter mode), which the operating system seeds separately in each process
+    and again after a fork. This is ten times as fast as a system call for each number.
     """
     words = np.frombuffer(random_bytes(8 * size), np.int64).astype(np.float64)
     # of numbers in (0, 1/2]; some versions of numpy's stubs take ldexp's result for single precision

@@ -1,8 +1,8 @@
-"""Additive noise on a real vector: exact and from the operating system, or from a generator of the caller's.
+"""Additive noise on a real vector: exact noise from the operating system, or noise from the caller's generator.
 
-`add_gaussian` and `add_norm_noise` are how data are released. Without a seed, what they give is the sum with *real*
-noise, correctly rounded, as :mod:`dpnotes.mechanisms._exact` says; with one, NumPy's floating-point noise is added,
-which anybody can repeat who has the seed, and which protects nothing.
+Use `add_gaussian` and `add_norm_noise` to release data. Without a seed, their result is the correctly rounded sum with
+*real* noise, as :mod:`dpnotes.mechanisms._exact` describes. With a seed, they add NumPy's floating-point noise. Anyone
+who has the seed can repeat this noise, so it does not protect the data.
 """
 
 from __future__ import annotations
@@ -23,29 +23,30 @@ Seed = int | np.random.Generator
 def add_gaussian(
     values: ArrayLike, *, sigma: float, scales: ArrayLike | None = None, seed: Seed | None = None
 ) -> Floats:
-    """Values plus independent normal noise: the Gaussian mechanism.
+    """Add independent normal noise to values: the Gaussian mechanism.
 
     Parameters
     ----------
     values : array_like of float, finite, any shape
     sigma : float, > 0
-        Standard deviation; see :func:`dpnotes.accounting.gaussian_sigma`.
+        Standard deviation of the noise; see :func:`dpnotes.accounting.gaussian_sigma`.
     scales : array_like of float, shape [len(values)], > 0, optional
         Public factors of the noise on each row of the values.
     seed : int, >= 0, or numpy Generator, optional
-        Default: exact noise from the operating system.
+        Source of reproducible noise; by default the noise is exact and comes from the operating system.
 
     Returns
     -------
     ndarray of float64, of the values' shape
-        Without a seed: multiples of a power of two near 2^-24 of the noise's scale, the nearest to the real sum.
+        Noisy values. Without a seed they are multiples of a power of two near 2^-24 of the noise's scale, each the
+        nearest multiple to the real sum.
 
     Raises
     ------
     ValueError
         If values are not finite, sigma or a scale is not positive and finite, or scales have another shape.
     TypeError
-        If a number is of the wrong kind, or the seed neither an integer nor a Generator.
+        If a number has the wrong type, or the seed is neither an integer nor a Generator.
 
     Source
     ------
@@ -67,28 +68,29 @@ def add_gaussian(
 def add_norm_noise(
     values: ArrayLike, *, rate: float, scales: ArrayLike | None = None, seed: Seed | None = None
 ) -> Floats:
-    """Values plus noise with density proportional to ``exp(-rate ||b||_2)``: pure DP for a bounded L2 sensitivity.
+    """Add noise b with density proportional to ``exp(-rate ||b||_2)`` to values: pure DP for a bounded L2 sensitivity.
 
     Parameters
     ----------
     values : array_like of float, finite, any shape
     rate : float, > 0
-        See :func:`dpnotes.accounting.norm_noise_rate`.
+        Rate of the noise; see :func:`dpnotes.accounting.norm_noise_rate`.
     scales : array_like of float, shape [len(values)], > 0, optional
-        Makes each row a vector with noise of its own, multiplied by these public factors. Default: all values are one
-        vector.
+        Public factors that make each row a separate vector with independent noise, multiplied by the row's factor. By
+        default all values are one vector.
     seed : int, >= 0, or numpy Generator, optional
-        Default: exact noise from the operating system.
+        Source of reproducible noise; by default the noise is exact and comes from the operating system.
 
     Returns
     -------
     ndarray of float64, of the values' shape
-        Without a seed: multiples of a power of two near 2^-24 of the noise's scale, the nearest to the real sum.
+        Noisy values. Without a seed they are multiples of a power of two near 2^-24 of the noise's scale, each the
+        nearest multiple to the real sum.
 
     Raises
     ------
     ValueError, TypeError
-        As :func:`add_gaussian`.
+        As for :func:`add_gaussian`.
 
     Source
     ------
@@ -112,32 +114,33 @@ def add_norm_noise(
 
 
 def norm_noise(shape: Shape, *, rate: float, seed: Seed, n_repeats: int | None = None) -> Floats:
-    """Noise b with density proportional to ``exp(-rate ||b||_2)``: pure DP for a vector of bounded L2 sensitivity.
+    """Draw noise b with density proportional to ``exp(-rate ||b||_2)``: pure DP for vectors of bounded L2 sensitivity.
 
-    In d dimensions the direction is uniform on the sphere and the norm Gamma distributed with shape d and this rate;
-    each coordinate has variance ``(d + 1) / rate^2``. One dimension gives Laplace noise of scale ``1 / rate``.
+    In d dimensions the direction is uniform on the sphere, and the norm is Gamma distributed with shape d and this
+    rate. Each coordinate has variance ``(d + 1) / rate^2``. One dimension gives Laplace noise of scale ``1 / rate``.
 
     Parameters
     ----------
     shape : int or tuple of int
-        Of one vector; a matrix is one vector of all its entries (Frobenius norm).
+        Shape of one vector; a matrix is one vector of all its entries (Frobenius norm).
     rate : float, > 0
-        In inverse units of what it is added to; see :func:`dpnotes.accounting.norm_noise_rate`.
+        Rate of the noise, in inverse units of the values that receive it; see
+        :func:`dpnotes.accounting.norm_noise_rate`.
     seed : int, >= 0, or numpy Generator
-        Must stay secret where the noise protects data.
+        Source of the noise, which must stay secret if the noise protects data.
     n_repeats : int, >= 1, optional
-        Independent vectors.
+        Number of independent vectors.
 
     Returns
     -------
-    ndarray of float64, that shape, or [n_repeats, *shape]
+    ndarray of float64, of the given shape, or [n_repeats, *shape]
 
     Raises
     ------
     ValueError
         If rate is not positive and finite, or n_repeats is below 1.
     TypeError
-        If a number is of the wrong kind, or the seed neither an integer nor a Generator.
+        If a number has the wrong type, or the seed is neither an integer nor a Generator.
 
     Source
     ------
@@ -160,12 +163,12 @@ def norm_noise(shape: Shape, *, rate: float, seed: Seed, n_repeats: int | None =
 
 
 def generator_of(seed: Seed) -> np.random.Generator:
-    """The generator itself, or a fresh one of that seed; nothing is drawn from hidden state."""
+    """Return the given generator, or a new generator of that seed, without draws from hidden state."""
     return seed if isinstance(seed, np.random.Generator) else np.random.default_rng(at_least("seed", seed, 0))
 
 
 def stream(seed: int, index: int) -> np.random.Generator:
-    """Generator number ``index`` of a seed, independent of the others.
+    """Return generator number ``index`` of a seed, which is independent of the generators with other numbers.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""Votes of many models: their counts, and the class of most votes after noise that hides each voter.
+"""Votes of many models: their counts, and the class with most votes after noise that hides each voter.
 
-The guarantee is that of the constructor of :mod:`dpnotes.accounting` named in each, for votes of which one record can
-move one. Without a seed it holds for what is computed: the noise is real, from the operating system, and the winner is
-decided exactly (:mod:`dpnotes.mechanisms._exact`). With a seed, NumPy's floating-point noise is used, which anybody can
-repeat who has the seed.
+Each function names the constructor of :mod:`dpnotes.accounting` that gives its guarantee, which assumes that one record
+can move one vote. Without a seed the guarantee holds for the computed result: the noise is real, from the operating
+system, and the winner is decided exactly (:mod:`dpnotes.mechanisms._exact`). With a seed, the functions use NumPy's
+floating-point noise, which anyone who has the seed can repeat.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ class ConfidentAnswers(NamedTuple):
     Attributes
     ----------
     labels : ndarray of int64, shape [n_queries] or [n_repeats, n_queries]
-        Class codes; -1 where no answer is given.
+        Class codes; -1 for a query without an answer.
     answered : ndarray of bool, same shape
+        Whether each query is answered.
     """
 
     labels: Integers
@@ -37,7 +38,7 @@ class ConfidentAnswers(NamedTuple):
 
 
 def vote_counts(votes: NDArray[np.integer], n_classes: int) -> Integers:
-    """How many models vote for each class.
+    """Count the models that vote for each class.
 
     Parameters
     ----------
@@ -73,18 +74,19 @@ def vote_counts(votes: NDArray[np.integer], n_classes: int) -> Integers:
 def laplace_vote(
     counts: ArrayLike, *, scale: float, seed: Seed | None = None, n_repeats: int | None = None
 ) -> Integers:
-    """Class of most votes after Laplace noise on each count: ``accounting.noisy_vote(noise=1 / scale)``.
+    """Return the class with most votes after Laplace noise on each count: ``accounting.noisy_vote(noise=1 / scale)``.
 
     Parameters
     ----------
     counts : array_like, [n_queries, n_classes >= 2], >= 0
-        Votes for each class; divided by the number of partitions where a record has a vote in each.
+        Votes for each class. If a record has a vote in each of several partitions, divide them by the number of
+        partitions.
     scale : float, > 0
-        The Laplace distribution's own parameter, in votes: 1 / lambda of differentially private bagging.
+        Scale parameter of the Laplace distribution, in votes: 1 / lambda of differentially private bagging.
     seed : int, >= 0, or numpy Generator, optional
-        Default: exact noise from the operating system.
+        Source of reproducible noise; by default the noise is exact and comes from the operating system.
     n_repeats : int, >= 1, optional
-        How often the whole batch is answered, with noise of its own each time.
+        Number of times that the whole batch is answered, each time with independent noise.
 
     Returns
     -------
@@ -96,7 +98,7 @@ def laplace_vote(
     ValueError
         If counts are not [n_queries, n_classes], negative or not finite, or a number is outside its range.
     TypeError
-        If a number is of the wrong kind, or the seed neither an integer nor a Generator.
+        If a number has the wrong type, or the seed is neither an integer nor a Generator.
 
     Source
     ------
@@ -117,7 +119,7 @@ def laplace_vote(
 def gaussian_vote(
     counts: ArrayLike, *, sigma: float, seed: Seed | None = None, n_repeats: int | None = None
 ) -> Integers:
-    """Class of most votes after normal noise on each count (GNMax): ``accounting.gnmax(sigma=sigma)``.
+    """Return the class with most votes after normal noise on each count (GNMax): ``accounting.gnmax(sigma=sigma)``.
 
     Parameters
     ----------
@@ -126,7 +128,7 @@ def gaussian_vote(
     sigma : float, > 0
         Standard deviation of the noise on each count, in votes.
     seed, n_repeats
-        See :func:`laplace_vote`, which also says what is given and what is refused.
+        See :func:`laplace_vote`, which also describes the result and the errors.
 
     Source
     ------
@@ -145,10 +147,10 @@ def gaussian_vote(
 
 
 def soft_vote(counts: ArrayLike, *, beta: float, seed: Seed | None = None, n_repeats: int | None = None) -> Integers:
-    """Class c with probability proportional to ``exp(beta counts[c])``: ``accounting.soft_vote(beta=beta)``.
+    """Draw class c with probability proportional to ``exp(beta counts[c])``: ``accounting.soft_vote(beta=beta)``.
 
-    With a seed drawn as the class of most votes after Gumbel noise of scale ``1 / beta`` on each count, whose
-    distribution this is; without one, by exact rejection.
+    With a seed, the function returns the class with most votes after Gumbel noise of scale ``1 / beta`` on each count,
+    which has the same distribution. Without a seed, it uses exact rejection sampling.
 
     Parameters
     ----------
@@ -157,7 +159,7 @@ def soft_vote(counts: ArrayLike, *, beta: float, seed: Seed | None = None, n_rep
     beta : float, > 0
         Inverse temperature, per vote.
     seed, n_repeats
-        See :func:`laplace_vote`, which also says what is given and what is refused.
+        See :func:`laplace_vote`, which also describes the result and the errors.
 
     Source
     ------
@@ -185,16 +187,16 @@ def confident_vote(
     answers: int | None = None,
     n_repeats: int | None = None,
 ) -> ConfidentAnswers:
-    """:func:`gaussian_vote` where the largest count plus normal noise reaches a threshold, and no answer elsewhere.
+    """Answer by :func:`gaussian_vote` if the largest count plus normal noise reaches a threshold, and not otherwise.
 
-    The two noises are independent. The guarantee is that of ``accounting.confident_gnmax(queries=n_queries)``.
+    The two noises are independent. ``accounting.confident_gnmax(queries=n_queries)`` gives the guarantee.
 
     Parameters
     ----------
     counts : array_like, [n_queries, n_classes >= 2], >= 0
-        Votes for each class; queries in the order in which they are put.
+        Votes for each class, with queries in the order in which they are asked.
     threshold : float, >= 0
-        In votes.
+        Threshold in votes.
     sigma_threshold : float, > 0
         Standard deviation of the noise on the largest count, in votes.
     sigma_answer : float, > 0
@@ -202,7 +204,7 @@ def confident_vote(
     seed, n_repeats
         See :func:`laplace_vote`.
     answers : int, >= 1, optional
-        Stop for good after so many answers; the later queries are not answered.
+        Number of answers after which the function stops for good; it does not answer the later queries.
 
     Returns
     -------
@@ -212,7 +214,7 @@ def confident_vote(
     Raises
     ------
     ValueError, TypeError
-        As :func:`laplace_vote`.
+        As for :func:`laplace_vote`.
 
     Source
     ------

@@ -100,7 +100,7 @@ MORE = {  # what constructors do not make alone
     ),
     "composition": lambda: compose(compose(laplace(scale=1.0), zcdp(0.1)), gaussian(sigma=3.0)).compose(2),
     "for a group, composed": lambda: zcdp(0.1).group(2).compose(3),
-    "with other words": lambda: pure(1.0).with_(status="assumption", assumption="rows are clipped", remark="so"),
+    "with a new description": lambda: pure(1.0).with_(status="assumption", assumption="rows are clipped", remark="so"),
 }
 PROFILES = {f"{make.__name__} {index}": lambda make=make, given=given: make(**given)
             for index, (make, given) in enumerate(CASES)} | MORE  # fmt: skip

@@ -234,7 +234,7 @@ OTHER = pure(1.0, adjacency="replace-one")
         (pure(1.0), {"sample_rate": 1.1}, "sample_rate must be >= 0 and <= 1, got sample_rate="),
         (OTHER, {"sample_rate": 0.5}, "must be for adjacency='add-remove'"),
         (pure(1.0), {"n": 10, "subsample": 2}, "must be for adjacency='replace-one'"),
-        (OTHER, {}, "sample_rate alone or by n and subsample"),
+        (OTHER, {}, "either by sample_rate or by n and subsample"),
         (pure(1.0), {"sample_rate": 0.1, "replace": True}, "replace=True needs n and subsample"),
         (OTHER, {"n": 10}, "both n and subsample, got n=10, subsample=None"),
         (OTHER, {"n": 10, "subsample": 11}, "at most n=10 without replacement"),

@@ -156,7 +156,7 @@ def test_concurrent_fetches_leave_one_whole_file(mnist_mirror, folder):
 
 
 def test_embedded_and_unknown_sets_are_not_fetched():
-    with pytest.raises(ValueError, match="'digits' comes with scikit-learn and is not fetched; fetched are: mnist, "):
+    with pytest.raises(ValueError, match="'digits' comes with scikit-learn and cannot be fetched; name one of: mnist"):
         data.fetch("digits")
     with pytest.raises(ValueError, match="unknown data set 'imagenet'; known: digits"):
         data.fetch("imagenet")

@@ -105,7 +105,7 @@ def test_bad_input_is_one_line(folder):
     [
         ({"ill": "31337"}, 'classes = ["no", "yes"]', "the target 'ill' has 240 values that are not among classes"),
         ({"ill": None}, 'classes = ["no", "yes"]', "the target 'ill' has 240 missing values"),
-        ({"born": "3133-07-01"}, "[columns]\nborn = [0, 1]", "dates can be given as days since a public one"),
+        ({"born": "3133-07-01"}, "[columns]\nborn = [0, 1]", "dates can be given as days since a public date"),
         ({"age": None}, "[columns]\nage = [0, 120]", "'age': all values are missing"),
         ({}, f'[columns]\n"<b>job" = {[str(i) for i in range(300)]}', "more features than records"),
     ],

@@ -257,7 +257,7 @@ def test_an_invalid_parameter_is_named(name, parameter):
     ("ModelSensitivity", {"norm": 0.5, "overflow": "raise"}, r"rows of norm at most norm=0\.5, got a row of norm 1"),
     ("NoisySGD", {"norm": 0.5, "overflow": "raise"}, r"rows of norm at most norm=0\.5, got a row of norm 1"),
     ("ModelSensitivity", {"adjacency": "add-remove", "analysis": "published"}, "is for adjacency='replace-one', got"),
-    ("LossPerturbation", {"adjacency": "replace-one", "analysis": "published"}, "is not for adjacency='replace-one'"),
+    ("LossPerturbation", {"adjacency": "replace-one", "analysis": "published"}, "valid for adjacency='replace-one'"),
     ("DPSGD", {"noise_multiplier": None}, "give epsilon and delta, or noise_multiplier, got epsilon=None"),
     ("DPSGD", {"epsilon": 1.0, "delta": 1e-5}, "give epsilon and delta, or noise_multiplier"),
     ("DPSGD", {"noise_multiplier": None, "epsilon": 0.0, "delta": 1e-300}, "no noise meets epsilon=0.0, delta=1e-300"),
