@@ -41,7 +41,7 @@ REWORDED = {  # beginnings of messages that show values
     "Complex data not supported": "Complex data not supported: X and y must hold no complex numbers",
     "Unknown label type: continuous": f"Unknown label type: y is {CONTINUOUS}; labels are named in classes=",
     "could not convert": "X must hold numbers, got a cell that cannot be converted to float",
-    "Unknown label type: unknown": "y must hold labels of one kind, none missing; with classes= such records are empty",
+    "Unknown label type: unknown": "Unknown label type: y must hold labels of one kind; with classes= others are empty",
 }
 NO_TABLE = "X must be a table of numbers of shape [n, d], and y must hold n labels"
 
