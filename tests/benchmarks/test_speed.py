@@ -9,7 +9,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import __main__ as main
-from benchmarks import _common, boosted_trees, sgd, yardsticks
+from benchmarks import _common, boosted_trees, sgd
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -39,8 +39,8 @@ def test_peak_memory_counts_what_was_freed_within_the_call():
 
 def test_the_arithmetic_yardstick_does_as_many_operations_as_it_says():
     with FlopCounterMode(display=False) as counted:
-        yardsticks.arithmetic(torch.float32)()
-    assert counted.get_total_flops() == yardsticks.OPERATIONS
+        _common.arithmetic(torch.float32)()
+    assert counted.get_total_flops() == _common.OPERATIONS
 
 
 @pytest.mark.parametrize("steps", [30, 250])  # less than an epoch of 100 steps, and more
