@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 PLACES = ("dpnotes", "tests", "benchmarks", "book")
 PART_OF = {"dpnotes.accounting.papers": "dpnotes.accounting"}  # what one paper needs is built from the same pieces
 TESTS_OF = {
-    "tests.faults": "tests.lab.store",  # what a store survives: faults happen inside it
+    "tests.faults": "tests.lab.store"  # what a store survives: faults happen inside it
 }
 
 

@@ -118,14 +118,7 @@ def literal(X, y, model, *, noise=0.0, norm=0.8, momentum=0.0):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
-    "change",
-    [
-        {},
-        {"noise": 1.3},
-        {"noise": 1.3, "norm": 0.1},
-        {"norm": np.inf},
-        {"momentum": 0.6, "noise": 0.5},
-    ],
+    "change", [{}, {"noise": 1.3}, {"noise": 1.3, "norm": 0.1}, {"norm": np.inf}, {"momentum": 0.6, "noise": 0.5}]
 )
 def test_equals_a_literal_loop(rows, dtype, change):
     """Catches a wrong norm, divisor, noise scale or order of the operations."""

@@ -7,13 +7,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from dpnotes.learners import _dp_sgd_clipping as clipping
-from dpnotes.learners import (
-    convolutional_network,
-    fit_dp_sgd_network,
-    multilayer_perceptron,
-    residual_network,
-    vgg16,
-)
+from dpnotes.learners import convolutional_network, fit_dp_sgd_network, multilayer_perceptron, residual_network, vgg16
 from dpnotes.learners._dp_sgd_clipping import (
     _positions,
     _product,

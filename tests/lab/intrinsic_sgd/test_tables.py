@@ -1,11 +1,17 @@
-"""Tables of the chapter on intrinsic SGD, from the published rows, and where there are none."""
+"""The chapter on intrinsic SGD: tables from the published rows, evidence that notices wrong parts."""
 
+import math
+from fractions import Fraction
+
+import numpy as np
 import pandas as pd
 import pytest
 
+from dpnotes import accounting
 from dpnotes.lab import experiments
-from dpnotes.lab.intrinsic_sgd import cells, tables
+from dpnotes.lab.intrinsic_sgd import cells, claims, printed, tables
 from dpnotes.lab.intrinsic_sgd.printed import intrinsic_epsilon
+from dpnotes.lab.ledger import LEDGER
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +84,101 @@ def test_numbers_follow_their_rows(monkeypatch, judged):
     changed = [name for name, cell in now.items() if cell.outcome != judged[name].outcome]
     assert changed == ["noiseless, Adult", "noisy, theoretical, Adult", "noisy, observed, Adult"]
     assert {now[name].outcome for name in changed} == {"unexplained"}
+
+
+CLAIMS = {claim.number: claim for claim in LEDGER}
+LITERAL_SGD, ALL_ORDERS = claims.logistic_sgd, claims.all_orders
+
+
+def failing(number):
+    return [finding.quantity for finding in CLAIMS[number].evidence().findings if not finding.supports]
+
+
+def changed(name, of=accounting, **change):
+    """A function of the library with some of its arguments changed."""
+    return lambda *args, **kwargs: getattr(of, name)(*args, **{**kwargs, **change})
+
+
+def test_a_bound_with_fractional_visits_is_exceeded(monkeypatch):
+    for module in (claims, printed):
+        monkeypatch.setattr(
+            module, "sgd_sensitivity", changed("sgd_sensitivity", accounting.papers, analysis="published")
+        )
+    assert failing(30) == [
+        "largest distance / (2 ceil(k) L eta / B), random pairs",
+        *(f"distance that one record makes, {task.name}" for task in printed.tasks()),
+        "largest distance over all orders, k = 3/2",
+    ]
+
+
+def half_steps(*data, learning_rate, initial):
+    return LITERAL_SGD(*data, learning_rate=learning_rate / 2, initial=initial)
+
+
+WRONG = {  # by claim
+    30: ("logistic_sgd", half_steps),
+    31: ("all_orders", lambda n, **kwargs: [next(ALL_ORDERS(n, **kwargs))]),  # the seed makes no difference
+    32: ("intrinsic_epsilon", changed("intrinsic_epsilon", printed, analysis="published")),
+    33: ("logistic_sgd", half_steps),
+    34: ("augmenting_sigma", changed("augmenting_sigma", accounting.papers, intrinsic_sigma=0.0)),
+    35: ("intrinsic_epsilon", changed("intrinsic_epsilon", printed, analysis="tight")),
+    36: ("gaussian_sigma", changed("gaussian_sigma", analysis="classical")),
+}
+
+
+@pytest.mark.parametrize("number", WRONG)
+def test_evidence_notices_a_wrong_part(number, monkeypatch):
+    monkeypatch.setattr(claims, *WRONG[number])
+    assert failing(number)
+
+
+def test_printed_digits_follow_from_the_settings():
+    for task in printed.tasks():
+        assert round(task.bound("published"), 3) == task.sensitivity
+        assert task.delta == pytest.approx(1 / task.n, rel=1e-3)
+        assert task.n % task.batch_size  # every pass has a short batch
+
+
+def test_literal_training_is_the_textbook_loop():
+    """Runs side by side against one run at a time, record by record."""
+    generator = np.random.default_rng(3)
+    n, d = 7, 3
+    features, labels = generator.normal(size=(2, n, d)), generator.integers(2, size=(2, n)).astype(np.float64)
+    initial = generator.normal(size=(2, d))
+    batches = claims.shuffled_batches(n, batch_size=2, steps=8, generator=generator, place=0)
+    together = claims.logistic_sgd(features, labels, batches, learning_rate=0.3, initial=initial)
+    for run in range(2):
+        weights = initial[run].copy()
+        for batch in batches:
+            gradient = np.zeros(d)
+            for record in batch:
+                x = features[run, record]
+                gradient += (1 / (1 + math.exp(-float(x @ weights))) - labels[run, record]) * x / len(batch)
+            weights = weights - 0.3 * gradient
+        np.testing.assert_allclose(together[run], weights, rtol=1e-12)
+
+
+def test_batches_visit_each_record_once_in_a_pass():
+    batches = claims.shuffled_batches(10, batch_size=3, steps=7, generator=np.random.default_rng(4), place=0)
+    assert batches.shape == (7, 3)
+    for start in (0, 3):
+        assert len(np.unique(batches[start : start + 3])) == 9
+    assert batches[[0, 3, 6], 0].tolist() == [0, 0, 0]
+    at_the_end = claims.shuffled_batches(10, batch_size=3, steps=7, generator=np.random.default_rng(4), place=8)
+    assert (at_the_end == 0).sum(axis=1).tolist() == [0, 0, 1, 0, 0, 1, 0]
+
+
+def test_whole_numbers_are_the_exact_weights(monkeypatch):
+    thirds = np.array([1, -3, 3, -3])
+    numerators = claims._end_numerators(thirds, 5, seed=0)
+    orders = np.random.default_rng(0).permuted(np.tile(thirds.astype(object), (5, 1)), axis=1)
+    monkeypatch.setattr(claims, "all_orders", lambda n: [[(0,), (1,), (2,), (3,)]])  # the order of the list
+    for numerator, order in zip(numerators, orders, strict=True):
+        records = [Fraction(int(third), 3) for third in order]
+        exact = claims.end_weights(records, claims.quadratic, learning_rate=Fraction(1, 32))
+        assert [Fraction(int(numerator), 3 * 32**4)] == exact
+
+
+def test_textbook_condition_is_that_of_the_profile():
+    assert claims.gaussian_delta(1.0, 1.0) == pytest.approx(0.126936737507, abs=1e-12)
+    assert claims.gaussian_delta(0.5, 2.0) == pytest.approx(accounting.gaussian(sigma=0.5).delta(0.5), rel=1e-12)
