@@ -158,24 +158,6 @@ def test_empty_batches_are_steps_of_noise_alone(rows):
     assert np.isfinite(some.weights).all()
 
 
-@pytest.mark.parametrize("momentum", [0.0, 0.5])
-def test_empty_records_count_in_the_expected_batch(rows, momentum):
-    """A fourth record for each three: steps are three quarters as long, on the same batches."""
-    settings = {"noise_multiplier": 1.3, "momentum": momentum}
-    more = fit(rows, n_records=N * 4 // 3, **settings)
-    np.testing.assert_allclose(more.weights, fit(rows, learning_rate=0.7 * 0.75, **settings).weights, atol=1e-12)
-    np.testing.assert_array_equal(fit(rows, n_records=N, **settings).weights, fit(rows, **settings).weights)
-
-
-def test_noise_may_have_another_source(rows):
-    """The stream of the seed as that source gives the same model, and the seed has no part in it."""
-    numbers = np.random.Generator(np.random.SFC64(np.random.SeedSequence(4, spawn_key=(0, 2)))).standard_normal
-    own, given = (fit(rows, noise_multiplier=1.3, normal=normal) for normal in (None, numbers))
-    np.testing.assert_array_equal(given.weights, own.weights)
-    nothing = fit(rows, noise_multiplier=1.3, normal=np.zeros)
-    np.testing.assert_array_equal(nothing.weights, fit(rows).weights)
-
-
 SIZES = {
     np.float32: (1e-45, 1e-38, 1e-22, 1.0, 1e10, 1e18, 1e20, 1e25, 1e38, 3.4e38),
     np.float64: (5e-324, 1e-308, 1e-160, 1.0, 1e100, 1e153, 1e155, 1e300, 1.7e308),

@@ -18,7 +18,15 @@ from dpnotes import Bagging
 from dpnotes.accounting import bagging, chunk_filter, soft_vote_beta
 from dpnotes.learners import BoostedTreesClassifier, NetworkClassifier
 from dpnotes.mechanisms import draw_partitions, draw_subsets, hash_chunks, stream
-from dpnotes.methods import BudgetExhausted, FilteredVote, SubsampleAggregate, _filtered_vote, fit_shards, secret_seed
+from dpnotes.methods import (
+    PATE,
+    BudgetExhausted,
+    FilteredVote,
+    SubsampleAggregate,
+    _filtered_vote,
+    fit_shards,
+    secret_seed,
+)
 from dpnotes.methods._subsample_aggregate import equal_shards
 from tests.methods.conftest import Votes, proved, repeated
 
@@ -76,20 +84,25 @@ def voting(epsilon=1.0, delta=0.0, **parameters):
     return SubsampleAggregate(epsilon, delta, **settings)
 
 
-def test_counts_are_those_of_models_on_disjoint_shards(pixels):
+def test_votes_are_those_of_models_on_disjoint_shards(pixels):
     """Another road: every model by hand; a shard without records has no vote; without noise the plurality answers."""
-    X, y = pixels
+    X, y, asked, base = *(each[:900] for each in pixels), pixels[0][900:1200], KNeighborsClassifier(1)
     shards = np.random.default_rng(3).integers(12, size=900)
     shards[shards == 5] = 6
-    base = KNeighborsClassifier(1)
-    models = fit_shards(X[:900], y[:900], n_classes=10, n_models=12, estimator=base, shards=shards, seed=0)
-    by_hand = np.zeros((200, 10), dtype=np.int64)
+    by_hand = np.zeros((300, 10), dtype=np.int64)
     for shard in set(range(12)) - {5}:
-        own = KNeighborsClassifier(1).fit(X[:900][shards == shard], y[:900][shards == shard])
-        by_hand[np.arange(200), own.predict(X[900:1100])] += 1
-    np.testing.assert_array_equal(models.vote_counts(X[900:1100]), by_hand)
-    answered = voting(1e6, n_models=12, estimator=base, answers=200).fit(X[:900], y[:900], shards=shards)
-    assert (by_hand[np.arange(200), answered.predict(X[900:1100])] == by_hand.max(axis=1)).all()
+        own = KNeighborsClassifier(1).fit(X[shards == shard], y[shards == shard])
+        by_hand[np.arange(300), own.predict(asked)] += 1
+    models = fit_shards(X, y, n_classes=10, n_models=12, estimator=base, shards=shards, seed=0)
+    np.testing.assert_array_equal(models.vote_counts(asked), by_hand)
+    answers = voting(1e6, n_models=12, estimator=base, answers=300).fit(X, y, shards=shards).predict(asked)
+    pate = PATE(estimator=base, n_models=12, sigma_answer=1e-3, keep_votes=True, noise_seed=0)
+    pate.fit(X, y, public=asked, shards=shards)
+    for labels in (answers, pate.labels_):
+        assert (by_hand[np.arange(300), labels] == by_hand.max(axis=1)).all()
+    np.testing.assert_allclose(pate.agreement_, by_hand.max(axis=1) / 12)
+    student = KNeighborsClassifier(1).fit(asked, pate.labels_)
+    np.testing.assert_array_equal(pate.predict(pixels[0][1200:]), student.predict(pixels[0][1200:]))
 
 
 def test_shards_are_uniform_and_independent():
