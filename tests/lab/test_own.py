@@ -167,7 +167,7 @@ def test_a_comparison_is_resumed_from_what_was_kept(folder):
 
 
 def test_bad_input_of_a_comparison_is_one_line(folder):
-    assert "--public and --private exclude each other" in compare(folder, "--public", "--private")[1]
+    assert "--public and --shape exclude each other" in compare(folder, "--public", "--shape")[1]
     for option, value, message in (
         ("--target", "missing", "there is no column 'missing'"),
         ("--report", f"{folder}/absent/report.html", "a folder that exists"),
@@ -187,7 +187,7 @@ def test_bad_input_of_a_comparison_is_one_line(folder):
         ({}, f'[columns]\n"<b>job" = {[str(i) for i in range(300)]}', "more features than records"),
     ],
 )
-@pytest.mark.parametrize("options", [(), ("--private",)])
+@pytest.mark.parametrize("options", [(), ("--shape",)])
 def test_bad_tables_are_named_without_a_value(folder, table, declared, message, options):
     frame = pd.read_csv(folder / "mine.csv").assign(**table)
     frame.to_csv(folder / "mine.csv", index=False)
