@@ -15,8 +15,7 @@ from dpnotes.learners import TouchedVotes, device_name
 from dpnotes.mechanisms import draw_partitions
 from dpnotes.methods import personalised_epsilon
 
-from ._common import RANDOM, Row, clock_of, timed
-from .yardsticks import gathering
+from ._common import RANDOM, Row, clock_of, gathering, timed
 
 RATE, DELTA = 0.01, 1e-5
 EPSILONS, STEPS = (0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0), (500, 1000, 2000, 5000, 10_000)

@@ -19,8 +19,7 @@ from dpnotes.learners import (
     fit_perturbed_logistic,
 )
 
-from ._common import Arrays, Row, clock_of, loaded, timed
-from .yardsticks import OPERATIONS, arithmetic
+from ._common import OPERATIONS, Arrays, Row, arithmetic, clock_of, loaded, timed
 
 
 def mnist() -> tuple[str, *Arrays]:

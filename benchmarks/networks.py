@@ -14,8 +14,7 @@ import torch
 
 from dpnotes.learners import choose_engine, convolutional_network, device_name, fit_networks, multilayer_perceptron
 
-from ._common import RANDOM, Row, clock_of, timed
-from .yardsticks import OPERATIONS, arithmetic
+from ._common import OPERATIONS, RANDOM, Row, arithmetic, clock_of, timed
 
 ROWS = 320  # of each subset
 SHAPE = (1, 28, 28)

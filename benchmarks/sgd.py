@@ -17,8 +17,7 @@ from torch import nn
 
 from dpnotes.learners import device_name, fit_sgd
 
-from ._common import Row, clock_of, loaded, timed
-from .yardsticks import OPERATIONS, arithmetic, gathering
+from ._common import OPERATIONS, Row, arithmetic, clock_of, gathering, loaded, timed
 
 
 @dataclass(frozen=True)

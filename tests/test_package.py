@@ -117,11 +117,6 @@ def test_version_is_in_one_place(repository):
     assert f"## {dpnotes.__version__}\n" in (repository / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def test_licence_and_types_are_shipped(repository):
-    assert "Apache License" in (repository / "LICENSE").read_text(encoding="utf-8")
-    assert (repository / "dpnotes" / "py.typed").exists()
-
-
 CALLS = """
 from dpnotes import ModelSensitivity
 from dpnotes.lab.bagging.experiments import private_base

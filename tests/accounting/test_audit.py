@@ -8,23 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from dpnotes.accounting import (
-    audit_delta,
-    audit_epsilon,
-    audit_mu,
-    clopper_pearson,
-    one_run_audit,
-    one_run_p_value,
-)
+from dpnotes.accounting import audit_delta, audit_epsilon, audit_mu, clopper_pearson, one_run_audit, one_run_p_value
 
 
 def counts(true_positives, false_positives, runs=1000):
-    return {
-        "true_positives": true_positives,
-        "positives": runs,
-        "false_positives": false_positives,
-        "negatives": runs,
-    }
+    return {"true_positives": true_positives, "positives": runs, "false_positives": false_positives, "negatives": runs}
 
 
 @pytest.mark.parametrize(

@@ -22,17 +22,18 @@ def test_gaussian_known_values(mu, epsilon, delta):
     np.testing.assert_allclose(gaussian(sigma=1 / mu).delta(epsilon), delta, rtol=1e-11)
 
 
-def test_gaussian_epsilon_and_tradeoff():
+def test_known_values():
     profile = gaussian(sigma=1.0)
     assert profile.epsilon(1e-5) == pytest.approx(4.37717809568, rel=1e-11)
     assert gaussian(sigma=2.0).epsilon(1e-6) == pytest.approx(2.25408465022, rel=1e-11)
     np.testing.assert_allclose(profile.tradeoff([0.05, 0.5]), [0.740488977159, 0.158655253931], rtol=1e-11)
     assert profile.epsilon(0.0) == np.inf
-
-
-def test_optimal_composition_known_values():
     np.testing.assert_allclose(pure(0.1).compose(100).delta([1, 2]), [0.125688390241, 0.0201401784282], rtol=1e-10)
     assert pure(1.0).delta(0.5) == pytest.approx(0.287649136645, rel=1e-11)
+    assert laplace_rdp(2.0, 1.0) == pytest.approx(0.619123629999, abs=5e-13)
+    assert laplace_rdp(10, 0.5) == pytest.approx(0.428690386467, abs=5e-13)
+    assert zcdp(0.5).epsilon(1e-5) == pytest.approx(4.72838698494, rel=2e-12)
+    assert zcdp(0.125).epsilon(1e-6) == pytest.approx(2.41909317687, rel=2e-12)
 
 
 @given(epsilon=st.floats(0, 3), delta=st.floats(0, 1), first=st.integers(1, 6), second=st.integers(1, 6))
@@ -84,11 +85,6 @@ def test_epsilon_inverts_delta_from_the_private_side(ratio, delta):
         assert profile.delta(epsilon * (1 - 1e-9) - 1e-12) > delta * (1 - 1e-15) - 1e-15
 
 
-def test_renyi_known_values():
-    assert laplace_rdp(2.0, 1.0) == pytest.approx(0.619123629999, abs=5e-13)
-    assert laplace_rdp(10, 0.5) == pytest.approx(0.428690386467, abs=5e-13)
-
-
 @pytest.mark.parametrize("ratio", [0.05, 1.0, 3.0])
 @pytest.mark.parametrize("alpha", [1.5, 2.0, 7.3, 40.0])
 def test_renyi_equals_quadrature(ratio, alpha):
@@ -97,11 +93,6 @@ def test_renyi_equals_quadrature(ratio, alpha):
 
     total = sum(integrate.quad(power, *ends, epsabs=0)[0] for ends in [(-np.inf, 0), (0, ratio), (ratio, np.inf)])
     assert laplace_rdp(alpha, ratio) == pytest.approx(np.log(total) / (alpha - 1), rel=1e-7)
-
-
-def test_zcdp_known_values():
-    assert zcdp(0.5).epsilon(1e-5) == pytest.approx(4.72838698494, rel=2e-12)
-    assert zcdp(0.125).epsilon(1e-6) == pytest.approx(2.41909317687, rel=2e-12)
 
 
 @settings(max_examples=30)

@@ -279,11 +279,7 @@ def bound(name, analysis="tight"):
 
 @pytest.mark.parametrize(
     ("name", "tight", "published"),
-    [
-        ("mnist", 0.05303301, 0.05032788),
-        ("forest", 0.11313708, 0.06272401),
-        ("adult", 0.17677670, 0.16407869),
-    ],
+    [("mnist", 0.05303301, 0.05032788), ("forest", 0.11313708, 0.06272401), ("adult", 0.17677670, 0.16407869)],
 )
 def test_intrinsic_sensitivity_known_values(name, tight, published):
     assert bound(name) == pytest.approx(tight, abs=5e-9)

@@ -114,12 +114,7 @@ def test_prediction_noise_known_values(answers, basic, advanced, exact, ratio):
 
 @pytest.mark.parametrize(
     ("n_classes", "epsilon", "published", "tight"),
-    [
-        (2, 1.0, 2, 0.7707470413),
-        (10, 1.0, 10, 1.750462939),
-        (10, 0.1, 100, 17.9500463),
-        (100, 1.0, 100, 1.975004209),
-    ],
+    [(2, 1.0, 2, 0.7707470413), (10, 1.0, 10, 1.750462939), (10, 0.1, 100, 17.9500463), (100, 1.0, 100, 1.975004209)],
 )
 def test_regulariser_known_values(n_classes, epsilon, published, tight):
     found = objective_perturbation(epsilon, n_classes=n_classes, analysis="split")

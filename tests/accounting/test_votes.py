@@ -75,8 +75,7 @@ def test_pure_level_equals_brute_force(n_models, n_classes, beta, level):
 
 
 @pytest.mark.parametrize(
-    ("answers", "expected"),
-    [(1, 0.5), (10, 0.0781749259), (100, 0.02472108218), (1000, 0.00781749259)],
+    ("answers", "expected"), [(1, 0.5), (10, 0.0781749259), (100, 0.02472108218), (1000, 0.00781749259)]
 )
 def test_calibration_known_values(answers, expected):
     beta = soft_vote_beta(1.0, DELTA, answers=answers)

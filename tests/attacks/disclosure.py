@@ -16,17 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 from tests.attacks import broken
 from tests.attacks.catalogue import Evidence, attack
-from tests.attacks.ours import (
-    NETWORK,
-    RELEASED,
-    SURELY,
-    WITH_BUDGET,
-    WITH_PUBLIC,
-    estimator,
-    ours,
-    queries,
-    table,
-)
+from tests.attacks.ours import NETWORK, RELEASED, SURELY, WITH_BUDGET, WITH_PUBLIC, estimator, ours, queries, table
 
 X, Y = table()
 WORDS = ("mechanism", "parameters", "adjacency", "status", "assumption", "source", "remark")

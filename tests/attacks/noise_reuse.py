@@ -181,10 +181,7 @@ def threads_at_once(target):
     return Evidence(len(set(results)) < len(threads), f"{len(set(results))} different releases of {len(threads)}")
 
 
-@attack(
-    broken=lambda X, y, noise_seed: broken.OutputPerturbation(random_state=noise_seed).fit(X, y),
-    ours=ours(),
-)
+@attack(broken=lambda X, y, noise_seed: broken.OutputPerturbation(random_state=noise_seed).fit(X, y), ours=ours())
 def seeded_noise_that_claims_to_be_exact(target):
     """A release whose noise the caller's seed decides must say so in its profile's implementation."""
     fitted = target(X, Y, noise_seed=3)

@@ -123,10 +123,7 @@ def _sensitivity(X, y, norm):
     return estimator("ModelSensitivity")(X, y, norm=norm).profile_.parameters["sensitivity"]
 
 
-@attack(
-    broken=lambda X, y, norm: 0.1 * np.sqrt(norm**2),
-    ours={"ModelSensitivity": _sensitivity},
-)
+@attack(broken=lambda X, y, norm: 0.1 * np.sqrt(norm**2), ours={"ModelSensitivity": _sensitivity})
 def bound_whose_square_underflows(target):
     """A public norm of 2.7e-162: its square keeps one binary digit, and the sensitivity is too small."""
     try:

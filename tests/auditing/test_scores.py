@@ -8,16 +8,7 @@ from scipy import stats
 
 from dpnotes.accounting import approximate, audit_epsilon, bagging, dp_sgd, gaussian, pure
 from dpnotes.auditing import audit_scores, runs_needed
-from dpnotes.auditing._scores import (
-    Counts,
-    Curve,
-    _chosen,
-    _tried,
-    least_delta,
-    least_epsilon,
-    least_mu,
-    least_tpr,
-)
+from dpnotes.auditing._scores import Counts, Curve, _chosen, _tried, least_delta, least_epsilon, least_mu, least_tpr
 
 LEVEL = 0.05
 

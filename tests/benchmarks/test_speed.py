@@ -9,7 +9,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import __main__ as main
-from benchmarks import _common, boosted_trees, sgd, yardsticks
+from benchmarks import _common, boosted_trees, sgd
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -39,8 +39,8 @@ def test_peak_memory_counts_what_was_freed_within_the_call():
 
 def test_the_arithmetic_yardstick_does_as_many_operations_as_it_says():
     with FlopCounterMode(display=False) as counted:
-        yardsticks.arithmetic(torch.float32)()
-    assert counted.get_total_flops() == yardsticks.OPERATIONS
+        _common.arithmetic(torch.float32)()
+    assert counted.get_total_flops() == _common.OPERATIONS
 
 
 @pytest.mark.parametrize("steps", [30, 250])  # less than an epoch of 100 steps, and more
@@ -99,24 +99,18 @@ def path(tmp_path, monkeypatch):
     return path
 
 
-@pytest.mark.parametrize(
-    ("changed", "gives_way"),
-    [
-        ({}, True),
-        ({"data": "random numbers, shaped as mnist"}, False),
-        ({"machine": "n"}, False),
-        ({"device": "cuda"}, False),
-        ({"group": "1c"}, False),
-    ],
-)
-def test_a_row_gives_way_to_the_same_job_data_machine_and_device_only(path, changed, gives_way, monkeypatch):
+OTHER = [{"data": "random numbers, shaped as mnist"}, {"machine": "n"}, {"device": "cuda"}, {"group": "1c"}]
+
+
+@pytest.mark.parametrize("changed", [{}, *OTHER])
+def test_a_row_gives_way_to_the_same_job_data_machine_and_device_only(path, changed, monkeypatch):
     new = {"group": "1b", "data": "mnist", "machine": "m", "device": "cpu", "ours": 2.0} | changed
     monkeypatch.setattr(_common, "provenance", lambda: {"machine": new["machine"], "commit": "c", "numpy": "2"})
     before = path.read_text().splitlines()[1]
     _common.keep(path, [new], main.KEY)
     head, *kept = path.read_text().splitlines()
     assert head == "group,data,machine,device,ours,commit"
-    assert kept[:-1] == [f"{before},"] * (not gives_way)
+    assert kept[:-1] == [f"{before},"] * bool(changed)
     assert kept[-1].replace('"', "") == ",".join(str(value) for value in [*new.values(), "c"]).replace("2.0", "2")
 
 
@@ -138,25 +132,12 @@ def job(*rows, stops=False):
 
 
 ALL = {"1": job("one"), "1b": job("one b"), "2": job("half", stops=True), "3": job()}
+TWO, AS_BEFORE = "2 of 4 jobs were measured (1, 1b), ", "benchmarks.csv is as before; go on with python -m benchmarks"
 ENDS = {  # options: what the last line says, jobs whose rows are in the table afterwards
-    "": (
-        "2 of 4 jobs were measured (1, 1b), benchmarks.csv is as before; go on with python -m benchmarks --job 2 3",
-        [],
-    ),
-    "--keep": (
-        "2 of 4 jobs were measured (1, 1b), their rows are in benchmarks.csv; "
-        "go on with python -m benchmarks --keep --job 2 3",
-        ["one b", "one"],
-    ),
-    "--keep --job 2": (
-        "0 of 1 jobs were measured, benchmarks.csv is as before; go on with python -m benchmarks --keep --job 2",
-        [],
-    ),
-    "--small --device cuda": (
-        "2 of 4 jobs were measured (1, 1b), benchmarks.csv is as before; "
-        "go on with python -m benchmarks --small --device cuda --job 2 3",
-        [],
-    ),
+    "": (f"{TWO}{AS_BEFORE} --job 2 3", []),
+    "--keep": (f"{TWO}their rows are in {AS_BEFORE.replace(' is as before', '')} --keep --job 2 3", ["one b", "one"]),
+    "--keep --job 2": (f"0 of 1 jobs were measured, {AS_BEFORE} --keep --job 2", []),
+    "--small --device cuda": (f"{TWO}{AS_BEFORE} --small --device cuda --job 2 3", []),
     "--job 1": (None, []),
     "--job 1 --keep": (None, ["one"]),
 }

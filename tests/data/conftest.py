@@ -52,13 +52,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, np.ndarra
             "x_test": rng.integers(0, 256, (10, *image), dtype=np.uint8),
             "y_test": np.arange(10, dtype=np.uint8),
         }
-        known = replace(
-            known,
-            parts={"_train": 20, "_test": 10},
-            n_test=10,
-            sum=sha256(*arrays.values()),
-            in_doubt={},
-        )
+        known = replace(known, parts={"_train": 20, "_test": 10}, n_test=10, sum=sha256(*arrays.values()), in_doubt={})
         monkeypatch.setitem(_images.KNOWN, name, known)
         return arrays
 

@@ -14,6 +14,9 @@ from dpnotes import accounting
 from dpnotes.lab import _claim, ledger
 from dpnotes.lab.bagging import cells
 from dpnotes.lab.bagging import claims as bagging
+from dpnotes.lab.dpbag import claims as dpbag
+from dpnotes.lab.dpbag import votes
+from dpnotes.lab.intrinsic_sgd import claims as intrinsic_sgd
 from dpnotes.lab.ledger import LEDGER, STATUSES, Finding
 from dpnotes.lab.private_prediction.claims import minimiser
 
@@ -60,13 +63,18 @@ def told(**factors):
     """A wrong accountant: it is asked with multiples of its arguments."""
 
     def wrong(function):
-        def asked(**given):
+        def asked(*args, **given):
             changed = {name: type(given[name])(factor * given[name]) for name, factor in factors.items()}
-            return function(**{**given, **changed})
+            return function(*args, **given | changed)
 
         return asked
 
     return wrong
+
+
+def instead(**values):
+    """A wrong accountant: it is asked with other arguments."""
+    return lambda function: lambda *args, **given: function(*args, **given | values)
 
 
 def gives(**changes):
@@ -123,13 +131,30 @@ WRONG = [  # claim, name of a function or constant that it rests on, and a wrong
     (21, "logistic_constants", gives(smoothness=lambda _: 0.25)),
     (21, "logistic_constants", gives(rank=lambda _: 2)),
     (21, "logistic_constants", gives(trace=lambda _: 0.5)),
+    (22, "noisy_vote_pure_level", told(noise=0.9)),
+    (23, "largest_fraction", lambda _: lambda cut: 1.0),
+    (24, "personalised_moments", instead(m=1.0)),  # of records whose models all agree
+    (25, "noisy_vote_answers", told(noise=0.9)),
+    (26, "noisy_vote_answers", told(noise=0.5)),
+    (27, "balanced_partitions", lambda _: votes.assigned),
+    (28, "answer_distribution", told(scale=0.5)),
+    (29, "personalised_answers", lambda _: lambda *_, **__: 7),
+    (30, "logistic_sgd", told(learning_rate=0.5)),
+    (31, "all_orders", lambda function: lambda n, **given: [next(function(n, **given))]),  # the seed has no part
+    (32, "intrinsic_epsilon", instead(analysis="published")),
+    (33, "logistic_sgd", told(learning_rate=0.5)),
+    (34, "augmenting_sigma", instead(intrinsic_sigma=0.0)),
+    (35, "intrinsic_epsilon", instead(analysis="tight")),
+    (36, "gaussian_sigma", instead(analysis="classical")),
 ]
+PLACES = dict.fromkeys(range(1, 9), bagging) | dict.fromkeys(range(9, 22), accounting) | {37: bagging}
+PLACES |= dict.fromkeys((22, 25, 26, 29), dpbag) | dict.fromkeys((23, 24, 27, 28), votes)
+PLACES |= dict.fromkeys(range(30, 37), intrinsic_sgd)
 
 
 @pytest.mark.parametrize(("number", "name", "wrong"), WRONG)
 def test_evidence_notices_a_wrong_formula(number, name, wrong, monkeypatch):
-    place = bagging if number in PAPERS["liu2021intrinsic"] else accounting
-    monkeypatch.setattr(place, name, wrong(getattr(place, name)))
+    monkeypatch.setattr(PLACES[number], name, wrong(getattr(PLACES[number], name)))
     assert not LEDGER[number - 1].evidence().supports
 
 

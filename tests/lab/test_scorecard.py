@@ -33,12 +33,7 @@ def judged(ours, *causes, printed=PRINTED, tried=""):
 
 @pytest.mark.parametrize(
     ("ours", "outcome"),
-    [
-        (None, GAP),
-        (Mean.of(0.91, 0.01, 5), AGREES),
-        (FAR, UNEXPLAINED),
-        (Mean.of(0.8, math.nan, 1), OPEN),
-    ],
+    [(None, GAP), (Mean.of(0.91, 0.01, 5), AGREES), (FAR, UNEXPLAINED), (Mean.of(0.8, math.nan, 1), OPEN)],
 )
 def test_outcomes_of_numbers(ours, outcome):
     assert judged(ours).outcome == outcome

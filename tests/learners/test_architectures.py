@@ -8,13 +8,7 @@ import torch
 from scipy import stats
 from torch import nn
 
-from dpnotes.learners import (
-    NetworkClassifier,
-    convolutional_network,
-    multilayer_perceptron,
-    residual_network,
-    vgg16,
-)
+from dpnotes.learners import NetworkClassifier, convolutional_network, multilayer_perceptron, residual_network, vgg16
 
 
 def seeded(seed=0):
@@ -111,10 +105,7 @@ def test_initial_weights_have_the_stated_distribution():
     ("make", "message"),
     [
         (lambda: residual_network(blocks=0, generator=seeded()), "blocks must be >= 1, got blocks=0"),
-        (
-            lambda: residual_network(groups=5, generator=seeded()),
-            "must be divisible by num_groups",
-        ),
+        (lambda: residual_network(groups=5, generator=seeded()), "must be divisible by num_groups"),
         (lambda: vgg16(groups=48, generator=seeded()), "must be divisible by num_groups"),
         (
             lambda: convolutional_network((1, 8, 8), 3, generator=seeded()),

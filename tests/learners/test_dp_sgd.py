@@ -118,14 +118,7 @@ def literal(X, y, model, *, noise=0.0, norm=0.8, momentum=0.0):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
-    "change",
-    [
-        {},
-        {"noise": 1.3},
-        {"noise": 1.3, "norm": 0.1},
-        {"norm": np.inf},
-        {"momentum": 0.6, "noise": 0.5},
-    ],
+    "change", [{}, {"noise": 1.3}, {"noise": 1.3, "norm": 0.1}, {"norm": np.inf}, {"momentum": 0.6, "noise": 0.5}]
 )
 def test_equals_a_literal_loop(rows, dtype, change):
     """Catches a wrong norm, divisor, noise scale or order of the operations."""
@@ -163,24 +156,6 @@ def test_empty_batches_are_steps_of_noise_alone(rows):
     some = fit(rows, sample_rate=0.01)  # empty with probability 0.55
     assert some.weights.any()
     assert np.isfinite(some.weights).all()
-
-
-@pytest.mark.parametrize("momentum", [0.0, 0.5])
-def test_empty_records_count_in_the_expected_batch(rows, momentum):
-    """A fourth record for each three: steps are three quarters as long, on the same batches."""
-    settings = {"noise_multiplier": 1.3, "momentum": momentum}
-    more = fit(rows, n_records=N * 4 // 3, **settings)
-    np.testing.assert_allclose(more.weights, fit(rows, learning_rate=0.7 * 0.75, **settings).weights, atol=1e-12)
-    np.testing.assert_array_equal(fit(rows, n_records=N, **settings).weights, fit(rows, **settings).weights)
-
-
-def test_noise_may_have_another_source(rows):
-    """The stream of the seed as that source gives the same model, and the seed has no part in it."""
-    numbers = np.random.Generator(np.random.SFC64(np.random.SeedSequence(4, spawn_key=(0, 2)))).standard_normal
-    own, given = (fit(rows, noise_multiplier=1.3, normal=normal) for normal in (None, numbers))
-    np.testing.assert_array_equal(given.weights, own.weights)
-    nothing = fit(rows, noise_multiplier=1.3, normal=np.zeros)
-    np.testing.assert_array_equal(nothing.weights, fit(rows).weights)
 
 
 SIZES = {

@@ -7,13 +7,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from dpnotes.learners import _dp_sgd_clipping as clipping
-from dpnotes.learners import (
-    convolutional_network,
-    fit_dp_sgd_network,
-    multilayer_perceptron,
-    residual_network,
-    vgg16,
-)
+from dpnotes.learners import convolutional_network, fit_dp_sgd_network, multilayer_perceptron, residual_network, vgg16
 from dpnotes.learners._dp_sgd_clipping import (
     _positions,
     _product,
@@ -339,17 +333,6 @@ def test_empty_batches_are_steps_of_noise_alone_and_give_no_loss(digits):
     for name, value in start.named_parameters():
         np.testing.assert_array_equal(nothing.parameters[name][0], value.detach())
     same(nothing, fit(digits, sample_rate=1e-9, noise_multiplier=1e-18), 1e-8)
-
-
-def test_empty_records_count_in_the_expected_batch(digits):
-    more = fit(digits, n_records=2 * N, noise_multiplier=0.3)
-    same(more, fit(digits, learning_rate=0.2, noise_multiplier=0.3), 1e-12)
-
-
-def test_noise_may_have_another_source(digits):
-    numbers = np.random.Generator(np.random.SFC64(np.random.SeedSequence(5, spawn_key=(0, 2)))).standard_normal
-    same(fit(digits, noise_multiplier=0.3), fit(digits, noise_multiplier=0.3, normal=numbers), 0)
-    same(fit(digits), fit(digits, noise_multiplier=0.3, normal=np.zeros), 0)
 
 
 class Remembers(nn.Sequential):

@@ -135,6 +135,28 @@ def test_global_state_and_inputs_are_left_alone_and_the_seed_decides(name):
     np.testing.assert_allclose(narrow, first, atol=1e-9 if wide else 0.05)
 
 
+BY_DP_SGD = [name for name in LEARNERS if name.startswith("DP-SGD")]
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+@pytest.mark.parametrize("name", BY_DP_SGD)
+def test_empty_records_count_in_the_expected_batch(name, momentum):
+    """A fourth record for each three: steps are three quarters as long, on the same batches."""
+    records = {"X": X[:300], "y": Y[:300], "momentum": momentum}
+    more = numbers(name, n_records=400, **records)
+    np.testing.assert_allclose(more, numbers(name, learning_rate=0.75, **records), atol=1e-11)
+    np.testing.assert_array_equal(numbers(name, n_records=300, **records), numbers(name, **records))
+
+
+@pytest.mark.parametrize("name", BY_DP_SGD)
+def test_noise_may_have_another_source(name):
+    """The stream of the seed as that source gives the same model, and the seed has no part in it."""
+    stream = np.random.Generator(np.random.SFC64(np.random.SeedSequence(3, spawn_key=(0, 2)))).standard_normal
+    noisy = {"noise_multiplier": [1.3]}
+    np.testing.assert_array_equal(numbers(name, normal=stream, **noisy), numbers(name, **noisy))
+    np.testing.assert_array_equal(numbers(name, normal=np.zeros, **noisy), numbers(name, noise_multiplier=[0.0]))
+
+
 @pytest.mark.parametrize("name", [name for name in LEARNERS if "networks" not in name])
 def test_results_are_pickled(name):
     fitted = fit(name)

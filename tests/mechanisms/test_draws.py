@@ -98,11 +98,7 @@ CHUNKS = {"n": 10, "n_chunks": 3, "n_partitions": 2}
         (draw_partitions, {**CHUNKS, "n": 0}, "n must be >= 1, got n=0"),
         (draw_partitions, {**CHUNKS, "n_chunks": 0}, "n_chunks must be >= 1"),
         (draw_partitions, {**CHUNKS, "n_partitions": 0}, "n_partitions must be >= 1"),
-        (
-            draw_partitions,
-            {**CHUNKS, "n_chunks": 11, "scheme": "balanced"},
-            "n_chunks must be at most n=10 for",
-        ),
+        (draw_partitions, {**CHUNKS, "n_chunks": 11, "scheme": "balanced"}, "n_chunks must be at most n=10 for"),
         (draw_partitions, {**CHUNKS, "scheme": "equal"}, "scheme must be one of 'independent', 'balanced', got"),
     ],
 )

@@ -133,20 +133,32 @@ def test_bad_input_is_named(name, counts, more, message):
         VOTES[name](counts, **more)
 
 
-def test_bad_parameters_are_named():
-    votes = [[1, 2]]
-    with pytest.raises(ValueError, match=r"scale must be > 0, got scale=0\.0"):
-        laplace_vote(votes, scale=0.0, seed=0)
-    with pytest.raises(ValueError, match="sigma must be finite and > 0, got sigma=inf"):
-        gaussian_vote(votes, sigma=np.inf, seed=0)
-    with pytest.raises(ValueError, match=r"beta must be > 0, got beta=-1\.0"):
-        soft_vote(votes, beta=-1.0, seed=0)
+PAIR, GOOD = [[1, 2]], {"threshold": 1.0, "sigma_threshold": 1.0, "sigma_answer": 1.0, "seed": 0}
+
+
+@pytest.mark.parametrize(
+    ("vote", "message"),
+    [
+        (lambda: laplace_vote(PAIR, scale=0.0, seed=0), r"scale must be > 0, got scale=0\.0"),
+        (lambda: gaussian_vote(PAIR, sigma=np.inf, seed=0), "sigma must be finite and > 0, got sigma=inf"),
+        (lambda: soft_vote(PAIR, beta=-1.0, seed=0), r"beta must be > 0, got beta=-1\.0"),
+        (
+            lambda: confident_vote(PAIR, **GOOD | {"sigma_threshold": 0.0}),
+            "sigma_threshold must be .* got sigma_thr",
+        ),
+        (lambda: confident_vote(PAIR, **GOOD | {"sigma_answer": -1.0}), "sigma_answer must be .* got sigma_answer="),
+        (lambda: confident_vote(PAIR, **GOOD | {"threshold": np.nan}), "threshold must be .* got threshold="),
+        (lambda: confident_vote(PAIR, **GOOD | {"answers": 0}), "answers must be .* got answers="),
+        (lambda: vote_counts(np.array([0, 1]), 2), r"votes must have shape \[n_models, n\]"),
+        (lambda: vote_counts(np.array([[0, 2]]), 2), r"votes must be codes in 0\.\.1, got 0\.\.2"),
+        (lambda: vote_counts(np.array([[0, -1]]), 2), "votes must be codes"),
+    ],
+)
+def test_bad_parameters_are_named(vote, message):
+    with pytest.raises(ValueError, match=message):
+        vote()
     with pytest.raises(TypeError, match="seed must be an integer >= 0"):
-        soft_vote(votes, beta=1.0, seed=1.5)
-    good = {"threshold": 1.0, "sigma_threshold": 1.0, "sigma_answer": 1.0, "seed": 0}
-    for name, value in (("sigma_threshold", 0.0), ("sigma_answer", -1.0), ("threshold", np.nan), ("answers", 0)):
-        with pytest.raises(ValueError, match=f"{name} must be .* got {name}="):
-            confident_vote(votes, **{**good, name: value})
+        soft_vote(PAIR, beta=1.0, seed=1.5)
 
 
 @given(
@@ -162,12 +174,3 @@ def test_counts_equal_counting_by_hand(case):
     for query in range(4):
         column = [row[query] for row in votes]
         assert counts[query].tolist() == [column.count(c) for c in range(n_classes)]
-
-
-def test_bad_votes_are_named():
-    with pytest.raises(ValueError, match=r"votes must have shape \[n_models, n\]"):
-        vote_counts(np.array([0, 1]), 2)
-    with pytest.raises(ValueError, match=r"votes must be codes in 0\.\.1, got 0\.\.2"):
-        vote_counts(np.array([[0, 2]]), 2)
-    with pytest.raises(ValueError, match="votes must be codes"):
-        vote_counts(np.array([[0, -1]]), 2)

@@ -1,0 +1,306 @@
+"""A reader's file or training: in chapters, in ``dpnotes compare`` and in ``dpnotes audit``; what was found is kept."""
+
+import html
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from dpnotes.comparing import OURS, Candidate
+from dpnotes.lab import cli, own_data
+from dpnotes.lab.bagging import experiments as bagging
+from dpnotes.lab.bagging import grids as bagging_grids
+from dpnotes.lab.bagging import tables as comparisons
+from dpnotes.lab.dpbag import experiments as dpbag
+from dpnotes.lab.dpbag import grids as dpbag_grids
+from dpnotes.lab.dpbag import tables as dpbag_tables
+from dpnotes.lab.own_training import Kept
+from dpnotes.lab.private_prediction import experiments as private_prediction
+from dpnotes.lab.private_prediction import grids as private_prediction_grids
+from dpnotes.lab.private_prediction import tables as series
+
+
+@pytest.fixture(params=["two classes, said", "three classes, in arrays"])
+def reference(tmp_path, request):
+    """A mixed table whose public facts are given; or arrays of which nothing is said."""
+    generator = np.random.default_rng(0)
+    age, job = generator.integers(20, 90, 400), generator.choice(["nurse", "baker"], 400)
+    if request.param.startswith("two"):
+        table = pd.DataFrame({"ill": np.where(age > 50, "yes", "no"), "age": age, "job": job})
+        table.to_csv(tmp_path / "mine.csv", index=False)
+        public = 'classes = ["no", "yes"]\n[columns]\nage = [0, 100]\njob = ["baker", "nurse"]\n'
+        (tmp_path / "mine.toml").write_text(public)
+        return own_data.reference(str(tmp_path / "mine.csv"), "ill")
+    np.savez(tmp_path / "mine.npz", X=np.stack([age, job == "nurse"], axis=1), y=np.digitize(age, [45, 70]))
+    return own_data.reference(str(tmp_path / "mine.npz"))
+
+
+def test_every_chapter_runs_on_it(reference):
+    """One row of each method; the guarantee is stated, and what can be learned is learned."""
+    mine = own_data.load(reference)
+    grid = bagging_grids.own(reference, mine.n_train, seeds=1)
+    rows = pd.DataFrame([{**row, **bagging.private_base(**row, device="cpu")} for row in grid])
+    bases = comparisons.private_bases(rows)
+    assert len(bases) == 3 * 5
+    bare = bases[bases["mode"] == "bare"]
+    assert bare["advantage"].to_numpy() == pytest.approx(bare["subsample"] / mine.n_train)
+    assert bare["accuracy"].max() > 0.6
+
+    points = [row for row in private_prediction_grids.own(reference) if row["epsilon"] == 20 and row["delta"] == 0]
+    found = series.put_together(
+        pd.DataFrame([{**row, **private_prediction.trade_off(**row, device="cpu")} for row in points])
+    )
+    assert set(found["n"]) == {mine.n_train}
+    assert found["accuracy"].max() > 0.6
+    assert series.series(found, "loss_perturbation", "epsilon").x.tolist() == [20.0]
+
+    labelled = [row for row in dpbag_grids.own(reference, seeds=1) if row["n_partitions"] == 1]
+    table = dpbag_tables.own(pd.DataFrame([{**row, **dpbag.student(**row, device="cpu")} for row in labelled]))
+    assert set(table["epsilon"].dropna()) == {1, 3, 5}
+    assert table[table["epsilon"].isna()]["accuracy"].item() > 0.8
+
+
+def test_a_page_says_what_is_private_public_and_prepared(reference):
+    said = own_data.statement(reference)
+    assert all(f"* **{word}**" in said for word in ("Private", "Public", "Preparation", "Not private"))
+    table = own_data.public_columns(own_data.load(reference))
+    if "csv" in reference:
+        assert "All of it was given beforehand" in said
+        assert table["public"].tolist() == ["0 to 100", "baker, nurse"]
+        assert "divided" not in own_data.statement(reference, scaling="none")
+        assert "its own norm" in own_data.statement(reference, scaling="record")
+    else:
+        assert (
+            "Taken from the records, as if it were public, which no guarantee counts:** the classes, `0`, `1`." in said
+        )
+        assert set(table["given"]) == {"taken from the records"}
+
+
+def test_rows_of_another_content_are_not_taken(reference):
+    path = reference.partition("?")[0]
+    assert own_data.is_own(reference)
+    assert own_data.label(reference) == path.rpartition("/")[2]
+    assert not own_data.is_own("adult")
+    with pytest.raises(ValueError, match="changed while its rows were computed"):
+        own_data.load(reference[:-1])
+
+
+DECLARED = 'classes = ["no", "yes"]\n[columns]\nage = [0, 120]\n"<b>job" = ["baker", "nurse"]\n'
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    generator = np.random.default_rng(0)
+    age, job = generator.integers(20, 80, size=240), generator.integers(2, size=240)
+    ill = np.where(age + 10 * job + generator.normal(0, 5, 240) > 55, "yes", "no")
+    table = pd.DataFrame({"age": age, "<b>job": np.where(job == 1, "nurse", "baker"), "ill": ill})
+    table.to_csv(tmp_path / "mine.csv", index=False)
+    (tmp_path / "mine.toml").write_text(DECLARED, encoding="utf-8")
+    few = tuple(each for each in OURS if each.name in ("ClassMeans", "RandomTrees", "majority class", "no privacy"))
+    odd = Candidate("<i>odd</i>", few[0].make)
+    monkeypatch.setattr("dpnotes.comparing._compare.OURS", (*few, odd))
+    return tmp_path
+
+
+def invoked(*arguments):
+    result = CliRunner().invoke(cli.main, [*arguments])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+def compare(folder, *options):
+    return invoked("compare", f"{folder}/mine.csv", "--target", "ill", "--epsilon", "2", "--repeats", "2", *options)
+
+
+def test_a_comparison_and_its_report(folder):
+    report = folder / "report.html"
+    code, text = compare(folder, "--report", str(report))
+    assert code == 0
+    assert "synthetic tables of this shape" in text.splitlines()[0]
+    page = report.read_text(encoding="utf-8")
+    body = page[page.index("<body>") :]
+    assert body.index("synthetic tables of this shape") < body.index("<table")
+    assert "&lt;b&gt;job" in page
+    assert "&lt;i&gt;odd" in page
+    assert "<b>job" not in page
+    assert "<i>odd" not in page
+    assert "<svg" in page
+    assert "<script" not in page
+    found = {}
+    code = html.unescape(page[page.index("<pre>") + 5 : page.index("</pre>")])
+    exec(code.replace("'mine.csv'", repr(str(folder / "mine.csv"))), found)  # as a reader would paste it
+    assert found["model"].score(found["X"], found["y"]) > 0.5
+    assert set(found["y"]) == {"no", "yes"}
+
+
+def test_what_is_not_declared_is_asked_for_by_name(folder):
+    (folder / "mine.toml").unlink()
+    code, text = compare(folder)
+    assert code == 1
+    assert text.endswith('"age" = []\n"<b>job" = []\n')
+    assert "nurse" not in text
+    code, text = compare(folder, "--public")
+    assert code == 0
+    assert "declared public" in text.splitlines()[0]
+
+
+def test_values_that_are_not_read_are_told_of_a_public_table_alone(folder):
+    frame = pd.read_csv(folder / "mine.csv", dtype=str)
+    frame.mask(frame.index.to_numpy()[:, None] < [9, 0, 0]).to_csv(folder / "mine.csv", index=False)
+    told = [compare(folder, *options)[1].count("9 of 'age' are missing") for options in (["--public"], [])]
+    assert told == [1, 0]
+
+
+def test_a_comparison_is_resumed_from_what_was_kept(folder):
+    kept = folder / "kept.jsonl"
+    _, whole = compare(folder, "--keep", str(kept))
+    content = kept.read_bytes()
+    kept.write_bytes(content[: len(content) // 2])  # torn in the middle of a line
+    _, resumed = compare(folder, "--keep", str(kept))
+    assert len(kept.read_bytes().splitlines()) == len(content.splitlines())
+    assert resumed.splitlines()[:3] == whole.splitlines()[:3]
+    code, text = compare(folder, "--keep", str(kept), "--public")
+    assert code == 1
+    assert "of another comparison" in text
+
+
+def test_bad_input_of_a_comparison_is_one_line(folder):
+    assert "--public and --shape exclude each other" in compare(folder, "--public", "--shape")[1]
+    for option, value, message in (
+        ("--target", "missing", "there is no column 'missing'"),
+        ("--report", f"{folder}/absent/report.html", "a folder that exists"),
+        ("--epsilon", "0", "epsilon must be > 0"),
+    ):
+        code, text = compare(folder, option, value)
+        assert (code, message in text) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("table", "declared", "message"),
+    [
+        ({"ill": "31337"}, 'classes = ["no", "yes"]', "the target 'ill' has 240 values that are not among classes"),
+        ({"ill": None}, 'classes = ["no", "yes"]', "the target 'ill' has 240 missing values"),
+        ({"born": "3133-07-01"}, "[columns]\nborn = [0, 1]", "dates can be given as days since a public date"),
+        ({"age": None}, "[columns]\nage = [0, 120]", "'age': all values are missing"),
+        ({}, f'[columns]\n"<b>job" = {[str(i) for i in range(300)]}', "more features than records"),
+    ],
+)
+@pytest.mark.parametrize("options", [(), ("--shape",)])
+def test_bad_tables_are_named_without_a_value(folder, table, declared, message, options):
+    frame = pd.read_csv(folder / "mine.csv").assign(**table)
+    frame.to_csv(folder / "mine.csv", index=False)
+    (folder / "mine.toml").write_text(declared, encoding="utf-8")
+    code, text = compare(folder, *options)
+    assert code == 1
+    assert message in text
+    assert "3133" not in text
+
+
+SCRIPT = """
+from pathlib import Path
+import numpy as np
+from dpnotes import ModelSensitivity
+
+def train(X, y, seed, sigma=0.05):
+    rows = X / np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
+    return rows.sum(axis=0) + np.random.default_rng(seed).normal(0, sigma, X.shape[1])
+
+def quiet(X, y, seed):
+    return train(X, y, seed, 20.0)
+
+def labels(X, y, seed):
+    assert set(y) == {"no", "yes"}
+    return quiet(X, y, seed)
+
+calls = []
+
+def stopped(X, y, seed):
+    calls.append(seed)
+    if len(calls) == 500:
+        raise KeyboardInterrupt
+    return quiet(X, y, seed)
+
+def nothing(X, y, seed):
+    return None
+
+model = ModelSensitivity(1.0, l2=0.1, norm=2.0, noise_seed=0, device="cpu")
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(200, 4)), np.arange(200) % 2
+    np.savez(tmp_path / "table.npz", X=X, y=y)
+    X[3, 1] = np.nan
+    np.savez(tmp_path / "words.npz", X=X, y=np.array(["no", "yes"])[y])
+    (tmp_path / "words.toml").write_text('classes = ["yes", "no"]', encoding="utf-8")
+    (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
+    return tmp_path
+
+
+def audit(script, name, *options, table="table"):
+    return invoked("audit", f"{script}/{name}", "--data", f"{script}/{table}.npz", "--runs", "600", *options)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "code", "text"),
+    [
+        ("script.py:train", ("--epsilon", "1", "--delta", "1e-5"), 1, "The claim is REFUTED"),
+        ("script.py:quiet", ("--epsilon", "1", "--delta", "1e-5"), 0, "The claim is not refuted"),
+        ("script.py:model", (), 0, "zero-out: epsilon 1 at delta 0"),
+        ("script.py:nothing", ("--epsilon", "1"), 2, "Error: TypeError: train must return what is released"),
+        ("script.py", (), 2, "must be named as FILE.py:NAME"),
+        ("none.py:train", (), 2, "there is no file"),
+        ("script.py:treat", (), 2, "has no 'treat'"),
+        ("script.py:quiet", ("--epsilon", "-1"), 2, "epsilon must be"),
+        ("script.py:quiet", ("--epsilon", "one"), 2, "is not a valid float"),
+    ],
+)
+def test_a_verdict_and_an_error_have_exit_codes_of_their_own(script, name, options, code, text):
+    found, told = audit(script, name, *options)
+    assert found == code
+    assert text in " ".join(told.split())
+
+
+def test_labels_are_those_of_the_table(script):
+    code, text = audit(script, "script.py:labels", "--epsilon", "1", table="words")
+    assert code == 0
+    assert "failed" not in text
+    assert ", label no" in text or ", label yes" in text
+    assert "1 of '1' are missing or not as declared" in " ".join(text.split())
+
+
+def test_an_audit_is_resumed_from_what_was_kept(script):
+    kept = script / "kept.jsonl"
+    options = ("--epsilon", "1", "--keep", str(kept))
+    _, whole = audit(script, "script.py:quiet", *options)
+    content = kept.read_bytes()
+    assert content.count(b"\n") > 10
+    kept.write_bytes(content[: len(content) // 2])  # torn in the middle of a line
+    _, resumed = audit(script, "script.py:quiet", *options)
+    assert kept.read_bytes() == content
+    assert resumed.splitlines()[0] == whole.splitlines()[0]
+    code, text = audit(script, "script.py:quiet", "--epsilon", "2", "--keep", str(kept))
+    assert code == 2
+    assert "is of another audit: epsilon was 1.0, now 2.0." in text
+
+
+def test_an_interrupted_audit_says_what_is_kept(script):
+    kept = script / "kept.jsonl"
+    code, text = audit(script, "script.py:stopped", "--epsilon", "1", "--keep", str(kept))
+    assert code == 130
+    assert f"what it found is saved in {kept}; the same command continues" in text
+    assert kept.read_text().count("members") > 5
+
+
+def test_kept_keeps(tmp_path):
+    Kept(tmp_path / "file", {"seed": 0})["scores"] = [1.0, -float("inf")]
+    again = Kept(tmp_path / "file", {"seed": 0})
+    assert again["scores"] == [1.0, -float("inf")]
+    assert len(again) == 2
+    for content in ("X,y\n", "[[1]]\n", '["seed", 0]\n'):
+        (tmp_path / "other").write_text(content)
+        with pytest.raises(ValueError, match=r"no file of (an audit|this kind)"):
+            Kept(tmp_path / "other", {"seed": 0})
