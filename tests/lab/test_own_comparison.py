@@ -84,7 +84,7 @@ def test_it_is_resumed_from_what_was_kept(folder):
     assert resumed.splitlines()[:3] == whole.splitlines()[:3]
     code, text = call(folder, "--keep", str(kept), "--public")
     assert code == 1
-    assert "of another comparison" in text
+    assert "belongs to another comparison" in text
 
 
 def test_bad_input_is_one_line(folder):
@@ -94,7 +94,7 @@ def test_bad_input_is_one_line(folder):
     assert "there is no column 'missing'" in text
     code, text = call(folder, "--report", f"{folder}/absent/report.html")
     assert code == 1
-    assert "a folder that exists" in text
+    assert "an existing folder" in text
     code, text = call(folder, "--epsilon", "0")
     assert code == 1
     assert "epsilon must be > 0" in text

@@ -61,15 +61,13 @@ def test_a_page_says_what_is_private_public_and_prepared(reference):
     assert all(f"* **{word}**" in said for word in ("Private", "Public", "Preparation", "Not private"))
     table = own_data.public_columns(own_data.load(reference))
     if "csv" in reference:
-        assert "All of it was given beforehand" in said
+        assert "All of this was declared beforehand" in said
         assert table["public"].tolist() == ["0 to 100", "baker, nurse"]
         assert "divided" not in own_data.statement(reference, scaling="none")
-        assert "its own norm" in own_data.statement(reference, scaling="record")
+        assert "divided by its norm" in own_data.statement(reference, scaling="record")
     else:
-        assert (
-            "Taken from the records, as if it were public, which no guarantee counts:** the classes, `0`, `1`." in said
-        )
-        assert set(table["given"]) == {"taken from the records"}
+        assert "Inferred from the records as if public, which no guarantee covers:** the classes, `0`, `1`." in said
+        assert set(table["given"]) == {"inferred from the records"}
 
 
 def test_rows_of_another_content_are_not_taken(reference):

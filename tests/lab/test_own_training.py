@@ -65,7 +65,7 @@ def call(folder, name, *options, table="table"):
         ("script.py:nothing", ("--epsilon", "1"), 2, "Error: TypeError: train must return what is released"),
         ("script.py", (), 2, "must be named as FILE.py:NAME"),
         ("none.py:train", (), 2, "there is no file"),
-        ("script.py:treat", (), 2, "has no 'treat'"),
+        ("script.py:treat", (), 2, "does not define 'treat'"),
         ("script.py:quiet", ("--epsilon", "-1"), 2, "epsilon must be"),
         ("script.py:quiet", ("--epsilon", "one"), 2, "is not a valid float"),
     ],
@@ -96,14 +96,14 @@ def test_it_is_resumed_from_what_was_kept(folder):
     assert resumed.splitlines()[0] == whole.splitlines()[0]
     code, text = call(folder, "script.py:quiet", "--epsilon", "2", "--keep", str(kept))
     assert code == 2
-    assert "is of another audit: epsilon was 1.0, now 2.0." in text
+    assert "belongs to another audit: epsilon was 1.0, now 2.0." in text
 
 
 def test_an_interrupted_audit_says_what_is_kept(folder):
     kept = folder / "kept.jsonl"
     code, text = call(folder, "script.py:stopped", "--epsilon", "1", "--keep", str(kept))
     assert code == 130
-    assert f"what it found is saved in {kept}; the same command continues" in text
+    assert f"the findings are saved in {kept}; the same command continues" in text
     assert kept.read_text().count("members") > 5
 
 
@@ -114,5 +114,5 @@ def test_kept_keeps(tmp_path):
     assert len(again) == 2
     for content in ("X,y\n", "[[1]]\n", '["seed", 0]\n'):
         (tmp_path / "other").write_text(content)
-        with pytest.raises(ValueError, match=r"no file of (an audit|this kind)"):
+        with pytest.raises(ValueError, match=r"not a file of an audit|does not belong to this kind"):
             Kept(tmp_path / "other", {"seed": 0})
