@@ -1,4 +1,4 @@
-"""What a guarantee is: privacy profiles, calibration, composition, audits. No data and no torch in here.
+"""Privacy guarantees: profiles, calibration, composition and audits. This package needs neither data nor torch.
 
 A guarantee is a function, not a pair of numbers: see :class:`PrivacyProfile`. The constructors take keywords only.
 """

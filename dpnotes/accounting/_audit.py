@@ -1,4 +1,4 @@
-"""What an attack's error counts prove: lower confidence bounds on epsilon, mu and delta."""
+"""Lower confidence bounds on epsilon, mu and delta, from the error counts of an attack."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Interval(NamedTuple):
 def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) -> Interval:
     """Two-sided confidence interval of a probability, from independent trials.
 
-    It covers the true probability at least as often as stated, at any number of trials.
+    The interval covers the true probability at least as often as stated, for any number of trials.
 
     Parameters
     ----------
     successes : int, >= 0
     trials : int, >= 1
     confidence : float, in (0, 1)
-        The interval misses on either side with half of the remaining probability.
+        Coverage of the interval, which misses on either side with half of the remaining probability.
 
     Returns
     -------
@@ -66,22 +66,22 @@ def audit_epsilon(
 ) -> float:
     """Lower confidence bound on epsilon from a membership test run on independent releases.
 
-    Whatever mechanism made the releases, it is not (epsilon, ``delta``)-DP for any smaller epsilon, with the stated
-    confidence. The rule that decides "member" must be fixed before these runs are looked at.
+    With the stated confidence, the mechanism that made the releases is not (epsilon, ``delta``)-DP for any smaller
+    epsilon. This holds for any mechanism. The rule that decides "member" must be fixed before you look at these runs.
 
     Parameters
     ----------
     true_positives : int, >= 0
-        Runs with the record that the test called "member".
+        Number of runs with the record that the test called "member".
     positives : int, >= 1
-        Runs with the record.
+        Number of runs with the record.
     false_positives : int, >= 0
-        Runs without the record that the test called "member".
+        Number of runs without the record that the test called "member".
     negatives : int, >= 1
-        Runs without the record.
+        Number of runs without the record.
     delta : float, in [0, 1]
     confidence : float, in (0, 1)
-        Joint, of both rates.
+        Joint confidence for both rates.
 
     Returns
     -------
@@ -155,8 +155,8 @@ def audit_delta(
 ) -> float:
     """Lower confidence bound on delta(epsilon) at a fixed epsilon.
 
-    The audit for mechanisms that reveal a record outright with some probability, as bagging does: there the bound on
-    epsilon only says by how much the assumed delta is too small.
+    Use this audit for mechanisms that reveal a record outright with some probability, as bagging does. For them the
+    bound on epsilon only shows by how much the assumed delta is too small.
 
     Parameters
     ----------
@@ -192,28 +192,30 @@ def audit_delta(
 
 
 def one_run_p_value(*, examples: int, guesses: int, correct: int, epsilon: float, delta: float) -> float:
-    """Chance that an (epsilon, delta)-DP mechanism lets so many guesses of membership in a single run be correct.
+    """Bound on the chance that at least ``correct`` guesses of membership are right in one (epsilon, delta)-DP run.
 
     Parameters
     ----------
     examples : int, >= 1
-        Records that were included with probability 1/2 each, independently.
+        Number of records that were included with probability 1/2 each, independently.
     guesses : int, >= 1
-        How many of them the attack guessed about; it abstained from the others. The number is fixed in advance.
+        Number of these records that the attack guessed about; it abstained from the others. The number is fixed in
+        advance.
     correct : int, >= 0
-        How many guesses were correct.
+        Number of guesses that were correct.
     epsilon : float, >= 0
     delta : float, in [0, 1]
 
     Returns
     -------
     float, in [0, 1]
-        An upper bound on the p-value of "the mechanism is (epsilon, delta)-DP".
+        Upper bound on the p-value of "the mechanism is (epsilon, delta)-DP".
 
     Raises
     ------
     ValueError
-        If more guesses are correct than were made or made than there are examples, or a parameter is out of range.
+        If more guesses are correct than were made, more are made than there are examples, or a parameter is out of
+        range.
 
     Source
     ------
@@ -252,7 +254,7 @@ def _largest_mean_below(correct: int, guesses: int, q: float) -> float:
 def one_run_audit(*, examples: int, guesses: int, correct: int, delta: float, confidence: float = 0.95) -> float:
     """Lower confidence bound on epsilon from a single run with many inserted records.
 
-    The bound loses its power where delta is of the order of 1 / examples: delta enters times ``2 examples``.
+    The bound loses its power if delta is of the order of 1 / examples, because delta enters times ``2 examples``.
 
     Parameters
     ----------
@@ -264,12 +266,13 @@ def one_run_audit(*, examples: int, guesses: int, correct: int, delta: float, co
     Returns
     -------
     float, >= 0
-        Largest epsilon whose p-value is below ``1 - confidence``; 0 if there is none.
+        Largest epsilon whose p-value is below ``1 - confidence``; 0 if there is no such epsilon.
 
     Raises
     ------
     ValueError
-        If more guesses are correct than were made or made than there are examples, or a parameter is out of range.
+        If more guesses are correct than were made, more are made than there are examples, or a parameter is out of
+        range.
 
     Source
     ------

@@ -49,7 +49,7 @@ def gaussian(*, sigma: float, sensitivity: float = 1.0, adjacency: str = "add-re
 
 
 def gaussian_of_advantage(advantage: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
-    """The Gaussian mechanism whose best membership test has a given advantage: a yardstick for other profiles.
+    """Guarantee of the Gaussian mechanism whose best membership test has a given advantage: a yardstick for others.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def gaussian_of_advantage(advantage: float, *, adjacency: str = "add-remove") ->
     Returns
     -------
     PrivacyProfile
-        That of :func:`gaussian` with sensitivity 1.
+        Profile of :func:`gaussian` with sensitivity 1.
 
     Raises
     ------
@@ -82,15 +82,15 @@ def gaussian_of_advantage(advantage: float, *, adjacency: str = "add-remove") ->
 
 
 def laplace(*, scale: float, sensitivity: float = 1.0, adjacency: str = "add-remove") -> PrivacyProfile:
-    """Guarantee of a query plus Laplace noise, exact for every epsilon; (sensitivity / scale)-DP.
+    """Guarantee of a query plus Laplace noise, exact for every epsilon; the release is (sensitivity / scale)-DP.
 
-    Composition adds privacy losses, on a grid that is small against their standard deviation.
+    Composition adds privacy losses on a grid whose step is small compared with their standard deviation.
 
     Parameters
     ----------
     scale : float, > 0
-        Scale b of the noise density ``exp(-|x| / b) / (2 b)``, in the units of the query; its standard deviation is
-        b sqrt(2).
+        Scale b of the noise density ``exp(-|x| / b) / (2 b)``, in the units of the query. The standard deviation of
+        the noise is b sqrt(2).
     sensitivity : float, > 0
         Distance between the query's values on adjacent data sets, in the units of the query.
     adjacency : {"add-remove", "zero-out", "replace-one"}
@@ -107,8 +107,8 @@ def laplace(*, scale: float, sensitivity: float = 1.0, adjacency: str = "add-rem
 
     Notes
     -----
-    For a query with several coordinates and the L1 sensitivity, the profile is an upper bound: the change of one
-    coordinate by the whole sensitivity is the worst.
+    For a query with several coordinates and the L1 sensitivity, the profile is an upper bound: a change of one
+    coordinate by the whole sensitivity is the worst case.
 
     Source
     ------
@@ -128,7 +128,7 @@ def laplace(*, scale: float, sensitivity: float = 1.0, adjacency: str = "add-rem
 
 
 def approximate(epsilon: float, delta: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
-    """All that follows from "the mechanism is (epsilon, delta)-DP" when nothing else is known of it.
+    """Guarantee that follows from "the mechanism is (epsilon, delta)-DP" if nothing else is known of the mechanism.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def approximate(epsilon: float, delta: float, *, adjacency: str = "add-remove") 
 
 
 def pure(epsilon: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
-    """All that follows from "the mechanism is epsilon-DP": :func:`approximate` with delta = 0.
+    """Guarantee that follows from "the mechanism is epsilon-DP": :func:`approximate` with delta = 0.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def pure(epsilon: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
 
 
 def zcdp(rho: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
-    """All that follows from "the mechanism is rho-zCDP": Renyi divergence at most ``rho alpha`` at every order.
+    """Guarantee that follows from rho-zCDP (zero-concentrated DP): Renyi divergence <= ``rho alpha`` at every order.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def zcdp(rho: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
     Returns
     -------
     PrivacyProfile
-        With epsilon from the best real order, below Bun and Steinke's ``rho + 2 sqrt(rho log(1 / delta))``.
+        Profile whose epsilon uses the best real order, below Bun and Steinke's ``rho + 2 sqrt(rho log(1 / delta))``.
 
     Raises
     ------

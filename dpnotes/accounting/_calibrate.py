@@ -1,4 +1,4 @@
-"""The least noise for (epsilon, delta), and the parameter at which any mechanism just meets an aim."""
+"""Least noise for (epsilon, delta), and the parameter at which any mechanism just meets an aim."""
 
 from __future__ import annotations
 
@@ -36,19 +36,20 @@ def gaussian_sigma(
     """Smallest sigma at which the Gaussian mechanism is (epsilon, delta)-DP.
 
     The result errs on the private side: delta at the returned sigma is <= ``delta``, and a sigma smaller by one part
-    in 10^9 would exceed it. Valid for every epsilon >= 0 (the classical formula is proved for epsilon < 1 only, and is
-    larger there).
+    in 10^9 would exceed it. The result is valid for every epsilon >= 0. (The classical formula is proved only for
+    epsilon < 1 and gives a larger sigma there.)
 
     Parameters
     ----------
     epsilon : float or array_like, >= 0
     delta : float or array_like, in (0, 1)
-        At most 0.999: beyond, next to nothing is guaranteed.
+        Must be at most 0.999, because a larger delta guarantees next to nothing.
     sensitivity : float or array_like, > 0
-        L2 distance between the query's values on adjacent data sets, in the units of the query. The three broadcast.
+        L2 distance between the query's values on adjacent data sets, in the units of the query. The three arguments
+        are broadcast.
     analysis : {"tight", "classical"}
-        ``"classical"``: ``sensitivity sqrt(2 log(1.25 / delta)) / epsilon``, refused where it is not sufficient
-        (beyond epsilon = 8.4 at delta = 1e-5).
+        ``"classical"``: ``sensitivity sqrt(2 log(1.25 / delta)) / epsilon``, which raises an error where it is not
+        sufficient (beyond epsilon = 8.4 at delta = 1e-5).
 
     Returns
     -------
@@ -58,7 +59,7 @@ def gaussian_sigma(
     Raises
     ------
     ValueError
-        If a parameter is outside its range; delta = 0 is never reached by Gaussian noise.
+        If a parameter is outside its range. Gaussian noise never reaches delta = 0.
 
     Source
     ------
@@ -94,7 +95,7 @@ def _classical_mu(epsilon: Floats, delta: Floats) -> Floats:
     mu = epsilon / np.sqrt(2 * np.log(1.25 / delta))
     if (wrong := (epsilon <= 0) | (mu > largest_mu(epsilon, delta))).any():
         raise ValueError(
-            "the classical formula is proved for 0 < epsilon < 1 and not sufficient for "
+            "the classical formula is proved for 0 < epsilon < 1 and is not sufficient for "
             f"epsilon={float(epsilon[wrong].flat[0])!r} at delta={float(delta[wrong].flat[0])!r}; use analysis='tight'"
         )
     return np.asarray(mu, dtype=np.float64)
@@ -111,41 +112,43 @@ def calibrate(
     fpr: float | None = None,
     start: float = 1.0,
 ) -> float:
-    """The parameter at which a mechanism just meets an aim: the least noise, or the most of whatever leaks.
+    """Find the parameter at which a mechanism just meets an aim, for example the least noise or the largest sample.
 
-    Exactly one aim is given: ``epsilon`` and ``delta``; ``mu``; ``advantage``; or ``tpr`` and ``fpr``.
+    Give exactly one aim: ``epsilon`` and ``delta``; ``mu``; ``advantage``; or ``tpr`` and ``fpr``.
 
     Parameters
     ----------
     make_profile : callable
-        Gives the profile for a positive number, of which the guarantee is a monotone function, rising or falling.
+        Function that returns the profile for a positive number. The guarantee must rise or fall monotonically with
+        that number.
     epsilon, delta : float, >= 0 and in [0, 1), optional
-        The mechanism is to be (epsilon, delta)-DP.
+        Aim that the mechanism is (epsilon, delta)-DP.
     mu : float, > 0, optional
-        Its Gaussian fit is to be at most this, see :attr:`PrivacyProfile.mu`.
+        Aim that the Gaussian fit of the mechanism is at most ``mu``, see :attr:`PrivacyProfile.mu`.
     advantage : float, in (0, 1), optional
-        No membership test is to have a larger gap between its true- and false-positive rate.
+        Aim that no membership test has a larger difference between its true- and false-positive rates.
     tpr, fpr : float, in (0, 1), optional
-        No membership test of false-positive rate ``fpr`` is to have a larger true-positive rate than ``tpr``.
+        Aim that no membership test with false-positive rate ``fpr`` has a larger true-positive rate than ``tpr``.
     start : float, > 0
-        Where the search begins.
+        Parameter at which the search begins.
 
     Returns
     -------
     float
-        On the private side: the profile at the result meets the aim. Within 1e-5 of the boundary, relatively.
+        Parameter on the private side: the profile at the result meets the aim. The relative distance to the boundary
+        is at most 1e-5.
 
     Raises
     ------
     ValueError
-        If not exactly one aim is given, a number is out of its range, or no parameter between 1e-19 and 1e19 times the
-        start, or every one, meets it.
+        If not exactly one aim is given, a number is out of its range, or either no parameter or every parameter
+        between 1e-19 and 1e19 times the start meets the aim.
     TypeError
-        If ``make_profile`` gives something else than a profile.
+        If ``make_profile`` does not return a profile.
 
     Source
     ------
-    Kulynych, Gomez, Kaissis, Calmon and Troncoso (2024) for noise by the risk of an attack.
+    Kulynych, Gomez, Kaissis, Calmon and Troncoso (2024), who choose noise by the risk of an attack.
 
     Examples
     --------
@@ -226,4 +229,4 @@ def _aim(**numbers: float | None) -> Callable[[PrivacyProfile], float]:
             if failure == 0:
                 return lambda profile: min(float(profile.epsilon(0.0)), 1e300) - level
             return lambda profile: math.log(max(float(profile.delta(level)), 1e-300) / failure)
-    raise ValueError(f"exactly one aim must be given, {AIMS}, got {len(aim)} numbers of them")
+    raise ValueError(f"exactly one aim must be given, {AIMS}, got {len(aim)} numbers for it")

@@ -1,4 +1,4 @@
-"""Private gradient descent: DP-SGD with all iterates released, its least noise, and the last iterate alone."""
+"""Private gradient descent: DP-SGD with all iterates released, its least noise, and release of the last iterate."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def dp_sgd(
     accountant: str = "best",
     adjacency: str = "add-remove",
 ) -> PrivacyProfile:
-    """Guarantee of DP-SGD: all iterates, each step on a Poisson sample of the records that is kept secret.
+    """Guarantee of releasing all iterates of DP-SGD, where each step uses a secret Poisson sample of the records.
 
-    In each step each record takes part by itself with probability ``sample_rate``; Gaussian noise of standard deviation
-    ``noise_multiplier * clip_norm`` is added to the **sum** of the gradients clipped to ``clip_norm``. The guarantee
-    does not hold for batches that are drawn in another way, for example by shuffling.
+    In each step each record takes part independently with probability ``sample_rate``. Gaussian noise of standard
+    deviation ``noise_multiplier * clip_norm`` is added to the **sum** of the gradients clipped to ``clip_norm``. The
+    guarantee does not hold for batches that are drawn in another way, for example by shuffling.
 
     Parameters
     ----------
@@ -54,15 +54,15 @@ def dp_sgd(
         Probability with which a record takes part in a step.
     steps : int, >= 1
     accountant : {"best", "pld", "rdp"}
-        ``"pld"``: privacy loss distribution, tight up to its grid. ``"rdp"``: Renyi curve over real orders, several per
-        cent larger in epsilon. ``"best"``: the smaller of the two at each epsilon.
+        ``"pld"``: privacy loss distribution, tight up to its grid. ``"rdp"``: Renyi curve over real orders, whose
+        epsilon is several per cent larger. ``"best"``: the smaller of the two deltas at each epsilon.
     adjacency : {"add-remove", "zero-out", "replace-one"}
-        An empty record has no gradient.
+        Relation between neighbouring data sets; under zero-out an empty record has no gradient.
 
     Returns
     -------
     PrivacyProfile
-        Without sampling (rate 1) that of Gaussian noise, exact with every accountant.
+        Without sampling (rate 1) it is the profile of Gaussian noise, exact with every accountant.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def dp_sgd(
     Source
     ------
     Mironov, Talwar and Zhang (2019) for the Renyi curve; Koskela, Jalko and Honkela (2020) and Zhu, Dong and Wang
-    (2022) for the losses; Balle, Barthe and Gaboardi (2018), Theorem 2, for records that take one another's place.
+    (2022) for the losses; Balle, Barthe and Gaboardi (2018), Theorem 2, for replace-one adjacency.
 
     Examples
     --------
@@ -126,11 +126,12 @@ def dp_sgd_noise_multiplier(
 ) -> float | Floats:
     """Smallest noise multiplier at which DP-SGD on Poisson samples is (epsilon, delta)-DP by the given accountant.
 
-    Errs on the private side: ``dp_sgd(noise_multiplier=result, ...).delta(epsilon) <= delta``; the result is within
-    1e-3 of the smallest multiplier, relatively, and most often within 1e-7 (``"rdp"``) or 1e-5. The arguments
-    broadcast; all their combinations are solved at once by Renyi curves, from where ``"best"`` and ``"pld"`` go on by
-    three or four loss distributions for each (0.2 to 5 seconds). For other aims than (epsilon, delta), see
-    :func:`calibrate`.
+    The result errs on the private side: ``dp_sgd(noise_multiplier=result, ...).delta(epsilon) <= delta``. Its relative
+    distance to the smallest multiplier is at most 1e-3, and most often at most 1e-7 (``"rdp"``) or 1e-5.
+
+    The arguments are broadcast. Renyi curves solve all their combinations at once. ``"best"`` and ``"pld"`` continue
+    from there with three or four loss distributions for each combination (0.2 to 5 seconds). For aims other than
+    (epsilon, delta), see :func:`calibrate`.
 
     Parameters
     ----------
@@ -140,19 +141,19 @@ def dp_sgd_noise_multiplier(
         Probability with which each record takes part in a step, independently of all others.
     steps : int or array_like of int, >= 1
     accountant : {"best", "pld", "rdp"}
-        See :func:`dp_sgd`. ``"rdp"`` is the one for sweeps over thousands of pairs.
+        As for :func:`dp_sgd`. Use ``"rdp"`` for sweeps over thousands of pairs.
 
     Returns
     -------
     float or ndarray
-        Standard deviation of the noise on the sum, in units of the clip norm; of the arguments' common shape.
+        Standard deviation of the noise on the sum, in units of the clip norm. An array has the arguments' common shape.
 
     Raises
     ------
     ValueError
         If an argument is outside its range, or no noise multiplier up to 2^39 meets the budget by this accountant.
     TypeError
-        If steps holds something else than integers.
+        If steps holds anything other than integers.
 
     Source
     ------
@@ -279,7 +280,7 @@ def _calibrated_pld(epsilon: float, delta: float, rate: float, steps: float, by_
     if found is None:
         raise ValueError(
             f"no noise meets epsilon={float(epsilon)!r}, delta={float(delta)!r} with accountant="
-            f"{'best' if best else 'pld'!r}; losses certify no delta below about 1e-15"
+            f"{'best' if best else 'pld'!r}; losses cannot certify a delta below about 1e-15"
         )
     sigma = math.exp(found)
     return min(sigma, by_rdp) if best and known else sigma
@@ -359,14 +360,14 @@ def step_contraction(*, learning_rate: float, smoothness: float, convexity: floa
     ----------
     learning_rate : float, > 0
     smoothness : float, > 0
-        Bound on the largest eigenvalue of the objective's Hessian.
+        Upper bound on the largest eigenvalue of the objective's Hessian.
     convexity : float, >= 0 and <= smoothness
-        Bound on the smallest.
+        Lower bound on the smallest eigenvalue of the objective's Hessian.
 
     Returns
     -------
     float, >= 0
-        At most 1 for ``learning_rate <= 2 / smoothness``; below 1 in addition only for a strongly convex objective.
+        At most 1 for ``learning_rate <= 2 / smoothness``. It is below 1 only if the objective is also strongly convex.
 
     Raises
     ------
@@ -393,8 +394,8 @@ def last_iterate_mu(
 ) -> float:
     """Bound mu on the Gaussian guarantee of the last of ``steps`` iterates.
 
-    Full-batch descent, projected on a convex set: ``theta <- Proj(theta - learning_rate gradient + N(0, sigma^2 I))``
-    on a convex objective.
+    The iterates come from full-batch descent on a convex objective, projected on a convex set:
+    ``theta <- Proj(theta - learning_rate gradient + N(0, sigma^2 I))``.
 
     Parameters
     ----------
@@ -402,25 +403,26 @@ def last_iterate_mu(
         Standard deviation of the noise on each coordinate in each step, in the units of theta. Without noise there is
         no guarantee.
     shift : float, > 0
-        Bound on the distance between one step from the same point on adjacent data sets, in the units of theta:
-        ``2 learning_rate L / n`` for replace-one with L-Lipschitz losses and mean gradients, half of it for zero-out.
+        Bound on the distance between the results of one step from the same point on adjacent data sets, in the units
+        of theta: ``2 learning_rate L / n`` for replace-one with L-Lipschitz losses and mean gradients, half of it for
+        zero-out.
     steps : int, >= 1
     contraction : float, in [0, 1]
         Lipschitz constant of a step (:func:`step_contraction`); 1 for a convex objective and a learning rate of at
         most 2 / smoothness.
     diameter : float, > 0
-        Diameter of the set that the iterates are projected on; infinite if they are not.
+        Diameter of the set on which the iterates are projected; infinite if they are not projected.
 
     Returns
     -------
     float, > 0
-        The least of the bound by composition, which holds for the release of all iterates, too, of that for strongly
-        convex objectives, which uses the contraction, and of that for convex ones, which uses the diameter.
+        The least of three bounds: by composition, which also holds for the release of all iterates; for strongly
+        convex objectives, by the contraction; and for convex objectives, by the diameter.
 
     Raises
     ------
     ValueError
-        If a parameter is outside its range; if the contraction is above 1, for then iterates drift apart.
+        If a parameter is outside its range. This includes a contraction above 1, because iterates then drift apart.
 
     Source
     ------
@@ -456,14 +458,14 @@ def last_iterate(
     Parameters
     ----------
     sigma, shift, steps, contraction, diameter
-        As for :func:`last_iterate_mu`, whose best bound is used.
+        As for :func:`last_iterate_mu`; the profile uses its best bound.
     adjacency : {"replace-one", "zero-out", "add-remove"}
         The relation that the shift was computed for.
 
     Returns
     -------
     PrivacyProfile
-        That of Gaussian noise with the bound's mu.
+        Profile of Gaussian noise with the mu of the bound.
 
     Raises
     ------

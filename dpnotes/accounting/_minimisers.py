@@ -46,7 +46,7 @@ BISECTIONS = 60
 
 @dataclass(frozen=True)
 class LogisticConstants:
-    """Bounds for the multi-class logistic loss as a function of the weights.
+    """Bounds on the derivatives of the multi-class logistic loss as a function of the weights.
 
     Attributes
     ----------
@@ -75,12 +75,13 @@ def logistic_constants(*, n_classes: int, norm: float = 1.0, bias: bool = False)
     norm : float, > 0
         Bound on the Euclidean norm of the features x.
     bias : bool
-        Whether a constant feature 1 is appended to x; it counts in the norm.
+        Whether a constant feature 1 is appended to x; the constants take it into account in the norm.
 
     Returns
     -------
     LogisticConstants
-        At norm 1 and without bias: ``sqrt(2)``, ``1/2``, ``n_classes - 1`` and ``1 - 1/n_classes``, none improvable.
+        At norm 1 and without bias: ``sqrt(2)``, ``1/2``, ``n_classes - 1`` and ``1 - 1/n_classes``. None of these
+        bounds can be improved.
 
     Raises
     ------
@@ -112,29 +113,29 @@ def minimiser_sensitivity(
 ) -> float:
     """L2 sensitivity of the minimiser of ``(1/n) sum_i loss_i(theta) + regulariser * R(theta)``.
 
-    The losses are convex, R is 1-strongly convex, for example ``||theta||^2 / 2``.
+    The losses must be convex and R must be 1-strongly convex, for example ``||theta||^2 / 2``.
 
     Parameters
     ----------
     lipschitz : float, > 0
         Bound K on the norm of one loss's gradient in theta.
     n : int, >= 1
-        Number of records (of the larger of two neighbours).
+        Number of records, in the larger of two neighbouring data sets.
     regulariser : float, > 0
         Factor lambda of R in the *mean* objective.
     adjacency : {"zero-out", "replace-one", "add-remove"}
-        An empty record has no loss.
+        Relation between neighbouring data sets; under zero-out an empty record has no loss.
     objective : {"mean", "sum"}
-        Only matters for add-remove. ``"mean"``: the sum is divided by the number of records, which changes.
-        ``"sum"``: it is divided by a fixed public ``n``.
+        Divisor of the sum of the losses, which matters only for add-remove. ``"mean"``: the number of records, which
+        changes. ``"sum"``: a fixed public ``n``.
     gradient_tolerance : float, >= 0
-        Norm of the objective's gradient at the point that is released; 0 for the exact minimiser. It should be far
-        below ``lipschitz / n``.
+        Norm of the objective's gradient at the point that is released; 0 for the exact minimiser. The norm should be
+        far below ``lipschitz / n``.
 
     Returns
     -------
     float
-        In the units of theta.
+        L2 sensitivity in the units of theta.
 
     Raises
     ------
@@ -167,11 +168,11 @@ def norm_noise_rate(epsilon: float, *, sensitivity: float, answers: int = 1) -> 
     Parameters
     ----------
     epsilon : float, > 0
-        For all the answers together.
+        Privacy level of all the answers together.
     sensitivity : float, > 0
         L2 distance between one answer's values on adjacent data sets.
     answers : int, >= 1
-        Releases, each with noise of its own.
+        Number of releases, each with independent noise.
 
     Returns
     -------
@@ -201,24 +202,25 @@ def norm_noise_rate(epsilon: float, *, sensitivity: float, answers: int = 1) -> 
 def prediction_sensitivity_sigma(
     epsilon: float, delta: float, *, answers: int, sensitivity: float = 1.0, analysis: str = "tight"
 ) -> float:
-    """Gaussian noise on each of ``answers`` adaptively chosen predictions, (epsilon, delta)-DP together.
+    """Sigma of Gaussian noise that makes ``answers`` adaptively chosen predictions (epsilon, delta)-DP together.
 
     Parameters
     ----------
     epsilon : float, >= 0
     delta : float, in (0, 1)
     answers : int, >= 1
+        Number of predictions.
     sensitivity : float, > 0
         L2 distance between one answer's values on adjacent data sets, in the units of the answer.
     analysis : {"tight", "published"}
-        ``"tight"``: Gaussian releases compose to one Gaussian release, ``sqrt(answers)`` times the noise of one, exact.
-        ``"published"``: the smaller of basic composition and the best of advanced composition over delta', with
-        delta split into delta' and equal parts for the answers.
+        ``"tight"``: Gaussian releases compose exactly to one Gaussian release, so the noise is ``sqrt(answers)`` times
+        the noise for one answer. ``"published"``: the smaller noise of basic composition and of the best advanced
+        composition over delta', with delta split into delta' and equal parts for the answers.
 
     Returns
     -------
     float
-        Standard deviation on each coordinate, in the units of the answer.
+        Standard deviation of the noise on each coordinate, in the units of the answer.
 
     Raises
     ------
@@ -227,8 +229,8 @@ def prediction_sensitivity_sigma(
 
     Source
     ------
-    Dong, Roth and Su (2022), Corollary 3.3; van der Maaten and Hannun (2020), Theorem 6 for the published search, its
-    proof repaired with Kairouz, Oh and Viswanath (2015), Theorem 3.4.
+    Dong, Roth and Su (2022), Corollary 3.3; van der Maaten and Hannun (2020), Theorem 6 for the published search,
+    whose proof is repaired with Kairouz, Oh and Viswanath (2015), Theorem 3.4.
 
     Examples
     --------
@@ -338,23 +340,23 @@ def loss_perturbation(
 ) -> PrivacyProfile:
     """Guarantee of the exact minimiser of a perturbed multi-class logistic loss.
 
-    Released is the W that minimises ``sum_i CE(W x_i, y_i) + <b, W> + regulariser ||W||^2 / 2`` with random b.
+    The release is the W that minimises ``sum_i CE(W x_i, y_i) + <b, W> + regulariser ||W||^2 / 2`` with random b.
 
     Parameters
     ----------
     n_classes : int, >= 2
     regulariser : float, > 0
-        In all, n times that of the mean objective. Where records are more or fewer, n is public.
+        Total regulariser, n times the regulariser of the mean objective. Under add-remove, this n is public.
     sigma : float, > 0
-        b is Gaussian with this standard deviation on each coordinate. Either sigma or rate is given.
+        Standard deviation of each coordinate of a Gaussian b. Give either sigma or rate.
     rate : float, > 0
-        b has density proportional to ``exp(-rate sum_c ||b_c||)``, b_c being the row of class c, or that density for
-        rows that sum to 0.
+        Rate of a b with density proportional to ``exp(-rate sum_c ||b_c||)``, where b_c is the row of class c, or with
+        the same density for rows that sum to 0.
     norm : float, > 0
-        Bound on the Euclidean norm of a row *with* its constant feature: ``sqrt(2)`` for rows of the unit ball and a
-        bias.
+        Bound on the Euclidean norm of the features x_i of a record *with* their constant feature: ``sqrt(2)`` for
+        features in the unit ball and a bias.
     adjacency : {"zero-out", "add-remove", "replace-one"}
-        An empty record has no loss.
+        Relation between neighbouring data sets; under zero-out an empty record has no loss.
 
     Returns
     -------
@@ -368,7 +370,7 @@ def loss_perturbation(
     Source
     ------
     Chaudhuri, Monteleoni and Sarwate (2011), Algorithm 2, for the volume and the pure guarantee of two classes; the
-    private-prediction chapter for any number of them and for Gaussian noise.
+    private-prediction chapter for any number of classes and for Gaussian noise.
 
     Examples
     --------
@@ -391,26 +393,26 @@ def loss_perturbation(
         about["parameters"]["sigma"] = sigma = check.positive("sigma", sigma)
         shifts = Shifts(records * LIMIT * norm / sigma, n_classes, exchanged)
         return PrivacyProfile(PerturbedLoss(shifts, volume), **about)
-    raise ValueError(f"one of sigma and rate must be given, got sigma={sigma!r}, rate={rate!r}")
+    raise ValueError(f"exactly one of sigma and rate must be given, got sigma={sigma!r}, rate={rate!r}")
 
 
 @dataclass(frozen=True)
 class ObjectiveNoise:
-    """What to add to the *sum* of the losses: ``<b, theta> + (regulariser / 2) ||theta||^2`` with random b.
+    """Term to add to the *sum* of the losses: ``<b, theta> + (regulariser / 2) ||theta||^2`` with random b.
 
     Attributes
     ----------
     regulariser : float
-        What has to be added to that of the problem; divide by n for the mean objective.
+        Regulariser to add to the problem's own regulariser; divide it by n for the mean objective.
     rate : float or None
-        Pure DP: b has density proportional to ``exp(-rate ||b||_F)``, or as ``per_class`` says.
+        Rate for pure DP: b has density proportional to ``exp(-rate ||b||_F)``, or as ``per_class`` says.
     sigma : float or None
-        (epsilon, delta)-DP: b is Gaussian with this standard deviation on each coordinate.
+        Standard deviation for (epsilon, delta)-DP, on each coordinate of a Gaussian b.
     status : {"proved", "conjecture"}
         Whether a proof is known.
     per_class : bool
-        The density is proportional to ``exp(-rate sum_c ||b_c||)``, b_c being the row of class c. For two classes the
-        rows are ``b_1`` and ``-b_1``.
+        Whether the density is proportional to ``exp(-rate sum_c ||b_c||)``, where b_c is the row of class c. For two
+        classes the rows are ``b_1`` and ``-b_1``.
     """
 
     regulariser: float
@@ -433,28 +435,28 @@ def objective_perturbation(
 ) -> ObjectiveNoise:
     """Noise and regulariser that make the exact minimiser of a perturbed multi-class logistic loss private.
 
-    An approximate minimiser is not covered. The tight analysis is that of :func:`loss_perturbation`.
+    The guarantee does not cover an approximate minimiser. The tight analysis follows :func:`loss_perturbation`.
 
     Parameters
     ----------
     epsilon : float, > 0
     delta : float, in [0, 1)
-        0: noise for pure DP; otherwise Gaussian noise.
+        Delta of the guarantee. For 0 the noise gives pure DP; otherwise it is Gaussian.
     n_classes : int, >= 2
     regulariser : float, >= 0
-        That of the problem itself, for the sum of the losses: n times that of the mean objective. Only the tight
-        analysis counts it.
+        Regulariser of the problem itself, for the sum of the losses: n times the regulariser of the mean objective.
+        Only the tight analysis uses it.
     norm : float, > 0
         Bound on the Euclidean norm of the features.
     bias : bool
-        Whether a constant feature 1 is appended to them.
+        Whether a constant feature 1 is appended to the features.
     adjacency : {"add-remove", "zero-out", "replace-one"}
     analysis : {"tight", "split", "published"}
-        ``"tight"``: the least noise for what the whole regulariser leaves of epsilon; one is added where the change of
-        volume would cost more than half of epsilon. ``"split"``: half of epsilon for the noise, half for the volume,
-        as in the paper, with sharper constants. ``"published"``: the constants of the paper's Theorems 3 and 4 (not
-        for replace-one). The proof of Theorem 4 has a gap beyond two classes; the status tells whether its noise is
-        enough by :func:`loss_perturbation`, as it is for any usual number of them.
+        ``"tight"``: the least noise for the part of epsilon that the whole regulariser leaves. A regulariser is added
+        where the change of volume would cost more than half of epsilon. ``"split"``: half of epsilon for the noise and
+        half for the volume, as in the paper, with sharper constants. ``"published"``: the constants of the paper's
+        Theorems 3 and 4 (not for replace-one). The proof of Theorem 4 has a gap beyond two classes. The status shows
+        whether its noise is enough by :func:`loss_perturbation`, which is true for any usual number of classes.
 
     Returns
     -------
@@ -486,7 +488,7 @@ def objective_perturbation(
     exchanged = check.one_of("adjacency", adjacency, ADJACENCIES) == "replace-one"
     analysis = check.one_of("analysis", analysis, ("tight", "split", "published"))
     if analysis == "published" and exchanged:
-        raise ValueError(f"the published analysis is not for adjacency='replace-one', got adjacency={adjacency!r}")
+        raise ValueError(f"analysis='published' is not valid for adjacency='replace-one', got adjacency={adjacency!r}")
     # where log det <= (C - 1) log(1 + norm^2 / (C regulariser)) is epsilon / 2
     least = norm**2 / (n_classes * math.expm1(min(700.0, epsilon / (2 * (n_classes - 1)))))
     if analysis != "tight":
@@ -501,15 +503,18 @@ def objective_perturbation(
 
 
 def gradient_quantile(delta: float, *, n_classes: int, bound: str = "union") -> float:
-    """Factor t such that ``<b, gradient> <= t sigma K`` with probability >= 1 - delta, b Gaussian, gradient adaptive.
+    """Factor t for which ``<b, gradient> <= t sigma K`` with probability >= 1 - delta, for Gaussian b.
+
+    The gradient may depend on b, except in the published bound.
 
     Parameters
     ----------
     delta : float, in (0, 1)
     n_classes : int, >= 2
     bound : {"union", "chi", "published"}
-        ``"union"``: over the differences of one-hot vectors (cross-entropy with one label). ``"chi"``: for any loss
-        whose gradient in the logits sums to 0. ``"published"``: for a gradient that does not depend on b.
+        ``"union"``: a union bound over the differences of one-hot vectors (cross-entropy with one label). ``"chi"``: a
+        bound for any loss whose gradient in the logits sums to 0. ``"published"``: a bound for a gradient that does
+        not depend on b.
 
     Returns
     -------

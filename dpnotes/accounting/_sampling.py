@@ -1,4 +1,4 @@
-"""What sampling does for privacy: bagging, whose samples are published, and amplification of a private mechanism."""
+"""Privacy by sampling: bagging, whose samples are published, and amplification of a private mechanism."""
 
 from __future__ import annotations
 
@@ -134,27 +134,28 @@ def bagging(
 ) -> PrivacyProfile:
     """Guarantee of releasing ``n_models`` models, each trained on a random subsample of the records.
 
-    For any base learner, and exact for the learner that publishes its subsample. With pi the probability that a given
-    record is drawn at least once, ``delta(epsilon) = pi`` for every epsilon >= 0: the release is (0, pi)-DP, and a
-    larger epsilon buys nothing. The randomness of the draw must stay secret. Poisson samples:
-    ``subsampled(approximate(0.0, 1.0), sample_rate=...)``.
+    The guarantee holds for any base learner and is exact for the learner that publishes its subsample. Let pi be the
+    probability that a given record is drawn at least once. Then ``delta(epsilon) = pi`` for every epsilon >= 0: the
+    release is (0, pi)-DP, and a larger epsilon does not lower delta. The randomness of the draw must stay secret. For
+    Poisson samples use ``subsampled(approximate(0.0, 1.0), sample_rate=...)``.
 
     Parameters
     ----------
     n : int, >= 1
-        Number of records (of the larger of two neighbours).
+        Number of records, in the larger of two neighbouring data sets.
     subsample : int, >= 1
-        Records drawn for each model; at most ``n`` without replacement.
+        Number of records drawn for each model; at most ``n`` without replacement.
     n_models : int, >= 1
     replace : bool
-        Draw with or without replacement within a subsample.
+        Whether to draw with replacement within a subsample.
     scheme : {"independent", "split"}
-        ``"independent"``: each subsample is drawn anew (the definition of bagging). ``"split"``: all
-        ``n_models * subsample`` records are drawn at once and dealt out (what the paper's Theorem 4 analyses); the
-        same distribution with replacement, at most ``n`` records in all without.
+        ``"independent"``: each subsample is drawn independently (the definition of bagging). ``"split"``: all
+        ``n_models * subsample`` records are drawn at once and dealt out to the models (the scheme of the paper's
+        Theorem 4). With replacement, both schemes have the same distribution. Without replacement, ``"split"`` draws at
+        most ``n`` records in total.
     adjacency : {"add-remove", "zero-out", "replace-one"}
     analysis : {"tight", "published"}
-        ``"published"``: the (epsilon, delta) pair of the paper's Theorems 3 and 4 and nothing more (add-remove only).
+        ``"published"``: only the (epsilon, delta) pair of the paper's Theorems 3 and 4 (only for add-remove).
 
     Returns
     -------
@@ -193,7 +194,7 @@ def bagging(
     about = describe("bagging", adjacency, **sample, scheme=scheme, analysis=analysis)
     if analysis == "published":
         if adjacency != "add-remove":
-            raise ValueError(f"the published analysis is for adjacency='add-remove', got adjacency={adjacency!r}")
+            raise ValueError(f"analysis='published' needs adjacency='add-remove', got adjacency={adjacency!r}")
         return _bagging_as_published(n, drawn, replace, about)
     if replace:
         inclusion = power_of_miss(1 / n, drawn)
@@ -226,29 +227,29 @@ def subsampled(
 ) -> PrivacyProfile:
     """Guarantee of a mechanism that sees only a random sample of the records, drawn in secret.
 
-    Either a Poisson sample (``sample_rate``) or one of fixed size (``n`` and ``subsample``). With pi the probability
-    that a record is in the sample, an (epsilon0, delta0)-DP base gives (log(1 + pi (e^epsilon0 - 1)), pi delta0)-DP;
-    with replacement the delta is larger, since a record may be drawn several times. The whole profile is amplified, not
-    only one pair.
+    The sample is either a Poisson sample (``sample_rate``) or a sample of fixed size (``n`` and ``subsample``). Let pi
+    be the probability that a record is in the sample. An (epsilon0, delta0)-DP base then gives
+    (log(1 + pi (e^epsilon0 - 1)), pi delta0)-DP. With replacement the delta is larger, because a record may be drawn
+    several times. The function amplifies the whole profile, not only one pair.
 
     Parameters
     ----------
     profile : PrivacyProfile
         Guarantee of the base mechanism. Its adjacency must be add-remove for a Poisson sample and replace-one for a
-        sample of fixed size. With replacement, its ``group(size)`` for several copies of a record enters.
+        sample of fixed size. With replacement, the result uses its ``group(size)`` for several copies of a record.
     sample_rate : float, in [0, 1], optional
         Probability with which each record is in the sample, independently of all others.
     n : int, >= 1, optional
-        Number of records, of the larger of two neighbours.
+        Number of records, in the larger of two neighbouring data sets.
     subsample : int, >= 1, optional
-        Records drawn; at most ``n`` without replacement.
+        Number of records drawn; at most ``n`` without replacement.
     replace : bool
-        Draw the ``subsample`` records with replacement.
+        Whether to draw the ``subsample`` records with replacement.
 
     Returns
     -------
     PrivacyProfile
-        Of one release, for the adjacency of the base. ``compose`` draws a fresh sample for each.
+        Profile of one release, for the adjacency of the base. ``compose`` draws a fresh sample for each release.
 
     Raises
     ------
@@ -256,7 +257,7 @@ def subsampled(
         If a number is out of its range, the sample is described twice or not at all, or the base profile is for another
         adjacency.
     TypeError
-        If ``profile`` is no profile, or ``n`` or ``subsample`` no integer.
+        If ``profile`` is not a profile, or ``n`` or ``subsample`` is not an integer.
 
     Source
     ------
@@ -279,7 +280,7 @@ def subsampled(
     a_profile("profile", profile)
     if (sample_rate is None) == (n is None and subsample is None):
         raise ValueError(
-            "a sample is described by sample_rate alone or by n and subsample, got "
+            "a sample must be described either by sample_rate or by n and subsample, got "
             f"sample_rate={sample_rate!r}, n={n!r}, subsample={subsample!r}"
         )
     if sample_rate is not None:

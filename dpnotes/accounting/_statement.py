@@ -1,7 +1,7 @@
 """The privacy statement: one page that says what a release guarantees and what it does not, and the same as JSON.
 
-What entries there are, how they are called on the page and which of them a caller can tell is said once, in
-``statement.schema.json``, whose descriptions name the entries of NIST SP 800-226 and of the registry of deployments.
+The file ``statement.schema.json`` lists the entries, their names on the page, and the entries that a caller can set.
+Its descriptions name the entries of NIST SP 800-226 and of the registry of deployments.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ NEIGHBOURS = {
 
 
 class Audited(Protocol):
-    """What a statement tells of an audit: an ``AuditReport`` of :mod:`dpnotes.auditing` has it."""
+    """Attributes of an audit that a statement reports; an ``AuditReport`` of :mod:`dpnotes.auditing` has them."""
 
     @property
     def claim(self) -> PrivacyProfile | None: ...
@@ -82,23 +82,23 @@ class Audited(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class PrivacyStatement:
-    """What a release guarantees, and what not: a page to be signed, and the JSON that it is made from.
+    """Statement of what a release does and does not guarantee: a page to be signed, and the JSON that it is made from.
 
-    Made by :func:`statement` and by ``statement_()`` of the estimators. It holds public knowledge alone: what the
-    profile says, and what its maker told. All levels on the page are rounded up to four digits; the JSON has them all.
-    ``print`` and Jupyter show its page.
+    The function :func:`statement` and the method ``statement_()`` of the estimators make it. A statement holds only
+    public knowledge: the contents of the profile and the declarations of its maker. The page rounds all levels up to
+    four digits; the JSON has all digits. ``print`` and Jupyter show the page.
 
     Parameters
     ----------
     json : str
-        The statement as JSON; it must be valid by the schema ``dpnotes/accounting/statement.schema.json``, and its
-        digest that of the rest. The digest tells a change, and is no signature: who forges can compute it, too, which
-        :meth:`verify` answers.
+        The statement as JSON. It must be valid by the schema ``dpnotes/accounting/statement.schema.json``, and its
+        digest must match the other entries. The digest shows changes, but it is not a signature: a forger can compute
+        it, too. Use :meth:`verify` against forged figures.
 
     Raises
     ------
     ValueError
-        If the JSON is not that of a statement, or was changed.
+        If the JSON is not a statement, or was changed.
 
     Source
     ------
@@ -126,26 +126,26 @@ class PrivacyStatement:
 
     @property
     def content(self) -> dict[str, Any]:
-        """A copy of the entries, section by section."""
+        """Copy of the entries, section by section."""
         return dict(json.loads(self.json))
 
     def to_json(self) -> str:
-        """The statement as JSON, ASCII alone; its order and digits are kept by :meth:`from_json`."""
+        """Return the statement as JSON in ASCII; :meth:`from_json` preserves its order and digits."""
         return self.json
 
     @classmethod
     def from_json(cls, text: str) -> PrivacyStatement:
-        """The statement that :meth:`to_json` wrote; other white space is accepted.
+        """Read a statement that :meth:`to_json` wrote; other white space is accepted.
 
         Raises
         ------
         ValueError
-            If the JSON is not that of a statement, or was changed.
+            If the JSON is not a statement, or was changed.
         """
         return cls(text)
 
     def to_html(self) -> str:
-        """The page, which needs nothing else: one sheet of A4 unless what was told is long."""
+        """Return the page as self-contained HTML: one sheet of A4 unless the declarations are long."""
         return page(self.content, SECTIONS, whole=True)
 
     def _repr_html_(self) -> str:
@@ -157,7 +157,7 @@ class PrivacyStatement:
     __repr__ = __str__
 
     def save(self, path: str | Path) -> Path:
-        """Write the statement as ``.json``, ``.html`` or ``.pdf``, by the ending of the path.
+        """Write the statement as ``.json``, ``.html`` or ``.pdf``, as the ending of the path says.
 
         Returns
         -------
@@ -181,21 +181,22 @@ class PrivacyStatement:
         return path
 
     def verify(self) -> None:
-        """Make the profile anew from its description, and compare: no figure of the statement may be below it.
+        """Rebuild the profile from its description and check that no figure of the statement is below the profile's.
 
-        The words of the profile (status, assumption, source, remark) are those of its maker, as what was told is.
+        The method does not check the words of the profile (status, assumption, source, remark) and the declarations:
+        both come from the maker of the statement.
 
         Raises
         ------
         ValueError
-            If a figure is below that of the profile as it is computed now, or nothing makes such a profile.
+            If a figure is below the profile's figure as computed now, or no constructor makes such a profile.
         """
         content = self.content
         stated = content["guarantee"]
         try:
             profile = from_dict(stated["profile"])
         except (TypeError, KeyError) as error:
-            raise ValueError(f"the statement must describe a profile, got what makes none: {error}") from error
+            raise ValueError(f"the statement must describe a profile, got no valid description: {error}") from error
         found = {**_figures(profile), "advantage": profile.advantage}
         figures = {**stated, "advantage": stated["profile"]["advantage"]}
         levels = {name: math.inf if figures[name] == "infinity" else figures[name] for name in LEVELS}
@@ -220,23 +221,25 @@ def statement(
     n_public: bool = False,
     audit: Audited | None = None,
 ) -> PrivacyStatement:
-    """What a release of this guarantee promises, and what not, on one page.
+    """State on one page what a release with this guarantee does and does not promise.
 
     Parameters
     ----------
     profile : PrivacyProfile
-        Of all that is released.
+        Guarantee of everything that is released.
     delta, epsilon : float or array_like
-        Deltas of which epsilon is asked for, and the converse; they are stated first.
+        Deltas for which the page states epsilon, and epsilons for which it states delta; these pairs come first.
     declared : mapping of str to str, optional
-        What the profile cannot know: ``name``, ``released``, ``curator``, ``person`` and others, see
-        ``dpnotes/accounting/statement.schema.json``, sections "release" and "process". Each is "unknown" without.
+        Facts that the profile cannot know: ``name``, ``released``, ``curator``, ``person`` and others, see
+        ``dpnotes/accounting/statement.schema.json``, sections "release" and "process". An entry that you do not
+        declare is reported as "unknown".
     unprotected : sequence of str
-        What is released without protection.
+        Things that are released without protection.
     n_public : bool
-        That the number of records is public, though the adjacency is ``"add-remove"``, which protects it.
+        Declares the number of records public, although the adjacency ``"add-remove"`` protects it.
     audit : AuditReport, optional
-        Its figures are no part of the guarantee: it must have run on records that are public, or stand in for them.
+        Audit to report. The guarantee does not cover its figures, so it must have run on public records, or on records
+        that substitute for the private ones.
 
     Returns
     -------
@@ -248,7 +251,7 @@ def statement(
         If the guarantee depends on private records (status "per-instance"), or has a number of records that is not
         public; if ``declared`` has an unknown name, or a delta or epsilon is outside its range.
     TypeError
-        If profile is no PrivacyProfile, or something told is no text.
+        If profile is not a PrivacyProfile, or a declared value is not text.
 
     Source
     ------
@@ -299,13 +302,13 @@ def statement(
 
 
 def from_dict(description: Mapping[str, Any]) -> PrivacyProfile:
-    """The profile that :meth:`PrivacyProfile.to_dict` described, made anew by its constructor.
+    """Rebuild, by its constructor, the profile that :meth:`PrivacyProfile.to_dict` described.
 
     Parameters
     ----------
     description : mapping
-        With ``mechanism``, ``parameters`` and ``adjacency``; of the other entries, status, assumption, source, remark,
-        exactness and implementation are restored, and what follows from the curve is not read.
+        Description with ``mechanism``, ``parameters`` and ``adjacency``. The function also restores the entries status,
+        assumption, source, remark, exactness and implementation. It ignores entries that follow from the curve.
 
     Returns
     -------
@@ -320,7 +323,7 @@ def from_dict(description: Mapping[str, Any]) -> PrivacyProfile:
 
     Source
     ------
-    Definition: a profile is what its constructor makes of its parameters.
+    Definition: a constructor makes a profile from its parameters.
 
     Examples
     --------
@@ -338,7 +341,7 @@ def _made(mechanism: str, parameters: Mapping[str, Any], adjacency: str) -> Priv
     """By the constructor, then composed and for groups of records, in the order told; other neighbours, same curve."""
     private = "squares" if mechanism == "personalised_vote" else "counts" if "counts" in parameters else ""
     if private:
-        raise ValueError(f"{private} of {mechanism} are private, and no part of a description")
+        raise ValueError(f"{private} of {mechanism} are private and must not appear in a description")
     plain = {name: value for name, value in parameters.items() if value is not None}
     given: dict[str, Any] = {name: math.inf if value == "infinity" else value for name, value in plain.items()}
     steps = [(name, given.pop(name)) for name in plain if step_of(name) in ("times", "group")]
@@ -365,13 +368,13 @@ def _public_n(profile: PrivacyProfile, n_public: bool) -> list[str]:
     """Numbers of records that a profile shows; ValueError where it shows what is private."""
     entries = list(_entries(profile.parameters))
     if profile.status == "per-instance" or any(name in PRIVATE for name, _ in entries):
-        raise ValueError("profile must not depend on private records, got one that does: to state it would show them")
+        raise ValueError("profile must not depend on private records, got one that does: a statement would show them")
     found = {str(value) for name, value in entries if name == "n" and value is not None}
     found.update(re.findall(r"\bn=(\d+)", profile.assumption))
     if found and profile.adjacency == "add-remove" and not n_public:
         raise ValueError(
             f"the profile of {profile.mechanism} shows the number of records, which adjacency='add-remove' protects: "
-            "n_public=True declares it public, and adjacency='zero-out' takes it for public"
+            "n_public=True declares it public, and adjacency='zero-out' assumes that it is public"
         )
     return sorted(found)
 
@@ -465,13 +468,13 @@ def _parsed(text: str) -> Any:
 
     def finite(token: str) -> float:
         if not math.isfinite(value := float(token)):
-            raise ValueError(f"{token} is no number of JSON")
+            raise ValueError(f"{token} is not a number of JSON")
         return value
 
     try:
         return json.loads(text, object_pairs_hook=once, parse_float=finite, parse_constant=finite)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"json must be that of a statement, got what cannot be read: {error}") from error
+        raise ValueError(f"json must be the JSON of a statement, got unreadable text: {error}") from error
 
 
 def _fit(value: Any, schema: Mapping[str, Any], where: str) -> None:

@@ -30,7 +30,7 @@ body { margin: 0; }
 
 
 def page(content: Mapping[str, Any], sections: Mapping[str, Any], *, whole: bool) -> str:
-    """HTML of a statement: a document, or what of it can stand within another."""
+    """HTML of a statement: a whole document, or the part that can be placed within another."""
     title = "Privacy statement"
     if (name := content["release"]["name"]) != UNKNOWN:
         title = _escaped(f"{title}: {name}")

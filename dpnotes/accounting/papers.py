@@ -1,9 +1,9 @@
-"""What a single paper needs: quantities that it defines and analyses that it states, kept apart from the mechanisms.
+"""Quantities and analyses of single papers, separate from the mechanisms.
 
-Most of this gives no guarantee by itself; each function says what its result is worth.
+Most of these results do not give a guarantee on their own. Each function says what its result is worth.
 
 Jordon, Yoon and van der Schaar (2019): personalised moments, per-instance bounds, and why they give no guarantee.
-Hyland and Tople (2019): the privacy that is claimed for SGD's own randomness, and what the claim rests on.
+Hyland and Tople (2019): the privacy that the paper claims for SGD's own randomness, and the basis of the claim.
 """
 
 from __future__ import annotations
@@ -33,18 +33,19 @@ def personalised_moments(order: ArrayLike, *, noise: float, m: ArrayLike = 1.0) 
 def personalised_moments(order: ArrayLike, *, noise: float, m: ArrayLike = 1.0) -> float | Floats:
     """Bound on a log-moment of one noisy vote, for one pair of data sets: ``2 noise^2 m^2 l (l + 1)``, l the order.
 
-    Status: *per-instance*. It bounds the moment for this data set with and without one record, in both directions; m is
-    a function of the private data, and neither it nor an epsilon made of it may be published or used to stop.
+    Status: *per-instance*. The result bounds the moment for this data set with and without one record, in both
+    directions. Because m is a function of the private data, neither m nor an epsilon computed from it may be published
+    or used to decide when to stop.
 
     Parameters
     ----------
     order : float or array_like, >= 0
-        l, the order of the moment; the Renyi order is l + 1, and its divergence the moment divided by l.
+        Order l of the moment. The Renyi order is l + 1, and its divergence is the moment divided by l.
     noise : float, > 0
-        lambda, the inverse scale of the Laplace noise on each class, per vote.
+        Inverse scale lambda of the Laplace noise on each class, per vote: a larger value means less noise.
     m : float or array_like, in [0, 1]
         Largest fraction of the record's own models that do not vote for some class: 1 if they all agree; for two
-        classes 1/2 if they are of two minds. Broadcast against ``order``.
+        classes, 1/2 if they are divided equally. It is broadcast against ``order``.
 
     Returns
     -------
@@ -73,26 +74,26 @@ def personalised_moments(order: ArrayLike, *, noise: float, m: ArrayLike = 1.0) 
 def personalised_vote(
     squares: ArrayLike, *, noise: float, n_partitions: int, answers: int, assumption: str = ""
 ) -> PrivacyProfile:
-    """What the moments of :func:`personalised_moments` bound over all the answers that were given on one data set.
+    """Bound from the moments of :func:`personalised_moments`, over all the answers that were given on one data set.
 
-    Status: *per-instance*, and not to be published. The bound is that of the record that pays most.
+    Status: *per-instance*; the bound must not be published. It holds for the record with the largest cost.
 
     Parameters
     ----------
     squares : array_like, >= 0
-        For each record, the sum over the answers of ``(n_partitions m)^2``, m of :func:`personalised_moments`.
+        Sum over the answers of ``(n_partitions m)^2`` for each record, with the m of :func:`personalised_moments`.
     noise : float, > 0
-        lambda, the inverse scale of the Laplace noise on each class, per vote.
+        Inverse scale lambda of the Laplace noise on each class, per vote: a larger value means less noise.
     n_partitions : int, >= 1
     answers : int, >= 0
-        Answers given in all; recorded, the squares already hold their effect.
+        Total number of answers. It is only recorded, because the squares already contain the effect of the answers.
     assumption : str
-        What else must hold, in words.
+        Further conditions, in words.
 
     Returns
     -------
     PrivacyProfile
-        Adjacency add-remove; delta is the least over the integer moments up to 100.
+        Profile for add-remove adjacency, whose delta is the least over the integer moments up to 100.
 
     Raises
     ------
@@ -121,19 +122,19 @@ def personalised_vote(
 
 
 def personalised_answers(epsilon: float, delta: float, *, noise: float, m: float) -> int:
-    """Labels that Algorithm 1 of the paper gives out when the record that pays most has the same m at each of them.
+    """Number of labels that Algorithm 1 of the paper releases if its most expensive record always has the same m.
 
-    Not private: m is a function of the data, so that the number of labels reveals it (claim 24 of the book's ledger).
-    The loop stops after the label that reaches epsilon.
+    The number of labels is not private: m is a function of the data, so the number reveals it (claim 24 of the book's
+    ledger). The loop stops after the label that reaches epsilon.
 
     Parameters
     ----------
     epsilon : float, > 0
     delta : float, in (0, 1)
     noise : float, > 0
-        lambda, the inverse scale of the Laplace noise on each class, per vote.
+        Inverse scale lambda of the Laplace noise on each class, per vote: a larger value means less noise.
     m : float, in (0, 1]
-        Of :func:`personalised_moments`.
+        Fraction m of :func:`personalised_moments`.
 
     Returns
     -------
@@ -171,11 +172,12 @@ def sgd_sensitivity(
     analysis: str = "tight",
     adjacency: str = "replace-one",
 ) -> float:
-    """L2 sensitivity of the weights that SGD ends with, for one fixed seed.
+    """L2 sensitivity of the final weights of SGD, for one fixed seed.
 
-    Mini-batch SGD on a convex loss with a constant learning rate, projections allowed: every visit of the exchanged
-    record adds at most ``2 lipschitz learning_rate / batch_size``, and no other step pushes the weights apart. A record
-    that is made empty keeps its place in the batches and loses its gradient: each visit adds half as much.
+    The bound is for mini-batch SGD on a convex loss with a constant learning rate; projections are allowed. Every visit
+    of the replaced record adds at most ``2 lipschitz learning_rate / batch_size``, and no other step pushes the weights
+    apart. A record that is made empty retains its place in the batches and loses its gradient, so each visit adds half
+    as much.
 
     Parameters
     ----------
@@ -185,21 +187,21 @@ def sgd_sensitivity(
         Bound on the largest eigenvalue of one loss's Hessian.
     learning_rate : float, > 0 and <= 2 / smoothness
     batch_size : int, >= 1
-        Of every batch. A smaller last batch of a pass, divided by its own size, breaks the bound: drop it, or give the
-        size of the smallest.
+        Size of every batch. A smaller last batch of a pass, divided by its own size, breaks the bound: drop that batch,
+        or give the size of the smallest batch.
     epochs : float, > 0
-        Passes through the data: steps divided by steps per pass.
+        Number of passes through the data: steps divided by steps per pass.
     analysis : {"tight", "published"}
-        ``"tight"``: a record is visited up to ceil(epochs) times. ``"published"``: epochs times, as in the paper's
-        tables, which is too little for a fixed seed where the last pass is broken off, but bounds the distance between
-        the *mean* weights over seeds.
+        ``"tight"``: a record is visited up to ceil(epochs) times. ``"published"``: a record is visited epochs times, as
+        in the paper's tables. This is too little for a fixed seed if the last pass is broken off, but it bounds the
+        distance between the *mean* weights over seeds.
     adjacency : {"replace-one", "zero-out"}
-        One record exchanged, or made empty: ``batch_size`` stays what sums of gradients are divided by.
+        Whether one record is replaced or made empty. Sums of gradients are divided by ``batch_size`` in both cases.
 
     Returns
     -------
     float
-        In the units of the weights.
+        L2 sensitivity in the units of the weights.
 
     Raises
     ------
@@ -234,23 +236,24 @@ def sgd_sensitivity(
 def intrinsic_sgd(*, sigma: float, sensitivity: float, adjacency: str = "replace-one") -> PrivacyProfile:
     """Guarantee of releasing SGD's weights *if* they were Gaussian with one covariance ``sigma^2 I`` on all data sets.
 
-    An assumption that cannot be tested: with a public initialisation the weights take finitely many values, and
-    neighbouring data sets in general share none of them. Then no epsilon and no delta < 1 hold.
+    The assumption cannot be tested. With a public initialisation the weights take finitely many values, and
+    neighbouring data sets in general share none of these values. The guarantee then fails for every epsilon and every
+    delta < 1.
 
     Parameters
     ----------
     sigma : float, > 0
         Standard deviation of a weight over seeds, in the units of the weights.
     sensitivity : float, > 0
-        Bound on the distance between the mean weights of neighbours (:func:`sgd_sensitivity`, ``"published"``). A
-        maximum over sampled pairs is a lower bound and gives no guarantee.
+        Bound on the distance between the mean weights of neighbouring data sets (:func:`sgd_sensitivity`,
+        ``"published"``). A maximum over sampled pairs is a lower bound and does not give a guarantee.
     adjacency : {"replace-one", "zero-out"}
-        Which data sets the sensitivity is about.
+        The relation that the sensitivity was computed for.
 
     Returns
     -------
     PrivacyProfile
-        Of status "assumption".
+        Profile of status "assumption".
 
     Raises
     ------
@@ -282,19 +285,19 @@ def intrinsic_sgd(*, sigma: float, sensitivity: float, adjacency: str = "replace
 def augmenting_sigma(
     epsilon: float, delta: float, *, sensitivity: float, intrinsic_sigma: float = 0.0, analysis: str = "tight"
 ) -> float:
-    """Noise to add to SGD's weights for (epsilon, delta)-DP, if they already carry Gaussian noise of their own.
+    """Noise to add to SGD's weights for (epsilon, delta)-DP, if the weights already contain Gaussian noise.
 
     Parameters
     ----------
     epsilon : float, >= 0
     delta : float, in (0, 1)
     sensitivity : float, > 0
-        In the units of the weights.
+        L2 sensitivity in the units of the weights.
     intrinsic_sigma : float, >= 0
-        Standard deviation that is assumed to be there already (see :func:`intrinsic_sgd`); 0 assumes nothing, and the
-        result is then the noise of output perturbation.
+        Standard deviation that the weights are assumed to have already (see :func:`intrinsic_sgd`). With 0 there is no
+        assumption, and the result is the noise of output perturbation.
     analysis : {"tight", "published"}
-        ``"published"``: total noise by the classical formula, refused where that is not sufficient.
+        ``"published"``: total noise by the classical formula, which raises an error where it is not sufficient.
 
     Returns
     -------

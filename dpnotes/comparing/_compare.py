@@ -20,7 +20,7 @@ from dpnotes.comparing._candidates import MAJORITY, NO_PRIVACY, OURS, Candidate,
 from dpnotes.comparing._others import OTHERS
 from dpnotes.comparing._result import Comparison
 from dpnotes.comparing._running import scored, text_of
-from dpnotes.comparing._selection import COST, SHORTLIST, blocks_for, choice_profile, private_choice
+from dpnotes.comparing._selection import COST, REPEATS, SHORTLIST, blocks_for, choice_profile, private_choice
 from dpnotes.comparing._tables import (
     TEST,
     Bounds,
@@ -54,7 +54,8 @@ def compare(
     answers: int | None = None,
     classes: Sequence[Any] | None = None,
     bounds: Bounds | None = None,
-    data: str = "shape",
+    data: str = "private",
+    combinations: float = 1 / 3,
     seconds: float = 300.0,
     repeats: int | None = None,
     methods: Sequence[str | Candidate] | None = None,
@@ -66,11 +67,11 @@ def compare(
 ) -> Comparison:
     """Compare all private classifiers for a table, and give the best one, ready to fit.
 
-    Guarantees: with ``data="shape"`` the result depends on the numbers of rows, columns and classes, on the types of
+    Guarantees: with ``data="private"`` the result is (epsilon/5)-DP for one record made empty, and together with one
+    fit of ``best`` (epsilon, delta)-DP: disjoint blocks of records vote, and the vote is released with noise. With
+    ``data="shape"`` the result depends on the numbers of rows, columns and classes, on the types of
     the columns and on what is declared, and on nothing else of the table, so that it reveals nothing. With
-    ``data="public"`` the table is used as one that is no secret. With ``data="private"`` the result is (epsilon/5)-DP
-    for one record made empty, and together with one fit of ``best`` (epsilon, delta)-DP: disjoint blocks of records
-    vote, and the vote is released with noise.
+    ``data="public"`` the table is used without any protection.
 
     All methods hide one record made empty, by the accounting of this package (those of other libraries by what they
     claim), after the same preparation by public bounds. The settings of each are chosen from at most eight, by
@@ -94,10 +95,14 @@ def compare(
     bounds : tuple or mapping, optional
         What is public of the columns: (low, high), numbers or one for each column; or for the columns of a data frame
         ``{name: (low, high) or [categories]}``. Default: read off X, which must be public then.
-    data : {"shape", "public", "private"}
-        What methods are compared on: synthetic tables of this shape; this table, which is declared no secret; or
-        synthetic tables for all that is shown, and this table for the choice among the first five alone, which costs a
-        fifth of epsilon (:attr:`Comparison.profile`). What is then left is the budget of :attr:`Comparison.best`.
+    data : {"private", "shape", "public"}
+        How the method is chosen. ``"private"``: blocks of the records vote on a shortlist, which has the best methods
+        on synthetic tables of this shape, linear ones and others. The vote costs a fifth of epsilon
+        (:attr:`Comparison.profile`); the rest is the budget of :attr:`Comparison.best`. If there are too few records
+        for a vote, the choice is made as with ``"shape"``. ``"shape"``: by the synthetic tables only, which costs
+        nothing and can be far off. ``"public"``: by this table, which must not be secret.
+    combinations : float, in [0, 1]
+        Fraction of the synthetic tables whose classes depend on two columns at once, which no linear method can learn.
     seconds : float, > 0
         Budget. What there is no time for costs repeats, and intervals are wider.
     repeats : int, >= 1, optional
@@ -136,6 +141,7 @@ def compare(
     ('majority class', True)
     """
     check.one_of("data", data, DATA)
+    combinations = check.real("combinations", combinations, high=1.0)
     epsilon, delta = check.positive("epsilon", epsilon), check.real("delta", delta, high=1.0, below="nothing is hidden")
     answers = None if answers is None else check.at_least_one("answers", answers)
     seconds = check.positive("seconds", seconds)
@@ -147,7 +153,10 @@ def compare(
     public = {"the labels that occur": not classes, "the bounds of the columns": bounds is None}
     read_off = tuple(each for each, undeclared in public.items() if undeclared)
     remarks = [f"{each} are taken to be public" for each in read_off]
-    blocks = blocks_for(task.n, len(labels), COST * epsilon) if data == "private" else 0
+    size, blocks = SHORTLIST, 0
+    if data == "private":
+        sizes = ((most, blocks_for(task.n, len(labels), COST * epsilon, most)) for most in (SHORTLIST, 2))
+        size, blocks = next((each for each in sizes if each[1]), (0, 0))
     fallback = ""
     if data == "private" and not blocks:
         data, fallback = (
@@ -159,7 +168,7 @@ def compare(
         while left + COST * epsilon > epsilon:  # by rounding
             left = float(np.nextafter(left, 0.0))
         task = replace(task, epsilon=left)
-    source = Source.synthetic(task, random_state)
+    source = Source.synthetic(task, random_state, combinations)
     if data != "shape":
         codes = codes_of(y, labels)
         rows = np.asarray(clone(prepared.box).fit_transform(table), dtype=np.float64)
@@ -182,7 +191,7 @@ def compare(
     if not blocks:
         return found
     coded = replace(task, classes=range(len(labels)))
-    shortlist = [*found.private[:SHORTLIST], MAJORITY]
+    shortlist = [*_hedged(found.private, run.named, size), MAJORITY]
     if "choice" not in run.memory:  # an interrupted comparison must not draw again, which would be paid for again
         place = private_choice(
             [(run.named[name], found.settings[name]) for name in shortlist],
@@ -194,9 +203,18 @@ def compare(
             random_state=random_state,
             noise_seed=noise_seed,
             n_jobs=n_jobs,
+            repeats=budget.affords(blocks * float(found.about.loc[shortlist, "seconds"].sum())),
         )
         run.memory["choice"] = shortlist[place]
     return replace(found, choice=run.memory["choice"], profile=choice_profile(COST * epsilon, noise_seed))
+
+
+def _hedged(ranked: Sequence[str], named: Mapping[str, Candidate], size: int) -> list[str]:
+    """The first of the methods, half of them linear and half not, as far as there are so many; in their order."""
+    kinds = [[name for name in ranked if named[name].ball == linear][: size // 2] for linear in (True, False)]
+    others = [name for name in ranked if name not in (*kinds[0], *kinds[1])]
+    kept = {*kinds[0], *kinds[1], *others[: size - len(kinds[0]) - len(kinds[1])]}
+    return [name for name in ranked if name in kept]
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,9 +227,10 @@ class Source:
     shared: float  # of the variance of a repeat's accuracy, what more repeats do not lessen
 
     @classmethod
-    def synthetic(cls, task: Task, random_state: int) -> Self:
+    def synthetic(cls, task: Task, random_state: int, combinations: float = 1 / 3) -> Self:
         """Tables of the task's shape; repeats are independent."""
-        return cls(task, partial(synthetic, task.n, task.d, len(task.classes), random_state), ON_SHAPES, 0.0)
+        made = partial(synthetic, task.n, task.d, len(task.classes), random_state, combinations=combinations)
+        return cls(task, made, ON_SHAPES, 0.0)
 
     @classmethod
     def public(cls, task: Task, random_state: int, X: Any, codes: Any) -> Self:
@@ -237,6 +256,10 @@ class Budget:
     def left(self, fraction: float) -> float:
         """Seconds until so much of the time is gone."""
         return max(0.0, fraction * self.seconds - (time.perf_counter() - self.began))
+
+    def affords(self, seconds: float) -> int:
+        """Repeats of so many seconds that there is time for, at least one and at most those of a private choice."""
+        return REPEATS if self.repeats is not None else int(np.clip(self.left(1.0) // max(seconds, 1e-9), 1, REPEATS))
 
     def tell(self, text: str) -> None:
         """Progress on standard error."""

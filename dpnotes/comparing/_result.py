@@ -31,7 +31,7 @@ WIDTH = 100  # characters of a printed comparison
 ORIGIN = {
     "shape": "The choice was made on synthetic tables of this shape: no record was looked at, and it reveals nothing.",
     "public": "The choice was made on this table, which was declared public: of private records it would be a leak.",
-    "private": "The choice was made on this table and is paid for; accuracies are of synthetic tables of its shape.",
+    "private": "Blocks of this table voted, which is paid for; the accuracies are of synthetic tables of its shape.",
 }
 GUESS = (
     "The accuracies below are therefore not those of your table. If the classes depend on combinations of columns, "

@@ -24,6 +24,8 @@ from dpnotes.methods import PrivateClassifier
 COST = 0.2  # of epsilon, for the choice
 SHORTLIST = 4  # methods that blocks choose from, besides the majority class
 BLOCK, MOST_BLOCKS = 60, 200  # records of the smallest block
+MOST_ROWS = 500  # records of a block that are looked at
+LEADS = 3  # blocks that are wanted, in units of the lead that decides
 SURE = 0.95  # probability of the method that all blocks vote for
 REPEATS = 3  # cuts of each block
 ADJACENCIES = ("zero-out", "replace-one")  # under which records keep their places
@@ -35,11 +37,11 @@ Entry = tuple[Candidate, Mapping[str, Any]]  # a method with its setting
 def blocks_for(n: int, n_classes: int, epsilon: float, choices: int = SHORTLIST) -> int:
     """Blocks to cut ``n`` records into for one of ``choices`` that costs ``epsilon``; 0 where it would be noise.
 
-    A public number: as many as are wanted for twice the lead that is answered with probability ``SURE``.
+    A public number: where all blocks agree, their lead is answered with probability ``SURE``.
     """
     lead = math.log(choices * SURE / (1 - SURE)) / soft_vote_beta(epsilon, 0.0, answers=1)
     most = min(n // max(BLOCK, 10 * n_classes), MOST_BLOCKS)
-    return most if most >= lead else 0
+    return min(most, math.ceil(LEADS * lead)) if most >= lead else 0
 
 
 def private_choice(
@@ -53,6 +55,7 @@ def private_choice(
     random_state: int,
     noise_seed: int | None,
     n_jobs: int,
+    repeats: int = REPEATS,
 ) -> int:
     """Place in the shortlist that most blocks vote for, drawn with noise.
 
@@ -83,6 +86,8 @@ def private_choice(
     noise_seed : int or None
         Of the draw; None: the operating system's.
     n_jobs : int
+    repeats : int, >= 1
+        Splits of each block.
 
     Returns
     -------
@@ -95,8 +100,8 @@ def private_choice(
     beta = soft_vote_beta(epsilon, 0.0, answers=1)
     order = np.random.default_rng(random_state).permutation(len(X))
     calls = (
-        delayed(_vote)(shortlist, X[rows], codes[rows], task, seed=random_state + place)
-        for place, rows in enumerate(np.array_split(order, n_blocks))
+        delayed(_vote)(shortlist, X[rows], codes[rows], task, random_state + place, repeats)
+        for place, rows in enumerate(part[:MOST_ROWS] for part in np.array_split(order, n_blocks))
     )
     votes = Parallel(n_jobs=n_jobs)(calls)
     counts = np.bincount([vote for vote in votes if vote is not None], minlength=len(shortlist))
@@ -114,13 +119,13 @@ def choice_profile(epsilon: float, noise_seed: int | None, adjacency: str = "zer
     )
 
 
-def _vote(shortlist: Sequence[Entry], X: Features, codes: Integers, task: Task, *, seed: int) -> int | None:
+def _vote(shortlist: Sequence[Entry], X: Features, codes: Integers, task: Task, seed: int, repeats: int) -> int | None:
     """The entry of the highest mean accuracy in a block; None if it has no records."""
     kept = codes < len(task.classes)
     if not kept.any():
         return None
     means = []
-    splits = [cut(X[kept], codes[kept], [seed, repeat]) for repeat in range(REPEATS)]
+    splits = [cut(X[kept], codes[kept], [seed, repeat]) for repeat in range(repeats)]
     for candidate, setting in shortlist:
         found = [scored(candidate, task.part(len(each.X), seed=seed), setting, each)[0] for each in splits]
         means.append(np.nan_to_num(np.mean(found), nan=-1.0))

@@ -211,7 +211,7 @@ def cut(X: Features, codes: Integers, seed: Sequence[int]) -> Split:
     return Split(X[fitted], codes[fitted], X[tested], codes[tested])
 
 
-def synthetic(n: int, d: int, n_classes: int, seed: int, repeat: int = 0) -> Split:
+def synthetic(n: int, d: int, n_classes: int, seed: int, repeat: int = 0, *, combinations: float = 0.0) -> Split:
     """A table of that shape, one of a series for each seed.
 
     Rows are a few Gaussian factors, whose means depend on the class, or in a quarter of the tables on which of three
@@ -220,6 +220,9 @@ def synthetic(n: int, d: int, n_classes: int, seed: int, repeat: int = 0) -> Spl
     only whether theirs is above a threshold, which it is seldom in some, as coded categories and pixels do. Margins and
     kinds are spread evenly over the tables of a series (by a scrambled Halton sequence), which makes their means nearer
     to the truth than as many independent tables would; intervals do not count on it.
+
+    The fraction ``combinations`` of the tables has independent columns, and classes that depend on two of them at once,
+    so that no single column says anything about the class, but for one label in ten, which is drawn at random.
     """
     generator = np.random.default_rng([seed, repeat])
     series = Halton(4, seed=np.random.default_rng(seed)).fast_forward(repeat)
@@ -239,4 +242,9 @@ def synthetic(n: int, d: int, n_classes: int, seed: int, repeat: int = 0) -> Spl
     for j in np.flatnonzero(generator.random(d) < CODED[int(at_coded * len(CODED))]):
         often = float(np.exp(generator.uniform(*np.log(OFTEN))))
         X[:, j] = np.where(mixed[:, j] > np.quantile(mixed[:, j], 1 - often), 1.0, -1.0)
+    if int((repeat + 1) * combinations) > int(repeat * combinations):
+        X = generator.uniform(-1, 1, X.shape)
+        pair = generator.permutation(d)[:2]
+        cells = np.floor((X[:, pair] + 1) / 2 * n_classes * (3 - len(pair))).sum(axis=1).astype(np.int64) % n_classes
+        codes = np.where(generator.random(len(X)) < 0.9, cells, generator.integers(n_classes, size=len(X)))
     return Split(X[:n], codes[:n], X[n:], codes[n:])

@@ -387,25 +387,25 @@ def audit(training: str, table: Path, keep: Path | None, **given: Any) -> None:
 @click.option("--delta", type=float, default=0.0, show_default=True)
 @click.option("--answers", type=click.IntRange(min=1), help="Number of queries to answer.  [default: any number]")
 @click.option("--public", is_flag=True, help="Compare on this table itself. Use only if the table is public.")
-@click.option("--private", is_flag=True, help="Choose on this table privately, at the cost of a fifth of epsilon.")
+@click.option("--shape", is_flag=True, help="Choose on synthetic tables only, which reads no record and costs nothing.")
 @click.option("--seconds", type=click.FloatRange(min=0.0, min_open=True), default=300.0, show_default=True)
 @click.option("--repeats", type=click.IntRange(min=1), help="Budget in repeats, instead of seconds.")
 @click.option("--report", type=_FILE, help="File for the report, as HTML.")
 @click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Fits at a time; -1: all cores.")
 @_SEED
 @_KEEP
-def compare_methods(table: Path, public: bool, private: bool, keep: Path | None, **given: Any) -> None:
+def compare_methods(table: Path, public: bool, shape: bool, keep: Path | None, **given: Any) -> None:
     """Recommend a private learner for TABLE (.csv or .npz).
 
-    Public facts about its columns are read from NAME.toml in the same folder. Methods are compared on synthetic tables
-    of the same shape, unless --public or --private is given. For example: dpnotes compare mine.csv --target ill
+    Public facts about its columns are read from NAME.toml in the same folder. Blocks of its records vote on the method,
+    for a fifth of epsilon, unless --public or --shape is given. For example: dpnotes compare mine.csv --target ill
     --epsilon 1 --delta 1e-5 --answers 500 --report mine.html
     """
     from dpnotes.lab.own_comparison import compare_table
 
-    if public and private:
-        raise click.UsageError("--public and --private exclude each other")
-    data = "public" if public else "private" if private else "shape"
+    if public and shape:
+        raise click.UsageError("--public and --shape exclude each other")
+    data = "public" if public else "shape" if shape else "private"
     try:
         click.echo(compare_table(table, data=data, keep=keep, **given))
     except KeyboardInterrupt:

@@ -229,10 +229,10 @@ def embed(specification: Any, name: str, label: str, rows: Sequence[str] = (), c
     lines = "".join(f'<tr><th scope="row">{row}</th>{"<td></td>" * len(columns)}</tr>' for row in rows)
     return (
         f"<style>#{name} {{ width: 100%; }} #{name} text {{ fill: currentColor; }}\n"
-        f"#{name} .vega-bind {{ display: flex; }} #{name} .vega-bind label {{ display: flex; width: 100%; }}\n"
+        f"#{name} .vega-bind, #{name} label {{ align-items: center; display: flex; width: 100%; }}\n"
         f"#{name} .vega-bind-name {{ flex: 0 0 50%; }} #{name} input {{ flex: 1; min-width: 0; }}\n"
         f"#{name} input + span {{ display: none; }} #{name} output {{ flex: 0 0 4.5em; text-align: right; }}\n"
-        f"</style>\n"
+        f"#{name}-facts :is(th, td) {{ padding: 0.3em 0.2em; }}</style>\n"
         f'<div id="{name}" role="group" aria-label="{label}"></div>\n'
         f'<table id="{name}-facts" style="width: 100%"><tr><td></td>{heads}</tr>{lines}</table>\n'
         f'<script type="module">{bundle}\n{SCRIPT % (name, json.dumps(specification), json.dumps(settings))}</script>'

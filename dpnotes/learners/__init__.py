@@ -1,4 +1,4 @@
-"""Training many models on subsets of one data set. No privacy in here: a learner fits what it is told."""
+"""Training of many models on subsets of one data set. Learners do not provide privacy: they fit the data as given."""
 
 from dpnotes import _extras
 

@@ -1,4 +1,4 @@
-"""Networks that keep examples apart, by group normalisation or none: ResNet, VGG, convolutions, perceptron."""
+"""Networks that do not mix examples, with group normalisation or none: ResNet, VGG, convolutions, perceptron."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ def residual_network(
 ) -> nn.Module:
     """Residual network of depth ``6 blocks + 2`` for small images: ResNet-20 by default, 269,722 parameters.
 
-    One 3x3 convolution, three stages of ``blocks`` residual blocks with ``width``, 2 ``width`` and 4 ``width``
-    channels, mean over the positions, one linear layer. The second and third stage halve the sides; their shortcut has
-    no parameters (type A): every second row and column, and zeros for the channels to come. Each convolution is without
-    bias and followed by group normalisation. Weights are normal of variance 2 / fan_in (1 / fan_in in the last layer),
-    biases 0, normalisation starts with factors 1.
+    The network consists of one 3x3 convolution, three stages of ``blocks`` residual blocks with ``width``, 2 ``width``
+    and 4 ``width`` channels, the mean over the positions, and one linear layer. The second and third stage halve the
+    sides. Their shortcut has no parameters (type A): it takes every second row and column, and zeros for the new
+    channels. Each convolution has no bias, and group normalisation follows it. Weights are normal of variance
+    2 / fan_in (1 / fan_in in the last layer), biases are 0, and normalisation starts with factors 1.
 
     Parameters
     ----------
     image_shape, n_classes, generator
         See :func:`convolutional_network`.
     blocks : int, >= 1
-        Residual blocks of each stage.
+        Number of residual blocks in each stage.
     width : int
-        Channels of the first stage, a multiple of ``groups``.
+        Number of channels of the first stage, a multiple of ``groups``.
     groups : int, >= 1
-        Groups of channels that are normalised together.
+        Number of groups of channels that are normalised together.
 
     Returns
     -------
     torch.nn.Module
-        Maps images [n, channels, height, width] to logits [n, n_classes]; float32, on the CPU.
+        Network that maps images [n, channels, height, width] to logits [n, n_classes]; float32, on the CPU.
 
     Raises
     ------
     ValueError
-        If ``blocks`` < 1 or ``width`` is no multiple of ``groups``.
+        If ``blocks`` < 1 or ``width`` is not a multiple of ``groups``.
 
     Source
     ------
@@ -82,30 +82,30 @@ def vgg16(
     groups: int = 32,
     generator: torch.Generator,
 ) -> nn.Module:
-    """VGG16 (configuration D) with a single linear layer for classifier, as is usual for 32 x 32 images.
+    """VGG16 (configuration D) with a single linear layer as classifier, as is usual for 32 x 32 images.
 
-    Thirteen 3x3 convolutions with bias, 2x2 max-pooling after the 2nd, 4th, 7th, 10th and 13th, then one fully
-    connected layer in the place of three. Weights are normal of variance 2 / fan_in (1 / fan_in in the last layer),
-    biases 0.
+    The network has thirteen 3x3 convolutions with bias, 2x2 max-pooling after the 2nd, 4th, 7th, 10th and 13th, and
+    then one fully connected layer instead of three. Weights are normal of variance 2 / fan_in (1 / fan_in in the last
+    layer), and biases are 0.
 
     Parameters
     ----------
     image_shape, n_classes, generator
-        See :func:`convolutional_network`; sides of at least 32 pixels.
+        See :func:`convolutional_network`; the sides must have at least 32 pixels.
     norm : {"group", None}
         Group normalisation after each convolution, or none.
     groups : int, >= 1
-        Groups of channels that are normalised together; divides 64.
+        Number of groups of channels that are normalised together; it must divide 64.
 
     Returns
     -------
     torch.nn.Module
-        Maps images [n, channels, height, width] to logits [n, n_classes]; float32, on the CPU.
+        Network that maps images [n, channels, height, width] to logits [n, n_classes]; float32, on the CPU.
 
     Raises
     ------
     ValueError
-        If the image is too small, or ``norm`` or ``groups`` is none of the above.
+        If the image is too small, or ``norm`` or ``groups`` has any other value.
 
     Source
     ------
@@ -122,7 +122,7 @@ def vgg16(
     depth, *sides = image_shape
     sides = [side // 2 ** len(VGG16) for side in sides]
     if min(sides) < 1:
-        raise ValueError(f"image_shape={tuple(image_shape)} is too small for {len(VGG16)} times 2x2 pooling")
+        raise ValueError(f"image_shape={tuple(image_shape)} is too small for {len(VGG16)} layers of 2x2 pooling")
     layers: list[nn.Module] = []
     for stage in VGG16:
         for width in stage:
@@ -143,16 +143,16 @@ def convolutional_network(
     padding: int = 0,
     generator: torch.Generator,
 ) -> nn.Module:
-    """Convolution, 2x2 max-pooling, ReLU for each entry of ``channels``, then one fully connected layer.
+    """Convolution, 2x2 max-pooling and ReLU for each entry of ``channels``, then one fully connected layer.
 
-    Weights and biases are uniform on ``+-1/sqrt(fan_in)`` (PyTorch's own rule), drawn from ``generator`` alone.
+    Weights and biases are uniform on ``+-1/sqrt(fan_in)`` (PyTorch's own rule) and drawn only from ``generator``.
 
     Parameters
     ----------
     image_shape : (channels, height, width)
     n_classes : int, >= 1
     channels : sequence of int
-        Output channels of each convolution.
+        Number of output channels of each convolution.
     kernel_size : int
         Side of the square kernels, in pixels.
     padding : int
@@ -163,7 +163,7 @@ def convolutional_network(
     Returns
     -------
     torch.nn.Module
-        Maps images [n, channels, height, width] to logits [n, n_classes]; float32, on the CPU.
+        Network that maps images [n, channels, height, width] to logits [n, n_classes]; float32, on the CPU.
 
     Raises
     ------
@@ -187,14 +187,14 @@ def convolutional_network(
 def multilayer_perceptron(
     image_shape: Sequence[int], n_classes: int, *, hidden: Sequence[int] = (64,), generator: torch.Generator
 ) -> nn.Module:
-    """Fully connected layers with ReLU between them; no entry in ``hidden`` makes it a linear model.
+    """Fully connected layers with ReLU between them; an empty ``hidden`` gives a linear model.
 
-    Weights and biases are uniform on ``+-1/sqrt(fan_in)`` (PyTorch's own rule), drawn from ``generator`` alone.
+    Weights and biases are uniform on ``+-1/sqrt(fan_in)`` (PyTorch's own rule) and drawn only from ``generator``.
 
     Parameters
     ----------
     image_shape : sequence of int
-        Shape of one example, which is flattened; (d,) for rows of a table.
+        Shape of one example, which is flattened; (d,) for the rows of a table.
     n_classes : int, >= 1
     hidden : sequence of int
         Width of each hidden layer.
@@ -204,7 +204,7 @@ def multilayer_perceptron(
     Returns
     -------
     torch.nn.Module
-        Maps examples [n, ...] to logits [n, n_classes]; float32, on the CPU.
+        Network that maps examples [n, ...] to logits [n, n_classes]; float32, on the CPU.
 
     Examples
     --------

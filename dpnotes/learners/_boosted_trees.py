@@ -31,13 +31,14 @@ class BoostedTrees:
     Parameters
     ----------
     prior : ndarray of float, shape [M]
-        Log-odds of class 1 that the trees are added to.
+        Log-odds of class 1 to which the trees are added.
     feature : ndarray of int32, shape [M, T, 2^D - 1]
-        What the inner nodes look at, level by level: the children of node i are 2 i + 1 on the left, 2 i + 2 right.
+        Feature that each inner node compares, level by level: the children of node i are 2 i + 1 on the left and
+        2 i + 2 on the right.
     threshold : ndarray of float, shape [M, T, 2^D - 1]
-        A row goes right where its feature is above it; inf where all go left.
+        Threshold of each inner node. A row goes right if its feature is above the threshold; inf if all rows go left.
     value : ndarray of float, shape [M, T, 2^D]
-        What the leaves add to the log-odds, from left to right.
+        Value that each leaf adds to the log-odds, from left to right.
     n_features : int
     """
 
@@ -51,7 +52,7 @@ class BoostedTrees:
         return len(self.prior)
 
     def logits(self, X: Features, *, device: str = "auto") -> Features:
-        """Log-odds of class 1 of all models for each row of X [n, d], which is taken in their dtype, shape [M, n]."""
+        """Log-odds of class 1 of all models for each row of X [n, d], shape [M, n]; X is converted to their dtype."""
         X = features(X, d=self.n_features)
         result = np.empty((len(self), len(X)), self.value.dtype)
         for models, queries, logits in self._blocks(X, device):
@@ -67,7 +68,7 @@ class BoostedTrees:
         return result
 
     def confidence(self, X: Features, *, device: str = "auto") -> Features:
-        """Probability that each model gives the class it votes for, for each row of X [n, d], shape [M, n]."""
+        """Probability that each model assigns to the class it votes for, for each row of X [n, d], shape [M, n]."""
         return np.asarray(expit(np.abs(self.logits(X, device=device))))
 
     @torch.no_grad()
@@ -146,31 +147,32 @@ def fit_boosted_trees(
 ) -> BoostedTrees:
     """Fit gradient-boosted trees of two classes to each subset.
 
-    The algorithm is that of scikit-learn's ``GradientBoostingClassifier`` with its default loss (log-loss) and
-    criterion (Friedman's improvement), and no limits but the depth: all splits are looked at, leaves take one Newton
-    step. It draws nothing: among splits of equal improvement (up to a thousand roundings) the first feature's lowest
-    threshold is taken, where scikit-learn takes one at random. Without such ties both give the same trees.
+    The algorithm is the same as in scikit-learn's ``GradientBoostingClassifier`` with its default loss (log-loss) and
+    criterion (Friedman's improvement), limited only by the depth: it considers all splits, and leaves take one Newton
+    step. It makes no random draws. Among splits of equal improvement (up to a thousand roundings) it takes the first
+    feature's lowest threshold, whereas scikit-learn chooses at random. Without such ties both give the same trees.
 
-    A model keeps an entry for each of its rows and each of its splits, which are as many as its rows have distinct
-    values in all features: this is for many subsets of up to a thousand rows or so, not for one large data set.
+    A model holds an entry for each pair of a row and a split, and it has as many splits as its rows have distinct
+    values in all features. The function is therefore suitable for many subsets of up to about a thousand rows, not for
+    one large data set.
 
     Parameters
     ----------
     X : ndarray of float32 or float64, shape [n, d]
-        Models are fitted in its dtype.
+        Features, whose dtype is used for the fit.
     y : ndarray of int, shape [n]
-        Class codes 0 and 1. A model whose subset holds one class alone votes for it.
+        Class codes 0 and 1. A model whose subset holds only one class votes for that class.
     subsets : ndarray of int, shape [n_models, m], or sequence of index arrays of any lengths >= 1
-        Row indices of each model; repeats allowed.
+        Row indices of each model; repeats are allowed.
     n_trees : int, >= 1
     depth : int, 1 to 8
-        Of every tree; it has at most ``2^depth`` leaves.
+        Depth of every tree, which has at most ``2^depth`` leaves.
     learning_rate : float, > 0
-        Multiple of each tree that is added.
+        Factor by which each tree is multiplied before it is added.
     chunk : int, >= 1, optional
-        Models of one tensor program. Default: from the memory at hand.
+        Number of models in one tensor program; by default chosen from the available memory.
     device : {"auto", "cpu", "cuda", ...}
-        ``"auto"``: the GPU where there is one.
+        ``"auto"``: the GPU if there is one.
 
     Returns
     -------

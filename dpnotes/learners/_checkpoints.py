@@ -1,4 +1,4 @@
-"""Checkpoints of long trainings: what is kept at an epoch's end, and how a training goes on from it bit for bit."""
+"""Checkpoints of long training runs: the state saved after an epoch, from which a run continues bit for bit."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ State = dict[str, Any]
 
 
 class Checkpoint(Protocol):
-    """Keeps the states of trainings while they run, so that one that was stopped goes on where it was.
+    """Saves the states of training runs, so that a run that was stopped can continue from its last state.
 
-    A training is known by a digest of all that decides its result: data, initial weights, random streams and settings.
-    So no state is ever handed to another training. States are not private, whatever the training is.
+    A digest of everything that decides the result identifies a training run: data, initial weights, random streams and
+    settings. Therefore a state is never given to a different training run. States are not private, even if the
+    training procedure is.
     """
 
     def load(self, training: str) -> State | None:
-        """Give the state that was saved last for a training, None where there is none."""
+        """Return the state that was saved last for a training run, or None if there is none."""
 
     def save(self, training: str, state: Callable[[], State], *, last: bool) -> None:
-        """Keep a state, which ``state()`` gives: numbers, strings and tensors in dicts and lists.
+        """Save the state that ``state()`` returns: numbers, strings and tensors in dicts and lists.
 
-        It is called at the end of each epoch, with ``last`` after the last one. A checkpoint may leave out some.
+        The training run calls this method at the end of each epoch, with ``last=True`` after the last epoch. A
+        checkpoint may skip some epochs.
         """
 
 

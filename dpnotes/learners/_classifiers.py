@@ -42,10 +42,10 @@ TRAINING = (  # parameters of fit_networks
 
 
 class DecisionClassifier(ClassifierMixin, BaseEstimator):
-    """Classifier whose label is that of the largest decision value.
+    """Classifier that predicts the label with the largest decision value.
 
-    A subclass has ``decision_function(X)``, which gives one value for each class, shape [n, n_classes], or for two
-    classes one value that is positive for the second, shape [n].
+    A subclass has ``decision_function(X)``, which returns one value for each class, shape [n, n_classes]. For two
+    classes it returns one value that is positive for the second class, shape [n].
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class DecisionClassifier(ClassifierMixin, BaseEstimator):
         """Decision values, shape [n, n_classes], or [n] for two classes."""
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Label of the largest decision value, shape [n]; among equals the first in ``classes_``."""
+        """Label with the largest decision value, shape [n]; among equal values the first label in ``classes_``."""
         values = self.decision_function(X)
         codes = (values > 0).astype(np.int64) if values.ndim == 1 else values.argmax(axis=1)
         return np.asarray(self.classes_[codes])
@@ -93,7 +93,7 @@ class LogitClassifier(DecisionClassifier):
 
 
 class LinearClassifier(LogitClassifier):
-    """Classifier whose answers follow from its weights.
+    """Classifier whose decision values are linear functions of the features.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class LinearClassifier(LogitClassifier):
 
 
 def decision_values(logits: Features) -> Features:
-    """scikit-learn's decision values of logits [n, C]: the logits, or for two classes their difference [n]."""
+    """Convert logits [n, C] to scikit-learn's decision values: the logits, or for two classes their difference [n]."""
     return np.asarray(logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits)
 
 
@@ -119,14 +119,15 @@ def decision_values(logits: Features) -> Features:
 class LogisticClassifier(LinearClassifier):
     """Multinomial logistic regression with an L2 term, fitted in the dtype of X.
 
-    With two classes it is still the multinomial model: the same votes as a binary one of twice the ``l2``.
+    With two classes it is still the multinomial model, which gives the same votes as a binary model with twice the
+    ``l2``.
 
     Parameters
     ----------
     l2 : float, >= 0
-        Weight of |W|^2/2 against the mean cross-entropy; scikit-learn's C is 1/(n l2).
+        Weight of |W|^2/2 relative to the mean cross-entropy; scikit-learn's C is 1/(n l2).
     intercept : bool
-        Fit an intercept, which is not penalised.
+        Whether to fit an intercept, which is not penalised.
     tolerance, max_iterations, device
         See :func:`dpnotes.learners.fit_multinomial_logistic`.
 
@@ -135,7 +136,7 @@ class LogisticClassifier(LinearClassifier):
     coef_, intercept_, classes_
         See :class:`LinearClassifier`.
     n_iter_ : int
-        Iterations taken; a multiple of those between two tests of convergence.
+        Number of iterations; a multiple of the number between two tests of convergence.
     n_features_in_ : int
 
     Examples
@@ -170,17 +171,17 @@ class LogisticClassifier(LinearClassifier):
     def fit_many(
         self, X: Features, codes: Integers, subsets: RowSubsets, *, n_classes: int, seed: int | None = None
     ) -> LogisticModels:
-        """Fit one model to each subset; this estimator itself stays as it is.
+        """Fit one model to each subset, without changing this estimator.
 
         Parameters
         ----------
         X : ndarray of float32 or float64, shape [n, d]
         codes : ndarray of int, shape [n]
-            Class codes 0 to ``n_classes - 1``; a subset need not hold all of them.
+            Class codes 0 to ``n_classes - 1``; a subset need not contain all of them.
         subsets : ndarray of int, shape [n_models, m], or a sequence of arrays of row indices
         n_classes : int
         seed : int, optional
-            Taken for the sake of learners that draw at random; this one does not.
+            Ignored by this learner, which makes no random draws; it exists for learners that do.
 
         Returns
         -------
@@ -191,9 +192,9 @@ class LogisticClassifier(LinearClassifier):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class BoostedTreesClassifier(LogitClassifier):
-    """Gradient-boosted trees of two classes, as scikit-learn's ``GradientBoostingClassifier``, for many small subsets.
+    """Gradient-boosted trees of two classes, as in scikit-learn's ``GradientBoostingClassifier``, for many subsets.
 
-    It is made for thousands of teachers at once, which are fitted in the dtype of X.
+    The classifier is made for thousands of teachers on small subsets at once. It fits them in the dtype of X.
 
     Parameters
     ----------
@@ -204,7 +205,7 @@ class BoostedTreesClassifier(LogitClassifier):
     ----------
     classes_ : ndarray, shape [2]
     trees_ : BoostedTrees
-        The one model, with a leading axis of length 1.
+        The fitted model, with a leading axis of length 1.
     n_features_in_ : int
 
     Examples
@@ -241,9 +242,9 @@ class BoostedTreesClassifier(LogitClassifier):
     def fit_many(
         self, X: Features, codes: Integers, subsets: RowSubsets, *, n_classes: int, seed: int | None = None
     ) -> BoostedTrees:
-        """Fit one model to each subset, of two classes; see :meth:`LogisticClassifier.fit_many`."""
+        """Fit one model of two classes to each subset; see :meth:`LogisticClassifier.fit_many`."""
         if n_classes != 2:
-            raise ValueError(f"Only binary classification is supported: y must hold 2 classes, got {n_classes}")
+            raise ValueError(f"Only binary classification is supported: y must hold 2 classes, got {n_classes} classes")
         return fit_boosted_trees(X, codes, subsets, **self.get_params())
 
     def decision_function(self, X: Any) -> Features:
@@ -254,19 +255,20 @@ class BoostedTreesClassifier(LogitClassifier):
 
 @dataclass(eq=False, repr=False)
 class NetworkClassifier(LogitClassifier):
-    """A network trained from scratch, or from given weights; by default that of the bagging chapter.
+    """Classifier by a network, trained from scratch or from given weights; by default the bagging chapter's network.
 
     Parameters
     ----------
     image_shape : (channels, height, width) or None
-        Rows of X are images of this shape, flattened in this order. None: rows are taken as they are, for
-        ``architecture="mlp"``.
+        Shape of the images that the rows of X contain, flattened in this order. With None, for
+        ``architecture="mlp"``, the rows are used without reshaping.
     architecture : {"convolutional", "residual", "vgg16", "mlp"} or callable
         ``"convolutional"``: convolutions, each with 2x2 pooling, and one linear layer; ``"residual"``: ResNet-20;
-        ``"vgg16"``; ``"mlp"``: fully connected layers. A callable: ``architecture(image_shape, n_classes,
-        generator=generator)`` gives a module, as :func:`dpnotes.learners.convolutional_network` does.
+        ``"vgg16"``; ``"mlp"``: fully connected layers. A callable must return a module for
+        ``architecture(image_shape, n_classes, generator=generator)``, as
+        :func:`dpnotes.learners.convolutional_network` does.
     channels, kernel_size, padding
-        Of ``"convolutional"``, see :func:`dpnotes.learners.convolutional_network`.
+        Settings of ``"convolutional"``, see :func:`dpnotes.learners.convolutional_network`.
     hidden : sequence of int
         Widths of the hidden layers of ``"mlp"``.
     epochs, batch_size, learning_rate, optimizer, momentum, weight_decay, schedule, augmentation
@@ -274,13 +276,13 @@ class NetworkClassifier(LogitClassifier):
     initial, new_last_layer, engine, checkpoint, device
         See :func:`dpnotes.learners.fit_networks`.
     random_state : int, RandomState instance or None
-        Initial weights, order of the batches, augmentation.
+        Source of the initial weights, the order of the batches and the augmentation.
 
     Attributes
     ----------
     classes_ : ndarray, shape [n_classes]
     networks_ : Networks
-        The one network, with a leading axis of length 1.
+        The fitted network, with a leading axis of length 1.
 
     Examples
     --------
@@ -326,13 +328,13 @@ class NetworkClassifier(LogitClassifier):
     def fit_many(
         self, X: Features, codes: Integers, subsets: RowSubsets, *, n_classes: int, seed: int, first: int = 0
     ) -> FittedNetworks:
-        """Fit one network to each subset; this estimator itself stays as it is.
+        """Fit one network to each subset, without changing this estimator.
 
         Parameters
         ----------
         X : ndarray of float32 or float64, shape [n, d]
         codes : ndarray of int, shape [n]
-            Class codes 0 to ``n_classes - 1``; a subset need not hold all of them.
+            Class codes 0 to ``n_classes - 1``; a subset need not contain all of them.
         subsets : ndarray of int, shape [n_models, m], or sequence of index arrays
         n_classes : int
         seed, first : int
@@ -360,23 +362,23 @@ class NetworkClassifier(LogitClassifier):
         return decision_values(self.networks_.logits(images, device=self.device)[0])
 
     def as_images(self, X: Features) -> Features:
-        """Rows [n, d] in the shape that the network takes, ``[n, *image_shape]``."""
+        """Reshape rows [n, d] to the input of the network, ``[n, *image_shape]``."""
         return _as_images(X, self.image_shape)
 
     def untrained(self, image_shape: tuple[int, ...], n_classes: int, generator: torch.Generator) -> nn.Module:
-        """Build the module that training starts from: weights from the generator, or those of ``initial``.
+        """Build the module that training starts from, with weights from the generator or from ``initial``.
 
         Parameters
         ----------
         image_shape : tuple of int
-            Of one example, as :meth:`as_images` gives it.
+            Shape of one example, as :meth:`as_images` returns it.
         n_classes : int
         generator : torch.Generator
 
         Raises
         ------
         ValueError
-            If the architecture is not one of the above or does not suit the shape, or ``initial`` does not fit.
+            If the architecture is unknown or does not suit the shape, or ``initial`` does not fit.
         """
         network = self._network(image_shape, n_classes, generator)
         if self.initial is not None:

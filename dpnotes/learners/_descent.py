@@ -35,25 +35,25 @@ def step_rates(learning_rate: Rate, steps: int) -> Floats:
 
 
 def epoch_factors(schedule: Schedule, epochs: int) -> Floats:
-    """Multiples of the learning rate, one for each epoch 0 to ``epochs - 1``.
+    """Factors of the learning rate, one for each epoch 0 to ``epochs - 1``.
 
     Parameters
     ----------
     schedule : mapping of int to float, optional
-        ``{epoch: factor}``: each factor holds from its epoch on, 1 before the first. None: 1 throughout.
+        Schedule ``{epoch: factor}``: each factor holds from its epoch on, and 1 before the first. None: 1 throughout.
     epochs : int, >= 1
 
     Returns
     -------
     ndarray of float64, shape [epochs]
-        Finite, >= 0.
+        Factors, finite and >= 0.
 
     Raises
     ------
     ValueError
         If a factor is negative or not finite, or an epoch is negative.
     TypeError
-        If an epoch is no integer, or the schedule is no mapping.
+        If an epoch is not an integer, or the schedule is not a mapping.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""What all learners by DP-SGD share: random batches, Gaussian noise, and the checks of their settings.
+"""Common parts of all learners by DP-SGD: random batches, Gaussian noise, and the checks of their settings.
 
-Each model has three streams of its own for initial weights, batches and noise, spawned from the seed and the model's
-index, so that neither the number of models nor any chunk changes a model.
+Each model has three separate streams for initial weights, batches and noise, spawned from the seed and the model's
+index. Therefore neither the number of models nor any chunk changes a model.
 """
 
 from __future__ import annotations
@@ -27,21 +27,22 @@ Normal = Callable[[int], Floats]  # gives so many standard normal numbers, indep
 
 
 def dp_sgd_batches(n: int, *, sample_rate: float, seed: int, model: int = 0) -> Iterator[Integers]:
-    """Poisson batches that :func:`fit_dp_sgd_linear` and :func:`fit_dp_sgd_network` draw for one of their models.
+    """Yield the Poisson batches that :func:`fit_dp_sgd_linear` and :func:`fit_dp_sgd_network` draw for one model.
 
     Parameters
     ----------
     n : int, >= 1
-        Rows to draw from.
+        Number of rows to draw from.
     sample_rate : float in (0, 1]
     seed : int, >= 0
-        As given to the learner.
+        Seed that the learner was given.
     model : int, >= 0
+        Index of the model.
 
     Yields
     ------
     ndarray of int
-        Positions 0..n - 1 of the rows of a batch, which can be empty; without end.
+        Positions 0..n - 1 of the rows of a batch, which can be empty; the iterator does not end.
 
     Examples
     --------
@@ -105,14 +106,14 @@ class Settings:
             raise ValueError(f"noise_multiplier must be a number or have shape [n_models], got shape {noise.shape}")
         if noise.ndim == 1 and n_models not in (None, len(noise)):
             raise ValueError(
-                f"noise_multiplier has {len(noise)} entries for {n_models} models; give one number or one each"
+                f"noise_multiplier has {len(noise)} entries for {n_models} models; give one number, or one for each"
             )
         if not clipping_norm > 0:
             raise ValueError(f"clipping_norm must be positive, got clipping_norm={clipping_norm}")
         if math.isinf(clipping_norm) and noise.any():
             raise ValueError(
                 f"clipping_norm=inf needs noise_multiplier=0, got noise_multiplier={noise.max():g}: the noise is a "
-                "multiple of the clipping norm, and without one no noise hides an example"
+                "multiple of the clipping norm, and without a finite norm no noise hides an example"
             )
         low, high = SAFE[data.dtype]
         if noise.any() and not low <= clipping_norm <= high:

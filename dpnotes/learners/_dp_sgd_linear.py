@@ -49,11 +49,12 @@ def fit_dp_sgd_linear(
 ) -> LogisticModels:
     """Fit softmax regressions with intercepts by DP-SGD from zero weights, all on the same rows.
 
-    In each step the gradient g of every example of the batch is scaled by exactly ``min(1, clipping_norm / |g|)``, the
+    In each step the gradient g of every example of the batch is scaled by exactly ``min(1, clipping_norm / |g|)``. The
     sum gets independent normal noise of standard deviation ``noise_multiplier * clipping_norm`` on each coordinate, and
-    is divided by the *expected* batch size. An empty batch is a step of noise alone. The momentum sees the data through
-    the noisy sums only. An example moves the sum by at most the clipping norm, whatever numbers it holds: rows of
-    any size are scaled by powers of two, and an example whose logits are beyond the dtype counts as one of gradient 0.
+    is divided by the *expected* batch size. With an empty batch a step consists only of noise. The momentum sees the
+    data only through the noisy sums. An example moves the sum by at most the clipping norm, whatever numbers it holds:
+    rows of any size are scaled by powers of two, and an example whose logits exceed the range of the dtype counts as
+    an example of gradient 0.
 
     Parameters
     ----------
@@ -62,46 +63,47 @@ def fit_dp_sgd_linear(
         Class codes 0 to ``n_classes - 1``.
     n_classes : int, >= 2
     noise_multiplier : float or array_like of float, shape [n_models], >= 0
-        Standard deviation of the noise over the clipping norm, no unit; an array makes one model for each entry.
+        Ratio of the standard deviation of the noise to the clipping norm, without a unit; an array gives one model for
+        each entry.
     clipping_norm : float, > 0
-        Largest L2 norm of an example's gradient over weights and intercept together; ``inf`` without noise only.
+        Largest L2 norm of an example's gradient over weights and intercept together; ``inf`` only without noise.
     steps : int, >= 1
     learning_rate : float > 0, or array_like [steps], or callable of the step 0, 1, ...
     sample_rate : float in (0, 1]
-        Probability of each row to be in a batch.
+        Probability that a given row is in a batch.
     n_records : int, optional
-        Public number of records, of which those without a row are empty: they move no sum, and count in the expected
-        batch size, ``sample_rate * n_records``. Default: the number of rows.
+        Public number of records; by default the number of rows. The records without a row are empty: they do not move
+        a sum, but they count in the expected batch size, ``sample_rate * n_records``.
     momentum : float in [0, 1)
-        v <- momentum v + gradient; weights <- weights - learning_rate v.
+        Momentum in v <- momentum v + gradient; weights <- weights - learning_rate v.
     n_repeats : int, >= 1, optional
-        Models with the same noise multiplier. Default: 1.
+        Number of models with the same noise multiplier; by default 1.
     shared_batches : bool
-        All models see the batches of model 0 and differ in their noise only: much faster, since they become columns of
-        one product. Their noise alone is independent.
+        Whether all models see the batches of model 0 and differ only in their noise. This is much faster, because the
+        models become columns of one product. Only their noise is then independent.
     seed : int, >= 0
     normal : callable, optional
-        ``normal(size)`` gives that many standard normal numbers in float64 for the noise, whatever the seed and the
-        device. Default: streams of the seed.
+        Source of the noise: ``normal(size)`` returns that many standard normal numbers in float64, regardless of the
+        seed and the device. By default the noise comes from streams of the seed.
     dtype : {float32, float64}, optional
-        Default: that of X. Noise is drawn in float64 and rounded.
+        Precision of the training; by default the dtype of X. Noise is drawn in float64 and rounded.
     device : {"auto", "cpu", "cuda", ...}
-        ``"auto"``: the GPU where there is one. Batches are drawn on the CPU; noise on the device, so that noisy models
+        ``"auto"``: the GPU if there is one. Batches are drawn on the CPU and noise on the device, so noisy models
         depend on the kind of device.
     chunk : int, >= 1, optional
-        Models trained at once. Default: chosen from the memory at hand. Results agree up to rounding.
+        Number of models trained at once; by default chosen from the available memory. Results agree up to rounding.
 
     Returns
     -------
     LogisticModels
-        Their ``iterations`` are the steps. Whether they have converged is not looked into, since that would be a look
-        at the data without noise: ``gradient_norm`` is NaN and ``converged`` false.
+        Models whose ``iterations`` are the steps. The function does not examine whether they have converged, because
+        that would be a look at the data without noise: ``gradient_norm`` is NaN and ``converged`` is false.
 
     Raises
     ------
     ValueError
         If shapes disagree, an entry is not finite, a setting is out of its range, or training diverges: weights after
-        a step, the noise included, are beyond the dtype.
+        a step, including the noise, exceed the range of the dtype.
 
     Source
     ------

@@ -43,59 +43,60 @@ def fit_dp_sgd_network(
     """Fit networks by DP-SGD on the cross-entropy, all on the same images.
 
     In each step the gradient g of every example of the batch, over all trained parameters together, is scaled by
-    exactly ``min(1, clipping_norm / |g|)``; the sum gets independent normal noise of standard deviation
-    ``noise_multiplier * clipping_norm`` on each coordinate and is divided by the *expected* batch size; the optimizer
-    takes it for the gradient. An empty batch is a step of noise alone. Parameters that do not require a gradient stay
-    as they are and have no part in the norm. An example moves the sum by at most the clipping norm, whatever numbers it
-    holds: one whose gradient, or its squared norm, is beyond the dtype counts as one of gradient 0.
+    exactly ``min(1, clipping_norm / |g|)``. The sum gets independent normal noise of standard deviation
+    ``noise_multiplier * clipping_norm`` on each coordinate and is divided by the *expected* batch size. The optimizer
+    uses the result as the gradient. With an empty batch a step consists only of noise. Parameters that do not require
+    a gradient do not change and do not enter the norm. An example moves the sum by at most the clipping norm, whatever
+    numbers it holds: an example whose gradient, or its squared norm, exceeds the range of the dtype counts as an
+    example of gradient 0.
 
     Parameters
     ----------
     build : callable
-        ``build(generator) -> module``: a network with initial weights from that generator, without batch normalisation
-        (it mixes examples) and without dropout (it draws from global state).
+        Function ``build(generator) -> module`` that returns a network with initial weights from that generator. The
+        network must not use batch normalisation (it mixes examples) or dropout (it draws from global state).
     images : ndarray of float32 or float64, shape [n, ...]
-        Training data in the dtype that is wanted for the weights.
+        Training data in the dtype that the weights should have.
     labels : ndarray of int, shape [n]
         Class codes.
     noise_multiplier : float or array_like of float, shape [n_models], >= 0
-        Standard deviation of the noise over the clipping norm, no unit; an array makes one model for each entry.
+        Ratio of the standard deviation of the noise to the clipping norm, without a unit; an array gives one model for
+        each entry.
     clipping_norm : float, > 0
-        Largest L2 norm of an example's gradient; ``inf`` without noise only.
+        Largest L2 norm of an example's gradient; ``inf`` only without noise.
     steps : int, >= 1
     learning_rate : float > 0, or array_like [steps], or callable of the step 0, 1, ...
     sample_rate : float in (0, 1]
-        Probability of each row to be in a batch.
+        Probability that a given row is in a batch.
     n_records : int, optional
-        Public number of records, of which those without a row are empty: they move no sum, and count in the expected
-        batch size, ``sample_rate * n_records``. Default: the number of rows.
+        Public number of records; by default the number of rows. The records without a row are empty: they do not move
+        a sum, but they count in the expected batch size, ``sample_rate * n_records``.
     optimizer : {"sgd", "momentum", "adam"}
-        The settings that are not given here are PyTorch's.
+        Optimizer, with PyTorch's defaults for the settings that are not given here.
     momentum : float in [0, 1)
-        Of the optimizer ``"momentum"``.
+        Momentum of the optimizer ``"momentum"``.
     checkpoint : Checkpoint, optional
-        See :func:`fit_networks`; an epoch is 1 / sample_rate steps. It needs noise from the streams of the seed.
+        See :func:`fit_networks`; an epoch is 1 / sample_rate steps. The noise must come from the streams of the seed.
     seed : int, >= 0
-        Model i draws initial weights, batches and noise from streams of its own, spawned from the seed and i.
+        Seed from which, with the index i, model i spawns separate streams for initial weights, batches and noise.
     normal : callable, optional
-        ``normal(size)`` gives that many standard normal numbers in float64 for the noise, whatever the seed and the
-        device. Default: streams of the seed.
+        Source of the noise: ``normal(size)`` returns that many standard normal numbers in float64, regardless of the
+        seed and the device. By default the noise comes from streams of the seed.
     device : {"auto", "cpu", "cuda", ...}
-        ``"auto"``: the GPU where there is one. Weights and batches are drawn on the CPU; noise on the device, so that
-        noisy models depend on the kind of device.
+        ``"auto"``: the GPU if there is one. Weights and batches are drawn on the CPU and noise on the device, so noisy
+        models depend on the kind of device.
 
     Returns
     -------
     Networks
-        Their ``loss`` is the mean over the examples of the last 1 / sample_rate steps, before clipping and noise: it is
-        not private. It is NaN if all these batches were empty.
+        Networks whose ``loss`` is the mean over the examples of the last 1 / sample_rate steps, before clipping and
+        noise. The loss is not private, and it is NaN if all these batches were empty.
 
     Raises
     ------
     ValueError
-        If shapes disagree, an entry is not finite, a setting is out of its range, the network
-        mixes examples, or training diverges: weights after a step, the noise
-        included, are beyond the dtype.
+        If shapes disagree, an entry is not finite, a setting is out of its range, the network mixes examples, or
+        training diverges: weights after a step, including the noise, exceed the range of the dtype.
 
     Source
     ------
@@ -116,7 +117,7 @@ def fit_dp_sgd_network(
     check_data(images, labels, dtypes=("float32", "float64"))
     if checkpoint is not None and normal is not None:
         raise ValueError(
-            f"checkpoint must be None with a source of noise of its own, which cannot draw again, got normal={normal!r}"
+            f"checkpoint must be None if normal is given, because normal cannot repeat its draws, got normal={normal!r}"
         )
     where = choose_device(device)
     data = torch.tensor(images, device=where)

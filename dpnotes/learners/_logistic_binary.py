@@ -227,37 +227,39 @@ def fit_binary_logistic(
     """Fit one binary logistic regression to each subset of the rows.
 
     Model k minimises F(w, b) = 1/m sum_i log(1 + exp(-s_i (w'x_i + b))) + l2/2 |w|^2, s_i = 2 y_i - 1, over the m rows
-    of its subset, by damped Newton steps, until the max-norm of the gradient is within ``tolerance``. scikit-learn's C
-    is 1/(m l2). The system of a step is m x m (dual) for m <= d, else of the size of the weights. The result depends
-    neither on the other models nor, up to rounding, on ``chunk``.
+    of its subset. It takes damped Newton steps until the max-norm of the gradient is within ``tolerance``.
+    scikit-learn's C is 1/(m l2). The linear system of a step is m x m (dual) for m <= d; otherwise it has the size of
+    the weights. The result depends neither on the other models nor, up to rounding, on ``chunk``.
 
     Parameters
     ----------
     X : ndarray of float32 or float64, shape [n, d], finite
     y : ndarray of int, shape [n], 0 or 1
     subsets : ndarray of int, shape [M, m], or a sequence of M arrays of row indices
-        Of any lengths >= 1; repeats allowed, and counted as often as they occur.
+        Row indices of each model, of any lengths >= 1. Repeats are allowed and count as often as they occur.
     l2 : float, > 0
     intercept : bool
-        Fit an intercept b, which is not penalised. For one that is, append a constant feature to X.
+        Whether to fit an intercept b, which is not penalised. For a penalised intercept, append a constant feature to
+        X.
     tolerance : float, > 0
     max_iterations : int, >= 0
-        5 are usual at l2 = 1/m, 13 at l2 = 1e-4/m.
+        Largest number of iterations; 5 are usual at l2 = 1/m, 13 at l2 = 1e-4/m.
     dtype : float32 or float64, optional
-        To compute in and to give; None: that of X. float32 changes votes at weak regularisation (l2 m <= 1e-2).
+        Precision of the computation and the result; None means the dtype of X. float32 changes votes at weak
+        regularisation (l2 m <= 1e-2).
     device, chunk
         See :func:`fit_multinomial_logistic`.
 
     Returns
     -------
     LogisticModels
-        ``weights`` [M, d] and ``intercept`` [M]. With an unpenalised intercept a subset of one class has no finite
-        minimiser: its weights are 0 and its intercept is -inf (class 0) or +inf (class 1), a constant vote.
+        Models with ``weights`` [M, d] and ``intercept`` [M]. With an unpenalised intercept a subset of one class has no
+        finite minimiser: its weights are 0 and its intercept is -inf (class 0) or +inf (class 1), a constant vote.
 
     Raises
     ------
     ValueError, MemoryError
-        As :func:`fit_multinomial_logistic`, which says when it warns, too.
+        As for :func:`fit_multinomial_logistic`, which also describes the warnings.
 
     Source
     ------

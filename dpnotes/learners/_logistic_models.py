@@ -29,13 +29,14 @@ class LogisticModels:
     ----------
     weights : ndarray of float, shape [M, C, d], or [M, d] for binary regressions
     intercept : ndarray of float, shape [M, C], or [M] for binary regressions
-        Zero where none was fitted. A class that a model never saw has -inf with an unpenalised intercept, the limit of
-        the minimising sequence; a binary model that saw one class has -inf or +inf and votes for that class alone.
+        Intercepts, zero if none were fitted. With an unpenalised intercept, a class that a model never saw has -inf,
+        the limit of the minimising sequence. A binary model that saw one class has -inf or +inf and votes only for
+        that class.
     gradient_norm : ndarray of float, shape [M]
         Max-norm of the gradient of the mean objective at the result.
     iterations : ndarray of int64, shape [M]
     converged : ndarray of bool, shape [M]
-        Whether ``gradient_norm`` is within the tolerance that was asked for.
+        Whether ``gradient_norm`` is within the requested tolerance.
     """
 
     weights: Features
@@ -58,7 +59,7 @@ class LogisticModels:
         Parameters
         ----------
         X : ndarray of float32 or float64, shape [n, d]
-            Taken in the dtype of the weights.
+            Features, which are converted to the dtype of the weights.
         device : str
 
         Returns
@@ -73,14 +74,14 @@ class LogisticModels:
         return result
 
     def votes(self, X: Features, *, device: str = "auto", dtype: DTypeLike = np.int64) -> NDArray[Any]:
-        """Class with the largest logit, for all models; among equals the one with the smallest code.
+        """Class with the largest logit, for all models; among equal logits the class with the smallest code.
 
         Parameters
         ----------
         X : ndarray of float32 or float64, shape [n, d]
         device : str
         dtype : dtype
-            An integer type that holds C - 1: uint8 takes an eighth of the memory of the default.
+            Integer type that can hold C - 1; uint8 takes an eighth of the memory of the default.
 
         Returns
         -------
@@ -93,7 +94,7 @@ class LogisticModels:
         return result
 
     def vote_counts(self, X: Features, *, device: str = "auto") -> Integers:
-        """How many models vote for each class, without holding all votes.
+        """Number of models that vote for each class, computed without holding all votes in memory.
 
         Parameters
         ----------

@@ -45,51 +45,53 @@ def fit_multinomial_logistic(
 ) -> LogisticModels:
     """Fit one multinomial logistic regression to each subset of the rows.
 
-    Model k minimises F(W, b) = 1/m sum_i CE(W x_i + b, y_i) + l2/2 |W|^2 over the m rows of its subset, by L-BFGS from
-    zero, until the max-norm of the gradient is within ``tolerance``. scikit-learn's C is 1/(m l2). The result depends
-    neither on the other models nor, up to rounding, on ``chunk``. Where d is not small against m the same iterates are
-    computed in the span of the rows, with an m x m matrix in place of the rows; a single model with many rows is
-    preconditioned by the second moments of its rows.
+    Model k minimises F(W, b) = 1/m sum_i CE(W x_i + b, y_i) + l2/2 |W|^2 over the m rows of its subset. It uses L-BFGS
+    from zero until the max-norm of the gradient is within ``tolerance``. scikit-learn's C is 1/(m l2). The result
+    depends neither on the other models nor, up to rounding, on ``chunk``. If d is not small compared with m, the same
+    iterates are computed in the span of the rows, with an m x m matrix instead of the rows. A single model with many
+    rows is preconditioned by the second moments of its rows.
 
     Parameters
     ----------
     X : ndarray of float32 or float64, shape [n, d], finite
     y : ndarray of int, shape [n]
-        Class codes 0 to ``n_classes - 1``; a subset need not hold all of them.
+        Class codes 0 to ``n_classes - 1``; a subset need not contain all of them.
     subsets : ndarray of int, shape [M, m], or a sequence of M arrays of row indices
-        Of any lengths >= 1; repeats allowed, and counted as often as they occur.
+        Row indices of each model, of any lengths >= 1. Repeats are allowed and count as often as they occur.
     n_classes : int, >= 2
     l2 : float, >= 0
-        Without it (0) the minimum may be attained nowhere; the result is then where the iteration stopped.
+        Weight of the L2 term. With 0 the minimum may not be attained; the result is then the last iterate.
     intercept : bool
-        Fit an intercept b, which is not penalised. For one that is, append a constant feature to X.
+        Whether to fit an intercept b, which is not penalised. For a penalised intercept, append a constant feature to
+        X.
     tolerance : float, > 0
-        float32 seldom reaches less than 1e-6.
+        Bound on the max-norm of the gradient; float32 seldom reaches less than 1e-6.
     max_iterations : int, >= 0
     dtype : float32 or float64, optional
-        To compute in and to give. Default: that of X.
+        Precision of the computation and the result; by default the dtype of X.
     device : str
-        A PyTorch device, or ``"auto"``: the GPU where there is one.
+        A PyTorch device, or ``"auto"``: the GPU if there is one.
     chunk : int, >= 1, optional
-        Models fitted at once. Default: from the cache or the GPU memory at hand.
+        Number of models fitted at once; by default chosen from the cache or the available GPU memory.
 
     Returns
     -------
     LogisticModels
-        ``weights`` [M, n_classes, d] and ``intercept`` [M, n_classes]. A class that a subset lacks takes part without
-        intercept; with one, its weights are 0 and its intercept -inf, to which the minimising sequences tend.
+        Models with ``weights`` [M, n_classes, d] and ``intercept`` [M, n_classes]. Without an intercept, a class that a
+        subset lacks is fitted like the others. With an intercept, the weights of that class are 0 and its intercept is
+        -inf, the limit of the minimising sequences.
 
     Raises
     ------
     ValueError
         If shapes disagree, an index or label is out of range, an entry is not finite, or a setting is out of its range.
     MemoryError
-        If the chunk does not fit; it names one that would.
+        If the chunk does not fit into memory; the message names a chunk that would fit.
 
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If models have not converged, with their number.
+        If some models have not converged; the warning gives their number.
 
     Examples
     --------

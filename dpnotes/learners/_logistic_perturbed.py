@@ -124,13 +124,14 @@ def fit_perturbed_logistic(
     device: str = "auto",
     chunk: int | None = None,
 ) -> LogisticModels:
-    """Fit R multinomial logistic regressions to all rows, each with a linear term of its own in the objective.
+    """Fit R multinomial logistic regressions to all rows, each with a different linear term in the objective.
 
     Model r minimises 1/n sum_i CE(W x_i, y_i) + l2/2 |W|^2 + <B_r, W>/n over W, without intercept, by L-BFGS, until the
     max-norm of the gradient is within ``tolerance``. The models are columns of one product with X, which is read once
-    for many. All of them start at the optimum without the linear term, which is fitted first unless it is given. Where
-    R n is large against d^2 they share a preconditioner, the blocks of the Hessian there, one for each class, and fits
-    in float64 take most of their steps in float32: the gradients that decide are in float64.
+    for many models. All models start at the optimum without the linear term. This optimum is fitted first unless it is
+    given. If R n is large compared with d^2, the models share a preconditioner: the blocks of the Hessian at that
+    optimum, one for each class. Fits in float64 then take most of their steps in float32, but the gradients that decide
+    are in float64.
 
     Parameters
     ----------
@@ -139,25 +140,25 @@ def fit_perturbed_logistic(
         Class codes 0 to ``n_classes - 1``.
     n_classes : int, >= 2
     l2 : float, > 0
-        In all: a term rho/(2n) |W|^2 of loss perturbation adds rho/n to it.
+        Total weight of the L2 term: a term rho/(2n) |W|^2 of loss perturbation adds rho/n to it.
     linear : ndarray of float, shape [R, n_classes, d], finite
-        The terms B_r; zero gives the unperturbed fit.
+        Linear terms B_r; zero gives the unperturbed fit.
     start : ndarray of float, shape [n_classes, d], optional
         First iterate of all models.
     tolerance, max_iterations, dtype, device
         See :func:`fit_multinomial_logistic`.
     chunk : int, >= 1, optional
-        Models fitted at once; each holds 6 n_classes n numbers.
+        Number of models fitted at once; each holds 6 n_classes n numbers.
 
     Returns
     -------
     LogisticModels
-        ``weights`` [R, n_classes, d]; ``iterations`` without those of the first fit.
+        Models with ``weights`` [R, n_classes, d]; ``iterations`` does not count the first fit.
 
     Raises
     ------
     ValueError, MemoryError
-        As :func:`fit_multinomial_logistic`, which says when it warns, too.
+        As for :func:`fit_multinomial_logistic`, which also describes the warnings.
 
     Source
     ------

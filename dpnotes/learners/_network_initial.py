@@ -32,7 +32,7 @@ def check_buffers(network: nn.Module) -> None:
     """Refuse buffers, which several models of one tensor program would share."""
     for name, _ in network.named_buffers():
         raise ValueError(
-            f"build gives a network with the buffer {name!r}, which is not kept apart between models; make it a "
+            f"build gives a network with the buffer {name!r}, which is not separate between models; make it a "
             "parameter or a constant"
         )
 
@@ -76,7 +76,7 @@ def check_network(network: nn.Module, example: Tensor, labels: NDArray[np.intege
         if isinstance(layer, _BatchNorm):
             raise ValueError(
                 f"build gives a network with batch normalisation (layer {name!r}, {kind}), which mixes the examples of "
-                "a batch and keeps running statistics of its own; use GroupNorm"
+                "a batch and stores running statistics; use GroupNorm"
             )
         if isinstance(layer, _DropoutNd) and layer.p > 0:
             raise ValueError(

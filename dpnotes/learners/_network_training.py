@@ -286,13 +286,13 @@ def as_pixels(images: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def choose_engine(engine: str, network: nn.Module, device: torch.device, *, n_models: int, batch_size: int) -> str:
-    """Which engine :func:`fit_networks` takes: ``"loop"``, one model after the other, or ``"batched"``, all at once.
+    """Choose the engine of :func:`fit_networks`: ``"loop"``, one model after the other, or ``"batched"``, all at once.
 
     Parameters
     ----------
     engine : {"auto", "loop", "batched"}
-        ``"auto"``: the loop for one model, for convolutions on a CPU (bound by arithmetic already; batching them is
-        slower) and for batches that fill a GPU.
+        Requested engine. ``"auto"`` takes the loop for one model, for convolutions on a CPU (arithmetic already limits
+        them, and batching is slower) and for batches that fill a GPU.
     network : torch.nn.Module
     device : torch.device
     n_models, batch_size : int
@@ -300,6 +300,7 @@ def choose_engine(engine: str, network: nn.Module, device: torch.device, *, n_mo
     Returns
     -------
     str
+        ``"loop"`` or ``"batched"``.
     """
     if check.one_of("engine", engine, ENGINES) != "auto":
         return engine

@@ -1,4 +1,4 @@
-"""Train one network for each subset of the rows, and let all of them vote."""
+"""Train one network for each subset of the rows, and compute the votes of all networks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ Build = Callable[[torch.Generator], nn.Module]
 class Networks:
     """Trained networks of one architecture.
 
-    ``networks[i]`` is the i-th as a collection of one, ``networks[2:5]`` several; both share memory with the whole.
+    ``networks[i]`` is a collection of only the i-th network, and ``networks[2:5]`` is a collection of several. Both
+    share memory with the whole collection.
 
     Attributes
     ----------
@@ -55,7 +56,7 @@ class Networks:
         return Networks(self._template, chosen, self.loss[index])
 
     def state_dict(self, index: int) -> dict[str, Tensor]:
-        """Weights of one model by name, without the models' axis, as a module of the architecture loads them."""
+        """Weights of one model by name, without the models' axis, as a module of the architecture can load them."""
         return {name: value[index] for name, value in self.parameters.items()}
 
     def logits(self, images: NDArray[Any], *, device: str = "auto") -> Features:
@@ -110,55 +111,59 @@ def fit_networks(
     """Fit one network to each subset by mini-batch descent on the cross-entropy.
 
     Every epoch goes once through the subset in a fresh random order; the last batch of an epoch may be smaller. Model i
-    draws its initial weights, its orders and its augmentation from streams of its own, spawned from the seed and i, on
-    the CPU: the result depends neither on the other models nor, up to rounding, on the device, the engine or the chunk.
-    The rows in use are kept on the device once, and every batch is gathered from there.
+    draws its initial weights, its orders and its augmentation on the CPU, from separate streams that are spawned from
+    the seed and i. Therefore the result depends neither on the other models nor, up to rounding, on the device, the
+    engine or the chunk. The device holds the rows in use once, and every batch is gathered from there.
 
     Parameters
     ----------
     build : callable
-        ``build(generator) -> module``: a network with initial weights from that generator. Batch normalisation and
-        other buffers would not be kept apart between models, dropout draws from global state: both are refused.
+        Function ``build(generator) -> module`` that returns a network with initial weights from that generator. Batch
+        normalisation and other buffers raise an error, because they would not be separate between models. Dropout
+        raises an error, because it draws from global state.
     images : ndarray of float32, float64 or uint8, shape [n, ...]
-        Training data in the dtype that is wanted for the weights; bytes stand for value / 255 and give float32.
+        Training data in the dtype that the weights should have; bytes represent value / 255 and give float32.
     labels : ndarray of int, shape [n]
         Class codes 0 to n_classes - 1.
     subsets : ndarray of int, shape [n_models, m], or sequence of index arrays of any lengths >= 1
-        Row indices of each model; repeats allowed.
+        Row indices of each model; repeats are allowed.
     epochs : int, >= 1
     batch_size : int, >= 1
-        Rows.
+        Number of rows in a batch.
     learning_rate : float, > 0
     optimizer : {"adam", "momentum", "sgd"}
-        Adam, or stochastic gradient descent with or without momentum; settings that are not given here are PyTorch's.
+        Adam, or stochastic gradient descent with or without momentum, with PyTorch's defaults for the settings that are
+        not given here.
     momentum : float in [0, 1)
-        Of the optimizer ``"momentum"``.
+        Momentum of the optimizer ``"momentum"``.
     weight_decay : float, >= 0
         Multiple of the weights that is added to the gradient.
     schedule : mapping of int to float, optional
-        ``{epoch: factor}``: multiples of the learning rate, each from its epoch on; 1 before the first.
+        Schedule ``{epoch: factor}`` of factors of the learning rate: each holds from its epoch on, and 1 before the
+        first.
     augmentation : None or "crop-flip"
-        Each time an image [channels, height, width] is used, crop it at random out of itself with a border of 4 zeros,
-        and mirror it with probability 1/2.
+        ``"crop-flip"``: each time an image [channels, height, width] is used, it gets a border of 4 zeros, is cropped
+        at random to its old size, and is mirrored with probability 1/2.
     initial : mapping of str to torch.Tensor, optional
-        Weights to start from: a model's parameters by name, as :meth:`Networks.state_dict` gives them.
+        Initial weights: a model's parameters by name, as :meth:`Networks.state_dict` returns them.
     new_last_layer : bool
-        Take all but the last linear layer from ``initial``, which may have other classes; the last layer starts as
-        ``build`` gives it. With a tenth of the learning rate this is the fine-tuning of the bagging paper
-        (arXiv:2008.09845, section 4.1).
+        Whether to take all but the last linear layer from ``initial``, which may have other classes; the last layer
+        then starts with its weights from ``build``. With a tenth of the learning rate this is the fine-tuning of the
+        bagging paper (arXiv:2008.09845, section 4.1).
     engine : {"auto", "loop", "batched"}
-        Train the models one after the other, or many in one tensor program. ``"auto"``: the loop for convolutions on a
-        CPU, for a single model and for batches of 512 rows or more.
+        Whether to train the models one after the other, or many in one tensor program. ``"auto"`` takes the loop for
+        convolutions on a CPU, for a single model and for batches of 512 rows or more.
     chunk : int, >= 1, optional
-        Models of one tensor program. Default: from the memory at hand.
+        Number of models in one tensor program; by default chosen from the available memory.
     checkpoint : Checkpoint, optional
-        Keeps the state of each training at the end of its epochs: ``save(training, state, last=...)``; a training of
-        which ``load(training)`` gives a state goes on from there, on the same machine bit for bit as without a stop.
+        Object that saves the state of each training run at the end of its epochs: ``save(training, state, last=...)``.
+        If ``load(training)`` returns a state, the run continues from there; on the same machine the result is bit for
+        bit the same as without a stop.
     seed : int, >= 0
     first : int, >= 0
-        Number of the first model, where these are some of many: model i takes the streams of number first + i.
+        Number of the first model, if these models are some of many: model i takes the streams of number first + i.
     device : {"auto", "cpu", "cuda", ...}
-        ``"auto"``: the GPU where there is one.
+        ``"auto"``: the GPU if there is one.
 
     Returns
     -------
@@ -168,9 +173,9 @@ def fit_networks(
     ------
     ValueError
         If shapes disagree, an index or label is out of range, an entry is not finite, a setting is out of its range, a
-        layer is refused, ``initial`` does not fit, or training diverges (the loss is not finite).
+        layer is not allowed, ``initial`` does not fit, or training diverges (the loss is not finite).
     TypeError
-        If a setting is of the wrong kind.
+        If a setting has the wrong type.
     MemoryError
         If ``chunk`` models do not fit into memory.
 

@@ -1,4 +1,4 @@
-"""Plain mini-batch SGD on a binary classifier, from many seeds at once, on a data set and on neighbours of it."""
+"""Plain mini-batch SGD on a binary classifier, from many seeds at once, on a data set and neighbouring data sets."""
 
 from __future__ import annotations
 
@@ -220,25 +220,25 @@ def _full_float32() -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class SGDRuns:
-    """Runs of SGD that differ in their seeds, each on a data set and on neighbours of it that differ in one record.
+    """Runs of SGD with different seeds, each on a data set and on neighbouring data sets that differ in one record.
 
     Parameters
     ----------
     architecture : Architecture
-        Says how the p parameters lie, and computes logits.
+        Classifier that defines the order of the p parameters and computes logits.
     order_seeds, init_seeds : ndarrays of int64, shape [R]
         Seeds of the runs' orders and initial weights.
     checkpoints : tuple of int
-        Numbers of steps done at which the trajectory was recorded.
+        Numbers of steps after which the trajectory was recorded.
     neighbours : ndarray of int64, shape [S]
-        Records that the neighbouring data sets replace; S is 0 without neighbours.
+        Records that the neighbouring data sets replace; S is 0 without neighbouring data sets.
     all_weights : ndarray, shape [R, S + 1, p]
-        After the last step. Column 0 is the unmodified data set, column 1 + j the neighbour without record
-        ``neighbours[j]``.
+        Weights after the last step. Column 0 is the unmodified data set, and column 1 + j is the neighbouring data set
+        without record ``neighbours[j]``.
     trajectory : ndarray, shape [R, len(checkpoints), p]
-        Of the unmodified data set.
+        Recorded weights on the unmodified data set.
     visits : ndarray of int64, shape [R, S]
-        Steps in which the run's batch held the replaced record.
+        Number of steps in which the run's batch held the replaced record.
     """
 
     architecture: Architecture
@@ -257,12 +257,12 @@ class SGDRuns:
 
     @property
     def distances(self) -> Floats:
-        """L2 distance [R, S] of each neighbour's weights from those of the unmodified data set, after the last step."""
+        """L2 distance [R, S] of the weights on each neighbouring data set from :attr:`weights`, after the last step."""
         apart = (self.all_weights[:, 1:] - self.all_weights[:, :1]).astype(np.float64)
         return np.asarray(np.linalg.norm(apart, axis=2))
 
     def logits(self, X: Features) -> Features:
-        """Log odds of class 1 by :attr:`weights`: X [n, d] in, [R, n] out, in nats and the weights' dtype."""
+        """Log odds of class 1 from :attr:`weights`: X [n, d] in, [R, n] out, in nats and the weights' dtype."""
         return self.architecture.logits(self.weights, X)
 
 
@@ -289,15 +289,15 @@ def fit_sgd(
 ) -> SGDRuns:
     """Train one binary classifier from each of many seeds by plain mini-batch SGD on the cross-entropy.
 
-    Every epoch goes through the records in a fresh random order, in consecutive batches of one size; the records that
-    are left over sit out the epoch. A step is ``w -= learning_rate * (mean gradient over the batch)``. Run i draws its
-    orders and its initial weights from two streams of its own, on the CPU: up to rounding the result depends neither on
-    the other runs, nor on ``chunk``, nor on the device; more runs leave the first ones as they are.
+    Every epoch goes through the records in a fresh random order, in consecutive batches of one size; the leftover
+    records are not used in that epoch. A step is ``w -= learning_rate * (mean gradient over the batch)``. Run i draws
+    its orders and its initial weights on the CPU, from two separate streams. Therefore, up to rounding, the result
+    depends neither on the other runs, nor on ``chunk``, nor on the device; adding runs does not change the first ones.
 
-    With ``neighbours`` each run is also trained on copies of the data set that have one record replaced, under the same
-    seed: all share the initial weights and the batches, but for the replaced record, and equal the runs on each
-    modified data set alone, up to rounding. A neighbour whose record no batch has held has exactly the weights of the
-    unmodified data set.
+    With ``neighbours`` each run is also trained, under the same seed, on copies of the data set in which one record is
+    replaced. All copies share the initial weights and the batches, except for the replaced record. Up to rounding, they
+    equal separate runs on each modified data set. If no batch has held the replaced record, the weights are exactly
+    equal to the weights on the unmodified data set.
 
     Parameters
     ----------
@@ -305,38 +305,38 @@ def fit_sgd(
     y : array of int, shape [n]
         Class codes 0 and 1.
     empty : array of bool, shape [n], optional
-        Records without a gradient, which keep their places in the batches: a sum is divided by the batch size as ever.
-        For logistic regression only.
+        Records without a gradient, which retain their places in the batches: a sum is still divided by the batch size.
+        Only for logistic regression.
     neighbours : array of int, shape [S >= 1], optional
-        Records to be replaced, one for each neighbouring data set; repeats allowed.
+        Records to be replaced, one for each neighbouring data set; repeats are allowed.
     replacement : int or (array [d], int), optional
-        What they are replaced by: a record of X, or features and class code of one that need not be in X.
+        Replacement of these records: a record of X, or features and class code of a record that need not be in X.
     n_runs : int, >= 1
-        R.
+        Number of runs R.
     random_state : int, >= 0
-        Seed i of a run is spawned from it and i.
+        Seed from which, with i, the seed of run i is spawned.
     init_seeds : int >= 0, or array of R of them, optional
-        Seeds of the initial weights in place of the spawned ones; one number is the same for all runs and varies the
-        order under a fixed initialisation.
+        Seeds of the initial weights, instead of the spawned seeds. A single number is the seed of all runs: only the
+        order then varies, under a fixed initialisation.
     steps : int, >= 1
     batch_size : int in 1..n
-        Records.
+        Number of records in a batch.
     learning_rate : float > 0, or callable, or array [steps]
-        Step length, in the same at every step, as a function of the step 0, 1, ..., or one for each step.
+        Step length: a constant, a function of the step 0, 1, ..., or one number for each step.
     hidden : int, >= 1, optional
-        Units of a hidden layer with ReLU; None is logistic regression.
+        Number of units in a hidden layer with ReLU; None is logistic regression.
     output : {"sigmoid", "softmax"}
-        Of a network: one output unit, or one for each class.
+        Output of a network: one unit, or one unit for each class.
     initial : array [p] or [R, p], optional
-        Initial weights. Default: uniform on +-sqrt(6 / (fan in + fan out)), intercepts 0.
+        Initial weights; by default uniform on +-sqrt(6 / (fan in + fan out)), with intercepts 0.
     checkpoints : sequence of int in 0..steps, increasing
-        Numbers of steps done after which the weights are recorded.
+        Numbers of steps after which the weights are recorded.
     dtype : float32 or float64, optional
-        To train in. Default: that of X, or float64 with ``neighbours``: rounding in float32 moves weights by 1e-6 to
-        2e-5, which can exceed a distance of neighbours.
+        Precision of the training; by default the dtype of X, or float64 with ``neighbours``. Rounding in float32 moves
+        weights by 1e-6 to 2e-5, which can exceed the distance between the weights on neighbouring data sets.
     device : {"auto", "cpu", "cuda", ...}
     chunk : int, >= 1, optional
-        Runs trained together. Default: chosen from the memory at hand.
+        Number of runs trained together; by default chosen from the available memory.
 
     Returns
     -------
@@ -345,10 +345,10 @@ def fit_sgd(
     Raises
     ------
     ValueError, TypeError
-        If an input is not as above, ``neighbours`` holds the replacement itself, which is no neighbour, or training
-        diverges (weights that are not finite).
+        If an input is not as described above, ``neighbours`` contains the replacement itself (the data set would not
+        change), or training diverges (weights that are not finite).
     MemoryError
-        If ``chunk`` runs with all their neighbours do not fit.
+        If ``chunk`` runs with all their neighbouring data sets do not fit.
 
     Source
     ------
@@ -419,5 +419,5 @@ def _replacement(
         return features[0], check.at_least("replacement's class code", replacement[1], 0, most=("the last class", 1))
     row = check.at_least("replacement", replacement, 0, most=("the last row", len(X) - 1))  # type: ignore[arg-type]
     if (records == row).any():
-        raise ValueError(f"neighbours must not hold replacement={row}: replaced by itself it gives no neighbour")
+        raise ValueError(f"neighbours must not hold replacement={row}: a record replaced by itself changes nothing")
     return X[row], int(y[row])

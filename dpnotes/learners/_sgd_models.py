@@ -21,19 +21,19 @@ PAD = 8  # features are padded with zeros to a multiple: matrix products then ru
 
 @dataclass(frozen=True)
 class Architecture:
-    """A binary classifier and the order of its parameters.
+    """Binary classifier and the order of its parameters.
 
-    The parameters lie end to end, layer by layer; in a layer unit by unit: the weights of a unit's inputs, then its
-    intercept.
+    The parameter vector goes layer by layer and, within a layer, unit by unit: first the weights of a unit's inputs,
+    then its intercept.
 
     Parameters
     ----------
     d : int
-        Features.
+        Number of features.
     hidden : int or None
-        Units of the hidden layer (ReLU); None is logistic regression.
+        Number of units in the hidden layer (ReLU); None is logistic regression.
     output : {"sigmoid", "softmax"}
-        One output unit, the log odds of class 1; or two, one for each class.
+        One output unit, the log odds of class 1, or two units, one for each class.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Architecture:
 
     @property
     def shapes(self) -> tuple[tuple[int, int], ...]:
-        """Units and inputs of each layer; an intercept counts as an input."""
+        """Numbers of units and inputs of each layer; an intercept counts as an input."""
         outputs = 2 if self.output == "softmax" else 1
         if self.hidden is None:
             return ((outputs, self.d + 1),)
@@ -80,7 +80,7 @@ class Architecture:
         return np.asarray(values[..., 1, :] - values[..., 0, :] if self.output == "softmax" else values[..., 0, :])
 
     def initial(self, seed: int) -> Floats:
-        """Initial weights [p] from the stream of that seed; :func:`fit_sgd` says how they are distributed."""
+        """Initial weights [p] from the stream of a seed; :func:`fit_sgd` describes their distribution."""
         generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
         drawn = []
         for units, inputs in self.shapes:

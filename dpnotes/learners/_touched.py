@@ -1,4 +1,4 @@
-"""How the models that share a training record vote: sums of squares for each record, exact in integers."""
+"""Votes of the models that share a training record: sums of squares for each record, exact in integers."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ LARGEST_K = 2**15 - 1  # counts in 16 bits, squares in 32
 
 
 class TouchedVotes:
-    """Running sums of squares, for each record, of how many of its own models do *not* vote for some class.
+    """Running sums of squares, for each record, of the number of its own models that do *not* vote for some class.
 
-    Each record has one model in each of k partitions. At a query where n_c of these vote for class c, it pays
-    ``(k - min_c n_c)^2``: k^2 where they agree, (k/2)^2 where they split evenly between two classes. Every sum is
-    exact: votes are counted in 4, then in 8 bits (16 for k > 255), squares and sums within a block take 32 bits where
-    they fit and 64 elsewhere, sums over blocks 64. Results do not depend on the blocks nor on how queries are dealt to
-    calls of :meth:`add`.
+    Each record has one model in each of k partitions. At a query where n_c of these models vote for class c, the record
+    pays ``(k - min_c n_c)^2``: k^2 if they agree, (k/2)^2 if they split evenly between two classes. Every sum is exact.
+    Votes are counted in 4, then in 8 bits (16 for k > 255). Squares and sums within a block take 32 bits where they fit
+    and 64 elsewhere; sums over blocks take 64. Results depend neither on the blocks nor on the distribution of queries
+    over calls of :meth:`add`.
 
     Parameters
     ----------
     membership : ndarray of int, shape [D, k], in 0 .. n_teachers - 1
-        Model of each partition that each record has trained. A row for a record yet to come is a record like others.
+        Model of each partition that each record has trained. A row for a future record counts like any other record.
     n_teachers : int, >= 1
-        Models in each partition.
+        Number of models in each partition.
     n_classes : int, in [2, 255]
     device : str
         A PyTorch device, or ``"auto"``: the GPU where there is one.
@@ -54,7 +54,7 @@ class TouchedVotes:
 
     Source
     ------
-    Jordon, Yoon and van der Schaar (2019), Theorem 4: the sum is k^2 times that of m(x; u)^2 over the queries.
+    Jordon, Yoon and van der Schaar (2019), Theorem 4: the sum is k^2 times the sum of m(x; u)^2 over the queries.
 
     Examples
     --------
@@ -91,14 +91,15 @@ class TouchedVotes:
 
     @torch.no_grad()
     def add(self, votes: NDArray[np.integer], *, limit: int | None = None) -> Integers:
-        """Add queries, and give the largest sum of a record after each of them.
+        """Add queries, and return the largest sum of a record after each query.
 
         Parameters
         ----------
         votes : ndarray of int, shape [k, n_teachers, queries], in 0 .. n_classes
             Class code that each model votes for; ``n_classes`` for none. uint8 is not copied.
         limit : int, optional
-            Stop after the first query at which a record's sum is at least this; later queries are not added.
+            Sum at which to stop: the method stops after the first query at which a record's sum is at least ``limit``
+            and does not add later queries.
 
         Returns
         -------

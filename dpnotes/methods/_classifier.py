@@ -41,7 +41,9 @@ REWORDED = {  # beginnings of messages that show values
     "Complex data not supported": "Complex data not supported: X and y must hold no complex numbers",
     "Unknown label type: continuous": f"Unknown label type: y is {CONTINUOUS}; labels are named in classes=",
     "could not convert": "X must hold numbers, got a cell that cannot be converted to float",
-    "Unknown label type: unknown": "y must hold labels of one kind, none missing; with classes= such records are empty",
+    "Unknown label type: unknown": (
+        "Unknown label type: y must hold labels of one kind, none missing; with classes= such records are empty"
+    ),
 }
 NO_TABLE = "X must be a table of numbers of shape [n, d], and y must hold n labels"
 
@@ -62,10 +64,10 @@ def renamed(**names: tuple[str, ...]) -> Callable[[Kind], Kind]:
                 given, args = given | {FIRST: args[0]}, args[1:]
             for new, old in names.items():
                 if given.keys() & set(old):
-                    message = f"{type(self).__name__}: the parameter {' and '.join(old)} is called {new} now"
+                    message = f"{type(self).__name__}: give {new}= instead of {' and '.join(old)}"
                     if new in given or not given.keys() >= set(old):
                         raise TypeError(message)
-                    warnings.warn(f"{message}, and only that from version 0.2 on", FutureWarning, stacklevel=2)
+                    warnings.warn(f"{message}, which version 0.2 will refuse", FutureWarning, stacklevel=2)
                     values = tuple(given.pop(name) for name in old)
                     given[new] = values if len(values) > 1 else values[0]
             return own(self, *args, **given)

@@ -17,8 +17,7 @@ from dpnotes.accounting import gaussian, gaussian_sigma
 from dpnotes.learners import LogitClassifier, decision_values
 from dpnotes.mechanisms import add_gaussian
 from dpnotes.methods._classifier import PrivateClassifier, Records
-from dpnotes.methods._random_trees import ADJACENCIES
-from dpnotes.preprocessing import PublicScaler
+from dpnotes.methods._random_trees import ADJACENCIES, boxed
 
 LEAST, MOST = 20, 100  # chosen grids: one more for each column
 BINS, RATE = 4, 0.5
@@ -39,20 +38,23 @@ ROWS = 4096  # at a time, where all pairs are looked at
 class NoisyBoosting(PrivateClassifier, LogitClassifier):
     """Gradient boosting on pairs of columns, by noisy Newton steps: for tables where columns matter in combination.
 
-    Each step divides the records by a grid of thresholds of two columns, or of one, and releases for each cell the sum
-    of its records' clipped gradients and of their hessians with Gaussian noise. All that follows is computed from
-    released sums: the steps, which are shortened by as much as the noise explains, and which columns are looked at
-    next. In four parts: histograms of the columns, between whose quantiles thresholds are drawn; a grid of each column;
-    a coarse grid of each pair of columns; and ``n_trees`` grids, each of the columns that promise most. Where planes
-    separate the classes, linear methods are better, and where ``delta`` must be 0, :class:`RandomTrees` is left.
+    Each step divides the records by a grid of thresholds of one or two columns. For each cell it releases the sums of
+    the clipped gradients and of the hessians of its records, with Gaussian noise. Everything else is computed from
+    released sums: the size of each step, which is shrunk by as much as noise could explain, and the columns of the next
+    grid. There are four parts: histograms of all columns, between whose quantiles thresholds are drawn; one grid for
+    each column; a coarse grid for each pair of columns (of the 64 most promising ones); and ``n_trees`` grids of the
+    columns or pairs that promise most.
+
+    Take it where columns matter in combination or by thresholds. Where planes separate the classes,
+    :class:`LossPerturbation` is better, and :class:`RandomTrees` is for ``delta=0``.
 
     Parameters
     ----------
     epsilon : float, > 0
     delta : float, in (0, 0.999]
-    low, high : float, or array_like of float, shape [d]
+    bounds : tuple (low, high), each a float or array_like of float, shape [d]
         Public bounds of the columns, between which thresholds are drawn; low < high. They must not be taken from the
-        data; the defaults suit :class:`dpnotes.preprocessing.PublicScaler`. What lies outside is in the outer cells.
+        data; the default suits :class:`dpnotes.preprocessing.PublicScaler`. What lies outside is in the outer cells.
     n_trees : int, >= 1, optional
         Grids of the last part. Default: 20 more than there are columns, at most 100.
     bins : int, in [2, 16], optional
@@ -95,8 +97,7 @@ class NoisyBoosting(PrivateClassifier, LogitClassifier):
     epsilon: float
     delta: float
     _: KW_ONLY
-    low: float | ArrayLike = -1.0
-    high: float | ArrayLike = 1.0
+    bounds: tuple[ArrayLike, ArrayLike] = (-1.0, 1.0)
     n_trees: int | None = None
     bins: int | None = None
     learning_rate: float | None = None
@@ -111,7 +112,7 @@ class NoisyBoosting(PrivateClassifier, LogitClassifier):
         delta = real("delta", self.delta, high=0.999, open_low=True)
         exchanged = one_of("adjacency", self.adjacency, ADJACENCIES) == "replace-one"
         sigma = gaussian_sigma(positive("epsilon", self.epsilon), delta)
-        box = PublicScaler(self.low, self.high).fit(records.X)
+        box = boxed(self.bounds, records.X)
         sums = _Sums(records, sigma, exchanged, randomness.generator(0))
         generator, d = np.random.default_rng(randomness.learning), records.X.shape[1]
         n_trees = min(LEAST + d, MOST) if self.n_trees is None else at_least_one("n_trees", self.n_trees)
@@ -146,7 +147,7 @@ class NoisyBoosting(PrivateClassifier, LogitClassifier):
         for _ in range(n_trees):
             step(max(promise, key=lambda columns: promise[columns]), left / n_trees)
         profile = gaussian(sigma=1 / math.sqrt(sums.spent), adjacency=self.adjacency)
-        about = {"status": "proved", "source": "Dong et al. (2022)", "assumption": "low and high are public"}
+        about = {"status": "proved", "source": "Dong et al. (2022)", "assumption": "bounds are public"}
         self.profile_, self.classes_ = self._implemented(profile.with_(**about), exact=True), records.classes
         columns, limits, values = zip(*grids, strict=True)
         self.features_, self.thresholds_, self.logits_ = np.array(columns), np.stack(limits), np.stack(values)

@@ -300,7 +300,7 @@ def test_wrong_arguments_are_named(make, given):
         ),
         (
             lambda: accounting.objective_perturbation(1.0, n_classes=2, adjacency="replace-one", analysis="published"),
-            "the published analysis is not for adjacency='replace-one'",
+            "analysis='published' is not valid for adjacency='replace-one'",
         ),
         (lambda: accounting.calibrate(gaussian, epsilon=1.0), "exactly one aim must be given, .* got 1 numbers"),
         (lambda: accounting.calibrate(gaussian, mu=1.0, advantage=0.1), "exactly one aim must be given"),
@@ -309,7 +309,7 @@ def test_wrong_arguments_are_named(make, given):
         (lambda: bagging(n=10, subsample=6, n_models=2, replace=False, scheme="split"), "only n=10"),
         (
             lambda: bagging(n=10, subsample=1, adjacency="replace-one", analysis="published"),
-            "published analysis is for adjacency='add-remove'",
+            "analysis='published' needs adjacency='add-remove'",
         ),
     ],
 )

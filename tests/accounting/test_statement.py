@@ -200,7 +200,7 @@ def test_what_the_schema_does_not_allow_is_refused_as_by_a_validator(stated, cha
     ["", "{", "[]", "3", '{"schema": 1, "schema": 1}', '{"a": NaN}', '{"a": 1e999}', "[" * 100_000, "\ud800", "null"],
 )
 def test_what_is_no_statement_is_refused(text):
-    with pytest.raises(ValueError, match=r"json must be that of a statement|schema of statements"):
+    with pytest.raises(ValueError, match=r"json must be the JSON of a statement|schema of statements"):
         PrivacyStatement.from_json(text)
 
 

@@ -70,7 +70,7 @@ def cases() -> Iterator[Case]:
     yield from map(Case, (ClassMeans(1e12, norm=1e4, noise_seed=0), ClassMeans(1e11, 0.5, norm=1e4, noise_seed=0)))
     trees = {"bounds": (-3.0, 3.0), "depth": 10, "noise_seed": 0}
     yield from map(Case, (RandomTrees(1e12, n_trees=1, **trees), RandomTrees(1e11, 0.5, **trees)))
-    yield Case(NoisyBoosting(1e11, 0.5, low=-3.0, high=3.0, noise_seed=0))
+    yield Case(NoisyBoosting(1e11, 0.5, bounds=(-3.0, 3.0), noise_seed=0))
     yield from map(Case, (LossPerturbation(1e12, **LINEAR), LossPerturbation(1e11, 0.5, **LINEAR)))
     yield Case(PredictionSensitivity(1e18, answers=10**6, **LINEAR), COPY)
     yield Case(PredictionSensitivity(1e12, 0.5, answers=2000, **LINEAR | {"norm": 2e3, "l2": 1.0}), COPY)

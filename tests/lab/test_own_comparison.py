@@ -88,7 +88,7 @@ def test_it_is_resumed_from_what_was_kept(folder):
 
 
 def test_bad_input_is_one_line(folder):
-    assert "--public and --private exclude each other" in call(folder, "--public", "--private")[1]
+    assert "--public and --shape exclude each other" in call(folder, "--public", "--shape")[1]
     code, text = call(folder, "--target", "missing")
     assert code == 1
     assert "there is no column 'missing'" in text
@@ -110,7 +110,7 @@ def test_bad_input_is_one_line(folder):
         ({}, f'[columns]\n"<b>job" = {[str(i) for i in range(300)]}', "more features than records"),
     ],
 )
-@pytest.mark.parametrize("options", [(), ("--private",)])
+@pytest.mark.parametrize("options", [(), ("--shape",)])
 def test_bad_tables_are_named_without_a_value(folder, table, declared, message, options):
     frame = pd.read_csv(folder / "mine.csv").assign(**table)
     frame.to_csv(folder / "mine.csv", index=False)

@@ -166,7 +166,7 @@ def test_models_that_are_trained_by_themselves_are_those_of_many():
 
 def test_secret_noise_is_kept_by_no_checkpoint():
     """What the operating system drew cannot be drawn again, and a state beside it would not be private."""
-    with pytest.raises(ValueError, match=r"^checkpoint must be None with a source of noise of its own"):
+    with pytest.raises(ValueError, match=r"^checkpoint must be None if normal is given"):
         fit_privately("mlp", optimizer="sgd", normal=np.zeros, checkpoint=Memory())
     checkpoint = Memory()
     network = NetworkClassifier((3, 8, 8), channels=(2,), kernel_size=3, padding=1, checkpoint=checkpoint)

@@ -352,12 +352,12 @@ def test_the_subsample_of_bagging_is_the_largest_within_the_budget():
 
 def test_old_names_of_parameters_are_taken_with_a_warning():
     learner = LogisticRegression()
-    with pytest.warns(FutureWarning, match="FilteredVote: the parameter .* is called .* now") as told:
+    with pytest.warns(FutureWarning, match="FilteredVote: give .*= instead of") as told:
         model = methods.FilteredVote(learner, n_teachers=3, budget=5, sigma=1.0)
     assert (len(told), model.estimator, model.n_models, model.answers, model.epsilon) == (3, learner, 3, 5, None)
-    with pytest.warns(FutureWarning, match="low and high is called bounds now"):
+    with pytest.warns(FutureWarning, match="give bounds= instead of low and high"):
         assert methods.RandomTrees(1.0).set_params(low=0, high=[1, 2]).bounds == (0, [1, 2])
-    with pytest.raises(TypeError, match="low and high is called bounds now"):
+    with pytest.raises(TypeError, match="give bounds= instead of low and high"):
         methods.RandomTrees(1.0, low=0)
 
 

@@ -96,7 +96,7 @@ def test_a_product_of_two_columns_is_found_in_a_pipeline(epsilon, least):
 
 def test_thresholds_lie_within_the_bounds_whatever_the_data():
     X = np.random.default_rng(4).normal(size=(60, 2)) * 1e300
-    model = NoisyBoosting(1.0, 1e-3, low=[0.0, -5.0], high=[1.0, 5.0], n_trees=4, noise_seed=0).fit(X, X[:, 0] > 0)
+    model = NoisyBoosting(1.0, 1e-3, bounds=([0.0, -5.0], [1.0, 5.0]), n_trees=4, noise_seed=0).fit(X, X[:, 0] > 0)
     limits = np.where(model.features_ == 0, 0.0, -5.0), np.where(model.features_ == 0, 1.0, 5.0)
     assert (model.thresholds_ >= limits[0][..., None]).all()
     assert (model.thresholds_ <= limits[1][..., None]).all()
