@@ -322,7 +322,7 @@ class DPBag(StudentVote):
 
     @property
     def per_instance_profile_(self) -> accounting.PrivacyProfile | None:
-        """What the paper's account bounds for these votes; it is private, and no guarantee."""
+        """The bound of the paper's account for these votes, which is private and not a guarantee."""
         return self._account("per_instance_profile_").profile
 
     def _account(self, name: str) -> Votes:

@@ -218,8 +218,8 @@ def noisy_minimisers(
 ) -> Releases:
     """Release one minimiser ``n_repeats`` times, as :class:`ModelSensitivity` does once.
 
-    For experiments: one fit serves all epsilons and repeats. Repeat r draws from a separate stream, so that the first
-    repeats of many are those of a few. Together they cost ``profile.compose(n_repeats)``.
+    For experiments: one fit serves all epsilons and repeats. Repeat r draws from a separate stream, so the first
+    repeats of many equal the repeats of a few. Together they cost ``profile.compose(n_repeats)``.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def noisy_minimisers(
         See :class:`ModelSensitivity`.
     n_repeats : int, >= 1
     seed : int, >= 0, or None
-        None: exact noise from the operating system.
+        Seed of the noise; None for exact noise from the operating system.
 
     Returns
     -------

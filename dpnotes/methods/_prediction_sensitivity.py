@@ -207,7 +207,7 @@ def noisy_predictions(
 
     For experiments: the fraction of correct labels estimates the accuracy that :class:`PredictionSensitivity` has with
     ``answers`` answers, on more queries than it would answer. One fit serves all epsilons, budgets and repeats. Repeat
-    r draws from a stream of its own, so the first repeats of many equal the repeats of a few.
+    r draws from a separate stream, so the first repeats of many equal the repeats of a few.
 
     Parameters
     ----------

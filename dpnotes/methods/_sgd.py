@@ -65,8 +65,8 @@ class BinaryRelease(PrivateClassifier, LogitClassifier):
         Longer rows are shortened to the norm without a warning (``"clip"``), or raise an error (``"raise"``), which
         declares that the rows are public.
     adjacency : {"zero-out", "replace-one"}
-        Which data sets are neighbours: those with one record made empty, or exchanged. An empty record has no gradient,
-        that of the intercept included, and keeps its place in the number that a sum of gradients is divided by.
+        Definition of neighbouring data sets: one record is made empty, or replaced. An empty record has no gradient,
+        not even for the intercept, and still counts in the number by which a sum of gradients is divided.
 
     Attributes
     ----------

@@ -251,7 +251,7 @@ def partitions_of(
 
 @dataclass(eq=False, repr=False)
 class TeacherVote(PrivateClassifier):
-    """Classifier whose answers come from a private vote of teachers on disjoint chunks of the records.
+    """Base class of classifiers that answer by a private vote of teachers on disjoint shards of the records.
 
     Parameters
     ----------
@@ -264,8 +264,8 @@ class TeacherVote(PrivateClassifier):
     n_models : int, in 1 .. n, optional
         Number of teachers. Default: one for every five records of each class, at most 1024.
     adjacency : {"zero-out", "add-remove"}
-        Which data sets are neighbours. With a record made empty or left out, only the chunks that held it change, and
-        of each of those chunks one vote.
+        Definition of neighbouring data sets. If a record is made empty or left out, only the shards that held it
+        change, and for each of these shards one vote.
     n_jobs : int or None
         Number of joblib workers for scikit-learn teachers.
     """

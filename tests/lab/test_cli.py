@@ -237,7 +237,7 @@ def test_status_says_what_was_computed_again_and_what_is_out_of_date(run, stores
     assert lines[0].startswith("toy_table: 0 of 16 rows published")
     assert "16 missing" in lines[0]
     assert experiments.verified("test_cli").endswith(
-        "16 are of an earlier version of their experiment, and out of date."
+        "16 come from an earlier version of their experiment and are out of date."
     )
 
 
