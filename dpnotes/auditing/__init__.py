@@ -1,6 +1,6 @@
-"""Audits: what runs of any training prove about its guarantee, and whether they refute a claim.
+"""Audits of training procedures: lower bounds on their privacy loss, and tests of the guarantees that they claim.
 
-An audit gives lower bounds, each with a stated confidence; a claim that survives one is not proved by it.
+Each bound holds with a stated confidence. A claim that survives an audit is not proved by it.
 """
 
 from dpnotes import _extras

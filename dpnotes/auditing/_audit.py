@@ -1,4 +1,4 @@
-"""``dpnotes.audit``: a training, its records and a claim; within a budget, whether the claim is refuted."""
+"""``dpnotes.audit``: test, within a budget, whether runs of a training procedure refute a claim about it."""
 
 from __future__ import annotations
 
@@ -50,52 +50,59 @@ def audit(
     random_state: int = 0,
     memory: MutableMapping[str, Any] | None = None,
 ) -> AuditReport:
-    """Train again and again on neighbouring data sets, and tell whether what is seen refutes a claim.
+    """Train repeatedly on neighbouring data sets, and test whether the results refute a claim.
 
-    Guarantees: over the randomness of the runs, with probability at least ``confidence`` the bounds of the report hold
-    and a true claim is not refuted, whatever the training, the records and the time that runs take, if the planted
-    record is one that the claim allows (``domain``). The argument: canary, scores and the number of runs are chosen on
-    pilot runs, which are not counted. Given these, the counted runs are independent, and looked at after 1/16, 1/4,
-    1/2, 3/4 and all of the planned number, with 5, 10, 10, 15 and 60 % of what may fail; which look is reported may
-    depend on anything. Within a look :func:`~dpnotes.auditing.audit_scores` pays for all scores.
+    Guarantees: with probability at least ``confidence`` over the randomness of the runs, the bounds of the report hold
+    and a true claim is not refuted. This is true of any training procedure, any records and any running time, provided
+    that the claim allows the planted record (``domain``). The argument: the canary, the scores and the number of runs
+    are chosen on pilot runs, which are not counted. Given these choices, the counted runs are independent. The audit
+    looks at them after 1/16, 1/4, 1/2, 3/4 and all of the planned number, and these looks receive 5, 10, 10, 15 and
+    60 % of the allowed failure probability; which look is reported may depend on anything. Within a look,
+    :func:`~dpnotes.auditing.audit_scores` accounts for all scores.
 
-    It audits what was run: neighbours of *these* records, one canary, these scores. A claim that is not refuted may be
-    false all the same. Trainings run in the workers that ``joblib.parallel_config(n_jobs=...)`` chooses, a Dask cluster
-    among them. How far an audit is, it tells the logger ``dpnotes.auditing``.
+    The audit covers only what was run: neighbouring data sets of *these* records, one canary, and these scores. A claim
+    that is not refuted may still be false. Training runs in the workers that ``joblib.parallel_config(n_jobs=...)``
+    chooses, which may be a Dask cluster. Progress is reported to the logger ``dpnotes.auditing``.
 
     Parameters
     ----------
     train : callable or estimator
-        ``train(X, y, seed)`` gives whatever is released: a fitted model, weights, a number. Scores are read off it:
-        log-odds or margin of the canary's label, weights along the canary, the direction in which pilot runs with and
-        without it differ, whatever the result offers. To score by yourself, let it give a function of records,
-        ``lambda X: values``: these are the scores.
-        All its random choices must follow the seed, or be the operating system's; a generator that it keeps between
-        calls is refused where workers would copy it. Or an unfitted estimator of any
-        library with scikit-learn's conventions: each ``random_state`` of it gets the seed, and so does a
-        ``noise_seed`` that is not None; without one the noise is the operating system's, and no audit is like the next.
+        Either a function or an estimator. A function ``train(X, y, seed)`` returns everything that is released: a
+        fitted model, weights, a number. The audit derives scores from the result, as far as the result offers them: the
+        log-odds or margin of the canary's label, the weights along the canary, and the direction in which pilot runs
+        with and without the canary differ. To define your own scores, return a function of records,
+        ``lambda X: values``; its values are the scores. All random choices must follow from the seed or come from the
+        operating system. If workers would copy a generator that the function retains between calls, the audit raises an
+        error. An estimator must be unfitted, and may come from any library with scikit-learn's conventions. Each of its
+        ``random_state`` parameters receives the seed, and so does a ``noise_seed`` that is not None. If ``noise_seed``
+        is None, the noise comes from the operating system, and no two audits are alike.
     X : array_like of numbers, shape [n, ...]
+        Features of the records.
     y : array_like, shape [n]
-        Classes as they are, or numbers.
+        Class labels in their original form, or numbers.
     claim : PrivacyProfile, optional
-        For data sets of at most n records; its adjacency says what neighbours are. For zero-out, ``train`` must take a
-        record of zeros whose label is no class (the largest one and 1, or an empty text) as an empty record, as the
-        estimators of this package do. Default: the ``profile_`` of the fitted estimator; of a function none, and the
-        report has bounds only, for one record more or less.
+        The guarantee to test, for data sets of at most n records; its adjacency defines the neighbouring data sets. For
+        zero-out, ``train`` must treat a record of zeros with a label outside the classes (the largest class plus 1, or
+        an empty text) as an empty record, as the estimators of this package do. Default: the ``profile_`` of the fitted
+        estimator. A function has no default claim; the report then holds only bounds, for adding or removing one
+        record.
     seconds : float, > 0
+        Budget in seconds.
     runs : int, optional
-        Budget in trainings, in place of seconds: then all that follows a seed is the same each time.
+        Budget in training runs, instead of seconds. Everything that follows from a seed is then the same each time.
     confidence : float, in (0, 1)
+        Smallest probability with which the bounds hold and a true claim is not refuted.
     domain : float, tuple or list, optional
-        The records that the claim allows. A number bounds the Euclidean norm, a tuple (low, high) the features; eight
-        kinds of canaries, some constructed to fill the ball or the box, are then tried. A list holds records
-        ``(x, label)`` that alone are planted, such as one-hot features. Default: an estimator's ``norm``, if it has
-        one; else the ranges, and the largest norm, of X.
+        The records that the claim allows. A number bounds the Euclidean norm, and a tuple (low, high) bounds the
+        features; in both cases the audit tries eight kinds of canaries, some of them constructed to fill the ball or
+        the box. If it is a list of records ``(x, label)``, for example with one-hot features, only these are planted.
+        Default: an estimator's ``norm``, if it has one; otherwise the ranges and the largest norm of X.
     random_state : int, >= 0
-        To try several and report the best is not sound.
+        Seed of the audit. Trying several seeds and reporting the best result is not sound.
     memory : mutable mapping, optional
-        Where the plan and the scores of counted runs are kept under names, as plain lists and numbers: an audit that
-        was interrupted goes on with what is there. It is of one audit; what is seen to be of another is refused.
+        Mapping that saves the plan and the scores of counted runs under names, as plain lists and numbers. An
+        interrupted audit continues from its contents. It belongs to one audit; contents that visibly come from another
+        audit raise an error.
 
     Returns
     -------
@@ -104,14 +111,14 @@ def audit(
     Raises
     ------
     TypeError
-        If ``train`` is neither, or returns nothing.
+        If ``train`` is neither a function nor an unfitted estimator, or returns nothing.
     ValueError
-        If training fails, gives the same result for every seed, or no scores; if the budget is too small, ``memory``
-        is of another audit, or a parameter is outside its range.
+        If training fails, gives the same result for every seed, or gives no scores; if the budget is too small,
+        ``memory`` belongs to another audit, or a parameter is outside its range.
 
     Source
     ------
-    Nasr et al. (2023) for canaries of worst case; Jagielski, Ullman and Oprea (2020) for choosing on other runs.
+    Nasr et al. (2023) for worst-case canaries; Jagielski, Ullman and Oprea (2020) for choosing on separate runs.
 
     Examples
     --------
@@ -148,9 +155,9 @@ def audit(
     keep = np.arange(len(X)) != place
     neighbours = Neighbours(X[keep], y[keep], adjacency, _empty(training, adjacency, X))
     report = _Audit(runner, neighbours, within, claim, confidence, random_state).report(found)
-    remarks = [f"canaries keep to what is allowed: {within.words}", *report.remarks]
+    remarks = [f"canaries stay within the allowed records: {within.words}", *report.remarks]
     if runner.errors:
-        remarks.append(f"{len(runner.errors)} of {runner.done} runs failed and count as such: {runner.errors[0]}")
+        remarks.append(f"{len(runner.errors)} of {runner.done} runs failed and count as failed: {runner.errors[0]}")
     return replace(report, runs=runner.done + runner.recalled, seconds=runner.elapsed, remarks=tuple(remarks))
 
 
@@ -196,7 +203,7 @@ class _Audit:
         alone = NO_CLAIM if self.claim is None else runs_needed(
             self.claim, confidence=1 - (1 - self.confidence) * LOOKS[-1][1])  # fmt: skip
         if math.isinf(alone):
-            raise ValueError("claim must be one that runs can refute; this one allows a test without errors")
+            raise ValueError("claim must be a guarantee that runs can refute; this one allows a test without errors")
         return math.ceil(2 * alone / (PLANNED * (1 - PILOT))) + 4 * LEAST_PILOT
 
     def _too_little(self, needed: float) -> str:
@@ -204,11 +211,11 @@ class _Audit:
         enough, given = f"runs must be at least {runner.done + needed:.0f}", f"runs={runner.most}"
         if runner.most is None:
             total = math.ceil(runner.elapsed + 1.1 * needed * rate)
-            enough = f"seconds must be at least about {total}, for {needed:.0f} trainings of {rate:.3g} s,"
+            enough = f"seconds must be at least about {total}, for {needed:.0f} training runs of {rate:.3g} s,"
             given = f"seconds={runner.seconds:g}"
         return (
-            f"{enough} to be able to refute this claim, got {given}; auditing.one_run and auditing.lira are for "
-            "whoever can afford a few trainings only"
+            f"{enough} to be able to refute this claim, got {given}; use auditing.one_run and auditing.lira if you "
+            "can afford only a few training runs"
         )
 
     def _first_runs(self, canary: Canary) -> None:
@@ -216,11 +223,11 @@ class _Audit:
         data, observers = self._pair(canary)[1], self._observers([canary])
         first = self.runner.warm_up(data, observers)
         if len(first.errors) == first.count:
-            raise ValueError(f"train must run on the records less one, got {first.errors[0]}")
+            raise ValueError(f"train must run on the records without one of them, got {first.errors[0]}")
         self.runner.check_copies(data, observers[0])
         if not first.scores:
             raise ValueError(
-                "train must return what a score can be read off: an estimator, a network, numbers, or a function of "
+                "train must return a result that yields a score: an estimator, a network, numbers, or a function of "
                 "records that gives numbers; no default score fits its result"
             )
         if all(np.isnan(values).all() for values in first.scores.values()):
@@ -411,7 +418,7 @@ def _check_it_is_the_same(memory: MutableMapping[str, Any], settings: dict[str, 
     if "of" not in memory:
         memory["of"] = ours
     if wrong := [name for name, digest in ours.items() if memory["of"].get(name) != digest]:
-        raise ValueError(f"memory must be empty or of the same audit, got that of another {' and '.join(wrong)}")
+        raise ValueError(f"memory must be empty or from the same audit, got one with another {' and '.join(wrong)}")
 
 
 def _apart(members: Runs, others: Runs) -> tuple[float, str]:

@@ -1,4 +1,4 @@
-"""Sequential audits: bets against the claim, whose wealth refutes it whenever it is large."""
+"""Sequential audits: bets against the claim, which refute it whenever their wealth is large."""
 
 from __future__ import annotations
 
@@ -36,33 +36,36 @@ class _Bet(NamedTuple):
 
 
 class Betting:
-    """A sequential audit: after each pair of runs, one with the record and one without, whether the claim is refuted.
+    """Test a claim sequentially, after each pair of runs of which one has the record and the other does not.
 
     Guarantees: if the claim is true, the probability that the wealth ever reaches ``1 / (1 - confidence)`` is at most
-    ``1 - confidence``, so that one may look after each pair, stop when one likes, and go on. The argument: for any
-    event A and any epsilon, a true claim has ``P[member in A] <= e^epsilon P[nonmember in A] + delta(epsilon)``, and
-    the same with the two kinds exchanged. So the payoff ``1[member in A] - e^epsilon 1[nonmember in A] - delta`` has a
-    mean of at most 0, whatever came before, if A, epsilon and the stake were chosen by earlier pairs alone; the wealth
-    that is multiplied by ``1 + stake * payoff`` is a supermartingale that starts at 1 and stays positive, and Ville's
-    inequality bounds its maximum. A is "the score is at least t" or "below it"; all is chosen by what would have made
-    the wealth of the past grow fastest, after each tenth more of runs.
+    ``1 - confidence``. Therefore you may look after each pair, stop at any time, and continue later. The argument: for
+    any event A and any epsilon, a true claim has ``P[member in A] <= e^epsilon P[nonmember in A] + delta(epsilon)``,
+    and the same with the two kinds exchanged. Hence the payoff
+    ``1[member in A] - e^epsilon 1[nonmember in A] - delta`` has a mean of at most 0, whatever came before, if A,
+    epsilon and the stake were chosen only from earlier pairs. The wealth, which each pair multiplies by
+    ``1 + stake * payoff``, is then a supermartingale that starts at 1 and stays positive, and Ville's inequality bounds
+    its maximum. A is "the score is at least t" or "the score is below t". A, epsilon and the stake are chosen again
+    each time the number of runs has grown by a tenth, to maximise the growth of the wealth over the past pairs.
 
     Parameters
     ----------
     claim : PrivacyProfile
+        The guarantee to test.
     confidence : float, in (0, 1)
+        Smallest probability with which a true claim is never refuted.
     adjacency : {"add-remove", "zero-out", "replace-one"}, optional
-        In what the data sets of the two runs differ; by default as in the claim.
+        How the data sets of the two runs differ. Default: the adjacency of the claim.
 
     Raises
     ------
     ValueError
-        If the claim has another adjacency, or the confidence is outside its range.
+        If the claim has another adjacency, or ``confidence`` is outside its range.
 
     Source
     ------
-    Gonzalez, Dulce-Rubio, Ramdas and Ribero (2025) for auditing by betting, there on kernel means; Ville (1939). The
-    payoff is the definition of (epsilon, delta)-DP.
+    Gonzalez, Dulce-Rubio, Ramdas and Ribero (2025) for auditing by betting, with bets on kernel means; Ville (1939).
+    The payoff is the definition of (epsilon, delta)-DP.
 
     Examples
     --------
@@ -93,12 +96,12 @@ class Betting:
         Parameters
         ----------
         member, nonmember : float or array_like, shape [scores]
-            Scores of a run with the record and of one without it, as many in each call.
+            Scores of a run with the record, and of a run without it. Each call must give the same number of scores.
 
         Raises
         ------
         ValueError
-            If a score is NaN, or there are not as many as before.
+            If a score is NaN, or the number of scores differs from earlier calls.
         """
         pair = tuple(np.atleast_1d(np.asarray(each, dtype=np.float64)) for each in (member, nonmember))
         shape = self._past[0][0].shape if self._past else pair[0].shape
@@ -117,18 +120,18 @@ class Betting:
 
     @property
     def pairs(self) -> int:
-        """Pairs of runs so far."""
+        """Number of pairs of runs so far."""
         return len(self._past)
 
     @property
     def wealth(self) -> float:
-        """What a wealth of 1 has become; infinite beyond the largest double."""
+        """Current wealth, from a start of 1; infinite beyond the largest double."""
         with np.errstate(over="ignore"):
             return float(np.exp(self._log_wealth))
 
     @property
     def p_value(self) -> float:
-        """1 over the largest wealth so far, a p-value that is valid at any time."""
+        """One divided by the largest wealth so far, a p-value that is valid at any time."""
         return math.exp(-self._highest)
 
     @property

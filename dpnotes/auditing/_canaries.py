@@ -63,7 +63,7 @@ class Domain:
         low, high, longest = np.full(d, -np.inf), np.full(d, np.inf), np.inf if norm is None else norm
         words, given = f"norm at most {longest:g}", list[Record]()
         if isinstance(allowed, list):
-            words, given = "the records that were given", _given(allowed, d)
+            words, given = "only the given records", _given(allowed, d)
         elif isinstance(allowed, tuple):
             words = "features within bounds" + (f", {words}" if norm is not None else "")
             try:
@@ -77,8 +77,8 @@ class Domain:
             words = f"norm at most {longest:g}"
         elif norm is None:
             low, high, longest = X.min(axis=0), X.max(axis=0), float(np.linalg.norm(X, axis=1).max())
-            words = "features within the ranges, and no longer than the longest, of the records; domain= says what the "
-            words += "claim allows"
+            words = "features within the ranges of the records, and no record longer than the longest; set domain= to "
+            words += "the records that the claim allows"
             if not (high > low).any():
                 raise ValueError("X must have a feature that differs between records, or domain= be given")
         return cls(np.asarray(low, np.float64), np.asarray(high, np.float64), float(longest), labels, words, given)
@@ -185,7 +185,7 @@ def find_canaries(X: NDArray[Any], y: NDArray[Any], domain: Domain) -> tuple[lis
 
 
 def _at_the_boundary(X: Floats, codes: NDArray[Any], means: Floats) -> tuple[Floats, int]:
-    """The record that is least nearer to its own class than to another one, and the code of that other."""
+    """The record nearest to a class boundary, and the code of the other class."""
     distance = np.square(means).sum(axis=1) - 2 * X @ means.T  # squared, less |x|^2
     own = np.take_along_axis(distance, codes[:, None], axis=1)[:, 0]
     np.put_along_axis(distance, codes[:, None], np.inf, axis=1)

@@ -1,7 +1,7 @@
-"""Audits for whoever can afford a few trainings only: many canaries share a run, each in by the toss of a coin.
+"""Audits for a budget of only a few training runs: many canaries share a run, and a coin toss includes each.
 
-Of claims that one canary in many runs nearly reaches, they found 0.8 % at most (``book/results/audits_strategies.csv``,
-in the same time), so that ``dpnotes.audit`` does not choose them.
+For claims that one canary in many runs nearly reaches, they found at most 0.8 % in the same time
+(``book/results/audits_strategies.csv``). Therefore ``dpnotes.audit`` does not choose them.
 """
 
 from __future__ import annotations
@@ -160,40 +160,43 @@ def one_run(
     adjacency: str | None = None,
     guesses: int | Sequence[int] | None = None,
 ) -> AuditReport:
-    """Whether one run with many canaries refutes a claim, and lower bounds of what it reveals.
+    """Test whether one run with many canaries refutes a claim, and bound the privacy loss from below.
 
-    It is for trainings of which there is time for one: on ten sound trainings it found at most 0.8 % of the claim, and
-    :func:`audit_scores` up to 99 % in the same time.
+    Use it when you can afford only one training run. On ten sound training procedures it found at most 0.8 % of the
+    claim, and :func:`audit_scores` found up to 99 % in the same time.
 
-    Guarantees: if each canary was included with probability 1/2, independently of all else, then with probability at
-    least ``confidence`` every bound of the report holds and a claim that is true is not refuted. The canaries of the
-    highest scores are guessed to be in and as many of the lowest to be out; it abstains from the rest. Of two bounds on
-    the probability that so many guesses are correct the smaller counts: that of Steinke et al. for (epsilon, delta),
-    and that of Mahloujifar et al. for the whole curve. Several numbers of guesses share what may fail equally.
+    Guarantees: if each canary was included with probability 1/2, independently of everything else, then with
+    probability at least ``confidence`` every bound of the report holds and a true claim is not refuted. The test
+    guesses that the canaries with the highest scores are in and that an equal number with the lowest scores are out; it
+    abstains from the rest. Two theorems bound the probability of at least this number of correct guesses: Steinke et
+    al. for (epsilon, delta), and Mahloujifar et al. for the whole curve. The smaller of the two bounds counts. Several
+    numbers of guesses share the allowed failure probability equally.
 
-    That the canaries were included by fair and independent coins is not checked: of half of them, chosen at random,
-    it is not so. How much the bounds lose in the number of correct guesses is smallest for thousands of canaries; they
-    have no power where delta is about 1 / canaries, as of bagging (:func:`audit_scores` has).
+    The function does not check that fair and independent coins included the canaries; including a random half of them
+    violates the assumption. The bounds use only the number of correct guesses, and lose the least by this with
+    thousands of canaries. They have no power where delta is about 1 / canaries, as for bagging (:func:`audit_scores`
+    has).
 
     Parameters
     ----------
     scores : array_like of float, shape [canaries]
-        Higher where a canary looks more like an included one; of the one run alone.
+        Scores from this run only, higher where a canary looks more like an included canary.
     included : array_like of bool, shape [canaries]
         Which canaries were in the training data.
     claim : PrivacyProfile, optional
-        What the training is said to guarantee.
+        The guarantee that the training procedure claims.
     confidence : float, in (0, 1)
+        Smallest probability with which the bounds hold and a true claim is not refuted.
     adjacency : {"add-remove", "zero-out", "replace-one"}, optional
-        What became of a canary that was not included: left out, zeroed, or replaced. By default as in the claim.
+        How a canary was excluded: left out, zeroed, or replaced. Default: the adjacency of the claim.
     guesses : int or sequence of int, optional
-        How many canaries to guess about, fixed before the scores are seen, or several numbers of which the best counts
-        and each pays; by default three: 5 %, 20 % and half of the canaries.
+        Number of canaries to guess about, fixed before the scores are seen. Of several numbers the best counts, and
+        each takes its share of the failure probability. Default: three numbers, 5 %, 20 % and half of the canaries.
 
     Returns
     -------
     AuditReport
-        Its ``tpr`` is NaN: one run does not tell it.
+        The report; its ``tpr`` is NaN, because one run does not determine the rate.
 
     Raises
     ------
@@ -203,8 +206,8 @@ def one_run(
 
     Source
     ------
-    Steinke, Nasr and Jagielski (2023), Corollary 5.4; Mahloujifar, Melis and Chaudhuri (2025), of which we have the
-    recursion from its public implementation in jax_privacy and the proof by ourselves (``tail_excluded``).
+    Steinke, Nasr and Jagielski (2023), Corollary 5.4; Mahloujifar, Melis and Chaudhuri (2025), whose recursion we take
+    from its public implementation in jax_privacy; the proof is ours (``tail_excluded``).
 
     Examples
     --------
@@ -255,34 +258,37 @@ def one_run(
 def lira(
     scores_in: ArrayLike | None, scores_out: ArrayLike, observed: ArrayLike, *, variance: str = "per-example"
 ) -> Floats:
-    """Log-likelihood ratio of each example's score between shadow models that had it and models that had not.
+    """Compute the log-likelihood ratio of each example's score, shadow models with the example against models without.
 
-    Like :func:`one_run`, for which these are scores, it is for trainings of which there is time for a few: on ten sound
-    trainings, ratios of many canaries in few runs found at most 0.8 % of the claim.
+    Use it, like :func:`one_run`, which accepts these ratios as scores, when you can afford only a few training runs. On
+    ten sound training procedures, ratios of many canaries in few runs found at most 0.8 % of the claim.
 
-    The scores of an example are taken as normal on either side, so that they should be nearly so: a logit of the
-    probability of the true class, not the probability. The shadow models' randomness must be independent of that of the
-    models observed. An audit stays sound whatever is wrong with the ratio, which then only finds less.
+    The ratio treats an example's scores as normally distributed, both with and without the example. The scores should
+    therefore be nearly normal: use a logit of the probability of the true class, not the probability. The randomness of
+    the shadow models must be independent of the randomness of the observed models. An audit stays sound even if the
+    ratio is wrong; it then only finds less.
 
-    The ratios of one example under many models are scores for :func:`audit_scores`; those of many examples under one
-    model are not independent runs, and are for :func:`one_run`.
+    The ratios of one example under many models are scores for :func:`audit_scores`. The ratios of many examples under
+    one model do not come from independent runs; use them with :func:`one_run`.
 
     Parameters
     ----------
     scores_in : array_like of float, shape [models, examples], or None
-        Scores under shadow models; NaN where a model did not have the example. None: how unlikely the
-        observed score is without the example is all that is used (the "offline" attack), in standard deviations.
+        Scores under shadow models; NaN where a model did not have the example. If None, the ratio uses only how
+        unlikely the observed score is without the example, in standard deviations (the "offline" attack).
     scores_out : array_like of float, shape [models, examples]
-        The same where a model had not the example; rows need not be those of ``scores_in``.
+        Scores under shadow models that did not have the example; NaN where a model had it. The models may differ from
+        the models of ``scores_in``.
     observed : array_like of float, shape [examples] or [targets, examples]
+        Scores of the examples under the observed models.
     variance : {"per-example", "fixed"}
-        Whether each example has its own two variances, or all have two in common, which few shadow models estimate
-        better (below 64, say Carlini et al.).
+        Whether each example has two variances ("per-example"), or all examples share the same two ("fixed"). Few shadow
+        models estimate shared variances better (fewer than 64, according to Carlini et al.).
 
     Returns
     -------
     ndarray, the shape of ``observed``
-        Higher is more like a member.
+        Ratios; a higher value is more like a member.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What an audit reports: whether the claim is refuted, and the lower bounds that hold in any case."""
+"""The report of an audit: whether the claim is refuted, and the lower bounds that hold in any case."""
 
 from __future__ import annotations
 
@@ -28,33 +28,35 @@ LOW_RATE = 0.001  # the false-positive rate of which a text has the true-positiv
 
 @dataclass(frozen=True, repr=False)
 class AuditReport:
-    """Whether a claim is refuted, and lower bounds of what the audited training reveals.
+    """The result of an audit: a verdict on the claim, and lower bounds on the privacy loss of the training procedure.
 
-    All bounds hold jointly, unless a remark says otherwise, with probability at least ``confidence`` over the runs,
-    whatever the training is. They say what one attack has shown: a better one may show more, and a claim that is not
+    Unless a remark says otherwise, all bounds hold jointly with probability at least ``confidence`` over the runs, for
+    any training procedure. They show what one attack found. A better attack may find more, and a claim that is not
     refuted is not thereby proved.
 
     Attributes
     ----------
     claim : PrivacyProfile or None
+        The guarantee that was tested; None if there was none.
     p_value : float, in [0, 1]
-        Largest probability, over all trainings for which the claim is true, of evidence as strong as this; 1 without
-        a claim.
+        Largest probability, over all training procedures for which the claim is true, of evidence as strong as this;
+        1 without a claim.
     confidence : float, in (0, 1)
+        Smallest probability with which the bounds hold and a true claim is not refuted.
     adjacency : {"add-remove", "zero-out", "replace-one"}
-        In what the data sets of the two kinds of runs differ.
+        How the data sets of the two kinds of runs differ.
     strategy : str
         How the evidence was found.
     runs : int
-        Trainings that were scored.
+        Number of training runs that were scored.
     seconds : float
-        What the audit took; NaN where only scores were given.
+        Duration of the audit; NaN if only scores were given.
     tried : pandas.DataFrame
-        What the audit chose from, and what it chose: all of it is paid for.
+        All candidates that the audit chose from, and its choices; the failure probability accounts for all of them.
     remarks : tuple of str
-        What a reader should know besides.
+        Further facts that a reader should know.
     canary : tuple, optional
-        Features and label of the record that was planted, where one was.
+        Features and label of the planted record, if a record was planted.
     """
 
     evidence: Events | Guesses
@@ -75,19 +77,21 @@ class AuditReport:
 
     @property
     def refuted(self) -> bool:
-        """Whether ``p_value <= 1 - confidence``; False without a claim."""
+        """Whether the claim is refuted, ``p_value <= 1 - confidence``; False without a claim."""
         return self.p_value <= 1 - self.confidence
 
     def epsilon(self, delta: ArrayLike) -> float | Floats:
-        """Lower bound: the training is not (epsilon, delta)-DP for any smaller epsilon.
+        """Bound epsilon from below: the training procedure is not (epsilon, delta)-DP for any smaller epsilon.
 
         Parameters
         ----------
         delta : float or array_like, in [0, 1]
+            The delta at which to bound epsilon.
 
         Returns
         -------
         float or ndarray, >= 0
+            Lower bounds of epsilon.
 
         Raises
         ------
@@ -97,15 +101,17 @@ class AuditReport:
         return _each(self.evidence.epsilon, check.array("delta", delta, high=1.0))
 
     def delta(self, epsilon: ArrayLike) -> float | Floats:
-        """Lower bound: the training is not (epsilon, delta)-DP for any smaller delta.
+        """Bound delta from below: the training procedure is not (epsilon, delta)-DP for any smaller delta.
 
         Parameters
         ----------
         epsilon : float or array_like, >= 0
+            The epsilon at which to bound delta.
 
         Returns
         -------
         float or ndarray, in [0, 1]
+            Lower bounds of delta.
 
         Raises
         ------
@@ -116,20 +122,24 @@ class AuditReport:
 
     @property
     def mu(self) -> float:
-        """The training is not mu-GDP for any smaller mu. That it is of Gaussian form is not assumed."""
+        """Lower bound of mu: the training procedure is not mu-GDP for any smaller mu.
+
+        The bound does not assume that the guarantee has Gaussian form.
+        """
         return self.evidence.mu()
 
     def tpr(self, fpr: ArrayLike) -> float | Floats:
-        """Lower bound of the true-positive rate of the best test for membership.
+        """Bound the true-positive rate of the best membership test from below.
 
         Parameters
         ----------
         fpr : float or array_like, in [0, 1]
-            Its false-positive rate.
+            False-positive rate of the test.
 
         Returns
         -------
         float or ndarray, in [0, 1]
+            Lower bounds of the true-positive rate.
 
         Raises
         ------
@@ -141,12 +151,12 @@ class AuditReport:
         return float(found) if found.ndim == 0 else found
 
     def plot(self, axes: Axes | None = None) -> Figure:
-        """Error rates of the tests that were run, with a band; what the claim allows; what the bound excludes.
+        """Plot the error rates of the tests that were run, with a band, the limit of the claim, and the bound.
 
         Parameters
         ----------
         axes : matplotlib.axes.Axes, optional
-            Where to draw; by default in a new figure.
+            Axes to draw on. Default: a new figure.
 
         Returns
         -------

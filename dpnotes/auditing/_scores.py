@@ -1,4 +1,4 @@
-"""Audits by scores of many independent runs, with the record and without it."""
+"""Audits from the scores of many independent runs, with the record and without it."""
 
 from __future__ import annotations
 
@@ -246,39 +246,41 @@ def audit_scores(
     names: Sequence[str] | None = None,
     random_state: int = 0,
 ) -> AuditReport:
-    """Whether scores of independent runs refute a claim, and lower bounds of what they reveal.
+    """Test whether scores of independent runs refute a claim, and bound the privacy loss from below.
 
-    Guarantees: if the runs are independent, with probability at least ``confidence`` every bound of the report holds
-    and a claim that is true is not refuted, at any number of runs and whatever the scores are. The argument:
+    Guarantees: if the runs are independent, then with probability at least ``confidence`` every bound of the report
+    holds and a true claim is not refuted, for any number of runs and any scores. The argument:
 
-    1. The runs of each kind are divided at random. Events ("the score is at least t", or below it) are chosen on the
-       first split alone: for the claim (for mu without one), for epsilon at delta = 1e-5, and for the advantage. Given
-       that split they are fixed, and the runs of the second are still independent.
-    2. On the second split an event's counts with and without the record are two independent binomial numbers. Their
+    1. The runs of each kind are divided at random. Events ("the score is at least t", or "below t") are chosen only on
+       the first split: for the claim (for mu if there is no claim), for epsilon at delta = 1e-5, and for the advantage.
+       Given the first split the events are fixed, and the runs of the second split are still independent.
+    2. On the second split, an event's counts with and without the record are two independent binomial numbers. Their
        rates lie in a joint region at a stated confidence: Clopper and Pearson's one-sided p-values, combined by Fisher.
-    3. Events divide what may fail: 0.7 of it goes to the first, the rest to the others, and all to one that was chosen
-       alone. By the union bound all regions hold jointly.
-    4. A claim is refuted, and a bound given, only where it follows for *every* pair of rates in a region. This is
+    3. The events divide the allowed failure probability: the first receives 0.7 of it and the others share the rest; a
+       single event receives all. By the union bound all regions hold jointly.
+    4. A claim is refuted, and a bound given, only where this follows for *every* pair of rates in a region. This is
        computed on the region's frontier, in steps that are rounded to the side that proves less.
 
-    The scores of one run may depend on one another, and be many: they cost nothing but their choice on the first split.
+    A run may have many scores, and they may depend on one another. They cost only the choice on the first split.
 
     Parameters
     ----------
     members, nonmembers : array_like of float, shape [runs] or [runs, scores]
-        Scores of independent runs with the record and without it, higher where a run looks more like one with it (the
-        direction is tried both ways). A run that failed gets a score, such as ``-inf``: to leave it out is not sound.
+        Scores of independent runs with the record and without it, higher where a run looks more like a run with the
+        record (both directions are tried). Give a failed run a score such as ``-inf``; leaving it out is not sound.
     claim : PrivacyProfile, optional
-        What the training is said to guarantee.
+        The guarantee that the training procedure claims.
     confidence : float, in (0, 1)
+        Smallest probability with which the bounds hold and a true claim is not refuted.
     adjacency : {"add-remove", "zero-out", "replace-one"}, optional
-        In what the data sets of the two kinds of runs differ; by default in what the claim says, or by one record more.
+        How the data sets of the two kinds of runs differ. Default: the adjacency of the claim; without a claim,
+        add-remove.
     holdout : float, in (0, 1)
         Fraction of the runs on which events are chosen.
     names : sequence of str, optional
         Names of the scores.
     random_state : int, >= 0
-        Of the division. To try several and report the best is not sound.
+        Seed of the division. Trying several seeds and reporting the best result is not sound.
 
     Returns
     -------
@@ -287,8 +289,8 @@ def audit_scores(
     Raises
     ------
     ValueError
-        If a score is NaN, there are fewer than four runs of a kind, the claim has another adjacency than the runs, or a
-        parameter is outside its range.
+        If a score is NaN, there are fewer than four runs of a kind, the adjacency of the claim differs from the
+        adjacency of the runs, or a parameter is outside its range.
 
     Source
     ------
@@ -344,8 +346,11 @@ def runs_needed(claim: PrivacyProfile, *, confidence: float = 0.95, holdout: flo
     Parameters
     ----------
     claim : PrivacyProfile
+        The guarantee to refute.
     confidence : float, in (0, 1)
+        Smallest probability with which a true claim is not refuted.
     holdout : float, in (0, 1)
+        Fraction of the runs on which events are chosen.
 
     Returns
     -------
@@ -380,8 +385,8 @@ def runs_adjacency(claim: PrivacyProfile | None, adjacency: str | None) -> str:
     check.one_of("adjacency", adjacency, ADJACENCIES)
     if claim is not None and claim.adjacency != adjacency:
         raise ValueError(
-            f"claim must be for the adjacency of the runs, {adjacency!r}, got one for {claim.adjacency!r}; "
-            "claim.for_adjacency(...) converts one where that is implied"
+            f"claim must be for the adjacency of the runs, {adjacency!r}, got a claim for {claim.adjacency!r}; "
+            "claim.for_adjacency(...) converts a claim where the conversion is implied"
         )
     return adjacency
 
@@ -394,11 +399,11 @@ def _matrix(name: str, values: ArrayLike) -> Floats:
         raise ValueError(f"{name} must have shape [runs] or [runs, scores], got shape {np.shape(values)}")
     if np.isnan(scores).any():
         raise ValueError(
-            f"{name} must hold no NaN, got {int(np.isnan(scores).any(1).sum())} runs with one; give a run that failed "
-            "a score such as -inf: to leave runs out is not sound"
+            f"{name} must hold no NaN, got {int(np.isnan(scores).any(1).sum())} runs with one; give a failed run a "
+            "score such as -inf: leaving runs out is not sound"
         )
     if len(scores) < FEWEST:
-        raise ValueError(f"{name} must be of at least {FEWEST} runs, got {len(scores)}; runs_needed(claim) says more")
+        raise ValueError(f"{name} must hold at least {FEWEST} runs, got {len(scores)}; see runs_needed(claim)")
     return scores
 
 
@@ -502,10 +507,10 @@ def _remarks(
     if all((kind == kind[0]).all() for kind in given):
         alike = "all runs" if (given[0][0] == given[1][0]).all() else "all runs of a kind"
         found.append(
-            f"{alike} have the same scores: does the training use its seed, and does the score see its result?"
+            f"{alike} have the same scores: does the training use its seed, and does the score use its result?"
         )
     if claim is not None:
         needed, runs = runs_needed(claim, confidence=confidence, holdout=holdout), min(map(len, given))
         if runs < needed:
-            found.append(f"no {runs} runs of each kind could refute this claim, at least {needed:.0f} are needed")
+            found.append(f"{runs} runs of each kind cannot refute this claim; at least {needed:.0f} are needed")
     return tuple(found)

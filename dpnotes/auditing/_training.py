@@ -369,9 +369,9 @@ class Runner:
             if None in one or one != other or sum(a != b for a, b in zip(one, later, strict=True)) < moved:
                 return
         raise ValueError(
-            "train must give results that depend on its records and its seed alone, got one that keeps a generator or "
-            f"the like between calls: each of {self.workers} workers gets a copy, and repeats what the others draw. "
-            "Make the generator from the seed, or audit in one process"
+            "train must give results that depend only on its records and its seed, got a function that retains a "
+            f"generator or the like between calls: each of {self.workers} workers gets a copy and repeats the draws of "
+            "the others. Make the generator from the seed, or audit in one process"
         )
 
     def _account(self, size: int, seconds: float) -> None:

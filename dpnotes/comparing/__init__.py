@@ -1,4 +1,4 @@
-"""Which private learner for a table: all of them under one adjacency, one accountant and one preparation."""
+"""Recommendations of a private learner: all methods under one adjacency, one accountant and one preparation."""
 
 from dpnotes import _extras
 

@@ -24,27 +24,28 @@ NOT_PURE = "no pure guarantee: give a delta"
 
 
 class Unsuited(Exception):
-    """Why a method cannot be used for a task, in a few words."""
+    """A method cannot be used for a task; the message gives the reason in a few words."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a method is made for.
+    """The task of a method: its data, its budget and its number of answers.
 
     Parameters
     ----------
     n, d : int
-        Records that it will be fitted to, and their features after the preparation.
+        Number of records of the fit, and number of features after the preparation.
     classes : sequence
         All labels.
     epsilon, delta : float
+        Privacy budget.
     answers : int or None
-        Queries that will be answered; None: any number, which only a released model does.
+        Number of queries to answer. None means any number, which requires a released model.
     seed : int or None
-        None: noise from the operating system.
+        Seed of the noise; None for noise from the operating system.
     scale : float, >= 1
-        How many records there really are for each of these, where settings are tried on a part of them, at an epsilon
-        at which noise is as large relative to the records.
+        Ratio of all records to ``n``, if settings are tried on a part of the records. The epsilon of the task is then
+        chosen to make the noise equally large relative to the records.
     """
 
     n: int
@@ -58,13 +59,13 @@ class Task:
 
     @property
     def common(self) -> dict[str, Any]:
-        """Parameters that all estimators of the package have."""
+        """Parameters common to all estimators of the package."""
         return {"classes": list(self.classes), "noise_seed": self.seed}
 
     def part(self, n: int, *, seed: int) -> Task:
-        """The task on ``n`` of the records at an epsilon at which noise has the same size relative to them.
+        """Scale the task to ``n`` of the records, at an epsilon that gives noise of the same relative size.
 
-        Noise is inverse to epsilon if it is pure, and to mu if it is Gaussian.
+        Pure noise is inversely proportional to epsilon, and Gaussian noise to mu.
         """
         scale, epsilon = self.n / n, self.epsilon
         if scale > 1:
@@ -73,7 +74,7 @@ class Task:
         return replace(self, n=n, epsilon=epsilon, seed=seed, scale=self.scale * scale)
 
     def needs(self, *wanted: str) -> None:
-        """Refuse the task where a method needs what it does not have: "answers", "delta", "two classes"."""
+        """Raise :class:`Unsuited` if the task lacks a requirement of a method: "answers", "delta", "two classes"."""
         reasons = {
             "answers": (self.answers is None, "answers queries: give their number, answers="),
             "delta": (self.delta == 0, NOT_PURE),
@@ -92,14 +93,16 @@ class Candidate:
     Parameters
     ----------
     name : str
+        Name of the method.
     make : callable
         ``make(task, **setting)`` gives an unfitted scikit-learn classifier whose fit is (epsilon, delta)-DP for one
         record made empty, as the task says, or raises :class:`Unsuited`.
     settings : sequence of mapping
-        What is tried, the likeliest first: at most eight, so that no method is tuned more than another.
+        Settings to try, the most likely first. There are at most eight, so that no method is tuned more than another.
     released : {"model", "answers", "nothing"}
+        The object that the method releases.
     ball : bool
-        Rows are shortened to norm 1; False: numbers are in [-1, 1], each column by itself.
+        Whether rows are shortened to norm 1. If False, each column is in [-1, 1] separately.
     profile : callable, optional
         ``profile(task)``: the guarantee that another library claims. Default: ``profile_`` of the fitted estimator.
     module : str
@@ -116,12 +119,12 @@ class Candidate:
     module: str = ""
 
     def made(self, task: Task, setting: Mapping[str, Any]) -> Any:
-        """The unfitted estimator for a task.
+        """Make the unfitted estimator for a task.
 
         Raises
         ------
         Unsuited
-            If there is none.
+            If the method cannot be used for the task.
         """
         if self.module and importlib.util.find_spec(self.module) is None:
             raise Unsuited(
@@ -132,17 +135,17 @@ class Candidate:
 
 @dataclass(eq=False, repr=False)
 class MajorityClass(PrivateClassifier):
-    """Always the same class, drawn with probability proportional to ``exp(beta n_c)``, n_c the records of class c.
+    """Classifier that always answers one class, drawn with probability proportional to ``exp(beta n_c)``.
 
-    Each record is a vote: the exponential mechanism on the counts, which finds the most frequent class once its lead
-    exceeds a few units of ``1 / beta``. Features are not looked at.
+    n_c is the number of records of class c, so each record is a vote. This is the exponential mechanism on the counts,
+    which finds the most frequent class once its lead exceeds a few units of ``1 / beta``. It does not use the features.
 
     Parameters
     ----------
     epsilon : float, > 0
     delta : float, in [0, 1)
     adjacency : {"zero-out", "add-remove", "replace-one"}
-        The guarantee is the same for all three.
+        Definition of neighbouring data sets; the guarantee is the same under all three.
     classes, random_state, noise_seed
         See :class:`dpnotes.methods.PrivateClassifier`; ``random_state`` is not used.
 
@@ -181,7 +184,7 @@ class MajorityClass(PrivateClassifier):
         self.classes_, self.class_ = records.classes, records.classes[code]
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class, as often as X has rows, shape [n]."""
+        """Predict the same class for each row of X, shape [n]."""
         return np.repeat(self.class_, len(self._queries(X)))
 
 

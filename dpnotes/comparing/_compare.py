@@ -65,36 +65,37 @@ def compare(
     progress: bool = False,
     memory: MutableMapping[str, Any] | None = None,
 ) -> Comparison:
-    """Compare all private classifiers for a table, and give the best one, ready to fit.
+    """Compare all private classifiers for a table, and return the best, ready to fit.
 
     Guarantees: with ``data="private"`` the result is (epsilon/5)-DP for one record made empty, and together with one
-    fit of ``best`` (epsilon, delta)-DP: disjoint blocks of records vote, and the vote is released with noise. With
-    ``data="shape"`` the result depends on the numbers of rows, columns and classes, on the types of
-    the columns and on what is declared, and on nothing else of the table, so that it reveals nothing. With
-    ``data="public"`` the table is used without any protection.
+    fit of ``best`` it is (epsilon, delta)-DP. Disjoint blocks of records vote, and the vote is released with noise.
+    With ``data="shape"`` the result depends on the numbers of rows, columns and classes, the types of the columns and
+    the declared facts, and on nothing else in the table, so it reveals nothing. With ``data="public"`` the table is
+    used without any protection.
 
-    All methods hide one record made empty, by the accounting of this package (those of other libraries by what they
-    claim), after the same preparation by public bounds. The settings of each are chosen from at most eight, by
-    successive halving on the same splits; what is reported are other splits, with other noise, the same for all
-    methods, whose differences are therefore paired.
+    All methods hide one record made empty, after the same preparation by public bounds. The accounting is the same for
+    all methods of this package; methods of other libraries count by their claims. The setting of each method is chosen
+    from at most eight, by successive halving on the same splits. The reported accuracies come from other splits with
+    other noise. These splits are the same for all methods, so differences between methods are paired.
 
     Parameters
     ----------
     X : array_like [n, ...] or data frame
-        At least as many rows as columns. Pictures are taken pixel by pixel: give features of each by itself, as of
-        :class:`dpnotes.preprocessing.OrientedGradients` (bounds: -1 and 1), where these are wanted.
+        The table, with at least as many rows as columns. Pictures are used pixel by pixel. For other features, compute
+        them separately for each picture, for example with :class:`dpnotes.preprocessing.OrientedGradients` (bounds: -1
+        and 1).
     y : array_like, shape [n]
         Labels.
     epsilon : float, > 0
     delta : float, in [0, 1)
         0: pure differential privacy.
     answers : int, >= 1, optional
-        Queries that will be answered. Default: any number, which leaves out methods that answer from a budget.
+        Number of queries to answer. Default: any number, which excludes methods that answer from a budget.
     classes : sequence, optional
-        All labels that can occur. Default: those of y, which are public then.
+        All labels that can occur. Default: the labels of y, which are then public.
     bounds : tuple or mapping, optional
-        What is public of the columns: (low, high), numbers or one for each column; or for the columns of a data frame
-        ``{name: (low, high) or [categories]}``. Default: read off X, which must be public then.
+        Public facts about the columns: (low, high), each a number or one number for each column; or for the columns of
+        a data frame ``{name: (low, high) or [categories]}``. Default: inferred from X, which must then be public.
     data : {"private", "shape", "public"}
         How the method is chosen. ``"private"``: blocks of the records vote on a shortlist, which has the best methods
         on synthetic tables of this shape, linear ones and others. The vote costs a fifth of epsilon
@@ -104,33 +105,36 @@ def compare(
     combinations : float, in [0, 1]
         Fraction of the synthetic tables whose classes depend on two columns at once, which no linear method can learn.
     seconds : float, > 0
-        Budget. What there is no time for costs repeats, and intervals are wider.
+        Time budget. A shorter budget allows fewer repeats, and the intervals are wider.
     repeats : int, >= 1, optional
-        Repeats after the settings are chosen, in place of seconds: the result is then the same each time.
+        Number of repeats after the settings are chosen, instead of seconds; the result is then the same each time.
     methods : sequence of str or Candidate, optional
-        Default: all of the package.
+        Methods to compare. Default: all methods of the package.
     random_state : int, >= 0
+        Seed of the comparison.
     noise_seed : int, optional
-        Of the private choice, for experiments. Default: the operating system's noise.
+        Seed of the private choice, for experiments. Default: noise from the operating system.
     n_jobs : int
-        joblib workers; ``joblib.parallel_config`` chooses others, a Dask cluster among them.
+        Number of joblib workers; ``joblib.parallel_config`` can choose others, such as a Dask cluster.
     progress : bool
-        Tell on standard error how far it is.
+        Show the progress on standard error.
     memory : mutable mapping, optional
-        Where accuracies are kept, as plain numbers by name, and a private choice: a comparison that was interrupted
-        goes on with them. It is of one table, and as secret as that is.
+        Mapping that saves the accuracies, as plain numbers by name, and a private choice. An interrupted comparison
+        continues from it. It belongs to one table and is as secret as the table.
 
     Returns
     -------
     Comparison
+        The result; ``best`` is the chosen estimator.
 
     Raises
     ------
     TypeError
-        If a number is of the wrong kind.
+        If a number has the wrong type.
     ValueError
-        If X and y are no table with labels of two classes, something public is not declared, ``memory`` is of another
-        comparison, or a number is outside its range. Messages tell names, types and sizes, and no value of a record.
+        If X and y are not a table with labels of two classes, a public fact is not declared, ``memory`` belongs to
+        another comparison, or a number is outside its range. Messages contain names, types and sizes, but no value of a
+        record.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``dpnotes.recommend``: which private learner for a shape, without a table."""
+"""``dpnotes.recommend``: recommend a private learner for the shape of a table, without the table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpnotes.preprocessing import PublicScaler
 
 
 class Recommendation(Comparison):
-    """A comparison on synthetic tables alone, which names a method only where it is shown to help."""
+    """A comparison only on synthetic tables, which names a method only if it is shown to help."""
 
     guess = ""  # there is no table
 
@@ -22,21 +22,21 @@ class Recommendation(Comparison):
     def helping(self) -> list[str]:
         """Private methods that are shown to be better than the majority class, by falling accuracy.
 
-        All of them together are wrong with probability 5 % at most, by Bonferroni: the best of many methods that do not
-        help would seem to.
+        By Bonferroni, the probability that any of them is wrong is at most 5 %. Without this correction, the best of
+        many methods that do not help would seem to help.
         """
         part = LEVEL / max(1, len(self.private))
         return [name for name in self.private if self.difference(name, MAJORITY, level=part).low > 0]
 
     @property
     def candidates(self) -> list[str]:
-        """Of those that help, the best and what is not told apart from it; empty where no method is recommended."""
+        """The best helpful method and those not distinguishable from it; empty if no method is recommended."""
         first = self.helping[:1]
         return first + [name for name in self.helping[1:] if not self.difference(first[0], name).low > 0]
 
     @property
     def chosen(self) -> str:
-        """Name of the method of :attr:`Comparison.best`, the first of the candidates or the majority class."""
+        """Name of the method of :attr:`Comparison.best`: the first of the candidates, or the majority class."""
         return next(iter(self.helping), MAJORITY)
 
 
@@ -55,38 +55,38 @@ def recommend(
     n_jobs: int = 1,
     progress: bool = False,
 ) -> Recommendation:
-    """Say which private learner suits a table of this shape, by training all of them on synthetic ones.
+    """Recommend a private learner for a table of this shape, by training all methods on synthetic tables.
 
-    Guarantees: no record is looked at, so that the answer reveals nothing. Which method is best depends on the data
-    too: intervals are over synthetic tables of different margins and kinds of columns. See :func:`compare` for what is
-    the same for all methods.
+    Guarantees: the function reads no record, so its answer reveals nothing. The best method also depends on the data:
+    the intervals are over synthetic tables of different margins and kinds of columns. :func:`compare` describes the
+    conditions that are the same for all methods.
 
     Parameters
     ----------
     n : int, >= 1
-        Records that will be fitted to.
+        Number of records of the fit.
     d : int, >= 1
-        Features.
+        Number of features.
     n_classes : int, >= 2
-        At most 50.
+        Number of classes, at most 50.
     epsilon : float, > 0
     delta : float, in [0, 1)
     answers : int, >= 1, optional
-        Queries that will be answered. Default: any number.
+        Number of queries to answer. Default: any number.
     seconds, repeats, methods, random_state, n_jobs, progress
         See :func:`compare`.
 
     Returns
     -------
     Recommendation
-        ``best`` takes numbers in [-1, 1] and labels 0 to ``n_classes - 1``.
+        The result; its ``best`` takes numbers in [-1, 1] and labels 0 to ``n_classes - 1``.
 
     Raises
     ------
     ValueError
         If a number is outside its range, or a method is not known.
     TypeError
-        If a number is of the wrong kind.
+        If a number has the wrong type.
 
     Source
     ------

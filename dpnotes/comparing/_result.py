@@ -1,4 +1,4 @@
-"""What a comparison gives: a table with intervals, the best method ready to fit, a figure."""
+"""The result of a comparison: a table with intervals, the best method ready to fit, a figure."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What :func:`dpnotes.comparing.compare` found.
+    """The result of :func:`dpnotes.comparing.compare`.
 
     Attributes
     ----------
@@ -57,25 +57,27 @@ class Comparison:
         Accuracies on held-out records, one row for each method, epsilon and repeat; the splits and the settings are the
         same at all epsilons.
     about : pandas.DataFrame
-        What each method releases and guarantees, and its setting.
+        The release, the guarantee and the setting of each method.
     left_out : mapping
-        Why a method was not compared, by name.
+        Reasons why methods were not compared, by name.
     task : Task
+        The task of the comparison.
     data : {"shape", "public", "private"}
-        On whose data the choice was made.
+        The data on which the choice was made.
     shared : float
-        Of the variance of one repeat, what more repeats do not lessen, as they share records.
+        Fraction of the variance of one repeat that more repeats do not reduce, because they share records.
     estimators, settings : mapping
-        Unfitted pipelines, and the parameters that were chosen, by name.
+        Unfitted pipelines, and the chosen parameters, by name.
     remarks : tuple of str
+        Further facts that a reader should know.
     read_off : tuple of str
-        What was not declared, and counts as public.
+        Facts that were not declared and count as public.
     fallback : str
-        Why a private choice, which was asked for, was not made.
+        Reason why a requested private choice was not made.
     choice : str or None
-        The method that a private choice gave.
+        The method that a private choice selected.
     profile : PrivacyProfile or None
-        Of that choice, which composes with the guarantee of the fit; None where the choice reveals nothing.
+        Guarantee of that choice, which composes with the guarantee of the fit; None if the choice reveals nothing.
     """
 
     scores: pd.DataFrame = field(repr=False)
@@ -95,7 +97,7 @@ class Comparison:
     guess: ClassVar[str] = GUESS  # what a choice on synthetic tables is worth for the user's own
 
     def accuracy(self, method: str, epsilon: float | None = None) -> Interval:
-        """Mean accuracy with a 95 % interval for the mean over splits and noise; NaN limits of a single repeat."""
+        """Mean accuracy with a 95 % interval for the mean over splits and noise; a single repeat has limits of NaN."""
         mean, low, high = self._interval(self._repeats(epsilon)[method].dropna())
         return Interval(mean, max(low, 0.0), min(high, 1.0)) if low == low else Interval(mean, low, high)
 
@@ -107,14 +109,14 @@ class Comparison:
         one, other : str
             Names of methods.
         level : float, in (0, 1)
-            With which probability the interval may be wrong.
+            Probability with which the interval may be wrong.
         """
         repeats = self._repeats(None)
         return self._interval((repeats[one] - repeats[other]).dropna(), level)
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row for each method, by falling accuracy; those that were left out last, with the reason as status.
+        """Table of the methods by falling accuracy; methods that were left out are last, with the reason as status.
 
         Columns method, accuracy with the limits low and high, gap (mean accuracy lost against no privacy), released
         ("model" or "answers"), exactness, implementation and status of the guarantee, seconds of one fit, and noise.
@@ -131,7 +133,7 @@ class Comparison:
 
     @property
     def private(self) -> list[str]:
-        """Methods with a guarantee that is proved, by falling accuracy; not the majority class."""
+        """Methods with a proved guarantee, by falling accuracy, without the majority class."""
         sound = self.about[~self.about["status"].isin(["", "refuted", "conjecture"])].index.drop(
             MAJORITY, errors="ignore"
         )
@@ -141,8 +143,8 @@ class Comparison:
     def chosen(self) -> str:
         """Name of the method of :attr:`best`: the private choice, or the highest mean if it beats the majority.
 
-        By more than a standard error: to demand a verdict would give away what most tables allow, where repeats are few
-        and tables differ.
+        It must beat the majority by more than a standard error. A stricter test would miss what most tables allow,
+        because repeats are few and tables differ.
         """
         if self.choice:
             return self.choice
@@ -153,28 +155,28 @@ class Comparison:
 
     @property
     def best(self) -> Any:
-        """The chosen method with its setting, as an unfitted pipeline with the preparation by public bounds."""
+        """Unfitted pipeline of the preparation by public bounds and the chosen method with its setting."""
         from sklearn.base import clone
 
         return clone(self.estimators[self.chosen])
 
     def statement(self, fitted: Any, *, declared: Mapping[str, str] | None = None, **given: Any) -> PrivacyStatement:
-        """What the fit of the chosen method and the choice of it guarantee together, to be signed, and as JSON.
+        """State for signature, and as JSON, the joint guarantee of the choice of the method and its fit.
 
         Parameters
         ----------
         fitted : Pipeline
-            :attr:`best` after its fit: what a fit guarantees may depend on how many records it had.
+            :attr:`best` after its fit, because the guarantee of a fit may depend on the number of records.
         declared : mapping of str to str, optional
             See :func:`dpnotes.accounting.statement`.
         **given
-            ``delta`` (default: that of the comparison), ``epsilon``, ``n_public``, ``audit``: see
+            ``delta`` (default: the delta of the comparison), ``epsilon``, ``n_public``, ``audit``: see
             :func:`dpnotes.accounting.statement`.
 
         Returns
         -------
         PrivacyStatement
-            Its JSON gives the same page again.
+            The statement; its JSON reproduces the same page.
 
         Raises
         ------
@@ -207,18 +209,18 @@ class Comparison:
 
     @property
     def winner(self) -> str | None:
-        """The one method that is shown to be ahead of every other, or None; all comparisons together at 5 %."""
+        """The method that is shown to be ahead of every other, or None; all comparisons together at 5 %."""
         first, *others = self.private or [MAJORITY]
         part = LEVEL / max(1, len(others))
         return first if all(self.difference(first, other, level=part).low > 0 for other in others) else None
 
     def plot(self, axes: Axes | None = None) -> Figure:
-        """Mean accuracy against epsilon, with bands of 95 %; settings are those for the epsilon that was asked for.
+        """Plot mean accuracy against epsilon, with bands of 95 %; the settings are chosen for the requested epsilon.
 
         Parameters
         ----------
         axes : matplotlib.axes.Axes, optional
-            Where to draw; by default in a new figure.
+            Axes to draw on. Default: a new figure.
 
         Returns
         -------
@@ -262,7 +264,7 @@ class Comparison:
         return lines + table.to_html(index=False, float_format="{:.3f}".format, na_rep="", escape=True)
 
     def lines(self) -> list[str]:
-        """What to say before the table: on whose data, for what, which is the best and whether it wins."""
+        """Sentences before the table: the data of the choice, the task, the best method and whether it wins."""
         task, chosen = self.task, self.chosen
         asked = "any number of answers" if task.answers is None else f"{task.answers} answers"
         setting = str(self.about.loc[chosen, "setting"])

@@ -57,34 +57,36 @@ def private_choice(
     n_jobs: int,
     repeats: int = REPEATS,
 ) -> int:
-    """Place in the shortlist that most blocks vote for, drawn with noise.
+    """Draw a place in the shortlist by a noisy vote of blocks of records.
 
-    Guarantees: the choice is epsilon-DP for one record made empty or exchanged. Proof: the blocks are cut by the places
-    of the records, which no record moves, and a block votes by a function of its own records and of public numbers. One
-    such record therefore changes the vote of one block at most: one count falls by 1 and another rises by 1. Entry c is
-    drawn with probability proportional to ``exp(beta votes[c])``; such a change multiplies each weight, and their sum,
-    by a factor in ``[exp(-beta), exp(beta)]``, hence each probability by at most ``exp(2 beta)``, and ``2 beta`` is
-    epsilon. It does not matter how a block finds its vote, which is therefore not private in itself: no method is
-    charged for having been tried. That training fails, or takes long, is part of the vote (no error leaves a block);
-    the time that all of it takes is not hidden.
+    Guarantees: the choice is epsilon-DP for one record made empty or replaced. Proof: the blocks are formed from the
+    places of the records, which no record moves, and a block votes by a function of its records and of public numbers.
+    One such record therefore changes the vote of at most one block: one count falls by 1 and another rises by 1. Entry
+    c is drawn with probability proportional to ``exp(beta votes[c])``. Such a change multiplies each weight, and their
+    sum, by a factor in ``[exp(-beta), exp(beta)]``, hence each probability by at most ``exp(2 beta)``, and ``2 beta``
+    is epsilon. The proof does not depend on how a block finds its vote, so this computation need not be private, and
+    trying a method costs nothing. A failure or a long duration of training is part of the vote (no error leaves a
+    block); the total duration is not hidden.
 
     Parameters
     ----------
     shortlist : sequence of (Candidate, setting)
-        Chosen without looking at the records; the first is voted for where several are equal.
+        Methods with settings, chosen without the records; in a tie a block votes for the first.
     X : ndarray, shape [n, d]
-        Rows in [-1, 1], each prepared by itself.
+        Rows in [-1, 1], each prepared separately.
     codes : ndarray of int, shape [n]
-        ``len(task.classes)`` for a record that is none, which keeps its place.
+        Class codes; ``len(task.classes)`` for an empty record, which retains its place.
     task : Task
-        What the methods are wanted for, with all n records; in a block at an epsilon at which noise is as large
+        The task of the methods, with all n records. In a block, epsilon is chosen to make the noise equally large
         relative to its records.
     epsilon : float, > 0
+        Epsilon of the choice.
     n_blocks : int, >= 1
+        Number of blocks.
     random_state : int
-        Of the blocks and of what is trained in them: public.
+        Public seed of the blocks and of the training in them.
     noise_seed : int or None
-        Of the draw; None: the operating system's.
+        Seed of the draw; None for noise from the operating system.
     n_jobs : int
     repeats : int, >= 1
         Splits of each block.
@@ -142,31 +144,32 @@ def tuned(
     of ``GridSearchCV``, which spends epsilon again for each fit and counts none of them.
 
     Guarantees: the choice and the fitted estimator together are (epsilon, delta)-DP. Proof: the choice is epsilon/5-DP
-    by :func:`dpnotes.comparing.private_choice`, also for one record exchanged, which moves one vote as well. Whatever
-    is chosen, the fit is (4 epsilon/5, delta)-DP, and so both together are (epsilon, delta)-DP (Dwork and Roth 2014,
-    Theorem B.1). ``profile_`` is that pair: the rest of a curve could depend on the setting.
+    by :func:`dpnotes.comparing.private_choice`, also for replacing one record, which changes one vote too. For any
+    choice, the fit is (4 epsilon/5, delta)-DP, and so both together are (epsilon, delta)-DP (Dwork and Roth 2014,
+    Theorem B.1). ``profile_`` is this pair, because the rest of a curve could depend on the setting.
 
     Parameters
     ----------
     estimator : PrivateClassifier or Pipeline that ends in one
-        With an ``epsilon`` and a ``delta``, which are set here, and an adjacency "zero-out" or "replace-one". Other
-        steps treat each row separately (:mod:`dpnotes.preprocessing`), and are not tuned.
+        An estimator with an ``epsilon`` and a ``delta``, which are set here, and an adjacency "zero-out" or
+        "replace-one". The other steps must treat each row separately (:mod:`dpnotes.preprocessing`), and are not tuned.
     grid : mapping of str to sequence, or sequence of mapping
-        As in ``GridSearchCV``: for each parameter the values that are tried. The choice tries a setting on blocks of at
-        least 60 records, at an epsilon at which noise is as large relative to them. So the setting must mean the same
-        there: l2 does, and a number of models does not.
+        Values to try for each parameter, as in ``GridSearchCV``. The choice tries a setting on blocks of at least 60
+        records, at an epsilon that makes the noise equally large relative to them. The setting must have the same
+        meaning there: l2 has, and a number of models does not.
     X, y : array_like
         The private records. Their number is public.
     epsilon : float, > 0
     delta : float, in [0, 1)
     random_state : int
-        Public: it decides about blocks, not about noise.
+        Public seed, which determines the blocks but not the noise.
     n_jobs : int
+        Number of joblib workers.
 
     Returns
     -------
     PrivateClassifier or Pipeline
-        Fitted clone, of the setting that was chosen.
+        Fitted clone with the chosen setting.
 
     Raises
     ------

@@ -201,7 +201,10 @@ def codes_of(y: Any, classes: Sequence[Any]) -> Integers:
 
 
 def cut(X: Features, codes: Integers, seed: Sequence[int]) -> Split:
-    """A quarter of each class to test on, in no order, as some methods answer the first of them; the others to fit."""
+    """Split each class: a random quarter, shuffled, for testing; the rest for fitting.
+
+    The test records are shuffled because some methods answer only the first rows.
+    """
     generator = np.random.default_rng(seed)
     order = generator.permutation(len(codes))
     order = order[np.argsort(codes[order], kind="stable")]  # class by class, shuffled within each

@@ -1,6 +1,6 @@
 """The workshop behind the book: experiments and their stored rows, the ledger of claims, chapters, the command line.
 
-It is of no use without a checkout of the repository, and nothing of the library imports it.
+It is useful only with a checkout of the repository, and no part of the library imports it.
 """
 
 from collections.abc import Callable
@@ -14,14 +14,15 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def experiment(name: str, version: int = 1) -> Callable[[Function], Function]:
-    """Decorator that gives an experiment the name and the version that its rows carry, whatever module it moves to.
+    """Give an experiment the name and the version that its rows carry, independent of its module (a decorator).
 
     Parameters
     ----------
     name : str
         Chapter and function, separated by a dot: ``"bagging.ensemble"``. The keys of stored rows depend on it.
     version : int
-        To be raised by hand when the numbers are meant to change: rows of an earlier version are out of date.
+        Version of the numbers. Raise it by hand when they are meant to change; rows of an earlier version are then out
+        of date.
     """
 
     def named(function: Function) -> Function:

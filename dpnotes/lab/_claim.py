@@ -1,4 +1,4 @@
-"""What a claim is, and what counts as evidence for its status."""
+"""The classes of claims and of the evidence for their status."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from dpnotes.lab._places import paper_file
 STATUSES = {
     "proved": "true as stated, with a proof that holds",
     "weaker than it looks": "true as stated, but says less than a reader takes from it",
-    "under a condition": "true where a condition holds that the statement does not name",
+    "under a condition": "true under a condition that the statement does not name",
     "wrong": "not true as stated",
-    "vacuous": "true or false, it gives no protection",
-    "unproved": "neither proof nor counter-example is known",
+    "vacuous": "gives no protection, whether it is true or false",
+    "unproved": "neither a proof nor a counterexample is known",
 }
 
 _EVIDENCE: dict[int, Callable[[], list[Finding]]] = {}  # by the number of the claim
@@ -27,21 +27,22 @@ _EVIDENCE: dict[int, Callable[[], list[Finding]]] = {}  # by the number of the c
 
 @dataclass(frozen=True)
 class Finding:
-    """One computed fact: what was computed, what the claim says of it, what comes out, and where it must lie.
+    """One computed fact: the quantity, the value that the claim gives, the computed value, and its allowed range.
 
     Both bounds are finite, so that a formula that is wrong in either direction is noticed.
 
     Parameters
     ----------
     quantity : str
+        The computed quantity, in words.
     claimed : float or str
-        The claim's value; a dash where it gives none.
+        The value that the claim gives; a dash if it gives none.
     found : float
         The value that was computed.
     low, high : float
         Least and largest value at which the finding supports the status.
     also : bool
-        Whether what else was computed, for example the same by another road, supports it.
+        Whether further computations, for example of the same value by another method, support the status.
     """
 
     quantity: str
@@ -53,7 +54,7 @@ class Finding:
 
     @property
     def supports(self) -> bool:
-        """Whether the computed value is what the ledger's status says it should be; never without finite bounds."""
+        """Whether the computed value agrees with the ledger's status; False without finite bounds."""
         return bool(-math.inf < self.low <= self.found <= self.high < math.inf and self.also)
 
 
@@ -85,14 +86,14 @@ def _number(text: str) -> float | str:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was computed to show the status of a claim.
+    """The computation that shows the status of a claim.
 
     Parameters
     ----------
     method : str
-        What was done, in one sentence.
+        The method, in one sentence.
     findings : tuple of Finding
-        At least one.
+        The computed facts, at least one.
     """
 
     method: str
@@ -106,7 +107,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of a paper and what became of it: an entry of ``book/results/published/claims_<chapter>.toml``.
+    """One statement of a paper and its status: an entry of ``book/results/published/claims_<chapter>.toml``.
 
     Parameters
     ----------
@@ -115,17 +116,17 @@ class Claim:
     paper : str
         Key of the paper in the bibliography.
     place : str
-        Where in the paper.
+        Place of the statement in the paper.
     status : str
-        One of :data:`STATUSES`.
+        A word in :data:`STATUSES`.
     section : str
-        Label of the section of the book that treats it.
+        Label of the section of the book that treats the claim.
     computed : str
         How the evidence is computed.
     statement : str
-        What the paper says, in our words and notation (n records, k drawn for each of N models).
+        The statement of the paper, in our words and notation (n records, k drawn for each of N models).
     reason : str
-        Why the status is what it is.
+        Reason for the status.
     """
 
     number: int
@@ -170,14 +171,14 @@ def read(chapter: str) -> list[Claim]:
 
 
 def table(evidence: Mapping[Claim, Evidence]) -> pd.DataFrame:
-    """One row for each claim: number, paper, where, claim, status, why, evidence.
+    """Table of the claims, one row each: number, paper, where, claim, status, why, evidence.
 
     The last column says whether the evidence supports the status, as ``"supports"`` or ``"CONTRADICTS"``.
 
     Parameters
     ----------
     evidence : mapping of Claim to Evidence
-        As ``{claim: claim.evidence() for claim in LEDGER}`` computes it.
+        The evidence of each claim, as ``{claim: claim.evidence() for claim in LEDGER}`` computes it.
     """
     lines = [
         (c.number, c.paper, c.place, c.statement, c.status, c.reason, "supports" if e.supports else "CONTRADICTS")
@@ -187,7 +188,7 @@ def table(evidence: Mapping[Claim, Evidence]) -> pd.DataFrame:
 
 
 def findings(evidence: Evidence) -> pd.DataFrame:
-    """What one evidence consists of: quantity, claimed, found, from, to, supports the status (yes or NO)."""
+    """Table of the findings of one evidence: quantity, claimed, found, from, to, supports the status (yes or NO)."""
     lines = [
         (f.quantity, *map(_text, (f.claimed, f.found, f.low, f.high)), "yes" if f.supports else "NO")
         for f in evidence.findings

@@ -1,4 +1,4 @@
-"""What an experiment is, and the published numbers that its rows are compared with."""
+"""The class of experiments, and the published numbers that their rows are compared with."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Grid = list[dict[str, Any]]
 
 
 def product(**lists: Any) -> Grid:
-    """Rows of a grid: every combination of the values, the last name varying fastest.
+    """Build the rows of a grid: every combination of the values, the last name varying fastest.
 
-    A list, tuple or range is what a parameter takes in turn; anything else it has in all rows.
+    A parameter takes the values of a list, tuple or range in turn; any other value is the same in all rows.
 
     Examples
     --------
@@ -39,25 +39,26 @@ def _named(parameters: Mapping[str, Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One experiment: what is run, where its rows are kept, and over which grids.
+    """One experiment: its function, the store of its rows, and its grids.
 
     Parameters
     ----------
     name : str
-        Name of its store. Begins with the name of its chapter (``bagging_table2a``).
+        Name of the store, which begins with the name of the chapter (``bagging_table2a``).
     function : callable
         ``function(**parameters, **options) -> dict``: plain parameters (str, int, float, bool, None) and a seed in,
         a flat dict of metrics out. Options (such as the device) may change rounding, never the meaning of a row.
     grids : mapping of str to callable
         For each scale (``"quick"``, ``"paper"``) a function that gives the list of parameter dicts.
     tolerance : mapping of str to float or callable
-        How far a recomputed metric may lie from the stored one on another machine, metric by metric: a number, or a
-        function of the stored one. Less than what tells rows apart; see :func:`dpnotes.lab.store.verify`.
+        Largest difference between a recomputed metric on another machine and the stored metric, metric by metric: a
+        number, or a function of the stored metric. It is smaller than the differences that distinguish rows; see
+        :func:`dpnotes.lab.store.verify`.
     cost : callable
-        ``cost(parameters) -> float``: rough seconds of one row on one CPU core. Where rows were measured, only its
-        ratios count, between rows of different parameters: see ``dpnotes.lab.backlog``.
+        ``cost(parameters) -> float``: rough seconds of one row on one CPU core. Once rows have been measured, only the
+        ratios between rows of different parameters count: see ``dpnotes.lab.backlog``.
     gpu_speedup : float
-        How many times faster a row is on a GPU, as long as no row of the experiment was measured on one.
+        Estimated speed-up of a row on a GPU, used until a row of the experiment has been measured on a GPU.
     data : callable
         ``data(parameters) -> list of str``: the data sets that a row needs.
     """
@@ -77,7 +78,7 @@ class Experiment:
 
 
 def two_stds(count: float) -> float:
-    """Tolerance of a count of records that a network trained anew may call otherwise: two standard deviations."""
+    """Tolerance of a count of records that a retrained network may classify differently: two standard deviations."""
     return 2 * math.sqrt(count)
 
 

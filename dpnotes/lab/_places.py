@@ -16,10 +16,10 @@ MARK = ".dpnotes-book.json"  # in the root of a folder that `dpnotes book` made:
 
 
 def book_folder() -> Path:
-    """Folder of the book's settings and pages.
+    """Find the folder of the book's settings and pages.
 
-    That is the checkout which the package is used from, or else the nearest folder that ``dpnotes book`` made, of the
-    working directory and those above it.
+    This is the checkout that contains the package. Without a checkout, it is the nearest folder made by ``dpnotes
+    book``, among the working directory and its parents.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def book_folder() -> Path:
 
 
 def published_store(name: str) -> Path:
-    """File of the published rows, ``book/results/<name>.csv`` of the book; without a book, of those in the package.
+    """Path of the published rows: ``book/results/<name>.csv`` in the book or, without a book, in the package.
 
     Parameters
     ----------
@@ -57,9 +57,9 @@ def paper_file(name: str) -> Path:
 
 
 def runs_store(name: str) -> Path:
-    """Folder of new rows: ``<name>`` in the folder ``$DPNOTES_RUNS``, or in ``runs/`` of the book.
+    """Path of the folder of new rows: ``<name>`` in the folder ``$DPNOTES_RUNS``, or in ``runs/`` of the book.
 
-    Without a book it is in ``runs/`` of the working directory. The folder need not exist.
+    Without a book the folder is in ``runs/`` of the working directory. It need not exist.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def runs_store(name: str) -> Path:
 
 
 def unfinished(folder: Path) -> dict[str, int]:
-    """Bytes of checkpoints by row, of the rows of all stores of a folder that were begun and are not finished."""
+    """Size in bytes of the checkpoints of each unfinished row, over all stores of a folder."""
     sizes: dict[str, int] = {}
     for path in folder.glob(f"*/*{STATES}/*.state"):
         with suppress(FileNotFoundError):  # it is finished by now

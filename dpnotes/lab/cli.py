@@ -1,4 +1,4 @@
-"""The command line: build the book, execute a chapter, keep its results and its data.
+"""The command line: build the book, execute a chapter, manage its results and its data.
 
 Every command is a few lines over :mod:`dpnotes.lab.chapters`, :mod:`dpnotes.lab.store` and :mod:`dpnotes.data`, which
 are imported where they are used: ``dpnotes --help`` is quick, and ``compare``, ``audit``, ``guarantee`` and ``data``
@@ -24,13 +24,13 @@ from dpnotes._extras import MissingExtra
 
 _LISTED = 10  # missing rows that `results status` names of each experiment
 
-_PARAMETER = "Override a chapter parameter; may be repeated."
-_OUT = "Folder of the executed chapter and its rows.  [default: runs in the book's folder, or $DPNOTES_RUNS]"
+_PARAMETER = "Override a chapter parameter. Repeatable."
+_OUT = "Folder for the executed chapter and its rows.  [default: runs in the book's folder, or $DPNOTES_RUNS]"
 _STORE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FILE = click.Path(dir_okay=False, path_type=Path)
-_TARGET = click.option("--target", default="", help="Column of the classes.  [default: the last one, or y]")
+_TARGET = click.option("--target", default="", help="Column of the classes.  [default: the last column, or y]")
 _SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-_KEEP = click.option("--keep", type=_FILE, help="File that saves what is found; the same command continues from it.")
+_KEEP = click.option("--keep", type=_FILE, help="File that saves the findings; the same command continues from it.")
 
 
 class _Commands(click.Group):
@@ -56,29 +56,29 @@ def main(traceback: bool) -> None:
 
 @main.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--force", is_flag=True, help="Write over files of the book that you changed.")
+@click.option("--force", is_flag=True, help="Overwrite files of the book that you changed.")
 def book(folder: Path, force: bool) -> None:
-    """Lay out the book in FOLDER, where the package is installed without a checkout.
+    """Copy the book into FOLDER, for an installed package without a checkout.
 
-    Chapters, settings and published rows: build, run and results work in FOLDER and below it. Given again, it brings
-    FOLDER up to the installed version; files that you changed are kept.
+    The copy has the chapters, settings and published rows. The commands build, run and results then work in FOLDER and
+    below it. A second call updates FOLDER to the installed version, but does not overwrite files that you changed.
     """
     from dpnotes.lab import chapters
 
     written, kept = chapters.lay_out(folder, force=force)
     click.echo(f"{_short(folder)}: {len(written)} files written")
     for name in kept:
-        click.echo(f"  kept, since you changed it: {name} (--force writes over it)")
+        click.echo(f"  not overwritten, because you changed it: {name} (--force overwrites it)")
     click.echo(f"next: cd {_short(folder)}, then dpnotes run bagging -p scale quick, or dpnotes build")
 
 
 @main.command()
-@click.option("--strict", is_flag=True, help="Read every page again, and treat warnings as errors.")
-@click.option("--force", is_flag=True, help="Execute chapters that are fresh too.")
+@click.option("--strict", is_flag=True, help="Re-read every page and treat warnings as errors.")
+@click.option("--force", is_flag=True, help="Execute unchanged chapters too.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Chapters at a time.")
-@click.option("--pdf", is_flag=True, help="Print the pages into one PDF as well; needs the extra [pdf] and Chromium.")
+@click.option("--pdf", is_flag=True, help="Also print the pages into one PDF; needs the extra [pdf] and Chromium.")
 def build(strict: bool, force: bool, jobs: int, pdf: bool) -> None:
-    """Build the book: execute what changed, then make the pages."""
+    """Build the book: execute the chapters that changed, then make the pages."""
     from dpnotes.lab import chapters
 
     chapters.build(strict=strict, force=force, jobs=jobs)
@@ -91,12 +91,12 @@ def build(strict: bool, force: bool, jobs: int, pdf: bool) -> None:
 @click.option("-p", "--parameter", "given", nargs=2, multiple=True, metavar="NAME VALUE", help=_PARAMETER)
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), envvar="DPNOTES_RUNS", help=_OUT)
 @click.option("--list", "listed", is_flag=True, help="List the chapter's parameters and run nothing.")
-@click.option("--force", is_flag=True, help="Execute it even if nothing changed since it was executed.")
+@click.option("--force", is_flag=True, help="Execute the chapter even if nothing has changed since the last execution.")
 def run(chapter: str, given: Sequence[tuple[str, str]], out: Path | None, listed: bool, force: bool) -> None:
-    """Execute a CHAPTER with parameters of your own, and make a page of it to open in a browser.
+    """Execute a CHAPTER with your parameters, and make a page of it to open in a browser.
 
     For example: dpnotes run bagging -p scale quick. Lists are written as in Python: -p subsample_sizes "[200, 800]".
-    Runs with other parameters, or of another table, have notebooks and pages of their own.
+    Runs with other parameters or another table get separate notebooks and pages.
     """
     from dpnotes.lab import chapters
     from dpnotes.lab.store import load, publish
@@ -113,7 +113,7 @@ def run(chapter: str, given: Sequence[tuple[str, str]], out: Path | None, listed
     os.environ["DPNOTES_RUNS"] = str(folder)  # where the chapter's sweeps keep their rows
     notebook = folder / f"{chosen.run_name(parameters)}.ipynb"
     if not force and chapters.is_unchanged(chosen, parameters, notebook):
-        click.echo(f"{chosen.name}: nothing changed since it was executed; --force executes it again")
+        click.echo(f"{chosen.name}: nothing has changed since the last execution; --force executes it again")
     else:
         _check_data(chosen.name, {p.name: p.default for p in chosen.parameters.values()} | parameters)
         click.echo(f"{chosen.name}: running; results are saved in {_short(folder)}{os.sep} as they finish")
@@ -135,13 +135,13 @@ def run(chapter: str, given: Sequence[tuple[str, str]], out: Path | None, listed
 
 @main.group()
 def results() -> None:
-    """Published results: what is there, what is missing, whether it holds."""
+    """Published results: list, complete, adopt and verify them."""
 
 
 @results.command("status")
-@click.option("--all", "everything", is_flag=True, help=f"Name all missing rows, not only {_LISTED} expensive ones.")
+@click.option("--all", "everything", is_flag=True, help=f"List all missing rows, not only the {_LISTED} slowest.")
 def results_status(everything: bool) -> None:
-    """Show which rows of each paper's grid are published, computed again or missing, and what the missing ones cost."""
+    """Show which rows of each paper's grid are published, recomputed or missing, and how long the missing rows take."""
     from dpnotes.lab import store
     from dpnotes.lab.backlog import expected
     from dpnotes.lab.experiments import EXPERIMENTS, computed_again
@@ -173,25 +173,26 @@ def results_status(everything: bool) -> None:
             click.echo(f"  and {len(lacking) - len(shown)} more: dpnotes results status --all")
     runs = store.runs_store("any").parent
     if begun := store.unfinished(runs):
-        click.echo(f"checkpoints of rows that were begun: {len(begun)} ({_size(sum(begun.values()))}), in {runs}")
+        click.echo(f"checkpoints of unfinished rows: {len(begun)} ({_size(sum(begun.values()))}), in {runs}")
 
 
 @results.command("run")
 @click.argument("names", nargs=-1, metavar="[NAME|CHAPTER]...")
-@click.option("--hours", type=click.FloatRange(min=0.0, min_open=True), help="The budget; may be given with --minutes.")
-@click.option("--minutes", type=click.FloatRange(min=0.0, min_open=True), help="The budget.  [default: none]")
+@click.option("--hours", type=click.FloatRange(min=0.0, min_open=True), help="Time budget; --minutes adds to it.")
+@click.option("--minutes", type=click.FloatRange(min=0.0, min_open=True), help="Time budget.  [default: none]")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
 @click.option("-j", "--jobs", type=int, default=1, show_default=True, help="Rows at a time; -1: all cores.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), envvar="DPNOTES_RUNS", help=_OUT)
 def results_run(
     names: Sequence[str], hours: float | None, minutes: float | None, device: str, jobs: int, out: Path | None
 ) -> None:
-    """Run what the papers' grids lack, cheapest first: rows that are neither published nor in the runs.
+    """Run the missing rows of the papers' grids, cheapest first: rows that are neither published nor in the runs.
 
-    Without NAME: of all experiments. A row is not begun if it is expected to take longer than what is left of the
-    budget; each is kept as it finishes, so that the same command goes on where an earlier one ended.
+    Without NAME, the command covers all experiments. It does not start a row whose expected time exceeds the rest of
+    the budget. Each row is saved as it finishes, so the same command continues where an earlier run ended.
 
-    A row is expected to take what its experiment estimates, times the median of what measured rows took of theirs.
+    The expected time of a row is the estimate of its experiment, times the median ratio of measured to estimated time
+    over the measured rows.
     """
     from dpnotes.lab import backlog
     from dpnotes.lab.store import runs_store
@@ -206,7 +207,7 @@ def results_run(
     click.echo(f"{done.finished} rows finished")
     if done.left:
         first, total = done.left[0], _duration(sum(task.seconds for task in done.left))
-        cheapest = f"the cheapest, of {first.experiment.name}, would take {_duration(first.seconds)}"
+        cheapest = f"the cheapest (from {first.experiment.name}) would take {_duration(first.seconds)}"
         click.echo(f"{len(done.left)} rows left out: {cheapest}, all together {total}")
     for name, count in done.without_data.items():
         click.echo(f"{count} rows need data that are not here: dpnotes data fetch {name}")
@@ -222,10 +223,10 @@ def results_run(
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="[PATH]...")
 @click.option("--replace", is_flag=True, help="Let rows with other metrics replace published ones.")
 def adopt(paths: Sequence[Path], replace: bool) -> None:
-    """Take finished rows of the papers' grids from runs into the published results.
+    """Add finished rows of the papers' grids from runs to the published results.
 
-    Without PATH: of every experiment in the folder of runs. PATH is the folder of an experiment, or a published file of
-    another branch.
+    Without PATH, the command covers every experiment in the folder of runs. PATH is the folder of an experiment, or a
+    published file from another branch.
     """
     from dpnotes.lab import store as sweep
     from dpnotes.lab.experiments import EXPERIMENTS, find
@@ -241,20 +242,21 @@ def adopt(paths: Sequence[Path], replace: bool) -> None:
         new, same = sweep.adopt(path, destination, experiment=experiment.function, grid=grid, replace=replace)
         text = f"{_short(destination)}: {new} new rows, {same} were there already"
         others = len(sweep.read_store(path)) - new - same
-        click.echo(text + (f"; {others} that are not the paper's stay in {_short(path)}" if others else ""))
+        click.echo(text + (f"; {others} rows outside the paper's grid stay in {_short(path)}" if others else ""))
 
 
 @results.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--sample", type=click.IntRange(min=1), default=3, show_default=True, help="Rows of each experiment.")
-@click.option("--seed", type=int, help="Draws the sample.  [default: another one each time]")
+@click.option("--seed", type=int, help="Seed of the sample.  [default: a new sample each time]")
 @click.option("--cheapest", is_flag=True, help="The cheapest rows instead of random ones.")
-@click.option("--keep/--no-keep", default=True, show_default=True, help="Save what was found next to the results.")
+@click.option("--keep/--no-keep", default=True, show_default=True, help="Save the findings next to the results.")
 def verify(names: Sequence[str], sample: int, seed: int | None, cheapest: bool, keep: bool) -> None:
     """Compute a random sample of published rows again, and compare.
 
-    Without NAME: of every experiment that has published rows. Rows whose data sets are not here are left out. Ends with
-    exit code 1 if a row disagrees, or none could be computed. `results status` and the pages then say what was found.
+    Without NAME, the command covers every experiment that has published rows. It leaves out rows whose data sets are
+    not here. The exit code is 1 if a row disagrees or no row could be computed. Afterwards, `results status` and the
+    pages report the findings.
     """
     from dpnotes.data import absent
     from dpnotes.lab import store as sweep
@@ -298,12 +300,12 @@ def verify(names: Sequence[str], sample: int, seed: int | None, cheapest: bool, 
 
 @main.group()
 def data() -> None:
-    """Data sets: which are here, and where they come from."""
+    """Data sets: list them, and download them."""
 
 
 @data.command("status")
 def data_status() -> None:
-    """List every data set: whether it is here and sound."""
+    """List every data set, and show whether it is here and intact."""
     from dpnotes import data
 
     _table((d.name, d.state, _size(d.bytes), d.path or "", d.note) for d in data.status())
@@ -334,7 +336,7 @@ class _Mechanisms(click.Group):
 
 @main.group(cls=_Mechanisms)
 def guarantee() -> None:
-    """State what a mechanism guarantees, or how much noise a guarantee needs.
+    """Compute the guarantee of a mechanism, or the noise that a guarantee needs.
 
     For example: dpnotes guarantee bagging --n 60000 --subsample 500
     """
@@ -344,10 +346,10 @@ def guarantee() -> None:
 @click.argument("training", metavar="FILE.py:NAME")
 @click.option("--data", "table", type=_STORE, required=True, help="A .csv or .npz file; NAME.toml has its bounds.")
 @_TARGET
-@click.option("--epsilon", type=float, help="Of the claim.  [default: the estimator's own; none for a function]")
-@click.option("--delta", type=float, default=0.0, show_default=True, help="Of the claim.")
+@click.option("--epsilon", type=float, help="Epsilon of the claim.  [default: the estimator's; none for a function]")
+@click.option("--delta", type=float, default=0.0, show_default=True, help="Delta of the claim.")
 @click.option("--adjacency", type=click.Choice(["add-remove", "zero-out", "replace-one"]), default="add-remove",
-              show_default=True, help="Of the claim.")  # fmt: skip
+              show_default=True, help="Adjacency of the claim.")  # fmt: skip
 @click.option("--seconds", type=click.FloatRange(min=0.0, min_open=True), default=120.0, show_default=True)
 @click.option("--runs", type=click.IntRange(min=1), help="Budget in training runs, instead of seconds.")
 @click.option("--confidence", type=float, default=0.95, show_default=True)
@@ -355,12 +357,12 @@ def guarantee() -> None:
 @_SEED
 @_KEEP
 def audit(training: str, table: Path, keep: Path | None, **given: Any) -> None:
-    """Train NAME of FILE.py again and again, and tell whether what is seen refutes a claim.
+    """Train NAME from FILE.py repeatedly, and test whether the results refute a privacy claim.
 
     For example: dpnotes audit script.py:train --data table.csv --epsilon 1 --delta 1e-5. NAME is a function train(X, y,
-    seed) or an unfitted estimator. Numbers of the table are mapped to [-1, 1] by their bounds, text to indicators of
-    its categories; all records are trained on. Ends with exit code 1 if the claim is refuted, 0 if it is not, and 2
-    after an error.
+    seed) or an unfitted estimator. The bounds of the table map its numbers to [-1, 1]; text becomes indicators of its
+    categories. Training uses all records. The exit code is 1 if the claim is refuted, 0 if it is not, and 2 after an
+    error.
     """
     from dpnotes.lab.own_training import audit_table
 
@@ -383,11 +385,9 @@ def audit(training: str, table: Path, keep: Path | None, **given: Any) -> None:
 @_TARGET
 @click.option("--epsilon", type=float, required=True)
 @click.option("--delta", type=float, default=0.0, show_default=True)
-@click.option("--answers", type=click.IntRange(min=1), help="Queries that will be answered.  [default: any number]")
-@click.option("--public", is_flag=True, help="Compare on this table itself; only if it is public.")
-@click.option(
-    "--shape", is_flag=True, help="Choose on synthetic tables only: no record is looked at, nothing is spent."
-)
+@click.option("--answers", type=click.IntRange(min=1), help="Number of queries to answer.  [default: any number]")
+@click.option("--public", is_flag=True, help="Compare on this table itself. Use only if the table is public.")
+@click.option("--shape", is_flag=True, help="Choose on synthetic tables only, which reads no record and costs nothing.")
 @click.option("--seconds", type=click.FloatRange(min=0.0, min_open=True), default=300.0, show_default=True)
 @click.option("--repeats", type=click.IntRange(min=1), help="Budget in repeats, instead of seconds.")
 @click.option("--report", type=_FILE, help="File for the report, as HTML.")
@@ -395,10 +395,11 @@ def audit(training: str, table: Path, keep: Path | None, **given: Any) -> None:
 @_SEED
 @_KEEP
 def compare_methods(table: Path, public: bool, shape: bool, keep: Path | None, **given: Any) -> None:
-    """Recommend a private learner for TABLE, a .csv or .npz file; NAME.toml next to it says what is public of it.
+    """Recommend a private learner for TABLE (.csv or .npz).
 
-    Blocks of its records vote on the method, for a fifth of epsilon, unless --public or --shape is given. For
-    example: dpnotes compare mine.csv --target ill --epsilon 1 --delta 1e-5 --answers 500 --report mine.html
+    Public facts about its columns are read from NAME.toml in the same folder. Blocks of its records vote on the method,
+    for a fifth of epsilon, unless --public or --shape is given. For example: dpnotes compare mine.csv --target ill
+    --epsilon 1 --delta 1e-5 --answers 500 --report mine.html
     """
     from dpnotes.lab.own_comparison import compare_table
 
@@ -418,8 +419,8 @@ def _interrupted(left: str) -> NoReturn:
 
 
 def _found(keep: Path | None) -> str:
-    saved = f"what it found is saved in {keep}; the same command continues from there"
-    return saved if keep else "nothing was saved; --keep FILE saves what is found"
+    saved = f"the findings are saved in {keep}; the same command continues from there"
+    return saved if keep else "nothing was saved; --keep FILE saves the findings"
 
 
 def _check_data(chapter: str, parameters: Mapping[str, Any]) -> None:

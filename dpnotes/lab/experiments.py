@@ -1,7 +1,7 @@
 """The experiments of the book: one module per chapter, each a pure function of plain parameters and a seed.
 
-An :class:`Experiment` names the function, the file that keeps its rows, and the grid of every scale.
-Nothing but the command line and the chapters imports this package.
+An :class:`Experiment` names the function, the file that stores its rows, and the grid of every scale.
+Only the command line and the chapters import this package.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ VERIFICATIONS = "verifications"  # the table of what `dpnotes results verify` fo
 
 
 def find(name: str) -> Experiment:
-    """The experiment of that name.
+    """Find an experiment by its name.
 
     Raises
     ------
     ValueError
-        If there is none; the message lists the known ones.
+        If there is no such experiment; the message lists the known names.
     """
     if name not in EXPERIMENTS:
         raise ValueError(f"unknown experiment {name!r}; known: {', '.join(EXPERIMENTS)}")
@@ -45,23 +45,24 @@ def find(name: str) -> Experiment:
 
 
 def rows(name: str, grid: Grid | None = None, *, compute: Compute = "stored", **kwargs: Any) -> pd.DataFrame:
-    """Rows of an experiment, from the published results, from runs of this machine, or computed now.
+    """Collect the rows of an experiment from the published results, from runs of this machine, or computed now.
 
     Parameters
     ----------
     name : str
-        One of :data:`EXPERIMENTS`.
+        A name in :data:`EXPERIMENTS`.
     grid : list of dict, optional
-        Default: the grid of the paper.
+        Parameters of the rows. Default: the grid of the paper.
     compute : {"stored", "missing", "all"}
-        Show what is published; run what is missing; run every row afresh. See :func:`dpnotes.lab.store.collect`.
+        Show the published rows; also run the missing rows; or run every row again. See
+        :func:`dpnotes.lab.store.collect`.
     kwargs
         ``options``, ``n_jobs`` and ``progress`` of :func:`dpnotes.lab.store.collect`.
 
     Returns
     -------
     DataFrame
-        One row for each entry of the grid, in its order; metrics of a row that is not there are empty.
+        One row for each entry of the grid, in its order; a missing row has empty metrics.
     """
     chosen = find(name)
     found = collect(
@@ -87,17 +88,17 @@ def _say_once(text: str) -> None:
 
 
 def verified(chapter: str) -> str:
-    """Say how many published rows of a chapter were computed again, when last, and whether they agree."""
+    """Report how many published rows of a chapter were computed again, when last, and whether they agree."""
     here = [e for e in EXPERIMENTS.values() if e.chapter == chapter and published_store(e.name).is_file()]
     stored = [(e, read_store(published_store(e.name))) for e in here]
     old = sum(int((rows["version"] < experiment_version(e.function)).sum()) for e, rows in stored)
-    late = f" {old} are of an earlier version of their experiment, and out of date." if old else ""
+    late = f" {old} come from an earlier version of their experiment and are out of date." if old else ""
     again = computed_again(*(rows for _, rows in stored))
     return f"Published rows of this chapter that were computed again: {again}.{late}"
 
 
 def computed_again(*stored: pd.DataFrame) -> str:
-    """How many rows were computed again since they were stored, when last, and with what result."""
+    """Report how many rows were computed again since they were stored, when last, and with what result."""
     dates = pd.concat([rows[["row", "date"]] for rows in stored]).drop_duplicates("row")
     kept = pd.read_csv(published_store(VERIFICATIONS), dtype={"differing": str})
     kept = kept.merge(dates, on="row", suffixes=("", "_stored")).query("date >= date_stored")
@@ -108,13 +109,13 @@ def computed_again(*stored: pd.DataFrame) -> str:
 
 
 def provenance(rows: pd.DataFrame) -> pd.DataFrame:
-    """Where rows come from, in words.
+    """Describe the origin of rows in words.
 
     Returns
     -------
     DataFrame
-        One row for each machine, device, version, commit and data set: rows (how many), hours (computing time, all rows
-        together), made by, computed again (how many, when last, with what result), data, until (the last day).
+        One row for each machine, device, version, commit and data set: rows (their number), hours (total computing
+        time), made by, computed again (how many, when last, with what result), data, until (the last day).
     """
     keys = ["machine", "device", "torch", "commit", "data"]
     there = rows.dropna(subset=["date"]).astype(dict.fromkeys([*keys, "date"], str))

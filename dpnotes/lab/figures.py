@@ -1,7 +1,8 @@
-"""One look for every figure of the book: chapters set no colours, sizes or fonts.
+"""A common style for every figure of the book: chapters set no colours, sizes or fonts.
 
-The published result is always the open marker, ours the filled one; epsilon axes are logarithmic; a band says in the
-legend what it is. What a cell shows goes with the same picture for a phone (:func:`narrow`), which the page then takes.
+A published result always has an open marker, and our result a filled marker. Epsilon axes are logarithmic, and the
+legend explains each band. A cell also outputs each figure as a picture for a phone (:func:`narrow`), which the page
+then uses.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _WIDTH = 4.4  # inches of a picture for a phone, whose letters then are nearly o
 
 
 def use_style() -> None:
-    """Set the look of all figures that follow in this kernel."""
+    """Set the style of all later figures in this kernel."""
     import matplotlib_inline.backend_inline as inline
     import seaborn as sns
     from IPython.core.interactiveshell import InteractiveShell
@@ -51,18 +52,18 @@ def _beside(figure: Figure, **which: Any) -> dict[str, str]:
 
 
 def narrow(figure: Figure) -> bytes | None:
-    """The same picture for a phone: panels under each other, legends above what they explain, letters as they are.
+    """Draw a figure again for a phone: panels below each other, legends above their panels, letters of the same size.
 
     Parameters
     ----------
     figure : matplotlib.figure.Figure
-        Stays as it is.
+        The figure, which is not changed.
 
     Returns
     -------
     bytes or None
-        PNG, 4.4 inches wide; None of panels that are tall and thin, or whose cells are squares: they are only legible
-        at their own width.
+        PNG, 4.4 inches wide. None for panels that are tall and thin or have square cells, because they are legible only
+        at their full width.
     """
     from IPython.core.pylabtools import print_figure
 
@@ -108,17 +109,17 @@ def _lines(legend: Legend, drawn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def blank(width: float = 6.6, height: float = 4.0) -> Figure:
-    """An empty figure outside of pyplot's global state: shown where it is returned, and only there.
+    """Make an empty figure outside of pyplot's global state, which is shown only where it is returned.
 
     Parameters
     ----------
     width, height : float, > 0
-        In inches; the default width is that of the book's text.
+        Size in inches; the default width is the width of the book's text.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Its layout keeps labels and outside legends within the figure.
+        A figure whose layout places labels and outside legends within the figure.
 
     Examples
     --------
@@ -130,17 +131,17 @@ def blank(width: float = 6.6, height: float = 4.0) -> Figure:
 
 
 def line_styles(count: int) -> list[dict[str, Any]]:
-    """Colour and dash of each of several curves, so that curves differ without colour, too.
+    """Choose a colour and a dash for each of several curves, so that the curves differ even without colour.
 
     Parameters
     ----------
     count : int, in 0..30
-        Colours repeat after ten curves, dashes after six, a pair of both after thirty.
+        Number of curves. Colours repeat after ten curves, dashes after six, pairs of both after thirty.
 
     Returns
     -------
     list of dict
-        Keyword arguments ``color`` and ``linestyle`` of ``Axes.plot``, one dict a curve.
+        Keyword arguments ``color`` and ``linestyle`` of ``Axes.plot``, one dict for each curve.
 
     Raises
     ------
@@ -153,7 +154,7 @@ def line_styles(count: int) -> list[dict[str, Any]]:
     ['-', '--', '-.']
     """
     if not 0 <= count <= 30:
-        raise ValueError(f"count must be in 0..30, got count={count}: more curves than that cannot be told apart")
+        raise ValueError(f"count must be in 0..30, got count={count}: more curves cannot be distinguished")
     dashes = cycle(["-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (3, 1))])
     return [{"color": color, "linestyle": dash} for color, dash in zip(_colors(count), dashes, strict=False)]
 
@@ -167,12 +168,12 @@ def _colors(count: int) -> list[Any]:
 
 
 def blank_axes(width: float = 6.6, height: float = 4.0) -> tuple[Figure, Axes]:
-    """An empty figure as :func:`blank` makes it, with one pair of axes.
+    """Make an empty figure as :func:`blank` does, with one pair of axes.
 
     Parameters
     ----------
     width, height : float, > 0
-        In inches.
+        Size in inches.
 
     Returns
     -------
@@ -183,12 +184,12 @@ def blank_axes(width: float = 6.6, height: float = 4.0) -> tuple[Figure, Axes]:
 
 
 def tradeoff(profiles: Mapping[str, PrivacyProfile]) -> Figure:
-    """Trade-off curves: the smallest false-negative rate of any membership test at each false-positive rate.
+    """Draw trade-off curves: the smallest false-negative rate of any membership test at each false-positive rate.
 
     Parameters
     ----------
     profiles : mapping of str to PrivacyProfile
-        Curves by the name that the legend shows.
+        Guarantees by the name that the legend shows.
 
     Returns
     -------
@@ -201,12 +202,12 @@ def tradeoff(profiles: Mapping[str, PrivacyProfile]) -> Figure:
 
 
 def roc(profiles: Mapping[str, PrivacyProfile]) -> Figure:
-    """Largest true-positive rate of any membership test, where it matters: at few false positives, on logarithmic axes.
+    """Draw the largest true-positive rate of any membership test on logarithmic axes, which show few false positives.
 
     Parameters
     ----------
     profiles : mapping of str to PrivacyProfile
-        Curves by the name that the legend shows.
+        Guarantees by the name that the legend shows.
 
     Returns
     -------
@@ -220,11 +221,12 @@ def roc(profiles: Mapping[str, PrivacyProfile]) -> Figure:
 
 
 def privacy_profiles(profiles: Mapping[str, PrivacyProfile], *, epsilons: tuple[float, float] = (1e-3, 10.0)) -> Figure:
-    """Delta against epsilon (logarithmic axis) for several guarantees.
+    """Draw delta against epsilon (logarithmic axis) for several guarantees.
 
     Parameters
     ----------
     profiles : mapping of str to PrivacyProfile
+        Guarantees by the name that the legend shows.
     epsilons : (float, float)
         Range of the axis, both positive.
 
@@ -238,15 +240,17 @@ def privacy_profiles(profiles: Mapping[str, PrivacyProfile], *, epsilons: tuple[
 
 
 def growth(times: Sequence[int], curves: Mapping[str, Sequence[float]], *, xlabel: str, ylabel: str) -> Figure:
-    """Several quantities that grow with the number of releases, both axes logarithmic.
+    """Draw several quantities that grow with the number of releases, on two logarithmic axes.
 
     Parameters
     ----------
     times : sequence of int, >= 1
+        Numbers of releases.
     curves : mapping of str to sequence of float
         One value for each entry of ``times``, by the name that the legend shows; values that are not positive are left
         out.
     xlabel, ylabel : str
+        Labels of the axes.
 
     Returns
     -------
@@ -274,15 +278,16 @@ def _curves(x: Any, curves: Mapping[str, Any], *, nothing: Any = None, legend: A
 def stacked_counts(
     counts: pd.DataFrame, *, xlabel: str, shares: bool = False, palette: Sequence[int] | None = None
 ) -> Figure:
-    """How many of each kind there are in each group: one stacked bar a group, each piece with its number.
+    """Draw the number of each kind in each group: one stacked bar for each group, each piece with its number.
 
     Parameters
     ----------
     counts : DataFrame of int, a row for each group, a column for each kind
-        The name of its index is the label of the axis.
+        The numbers; the name of the index is the label of the axis.
     xlabel : str
+        Label of the horizontal axis.
     shares : bool
-        Bars of equal length, in per cent; pieces below 4 % show no number.
+        Draw bars of equal length, in per cent; pieces below 4 % show no number.
     palette : sequence of int, in 0..9, optional
         Places of the kinds' colours in the palette. Default: in order.
 
@@ -310,13 +315,14 @@ def stacked_counts(
 
 
 def membership(drawn: np.ndarray[Any, np.dtype[np.bool_]], record: int) -> Figure:
-    """Which records stand in which subsample, one record picked out.
+    """Draw which records are in which subsample, and highlight one record.
 
     Parameters
     ----------
     drawn : ndarray of bool, shape [runs, n]
+        Whether each run drew each record.
     record : int
-        The column to pick out.
+        The column to highlight.
 
     Returns
     -------
@@ -339,18 +345,18 @@ def membership(drawn: np.ndarray[Any, np.dtype[np.bool_]], record: int) -> Figur
 
 
 def reproduction(table: pd.DataFrame, *, x: str, metric: str, xlabel: str, ylabel: str) -> Figure:
-    """Published against reproduced values, the latter with the range over seeds.
+    """Draw published values and reproduced values, the reproduced values with their range over seeds.
 
     Parameters
     ----------
     table : DataFrame
-        As :func:`dpnotes.lab.tables.compare` gives it; rows without ``x`` are left out.
+        A table from :func:`dpnotes.lab.tables.compare`; rows without ``x`` are left out.
     x : str
         Column of the horizontal axis (logarithmic).
     metric : str
-        What is compared, in the legend's words.
+        Name of the compared value in the legend.
     xlabel, ylabel : str
-        With unit.
+        Labels of the axes, with units.
 
     Returns
     -------
@@ -379,7 +385,7 @@ def reproduction(table: pd.DataFrame, *, x: str, metric: str, xlabel: str, ylabe
 
 
 def margins(rows: pd.DataFrame, *, label: str, xlabel: str) -> Figure:
-    """By what factor claims reach, or miss, what they promise.
+    """Draw the factor by which each claim reaches or misses its bar.
 
     Parameters
     ----------
@@ -388,6 +394,7 @@ def margins(rows: pd.DataFrame, *, label: str, xlabel: str) -> Figure:
     label : str
         Column whose values name the lines of the figure, in their order.
     xlabel : str
+        Label of the horizontal axis.
 
     Returns
     -------
@@ -414,13 +421,15 @@ def margins(rows: pd.DataFrame, *, label: str, xlabel: str) -> Figure:
 
 
 def point_panels(panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, xlabel: str, ylabel: str) -> Figure:
-    """Clouds of points over a logarithmic axis, in panels beside each other that share their axes.
+    """Draw clouds of points over a logarithmic axis, in adjacent panels that share their axes.
 
     Parameters
     ----------
     panels : mapping of str to mapping of str to pair of array_like
-        By the panel's title and the cloud's name in the legend: x (> 0) and y of its points. The same names in all.
+        Coordinates x (> 0) and y of the points, by the title of the panel and the name of the cloud in the legend. All
+        panels have the same names.
     xlabel, ylabel : str
+        Labels of the axes.
 
     Returns
     -------
@@ -439,13 +448,15 @@ def point_panels(panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, xlabel:
 
 
 def line_panels(panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, ylabel: str) -> Figure:
-    """Fractions over several logarithmic axes, in panels beside each other that share the vertical one, from 0 to 1.
+    """Draw fractions over several logarithmic axes, in adjacent panels that share the vertical axis, from 0 to 1.
 
     Parameters
     ----------
     panels : mapping of str to mapping of str to pair of array_like
-        By the panel's horizontal label and the curve's name in the legend: x (> 0) and y. The same names in all.
+        Coordinates x (> 0) and y, by the horizontal label of the panel and the name of the curve in the legend. All
+        panels have the same names.
     ylabel : str
+        Label of the vertical axis.
 
     Returns
     -------
@@ -464,17 +475,19 @@ def line_panels(panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, ylabel: 
 
 
 def leaders(panels: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]], names: Sequence[str], *, xlabel: str) -> Figure:
-    """Who leads where: tiles with a name, pale where others are not ruled out, and how many are left then.
+    """Draw the leader of each row and column as a named tile.
+
+    A tile is pale if others are not ruled out; it then also shows how many remain.
 
     Parameters
     ----------
     panels : mapping of str to (DataFrame of str, DataFrame of int)
-        By the panel's title: the leader of each row and column, and how many are left, the leader included. A tile
+        By the title of the panel: the leader of each row and column, and how many remain, including the leader. A tile
         without a name stays empty. The panels have the same rows.
     names : sequence of str
-        All that can lead, in the order of their colours.
+        All names that can lead, in the order of their colours.
     xlabel : str
-        Of the columns.
+        Label of the columns.
 
     Returns
     -------
@@ -502,14 +515,14 @@ def leaders(panels: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]], names: Sequ
 
 
 def matrix(values: pd.DataFrame, *, label: str) -> Figure:
-    """Values by row and column as coloured cells; a cell without a value stays grey.
+    """Draw values by row and column as coloured cells; a cell without a value stays grey.
 
     Parameters
     ----------
     values : DataFrame
-        Rows and columns are named on the axes.
+        The values; the axes show the names of the rows and columns.
     label : str
-        Of the colours.
+        Label of the colours.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The ledger: every privacy claim of the four papers, its true status, and evidence that is computed when asked for."""
+"""The ledger: every privacy claim of the four papers, its true status, and evidence that is computed on request."""
 
 from dpnotes.lab import _claim
 from dpnotes.lab._claim import STATUSES as STATUSES
@@ -17,12 +17,12 @@ LEDGER = tuple(sorted((claim for name in CHAPTERS for claim in _claim.read(name)
 
 
 def of_paper(paper: str) -> tuple[Claim, ...]:
-    """Claims of one paper, by its key in the bibliography.
+    """Select the claims of one paper by its key in the bibliography.
 
     Raises
     ------
     ValueError
-        If the ledger has no claim of such a paper.
+        If the ledger has no claim of that paper.
     """
     claims = tuple(claim for claim in LEDGER if claim.paper == paper)
     if not claims:

@@ -1,4 +1,4 @@
-"""``dpnotes compare``: which private learner for a reader's own table, and the report on one page."""
+"""``dpnotes compare``: recommend a private learner for a reader's table, and write a one-page report."""
 
 from __future__ import annotations
 
@@ -31,30 +31,32 @@ def compare_table(
     seed: int,
     **settings: Any,
 ) -> Comparison:
-    """Compare methods for all records of a table, encoded by public bounds and categories.
+    """Compare methods on all records of a table, encoded by public bounds and categories.
 
     Parameters
     ----------
     table : Path
+        The file of the table.
     target : str
         See :func:`dpnotes.data.load_file`.
     data : str
         See :func:`dpnotes.compare`.
     report : Path, optional
-        Where the report goes, as HTML.
+        File for the report, as HTML.
     keep : Path, optional
         See :class:`dpnotes.lab.own_training.Kept`.
     jobs, seed : int
+        Number of fits at a time, and seed of the comparison.
     **settings
-        Of :func:`dpnotes.compare`.
+        Further parameters of :func:`dpnotes.compare`.
 
     Raises
     ------
     ValueError
-        If something is not declared that must be public, the table cannot be used, or the report has no folder.
+        If a required public fact is not declared, the table cannot be used, or the report has no folder.
     """
     if report is not None and not report.parent.is_dir():
-        raise ValueError(f"report must be a file in a folder that exists, got {report}")
+        raise ValueError(f"report must be a file in an existing folder, got {report}")
     own = load_file(table, target=target, private=data != "public")
     public = [own.n_train + own.n_test, own.class_names, [(column.name, column.known) for column in own.columns]]
     about = {"table": public if data == "shape" else own.digest, "data": data, "seed": seed} | settings
@@ -109,5 +111,5 @@ def page(result: Comparison, own: OwnDataset, table: Path, target: str) -> str:
         f'<h1>{title}</h1><div class="wide">{result._repr_html_()}</div>'
         f'<h2>Accuracy against epsilon</h2><div class="wide">{svg[svg.index("<svg") :]}</div>'
         f"<h2>The estimator to fit</h2><pre>{html.escape(_to_fit(result, table, target))}</pre>"
-        f'<h2>What is public of the columns</h2><div class="wide">{columns}</div></body></html>\n'
+        f'<h2>Public facts about the columns</h2><div class="wide">{columns}</div></body></html>\n'
     )

@@ -1,4 +1,4 @@
-"""The reader's own records in a chapter: how a row names them, and what the page says of them."""
+"""The reader's records in a chapter: their name in stored rows, and the statement on the page about them."""
 
 from __future__ import annotations
 
@@ -15,21 +15,23 @@ _TARGET, _DIGEST = "?target=", "&digest="
 
 
 def reference(dataset: str, target: str = "") -> str:
-    """What rows call a file: its full path, the target and a digest, so that rows of another content are not taken.
+    """Name of a file in stored rows: its full path, the target and a digest.
+
+    The digest prevents the use of rows that were computed from other content.
 
     Parameters
     ----------
     dataset : str
         See :func:`dpnotes.data.load_file`. A relative path may start where the command was given.
     target : str
-        Column of the classes; empty: the last one, or ``y``.
+        Column of the classes. If empty, the last column, or ``y``.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it cannot be used; the message lists all that is wrong with it.
+        If the file cannot be used; the message lists all of its faults.
     """
     path = Path(dataset).expanduser()
     starts = [Path.cwd(), Path(os.environ.get("PWD", "."))]  # chapters run in the folder of the book
@@ -46,12 +48,12 @@ def is_own(dataset: str) -> bool:
 
 
 def load(reference: str) -> OwnDataset:
-    """The records of a row.
+    """Load the records that a row names.
 
     Raises
     ------
     ValueError
-        If the file is another one by now.
+        If the file has changed since then.
     """
     path, _, rest = reference.rpartition(_TARGET)
     target, _, digest = rest.rpartition(_DIGEST)
@@ -67,38 +69,38 @@ def label(dataset: str) -> str:
 
 
 SCALINGS = {
-    "columns": "; then all divided by the root of the number of columns, {bound:.3g}, so that none is longer than 1",
-    "record": "; then each record divided by its own norm",
+    "columns": "; then each record is divided by the root of the number of columns, {bound:.3g}, to norm at most 1",
+    "record": "; then each record is divided by its norm",
     "none": "",
 }
 
 
 def statement(reference: str, *, scaling: str = "columns") -> str:
-    """What is private, what is public and what is done to each record, in Markdown; scaling: one of SCALINGS."""
+    """State in Markdown the private and the public facts and the preparation of each record; scaling: see SCALINGS."""
     own = load(reference)
     taken = [] if own.classes_given else ["the classes"]
     taken += [f"`{column.name}`" for column in own.columns if not column.given]
-    source = "All of it was given beforehand, in the file beside the table."
+    source = "All of this was declared beforehand, in the file next to the table."
     if taken:
         source = (
-            f"**Taken from the records, as if it were public, which no guarantee counts:** {', '.join(taken)}. Give it "
-            f"beforehand, in a file `{own.name}.toml` beside the table, unless it is known to everyone."
+            f"**Inferred from the records as if public, which no guarantee covers:** {', '.join(taken)}. Unless these "
+            f"facts are public knowledge, declare them beforehand, in a file `{own.name}.toml` next to the table."
         )
     return "\n".join(
         [
-            f"* **Private**: what each record of `{label(reference)}` holds, its features and its class.",
-            f"* **Public**: that there are {own.n_train + own.n_test:,} records; the columns, their bounds and "
-            f"categories, and the {own.n_classes} classes: {', '.join(own.class_names)}. {source}",
-            f"* **Preparation**, of each record by itself: numbers from their bounds to [-1, 1], a number outside "
-            f"clipped; categories to indicators{SCALINGS[scaling].format(bound=own.bound)}.",
-            "* **Not private**: the accuracies below. They are computed from test records as they are.",
-            *(f"* **Not private**, too: {told}." for told in own.unread()),
+            f"* **Private**: the content of each record of `{label(reference)}`, its features and its class.",
+            f"* **Public**: the number of records, {own.n_train + own.n_test:,}; the columns, their bounds and "
+            f"categories; and the {own.n_classes} classes: {', '.join(own.class_names)}. {source}",
+            f"* **Preparation**, separately for each record: numbers are mapped from their bounds to [-1, 1], and "
+            f"numbers outside are clipped; categories become indicators{SCALINGS[scaling].format(bound=own.bound)}.",
+            "* **Not private**: the accuracies below. They are computed directly from the test records.",
+            *(f"* **Also not private**: {told}." for told in own.unread()),
         ]
     )
 
 
 def public_columns(own: OwnDataset) -> pd.DataFrame:
-    """What is public of each column: column, kind, public (bounds or categories, in words), given."""
+    """Table of the public facts about each column: column, kind, public (bounds or categories, in words), given."""
     rows = [
         (column.name, "numbers", "{:g} to {:g}".format(*column.known), column.given)
         if column.is_number
@@ -106,17 +108,17 @@ def public_columns(own: OwnDataset) -> pd.DataFrame:
         for column in own.columns
     ]
     table = pd.DataFrame(rows, columns=["column", "kind", "public", "given"])
-    return table.assign(given=np.where(table["given"], "beforehand", "taken from the records"))
+    return table.assign(given=np.where(table["given"], "beforehand", "inferred from the records"))
 
 
 def show(reference: str, *, scaling: str = "columns") -> None:
-    """Say on a page what is private, public and prepared; see :func:`statement`."""
+    """Show :func:`statement` and the table of public facts on a page."""
     from IPython.display import Markdown, display
 
     from dpnotes.lab import tables
 
     display(Markdown(statement(reference, scaling=scaling)))  # type: ignore[no-untyped-call]
-    display(tables.show(public_columns(load(reference)), caption="What is public of the features."))  # type: ignore[no-untyped-call]
+    display(tables.show(public_columns(load(reference)), caption="Public facts about the features."))  # type: ignore[no-untyped-call]
 
 
 @lru_cache(maxsize=2)

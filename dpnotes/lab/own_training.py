@@ -1,4 +1,4 @@
-"""A reader's own training in an audit: from a file, on a table, with scores that are kept as they come."""
+"""An audit of a reader's training procedure: from a file, on a table, with scores that are saved as they come."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from dpnotes.data import load_file
 
 
 def named(reference: str) -> Any:
-    """What ``FILE.py:NAME`` names: a function, or an unfitted estimator.
+    """Import the function or the unfitted estimator that ``FILE.py:NAME`` names.
 
     Raises
     ------
     ValueError
-        If it is not of this form, or the file has nothing of that name.
+        If the reference does not have this form, or the file does not define the name.
     FileNotFoundError
         If there is no such file.
     """
     file, _, name = reference.rpartition(":")
     path = Path(file).expanduser().absolute()
     if not name.isidentifier() or path.suffix != ".py":
-        raise ValueError(f"a training must be named as FILE.py:NAME, got {reference!r}")
+        raise ValueError(f"the training procedure must be named as FILE.py:NAME, got {reference!r}")
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {file}")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.parent))  # for what it imports beside it, and for workers, which import it anew
+    sys.path.insert(0, str(path.parent))  # for imports from its folder, and for workers, which import it again
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
     if not hasattr(module, name):
-        raise ValueError(f"{file} has no {name!r}")
+        raise ValueError(f"{file} does not define {name!r}")
     return getattr(module, name)
 
 
@@ -61,22 +61,24 @@ def audit_table(
     keep: Path | None,
     **settings: Any,
 ) -> AuditReport:
-    """What ``dpnotes audit`` does: all records of a table, encoded by public bounds, with the labels of its classes.
+    """Audit a training procedure on all records of a table, encoded by public bounds, with the labels of its classes.
 
     Parameters
     ----------
     training : str
         See :func:`named`.
     table : Path
+        The file of the table.
     target : str
         See :func:`dpnotes.data.load_file`.
     epsilon, delta, adjacency
-        The claim; without an epsilon that of an estimator, if ``training`` names one.
+        The claim. Without an epsilon, the claim of an estimator, if ``training`` names one.
     jobs, seed : int
+        Number of training runs at a time, and seed of the audit.
     keep : Path, optional
         See :class:`Kept`.
     **settings
-        Of :func:`dpnotes.audit`.
+        Further parameters of :func:`dpnotes.audit`.
     """
     own = load_file(table, target=target)
     train = named(training)
@@ -110,19 +112,21 @@ def _tell_on_one_line() -> None:
 
 
 class Kept(UserDict[str, Any]):
-    """Findings of one audit or comparison in a file, a line each, written as they come: what it goes on with.
+    """File that saves the findings of one audit or comparison, a line each, so that an interrupted one can continue.
 
     Parameters
     ----------
     path : Path
+        The file.
     about : mapping
-        What is audited or compared and how, by name, as plain values; a file of another one is refused.
+        Settings of the audit or comparison by name, as plain values; a file with other settings raises an error.
     kind : {"audit", "comparison"}
+        What the findings belong to.
 
     Raises
     ------
     ValueError
-        If the file is of another one, which says in what, or no file of this kind.
+        If the file belongs to another audit or comparison (the message names the differences), or is not such a file.
     """
 
     def __init__(self, path: Path, about: Mapping[str, Any], *, kind: str = "audit") -> None:
@@ -136,16 +140,16 @@ class Kept(UserDict[str, Any]):
         try:
             self.data = dict(json.loads(line) for line in whole.splitlines())
         except ValueError:
-            raise ValueError(f"{path} is no file of an audit or a comparison") from None
+            raise ValueError(f"{path} is not a file of an audit or a comparison") from None
         if not self.data:
             self[kind] = ours
         theirs = self.data.get(kind)
         if not isinstance(theirs, dict):
-            raise ValueError(f"{path} is no file of this kind: {kind}")
+            raise ValueError(f"{path} does not belong to this kind of run: {kind}")
         changed = [name for name in ours | theirs if ours.get(name) != theirs.get(name)]
         if changed:
             told = "; ".join(f"{name} was {theirs.get(name)!s:.60}, now {ours.get(name)!s:.60}" for name in changed)
-            raise ValueError(f"{path} is of another {kind}: {told}. Take another file, or the settings that it has")
+            raise ValueError(f"{path} belongs to another {kind}: {told}. Use another file, or its settings")
 
     def __setitem__(self, name: str, value: Any) -> None:
         super().__setitem__(name, value)
@@ -153,4 +157,4 @@ class Kept(UserDict[str, Any]):
             file.write(json.dumps([name, value]) + "\n")
 
     def __delitem__(self, name: str) -> None:
-        raise TypeError("what was counted stays")
+        raise TypeError("cannot delete a recorded result")

@@ -1,8 +1,8 @@
-"""What became of every printed number and figure of the four papers: counted from rows, by the one rule of verdicts.
+"""The outcome of every printed number and figure of the four papers, counted from rows by the rule of verdicts.
 
-A *cell* is one printed number, or one sentence about a figure of which no numbers are printed. Those of a paper are the
-lines of ``cells_<chapter>.csv`` in ``book/results/published``, and what might explain differences those of
-``causes_<chapter>.csv`` (:func:`cells` says what their columns are). Only :mod:`dpnotes.lab.verdicts` judges.
+A *cell* is one printed number, or one sentence about a figure without printed numbers. The cells of a paper are the
+lines of ``cells_<chapter>.csv`` in ``book/results/published``. Possible causes of differences are the lines of
+``causes_<chapter>.csv`` (:func:`cells` describes the columns of both). Only :mod:`dpnotes.lab.verdicts` judges.
 """
 
 from __future__ import annotations
@@ -33,15 +33,16 @@ OF_SENTENCES: dict[Verdict, Outcome] = {"holds": AGREES, "reversed": UNEXPLAINED
 
 @dataclass(frozen=True)
 class Cause:
-    """A supposed cause of a difference, and the runs that have it.
+    """A possible cause of a difference, and the runs with this cause.
 
     Parameters
     ----------
     name : str
-        In words, for the page.
+        The cause in words, for the page.
     rows : str
         The store of these runs.
     mean : Mean
+        The mean of these runs.
     """
 
     name: str
@@ -51,16 +52,18 @@ class Cause:
 
 @dataclass(frozen=True)
 class Ours:
-    """What code computes for a cell.
+    """Our result for a cell, as code computes it.
 
     Parameters
     ----------
     answer : Mean, str or None
-        Ours of a printed number, or the verdict on a sentence; None: it was not run.
+        Our value of a printed number, or the verdict on a sentence; None if it was not run.
     error : Mean
-        That of the printed number, around 0.
+        Error of the printed number, around 0.
     causes : iterable of Cause
+        Possible causes of a difference.
     tried : str
+        Other attempts to explain a difference.
     """
 
     answer: Mean | Verdict | None
@@ -71,19 +74,20 @@ class Ours:
 
 @dataclass(frozen=True)
 class Cell:
-    """A printed number, or a sentence about a figure, and what became of it.
+    """A printed number, or a sentence about a figure, and its outcome.
 
     Parameters
     ----------
     table : str
-        Of the paper, as "Table 2a".
+        Table or figure of the paper, such as "Table 2a".
     cell : str
-        Which one, in words.
+        The cell in words.
     outcome : Outcome
+        The outcome of the comparison.
     why : str
-        If explained: the cause, and the store of the runs that have it. If unexplained: what has been tried.
+        If explained, the cause and the store of the runs with this cause; if unexplained, the attempts to explain it.
     printed, ours : float
-        NaN for a sentence, or for a gap.
+        The two values; NaN for a sentence, or for a cell that was not run.
     """
 
     table: str
@@ -112,17 +116,18 @@ def number(
     table, cell : str
         See :class:`Cell`.
     ours : Mean or None
-        None if it has not been run.
+        Our mean; None if it has not been run.
     printed : Mean
-        With the paper's standard deviation of single runs; where it prints none, with that of ours.
+        The printed mean, with the paper's standard deviation of single runs, or with ours if the paper prints none.
     unit : float
-        Of the last digit that is printed.
+        Unit of the last printed digit.
     causes : iterable of Cause
-        A difference is explained by the first whose runs agree with the printed number; without such runs it is not.
+        Possible causes. The first cause whose runs agree with the printed number explains a difference; without such
+        runs the difference is unexplained.
     all_causes : bool
-        Whether all causes that explain a difference are named, and not only the first.
+        Name all causes that explain a difference, instead of only the first.
     tried : str
-        What has been tried otherwise to explain a difference.
+        Other attempts to explain a difference.
 
     Examples
     --------
@@ -145,7 +150,7 @@ def number(
 
 
 def sentence(table: str, cell: str, verdict: Verdict, *, tried: str = "") -> Cell:
-    """Judge one sentence about a figure: what is reversed differs, a tie or what is undecided stays undecided."""
+    """Judge one sentence about a figure: a reversed sentence differs, and a tied or undecided sentence is undecided."""
     outcome = OF_SENTENCES.get(verdict, OPEN)
     return Cell(table, cell, outcome, tried if outcome == UNEXPLAINED else "")
 
@@ -159,41 +164,45 @@ def cells(
 ) -> list[Cell]:
     """Judge all cells of a paper by its published rows.
 
-    ``cells_<chapter>.csv`` has a line for each cell, in the order of the paper, with these columns, of which a chapter
-    leaves out what it does not need:
+    ``cells_<chapter>.csv`` has a line for each cell, in the order of the paper. It has the following columns; a chapter
+    may omit columns that it does not need:
 
     ``table``, ``cell``
         See :class:`Cell`.
     ``printed``, ``unit``
         The number, and the unit of its last digit; empty for a sentence.
     ``store``, ``where``, ``at``, ``metric``
-        Ours is the mean of ``metric`` over those published rows of ``store`` that two queries pick: ``where`` is the
-        setting, which causes have in common with the cell, ``at`` what else tells our rows. Without a store: a gap.
+        Our value is the mean of ``metric`` over the published rows of ``store`` that two queries select: ``where`` is
+        the setting, which the causes share with the cell, and ``at`` further restricts our rows. A cell without a store
+        is not run.
     ``runs``
-        How many runs the printed number is taken for the mean of; their standard deviation is that of ours. Empty: it
-        is exact, and so are ours.
+        Number of runs whose mean the printed number is taken to be; their standard deviation is taken from our runs.
+        If it is empty, the printed number and ours are exact.
     ``lender``
-        Who lends a single run of ours its standard deviation: a name in ``lenders``.
+        Name in ``lenders`` of the standard deviation for a cell with only one run of ours.
     ``key``
-        Of ``computed``, in the place of a store. A key that is not there is a gap.
+        Key in ``computed``, instead of a store. A cell whose key is missing is not run.
     ``tried``
         See :func:`number`.
 
-    ``causes_<chapter>.csv``: ``cells`` (a query that says which lines it might explain), ``name``, ``store`` and
-    ``where``, which is added to the ``where`` of the cell.
+    ``causes_<chapter>.csv`` has the columns ``cells`` (a query for the lines that the cause might explain), ``name``,
+    ``store`` and ``where``, which is added to the ``where`` of the cell.
 
     Parameters
     ----------
     chapter : str
+        Name of the chapter.
     computed : mapping of str to Ours, optional
-        What no query of rows gives.
+        Results that no query of rows gives, by key.
     lenders : mapping of str to Borrowed, optional
+        Borrowed standard deviations, by name.
     all_causes : bool
         See :func:`number`.
 
     Returns
     -------
     list of Cell
+        The cells in the order of the file.
     """
     lines = _table(f"cells_{chapter}")
     causes = _table(f"causes_{chapter}") if paper_file(f"causes_{chapter}.csv").exists() else lines.head(0)
@@ -261,7 +270,7 @@ def scorecard(papers: Mapping[str, Iterable[Cell]]) -> pd.DataFrame:
 
 
 def listed(papers: Mapping[str, Iterable[Cell]]) -> pd.DataFrame:
-    """All cells: paper, and the fields of :class:`Cell`."""
+    """Table of all cells: the paper, and the fields of :class:`Cell`."""
     lines = [{"paper": paper, **vars(cell)} for paper, cells in papers.items() for cell in cells]
     return pd.DataFrame(lines, columns=["paper", *Cell.__dataclass_fields__])
 

@@ -1,7 +1,7 @@
-"""From tidy rows to the table of a page. Rows hold plain columns; text is made here alone, and is never read back.
+"""Tables of a page, made from tidy rows. Rows hold plain columns; only this module makes text, and no code reads it.
 
-A table that a chapter shows is declared as a :class:`Table`: which columns, in which order, under which headings, in
-which format. :func:`show` is for a table that a page shows once.
+A chapter declares a table as a :class:`Table`: the columns, their order, headings and formats. :func:`show` is for a
+table that a page shows once.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ class Column:
     Parameters
     ----------
     name : str
-        Column of the tidy rows; one that they lack is a column of gaps.
+        Column of the tidy rows; if they lack it, all of its cells are empty.
     heading : str, optional
-        Default: the name.
+        Heading of the column. Default: the name.
     format : str, optional
-        Format string, ``"{:.2%}"``. Default: four significant digits for float, else as it is.
+        Format string, ``"{:.2%}"``. Default: four significant digits for float, no change otherwise.
     labels : mapping of value to text, optional
-        Text of each value; one that is not there is shown as it is.
+        Text of each value; a value without a label is shown unchanged.
     text : callable, optional
-        In place of ``format``: ``text(row) -> str`` with the whole row, for text that is made of several columns.
+        Function ``text(row) -> str`` of the whole row, instead of ``format``, for text from several columns.
     scale : float
-        Shown is the value times this (100 for percentage points).
+        Factor of the shown value (100 for percentage points).
     gap : str
         Text of an empty cell.
     """
@@ -65,14 +65,14 @@ class Column:
 
 
 def columns(format: str | None, *names: str, gap: str = "", **headings: str) -> tuple[Column, ...]:
-    """Several columns of one format.
+    """Declare several columns of one format.
 
     Parameters
     ----------
     format, gap : str
         See :class:`Column`.
     names : str
-        Columns that are their own heading.
+        Columns whose name is the heading.
     headings : str
         Other columns, as ``name="heading"``.
 
@@ -90,7 +90,7 @@ PERCENT = ("{:.2%}", "{:.2%}")  # of a mean and of its standard deviation
 
 
 def mean_text(mean: float, std: float, *, formats: tuple[str, str] = PERCENT, gap: str = GAP) -> str:
-    r"""Mean and standard deviation; the latter without a sign for per cent, and left out where it is missing.
+    r"""Format a mean and its standard deviation, which has no per cent sign and is omitted if missing.
 
     Examples
     --------
@@ -106,17 +106,18 @@ def mean_text(mean: float, std: float, *, formats: tuple[str, str] = PERCENT, ga
 def mean_and_std(
     name: str, heading: str = "", *, std: str = "std", formats: tuple[str, str] = PERCENT, gap: str | None = GAP
 ) -> Column:
-    """Column of means with their standard deviations, in per cent unless other formats are given.
+    """Declare a column of means with their standard deviations, in per cent unless other formats are given.
 
     Parameters
     ----------
     name, heading : str
+        See :class:`Column`.
     std : str
-        Column of the standard deviations; an empty one is left out.
+        Column of the standard deviations; an empty value is omitted.
     formats : pair of str
-        Of the mean and of its standard deviation.
+        Formats of the mean and of its standard deviation.
     gap : str or None
-        Text where there is no mean; None: the row's own column ``gap``.
+        Text of a cell without a mean. If None, the column ``gap`` of the row gives the text.
     """
 
     def text(row: Any) -> str:
@@ -126,14 +127,14 @@ def mean_and_std(
 
 
 class Table:
-    """What a chapter shows of tidy rows.
+    """A table that a chapter shows, made from tidy rows.
 
     Parameters
     ----------
     caption : str
-        Can be read alone; may have fields that a call fills in (``"{data}"``).
+        A caption that is clear without the page; it may have fields that a call fills in (``"{data}"``).
     columns : Column, str, or tuple of these
-        In order; a str is a column without settings.
+        The columns in order; a str is a column without settings.
     """
 
     def __init__(self, caption: str, *columns: Column | str | tuple[Column | str, ...]) -> None:
@@ -142,7 +143,7 @@ class Table:
         self.columns = [Column(column) if isinstance(column, str) else column for column in flat]
 
     def __call__(self, rows: pd.DataFrame, **fields: object) -> Styler:
-        """Table of rows as the book shows it; ``fields`` are put into the caption."""
+        """Make the table as the book shows it; ``fields`` are inserted into the caption."""
         return show(
             pd.DataFrame({column.name: column.values(rows) for column in self.columns}),
             caption=self.caption.format(**fields) if fields else self.caption,
@@ -155,23 +156,24 @@ class Table:
 def compare(
     published: pd.DataFrame, reproduced: pd.DataFrame, *, on: Sequence[str], metric: str = "accuracy"
 ) -> pd.DataFrame:
-    """Published and reproduced values side by side: one row for each setting that either of them has.
+    """Put published and reproduced values side by side: one row for each setting in either table.
 
     Parameters
     ----------
     published : DataFrame
         Columns ``on`` and ``metric``: one row for each setting.
     reproduced : DataFrame
-        Columns ``on``, ``seed`` and ``metric``: one row for each run; an empty metric is a gap.
+        Columns ``on``, ``seed`` and ``metric``: one row for each run; a run with an empty metric is missing.
     on : sequence of str
         Columns that name a setting.
     metric : str
+        Column of the compared value.
 
     Returns
     -------
     DataFrame
         Columns ``on``, published, reproduced (mean over seeds), std (standard deviation over seeds), low, high, seeds
-        (how many there are), difference (reproduced minus published). A missing side is empty.
+        (their number), difference (reproduced minus published). A missing side is empty.
     """
     if metric not in reproduced:  # nothing has been run
         reproduced = reproduced.assign(**{metric: np.nan})
@@ -191,22 +193,26 @@ def show(
     names: Mapping[str, str] | None = None,
     gaps: Mapping[str, str] | None = None,
 ) -> Styler:
-    """Show a table as the book does: no index, a caption, numbers flush right, gaps named as such.
+    """Show a table in the style of the book: no index, a caption, numbers flush right, a text for empty cells.
 
     Parameters
     ----------
     frame : DataFrame
-        Text between dollar signs, here, in headings and caption, is set as a formula; other text is shown as it is.
+        The table. Text between dollar signs, in cells, headings and the caption, is set as a formula; other text is
+        shown unchanged.
     caption : str
-        Can be read alone.
+        A caption that is clear without the page.
     formats : mapping of column to format string, e.g. ``{"delta": "{:.4f}"}``
+        Formats of columns.
     names : mapping of column to heading
+        Headings of columns.
     gaps : mapping of column to the text of an empty cell
-        Other columns show an empty cell empty.
+        Texts of empty cells; in other columns they stay empty.
 
     Returns
     -------
     pandas Styler
+        The styled table.
     """
     names = {column: _with_formulas((names or {}).get(column, column)) for column in frame.columns}
     gaps, shown = dict(gaps or {}), frame.copy()

@@ -1,14 +1,14 @@
-"""The one rule by which the book compares means; no other module does.
+"""The rule by which the book compares means; no other module compares them.
 
-A *question* is a function of a level: asked at a level, it answers :data:`HOLDS`, :data:`REVERSED`, :data:`TIE` or
-:data:`UNDECIDED`. The simplest is whether a difference of means is above zero (:func:`above`) or zero (:func:`level`);
-sentences about many points are made of such by :func:`every`, :func:`most` and :func:`some`. Each test is one-sided, by
-Student's t with the Welch-Satterthwaite degrees of freedom, at :data:`LEVEL` for the sentence as a whole: a part that
-may be wrong in several places gets its fraction of the level (Bonferroni's partial conjunction, Benjamini and Heller
-2008). So a sentence is confirmed and refuted by the same test at the same level.
+A *question* is a function of a significance level that returns :data:`HOLDS`, :data:`REVERSED`, :data:`TIE` or
+:data:`UNDECIDED`. The simplest questions are whether a difference of means is above zero (:func:`above`) or zero
+(:func:`level`). The functions :func:`every`, :func:`most` and :func:`some` combine them into sentences about many
+points. Each test is one-sided, by Student's t with the Welch-Satterthwaite degrees of freedom, at :data:`LEVEL` for the
+whole sentence. A part that may be wrong in several places receives its fraction of the level (Bonferroni's partial
+conjunction, Benjamini and Heller 2008). So the same test at the same level confirms and refutes a sentence.
 
-The level and the margins were fixed on 2026-11-22, before any verdict of the book had been read off them. Until then
-two standard errors of a normal distribution were used in some places, and means without errors in others.
+The level and the margins were fixed on 2026-11-22, before any verdict of the book was derived from them. Until then,
+some places used two standard errors of a normal distribution, and others used means without errors.
 """
 
 from __future__ import annotations
@@ -37,15 +37,16 @@ ORDER: dict[Verdict, str] = {HOLDS: "ahead", REVERSED: "behind", TIE: "equal", U
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean with what is known of its error, or a sum of such means.
+    """A mean with an estimate of its error, or a sum of such means.
 
     Parameters
     ----------
     value : float
+        The mean.
     variance : float
-        Of the mean, the square of its standard error; 0 for an exact value, infinite for one that is not known.
+        Variance of the mean, the square of its standard error; 0 for an exact value, infinite if it is not known.
     doubt : float
-        Sum over the means that it is made of: square of the variance over the degrees of freedom.
+        Square of the variance divided by the degrees of freedom, summed over the means in the sum.
     """
 
     value: float
@@ -54,21 +55,24 @@ class Mean:
 
     @classmethod
     def of(cls, value: float, std: float, runs: float, *, freedom: float | None = None) -> Mean:
-        """Mean of so many independent runs whose standard deviation is ``std``.
+        """Build the mean of ``runs`` independent runs whose standard deviation is ``std``.
 
         Parameters
         ----------
         value : float
+            The mean of the runs.
         std : float
-            NaN if it is not known, as that of a single run: the mean may be anything then.
+            Standard deviation of single runs; NaN if it is not known, as after a single run. The true mean may then be
+            any number.
         runs : float
+            Number of runs.
         freedom : float, optional
-            Degrees of freedom of ``std``, where it is borrowed from other runs. Default: one less than runs.
+            Degrees of freedom of ``std``, if it is borrowed from other runs. Default: ``runs - 1``.
 
         Raises
         ------
         ValueError
-            If a single run is to have a standard deviation of its own.
+            If a single run has a positive standard deviation that is not borrowed.
         """
         if math.isnan(std):
             return cls(value, math.inf)
@@ -94,7 +98,7 @@ class Mean:
         return self.variance**2 / self.doubt if self.doubt else math.inf
 
     def interval(self, level: float = LEVEL) -> tuple[float, float]:
-        """Limits that the true mean is beyond with probability ``level`` at most, on either side."""
+        """Confidence limits: on either side, the true mean is beyond the limit with probability at most ``level``."""
         if not self.variance:
             return self.value, self.value
         if math.isinf(self.variance):
@@ -114,7 +118,7 @@ NOBODY = Borrowed()
 
 
 def above(difference: Mean, *, margin: float = ACCURACY) -> Question:
-    """Whether a difference is above 0; a tie if its interval lies within the margin."""
+    """Ask whether a difference is above 0; a tie if its interval lies within the margin."""
 
     def asked(level: float) -> Verdict:
         low, high = difference.interval(level)
@@ -126,7 +130,7 @@ def above(difference: Mean, *, margin: float = ACCURACY) -> Question:
 
 
 def not_behind(difference: Mean, *, margin: float = ACCURACY) -> Question:
-    """Whether a difference is above 0 or within the margin."""
+    """Ask whether a difference is above 0 or within the margin."""
 
     def asked(level: float) -> Verdict:
         low, high = difference.interval(level)
@@ -136,7 +140,7 @@ def not_behind(difference: Mean, *, margin: float = ACCURACY) -> Question:
 
 
 def level(difference: Mean, *, margin: float) -> Question:
-    """Whether a difference is within the margin; reversed if its interval lies beyond on either side."""
+    """Ask whether a difference is within the margin; reversed if its interval lies beyond the margin on either side."""
 
     def asked(level: float) -> Verdict:
         low, high = difference.interval(level)
@@ -149,9 +153,10 @@ def level(difference: Mean, *, margin: float) -> Question:
 
 
 def at_least(count: int, questions: Sequence[Question]) -> Question:
-    """Whether so many of the questions hold.
+    """Ask whether at least ``count`` of the questions hold.
 
-    It is reversed if so many are reversed that the others are too few, a tie if so many are reversed or tied.
+    The answer is reversed if too few questions remain that are not reversed, and a tie if too few remain that are
+    neither reversed nor tied.
     """
     spare = len(questions) - count + 1  # so many must fail before the sentence does
 
@@ -167,13 +172,13 @@ def at_least(count: int, questions: Sequence[Question]) -> Question:
 
 
 def every(questions: Iterable[Question]) -> Question:
-    """Whether all hold."""
+    """Ask whether all questions hold."""
     found = list(questions)
     return at_least(len(found), found)
 
 
 def most(questions: Sequence[Question], weights: Sequence[float] | None = None) -> Question:
-    """Whether more than half hold, by weight: the length of an axis, say, that each point stands for."""
+    """Ask whether more than half of the questions hold, by weight (for example the length of axis of each point)."""
     weighed = [1.0] * len(questions) if weights is None else list(weights)
 
     def asked(level: float) -> Verdict:
@@ -191,12 +196,12 @@ def most(questions: Sequence[Question], weights: Sequence[float] | None = None) 
 
 
 def some(questions: Iterable[Question]) -> Question:
-    """Whether at least one holds."""
+    """Ask whether at least one question holds."""
     return at_least(1, list(questions))
 
 
 def opposite(question: Question) -> Question:
-    """The contrary: holds where the question is reversed."""
+    """Ask the opposite: it holds if the question is reversed."""
 
     def asked(level: float) -> Verdict:
         found = question(level)
@@ -206,12 +211,12 @@ def opposite(question: Question) -> Question:
 
 
 def verdict(question: Question | None) -> Verdict:
-    """Verdict on a sentence, at :data:`LEVEL`; ``None`` is one whose rows are not there."""
+    """Verdict on a sentence, at :data:`LEVEL`; ``None`` is a sentence whose rows are not there."""
     return UNTESTED if question is None else question(LEVEL)
 
 
 def compared(one: Mean, other: Mean, *, margin: float = ACCURACY) -> str:
-    """How one mean stands to another: ahead, behind, equal (within the margin) or undecided.
+    """Compare a mean with another: ahead, behind, equal (within the margin) or undecided.
 
     Examples
     --------
@@ -224,15 +229,16 @@ def compared(one: Mean, other: Mean, *, margin: float = ACCURACY) -> str:
 
 
 def agrees(ours: Mean, printed: Mean, *, unit: float) -> Verdict:
-    """Whether a printed mean is one that our rows leave possible; undecided if an error is not known.
+    """Test whether a printed mean is compatible with our rows; undecided if an error is not known.
 
     Parameters
     ----------
     ours : Mean
+        Our mean.
     printed : Mean
-        With the paper's standard deviation of single runs; where it prints none, with that of ours.
+        The printed mean, with the paper's standard deviation of single runs, or with ours if the paper prints none.
     unit : float
-        Of the last digit that is printed.
+        Unit of the last printed digit.
     """
     difference = ours - printed
     low, high = difference.interval()
@@ -242,14 +248,14 @@ def agrees(ours: Mean, printed: Mean, *, unit: float) -> Verdict:
 
 
 def places(means: Mapping[str, Mean], name: str, level: float = LEVEL) -> tuple[int, int]:
-    """Best and worst place that one of several means can have: 1 is first; each is wrong with probability ``level``."""
+    """Best and worst rank that a mean can have among several (1 is first); each is wrong with probability ``level``."""
     part = level / max(len(means) - 1, 1)
     found = [above(mean - means[name], margin=0.0)(part) for other, mean in means.items() if other != name]
     return 1 + found.count(HOLDS), len(means) - found.count(REVERSED)
 
 
 def inside(points: Sequence[Mean], *, margin: float = ACCURACY) -> Question:
-    """Whether some inner point of a series is above both of its ends."""
+    """Ask whether some inner point of a series is above both of its ends."""
     first, *inner, last = points
     return some(every(above(point - end, margin=margin) for end in (first, last)) for point in inner)
 
@@ -257,7 +263,8 @@ def inside(points: Sequence[Mean], *, margin: float = ACCURACY) -> Question:
 def trend(points: Sequence[Mean], *, margin: float = ACCURACY) -> str:
     """Direction of a series: up, down, up then down, down then up, unchanged or undecided.
 
-    It turns if some inner point is beyond both ends; else its ends decide. Unchanged are ends that tie.
+    The series turns if some inner point is beyond both ends. Otherwise its ends decide, and it is unchanged if they
+    tie.
 
     Examples
     --------
@@ -272,18 +279,20 @@ def trend(points: Sequence[Mean], *, margin: float = ACCURACY) -> str:
 
 
 def crossing(x: Sequence[float], leads: Sequence[Mean]) -> tuple[float, float]:
-    """Between which points a lead is lost: the last one before at which it is there, and the first at which it is gone.
+    """Find the two points between which a lead is lost.
 
     Parameters
     ----------
     x : sequence of float, rising
+        The points.
     leads : sequence of Mean
-        The lead at each.
+        The lead at each point.
 
     Returns
     -------
     tuple of float
-        The first is ``-inf`` if the lead is nowhere shown before the second, the second ``inf`` if it is nowhere gone.
+        The last point at which the lead is shown before it is lost, and the first point at which it is lost. The first
+        is ``-inf`` if no such lead is shown, and the second is ``inf`` if the lead is never lost.
     """
     found = [above(lead, margin=0.0)(LEVEL) for lead in leads]
     gone = found.index(REVERSED) if REVERSED in found else len(found)

@@ -1,4 +1,4 @@
-"""Methods as scikit-learn estimators: a learner, a mechanism and the privacy profile of what is released."""
+"""Methods as scikit-learn estimators: a learner, a mechanism and the privacy profile of the release."""
 
 from dpnotes import _extras
 

@@ -1,4 +1,4 @@
-"""What answers of private methods spend: an inference budget, and noise that no two of them share."""
+"""The inference budget that answers of private methods spend, and noise that no two answers share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpnotes.mechanisms import stream
 
 
 class BudgetExhausted(RuntimeError):
-    """More answers were asked of a private method than its guarantee pays for; none was released."""
+    """A call asked for more answers than the guarantee of a private method covers; no answer was released."""
 
 
 class Shared:
@@ -49,24 +49,24 @@ class Shared:
 
 
 class InferenceBudget(Shared):
-    """Counts the answers that a fitted method has released, and refuses those that its guarantee does not cover.
+    """Count the answers that a fitted method releases, and refuse answers that its guarantee does not cover.
 
-    A call is all or nothing: if fewer answers are left than it asks for, nothing is spent and nothing must be released.
-    A method spends after it has checked its input and before it computes an answer, so that an answer is never free; a
-    computation that fails afterwards stays spent.
+    A call is all or nothing: if fewer answers are left than it asks for, no answer is spent and none may be released. A
+    method spends after it has checked its input and before it computes an answer, so an answer is never free. If the
+    computation then fails, the answer remains spent.
 
-    The count is one for all that answer from the same fit:
+    All objects that answer from the same fit share the count:
 
     - ``copy`` and ``deepcopy``, also of the estimator that holds it, share it; so do threads.
     - A pickled copy carries the count, but cannot know what the original answers later. It refuses every answer, as
       does the budget in a forked process, until :meth:`resume` declares how many answers were released in all.
-    - ``sklearn.base.clone`` gives an unfitted estimator. Fitting again, a clone or the same one, starts a new budget
-      with a guarantee of its own; on the same records the guarantees compose.
+    - ``sklearn.base.clone`` gives an unfitted estimator. Another fit, of a clone or of the same estimator, starts a new
+      budget with a separate guarantee; on the same records the guarantees compose.
 
     Parameters
     ----------
     answers : int, >= 1
-        Answers that the guarantee pays for.
+        Number of answers that the guarantee covers.
     guarantee : str
         The guarantee in words, for error messages, for example ``"epsilon=1.0, delta=1e-05"``.
 
@@ -103,36 +103,36 @@ class InferenceBudget(Shared):
 
     @property
     def answers(self) -> int:
-        """Answers that the guarantee pays for."""
+        """Number of answers that the guarantee covers."""
         return self._answers
 
     @property
     def released(self) -> int:
-        """Answers released so far, as far as this copy knows."""
+        """Number of answers released so far, as far as this copy knows."""
         return self._released
 
     @property
     def left(self) -> int:
-        """Answers that can still be released; 0 for a copy that was not resumed."""
+        """Number of answers that can still be released; 0 for a copy that was not resumed."""
         return self.answers - self._released if self._is_whole() else 0
 
     def spend(self, count: int) -> int:
-        """Take ``count`` answers out of the budget, or none of them.
+        """Spend ``count`` answers of the budget, or none.
 
         Parameters
         ----------
         count : int, >= 0
-            Answers that are about to be released.
+            Number of answers that are about to be released.
 
         Returns
         -------
         int
-            Answers released before these: no two calls, of copies or threads, get the same one.
+            Number of answers released before these. No two calls, from copies or threads, receive the same number.
 
         Raises
         ------
         BudgetExhausted
-            If fewer are left, or this is a pickled or forked copy that was not resumed; the count stays as it is.
+            If fewer are left, or this is a pickled or forked copy that was not resumed; the count does not change.
         ValueError
             If count is negative.
         TypeError
@@ -151,12 +151,13 @@ class InferenceBudget(Shared):
             return self._released - count
 
     def resume(self, *, released: int) -> None:
-        """Let a pickled or forked copy answer on, as the only one from now on.
+        """Let a pickled or forked copy continue to answer; from now on, only this copy may answer.
 
         Parameters
         ----------
         released : int, in [the copy's own count, answers]
-            Answers released in all, by the original and every copy of it. The guarantee rests on this declaration.
+            Number of answers released in all, by the original and all of its copies. The guarantee rests on this
+            declaration.
 
         Raises
         ------
@@ -189,7 +190,7 @@ class InferenceBudget(Shared):
 
 
 def secret_seed(random_state: int | np.random.RandomState | None) -> int:
-    """Seed of 128 bits: from the system for None (never from NumPy's global state), else drawn from ``random_state``.
+    """Draw a seed of 128 bits: from the system for None (never NumPy's global state), otherwise from ``random_state``.
 
     Examples
     --------

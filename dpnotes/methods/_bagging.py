@@ -21,43 +21,45 @@ from dpnotes.methods._teachers import fit_teachers
 class Bagging(PrivateClassifier):
     """Majority vote of models that are each trained on a random subsample, with the exact guarantee of releasing them.
 
-    The guarantee holds for any base learner and says little: a record that is drawn may be published whole. See the
-    bagging chapter, and ``profile_`` after fitting.
+    The guarantee holds for any base learner but is weak: a record that is drawn may be fully exposed. See the bagging
+    chapter, and ``profile_`` after fitting.
 
     Parameters
     ----------
     epsilon : float, >= 0, optional
     delta : float, in (0, 1), optional
-        Of which the largest subsample follows. As bagging adds no noise, no delta far below (number of models) / n can
-        be met.
+        Together with epsilon, it determines the largest subsample. Because bagging adds no noise, it cannot satisfy a
+        delta far below (number of models) / n.
     subsample : int, >= 1, optional
-        Records drawn for each model, instead of epsilon and delta.
+        Number of records drawn for each model, instead of epsilon and delta.
     estimator : object, optional
-        The base learner: a scikit-learn classifier, or one that fits many models in one call (it has ``fit_many``, as
-        :class:`dpnotes.learners.NetworkClassifier`, and takes a list of index arrays of unequal length), which is
-        called for each model by itself unless there is a ``noise_seed``. Default: a decision tree.
+        The base learner: a scikit-learn classifier, or a learner that fits many models in one call. Such a learner has
+        ``fit_many``, like :class:`dpnotes.learners.NetworkClassifier`, and takes a list of index arrays of unequal
+        length; it is called separately for each model unless there is a ``noise_seed``. Default: a decision tree.
     n_models : int, >= 1
+        Number of models.
     replace : bool
         Draw with or without replacement within a subsample.
     scheme : {"independent", "split"}
-        Draw each subsample anew, or all at once and deal out; see :func:`dpnotes.accounting.bagging`.
+        Draw each subsample independently, or draw all at once and divide the draws; see
+        :func:`dpnotes.accounting.bagging`.
     adjacency : {"zero-out", "add-remove", "replace-one"}
-        Which data sets are neighbours. An empty record keeps its place in the draws and is left out of the subsamples
-        that drew it, so that only their models change, each of them one of the votes.
+        Definition of neighbouring data sets. An empty record retains its place in the draws and is left out of the
+        subsamples that drew it. Only the models of these subsamples change, and each has one vote.
     classes : sequence, optional
-        All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
-        is about all of the fitted estimator except ``classes_``.
+        All labels that can occur. Give them unless they are public knowledge: by default they are taken from y, and the
+        guarantee then covers all of the fitted estimator except ``classes_``.
     n_jobs : int or None
-        joblib workers for scikit-learn base learners.
+        Number of joblib workers for scikit-learn base learners.
     random_state : int, RandomState instance or None
-        The base learners' own choices.
+        Seed of the random choices of the base learners.
     noise_seed : int, optional
         See :class:`PrivateClassifier`.
 
     Attributes
     ----------
     profile_ : dpnotes.accounting.PrivacyProfile
-        Guarantee of releasing all models; predictions follow from them.
+        Guarantee of releasing all models; predictions are computed from them.
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
 
@@ -86,12 +88,12 @@ class Bagging(PrivateClassifier):
         return {} if self.subsample is not None else {"subsample": self.calibrate(n)}
 
     def calibrate(self, n: int) -> int:
-        """Size of the largest subsamples of ``n`` records that are (epsilon, delta)-DP.
+        """Compute the largest size of subsamples of ``n`` records that is (epsilon, delta)-DP.
 
         Raises
         ------
         ValueError
-            If there is none.
+            If no size is.
         """
         epsilon, delta = self._budget_for("subsample") or (0.0, 0.0)
         drawn = {name: getattr(self, name) for name in ("n_models", "replace", "scheme", "adjacency")}
@@ -123,6 +125,6 @@ class Bagging(PrivateClassifier):
         return self._models.vote_counts(X) / len(self._models.present)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Label with the most votes, shape [n]; among equals the first in ``classes_``."""
+        """Label with the most votes, shape [n]; in a tie, the first in ``classes_``."""
         codes = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[codes])

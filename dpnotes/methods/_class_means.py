@@ -1,4 +1,4 @@
-"""The nearest private mean: one noisy sum for each class, and no optimisation."""
+"""The nearest private class mean: one noisy sum for each class, and no optimisation."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ ROUNDING = 1e-12  # relative, of the division by the norm
 
 @dataclass(eq=False, repr=False)
 class ClassMeans(PrivateClassifier, LinearClassifier):
-    """The class whose mean is nearest, the means being released with noise.
+    """Nearest-mean classifier whose class means are released with noise.
 
-    For each class the sum of its records and their number are released as one vector; the mean is their quotient, moved
-    to the nearest point of norm at most ``norm``. A record is in one class, so the noise of a class is that of one
-    vector of d + 1 numbers, whatever the number of classes. Nothing is fitted, and there is next to nothing to tune:
-    the method of choice where epsilon times the number of records is small. Its bias does not vanish with more.
+    For each class, the sum of its records and their number are released as one vector. The mean is their quotient,
+    moved to the nearest point of norm at most ``norm``. Because a record is in one class, each class needs only the
+    noise of one vector of d + 1 numbers, for any number of classes. No model is fitted, and almost no parameter needs
+    tuning. Use this method if epsilon times the number of records is small. Its bias does not vanish with more records.
 
     Parameters
     ----------
@@ -39,22 +39,22 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
         0: pure differential privacy.
     norm : float, > 0
         Public bound on the Euclidean norm of each row of X, in the units of X. Longer rows, of records and of queries,
-        are shortened to it, silently. It must not be taken from the data. Rows should be centred by a public rule
-        (:class:`dpnotes.preprocessing.PublicScaler` does): a shift common to all rows uses up the norm.
+        are shortened to it without a warning. It must not be taken from the data. A public rule should centre the rows
+        (:class:`dpnotes.preprocessing.PublicScaler` does), because a shift common to all rows uses up the norm.
     adjacency : {"zero-out", "replace-one", "add-remove"}
-        Which data sets are neighbours: those with one record made empty, exchanged (which costs twice the noise of pure
-        differential privacy), or one more.
+        Definition of neighbouring data sets: one record is made empty, replaced (which needs twice the noise of pure
+        differential privacy), or added or removed.
     classes, random_state, noise_seed
         See :class:`PrivateClassifier`; ``random_state`` is not used.
 
     Attributes
     ----------
     profile_ : dpnotes.accounting.PrivacyProfile
-        Guarantee of releasing the noisy sums, from which all else follows.
+        Guarantee of releasing the noisy sums, which determine everything else.
     coef_ : ndarray of float64, shape [n_classes, d]
-        The means.
+        The means of the classes.
     intercept_ : ndarray of float64, shape [n_classes]
-        Minus half their squared norms.
+        Minus half the squared norm of each mean.
     norm_ : float
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
@@ -93,7 +93,7 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
     def fit_many(
         self, X: Features, codes: NDArray[np.integer], *, n_classes: int, n_repeats: int = 1, seed: int | None
     ) -> tuple[Floats, PrivacyProfile]:
-        """Release the same records ``n_repeats`` times; this estimator itself stays as it is.
+        """Release the same records ``n_repeats`` times; this estimator does not change.
 
         Parameters
         ----------
@@ -103,13 +103,13 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
         n_classes : int, >= 2
         n_repeats : int, >= 1
         seed : int, >= 0, or None
-            None: exact noise from the operating system. Repeat r draws from a stream of its own.
+            None: exact noise from the operating system. Repeat r draws from a separate stream.
 
         Returns
         -------
         means : ndarray of float64, shape [n_repeats, n_classes, d]
         profile : dpnotes.accounting.PrivacyProfile
-            Of one release.
+            Guarantee of one release.
         """
         epsilon, delta = checked_epsilon_delta(self.epsilon, self.delta)
         twice = one_of("adjacency", self.adjacency, ADJACENCIES) == "replace-one"
@@ -132,7 +132,7 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
         return norm * _means(released, least=deviation), profile.with_(**about)
 
     def decision_function(self, X: Any) -> Features:
-        """Half the squared norm of a query, shortened like the records, less half its squared distance to each mean.
+        """Half the squared norm of a query minus half its squared distance to each mean; queries are shortened too.
 
         Shape [n, n_classes]; for two classes their difference, shape [n].
         """

@@ -83,11 +83,11 @@ def renamed(**names: tuple[str, ...]) -> Callable[[Kind], Kind]:
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """Checked records of a fit, one by one: what one of them holds changes nothing about another.
+    """Checked records of a fit; the content of a record changes nothing about another record.
 
-    A record whose label is not among the classes, or, where these are public, one of whose features is missing or
-    infinite, is empty: it keeps its place, so that the number of records and all that is drawn for each place stay the
-    same, and contributes nothing.
+    A record is empty if its label is not among the classes or, where the classes are public, if a feature is missing or
+    infinite. An empty record contributes nothing. It retains its place, so the number of records and everything drawn
+    for each place stay the same.
 
     Attributes
     ----------
@@ -104,12 +104,12 @@ class Records:
 
     @property
     def n(self) -> int:
-        """Number of places, which is public; empty ones are counted."""
+        """Number of places, which is public and counts empty records."""
         return len(self.X)
 
     @property
     def kept(self) -> Booleans:
-        """Which records are not empty, shape [n]; this is private."""
+        """Mask of the records that are not empty, shape [n]; private."""
         return self.codes < len(self.classes)
 
     def labelled(self) -> tuple[Features, Integers]:
@@ -118,9 +118,9 @@ class Records:
         return (self.X, self.codes) if kept.all() else (self.X[kept], self.codes[kept])
 
     def standing_in(self) -> tuple[Features, Integers]:
-        """Features and class codes of all places, an empty record being one of zeros and of the first class.
+        """Features and class codes of all places; an empty record has zeros and the first class.
 
-        For methods in which each place counts: what one record is read as does not change another one.
+        This is for methods in which each place counts. The content of one record does not change another record.
         """
         kept = self.kept
         if kept.all():
@@ -128,37 +128,39 @@ class Records:
         return np.where(kept[:, None], self.X, self.X.dtype.type(0)), np.where(kept, self.codes, 0)
 
     def without_empty(self, subsets: Sequence[Integers] | Integers) -> Sequence[Integers] | Integers:
-        """Subsets of the places without the empty records, just as they are where there is none."""
+        """Subsets of the places without the empty records; unchanged if no record is empty."""
         kept = self.kept
         return subsets if kept.all() else [rows[kept[rows]] for rows in subsets]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateClassifier(ClassifierMixin, BaseEstimator):
-    """Classifier with a guarantee, ``profile_`` after fitting.
+    """Base class of classifiers with a privacy guarantee, which is ``profile_`` after fitting.
 
-    Each fit spends the guarantee again. ``GridSearchCV`` and ``cross_val_score`` fit many times, which no ``profile_``
-    counts: :func:`~dpnotes.comparing.tuned` chooses a setting within one budget.
+    Each fit spends the guarantee again. ``GridSearchCV`` and ``cross_val_score`` fit many times, and no ``profile_``
+    counts these fits. Use :func:`~dpnotes.comparing.tuned` to choose a setting within one budget.
 
     Parameters
     ----------
     classes : sequence, optional
-        All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
-        is about all that is released except ``classes_``. A record with another label counts as an empty one, and so
-        does one with a feature that is missing or infinite, which is an error where the classes are read off y. That
-        all records are empty is no error: the error would tell a table from one with a single record of use, with
-        certainty. See :meth:`unusable_records`. The dtype of y is public, like the names of columns. Declare it when
-        you read a file (``dtype=`` of ``pandas.read_csv``), because one that is inferred may depend on a single record.
-        Where it is of numbers and the classes are text, or the other way round, the fit is refused. Lists, and columns
-        of objects (text in pandas before version 3), have no such dtype, and are not refused; an array of them,
-        ``np.asarray(y, dtype=str)``, is. Where ``classes`` are not given, labels with fractions, and more than 50
-        different numbers, are taken for a number to predict, and refused: only classification is served.
+        All labels that can occur. Give them unless they are public knowledge: by default they are taken from y, and the
+        guarantee then covers everything that is released except ``classes_``. If they are given, a record with another
+        label counts as empty, and so does a record with a missing or infinite feature; if the classes are taken from y,
+        such a feature is an error. A table of only empty records is not an error, because the error would distinguish
+        it with certainty from a table with a single usable record. See :meth:`unusable_records`. The dtype of y is
+        public, like the names of columns. Declare it when you read a file (``dtype=`` of ``pandas.read_csv``), because
+        an inferred dtype may depend on a single record. If the dtype is numeric and the classes are text, or the
+        reverse, the fit raises an error. Lists, and columns of objects (text in pandas before version 3), have no such
+        dtype and raise no error; an array made from them, ``np.asarray(y, dtype=str)``, does. If ``classes`` are not
+        given, labels with fractions, or more than 50 different numbers, are treated as a numeric target and raise an
+        error, because only classification is supported.
     random_state : int, RandomState instance or None
-        What the guarantee does not need: the random choices of learners, shards and students.
+        Seed of the random choices that the guarantee does not need: those of learners, shards and students.
     noise_seed : int, optional
-        Default: the noise and all else that the guarantee rests on come from the operating system, afresh for each fit,
-        answer and copy. A seed repeats them, for experiments: then ``profile_.implementation`` is ``"reproducible"``,
-        and the noise protects nothing from who knows the seed. Where ``random_state`` is None, it follows the seed.
+        By default, the noise and everything else that the guarantee rests on come from the operating system, fresh for
+        each fit, answer and copy. A seed repeats them, for experiments. Then ``profile_.implementation`` is
+        ``"reproducible"``, and the noise does not protect against a person who knows the seed. If ``random_state`` is
+        None, it follows the seed.
     """
 
     classes: Sequence[Any] | None = None
@@ -170,7 +172,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
     _published: ClassVar[tuple[str, ...]] = ()  # attributes that the guarantee is about
 
     def defaults(self, n: int, d: int, n_classes: int) -> dict[str, Any]:
-        """Values that a fit takes for parameters that are None, which mean that a rule on public numbers decides.
+        """Compute the values that a fit uses for parameters that are None, by rules that depend on public numbers.
 
         Parameters
         ----------
@@ -190,15 +192,15 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         return {}
 
     def publish(self) -> Self:
-        """Copy of what the guarantee is about: it predicts the same, and can be pickled and given away.
+        """Copy the part of the estimator that the guarantee covers; the copy can be pickled and shared.
 
-        It has the public parameters, ``classes_``, ``profile_`` and what predictions need, and nothing else: no seed,
-        no learner that was given, no vote, teacher or record.
+        The copy makes the same predictions. It has only the public parameters, ``classes_``, ``profile_`` and the
+        attributes that predictions need: no seed, no given learner, no vote, teacher or record.
 
         Raises
         ------
         TypeError
-            If there is nothing to give away, as of estimators that answer from a budget.
+            If the estimator cannot be shared, because it answers from a budget.
         """
         check_is_fitted(self)
         if not self._published:
@@ -212,9 +214,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         return release
 
     def unusable_records(self, X: Any, y: Any) -> dict[str, int]:
-        """How many records a fit to X and y counts as empty, and why: **private**, for who holds the records.
+        """Count the records that a fit to X and y treats as empty, by reason: **private**, for the holder of the data.
 
-        No guarantee covers these exact counts: do not publish them, nor anything that is decided by them.
+        No guarantee covers these exact counts. Do not publish them, or anything that is decided by them.
 
         Parameters
         ----------
@@ -224,13 +226,13 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         dict
-            Number of ``"records"``, of those with an ``"unknown label"``, of those with a ``"missing or infinite
-            feature"``, and of ``"empty"`` ones, which have either.
+            Number of ``"records"``, of records with an ``"unknown label"``, of records with a ``"missing or infinite
+            feature"``, and of ``"empty"`` records, which have either fault.
 
         Raises
         ------
         ValueError
-            If ``classes`` are not given, in which case a fit refuses such records; else as a fit.
+            If ``classes`` are not given, in which case a fit raises an error for such records; otherwise as in ``fit``.
 
         Examples
         --------
@@ -257,12 +259,12 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         n_public: bool = False,
         audit: Audited | None = None,
     ) -> PrivacyStatement:
-        """What this fit guarantees, and what not, on one page to be signed, and as JSON.
+        """State on one page, for signature, and as JSON what this fit guarantees and what it does not.
 
         Parameters
         ----------
         delta : float or array_like, optional
-            Deltas of which epsilon is asked for. Default: the parameter ``delta``, where there is one.
+            Deltas at which to state epsilon. Default: the parameter ``delta``, if there is one.
         epsilon, declared, unprotected, n_public, audit
             See :func:`dpnotes.accounting.statement`.
 
@@ -305,7 +307,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit and release, or get ready to answer.
+        """Fit the estimator, and release its result or prepare it for answers.
 
         Parameters
         ----------
@@ -321,10 +323,10 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         ------
         ValueError
             If X and y differ in length, or a parameter is outside its range, cannot give the guarantee or does not fit
-            the number of records or columns; where ``classes`` are not given, if X is not finite, or y does not hold as
-            many classes as the method needs.
+            the number of records or columns. Without ``classes``, also if X is not finite, or y has too few or too many
+            classes for the method.
         TypeError
-            If a parameter is of the wrong kind.
+            If a parameter has the wrong type.
         """
         return self._fit_at_once(X, y)
 
@@ -435,15 +437,15 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
 
 
 class AnsweringClassifier(PrivateClassifier):
-    """Base of classifiers that answer a budget of queries, each with noise of its own.
+    """Base class of classifiers that answer a budget of queries, each with fresh noise.
 
-    The noise is the operating system's, fresh for each answer, in each copy. With a noise seed, the generator of an
-    answer is decided by the seed and the number of answers released before, so that a resumed copy repeats none.
+    The noise comes from the operating system, fresh for each answer in each copy. With a noise seed, the seed and the
+    number of answers released before determine the generator of an answer, so a resumed copy repeats no noise.
 
     Attributes
     ----------
     budget_ : InferenceBudget
-        Answers released and left.
+        Number of answers released and left.
     """
 
     _budget: InferenceBudget

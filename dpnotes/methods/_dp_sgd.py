@@ -57,10 +57,10 @@ class _Fitted:
 class DPSGD(PrivateClassifier, LogitClassifier):
     """Private logistic (softmax) regression or a network, by descent with clipped gradients and Gaussian noise.
 
-    Batches are Poisson samples, as the accounting needs. Either ``noise_multiplier`` is given, or ``epsilon`` and
-    ``delta``, from which the smallest multiplier is calibrated. No record moves a sum of gradients by more than the
-    clipping norm, whatever numbers it holds, and none decides whether the fit succeeds: that training diverges depends
-    on the noisy sums alone.
+    Batches are Poisson samples, as the accounting requires. Give either ``noise_multiplier``, or ``epsilon`` and
+    ``delta``, from which the smallest multiplier is calibrated. A record never moves a sum of gradients by more than
+    the clipping norm, whatever numbers it holds. No record decides whether the fit succeeds either: divergence depends
+    only on the noisy sums.
 
     Parameters
     ----------
@@ -69,36 +69,37 @@ class DPSGD(PrivateClassifier, LogitClassifier):
     noise_multiplier : float, > 0, optional
         Standard deviation of the noise on the sum of clipped gradients, in units of the clipping norm.
     network : NetworkClassifier or sequence of int, optional
-        Widths of the hidden layers of a multilayer perceptron, such as ``(64,)``; or a classifier, of which the
-        architecture and the weights it starts from (``initial``, ``new_last_layer``: these must come from public
-        data) are used, with a ``noise_seed`` its ``checkpoint`` too; its other settings are not. Default: softmax
+        Widths of the hidden layers of a multilayer perceptron, such as ``(64,)``, or a classifier. The fit uses the
+        architecture of the classifier and its initial weights (``initial``, ``new_last_layer``), which must come from
+        public data; with a ``noise_seed`` it also uses ``checkpoint``. It ignores the other settings. Default: softmax
         regression with an intercept, from zero weights.
     clipping_norm : float, > 0
         Largest L2 norm of the gradient of one record, over all parameters together.
     sample_rate : float, in (0, 1]
-        Probability of each record to be in a batch.
+        Probability that a record is in a batch.
     steps : int, >= 1, optional
-        Default: 100, or 10 where the noise is large: for at most 16 sqrt(d) sigma records, sigma being that of one
-        release with the guarantee, and d the features.
+        Number of steps. Default: 100, or 10 if the noise is large, that is, for at most 16 sqrt(d) sigma records, where
+        sigma is the noise of one release with the guarantee and d is the number of features.
     learning_rate : float or sequence of float, > 0, optional
-        For the mean of the clipped gradients over the expected batch; one value for each step, or the same for all.
-        Default: 2, with ``"momentum"`` 0.2, with ``"adam"`` 0.01.
+        Step size for the mean of the clipped gradients over the expected batch; one value for each step, or the same
+        for all. Default: 2, with ``"momentum"`` 0.2, with ``"adam"`` 0.01.
     optimizer : {"sgd", "momentum", "adam"}
-        Softmax regression has no ``"adam"``.
+        Optimiser of the descent; softmax regression does not support ``"adam"``.
     momentum : float, in [0, 1)
-        Used by ``optimizer="momentum"`` only.
+        Momentum, used only by ``optimizer="momentum"``.
     accountant : {"best", "pld", "rdp"}
         See :func:`dpnotes.accounting.dp_sgd`.
     adjacency : {"zero-out", "add-remove"}
-        What the guarantee hides. ``"zero-out"``: the content of a record, which an empty record that moves no sum of
-        gradients could replace; their number is public. ``"add-remove"``: whether there is such a record at all. Noise
-        and epsilon are the same; either way the number of records sets the scale of a step.
+        Definition of neighbouring data sets. ``"zero-out"`` hides the content of a record, which an empty record that
+        moves no sum of gradients could replace; the number of records is public. ``"add-remove"`` hides whether there
+        is such a record at all. Noise and epsilon are the same, and in both cases the number of records sets the scale
+        of a step.
     classes : sequence, optional
-        All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
-        is about all of the fitted estimator except ``classes_``.
+        All labels that can occur. Give them unless they are public knowledge: by default they are taken from y, and the
+        guarantee then covers all of the fitted estimator except ``classes_``.
     device : {"auto", "cpu", "cuda", ...}
     random_state : int, RandomState instance or None
-        Not used: initial weights and batches follow the noise, and without a seed a secret of the operating system.
+        Not used: initial weights and batches follow the noise seed or, without one, a secret of the operating system.
     noise_seed : int, optional
         See :class:`PrivateClassifier`.
 

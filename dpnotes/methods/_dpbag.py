@@ -1,4 +1,4 @@
-"""Differentially private bagging: a record has a teacher in each of many partitions, and a student learns the vote."""
+"""Differentially private bagging: each of many partitions gives a record one teacher, and a student learns the vote."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ NO_GUARANTEE = (
 
 
 def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, noise: float, delta: float) -> Floats:
-    """Epsilon that the paper's accountant gives for sums of squares: the least of its integer moments 1 to 100.
+    """Compute the epsilon of the paper's accountant for sums of squares: the minimum over its integer moments 1 to 100.
 
-    Status: *per-instance*; see :func:`dpnotes.accounting.papers.personalised_moments`. The best moment is one of the
-    two neighbours of the real optimum.
+    Status: *per-instance*; see :func:`dpnotes.accounting.papers.personalised_moments`. The best moment is an integer
+    next to the real optimum.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, noise: float,
 
 
 def squares_of_budget(epsilon: float, delta: float, *, n_partitions: int, noise: float) -> int:
-    """Least sum of squares, over the answered queries, at which :func:`personalised_epsilon` reaches epsilon.
+    """Compute the least sum of squares, over the answered queries, at which :func:`personalised_epsilon` is epsilon.
 
     Parameters
     ----------
@@ -140,83 +140,88 @@ def _neighbours(best: Floats) -> tuple[Floats, Floats]:
 @renamed(n_models=("n_teachers",), estimator=(FIRST,))
 @dataclass(eq=False, repr=False)
 class DPBag(StudentVote):
-    """Bagging over many partitions of the records: the teachers' noisy vote labels public rows, a student learns them.
+    """Bagging over many partitions of the records: teachers label public rows by a noisy vote that a student learns.
 
-    Each of ``n_partitions`` partitions cuts the private records into ``n_models`` chunks, one teacher each. Votes are
-    divided by the number of partitions, Laplace noise of scale ``1 / noise`` is added to each class, and public rows
-    are answered in their order until the accountant stops. Subsample-and-aggregate is ``n_partitions=1``: the paper's
-    baseline with ``accountant="naive"``, the same mechanism under its exact range with ``"tight"``.
+    Each of ``n_partitions`` partitions splits the private records into ``n_models`` shards with one teacher each. Votes
+    are divided by the number of partitions, and Laplace noise of scale ``1 / noise`` is added to each class. Public
+    rows are answered in order until the accountant stops. With ``n_partitions=1`` the method is
+    subsample-and-aggregate: with ``accountant="naive"`` it is the paper's baseline, and with ``"tight"`` it is the same
+    mechanism under its exact range.
 
     Parameters
     ----------
     epsilon : float, > 0
     delta : float, in (0, 1)
     estimator : object, optional
-        The teachers' learner: a scikit-learn classifier, or one that fits many models in one call (it has ``fit_many``
-        and takes a list of index arrays of unequal length, as :class:`dpnotes.learners.BoostedTreesClassifier` does),
-        which is called for each teacher by itself unless there is a ``noise_seed``. A teacher must depend on the
-        records of its own chunk only. Default: logistic regression with scikit-learn's C = 1.
+        The teachers' learner: a scikit-learn classifier, or a learner that fits many models in one call. Such a learner
+        has ``fit_many`` and takes a list of index arrays of unequal length, like
+        :class:`dpnotes.learners.BoostedTreesClassifier`; it is called separately for each teacher unless there is a
+        ``noise_seed``. A teacher must depend only on the records of its shard. Default: logistic regression with
+        scikit-learn's C = 1.
     n_models : int, in 1 .. n, optional
-        Teachers of each partition. Default: one for every five records of each class, at most 1024.
+        Number of teachers in each partition. Default: one for every five records of each class, at most 1024.
     n_partitions : int, >= 1
     noise : float, > 0, optional
-        lambda, the *inverse* scale of the Laplace noise per normalised vote. Default: ``2 / n_models``.
+        lambda, the *inverse* scale of the Laplace noise per normalised vote: a larger value means less noise. Default:
+        ``2 / n_models``.
     accountant : {"tight", "naive", "personalised"}
-        ``"tight"``: the most labels that are (epsilon, delta)-DP in all whatever the data, for any number of
-        partitions. ``"naive"``: the paper's bound with m = 1 (DPBag-), a number of labels that no data enter, one more
-        than the budget pays for. ``"personalised"``: the paper's, which stops after the label at which the epsilon of a
-        record reaches the budget for the private votes at hand; *not* differentially private.
+        ``"tight"``: the largest number of labels that is (epsilon, delta)-DP in total for any data and any number of
+        partitions. ``"naive"``: the paper's bound with m = 1 (DPBag-), a number of labels that does not depend on the
+        data and is one more than the budget covers. ``"personalised"``: the paper's accountant, which stops after the
+        label at which the epsilon of a record reaches the budget for the given private votes; it is *not*
+        differentially private.
     partitions : {"independent", "balanced"}
         See :func:`dpnotes.mechanisms.draw_partitions`.
     adjacency : {"zero-out", "add-remove", "replace-one"}
-        Which data sets are neighbours. A record that is made empty leaves its chunks and no other changes, so that one
-        vote of each partition may change. The guarantee is the same for all three; add-remove needs independent
-        partitions, replace-one balanced ones, and add-remove does not cover that more teachers than records are
-        refused.
+        Definition of neighbouring data sets. An empty record leaves its shards, and no other record moves, so one vote
+        of each partition may change. The guarantee is the same under all three. Add-remove needs independent
+        partitions, and replace-one needs balanced partitions. Under add-remove the guarantee does not cover the error
+        raised when there are more teachers than records.
     student : object, optional
         A scikit-learn classifier. Default: a clone of ``estimator``, or scikit-learn's logistic regression.
     keep_votes : bool
-        Keep the votes as they were before the noise, for diagnosis by who holds the data: what follows from them is
-        not covered by the guarantee, and travels with a pickle. :meth:`publish` leaves it out.
+        Retain the votes before the noise, for diagnosis by the holder of the data. The guarantee does not cover any
+        result derived from them, and a pickle contains them. :meth:`publish` omits them.
     classes : sequence, optional
-        All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
-        is about all that is released except ``classes_``.
+        All labels that can occur. Give them unless they are public knowledge: by default they are taken from y, and the
+        guarantee then covers everything that is released except ``classes_``.
     n_jobs : int or None
-        joblib workers for scikit-learn teachers.
+        Number of joblib workers for scikit-learn teachers.
     device : str
-        Where the accountant and the default teachers compute: a PyTorch device, or ``"auto"``.
+        Device of the accountant and of the default teachers: a PyTorch device, or ``"auto"``.
     random_state : int, RandomState instance or None
-        Chunks and learners.
+        Seed of the shards and of the learners.
     noise_seed : int, optional
         See :class:`PrivateClassifier`.
 
     Attributes
     ----------
     profile_ : dpnotes.accounting.PrivacyProfile
-        Of releasing ``labels_`` and the student. For ``"personalised"`` it says that there is no guarantee: its
-        epsilon is infinite for every delta below 1.
+        Guarantee of releasing ``labels_`` and the student. For ``"personalised"`` there is no guarantee: its epsilon is
+        infinite for every delta below 1.
     labels_ : ndarray, shape [n_labels_]
         Labels of the first public rows.
     n_labels_ : int
-        All public rows where they do not exhaust the budget.
+        Number of labels; all public rows are labelled if they do not exhaust the budget.
     epsilon_spent_ : float
-        ``profile_.epsilon(delta)``, or for ``"personalised"`` what the paper's account gives instead, which guarantees
-        nothing. At least ``epsilon`` for the two accountants of the paper, which stop after the label that reaches it.
+        ``profile_.epsilon(delta)``; for ``"personalised"`` instead the value of the paper's account, which guarantees
+        nothing. It is at least ``epsilon`` for the two accountants of the paper, which stop after the label that
+        reaches it.
     agreement_ : ndarray of float, shape [n_labels_]
-        Only with ``keep_votes``, private: fraction of the teachers that vote for the class of most votes.
+        Fraction of the teachers that vote for the most frequent class; private, only with ``keep_votes``.
     record_epsilons_ : ndarray of float, shape [n]
-        Only with ``keep_votes`` and ``"personalised"``, private: epsilon of each record by the paper's account.
+        Epsilon of each record by the paper's account; private, only with ``keep_votes`` and ``"personalised"``.
     per_instance_profile_ : dpnotes.accounting.PrivacyProfile
-        Only with ``keep_votes`` and ``"personalised"``, private: what the paper's account bounds, of status
-        *per-instance*; see its ``assumption``.
+        The bound of the paper's account, of status *per-instance* (see its ``assumption``); private, only with
+        ``keep_votes`` and ``"personalised"``.
     student_ : object
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
 
     Source
     ------
-    Jordon, Yoon and van der Schaar (2019), Algorithm 1; :func:`dpnotes.accounting.noisy_vote` for what is proved, and
-    claim 24 of the book's ledger for what is not.
+    Jordon, Yoon and van der Schaar (2019), Algorithm 1; :func:`dpnotes.accounting.noisy_vote` for the proved part, and
+    claim 24 of the book's ledger for the unproved part.
 
     Examples
     --------
@@ -241,7 +246,7 @@ class DPBag(StudentVote):
     device: str = "auto"
 
     def fit(self, X: Any, y: Any, *, public: Any = None, chunks: ArrayLike | None = None) -> DPBag:
-        """Train the teachers on the private records, label public rows by their private vote, train the student.
+        """Train the teachers on the private records, label public rows by their private vote, and train the student.
 
         Parameters
         ----------
@@ -250,25 +255,25 @@ class DPBag(StudentVote):
         y : array_like, shape [n]
             Their labels.
         public : array_like of float, shape [n_public, d], finite
-            Unlabelled rows that are no secret; required. A Pipeline transforms them as X where it names them in
-            ``transform_input``, and is refused otherwise.
+            Public unlabelled rows; required. A Pipeline transforms them like X if it names them in ``transform_input``;
+            otherwise it raises an error.
         chunks : array_like of int, shape [n + 1, n_partitions], in 0 .. n_models - 1, optional
-            Chunk of each record in each partition, and last of one more record, for example by
-            :func:`dpnotes.mechanisms.hash_chunks`; only for independent ``partitions``. Default: drawn.
+            Shard of each record in each partition, with a last row for one additional record, for example from
+            :func:`dpnotes.mechanisms.hash_chunks`; only for independent ``partitions``. Default: drawn at random.
 
         Returns
         -------
         DPBag
-            Itself.
+            The estimator itself.
 
         Raises
         ------
         ValueError
-            If public is missing or not transformed as X is, data are not finite or differ in length or features, there
+            If public is missing or not transformed like X, data are not finite or differ in length or features, there
             are fewer than 2 classes or more than 255, there are more teachers than records, or a parameter is outside
             its range.
         TypeError
-            If a number is of the wrong kind, or the student's learner is no classifier.
+            If a number has the wrong type, or the student's learner is not a classifier.
         """
         return self._fit_at_once(X, y, public=public, chunks=chunks)
 
@@ -317,7 +322,7 @@ class DPBag(StudentVote):
 
     @property
     def per_instance_profile_(self) -> accounting.PrivacyProfile | None:
-        """What the paper's account bounds for these votes; it is private, and no guarantee."""
+        """The bound of the paper's account for these votes, which is private and not a guarantee."""
         return self._account("per_instance_profile_").profile
 
     def _account(self, name: str) -> Votes:

@@ -1,4 +1,4 @@
-"""Noisy votes without a limit on their number: each teacher has a budget of votes, and abstains once it is spent."""
+"""Noisy votes without a limit on their number: each teacher has a budget of votes and abstains once it is spent."""
 
 from __future__ import annotations
 
@@ -24,57 +24,57 @@ QUERIES = 1024  # voted on at a time
 @renamed(n_models=("n_teachers",), answers=("budget",), estimator=(FIRST,))
 @dataclass(eq=False, repr=False)
 class FilteredVote(TeacherVote):
-    """Noisy vote of teachers that each vote up to a budget: any number of answers under one guarantee.
+    """Noisy vote of teachers with individual vote budgets: any number of answers under one guarantee.
 
-    Each private record goes to one of ``n_models`` chunks, chosen independently of the other records. A teacher votes
-    where it is confident enough, and abstains for good once another vote would overdraw its budget. Gaussian noise is
-    added to the votes for each class, and the class of the largest sum is the answer. Which teachers abstained stays
-    secret, also when all of them did and the answers are noise alone. With many partitions, votes are divided by their
-    number; the guarantee stays the same.
+    Each private record goes to one of ``n_models`` shards, chosen independently of the other records. A teacher votes
+    if it is confident enough, and abstains permanently once another vote would exceed its budget. Gaussian noise is
+    added to the votes for each class, and the class with the largest sum is the answer. It remains secret which
+    teachers abstained, even if all of them did and the answers are only noise. With several partitions, the votes are
+    divided by the number of partitions; the guarantee is the same.
 
     Parameters
     ----------
     epsilon : float, >= 0, optional
     delta : float, in (0, 1), optional
-        For all answers together.
+        Delta of all answers together.
     estimator : object, optional
-        The teachers' learner: a scikit-learn classifier (with ``predict_proba`` for a ``confidence`` above 0), or one
-        that fits many models in one call (``fit_many``, and models with ``confidence(X)``), which is called for each
-        teacher by itself unless there is a ``noise_seed``. A teacher must depend on the records of its own chunk only.
-        Default: logistic regression with scikit-learn's C = 1.
+        The teachers' learner: a scikit-learn classifier (with ``predict_proba`` for a ``confidence`` above 0), or a
+        learner that fits many models in one call (``fit_many``, and models with ``confidence(X)``) and is called
+        separately for each teacher unless there is a ``noise_seed``. A teacher must depend only on the records of its
+        shard. Default: logistic regression with scikit-learn's C = 1.
     n_models : int, in 1 .. n, optional
-        Teachers of each partition. Default: one for every five records of each class, at most 1024.
+        Number of teachers in each partition. Default: one for every five records of each class, at most 1024.
     n_partitions : int, >= 1
     answers : int, >= 1
-        Votes that each teacher may cast in all, hence the number of queries that all teachers answer.
+        Number of votes that each teacher may cast in total, and hence the number of queries that all teachers answer.
     sigma : float, > 0, optional
         Standard deviation of the noise on each class, in votes divided by ``n_partitions``, instead of ``epsilon`` and
         ``delta``, from which the smallest sigma is calibrated.
     confidence : float, in [0, 1]
-        Least probability that a teacher must give its class to vote for it; 0: it always votes.
+        Least probability that a teacher must give a class to vote for it. With 0 a teacher always votes.
     adjacency : {"zero-out", "add-remove"}
-        Which data sets are neighbours. A record that is made empty leaves its chunks and no other changes, so that one
-        vote of each partition may change: the guarantee is the same for both. For ``"add-remove"`` it does not cover
-        that more teachers than records are refused.
+        Definition of neighbouring data sets. An empty record leaves its shards, and no other record moves, so one vote
+        of each partition may change. The guarantee is the same under both. Under ``"add-remove"`` it does not cover the
+        error raised when there are more teachers than records.
     classes : sequence, optional
-        All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
-        is about all that is released except ``classes_``.
+        All labels that can occur. Give them unless they are public knowledge: by default they are taken from y, and the
+        guarantee then covers everything that is released except ``classes_``.
     n_jobs : int or None
-        joblib workers for scikit-learn teachers.
+        Number of joblib workers for scikit-learn teachers.
     device : str
-        Where the default teachers compute: a PyTorch device, or ``"auto"``.
+        Device of the default teachers: a PyTorch device, or ``"auto"``.
     random_state : int, RandomState instance or None
-        Chunks and learners.
+        Seed of the shards and of the learners.
     noise_seed : int, optional
         See :class:`PrivateClassifier`.
 
     Attributes
     ----------
     profile_ : dpnotes.accounting.PrivacyProfile
-        Guarantee of all answers together, whatever the data and however many: mu-GDP with
+        Guarantee of all answers together, for any data and any number of answers: mu-GDP with
         ``mu = sqrt(2 answers) / sigma``.
     ledger_ : VoteLedger
-        Votes that the teachers have cast: private, like the teachers themselves.
+        Votes that the teachers have cast; private, like the teachers.
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
 
@@ -102,20 +102,23 @@ class FilteredVote(TeacherVote):
     device: str = "auto"
 
     def fit(self, X: Any, y: Any, *, chunks: ArrayLike | None = None) -> FilteredVote:
-        """Train the teachers, and give each its budget; on the same records the guarantees of several fits compose.
+        """Train the teachers, and give each of them a budget of votes.
+
+        On the same records the guarantees of several fits compose.
 
         Parameters
         ----------
         X : array_like of float, shape [n, d], finite
         y : array_like, shape [n]
         chunks : array_like of int, shape [n, n_partitions], in 0 .. n_models - 1, optional
-            Chunk of each record in each partition, for example by :func:`dpnotes.mechanisms.hash_chunks`. The guarantee
-            assumes that each record's were chosen independently of the other records. Default: drawn uniformly.
+            Shard of each record in each partition, for example from :func:`dpnotes.mechanisms.hash_chunks`. The
+            guarantee assumes that the shards of each record were chosen independently of the other records. Default:
+            drawn uniformly.
 
         Returns
         -------
         FilteredVote
-            Itself.
+            The estimator itself.
 
         Raises
         ------
@@ -123,7 +126,7 @@ class FilteredVote(TeacherVote):
             If data are not finite or differ in length, there are fewer than 2 classes or more than 255, there are more
             teachers than records, or a parameter is outside its range.
         TypeError
-            If a number is of the wrong kind.
+            If a number has the wrong type.
         """
         return self._fit_at_once(X, y, chunks=chunks)
 
@@ -166,7 +169,7 @@ class FilteredVote(TeacherVote):
         return self._ledger
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Private answers, shape [n]: each call casts votes anew, also for rows that were asked before.
+        """Answer queries privately, shape [n]. Each call casts new votes, even for rows that were asked before.
 
         Raises
         ------
@@ -185,18 +188,19 @@ class FilteredVote(TeacherVote):
 
 
 class VoteLedger(Shared):
-    """Votes cast by each teacher, and the noise of the answers, kept so that no copy votes from the same budget twice.
+    """Record of the votes cast by each teacher, shared so that no copy votes from the same budget twice.
 
-    ``copy`` and ``deepcopy``, also of the estimator that holds it, share it; so do threads. A pickled copy, and one in
-    a forked process, refuses to answer until :meth:`resume`.
+    It also draws the noise of the answers. ``copy`` and ``deepcopy``, also of the estimator that holds it, share it; so
+    do threads. A pickled copy, and a copy in a forked process, refuses to answer until :meth:`resume`.
 
     Parameters
     ----------
     n_teachers : int, >= 1
+        Number of teachers.
     budget : int, >= 1
-        Votes that each may cast.
+        Number of votes that each teacher may cast.
     generator : numpy Generator or None
-        It draws the noise; None, and in a resumed copy: the operating system's exact noise.
+        Generator of the noise. If it is None, and in a resumed copy, the operating system gives exact noise.
     sigma : float, > 0
         Standard deviation of the noise on each class, in votes divided by ``n_partitions``.
     n_partitions : int, >= 1
@@ -221,26 +225,26 @@ class VoteLedger(Shared):
 
     @property
     def spent(self) -> Integers:
-        """Votes cast by each teacher, shape [n_teachers]; not to be published."""
+        """Number of votes cast by each teacher, shape [n_teachers]; it must not be published."""
         return self._spent.copy()
 
     @property
     def retired(self) -> int:
-        """Teachers that are silent for good; not to be published."""
+        """Number of teachers that will not vote again; it must not be published."""
         return int((self._spent == self._budget).sum())
 
     @property
     def answered(self) -> int:
-        """Queries answered so far, as far as this copy knows."""
+        """Number of queries answered so far, as far as this copy knows."""
         return self._answered
 
     def answer(self, votes: NDArray[np.uint8]) -> Integers:
-        """Class codes of a noisy vote, shape [queries]; teachers whose budget is spent abstain.
+        """Answer queries by class codes of a noisy vote, shape [queries]; teachers whose budget is spent abstain.
 
         Parameters
         ----------
         votes : ndarray of uint8, shape [n_teachers, queries], in 0 .. n_classes
-            Class code that each teacher would vote for, ``n_classes`` for none.
+            Class code that each teacher would vote for, or ``n_classes`` for no vote.
 
         Raises
         ------
@@ -263,13 +267,14 @@ class VoteLedger(Shared):
             return gaussian_vote(1 / self._n_partitions * counts, sigma=self._sigma, seed=self._generator)
 
     def resume(self, *, released: int) -> None:
-        """Let a pickled or forked copy answer on, as the only one from now on.
+        """Let a pickled or forked copy continue to answer; from now on, only this copy may answer.
 
         Parameters
         ----------
         released : int
-            Queries answered in all, by the original and every copy. The guarantee rests on this declaration. It must be
-            what this copy has counted: who voted since is not known here, and only a newer copy can go on.
+            Number of queries answered in total, by the original and every copy. The guarantee rests on this
+            declaration. It must equal the count of this copy: if more queries were answered, this copy does not know
+            who voted, and only a newer copy can continue.
 
         Raises
         ------

@@ -159,7 +159,7 @@ class LinearTask:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Minimiser(LinearLoss):
-    """The exact minimiser of a regularised loss: **not private**, to be released only with noise.
+    """The exact minimiser of a regularised loss: **not private**, so release it only with noise.
 
     Attributes
     ----------
@@ -168,9 +168,9 @@ class Minimiser(LinearLoss):
     l2 : float
     n_classes : int
     n : int
-        What the sum of the losses is divided by; public.
+        Public number by which the sum of the losses is divided.
     norm : float
-        Public bound on the Euclidean norm of the features that it was fitted to.
+        Public bound on the Euclidean norm of the features of the fit.
     intercept : bool
     """
 
@@ -183,10 +183,10 @@ class Minimiser(LinearLoss):
         Parameters
         ----------
         adjacency : {"replace-one", "add-remove"}
-            Add-remove: the sum of the losses is divided by the public ``n``, whatever the number of records.
+            Under add-remove, the sum of the losses is divided by the public ``n`` for any number of records.
         analysis : {"tight", "published"}
-            ``"published"``: Lemma 1 of the paper, ``2 K / (n l2)``, for replace-one. ``"tight"``: the same and what
-            the tolerance of the fit adds to it.
+            ``"published"``: Lemma 1 of the paper, ``2 K / (n l2)``, for replace-one. ``"tight"``: the same plus the
+            contribution of the fit's tolerance.
 
         Returns
         -------
@@ -201,9 +201,9 @@ class Minimiser(LinearLoss):
 
     @property
     def rounding(self) -> float:
-        """Bound on what floating point adds to the sensitivity of ``W x``, for x of norm 1.
+        """Bound on the contribution of floating point to the sensitivity of ``W x``, for x of norm 1.
 
-        Sums of d products are off by at most ``d 2^-52 |W| |x|``, those of the rows of W in :meth:`basis` by at most
+        Sums of d products are off by at most ``d 2^-52 |W| |x|``, sums of the rows of W in :meth:`basis` by at most
         ``C^2 2^-52 |W|``, and the minimiser has ``l2 |W| <= K`` up to its tolerance.
         """
         terms: int = self.weights.shape[1] + 2 + self.n_classes**2
@@ -214,10 +214,10 @@ class Minimiser(LinearLoss):
         return self.rows(X) @ self.weights.T
 
     def basis(self, delta: float, analysis: str) -> Floats:
-        """Orthonormal columns [C, k] that span where noise is drawn: the axes, or, for pure noise, what sums to 0.
+        """Orthonormal columns [C, k] that span the space of the noise: all axes or, for pure noise, vectors of sum 0.
 
         The minimiser's weights, and so the logits, sum to 0 over the classes, for any records: the gradient of the loss
-        does, and the regulariser pulls the rest to 0. In fewer dimensions pure noise is shorter, not so Gaussian noise.
+        does, and the regulariser pulls the rest to 0. In fewer dimensions pure noise is shorter; Gaussian noise is not.
         """
         everywhere = delta > 0 or analysis == "published"
         return np.eye(self.n_classes) if everywhere else np.asarray(helmert(self.n_classes).T)
@@ -262,9 +262,9 @@ def fit_minimiser(
 ) -> Minimiser:
     """Minimise ``(1/n) sum_i CE(W x_i, y_i) + l2/2 |W|^2``, in float64, until it counts as exact.
 
-    The norm of the gradient at the result, computed anew, is at most 0.001 K/n, where K/n is half the change that one
-    record can make; its part in the sensitivity is counted. A bias is the weight of a constant feature 1: it is
-    penalised, and counts in the norm.
+    The norm of the gradient at the result, computed again, is at most 0.001 K/n, where K/n is half the change that one
+    record can make. The sensitivity includes this error. A bias is the weight of a constant feature 1; it is penalised
+    and counts in the norm.
 
     Parameters
     ----------
@@ -277,10 +277,10 @@ def fit_minimiser(
     norm : float, > 0
         Bound on the Euclidean norm of each row of X, known beforehand; it must not be taken from the data.
     n : int, >= 1, optional
-        What the sum is divided by, public. Default: m, which is public then.
+        Public number by which the sum is divided. Default: m, which is then public.
     max_iterations : int, >= 1
     device : str
-        A PyTorch device, or ``"auto"``: the GPU where there is one.
+        A PyTorch device, or ``"auto"`` for the GPU if there is one.
 
     Returns
     -------

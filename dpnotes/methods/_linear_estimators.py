@@ -27,7 +27,7 @@ class Releases(NamedTuple):
     models : dpnotes.learners.LogisticModels
         ``models.votes(X)`` has shape [n_repeats, len(X)].
     profile : dpnotes.accounting.PrivacyProfile
-        Of one release; ``profile.compose(n_repeats)`` is that of all.
+        Guarantee of one release; ``profile.compose(n_repeats)`` is the guarantee of all.
     """
 
     models: LogisticModels
@@ -36,7 +36,7 @@ class Releases(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class LinearEstimator(PrivateClassifier, DecisionClassifier):
-    """Multinomial logistic regression with an L2 term and a privacy guarantee: the parameters that all kinds have.
+    """Base class of multinomial logistic regression with an L2 term and a privacy guarantee.
 
     Parameters
     ----------
@@ -46,23 +46,24 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
     l2 : float, > 0, optional
         Weight of |W|^2/2 against the mean cross-entropy. Default: 100 norm^2 / (n epsilon).
     intercept : bool
-        Fit a bias, as the weight of a constant feature 1, which is penalised and counts in the norm.
+        Fit a bias, as the weight of a constant feature 1. It is penalised and counts in the norm.
     norm : float, > 0
-        Public bound on the Euclidean norm of each row of X. It must not be taken from the data.
+        Public bound on the Euclidean norm of each row of X, which must not be taken from the data.
     overflow : {"clip", "raise"}
-        Longer rows are shortened to the norm, silently; or refused, where the user says that the rows are public.
+        Longer rows are shortened to the norm without a warning (``"clip"``), or raise an error (``"raise"``), which
+        declares that the rows are public.
     n : int, optional
-        What the sum of the losses is divided by. Default: the number of records, which is public then.
+        Number by which the sum of the losses is divided. Default: the number of records, which is then public.
     adjacency : {"zero-out", "replace-one", "add-remove"}
-        Which data sets are neighbours: those with one record made empty, exchanged, or more (or less, n being public).
+        Definition of neighbouring data sets: one record is made empty, replaced, or added or removed (with public n).
     analysis : {"tight", "published"}
-        ``"tight"``: the smallest noise that is known to suffice. ``"published"``: that of the paper.
+        ``"tight"``: the smallest noise that is known to suffice. ``"published"``: the noise of the paper.
     classes : sequence, optional
-        All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
-        is about all that is released except ``classes_``.
+        All labels that can occur. Give them unless they are public knowledge: by default they are taken from y, and the
+        guarantee then covers everything that is released except ``classes_``.
     max_iterations : int, >= 1
     device : str
-        A PyTorch device, or ``"auto"``: the GPU where there is one.
+        A PyTorch device, or ``"auto"`` for the GPU if there is one.
     random_state : int, RandomState instance or None
         Not used.
     noise_seed : int, optional
@@ -114,7 +115,7 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
 
 
 class WeightRelease(LinearEstimator, LinearClassifier):
-    """Linear estimator whose noisy weights are released: nothing else is kept, and all answers follow from them.
+    """Base class of linear estimators that release noisy weights, retain nothing else, and answer from these weights.
 
     Attributes
     ----------
@@ -132,7 +133,7 @@ class WeightRelease(LinearEstimator, LinearClassifier):
     def fit_many(
         self, X: Features, codes: NDArray[np.integer], *, n_classes: int, n_repeats: int = 1, seed: int | None
     ) -> Releases:
-        """Release ``n_repeats`` independent models of the same records; this estimator itself stays as it is."""
+        """Release ``n_repeats`` independent models of the same records; this estimator does not change."""
 
     def _fit(self, X: Features, codes: Integers, n_classes: int) -> None:
         models, profile = self.fit_many(X, codes, n_classes=n_classes, seed=self._randomness().noise)
@@ -153,10 +154,9 @@ def guarantee_text(epsilon: float, delta: float) -> str:
 class ModelSensitivity(WeightRelease):
     """Private logistic regression whose exact L2-regularised minimiser is released with noise.
 
-    With delta = 0 the noise B has density proportional to ``exp(-rate ||B||_F)`` among the B whose rows sum to 0, as
-    those of the minimiser do; otherwise it is Gaussian with the least sigma (Balle and Wang 2018). Nothing but the
-    noisy weights is kept, so that any number of predictions and the fitted estimator itself are covered by
-    ``profile_``.
+    With delta = 0 the noise B has density proportional to ``exp(-rate ||B||_F)`` among the B whose rows sum to 0, like
+    the rows of the minimiser. Otherwise it is Gaussian with the least sigma (Balle and Wang 2018). The estimator
+    retains only the noisy weights, so ``profile_`` covers any number of predictions and the fitted estimator itself.
 
     Parameters
     ----------
@@ -166,11 +166,11 @@ class ModelSensitivity(WeightRelease):
     l2 : float, > 0, optional
         Weight of |W|^2/2 against the mean cross-entropy. Default: 100 norm^2 / (n epsilon).
     adjacency : {"zero-out", "replace-one", "add-remove"}
-        For one record exchanged the noise is twice that of the others.
+        Definition of neighbouring data sets. Replace-one needs twice the noise of the others.
     analysis : {"tight", "published"}
-        ``"published"``: the paper's sensitivity 2 K/(n l2) (replace-one), which takes the fit as exact to the last
-        digit, and pure noise in all directions. ``"tight"`` counts what the fit's tolerance adds, 0.1% (add-remove:
-        0.2%).
+        ``"published"``: the paper's sensitivity 2 K/(n l2) (replace-one), which treats the fit as exact to the last
+        digit, and pure noise in all directions. ``"tight"`` adds the contribution of the fit's tolerance, 0.1%
+        (add-remove: 0.2%).
     intercept, norm, n, classes, max_iterations, device, random_state, noise_seed
         See :class:`LinearEstimator`.
 
@@ -197,9 +197,9 @@ class ModelSensitivity(WeightRelease):
     def fit_many(
         self, X: Features, codes: NDArray[np.integer], *, n_classes: int, n_repeats: int = 1, seed: int | None
     ) -> Releases:
-        """Fit the minimiser once and release it ``n_repeats`` times, as :func:`noisy_minimisers` does with a given one.
+        """Fit the minimiser once, and release it ``n_repeats`` times by :func:`noisy_minimisers`.
 
-        Parameters, result and errors are those of :meth:`LossPerturbation.fit_many`.
+        Parameters, result and errors are the same as for :meth:`LossPerturbation.fit_many`.
         """
         how = {"adjacency": self.adjacency, "analysis": self.analysis}
         minimiser = self._minimiser(X, codes, n_classes)
@@ -218,8 +218,8 @@ def noisy_minimisers(
 ) -> Releases:
     """Release one minimiser ``n_repeats`` times, as :class:`ModelSensitivity` does once.
 
-    For experiments: one fit serves all epsilons and repeats. Repeat r draws from a stream of its own, so that the first
-    repeats of many are those of a few. Together they cost ``profile.compose(n_repeats)``.
+    For experiments: one fit serves all epsilons and repeats. Repeat r draws from a separate stream, so the first
+    repeats of many equal the repeats of a few. Together they cost ``profile.compose(n_repeats)``.
 
     Parameters
     ----------
@@ -229,12 +229,12 @@ def noisy_minimisers(
         See :class:`ModelSensitivity`.
     n_repeats : int, >= 1
     seed : int, >= 0, or None
-        None: exact noise from the operating system.
+        Seed of the noise; None for exact noise from the operating system.
 
     Returns
     -------
     Releases
-        ``models`` and the ``profile`` of one.
+        The ``models``, and the ``profile`` of one release.
 
     Raises
     ------

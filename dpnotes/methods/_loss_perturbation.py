@@ -34,17 +34,18 @@ ROUGH, ROUGH_ITERATIONS = 1e-4, 100  # of the unperturbed fit, in float32, that 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LossPerturbation(WeightRelease):
-    """Private logistic regression, multinomial where there are more classes, that minimises a randomly perturbed loss.
+    """Private logistic regression, multinomial for more than two classes, that minimises a randomly perturbed loss.
 
-    Minimised is ``(1/n) (sum_i CE(W x_i, y_i) + <B, W> + rho/2 |W|^2) + l2/2 |W|^2``. With delta = 0 the random B has
-    density proportional to ``exp(-rate sum_c ||B_c||)``, B_c being the row of class c (for two classes B_1 and -B_1:
-    weights that sum to 0 over the classes are all that predictions see); otherwise it is Gaussian. rho is 0 unless
-    n l2 is so small that the change of volume would cost more than half of epsilon. Nothing but the weights is kept, so
-    that any number of predictions and the fitted estimator itself are covered by ``profile_``.
+    The objective is ``(1/n) (sum_i CE(W x_i, y_i) + <B, W> + rho/2 |W|^2) + l2/2 |W|^2``. With delta = 0 the random B
+    has density proportional to ``exp(-rate sum_c ||B_c||)``, where B_c is the row of class c. For two classes the rows
+    are B_1 and -B_1, because predictions depend only on weights that sum to 0 over the classes. Otherwise B is
+    Gaussian. rho is 0 unless n l2 is so small that the change of volume would cost more than half of epsilon. The
+    estimator retains only the weights, so ``profile_`` covers any number of predictions and the fitted estimator.
 
-    The theorems are about the exact minimiser. The fit goes on until the gradient of the sum has a norm of at most
-    0.0001 K (checked anew), K being what one record can make it, and a hundredth of the budget is spent on noise on the
-    weights that hides the rest. With a ``noise_seed`` the rest is not covered: ``profile_.status`` is ``"assumption"``.
+    The theorems are about the exact minimiser. The fit continues until the gradient of the sum has a norm of at most
+    0.0001 K (checked again), where K is the largest norm that one record can give it. A hundredth of the budget is
+    spent on noise on the weights that hides the remaining error. With a ``noise_seed`` the remaining error is not
+    covered, and ``profile_.status`` is ``"assumption"``.
 
     Parameters
     ----------
@@ -55,12 +56,12 @@ class LossPerturbation(WeightRelease):
         Weight of |W|^2/2 against the mean cross-entropy, besides the rho/n that the guarantee needs. Default:
         10 norm^2 / (n epsilon).
     adjacency : {"zero-out", "add-remove", "replace-one"}
-        For one record exchanged the noise has twice the scale.
+        Definition of neighbouring data sets. For replace-one the noise has twice the scale.
     analysis : {"tight", "split", "published"}
-        See :func:`dpnotes.accounting.objective_perturbation`. ``"split"``: half of epsilon for the volume, which n l2
-        does not help to pay, and B of density proportional to ``exp(-rate ||B||_F)``. ``"published"``: so by the
-        paper's constants (add-remove), with a rho several times as large. Its proof for Gaussian noise has a gap beyond
-        two classes; ``profile_`` says whether the noise suffices by another proof.
+        See :func:`dpnotes.accounting.objective_perturbation`. ``"split"``: half of epsilon pays for the volume, without
+        a contribution of n l2, and B has density proportional to ``exp(-rate ||B||_F)``. ``"published"``: the same with
+        the paper's constants (add-remove) and a rho several times as large. Its proof for Gaussian noise has a gap
+        beyond two classes; ``profile_`` reports whether the noise suffices by another proof.
     intercept, norm, n, classes, max_iterations, device, random_state, noise_seed
         See :class:`LinearEstimator`.
 
@@ -88,9 +89,9 @@ class LossPerturbation(WeightRelease):
     def fit_many(
         self, X: Features, codes: NDArray[np.integer], *, n_classes: int, n_repeats: int = 1, seed: int | None
     ) -> Releases:
-        """Release ``n_repeats`` minimisers of perturbed losses, fitted at once; this estimator itself stays as it is.
+        """Release ``n_repeats`` minimisers of perturbed losses, fitted at once; this estimator does not change.
 
-        For experiments: repeat r draws from a stream of its own, so that the first repeats of many are those of a few.
+        For experiments: repeat r draws from a separate stream, so the first repeats of many equal the repeats of a few.
         Together the releases cost ``profile.compose(n_repeats)``.
 
         Parameters
@@ -101,13 +102,13 @@ class LossPerturbation(WeightRelease):
         n_classes : int, >= 2
         n_repeats : int, >= 1
         seed : int, >= 0, or None
-            None: exact noise from the operating system, and the output noise that makes the proof one for the minimiser
-            that is computed. With a seed there is none: ``profile`` is about the exact minimiser.
+            None: exact noise from the operating system, with the output noise that extends the proof to the computed
+            minimiser. With a seed there is no output noise, and ``profile`` is about the exact minimiser.
 
         Returns
         -------
         Releases
-            ``models`` and the ``profile`` of one.
+            The ``models``, and the ``profile`` of one release.
 
         Raises
         ------

@@ -45,8 +45,8 @@ class NoisyBoosting(PrivateClassifier, LogitClassifier):
     each column; a coarse grid for each pair of columns (of the 64 most promising ones); and ``n_trees`` grids of the
     columns or pairs that promise most.
 
-    Take it where columns matter in combination or by thresholds. Where planes separate the classes,
-    :class:`LossPerturbation` is better, and :class:`RandomTrees` is for ``delta=0``.
+    Use it for tables whose columns matter in combination or by thresholds. If planes separate the classes,
+    :class:`LossPerturbation` is better; for ``delta=0`` use :class:`RandomTrees`.
 
     Parameters
     ----------
@@ -54,28 +54,29 @@ class NoisyBoosting(PrivateClassifier, LogitClassifier):
     delta : float, in (0, 0.999]
     bounds : tuple (low, high), each a float or array_like of float, shape [d]
         Public bounds of the columns, between which thresholds are drawn; low < high. They must not be taken from the
-        data; the default suits :class:`dpnotes.preprocessing.PublicScaler`. What lies outside is in the outer cells.
+        data; the default suits :class:`dpnotes.preprocessing.PublicScaler`. Values outside fall in the outer cells.
     n_trees : int, >= 1, optional
-        Grids of the last part. Default: 20 more than there are columns, at most 100.
+        Number of grids in the last part. Default: 20 more than there are columns, at most 100.
     bins : int, in [2, 16], optional
-        Bins of each of a grid's two columns. Default: 4.
+        Number of bins for each of a grid's two columns. Default: 4.
     learning_rate : float, in (0, 1], optional
         Fraction of each step that is taken. Default: 0.5.
     adjacency : {"zero-out", "replace-one"}
-        Which data sets are neighbours: those with one record made empty, or exchanged, which costs nearly twice the
-        noise. The number of records is public.
+        Definition of neighbouring data sets: one record is made empty, or replaced, which needs nearly twice the noise.
+        The number of records is public.
     classes, random_state, noise_seed
         See :class:`PrivateClassifier`; ``random_state`` draws the thresholds' places among the quantiles.
 
     Attributes
     ----------
     profile_ : dpnotes.accounting.PrivacyProfile
-        Guarantee of releasing all noisy sums, each chosen by those before.
+        Guarantee of releasing all noisy sums, each chosen by the earlier sums.
     features_ : ndarray of int64, shape [n_grids, 2]
-        Columns of each grid, twice the same where it is of one.
+        Columns of each grid; a grid of one column names it twice.
     thresholds_ : ndarray of float64, shape [n_grids, 2, bins - 1]
+        Thresholds of each grid.
     logits_ : ndarray of float64, shape [n_grids, bins^2, n_classes]
-        What the cells add to the logits of the classes.
+        Contributions of the cells to the logits of the classes.
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
 
@@ -153,7 +154,7 @@ class NoisyBoosting(PrivateClassifier, LogitClassifier):
         self.features_, self.thresholds_, self.logits_ = np.array(columns), np.stack(limits), np.stack(values)
 
     def decision_function(self, X: Any) -> Features:
-        """Sums over the grids of the logits in the query's cells, [n, n_classes]; for two classes differences, [n]."""
+        """Logits summed over the grids, shape [n, n_classes]; for two classes their difference, shape [n]."""
         X = self._queries(X)
         logits = np.zeros((len(X), len(self.classes_)))
         for columns, limits, values in zip(self.features_, self.thresholds_, self.logits_, strict=True):

@@ -29,40 +29,41 @@ AGREEING = 0.8  # of the teachers, at which "confident" answers by default
 @renamed(n_models=("n_teachers",), estimator=(FIRST,))
 @dataclass(eq=False, repr=False)
 class PATE(StudentVote):
-    """Private aggregation of teacher ensembles, with the guarantee of releasing the student and all that it learned.
+    """Private aggregation of teacher ensembles, with the guarantee of releasing the student and everything it learned.
 
-    Each private record goes to one of ``n_models`` shards, chosen uniformly and independently of the other records,
-    so that one record
-    that is made empty, or left out, changes one teacher. A teacher without records abstains; one whose records are of
-    one class votes for it. The teachers vote on the public rows, the aggregator releases some labels, the student is
-    trained on the rows that have one, and the teachers are dropped: predictions are post-processing, without limit.
-    Without any answer the student always predicts the first of ``classes_``.
+    Each private record goes to one of ``n_models`` shards, chosen uniformly and independently of the other records. So
+    a record that is made empty, or left out, changes only one teacher. A teacher without records abstains, and a
+    teacher whose records have one class votes for it. The teachers vote on the public rows, and the aggregator releases
+    some labels. The student is trained on the labelled rows, and the teachers are discarded. Predictions are
+    post-processing, so their number is unlimited. Without any answer the student always predicts the first of
+    ``classes_``.
 
     Parameters
     ----------
     epsilon : float, > 0, optional
     delta : float, in [0, 1), optional
-        Of all that is released; 0 for ``"laplace"`` only. The noise is the least that suffices.
+        Delta of everything that is released; 0 only for ``"laplace"``. The noise is the least that suffices.
     estimator : object, optional
-        The teachers' learner: a scikit-learn classifier, or one that fits many models in one call (it has ``fit_many``,
-        as :class:`dpnotes.learners.NetworkClassifier`, and takes a list of index arrays of unequal length), which is
-        called for each teacher by itself unless there is a ``noise_seed``. A teacher must depend on the records of its
-        own shard only. Default: a decision tree.
+        The teachers' learner: a scikit-learn classifier, or a learner that fits many models in one call. Such a learner
+        has ``fit_many``, like :class:`dpnotes.learners.NetworkClassifier`, and takes a list of index arrays of unequal
+        length; it is called separately for each teacher unless there is a ``noise_seed``. A teacher must depend only on
+        the records of its shard. Default: a decision tree.
     n_models : int, in 1 .. n, optional
-        Teachers. Default: one for every five records of each class, at most 1024.
+        Number of teachers. Default: one for every five records of each class, at most 1024.
     queries : int, >= 1, optional
-        Public rows put to the aggregator, from the first on. Default: all; with epsilon and delta, but without
-        ``answers``, so many that Gaussian noise on a count has a standard deviation of a quarter of all votes.
+        Number of public rows that the aggregator votes on, from the first row. Default: all rows. With epsilon and
+        delta but without ``answers``, the default is the number at which Gaussian noise on a count has a standard
+        deviation of a quarter of all votes.
     answers : int, in [1, queries], optional
-        Only for ``"confident"``: stop for good after so many answers. Default: ``queries``.
+        Number of answers after which ``"confident"`` stops permanently. Default: ``queries``.
     aggregator : {"gnmax", "confident", "laplace"}
-        Answer always, or where the largest noisy count reaches the threshold; with Gaussian noise, or always with
-        Laplace noise.
+        ``"gnmax"`` always answers, with Gaussian noise. ``"confident"`` answers if the largest noisy count reaches the
+        threshold, with Gaussian noise. ``"laplace"`` always answers, with Laplace noise.
     threshold : float, >= 0, optional
-        Least noisy count that ``"confident"`` answers at, in votes. Default: four fifths of the teachers.
+        Least noisy count at which ``"confident"`` answers, in votes. Default: four fifths of the teachers.
     sigma_threshold : float, > 0, optional
-        Standard deviation of the noise that ``"confident"`` adds to the largest count, in votes. This and the next two
-        are given instead of ``epsilon`` and ``delta``.
+        Standard deviation of the noise that ``"confident"`` adds to the largest count, in votes. Give this and the next
+        two parameters instead of ``epsilon`` and ``delta``.
     sigma_answer : float, > 0, optional
         Standard deviation of the noise that ``"confident"`` and ``"gnmax"`` add to each count, in votes.
     scale : float, > 0, optional
@@ -70,25 +71,25 @@ class PATE(StudentVote):
     student : object, optional
         A scikit-learn classifier. Default: a clone of ``estimator``.
     keep_votes : bool
-        Keep the votes as they were before the noise, for diagnosis by who holds the data: what follows from them is
-        not covered by the guarantee, and travels with a pickle. ``publish()`` leaves it out.
+        Retain the votes before the noise, for diagnosis by the holder of the data. The guarantee does not cover any
+        result derived from them, and a pickle contains them. ``publish()`` omits them.
     adjacency : {"zero-out", "add-remove"}
-        Which data sets are neighbours. A record that is made empty leaves its shard and no other changes, so that one
-        teacher may change its vote: the guarantee is the same for both.
+        Definition of neighbouring data sets. An empty record leaves its shard, and no other record moves, so one
+        teacher may change its vote. The guarantee is the same under both.
     classes : sequence, optional
-        All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
-        is about all that is released except ``classes_``.
+        All labels that can occur. Give them unless they are public knowledge: by default they are taken from y, and the
+        guarantee then covers everything that is released except ``classes_``.
     n_jobs : int or None
-        joblib workers for scikit-learn teachers.
+        Number of joblib workers for scikit-learn teachers.
     random_state : int, RandomState instance or None
-        Chunks and learners.
+        Seed of the shards and of the learners.
     noise_seed : int, optional
         See :class:`PrivateClassifier`.
 
     Attributes
     ----------
     profile_ : dpnotes.accounting.PrivacyProfile
-        Guarantee of releasing ``labels_``, ``answered_`` and the student, whatever the data.
+        Guarantee of releasing ``labels_``, ``answered_`` and the student, for any data.
     labels_ : ndarray, shape [answered_.sum()]
         Labels of the answered public rows.
     answered_ : ndarray of bool, shape [queries]
@@ -96,9 +97,9 @@ class PATE(StudentVote):
     student_ : object
         The fitted student.
     agreement_ : ndarray of float, shape [queries]
-        Only with ``keep_votes``, private: fraction of the teachers that vote for the class of most votes.
+        Fraction of the teachers that vote for the most frequent class; private, only with ``keep_votes``.
     per_instance_profile_ : dpnotes.accounting.PrivacyProfile
-        Only with ``keep_votes``, private: the data-dependent guarantee.
+        The data-dependent guarantee; private, only with ``keep_votes``.
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
 
@@ -127,7 +128,7 @@ class PATE(StudentVote):
     scale: float | None = None
 
     def fit(self, X: Any, y: Any, *, public: Any = None, shards: ArrayLike | None = None) -> PATE:
-        """Train the teachers on the private records, label public rows by their private vote, train the student.
+        """Train the teachers on the private records, label public rows by their private vote, and train the student.
 
         Parameters
         ----------
@@ -136,25 +137,25 @@ class PATE(StudentVote):
         y : array_like, shape [n]
             Their labels.
         public : array_like of float, shape [n_public, d], finite
-            Unlabelled rows that are no secret; required. A Pipeline transforms them as X where it names them in
-            ``transform_input``, and is refused otherwise.
+            Public unlabelled rows; required. A Pipeline transforms them like X if it names them in ``transform_input``;
+            otherwise it raises an error.
         shards : array_like of int, shape [n], in 0 .. n_models - 1, optional
-            Teacher of each record, for example by :func:`dpnotes.mechanisms.hash_chunks` of its identifier; all records
-            of a person in one shard make the guarantee one for the person. It assumes that each shard was chosen
-            independently of the other records. Default: drawn uniformly.
+            Teacher of each record, for example from :func:`dpnotes.mechanisms.hash_chunks` of its identifier. If all
+            records of a person are in one shard, the guarantee protects the person. It assumes that each shard was
+            chosen independently of the other records. Default: drawn uniformly.
 
         Returns
         -------
         PATE
-            Itself.
+            The estimator itself.
 
         Raises
         ------
         ValueError
-            If public is missing or not transformed as X is, data are not finite or differ in length or features, there
-            is one class only or are more teachers than records, or a parameter is outside its range.
+            If public is missing or not transformed like X, data are not finite or differ in length or features, there
+            is only one class or there are more teachers than records, or a parameter is outside its range.
         TypeError
-            If a number is of the wrong kind, or the student's learner is no classifier.
+            If a number has the wrong type, or the student's learner is not a classifier.
         """
         return self._fit_at_once(X, y, public=public, shards=shards)
 
@@ -184,9 +185,9 @@ class PATE(StudentVote):
 
     @property
     def per_instance_profile_(self) -> PrivacyProfile:
-        """Data-dependent guarantee of the same release for these private votes; *per-instance*, not to be published.
+        """Data-dependent guarantee of the same release for these private votes, *per-instance*: do not publish it.
 
-        The aggregators with Gaussian noise have one; of ``"confident"`` without any answer it is ``profile_``.
+        Only the aggregators with Gaussian noise have it. For ``"confident"`` without any answer it is ``profile_``.
         """
         counts = self._kept("per_instance_profile_").counts
         released, parameters = self.profile_.mechanism, self.profile_.parameters  # as fitted, whatever is set since

@@ -20,30 +20,30 @@ from dpnotes.methods._linear_estimators import LinearEstimator, checked_epsilon_
 class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
     """Multinomial logistic regression that answers a budget of queries, with noise on the logits of each.
 
-    The guarantee is that of all answers together; the estimator holds the minimiser itself, so that the estimator must
-    stay with who holds the data. ``predict``, ``decision_function`` and ``score`` spend one answer for each row, and
-    there is no ``predict_proba``. With delta = 0 the noise b of an answer has density proportional to
-    ``exp(-rate ||b||)`` among the b that sum to 0, as the logits do; otherwise it is Gaussian. Gaussian
-    :class:`ModelSensitivity` answers any number of queries with the noise that is needed here for one.
+    The guarantee covers all answers together. The estimator holds the minimiser itself, so it must stay with the holder
+    of the data. ``predict``, ``decision_function`` and ``score`` spend one answer for each row, and there is no
+    ``predict_proba``. With delta = 0 the noise b of an answer has density proportional to ``exp(-rate ||b||)`` among
+    the b that sum to 0, like the logits. Otherwise it is Gaussian. Gaussian :class:`ModelSensitivity` answers any
+    number of queries with the noise that this class needs for one query.
 
     Parameters
     ----------
     epsilon : float, > 0
-        For all answers together.
+        Epsilon of all answers together.
     delta : float, in [0, 0.999]
         0: pure differential privacy.
     l2 : float, > 0, optional
         Weight of |W|^2/2 against the mean cross-entropy. Default: 100 norm^2 / (n epsilon).
     answers : int, >= 1
-        Queries that can be answered; one asked again counts again.
+        Number of queries that can be answered; a repeated query counts again.
     adjacency : {"zero-out", "replace-one", "add-remove"}
-        For one record exchanged the noise is twice that of the others.
+        Definition of neighbouring data sets. Replace-one needs twice the noise of the others.
     analysis : {"tight", "published"}
         ``"tight"``: Gaussian noise by exact composition, in proportion to the norm of the query. ``"published"``: the
         paper's search over basic and advanced composition and its sensitivity 2 K/(n l2) (replace-one), the same noise
         for all queries, which must be no longer than ``norm``, and pure noise in all directions.
     intercept, norm, n, classes, max_iterations, device, random_state, noise_seed
-        See :class:`LinearEstimator`; ``norm`` bounds the rows that are fitted.
+        See :class:`LinearEstimator`; ``norm`` bounds the rows of the fit.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
         Raises
         ------
         BudgetExhausted
-            If fewer are left; then none is spent.
+            If fewer answers are left; then no answer is spent.
         """
         X = self._queries(X)
         self._noise.check(X)
@@ -184,7 +184,7 @@ class NoisyPredictions(NamedTuple):
     labels : ndarray of int64, shape [n_repeats, n_queries]
         Class codes.
     profile : dpnotes.accounting.PrivacyProfile
-        Of ``answers`` answers, whatever the number of queries and repeats here.
+        Guarantee of ``answers`` answers, for any number of queries and repeats here.
     """
 
     labels: Integers
@@ -203,11 +203,11 @@ def noisy_predictions(
     n_repeats: int = 1,
     seed: int,
 ) -> NoisyPredictions:
-    """Answer all queries ``n_repeats`` times with the noise of a budget: no budget is kept.
+    """Answer all queries ``n_repeats`` times with the noise of a budget, without counting the answers.
 
     For experiments: the fraction of correct labels estimates the accuracy that :class:`PredictionSensitivity` has with
     ``answers`` answers, on more queries than it would answer. One fit serves all epsilons, budgets and repeats. Repeat
-    r draws from a stream of its own, so that the first repeats of many are those of a few.
+    r draws from a separate stream, so the first repeats of many equal the repeats of a few.
 
     Parameters
     ----------
@@ -217,12 +217,12 @@ def noisy_predictions(
     epsilon, delta, answers, adjacency, analysis
         See :class:`PredictionSensitivity`.
     n_repeats, seed
-        See :func:`noisy_minimisers`, which refuses the same as this function.
+        See :func:`noisy_minimisers`, which raises the same errors.
 
     Returns
     -------
     NoisyPredictions
-        ``labels`` and the ``profile`` of ``answers`` of them.
+        The ``labels``, and the ``profile`` of ``answers`` answers.
 
     Examples
     --------

@@ -29,16 +29,17 @@ BLOCK = 2**22  # pairs of a row and a tree at a time
 @renamed(bounds=("low", "high"))
 @dataclass(eq=False, repr=False)
 class RandomTrees(PrivateClassifier, LogitClassifier):
-    """Trees whose splits are drawn at random between public bounds; what is released are the noisy counts in leaves.
+    """Trees with random splits between public bounds, which release noisy counts of the records in their leaves.
 
-    No split looks at data, so all that a record tells is in which leaves it is counted. With ``delta=0`` each record is
-    counted in one tree, by its place, and Laplace noise of scale ``1 / epsilon`` on each count is epsilon-DP whatever
-    the number of trees. With ``delta > 0`` each record is counted in all T trees, which moves the counts by ``sqrt(T)``
-    in Euclidean norm, and they get Gaussian noise. A query sums over its leaves the logarithms of the smoothed counts,
-    each relative to its class. For tables of few columns where no plane separates the classes, because a split of a
-    column that does not matter halves the counts for nothing. Take it where ``delta`` must be 0; with ``delta > 0``,
-    :class:`NoisyBoosting` was more accurate on nearly all tables that we tried. Where planes do separate the classes,
-    :class:`ClassMeans` is better.
+    Splits do not depend on the data, so a record affects only the counts of its leaves. With ``delta=0`` each record is
+    counted in one tree, by its place, and Laplace noise of scale ``1 / epsilon`` on each count is epsilon-DP for any
+    number of trees. With ``delta > 0`` each record is counted in all T trees, which moves the counts by ``sqrt(T)`` in
+    Euclidean norm, and the counts get Gaussian noise. A query sums over its leaves the logarithms of the smoothed
+    counts, each relative to its class.
+
+    Use it for tables of few columns where no plane separates the classes and ``delta`` must be 0. A split of a column
+    that does not matter halves the counts without any benefit. With ``delta > 0``, :class:`NoisyBoosting` was more
+    accurate on nearly all tables that we tried. If planes separate the classes, :class:`ClassMeans` is better.
 
     Parameters
     ----------
@@ -47,26 +48,27 @@ class RandomTrees(PrivateClassifier, LogitClassifier):
         0: pure differential privacy.
     bounds : tuple (low, high), each a float or array_like of float, shape [d]
         Public bounds of the columns, between which thresholds are drawn; low < high. They must not be taken from the
-        data; the default suits :class:`dpnotes.preprocessing.PublicScaler`. What lies outside is in the outer leaves.
+        data; the default suits :class:`dpnotes.preprocessing.PublicScaler`. Values outside fall in the outer leaves.
     n_trees : int, >= 1, optional
-        Default: 8 with ``delta=0``, 64 otherwise.
+        Number of trees. Default: 8 with ``delta=0``, 64 otherwise.
     depth : int, in [1, 20], optional
-        Each tree has ``2^depth`` leaves. Default: from the number of records and the noise alone, so that an even leaf
-        has, over all trees, about twice as many records as the noise's standard deviation; at most 10.
+        Depth of the trees; each tree has ``2^depth`` leaves. The default depends only on the number of records and the
+        noise: an even leaf has, over all trees, about twice as many records as the noise's standard deviation. It is at
+        most 10.
     adjacency : {"zero-out", "replace-one"}
-        Which data sets are neighbours: those with one record made empty, or exchanged, which changes two counts of a
-        tree. The number of records is public.
+        Definition of neighbouring data sets: one record is made empty, or replaced, which changes two counts of a tree.
+        The number of records is public.
     classes, random_state, noise_seed
-        See :class:`PrivateClassifier`; ``random_state`` draws the splits, and which record is counted in which tree.
+        See :class:`PrivateClassifier`; ``random_state`` draws the splits and the tree in which each record is counted.
 
     Attributes
     ----------
     profile_ : dpnotes.accounting.PrivacyProfile
-        Guarantee of releasing all noisy counts, from which all else follows.
+        Guarantee of releasing all noisy counts, which determine everything else.
     features_ : ndarray of int64, shape [n_trees, 2^depth - 1]
-        Columns that are split, level by level; the children of node j are 2j + 1 and 2j + 2.
+        Columns of the splits, level by level; the children of node j are 2j + 1 and 2j + 2.
     thresholds_ : ndarray of float64, shape [n_trees, 2^depth - 1]
-        A row goes to the second child where it is above.
+        Thresholds of the splits; a row with a larger value goes to the second child.
     counts_ : ndarray of float64, shape [n_trees, 2^depth, n_classes]
         Noisy numbers of records.
     classes_ : ndarray, shape [n_classes]
@@ -137,7 +139,7 @@ class RandomTrees(PrivateClassifier, LogitClassifier):
         return _Plan(n_trees, depth, rate, sigma, deviation, profile.with_(**about))
 
     def decision_function(self, X: Any) -> Features:
-        """Sums over the trees of the logits in the query's leaves, [n, n_classes]; for two classes differences, [n]."""
+        """Logits summed over the trees, shape [n, n_classes]; for two classes their difference, shape [n]."""
         X, n_trees = self._queries(X), len(self.features_)
         logits = np.empty((len(X), len(self.classes_)))
         for rows in _blocks(len(X), n_trees):

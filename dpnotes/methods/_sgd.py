@@ -1,4 +1,4 @@
-"""SGD whose weights are released: noise in every step and the last weights alone, or noise on the weights."""
+"""SGD that releases its last weights: with noise in every step, or with noise on the weights."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Constants(NamedTuple):
 
 
 def logistic_loss(norm: float) -> Constants:
-    """Constants for rows of that norm; the intercept counts as a feature that is 1.
+    """Compute the Lipschitz and smoothness constants for rows of that norm; the intercept counts as a feature of 1.
 
     Examples
     --------
@@ -60,12 +60,13 @@ class BinaryRelease(PrivateClassifier, LogitClassifier):
     learning_rate : float, > 0, optional
         Default: a quarter of the largest that the guarantee allows.
     norm : float, > 0
-        Public bound on the Euclidean norm of each row of X. It must not be taken from the data.
+        Public bound on the Euclidean norm of each row of X, which must not be taken from the data.
     overflow : {"clip", "raise"}
-        Longer rows are shortened to the norm, silently; or refused, where the user says that the rows are public.
+        Longer rows are shortened to the norm without a warning (``"clip"``), or raise an error (``"raise"``), which
+        declares that the rows are public.
     adjacency : {"zero-out", "replace-one"}
-        Which data sets are neighbours: those with one record made empty, or exchanged. An empty record has no gradient,
-        that of the intercept included, and keeps its place in the number that a sum of gradients is divided by.
+        Definition of neighbouring data sets: one record is made empty, or replaced. An empty record has no gradient,
+        not even for the intercept, and still counts in the number by which a sum of gradients is divided.
 
     Attributes
     ----------
@@ -118,9 +119,9 @@ class BinaryRelease(PrivateClassifier, LogitClassifier):
 class NoisySGD(BinaryRelease):
     """Logistic regression by full-batch gradient descent with noise in every step; only the last weights are released.
 
-    The sound counterpart of counting on SGD's own noise: since earlier weights stay secret, the privacy that they cost
-    is forgotten as steps contract (``l2 > 0``) or the weights are kept in a ball (``radius``), and the guarantee stops
-    growing with the number of steps. Longer rows are shortened; nothing else is assumed of the data.
+    This is a sound alternative to reliance on the randomness of SGD. Earlier weights stay secret, so their privacy cost
+    fades as steps contract (``l2 > 0``) or a ball bounds the weights (``radius``). The privacy loss then stops growing
+    with the number of steps. Longer rows are shortened; the method makes no other assumption about the data.
 
     Parameters
     ----------
@@ -128,13 +129,14 @@ class NoisySGD(BinaryRelease):
     delta : float, in (0, 1)
     steps : int, >= 1
     learning_rate : float, > 0, optional
-        At most 2 / (smoothness + l2), where the smoothness is (norm^2 + 1) / 4. Default: a quarter of that.
+        Step size, at most 2 / (smoothness + l2), where the smoothness is (norm^2 + 1) / 4. Default: a quarter of this
+        maximum.
     l2 : float, >= 0
-        Penalty l2/2 |w|^2 on all weights, the intercept included.
+        Penalty l2/2 |w|^2 on all weights, including the intercept.
     radius : float, > 0
-        The weights are projected on the ball of that radius after every step; infinite: they are not.
+        Radius of the ball onto which the weights are projected after every step; infinite for no projection.
     norm, overflow, adjacency, classes, random_state, noise_seed
-        As :class:`dpnotes.methods.AugmentedSGD`.
+        See :class:`dpnotes.methods.AugmentedSGD`.
 
     Attributes
     ----------
@@ -143,7 +145,7 @@ class NoisySGD(BinaryRelease):
     noise_sigma_ : float
         Standard deviation of the noise on each weight in each step, in the units of the weights.
     coef_, intercept_, classes_, n_features_in_
-        As :class:`dpnotes.methods.AugmentedSGD`.
+        See :class:`dpnotes.methods.AugmentedSGD`.
 
     Source
     ------
@@ -180,7 +182,7 @@ class NoisySGD(BinaryRelease):
         self.profile_ = self._implemented(accounting.last_iterate(sigma=sigma, adjacency=self.adjacency, **setting))
 
     def calibrate(self, n: int) -> float:
-        """Standard deviation of the noise on each weight in each step with which ``n`` records get the guarantee.
+        """Compute the standard deviation of the noise on each weight in each step that ``n`` records need.
 
         Every bound on mu is inversely proportional to it.
         """
@@ -223,7 +225,7 @@ def noisy_descents(
     l2: float = 0.0,
     radius: float = math.inf,
 ) -> Floats:
-    """Last weights of many runs of noisy projected descent from zero: what :class:`NoisySGD` releases, run by run.
+    """Run noisy projected descent from zero many times; return the last weights, as :class:`NoisySGD` releases them.
 
     Parameters
     ----------
@@ -232,18 +234,19 @@ def noisy_descents(
         Class codes 0 and 1.
     n_runs : int, >= 1
     n : int, >= 1, optional
-        What sums of gradients are divided by. Default: the number of rows; it is larger where there are empty records.
+        Number by which sums of gradients are divided. Default: the number of rows; it is larger if there are empty
+        records.
     steps, learning_rate, l2, radius
-        As :class:`NoisySGD`.
+        See :class:`NoisySGD`.
     sigma : float, >= 0
         Standard deviation of the noise on each weight in each step.
     generator : numpy.random.Generator or None
-        Draws the noise; None: the operating system.
+        Generator of the noise; None for noise from the operating system.
 
     Returns
     -------
     ndarray of float64, shape [n_runs, d + 1]
-        The intercept stands last.
+        The weights of each run; the intercept is last.
     """
     n = len(X) if n is None else n
     rows = np.hstack([X, np.ones((len(X), 1))], dtype=np.float64)  # [rows, d + 1]
@@ -260,15 +263,16 @@ def noisy_descents(
 
 @dataclass(eq=False, repr=False)
 class AugmentedSGD(BinaryRelease):
-    """Logistic regression by plain SGD, its last weights released with Gaussian noise.
+    """Logistic regression by plain SGD, whose last weights are released with Gaussian noise.
 
-    With ``intrinsic_sigma=0`` this is output perturbation: the noise alone gives the guarantee, whatever the seed. With
-    a positive one that much noise is taken to be in the weights already, and less is added; the guarantee is then of
-    status "assumption", and false in the worst case (see the chapter on intrinsic privacy).
+    With ``intrinsic_sigma=0`` this is output perturbation: the added noise gives the guarantee for any seed. With a
+    positive ``intrinsic_sigma``, the weights are assumed to contain this much noise already, and less is added. The
+    guarantee then has status "assumption", and is false in the worst case (see the chapter on intrinsic privacy).
 
-    Each pass goes through the records in a fresh order; a last batch of fewer than ``batch_size`` records is left out,
-    without which the sensitivity would not hold. Only the noisy weights are kept. The descent is in floating point; the
-    sensitivity counts what its rounding adds, so that a guarantee of status "proved" is of the implementation "exact".
+    Each pass goes through the records in a fresh order. A last batch of fewer than ``batch_size`` records is left out,
+    because the sensitivity bound would not hold with it. The estimator retains only the noisy weights. The descent uses
+    floating point; the sensitivity includes its rounding errors, so a guarantee of status "proved" has the
+    implementation "exact".
 
     Parameters
     ----------
@@ -277,31 +281,34 @@ class AugmentedSGD(BinaryRelease):
     batch_size : int, in 1..n, optional
         Default: 50, or n if that is smaller.
     steps : int, >= 1, optional
-        Batches in all. Default: two passes.
+        Total number of batches. Default: two passes.
     learning_rate : float, > 0, optional
-        At most 2 / smoothness, which is 8 / (norm^2 + 1), unless ``require_bound=False``. Default: a quarter of that.
+        Step size, at most 2 / smoothness, which is 8 / (norm^2 + 1), unless ``require_bound=False``. Default: a quarter
+        of this maximum.
     sensitivity : {"proved", "published"} or float > 0
-        ``"proved"``: L learning_rate / batch_size for each visit of a record, twice that where it is exchanged, with
-        L = (norm^2 + 1)^(1/2) and as many visits as passes begun. ``"published"``: a broken-off pass counts as a
-        fraction. A number is taken at its word, such as a maximum over sampled pairs of data sets; below the proved
-        bound the guarantee is of status "assumption".
+        ``"proved"``: L learning_rate / batch_size for each visit of a record, and twice as much for replace-one, with
+        L = (norm^2 + 1)^(1/2) and one visit for each pass begun. ``"published"``: an incomplete pass counts as a
+        fraction. A number, such as a maximum over sampled pairs of data sets, is used without a check; below the proved
+        bound the guarantee has status "assumption".
     intrinsic_sigma : float, >= 0
-        Standard deviation of a weight over seeds that the calibration counts on
-        (estimated from public data, as in the chapter on intrinsic noise).
+        Standard deviation of a weight over seeds that the calibration relies on (estimated from public data, as in the
+        chapter on intrinsic noise).
     analysis : {"tight", "published"}
-        ``"published"``: the classical formula of the Gaussian mechanism, refused where it is not sufficient.
+        ``"published"``: the classical formula of the Gaussian mechanism, which raises an error where it is not
+        sufficient.
     require_bound : bool
-        False: a learning rate beyond 2 / smoothness is taken, and ``profile_`` guarantees nothing.
+        If False, a learning rate beyond 2 / smoothness is accepted, and ``profile_`` guarantees nothing.
     norm : float, > 0
-        Public bound on the Euclidean norm of each row of X. It must not be taken from the data.
+        Public bound on the Euclidean norm of each row of X, which must not be taken from the data.
     overflow : {"clip", "raise"}
-        Longer rows are shortened to the norm, silently; or refused, where the user says that the rows are public.
+        Longer rows are shortened to the norm without a warning (``"clip"``), or raise an error (``"raise"``), which
+        declares that the rows are public.
     adjacency : {"zero-out", "replace-one"}
-        Which data sets are neighbours: those with one record made empty, or exchanged. An empty record has no gradient,
-        that of the intercept included, and keeps its place in the batches, whose size is public.
+        Definition of neighbouring data sets: one record is made empty, or replaced. An empty record has no gradient,
+        not even for the intercept, and retains its place in the batches, whose size is public.
     classes : sequence of two labels, optional
-        When they are not public knowledge: by default they are read off y, and the guarantee is about all of the
-        fitted estimator except ``classes_``.
+        Both labels. Give them unless they are public knowledge: by default they are taken from y, and the guarantee
+        then covers all of the fitted estimator except ``classes_``.
     device : {"auto", "cpu", "cuda", ...}
     random_state : int, RandomState instance or None
         Not used: initial weights and batches can be part of the guarantee.
@@ -313,7 +320,7 @@ class AugmentedSGD(BinaryRelease):
     profile_ : dpnotes.accounting.PrivacyProfile
         Guarantee of releasing the weights.
     sensitivity_, noise_sigma_ : float
-        In the units of the weights; ``noise_sigma_`` is what was added.
+        Sensitivity and standard deviation of the added noise, in the units of the weights.
     coef_ : ndarray of float64, shape [1, d]
     intercept_ : ndarray of float64, shape [1]
     classes_ : ndarray, shape [2]

@@ -55,15 +55,15 @@ class StudentVote(TeacherVote):
     student : object, optional
         A scikit-learn classifier.
     keep_votes : bool
-        Keep the votes as they were before the noise, for diagnosis by who holds the data: what follows from them is
-        not covered by the guarantee, and travels with a pickle. :meth:`publish` leaves it out.
+        Retain the votes before the noise, for diagnosis by the holder of the data. The guarantee does not cover any
+        result derived from them, and a pickle contains them. :meth:`publish` omits them.
 
     Attributes
     ----------
     student_ : object
         The fitted student.
     agreement_ : ndarray of float, shape [n_asked]
-        Only with ``keep_votes``, private: fraction of the teachers that vote for the class of most votes.
+        Fraction of the teachers that vote for the most frequent class; private, only with ``keep_votes``.
     """
 
     _: KW_ONLY

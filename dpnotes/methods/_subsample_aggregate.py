@@ -42,7 +42,7 @@ def fit_shards(
 
     For experiments: the counts of votes do not depend on epsilon, and
     ``mechanisms.soft_vote(counts, beta=accounting.soft_vote_beta(epsilon, delta, answers=answers), n_repeats=...)``
-    answers them as often as wanted in one call.
+    answers from them any number of times in one call.
 
     Parameters
     ----------
@@ -51,16 +51,16 @@ def fit_shards(
         Class codes 0 to ``n_classes - 1``.
     n_classes : int, in 2 .. 255
     seed : int, >= 0
-        Must stay secret where the shards protect data.
+        Seed, which must stay secret if the shards protect data.
     together : bool
-        Fit all models in one call where the learner can; else each by itself, as a release asks for.
+        Fit all models in one call if the learner can. If False, fit each model separately, as a release requires.
     n_models, estimator, l2, adjacency, shards, n_jobs, device
         See :class:`SubsampleAggregate`.
 
     Returns
     -------
     Teachers
-        ``vote_counts(X)`` gives the votes for each class, shape [n, n_classes].
+        The models; ``vote_counts(X)`` gives the votes for each class, shape [n, n_classes].
 
     Raises
     ------
@@ -109,46 +109,46 @@ def equal_shards(n: int, *, n_models: int, seed: int) -> Partitions:
 class SubsampleAggregate(AnsweringClassifier):
     """Soft majority vote of models that are trained on disjoint shards, for a budget of queries.
 
-    Class c is answered with probability proportional to ``exp(beta n_c)``, n_c the models that vote for it. One record
-    changes one model, whatever the learner; the features need no bound. The guarantee is that of all answers together;
-    the estimator holds the models themselves, so that it must stay with who holds the data. ``predict`` and ``score``
-    spend one answer for each row, and there is no ``predict_proba``.
+    The answer is class c with probability proportional to ``exp(beta n_c)``, where n_c models vote for c. One record
+    changes one model, for any learner, and the features need no bound. The guarantee covers all answers together. The
+    estimator holds the models themselves, so it must stay with the holder of the data. ``predict`` and ``score`` spend
+    one answer for each row, and there is no ``predict_proba``.
 
     Parameters
     ----------
     epsilon : float, > 0
-        For all answers together.
+        Epsilon of all answers together.
     delta : float, in [0, 1)
         0: pure differential privacy.
     answers : int, >= 1
-        Queries that can be answered; one asked again counts again.
+        Number of queries that can be answered; a repeated query counts again.
     n_models : int, >= 1, optional
-        Default: one for every five records of each class, at most 1024.
+        Number of models. Default: one for every five records of each class, at most 1024.
     estimator : object, optional
-        The base learner: a scikit-learn classifier, or one that fits many models in one call (it has ``fit_many``, as
-        :class:`dpnotes.learners.NetworkClassifier`, and takes a list of index arrays of unequal length), which is
-        called for each model by itself unless there is a ``noise_seed``. A model must depend on the records of its own
-        shard only. Default: multinomial logistic regression with a bias.
+        The base learner: a scikit-learn classifier, or a learner that fits many models in one call. Such a learner has
+        ``fit_many``, like :class:`dpnotes.learners.NetworkClassifier`, and takes a list of index arrays of unequal
+        length; it is called separately for each model unless there is a ``noise_seed``. A model must depend only on the
+        records of its shard. Default: multinomial logistic regression with a bias.
     l2 : float, >= 0
-        Weight of |W|^2/2 against the mean cross-entropy, in the default learner. The paper has none, which leaves the
-        minimum unattained where the classes can be separated; small values keep votes well defined.
+        Weight of |W|^2/2 against the mean cross-entropy, in the default learner. The paper has no such term, so its
+        minimum is not attained if the classes are separable; small values make the votes well defined.
     adjacency : {"zero-out", "add-remove", "replace-one"}
-        Which data sets are neighbours. A record that is made empty leaves its shard and no other changes, so that one
-        model may change its vote: the guarantee is the same for all three. The shards are not: each record draws its
-        shard independently of the others, and shards differ in size; for one record exchanged the positions are
-        permuted and cut into shards of equal size (or one more), and no ``shards`` can be given.
+        Definition of neighbouring data sets. An empty record leaves its shard, and no other record moves, so one model
+        may change its vote. The guarantee is the same under all three, but the shards differ. For zero-out and
+        add-remove, each record draws its shard independently of the others, and shards differ in size. For replace-one,
+        the positions are permuted and split into shards of equal size (or one more), and ``shards`` cannot be given.
     analysis : {"tight", "published"}
-        ``"published"``: the beta of the paper's Theorems 7 and 8. The first, and the second for few answers, are wrong:
-        up to twice the epsilon is spent, and ``profile_`` is that statement, with status ``"refuted"``.
+        ``"published"``: the beta of the paper's Theorems 7 and 8. Theorem 7, and Theorem 8 for few answers, are wrong:
+        up to twice the epsilon is spent, and ``profile_`` is the wrong statement, with status ``"refuted"``.
     classes : sequence, optional
-        All labels that can occur, when they are not public knowledge: by default they are read off y, and the guarantee
-        is about all answers, but not the list of classes.
+        All labels that can occur. Give them unless they are public knowledge: by default they are taken from y, and the
+        guarantee then covers all answers, but not the list of classes.
     n_jobs : int or None
-        joblib workers for scikit-learn base learners.
+        Number of joblib workers for scikit-learn base learners.
     device : str
-        Where the default learner computes: a PyTorch device, or ``"auto"``: the GPU where there is one.
+        Device of the default learner: a PyTorch device, or ``"auto"`` for the GPU if there is one.
     random_state : int, RandomState instance or None
-        Shards and learners.
+        Seed of the shards and of the learners.
     noise_seed : int, optional
         See :class:`PrivateClassifier`.
 
@@ -200,21 +200,21 @@ class SubsampleAggregate(AnsweringClassifier):
         X : array_like of float, shape [m, d], finite
         y : array_like, shape [m]
         shards : array_like of int, shape [m], in 0 .. n_models - 1, optional
-            Model of each record, for example by a public hash of its identifier; all records of a person in one shard
-            make the guarantee one for the person. The guarantee assumes that each was chosen independently of the
+            Model of each record, for example from a public hash of its identifier. If all records of a person are in
+            one shard, the guarantee protects the person. It assumes that each shard was chosen independently of the
             other records. Default: drawn, see ``adjacency``. A model without records has no vote.
 
         Returns
         -------
         SubsampleAggregate
-            Itself.
+            The estimator itself.
 
         Raises
         ------
         ValueError
-            If data are not finite or differ in length, there is one class only, or a parameter is outside its range.
+            If data are not finite or differ in length, there is only one class, or a parameter is outside its range.
         TypeError
-            If a number is of the wrong kind.
+            If a number has the wrong type.
         """
         return self._fit_at_once(X, y, shards=shards)
 
@@ -247,12 +247,12 @@ class SubsampleAggregate(AnsweringClassifier):
         self.profile_ = self._implemented(profile, exact=True)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Label drawn by the soft majority vote, shape [n]; spends n answers.
+        """Draw labels by the soft majority vote, shape [n]; this spends n answers.
 
         Raises
         ------
         BudgetExhausted
-            If fewer are left; then none is spent.
+            If fewer answers are left; then no answer is spent.
         """
         X = self._queries(X)
         generator = self._take(len(X))

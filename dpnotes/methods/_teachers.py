@@ -112,10 +112,10 @@ class Voters:
 
 @dataclass(eq=False)
 class LogisticTeachers:
-    """Logistic regressions of which each minimises its own summed loss plus |w|^2 / (2 C): a function of its chunk.
+    """Logistic regressions that each minimise the summed loss of their shard plus |w|^2 / (2 C).
 
-    A weight of the regulariser against the mean loss, the same for all, would let the size of the data set into every
-    teacher; chunks of one size are fitted in one call instead.
+    Each model is therefore a function only of its shard. A common weight of the regulariser against the mean loss would
+    let every teacher depend on the size of the data set; instead, shards of one size are fitted in one call.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class LogisticTeachers:
     def fit_many(
         self, X: Features, y: Integers, subsets: list[Integers], *, n_classes: int, seed: int | None = None
     ) -> LogisticGroups:
-        """One model for each subset; ``seed`` is not needed."""
+        """Fit one model for each subset; ``seed`` is not needed."""
         sizes = np.array([len(rows) for rows in subsets])
         X = X.astype(np.float64, copy=False)  # float32 changes votes
         groups = []
@@ -251,7 +251,7 @@ def partitions_of(
 
 @dataclass(eq=False, repr=False)
 class TeacherVote(PrivateClassifier):
-    """Classifier whose answers come from a private vote of teachers on disjoint chunks of the records.
+    """Base class of classifiers that answer by a private vote of teachers on disjoint shards of the records.
 
     Parameters
     ----------
@@ -262,12 +262,12 @@ class TeacherVote(PrivateClassifier):
         and takes a list of index arrays of unequal length), which is called once for each teacher unless there is a
         ``noise_seed``: in one call, teachers are functions of their own records up to rounding only.
     n_models : int, in 1 .. n, optional
-        Teachers. Default: one for every five records of each class, at most 1024.
+        Number of teachers. Default: one for every five records of each class, at most 1024.
     adjacency : {"zero-out", "add-remove"}
-        Which data sets are neighbours. With a record made empty or left out, only the chunks that held it change, and
-        of each of those chunks one vote.
+        Definition of neighbouring data sets. If a record is made empty or left out, only the shards that held it
+        change, and for each of these shards one vote.
     n_jobs : int or None
-        joblib workers for scikit-learn teachers.
+        Number of joblib workers for scikit-learn teachers.
     """
 
     epsilon: float | None = None

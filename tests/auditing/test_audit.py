@@ -134,13 +134,13 @@ def kept(X, y, seed, found=[]):  # noqa: B006
     ("train", "error", "message"),
     [
         (lambda X, y, seed: None, TypeError, "train must return what is released .* got None"),
-        (fails, ValueError, "train must run on the records less one, got KeyError: 'no such column'"),
+        (fails, ValueError, "train must run on the records without one of them, got KeyError: 'no such column'"),
         (lambda X, y, seed: noisy_sum(X, y, 0), ValueError, "ignores its seed, or has no randomness"),
         (LogisticRegression(), ValueError, "ignores its seed, or has no randomness"),
         (kept, ValueError, "does it use its seed and its records"),
         (fails_with_more, ValueError, "train must run on records with a canary, too, got KeyError: 'too many'"),
         (lambda X, y, seed: np.full(30, np.nan), ValueError, "got NaN in all of the first"),
-        (lambda X, y, seed: object(), ValueError, "train must return what a score can be read off"),
+        (lambda X, y, seed: object(), ValueError, "train must return a result that yields a score"),
         (lambda X, y, seed: lambda records: len(2), ValueError, r"TypeError: .* \(in the score of its result\)"),
         ("train", TypeError, "train must be a function"),
     ],
@@ -153,7 +153,7 @@ def test_what_cannot_be_audited_is_said(train, error, message):
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ({"claim": gaussian(sigma=1e-3)}, ValueError, "claim must be one that runs can refute"),
+        ({"claim": gaussian(sigma=1e-3)}, ValueError, "claim must be a guarantee that runs can refute"),
         ({"claim": 1.0}, TypeError, "claim must be a PrivacyProfile"),
         ({"domain": -3.0}, ValueError, "domain must be > 0"),
         ({"domain": (1, 0)}, ValueError, "domain must be .* low <= high"),
@@ -167,7 +167,7 @@ def test_what_cannot_be_audited_is_said(train, error, message):
         (
             {"claim": gaussian(sigma=0.2), "runs": None, "seconds": 0.01},
             ValueError,
-            r"seconds must be at least about \d+, for \d+ trainings of .* got seconds=0.01",
+            r"seconds must be at least about \d+, for \d+ training runs of .* got seconds=0.01",
         ),
     ],
 )
@@ -208,7 +208,7 @@ def test_memory_is_of_one_audit():
         for name, value in {"claim": REPLACED, "random_state": 1, "domain": 2.0}.items()
     ]
     for name, train, table, given in others:
-        with pytest.raises(ValueError, match=f"memory must be empty or of the same audit, got that of another {name}"):
+        with pytest.raises(ValueError, match=f"memory must be empty or from the same audit, .* another {name}"):
             audit(train, table, Y, **given, memory=memory)
 
 
@@ -232,7 +232,7 @@ def test_a_generator_that_workers_would_copy_is_refused():
     settings = {"claim": CLAIM, "domain": 1.0, "runs": 1_000}
     assert audit(Keeps(made=False), X, Y, **settings).p_value > 1e-4
     with parallel_config(n_jobs=2):
-        with pytest.raises(ValueError, match=r"keeps a generator .* each of 2 workers gets a copy"):
+        with pytest.raises(ValueError, match=r"retains a generator .* each of 2 workers gets a copy"):
             audit(Keeps(made=False), X, Y, **settings)
         for train in (Keeps(made=True), lambda X, y, seed: np.clip(Keeps(made=True)(X, y, seed), 0, 1)):
             assert audit(train, X, Y, **settings).p_value > 1e-4

@@ -222,7 +222,7 @@ def test_report_as_text_table_and_picture():
     ("arguments", "message"),
     [
         ({"members": [1.0, np.nan, 2.0, 3.0]}, r"members must hold no NaN, got 1 runs with one; .* -inf"),
-        ({"nonmembers": [1.0, 2.0, 3.0]}, r"nonmembers must be of at least 4 runs, got 3"),
+        ({"nonmembers": [1.0, 2.0, 3.0]}, r"nonmembers must hold at least 4 runs, got 3"),
         ({"members": np.zeros((5, 2))}, "must have the same scores, got 2 and 1"),
         ({"members": np.zeros((5, 2, 2))}, r"members must have shape \[runs\] or \[runs, scores\]"),
         ({"confidence": 1.0}, r"confidence must be in \(0, 1\)"),

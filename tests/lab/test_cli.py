@@ -161,7 +161,7 @@ def test_a_budget_leaves_out_what_it_has_no_room_for(run, stores):
     assert code == 0
     assert (
         out
-        == "0 rows finished\n16 rows left out: the cheapest, of toy_table, would take 1.0 min, all together 13.5 h\n"
+        == "0 rows finished\n16 rows left out: the cheapest (from toy_table) would take 1.0 min, all together 13.5 h\n"
     )
 
 
@@ -176,7 +176,7 @@ def test_an_experiment_that_fails_is_told(run, stores, monkeypatch):
 def test_adopt_leaves_rows_that_are_not_of_the_papers_grid(run, stores):
     run_rows(stores, [*GRID[:2], {"x": 12345, "seed": 9}])
     out = run("results", "adopt")[1]
-    assert "toy_table.csv: 2 new rows, 0 were there already; 1 that are not the paper's stay in" in out
+    assert "toy_table.csv: 2 new rows, 0 were there already; 1 rows outside the paper's grid stay in" in out
 
 
 def test_adopt_refuses_other_metrics_unless_told_to(run, stores, monkeypatch):
@@ -237,7 +237,7 @@ def test_status_says_what_was_computed_again_and_what_is_out_of_date(run, stores
     assert lines[0].startswith("toy_table: 0 of 16 rows published")
     assert "16 missing" in lines[0]
     assert experiments.verified("test_cli").endswith(
-        "16 are of an earlier version of their experiment, and out of date."
+        "16 come from an earlier version of their experiment and are out of date."
     )
 
 

@@ -66,15 +66,13 @@ def test_a_page_says_what_is_private_public_and_prepared(reference):
     assert all(f"* **{word}**" in said for word in ("Private", "Public", "Preparation", "Not private"))
     table = own_data.public_columns(own_data.load(reference))
     if "csv" in reference:
-        assert "All of it was given beforehand" in said
+        assert "All of this was declared beforehand" in said
         assert table["public"].tolist() == ["0 to 100", "baker, nurse"]
         assert "divided" not in own_data.statement(reference, scaling="none")
-        assert "its own norm" in own_data.statement(reference, scaling="record")
+        assert "divided by its norm" in own_data.statement(reference, scaling="record")
     else:
-        assert (
-            "Taken from the records, as if it were public, which no guarantee counts:** the classes, `0`, `1`." in said
-        )
-        assert set(table["given"]) == {"taken from the records"}
+        assert "Inferred from the records as if public, which no guarantee covers:** the classes, `0`, `1`." in said
+        assert set(table["given"]) == {"inferred from the records"}
 
 
 def test_rows_of_another_content_are_not_taken(reference):
@@ -163,14 +161,14 @@ def test_a_comparison_is_resumed_from_what_was_kept(folder):
     assert resumed.splitlines()[:3] == whole.splitlines()[:3]
     code, text = compare(folder, "--keep", str(kept), "--public")
     assert code == 1
-    assert "of another comparison" in text
+    assert "belongs to another comparison" in text
 
 
 def test_bad_input_of_a_comparison_is_one_line(folder):
     assert "--public and --shape exclude each other" in compare(folder, "--public", "--shape")[1]
     for option, value, message in (
         ("--target", "missing", "there is no column 'missing'"),
-        ("--report", f"{folder}/absent/report.html", "a folder that exists"),
+        ("--report", f"{folder}/absent/report.html", "an existing folder"),
         ("--epsilon", "0", "epsilon must be > 0"),
     ):
         code, text = compare(folder, option, value)
@@ -253,7 +251,7 @@ def audit(script, name, *options, table="table"):
         ("script.py:nothing", ("--epsilon", "1"), 2, "Error: TypeError: train must return what is released"),
         ("script.py", (), 2, "must be named as FILE.py:NAME"),
         ("none.py:train", (), 2, "there is no file"),
-        ("script.py:treat", (), 2, "has no 'treat'"),
+        ("script.py:treat", (), 2, "does not define 'treat'"),
         ("script.py:quiet", ("--epsilon", "-1"), 2, "epsilon must be"),
         ("script.py:quiet", ("--epsilon", "one"), 2, "is not a valid float"),
     ],
@@ -284,14 +282,14 @@ def test_an_audit_is_resumed_from_what_was_kept(script):
     assert resumed.splitlines()[0] == whole.splitlines()[0]
     code, text = audit(script, "script.py:quiet", "--epsilon", "2", "--keep", str(kept))
     assert code == 2
-    assert "is of another audit: epsilon was 1.0, now 2.0." in text
+    assert "belongs to another audit: epsilon was 1.0, now 2.0." in text
 
 
 def test_an_interrupted_audit_says_what_is_kept(script):
     kept = script / "kept.jsonl"
     code, text = audit(script, "script.py:stopped", "--epsilon", "1", "--keep", str(kept))
     assert code == 130
-    assert f"what it found is saved in {kept}; the same command continues" in text
+    assert f"the findings are saved in {kept}; the same command continues" in text
     assert kept.read_text().count("members") > 5
 
 
@@ -302,5 +300,5 @@ def test_kept_keeps(tmp_path):
     assert len(again) == 2
     for content in ("X,y\n", "[[1]]\n", '["seed", 0]\n'):
         (tmp_path / "other").write_text(content)
-        with pytest.raises(ValueError, match=r"no file of (an audit|this kind)"):
+        with pytest.raises(ValueError, match=r"not a file of an audit|does not belong to this kind"):
             Kept(tmp_path / "other", {"seed": 0})

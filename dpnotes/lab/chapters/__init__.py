@@ -1,10 +1,10 @@
 """Chapters of the book: find them, check their parameters, execute them, build the book, and show things inside them.
 
 A chapter is a notebook ``book/NAME.ipynb`` that ``_toc.yml`` lists, committed without outputs. Its first code cell is
-tagged ``parameters``. Executed copies are kept in ``_build/executed``, each with a digest of all that it shows: the
-chapter, the package, the stored results and the parameters. ``dpnotes.lab.sphinxext`` lets the book show them.
+tagged ``parameters``. Executed copies are saved in ``_build/executed``, each with a digest of everything that it shows:
+the chapter, the package, the stored results and the parameters. ``dpnotes.lab.sphinxext`` lets the book show them.
 
-Importing this package is cheap, since every chapter does; papermill is imported where it is used.
+Importing this package is cheap, because every chapter does; papermill is imported only where it is used.
 """
 
 from dpnotes.lab.chapters._build import build as build

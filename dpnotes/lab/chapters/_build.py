@@ -25,18 +25,18 @@ _STRICT = ("--all", "-W", "-n", "--keep-going")  # all: a warning is given only 
 def build(*, root: Path | None = None, strict: bool = False, force: bool = False, jobs: int = 2) -> Path:
     """Execute all chapters that are not fresh, and build the book from the executed copies.
 
-    Prints the seconds of each step, and where the book is.
+    The function prints the seconds of each step and the place of the book.
 
     Parameters
     ----------
     root : Path, optional
         Folder of the book. Default: :func:`dpnotes.lab.store.book_folder`.
     strict : bool
-        Read every page anew, and take every warning for an error.
+        Re-read every page and treat warnings as errors.
     force : bool
-        Execute fresh chapters too.
+        Execute unchanged chapters too.
     jobs : int, >= 1
-        How many chapters to execute at a time.
+        Number of chapters to execute at a time.
 
     Returns
     -------
@@ -108,9 +108,10 @@ def _jupyter_book(root: Path, *options: str) -> subprocess.CompletedProcess[str]
 
 
 def page_of(notebook: Path) -> Path:
-    """Make a page of one executed chapter, in the folder ``html`` beside the notebook, which has all that it needs.
+    """Make a self-contained page of one executed chapter, in the folder ``html`` next to the notebook.
 
-    It looks like the book's and has the references; links to the book's other pages lead nowhere, without a warning.
+    The page looks like a page of the book and has the references. Links to other pages of the book do not work, and
+    this is not reported as a warning.
 
     Parameters
     ----------
@@ -155,8 +156,8 @@ STYLE, PREPARE = ((Path(__file__).parent / name).read_text(encoding="utf-8") for
 def print_book(root: Path | None = None) -> Path:
     """Print the built book as ``_build/book.pdf``.
 
-    Formulas and tables that are wider than the paper are scaled until they fit; one that does not is an error. Folded
-    code is left out, folded outputs and solutions are printed open.
+    Formulas and tables that are wider than the paper are scaled until they fit; if one still does not fit, this is an
+    error. Folded code is left out; folded outputs and solutions are printed open.
 
     Parameters
     ----------
@@ -166,11 +167,12 @@ def print_book(root: Path | None = None) -> Path:
     Returns
     -------
     Path
+        The PDF.
 
     Raises
     ------
     BookError
-        If the book is not built, a library or Chromium is missing, or something would be cut.
+        If the book is not built, a library or Chromium is missing, or part of a page would be cut off.
     """
     root = root or book_folder()
     pages = _built_pages(root)

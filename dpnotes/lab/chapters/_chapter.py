@@ -89,11 +89,11 @@ class Parameter:
     ----------
     name : str
     default : object
-        A str, int, float, bool or list; a given value must be of its type.
+        A str, int, float, bool or list; a given value must have the same type.
     help : str
         The comment that follows the assignment, without its rule.
     rule : Rule, optional
-        What is valid; default: all of its type.
+        Rule for valid values. Default: all values of the type.
     """
 
     name: str
@@ -103,7 +103,7 @@ class Parameter:
 
     @property
     def valid(self) -> str:
-        """What is valid, in words."""
+        """Valid values, in words."""
         return self.rule.text if self.rule else _KINDS[type(self.default)]
 
 
@@ -240,7 +240,7 @@ class Chapter:
     root : Path
         Folder of the book.
     folder : str
-        Of its page, from there.
+        Folder of its page, relative to ``root``.
     """
 
     name: str
@@ -259,7 +259,7 @@ class Chapter:
 
     @property
     def of(self) -> str:
-        """Name of the chapter whose experiments it reads, which is its own unless it is the evidence of another one."""
+        """Name of the chapter whose experiments it reads: this chapter, or the chapter that it is the evidence of."""
         return self.name.removesuffix(EVIDENCE)
 
     @cached_property
@@ -278,37 +278,41 @@ class Chapter:
 
     @property
     def book_parameters(self) -> dict[str, Any]:
-        """What the book executes the chapter with, apart from its defaults; no run, only stored results."""
+        """Parameters with which the book executes the chapter, where they differ from its defaults.
+
+        They read only stored results and run no experiment.
+        """
         return {"compute": "stored"} if "compute" in self.parameters else {}
 
     def check(self, given: Mapping[str, object]) -> dict[str, Any]:
-        """Give parameters as the chapter takes them.
+        """Check parameters, and convert them to the types of the chapter.
 
         Parameters
         ----------
         given : mapping of str to object
-            Values by name; text is read as a Python literal where the chapter's own value is not text.
+            Values by name; text is read as a Python literal if the default of the chapter is not text.
 
         Raises
         ------
         ValueError
-            If there is no parameter of a name; the message lists the known ones.
+            If the chapter has no parameter of that name; the message lists the known names.
         TypeError
-            If a value is of another type than the chapter's own.
+            If a value has another type than the default of the chapter.
         """
         return check(self.parameters, given, self.name)
 
     def digest(self, parameters: Mapping[str, Any] | None = None) -> str:
-        """SHA-256 sum over all that decides what the executed chapter shows.
+        """SHA-256 sum over everything that determines the executed chapter.
 
-        That is the notebook, the package, the parameters, and those stored results whose name begins with the chapter's
-        (``book/results/bagging*.csv``), or contains it in ``published/`` there: a chapter and its evidence read no
-        others; the scorecard and the ledger read all. Where a parameter names a file, its content counts as well.
+        This includes the notebook, the package, the parameters, and the stored results whose name begins with the name
+        of the chapter (``book/results/bagging*.csv``) or, in ``published/`` there, contains it. A chapter and its
+        evidence read no other results; the scorecard and the ledger read all. If a parameter names a file, the content
+        of the file counts too.
 
         Parameters
         ----------
         parameters : mapping of str to object, optional
-            What it is executed with; default: what the book executes it with.
+            Parameters of the execution. Default: the parameters with which the book executes the chapter.
         """
         results = self.root / "book" / "results"
         name = "" if self.name in SUMMARIES else self.of
@@ -324,15 +328,15 @@ class Chapter:
         return total.hexdigest()
 
     def run_name(self, parameters: Mapping[str, Any]) -> str:
-        """Name of the executed notebook: with parameters, and for each content of a file, it is another one."""
+        """Name of the executed notebook, which differs for other parameters and for another content of a file."""
         return self.name + (f"-{hashlib.sha256(_told(parameters)).hexdigest()[:6]}" if parameters else "")
 
     def is_fresh(self) -> bool:
-        """Tell whether the executed copy is there and shows what executing the chapter now would show."""
+        """Check whether the executed copy exists and an execution now would show the same."""
         return bool(self.recorded(self.executed).get("digest") == self.digest())
 
     def recorded(self, path: Path) -> dict[str, Any]:
-        """What an executed notebook records of its execution: digest, parameters; empty if it is none, or damaged."""
+        """Record of an execution in a notebook: digest and parameters; empty if the notebook has none or is damaged."""
         try:
             return dict(_json(path)["metadata"]["dpnotes"])
         except (OSError, ValueError, KeyError, TypeError):
@@ -340,7 +344,7 @@ class Chapter:
 
 
 def all_chapters(root: Path | None = None) -> list[Chapter]:
-    """Give the chapters in the order of the table of contents.
+    """List the chapters in the order of the table of contents.
 
     Parameters
     ----------
@@ -361,7 +365,7 @@ def all_chapters(root: Path | None = None) -> list[Chapter]:
 
 
 def chapter(name: str, root: Path | None = None) -> Chapter:
-    """Give one chapter.
+    """Find a chapter by its name.
 
     Parameters
     ----------
@@ -373,7 +377,7 @@ def chapter(name: str, root: Path | None = None) -> Chapter:
     Raises
     ------
     ValueError
-        If there is no such chapter; the message lists the known ones.
+        If there is no such chapter; the message lists the known chapters.
     FileNotFoundError
         If there is no book.
     """

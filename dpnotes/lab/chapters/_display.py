@@ -13,16 +13,16 @@ _DOCSTRING = re.compile(r'^ *r?""".*?"""\n+', re.MULTILINE | re.DOTALL)
 
 
 def glue(name: str, value: object) -> None:
-    r"""Keep a value in the executed chapter, for its text to show: ``{glue:text}`name``` in a Markdown cell.
+    r"""Save a value in the executed chapter, for its text to show: ``{glue:text}`name``` in a Markdown cell.
 
-    The same as ``myst_nb.glue(name, value, display=False)``, without Jupyter Book in the kernel.
+    The effect is the same as ``myst_nb.glue(name, value, display=False)``, without Jupyter Book in the kernel.
 
     Parameters
     ----------
     name : str
-        Unique in the book.
+        Name of the value, unique in the book.
     value : object
-        Text, a number, a table; anything that a cell can show.
+        Text, a number, a table, or any other value that a cell can show.
     """
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.display import display
@@ -42,12 +42,12 @@ def show_source(thing: object) -> None:
     Parameters
     ----------
     thing : function, class, method, property or module
-        Its own docstring is left out: the book has it on its page of the library.
+        The object whose source is shown, without its docstring, which the book shows on its page of the library.
 
     Raises
     ------
     TypeError
-        If it is none of these, or not written in Python.
+        If ``thing`` is not of such a kind, or is not written in Python.
     """
     from IPython.display import Markdown, display
 

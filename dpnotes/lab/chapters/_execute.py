@@ -27,7 +27,7 @@ _EACH = 0.2  # seconds between two looks at what the kernel says
 
 
 class BookError(RuntimeError):
-    """A chapter could not be executed, or the book not be built; what was published before is as it was.
+    """A chapter could not be executed, or the book could not be built; earlier output is unchanged.
 
     Parameters
     ----------
@@ -46,10 +46,10 @@ class BookError(RuntimeError):
 
 
 def execute(chapter: Chapter, parameters: Mapping[str, object], output: Path, *, echo: bool = False) -> float:
-    """Execute a chapter into a new notebook, which is there as a whole or not at all.
+    """Execute a chapter into a new notebook, which is written completely or not at all.
 
-    The kernel is the Python that runs this, in the folder of the book. While it runs, the notebook as far as it went
-    is kept beside the output under a name of this process; after a failure, as ``NAME.partial.ipynb``.
+    The kernel is the Python that runs this function, in the folder of the book. During the run, the unfinished notebook
+    is saved next to the output under a name of this process; after a failure, as ``NAME.partial.ipynb``.
 
     Parameters
     ----------
@@ -57,22 +57,23 @@ def execute(chapter: Chapter, parameters: Mapping[str, object], output: Path, *,
     parameters : mapping of str to object
         See `Chapter.check`.
     output : Path
-        The executed notebook; its folder is made. Its metadata tell the parameters and the digest.
+        Path of the executed notebook; its folder is made. The metadata of the notebook hold the parameters and the
+        digest.
     echo : bool
-        Show on standard error the titles of the sections as they are reached, progress over rows, and what cells write
-        there.
+        Show on standard error the titles of the sections as they are reached, the progress over rows, and the text
+        that cells write there.
 
     Returns
     -------
     float
-        Seconds it took.
+        Duration in seconds.
 
     Raises
     ------
     ValueError, TypeError
-        If the parameters are not the chapter's; nothing is run.
+        If the chapter does not have these parameters; no cell is run.
     BookError
-        If a cell failed; ``output`` is what it was before.
+        If a cell failed; ``output`` is then unchanged.
     """
     import nbformat
     import papermill
@@ -121,10 +122,10 @@ def execute(chapter: Chapter, parameters: Mapping[str, object], output: Path, *,
 
 
 def is_unchanged(chapter: Chapter, parameters: Mapping[str, object], output: Path) -> bool:
-    """Tell whether executing a chapter would give what an executed notebook shows already.
+    """Check whether executing a chapter would reproduce an executed notebook.
 
-    So it is when the chapter, the package, published results, a file that a parameter names, and the rows beside the
-    notebook are what they were; a run of all rows (``compute="all"``) is never spared. Parameters as for `execute`.
+    It would if the chapter, the package, the published results, a file that a parameter names, and the rows next to the
+    notebook are unchanged. A run of all rows (``compute="all"``) is never skipped. Parameters as for `execute`.
     """
     given = chapter.check(parameters)
     recorded = chapter.recorded(output)

@@ -12,31 +12,31 @@ from dpnotes.lab._places import CHECKOUT, MARK, PACKAGED
 
 
 def lay_out(folder: Path, *, force: bool = False, source: Path = PACKAGED) -> tuple[list[str], list[str]]:
-    """Lay the book out in a folder, or bring one that was laid out before up to this version.
+    """Copy the book into a folder, or update an earlier copy to this version.
 
-    Each file is written as a whole or not at all. A file that the reader changed, rows that were adopted among them, is
-    kept. Other files in the folder are not touched.
+    Each file is written completely or not at all. Files that the reader changed, including files with adopted rows, are
+    not overwritten. Other files in the folder are not touched.
 
     Parameters
     ----------
     folder : Path
-        New, empty, or made by this function before; it is made.
+        A folder that is new, empty, or made by this function before; it is made if it does not exist.
     force : bool
-        Write the book's own files over the reader's changes as well.
+        Overwrite the reader's changes to files of the book.
     source : Path
-        What to lay out.
+        Folder of the book to copy.
 
     Returns
     -------
     tuple of list of str
-        Names of the files that were written, and of the reader's own, which were kept.
+        Names of the files that were written, and of the changed files that were not overwritten.
 
     Raises
     ------
     FileNotFoundError
-        If the package has no book with it, as in a checkout, which has the book already.
+        If the package does not contain the book, as in a checkout, where the book is already in place.
     ValueError
-        If the folder has other things in it, or its list of files is damaged.
+        If the folder contains other files, or its list of files is damaged.
     """
     if not source.is_dir():
         raise FileNotFoundError(f"the package has no book with it; that of the checkout {CHECKOUT} is used everywhere")

@@ -1,8 +1,8 @@
 """Run an experiment over a grid: resume, progress, parallel back ends, tidy results.
 
-An experiment is a pure function of plain parameters to a flat dict of metrics. Its finished rows are kept in a folder,
-a file each, with where they come from: versions, commit, machine, device, digest of the data, seconds, date. Published
-rows are one CSV file.
+An experiment is a pure function of plain parameters to a flat dict of metrics. Its finished rows are saved in a folder,
+a file each, with their provenance: versions, commit, machine, device, digest of the data, seconds, date. Published rows
+are one CSV file.
 """
 
 from dpnotes.lab._places import book_folder as book_folder

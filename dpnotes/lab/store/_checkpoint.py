@@ -59,7 +59,7 @@ _row: ContextVar[UnderWay | None] = ContextVar("row", default=None)
 
 
 def row_under_way() -> UnderWay | None:
-    """The row that this process computes for a store, None outside of a sweep."""
+    """Return the row that this process computes for a store; None outside of a sweep."""
     return _row.get()
 
 
@@ -129,7 +129,7 @@ class RowCheckpoint:
 
 
 def checkpoint() -> RowCheckpoint | None:
-    """Checkpoint for the trainings of the row that a sweep computes in this process; None outside of a sweep.
+    """Make a checkpoint for the training runs of the row that a sweep computes in this process; None without a sweep.
 
     An experiment hands it to a learner whose training may take long. States are kept in the store, an epoch's end after
     the other where they cost at most a fiftieth of the time, until the row is stored.

@@ -21,12 +21,12 @@ _REPORT = ("row", "metric", "stored", "recomputed", "difference", "tolerance", "
 
 
 def read_store(path: PathLike) -> pd.DataFrame:
-    """Give all rows of a store: of a CSV file in its order, of a folder in the order in which they were finished.
+    """Read all rows of a store: a CSV file in its order, a folder in the order in which the rows were finished.
 
     Returns
     -------
     pandas.DataFrame
-        Columns as `sweep` gives them.
+        Rows with the columns that `sweep` gives.
 
     Raises
     ------
@@ -46,22 +46,22 @@ def adopt(
     grid: Grid = (),
     replace: bool = False,
 ) -> tuple[int, int]:
-    """Take the finished rows of one store into a published one, all in one step or none.
+    """Add the finished rows of one store to a published store, either all of them in one step or none.
 
-    A row that is there already with the same metrics stays as it is, with its provenance and in its place. New rows
-    follow in the order of the grid. A row of a later version of its experiment replaces an earlier one, and never the
-    other way round.
+    A row that is there already with the same metrics does not change; its provenance and its place remain. New rows
+    follow in the order of the grid. A row from a later version of its experiment replaces a row from an earlier
+    version, never the reverse.
 
     Parameters
     ----------
     source : path
-        A folder, or a CSV file such as that of another branch.
+        A folder, or a CSV file, for example from another branch.
     destination : path
         A CSV file of the same experiment; it need not exist.
     experiment, grid : callable and list of dict, optional
-        Take the rows of this grid only; the source may have others.
+        Add only the rows of this grid; the source may have others.
     replace : bool
-        Whether rows of the source replace those of the destination that have other metrics.
+        Whether rows of the source replace rows of the destination with other metrics.
 
     Returns
     -------
@@ -73,9 +73,10 @@ def adopt(
     FileNotFoundError
         If there is no source.
     StoreError
-        If a store is damaged, the two are of different experiments, or rows have other metrics and not ``replace``.
+        If a store is damaged, the stores belong to different experiments, or rows have other metrics and ``replace`` is
+        False.
     OSError
-        If the destination cannot be written; it is then what it was before.
+        If the destination cannot be written; it is then unchanged.
     """
     new, old = load(source, must_exist=True), load(destination)
     if len(names := {row.experiment for row in (*new.values(), *old.values())}) > 1:
@@ -104,7 +105,7 @@ def verify(
     tolerance: Tolerance,
     keep: PathLike | None = None,
 ) -> pd.DataFrame:
-    """Compute rows of a store again, and compare them metric by metric with what is stored.
+    """Compute rows of a store again, and compare them with the stored rows, metric by metric.
 
     Parameters
     ----------
@@ -112,27 +113,27 @@ def verify(
         The function whose rows the store holds.
     store : path
     sample : list of str
-        Which rows, by their ``row``.
+        The rows to compute, by their ``row``.
     tolerance : dict of str to float or callable
-        By how much a number may differ, metric by metric and in the metric's own unit, or a function of the stored
-        number that tells it. A float may always differ by a billionth of itself, for sums in another order; all else
-        must be equal.
+        Largest difference of a number, metric by metric and in the unit of the metric, or a function of the stored
+        number that returns it. A float may always differ by a billionth of itself, because of sums in another order;
+        everything else must be equal.
     keep : path, optional
-        A CSV file that keeps what was found, the newest for each row: ``store``, ``row``, ``metrics`` (how many),
-        ``differing`` (their names), ``cpu_seconds``, and where it was computed.
+        A CSV file that saves the newest findings for each row: ``store``, ``row``, ``metrics`` (their number),
+        ``differing`` (their names), ``cpu_seconds``, and the place of the computation.
 
     Returns
     -------
     pandas.DataFrame
         ``row``, ``metric``, ``stored``, ``recomputed``, ``difference`` (recomputed - stored, NA where they are not both
-        numbers), ``tolerance``, ``agrees`` (bool). The digest ``data`` is compared as well, where there is one.
+        numbers), ``tolerance``, ``agrees`` (bool). The digest ``data`` is compared too, if the row has one.
 
     Raises
     ------
     FileNotFoundError
         If there is no store.
     StoreError
-        If the store is damaged, another experiment's, or without the rows.
+        If the store is damaged, belongs to another experiment, or lacks the rows.
     RuntimeError
         As in `sweep`.
     """

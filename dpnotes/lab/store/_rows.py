@@ -42,7 +42,7 @@ csv.field_size_limit(2**31 - 1)  # a cell may hold all predictions of an ensembl
 
 
 class StoreError(ValueError):
-    """A store that is damaged, foreign or of another experiment; its files are left as they were."""
+    """A store is damaged, foreign or from another experiment; its files are left unchanged."""
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,14 @@ Rows: TypeAlias = dict[str, Row]  # by key
 
 
 def load(store: PathLike, *, must_exist: bool = False) -> Rows:
-    """Read all rows of a folder or a CSV file; there are none where nothing is.
+    """Read all rows of a folder or a CSV file; if it does not exist, there are no rows.
 
     Raises
     ------
     FileNotFoundError
-        If there is no such store, but must be.
+        If the store must exist and does not.
     StoreError
-        If a file is not as this module writes it; the message names it.
+        If a file does not have the format of this module; the message names the file.
     """
     path = Path(store)
     if must_exist and not path.exists():
@@ -124,7 +124,7 @@ def remove_torn(folder: Path) -> None:
 
 
 def publish(rows: Iterable[Row], path: Path) -> None:
-    """Write rows as a CSV file, in place of the one that is there."""
+    """Write rows as a CSV file, which replaces an existing file."""
     lines = []
     for row in (rows := list(rows)):
         known = {n: to_text(v) for n, v in row.values.items() if n in row.parameters or v is not None}

@@ -40,29 +40,29 @@ def sweep(
     n_jobs: int | None = None,
     progress: bool = True,
 ) -> pd.DataFrame:
-    """Run the rows of a grid that a store lacks, and give all rows of the grid.
+    """Run the rows of a grid that a store lacks, and return all rows of the grid.
 
-    Each finished row is written at once, as a file of its own, so that after an interruption of whatever kind a second
-    call goes on where the first ended. Several processes may fill one store. A row that fails ends the sweep; what was
-    finished before it, or running beside it, is stored. So does a worker that dies; what it and the workers beside it
-    had begun is computed by the next call.
+    Each finished row is written at once to a separate file, so that after any interruption a second call continues
+    where the first ended. Several processes may fill one store. A row that fails ends the sweep; rows that finished
+    before it, or that run at the same time, are stored. A worker that dies also ends the sweep; the next call computes
+    the rows that it and the other workers had begun.
 
     Parameters
     ----------
     experiment : callable
         ``experiment(**parameters, **options)``: a function of parameters to a flat dict of metrics, each a str, int,
-        float, bool or None. Two keys are no metrics but provenance: ``data`` (digest of the data set) and ``device``.
-        It must be defined by ``def``; each row carries the name and version given by :func:`dpnotes.lab.experiment`, or
-        else its module and name. A row of an earlier version is computed anew.
+        float, bool or None. Two keys are provenance, not metrics: ``data`` (digest of the data set) and ``device``. The
+        function must be defined by ``def``. Each row carries the name and version given by
+        :func:`dpnotes.lab.experiment`, or otherwise its module and name. A row of an earlier version is computed again.
     grid : list of dict
         Parameters of each row, each a str, int, finite float, bool or None. Numbers of equal value (1 and 1.0) are the
         same parameter. Rows may differ in which parameters they have.
     store : path
-        The folder; made when it does not exist.
+        The folder, which is made if it does not exist.
     options : dict, optional
-        Handed to the experiment as well, but no part of what a row is (``{"device": "cpu"}``).
+        Further arguments of the experiment that do not identify a row (``{"device": "cpu"}``).
     n_jobs : int, optional
-        How many rows to compute at a time, as joblib understands it: None is one, here in this process, unless
+        Number of rows to compute at a time, in the convention of joblib. None is one row, in this process, unless
         ``joblib.parallel_config`` says otherwise (``parallel_config(backend="dask")`` for a cluster); -1 is all cores.
     progress : bool
         Show a bar on standard error.
@@ -70,18 +70,18 @@ def sweep(
     Returns
     -------
     pandas.DataFrame
-        One row for each of ``grid``, in its order: ``row``, ``experiment``, the parameters, ``seconds``, the metrics,
-        the other provenance (``date`` in UTC).
+        One row for each entry of ``grid``, in its order: ``row``, ``experiment``, the parameters, ``seconds``, the
+        metrics, the other provenance (``date`` in UTC).
 
     Raises
     ------
     StoreError
-        If a file of the store is damaged; it is left as it is.
+        If a file of the store is damaged; the file is left unchanged.
     OSError
         If a row cannot be written; it is a ChildProcessError if a worker died.
     RuntimeError
-        If the experiment raised, or returned anything but a flat dict of scalars: the message has the row's parameters,
-        the cause is the exception.
+        If the experiment raised, or returned anything but a flat dict of scalars. The message has the row's parameters,
+        and the cause is the exception.
     TypeError, ValueError
         If ``grid`` is not as described above.
 
@@ -100,16 +100,16 @@ def sweep(
 def collect(
     experiment: Experiment, grid: Grid, *, compute: Compute, published: PathLike, runs: PathLike, **how: Any
 ) -> pd.DataFrame:
-    """Give the rows of a grid, from the published store, from new runs, or computed now.
+    """Collect the rows of a grid from the published store, from new runs, or computed now.
 
     Parameters
     ----------
     experiment, grid
         See `sweep`.
     compute : {"stored", "missing", "all"}
-        ``"stored"``: rows of ``published`` only, nothing is run or written; a row that is not there is a gap.
-        ``"missing"``: rows of ``published``, then of ``runs``; what both lack is run into ``runs``.
-        ``"all"``: every row is run afresh into ``runs``, where it replaces the row of the same parameters.
+        ``"stored"``: only rows of ``published``; no row is run or written, and a missing row is a gap.
+        ``"missing"``: rows of ``published``, then of ``runs``; rows that both lack are run into ``runs``.
+        ``"all"``: every row is run again into ``runs``, where it replaces the row of the same parameters.
     published, runs : path
         A CSV file and a folder; neither need exist.
     how
@@ -118,8 +118,8 @@ def collect(
     Returns
     -------
     pandas.DataFrame
-        As `sweep` gives it. A gap has its parameters and nothing else: its ``date`` and metrics are NA. The metrics
-        known to ``published`` are columns even if every row is a gap.
+        A table as `sweep` gives it. A gap has only its parameters: its ``date`` and metrics are NA. The metrics in
+        ``published`` are columns even if every row is a gap.
 
     Raises
     ------
@@ -142,25 +142,25 @@ def collect(
 
 
 def missing(experiment: Experiment, grid: Grid, store: PathLike) -> list[dict[str, Any]]:
-    """Give those parameters of a grid whose row a store lacks, or has of an earlier version, in the order of the grid.
+    """List the parameters of a grid whose row a store lacks or has from an earlier version, in the order of the grid.
 
     Raises
     ------
     StoreError
         If the store is damaged.
     TypeError, ValueError
-        If the grid is none, as in `sweep`.
+        If ``grid`` is not valid, as in `sweep`.
     """
     return [dict(row.parameters) for row in _lacking(experiment, requests(experiment, grid), load(store))]
 
 
 def experiment_name(experiment: Experiment) -> str:
-    """Name of an experiment in its store: the one given by :func:`dpnotes.lab.experiment`, else ``module.function``.
+    """Name of an experiment in its store: as given by :func:`dpnotes.lab.experiment`, otherwise ``module.function``.
 
     Raises
     ------
     TypeError
-        If it is not a function with a name of its own; two lambdas would share their rows.
+        If the experiment is not a named function; two lambdas would share their rows.
     """
     if given := getattr(experiment, "experiment_name", None):
         return str(given)

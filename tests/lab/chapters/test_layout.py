@@ -100,7 +100,7 @@ class TestLayout:
         assert "3 files written" in CliRunner().invoke(cli.main, ["book", str(folder)]).output
         (folder / "book" / "index.md").write_text("changed")
         output = CliRunner().invoke(cli.main, ["book", str(folder)]).output
-        assert "kept, since you changed it: book/index.md" in output
+        assert "not overwritten, because you changed it: book/index.md" in output
 
 
 def test_the_real_book_can_be_laid_out(repository, tmp_path):
