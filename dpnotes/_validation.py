@@ -39,6 +39,13 @@ def at_least_one(name: str, value: int) -> int:
     return at_least(name, value, 1)
 
 
+def jobs(name: str, value: int) -> int:
+    """Give ``value`` as a number of joblib's workers; 0 has no meaning."""
+    if value == 0:
+        raise ValueError(_message(name, ">= 1, or negative: -1 for all cores", value))
+    return value
+
+
 def real(
     name: str, value: float, *, low: float = 0.0, high: float = math.inf, open_low: bool = False, below: str = ""
 ) -> float:

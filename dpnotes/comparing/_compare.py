@@ -148,7 +148,7 @@ def compare(
     combinations = check.real("combinations", combinations, high=1.0)
     epsilon, delta = check.positive("epsilon", epsilon), check.real("delta", delta, high=1.0, below="nothing is hidden")
     answers = None if answers is None else check.at_least_one("answers", answers)
-    seconds = check.positive("seconds", seconds)
+    seconds, n_jobs = check.positive("seconds", seconds), check.jobs("n_jobs", n_jobs)
     table = table_of(X)
     labels = _classes(y, classes, len(table))
     prepared = preparation(table, bounds, public=data == "public")
@@ -356,7 +356,7 @@ class Run:
         for name, (best, *_) in list(settings.items()):
             settings[name] = [best]
             if self._loss(name, best, repeats=done) == LOST:
-                self.left_out[name] = f"failed: {self.errors.get(name, 'in an earlier run')}"
+                self.left_out[name] = self.errors.get(name, "failed in an earlier run")
                 del settings[name]
         return settings, done
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpnotes.comparing._candidates import Candidate, Task
+from dpnotes.comparing._candidates import Candidate, Task, Unsuited
 from dpnotes.comparing._tables import Split
 from dpnotes.preprocessing import ClipNorm
 
@@ -30,7 +30,8 @@ def scored(candidate: Candidate, task: Task, setting: Mapping[str, Any], split: 
             fitted = candidate.made(task, setting).fit(X, split.codes)
             accuracy = float(np.mean(fitted.predict(X_test[asked]) == split.codes_test[asked]))
     except Exception as error:  # whatever another library raises; of private records none may be seen
-        return float("nan"), time.perf_counter() - began, f"{type(error).__name__}: {error}"
+        note = str(error) if isinstance(error, Unsuited) else f"failed: {type(error).__name__}: {error}"
+        return float("nan"), time.perf_counter() - began, note
     known = getattr(fitted, "profile_", None)
     noise = (
         {name: known.parameters[name] for name in NOISE if name in known.parameters}

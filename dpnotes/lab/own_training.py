@@ -15,6 +15,7 @@ from typing import Any
 
 import joblib
 
+from dpnotes import _validation as check
 from dpnotes.accounting import approximate
 from dpnotes.auditing import AuditReport, audit
 from dpnotes.data import load_file
@@ -88,7 +89,7 @@ def audit_table(
     about.pop("seconds", None)  # an audit may go on for longer
     if sys.stderr.isatty():
         _tell_on_one_line()
-    with joblib.parallel_config(n_jobs=jobs):
+    with joblib.parallel_config(n_jobs=check.jobs("jobs", jobs)):
         report = audit(
             train,
             *own.records(),
