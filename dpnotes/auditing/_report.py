@@ -122,7 +122,7 @@ class AuditReport:
 
     @property
     def mu(self) -> float:
-        """Lower bound of mu: the training procedure is not mu-GDP for any smaller mu.
+        """Lower bound of mu, such that the training procedure is not mu-GDP for any smaller mu.
 
         The bound does not assume that the guarantee has Gaussian form.
         """

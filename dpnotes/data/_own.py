@@ -78,7 +78,7 @@ class OwnDataset(Dataset):
 
     @property
     def bound(self) -> float:
-        """Norm that no row exceeds, whatever it contains: the square root of the number of columns."""
+        """Norm that no row exceeds, whatever it contains, which is the square root of the number of columns."""
         return float(np.sqrt(len(self.columns)))
 
     @property
