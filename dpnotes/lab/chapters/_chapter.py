@@ -259,7 +259,7 @@ class Chapter:
 
     @property
     def of(self) -> str:
-        """Name of the chapter whose experiments it reads, which is this chapter or the one that it is the evidence of."""
+        """Name of the chapter whose experiments it reads, itself or the chapter that it is the evidence of."""
         return self.name.removesuffix(EVIDENCE)
 
     @cached_property
