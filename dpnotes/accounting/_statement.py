@@ -157,7 +157,7 @@ class PrivacyStatement:
     __repr__ = __str__
 
     def save(self, path: str | Path) -> Path:
-        """Write the statement as ``.json``, ``.html`` or ``.pdf``, as the ending of the path says.
+        """Write the statement as ``.json``, ``.html`` or ``.pdf``, according to the ending of the path.
 
         Returns
         -------

@@ -44,8 +44,9 @@ def personalised_moments(order: ArrayLike, *, noise: float, m: ArrayLike = 1.0) 
     noise : float, > 0
         Inverse scale lambda of the Laplace noise on each class, per vote: a larger value means less noise.
     m : float or array_like, in [0, 1]
-        Largest fraction of the record's own models that do not vote for some class: 1 if they all agree; for two
-        classes, 1/2 if they are divided equally. It is broadcast against ``order``.
+        For each class, take the fraction of the record's own models that do not vote for it; m is the largest of
+        these fractions. It is 1 if the models all agree and, for two classes, 1/2 if they are divided equally. It is
+        broadcast against ``order``.
 
     Returns
     -------

@@ -173,9 +173,9 @@ def one_run(
     numbers of guesses share the allowed failure probability equally.
 
     The function does not check that fair and independent coins included the canaries; including a random half of them
-    violates the assumption. The bounds use only the number of correct guesses, and lose the least by this with
-    thousands of canaries. They have no power where delta is about 1 / canaries, as for bagging (:func:`audit_scores`
-    has).
+    violates the assumption. The bounds use only the number of correct guesses; this loses the least with
+    thousands of canaries. The bounds have no power where delta is about 1 / canaries, as for bagging, but
+    :func:`audit_scores` has power there.
 
     Parameters
     ----------

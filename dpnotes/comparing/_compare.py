@@ -161,6 +161,7 @@ def compare(
     if data == "private":
         sizes = ((most, blocks_for(task.n, len(labels), COST * epsilon, most)) for most in (SHORTLIST, 2))
         size, blocks = next((each for each in sizes if each[1]), (0, 0))
+        budget.share = 0.5 if blocks else 1.0  # the rest is for the vote
     fallback = ""
     if data == "private" and not blocks:
         data, fallback = (
@@ -249,6 +250,7 @@ class Budget:
     seconds: float
     repeats: int | None
     progress: bool
+    share: float = 1.0  # of the seconds, for the comparison on tables
 
     def __post_init__(self) -> None:
         self.began = time.perf_counter()
@@ -259,11 +261,13 @@ class Budget:
 
     def left(self, fraction: float) -> float:
         """Seconds until so much of the time is gone."""
-        return max(0.0, fraction * self.seconds - (time.perf_counter() - self.began))
+        return max(0.0, fraction * self.share * self.seconds - (time.perf_counter() - self.began))
 
     def affords(self, seconds: float) -> int:
         """Repeats of so many seconds that there is time for, at least one and at most those of a private choice."""
-        return REPEATS if self.repeats is not None else int(np.clip(self.left(1.0) // max(seconds, 1e-9), 1, REPEATS))
+        if self.repeats is not None:
+            return REPEATS
+        return int(np.clip(self.left(1 / self.share) // max(seconds, 1e-9), 1, REPEATS))
 
     def tell(self, text: str) -> None:
         """Progress on standard error."""

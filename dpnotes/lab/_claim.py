@@ -188,7 +188,7 @@ def table(evidence: Mapping[Claim, Evidence]) -> pd.DataFrame:
 
 
 def findings(evidence: Evidence) -> pd.DataFrame:
-    """Table of the findings of one evidence: quantity, claimed, found, from, to, supports the status (yes or NO)."""
+    """Table of the findings of one `Evidence`: quantity, claimed, found, from, to, supports the status (yes or NO)."""
     lines = [
         (f.quantity, *map(_text, (f.claimed, f.found, f.low, f.high)), "yes" if f.supports else "NO")
         for f in evidence.findings

@@ -211,7 +211,7 @@ def opposite(question: Question) -> Question:
 
 
 def verdict(question: Question | None) -> Verdict:
-    """Verdict on a sentence, at :data:`LEVEL`; ``None`` is a sentence whose rows are not there."""
+    """Verdict on a sentence, at :data:`LEVEL`; the question is ``None`` if the rows of the sentence are missing."""
     return UNTESTED if question is None else question(LEVEL)
 
 

@@ -88,7 +88,7 @@ class Bagging(PrivateClassifier):
         return {} if self.subsample is not None else {"subsample": self.calibrate(n)}
 
     def calibrate(self, n: int) -> int:
-        """Compute the largest size of subsamples of ``n`` records that is (epsilon, delta)-DP.
+        """Compute the largest size for which subsamples of ``n`` records are (epsilon, delta)-DP.
 
         Raises
         ------

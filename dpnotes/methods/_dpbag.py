@@ -52,8 +52,8 @@ NO_GUARANTEE = (
 def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, noise: float, delta: float) -> Floats:
     """Compute the epsilon of the paper's accountant for sums of squares: the minimum over its integer moments 1 to 100.
 
-    Status: *per-instance*; see :func:`dpnotes.accounting.papers.personalised_moments`. The best moment is an integer
-    next to the real optimum.
+    Status: *per-instance*; see :func:`dpnotes.accounting.papers.personalised_moments`. The best integer
+    moment is next to the optimum over all real moments.
 
     Parameters
     ----------

@@ -58,10 +58,11 @@ class LossPerturbation(WeightRelease):
     adjacency : {"zero-out", "add-remove", "replace-one"}
         Definition of neighbouring data sets. For replace-one the noise has twice the scale.
     analysis : {"tight", "split", "published"}
-        See :func:`dpnotes.accounting.objective_perturbation`. ``"split"``: half of epsilon pays for the volume, without
-        a contribution of n l2, and B has density proportional to ``exp(-rate ||B||_F)``. ``"published"``: the same with
-        the paper's constants (add-remove) and a rho several times as large. Its proof for Gaussian noise has a gap
-        beyond two classes; ``profile_`` reports whether the noise suffices by another proof.
+        See :func:`dpnotes.accounting.objective_perturbation`. ``"split"``: half of epsilon is spent on the
+        change of volume, in which n l2 does not count, and B has density proportional to ``exp(-rate ||B||_F)``.
+        ``"published"``: the same with the paper's constants (add-remove) and a rho several times as large. Its
+        proof for Gaussian noise has a gap beyond two classes; ``profile_`` reports whether the noise suffices by
+        another proof.
     intercept, norm, n, classes, max_iterations, device, random_state, noise_seed
         See :class:`LinearEstimator`.
 

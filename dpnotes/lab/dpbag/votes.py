@@ -39,7 +39,8 @@ class NeighbouringVotes(NamedTuple):
     before, after : ndarray, [pairs, n_classes]
         Distribution of the answer before the record's models changed their votes, and after.
     m : ndarray, [pairs]
-        Largest fraction of the record's own models that do not vote for some class, before.
+        The largest, over the classes, of the fractions of the record's own models that do not vote for the class,
+        before the change.
     counts, change : ndarray of int, [pairs, n_classes]
         Votes before, and what is added to them.
     """
@@ -190,7 +191,7 @@ def chunks_of_records(cut: Sequence[Sequence[str]]) -> dict[str, list[str]]:
 
 
 def fraction(chunks: Sequence[str]) -> float:
-    """Give m of a record: the largest fraction of its models, those of its chunks, that do not vote for some class."""
+    """Give m of a record: the largest, over classes, of the fractions of its chunks' models that vote otherwise."""
     given = [VOTES[chunk] for chunk in chunks]
     return 1 - min(given.count(0), given.count(1)) / len(given)
 

@@ -397,10 +397,12 @@ STUDY = Table(
     "all under the assumption, at delta = 1/n; noise of SGD and observed sensitivity, printed and ours.",
     TASK,
     columns("{:.2f}", epsilon_intrinsic_published="epsilon, printed", epsilon_intrinsic_reproduced="epsilon, ours"),
-    columns("{:.2f}", epsilon_exact="exact", epsilon_proved="proved sensitivity"),
+    columns("{:.2f}", epsilon_exact="epsilon, exact", epsilon_proved="epsilon, proved"),
     columns("{:.3f}", sigma_intrinsic_published="sigma, printed", sigma_intrinsic_reproduced="sigma, ours"),
     columns(
-        "{:.3f}", sensitivity_empirical_published="observed, printed", sensitivity_empirical_reproduced="observed, ours"
+        "{:.3f}",
+        sensitivity_empirical_published="sensitivity, printed",
+        sensitivity_empirical_reproduced="sensitivity, ours",
     ),
 )
 SCALED_DIGITS = Table(
@@ -439,7 +441,7 @@ READINGS = Table(
     "exact; exact with the proved sensitivity (each pass begun counts); with the observed sensitivity, which is no "
     "bound.",
     (TASK, "initial", Column("sigma", format="{:.4f}")),
-    columns("{:.2f}", "epsilon", epsilon_exact="exact", epsilon_proved="proved sensitivity"),
+    columns("{:.2f}", "epsilon", epsilon_exact="epsilon, exact", epsilon_proved="epsilon, proved"),
     columns("{:.2f}", epsilon_observed="observed", epsilon_observed_exact="observed, exact"),
 )
 RULES_BESIDE = Table(
