@@ -111,7 +111,7 @@ def test_initial_weights_have_the_stated_distribution():
             lambda: convolutional_network((1, 8, 8), 3, generator=seeded()),
             r"image_shape=\(1, 8, 8\) is too small for 2 convolutions",
         ),
-        (lambda: vgg16((1, 28, 28), generator=seeded()), r"image_shape=\(1, 28, 28\) is too small for 5 times"),
+        (lambda: vgg16((1, 28, 28), generator=seeded()), r"image_shape=\(1, 28, 28\) is too small for 5 layers"),
         (lambda: vgg16(norm="batch", generator=seeded()), "norm must be 'group' or None, got norm='batch'"),
     ],
 )
