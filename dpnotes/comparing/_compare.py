@@ -20,7 +20,15 @@ from dpnotes.comparing._candidates import MAJORITY, NO_PRIVACY, OURS, Candidate,
 from dpnotes.comparing._others import OTHERS
 from dpnotes.comparing._result import Comparison
 from dpnotes.comparing._running import scored, text_of
-from dpnotes.comparing._selection import COST, REPEATS, SHORTLIST, blocks_for, choice_profile, private_choice
+from dpnotes.comparing._selection import (
+    COST,
+    REPEATS,
+    SHORTLIST,
+    after_choice,
+    blocks_for,
+    choice_profile,
+    private_choice,
+)
 from dpnotes.comparing._tables import (
     TEST,
     Bounds,
@@ -169,10 +177,7 @@ def compare(
             "Too few records for a private vote.",
         )
     if blocks:
-        left = (1 - COST) * epsilon
-        while left + COST * epsilon > epsilon:  # by rounding
-            left = float(np.nextafter(left, 0.0))
-        task = replace(task, epsilon=left)
+        task = replace(task, epsilon=after_choice(epsilon))
     source = Source.synthetic(task, random_state, combinations)
     if data != "shape":
         codes = codes_of(y, labels)

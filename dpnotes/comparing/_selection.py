@@ -111,6 +111,14 @@ def private_choice(
     return int(place)
 
 
+def after_choice(epsilon: float) -> float:
+    """The epsilon that a choice leaves for the fit; both add up to at most ``epsilon``, whatever the rounding."""
+    left = (1 - COST) * epsilon
+    while left + COST * epsilon > epsilon:
+        left = float(np.nextafter(left, 0.0))
+    return left
+
+
 def choice_profile(epsilon: float, noise_seed: int | None, adjacency: str = "zero-out") -> PrivacyProfile:
     """Guarantee of :func:`private_choice` at this epsilon, by noise of the operating system or of a seed."""
     profile = soft_vote(beta=soft_vote_beta(epsilon, 0.0, answers=1), adjacency=adjacency)
@@ -203,9 +211,7 @@ def tuned(
     if unknown := set().union(*settings) - (set(last.get_params(deep=False)) - FIXED):
         raise ValueError(f"grid must be about parameters of {type(last).__name__}, got {sorted(unknown)}")
     records = clone(last)._private_records(model[:-1].fit_transform(X) if before else X, y)
-    (n, d), n_classes, left = records.X.shape, len(records.classes), (1 - COST) * epsilon
-    while left + COST * epsilon > epsilon:  # by rounding
-        left = float(np.nextafter(left, 0.0))
+    (n, d), n_classes, left = records.X.shape, len(records.classes), after_choice(epsilon)
     kind = Candidate("", lambda task, **setting: clone(last).set_params(
         **setting, epsilon=task.epsilon, delta=task.delta, **task.common
     ), released="answers" if hasattr(last, "answers") else "model", ball=False)  # fmt: skip
