@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -67,10 +68,8 @@ class Task:
 
         Pure noise is inversely proportional to epsilon, and Gaussian noise to mu.
         """
-        scale, epsilon = self.n / n, self.epsilon
-        if scale > 1:
-            sigma = gaussian_sigma(epsilon, self.delta) / scale if self.delta else 0.0
-            epsilon = float(gaussian(sigma=float(sigma)).epsilon(self.delta)) if self.delta else epsilon * scale
+        scale = self.n / n
+        epsilon = _relative(self.epsilon, self.delta, scale) if scale > 1 else self.epsilon
         return replace(self, n=n, epsilon=epsilon, seed=seed, scale=self.scale * scale)
 
     def needs(self, *wanted: str) -> None:
@@ -84,6 +83,16 @@ class Task:
             lacking, reason = reasons[name]
             if lacking:
                 raise Unsuited(reason)
+
+
+@cache
+def _relative(epsilon: float, delta: float, scale: float) -> float:
+    """The epsilon at which the noise is ``1 / scale`` as large."""
+    return (
+        float(gaussian(sigma=float(gaussian_sigma(epsilon, delta) / scale)).epsilon(delta))
+        if delta
+        else epsilon * scale
+    )
 
 
 @dataclass(frozen=True)

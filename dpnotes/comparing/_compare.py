@@ -46,6 +46,7 @@ DATA = ("shape", "public", "private")
 HALVING = ((1, 4), (2, 2), (2, 1))  # repeats of all settings that are left, and how many of each method go on
 ON_SHAPES = ((4, 4), (4, 2), (8, 1))  # of synthetic tables more, as these differ more than cuts of one table
 TUNING, MEASURING = 0.5, 0.8  # of the time, when the settings must be chosen and the repeats done
+VOTED = 0.9  # of the whole time, when blocks should have voted, because durations vary
 MOST, MOST_CLASSES = 60, check.MOST_CLASSES  # repeats; classes, of which a number has more
 LOST = 2.0  # the error of what failed
 TUNED_ON = 2000  # records at most; at an epsilon at which noise is as large relative to them
@@ -161,7 +162,7 @@ def compare(
     labels = _classes(y, classes, len(table))
     prepared = preparation(table, bounds, public=data == "public")
     task = Task(len(table), prepared.d, labels, epsilon, delta, answers, None)
-    budget = Budget(seconds, None if repeats is None else check.at_least_one("repeats", repeats), progress)
+    repeats = None if repeats is None else check.at_least_one("repeats", repeats)
     public = {"the labels that occur": not classes, "the bounds of the columns": bounds is None}
     read_off = tuple(each for each, undeclared in public.items() if undeclared)
     remarks = [f"{each} are taken to be public" for each in read_off]
@@ -169,7 +170,6 @@ def compare(
     if data == "private":
         sizes = ((most, blocks_for(task.n, len(labels), COST * epsilon, most)) for most in (SHORTLIST, 2))
         size, blocks = next((each for each in sizes if each[1]), (0, 0))
-        budget.share = 0.5 if blocks else 1.0  # the rest is for the vote
     fallback = ""
     if data == "private" and not blocks:
         data, fallback = (
@@ -182,6 +182,8 @@ def compare(
     if data != "shape":
         codes = codes_of(y, labels)
         rows = np.asarray(clone(prepared.box).fit_transform(table), dtype=np.float64)
+    # The clock decides how many blocks vote; it starts here, so that it does not tell how long records took to read.
+    budget = Budget(seconds, repeats, progress, share=0.5 if blocks else 1.0)  # the rest is for the vote
     if data == "public":
         if max(np.bincount(codes, minlength=len(labels))[: len(labels)]) < 1 / TEST:
             raise ValueError(
@@ -202,6 +204,7 @@ def compare(
         return found
     coded = replace(task, classes=range(len(labels)))
     shortlist = [*_hedged(found.private, run.named, size), MAJORITY]
+    seconds_each = run.pace({name: found.settings[name] for name in shortlist})
     if "choice" not in run.memory:  # an interrupted comparison must not draw again, which would be paid for again
         place = private_choice(
             [(run.named[name], found.settings[name]) for name in shortlist],
@@ -209,11 +212,13 @@ def compare(
             codes,
             coded,
             epsilon=COST * epsilon,
-            n_blocks=blocks,
+            n_blocks=budget.blocks(
+                blocks_for(task.n, len(labels), COST * epsilon, size, leads=1), blocks, seconds_each
+            ),
             random_state=random_state,
             noise_seed=noise_seed,
             n_jobs=n_jobs,
-            repeats=budget.affords(blocks * float(found.about.loc[shortlist, "seconds"].sum())),
+            repeats=budget.affords(blocks * seconds_each),
         )
         run.memory["choice"] = shortlist[place]
     return replace(found, choice=run.memory["choice"], profile=choice_profile(COST * epsilon, noise_seed))
@@ -232,20 +237,30 @@ class Source:
     """What is compared on: synthetic tables, one for each repeat, or one table that is cut anew for each."""
 
     task: Task
-    split: Callable[[int], Split]  # of a repeat
+    n: int  # records to fit in a whole split
+    split: Callable[[int, int | None], Split]  # of a repeat, with at most so many records to fit
     halving: Sequence[tuple[int, int]]
     shared: float  # of the variance of a repeat's accuracy, what more repeats do not lessen
 
     @classmethod
     def synthetic(cls, task: Task, random_state: int, combinations: float = 0.0) -> Self:
         """Tables of the task's shape; repeats are independent."""
-        made = partial(synthetic, task.n, task.d, len(task.classes), random_state, combinations=combinations)
-        return cls(task, made, ON_SHAPES, 0.0)
+
+        def split(repeat: int, rows: int | None) -> Split:
+            n = min(task.n, rows or task.n) if combinations else task.n  # without them as published rows were drawn
+            made = synthetic(n, task.d, len(task.classes), random_state, repeat, combinations=combinations)
+            return made.thinned(rows)
+
+        return cls(task, task.n, split, ON_SHAPES, 0.0)
 
     @classmethod
     def public(cls, task: Task, random_state: int, X: Any, codes: Any) -> Self:
         """One table; by Nadeau and Bengio's (2003) correction for what cuts have in common."""
-        return cls(task, lambda repeat: cut(X, codes, [random_state, repeat]), HALVING, TEST / (1 - TEST))
+
+        def split(repeat: int, rows: int | None) -> Split:
+            return cut(X, codes, [random_state, repeat]).thinned(rows)
+
+        return cls(task, len(split(0, None).X), split, HALVING, TEST / (1 - TEST))
 
 
 @dataclass(eq=False)
@@ -272,7 +287,13 @@ class Budget:
         """Repeats of so many seconds that there is time for, at least one and at most those of a private choice."""
         if self.repeats is not None:
             return REPEATS
-        return int(np.clip(self.left(1 / self.share) // max(seconds, 1e-9), 1, REPEATS))
+        return int(np.clip(self.left(VOTED / self.share) // max(seconds, 1e-9), 1, REPEATS))
+
+    def blocks(self, least: int, most: int, seconds: float) -> int:
+        """As many blocks of so many seconds as there is time for, which depends on public durations alone."""
+        if self.repeats is not None:
+            return most
+        return int(np.clip(self.left(VOTED / self.share) // max(seconds, 1e-9), least, most))
 
     def tell(self, text: str) -> None:
         """Progress on standard error."""
@@ -297,7 +318,7 @@ class Run:
     def __post_init__(self) -> None:
         self.left_out: dict[str, str] = {}  # why, by name
         self.named = {each.name: each for each in self.candidates}
-        self._split: tuple[int, Split] | None = None
+        self._split: tuple[tuple[int, int | None], Split] | None = None
 
     def result(self, prepared: Preparation, data: str, remarks: Sequence[str]) -> Comparison:
         """Choose settings, measure, and say what follows."""
@@ -342,7 +363,7 @@ class Run:
         for candidate in self.candidates:
             for setting in candidate.settings:
                 try:
-                    candidate.made(self._task(self._table(0)), setting)
+                    candidate.made(self._task(), setting)
                     found.setdefault(candidate.name, []).append(setting)
                 except Unsuited as reason:
                     self.left_out[candidate.name] = str(reason)
@@ -377,24 +398,28 @@ class Run:
 
     def _affordable(self, settings: Settings) -> int | None:
         """Rows with which there is time for a few repeats; None: all."""
-        if self.budget.repeats is not None or len(self._table(0).X) <= TUNED_ON:
+        if self.budget.repeats is not None or self.source.n <= TUNED_ON:
             return None
-        each = sum(self.memory[self._key(n, s, 0, 1.0, TUNED_ON)][1] for n, (s,) in settings.items()) / TUNED_ON
+        each = self.pace({name: setting for name, (setting,) in settings.items()}) / TUNED_ON
         rows = int(self.budget.left(MEASURING) / (FEW * each))
-        return None if rows >= len(self._table(0).X) else max(rows, TUNED_ON)
+        return None if rows >= self.source.n else max(rows, TUNED_ON)
+
+    def pace(self, settings: Mapping[str, Mapping[str, Any]]) -> float:
+        """Seconds of fits of these methods, one of each, on as many records as settings are chosen on."""
+        return float(sum(self.memory[self._key(n, s, 0, 1.0, TUNED_ON)][1] for n, s in settings.items()))
 
     def _all(
         self, settings: Settings, repeat: int, factor: float = 1.0, *, rows: int | None, late: float = np.inf
     ) -> None:
         """Accuracies of all methods on one repeat: of the first setting of each, then of the second."""
-        split = self._table(repeat).thinned(rows)
+        split = self._table(repeat, rows)
         for place in range(max(map(len, settings.values()), default=0)):
             if place and self.budget.past(late):
                 return
             tried = {name: each[place] for name, each in settings.items() if place < len(each)}
             keys = {name: self._key(name, setting, repeat, factor, rows) for name, setting in tried.items()}
             missing = [name for name, key in keys.items() if key not in self.memory]
-            task = self._task(self._table(repeat), factor).part(len(split.X), seed=repeat)
+            task = self._task(factor).part(len(split.X), seed=repeat)
             calls = (delayed(scored)(self.named[name], task, tried[name], split) for name in missing)
             found = Parallel(n_jobs=self.n_jobs, return_as="generator")(calls)
             for name, (accuracy, seconds, note) in zip(missing, found, strict=True):
@@ -405,17 +430,16 @@ class Run:
 
     def _about(self, name: str, setting: Mapping[str, Any], noise: str) -> dict[str, Any]:
         """What the method releases and guarantees, by a fit of some records with the noise of a real release."""
-        candidate, split = self.named[name], self._table(0)
+        candidate, task = self.named[name], self._task()
         about: dict[str, Any] = dict.fromkeys(("exactness", "implementation", "status"), "")
         about |= {"released": candidate.released, "noise": noise}
         taken = [each[1] for key, each in self.memory.items() if key.startswith(f"{name}|{text_of(setting)}|")]
         about |= {"setting": text_of(setting), "seconds": float(np.mean(taken))}
         if candidate.released == "nothing":
             return about
-        task = self._task(split)
         profile = candidate.profile(task) if candidate.profile else None
         if profile is None:
-            some = split.thinned(TUNED_ON)
+            some = self._table(0, TUNED_ON)
             rows = ClipNorm().fit_transform(some.X) if candidate.ball else some.X
             profile = candidate.made(task, setting).fit(rows, some.codes).profile_
         return about | {name: getattr(profile, name) for name in ("exactness", "implementation", "status")}
@@ -425,14 +449,14 @@ class Run:
         candidate = self.named[name]
         return prepared.before(candidate.made(self.source.task, setting), ball=candidate.ball)
 
-    def _table(self, repeat: int) -> Split:
-        if self._split is None or self._split[0] != repeat:
-            self._split = repeat, self.source.split(repeat)
+    def _table(self, repeat: int, rows: int | None) -> Split:
+        if self._split is None or self._split[0] != (repeat, rows):
+            self._split = (repeat, rows), self.source.split(repeat, rows)
         return self._split[1]
 
-    def _task(self, split: Split, factor: float = 1.0) -> Task:
+    def _task(self, factor: float = 1.0) -> Task:
         whole = self.source.task
-        return replace(whole, n=len(split.X), classes=range(len(whole.classes)), epsilon=factor * whole.epsilon)
+        return replace(whole, n=self.source.n, classes=range(len(whole.classes)), epsilon=factor * whole.epsilon)
 
     def _key(self, name: str, setting: Mapping[str, Any], repeat: int, factor: float, rows: int | None) -> str:
         return f"{name}|{text_of(setting)}|{repeat}|{factor:.3g}|{rows or 'all'}"

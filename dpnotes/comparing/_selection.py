@@ -34,14 +34,14 @@ FIXED = {"epsilon", "delta", "adjacency", "classes", "random_state", "noise_seed
 Entry = tuple[Candidate, Mapping[str, Any]]  # a method with its setting
 
 
-def blocks_for(n: int, n_classes: int, epsilon: float, choices: int = SHORTLIST) -> int:
+def blocks_for(n: int, n_classes: int, epsilon: float, choices: int = SHORTLIST, *, leads: int = LEADS) -> int:
     """Blocks to cut ``n`` records into for one of ``choices`` that costs ``epsilon``; 0 where it would be noise.
 
     A public number: where all blocks agree, their lead is answered with probability ``SURE``.
     """
     lead = math.log(choices * SURE / (1 - SURE)) / soft_vote_beta(epsilon, 0.0, answers=1)
     most = min(n // max(BLOCK, 10 * n_classes), MOST_BLOCKS)
-    return min(most, math.ceil(LEADS * lead)) if most >= lead else 0
+    return min(most, math.ceil(leads * lead)) if most >= lead else 0
 
 
 def private_choice(

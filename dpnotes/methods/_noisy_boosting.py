@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -232,6 +233,14 @@ def _cells(X: Features, columns: Sequence[int] | Integers, limits: Floats) -> In
     return np.asarray(first * (limits.shape[1] + 1) + second)
 
 
+@cache
+def _kernel(bins: int) -> Floats:
+    """How alike the values of each two cells are [bins^2, bins^2], as a covariance."""
+    apart = np.abs(np.subtract.outer(np.arange(bins), np.arange(bins)))
+    alike = ALIKE + (1 - ALIKE) * SMOOTH ** (apart * 8 / bins)
+    return np.asarray(np.kron(alike, alike), dtype=np.float64)
+
+
 def _newton(sums: Floats, noise: float, bins: int) -> tuple[Floats, float]:
     """Values of the cells [bins^2, n_classes] and what they gain, from noisy sums of gradients and hessians.
 
@@ -241,9 +250,7 @@ def _newton(sums: Floats, noise: float, bins: int) -> tuple[Floats, float]:
     n_classes = sums.shape[1] - 1
     gradients = sums[:, :-1] - sums[:, :-1].mean(axis=1, keepdims=True)
     hessians = np.maximum(sums[:, -1], 0) * (1 - 1 / n_classes) / (CURVATURE * n_classes)
-    apart = np.abs(np.subtract.outer(np.arange(bins), np.arange(bins)))
-    alike = ALIKE + (1 - ALIKE) * SMOOTH ** (apart * 8 / bins)
-    kernel = np.kron(alike, alike)
+    kernel = _kernel(bins)
     weights = 1 / np.sqrt(noise**2 + hessians)  # of noise and of chance
     scale = hessians * weights
     spectrum, basis = np.linalg.eigh(scale[:, None] * kernel * scale)

@@ -124,7 +124,7 @@ def test_one_label_of_another_type_changes_no_other_record():
 
 def test_choice_and_fit_together_keep_to_the_budget(monkeypatch):
     """Whatever the rounding of the two parts."""
-    monkeypatch.setattr(_compare, "blocks_for", lambda *given: 2)
+    monkeypatch.setattr(_compare, "blocks_for", lambda *given, **more: 2)
     monkeypatch.setattr(_compare, "private_choice", lambda *given, **more: 0)
     X, y = np.zeros((40, 2)), np.arange(40) % 2
     for epsilon in np.linspace(0.1, 3, 12):
@@ -132,6 +132,10 @@ def test_choice_and_fit_together_keep_to_the_budget(monkeypatch):
         found = compare(X, y, data="private", **given)
         assert found.task.epsilon + found.profile.epsilon(0.0) <= epsilon
         assert found.task.epsilon + found.profile.epsilon(0.0) == pytest.approx(epsilon)
+
+
+def test_for_want_of_time_fewer_blocks_vote_but_as_many_as_noise_asks():
+    assert [_compare.Budget(t, None, False).blocks(44, 130, 1.0) for t in (1e-9, 100.9, 1e6)] == [44, 90, 130]
 
 
 def test_where_nothing_can_be_chosen_nothing_is_paid():
