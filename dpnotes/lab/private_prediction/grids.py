@@ -42,9 +42,9 @@ PARTITIONED = {"subsample_aggregate": {"repeats": 30}}  # where each point needs
 
 def repeats_in_words() -> str:
     """How often each method is released for a point."""
-    few = " and ".join(f"{count} ({NAMES[method]})" for method, count in REPEATS.items())
+    few = ", ".join(f"{count} for {NAMES[method]}" for method, count in REPEATS.items())
     own = PARTITIONED["subsample_aggregate"]["repeats"]
-    return f"100 releases, {few}, and {own} of votes whose models serve one point alone"
+    return f"100 releases ({few}, and {own} for votes whose models serve only one point)"
 
 
 def point(method: str, *, epsilon: float, delta: float, answers: int = 100, **changed: Any) -> dict[str, Any]:
