@@ -50,7 +50,7 @@ def by_strategy(rows: pd.DataFrame) -> pd.DataFrame:
 SHARE = "{:.0%}"
 NEARNESS = Table(
     "Median lower bound as a fraction of the truth, at confidence 0.95, from many runs (of each kind), or from one run "
-    "with many canaries; and how many bounds of ours were above the truth.",
+    "with many canaries; and how many of our bounds were above the truth.",
     (
         "mechanism",
         Column("ours", "dpnotes", SHARE),
@@ -62,7 +62,7 @@ NEARNESS = Table(
     ),
 )
 FOUND = Table(
-    "The part of a claim that an audit finds: the largest ratio of a lower bound of delta and the delta claimed.",
+    "The part of a claim that an audit finds: the largest ratio of the lower bound on delta to the claimed delta.",
     (
         "training",
         Column("best", format=SHARE),

@@ -256,8 +256,8 @@ def _limits(row: Any) -> str:
 
 GAP = "no such fit"
 AUDITS = Table(
-    "Lower bounds of epsilon at delta = 0.02, where 1 and 4 are asked for (votes and libraries claim less, and "
-    "bagging 0), and how many of the two claims are refuted.",
+    "Lower bounds of epsilon at delta = 0.02, for methods that were asked for epsilon 1 and 4 (votes and libraries "
+    "claim less, and bagging claims 0), and how many of the two claims are refuted.",
     "method",
     Column("found_1", "of 1, at least", "{:.2f}"),
     Column("found_4", "of 4, at least", "{:.2f}"),
@@ -283,7 +283,7 @@ REGRETS = Table(
     "sets",
 )
 EXPOSURES = Table(
-    "Bound on the true-positive rate at a false-positive rate of 0.1 %, for epsilon, delta.",
+    "Bound on the true-positive rate at a false-positive rate of 0.1 %, for each pair of epsilon and delta.",
     "method",
     *(Column(pair, format="{:.2%}", gap=GAP) for pair in ("1, 0", "1, 1e-05", "10, 0", "10, 1e-05")),
 )
