@@ -325,7 +325,7 @@ def clopper_pearson(function: Function) -> None:
     hint = "this is the normal approximation, which is wrong for few successes: use the binomial distribution"
     expect(low >= 0 and not np.isclose(high, normal), hint)
     tails = stats.binom.sf(2, 50, low), stats.binom.cdf(3, 50, high)
-    expect(not np.isclose(max(tails), 0.05), "the interval may miss on either side, at 95 % confidence with 2.5 % on each")
+    expect(not np.isclose(max(tails), 0.05), "the interval may miss on either side, at 95 % confidence with 2.5 % each")
     expect(abs(tails[1] - 0.025) < 1e-6, "95 % confidence: at the upper limit, 3 or fewer of 50 have probability 2.5 %")
     expect(abs(tails[0] - 0.025) < 1e-6, "95 % confidence: at the lower limit, 3 or more of 50 have probability 2.5 %")
     low, high = function(0, 50, 0.95)
