@@ -47,7 +47,6 @@ PRINTED = [
     ("dpnotes.compare(", None, "on this table, which was declared public"),
     ("dpnotes.audit(", None, "The claim is REFUTED"),
     ("scale = PublicScaler(", 0.5, "assuming: n=400 and norm=1 are public"),
-    ("from dpnotes import audit", None, "The claim is REFUTED"),
     ("dask", None, "0 results finished"),  # without CIFAR-10; tests/lab/store/test_sweep.py computes rows on a cluster
 ]
 WRITTEN = {
@@ -67,6 +66,7 @@ class Block:
     line: int
     language: str
     code: str
+    output: str = ""
 
     def __str__(self):
         return f"{self.page}:{self.line}"
@@ -82,6 +82,16 @@ class Block:
         """Lines of a shell, each without the comment at its end."""
         return [re.sub(r"\s+# .*", "", line) for line in self.code.splitlines()]
 
+    @property
+    def printed(self):
+        """Pattern of the shown output: three dots are any text, a line that ends in "for example" has any numbers."""
+        lines = []
+        for line in self.output.splitlines():
+            fixed, example, _ = line.partition(", for example")
+            pattern = re.escape(fixed).replace(r"\.\.\.", ".*")
+            lines.append(re.sub(r"\d+(\\\.\d+)?", r"[\\d.]+", pattern) if example else pattern)
+        return "\n".join(lines) + "\n"
+
 
 def text_of(page):
     return (ROOT / page).read_text(encoding="utf-8")
@@ -91,8 +101,8 @@ def blocks_of(page):
     """Blocks of a page in order; directives of the book are none."""
     text = text_of(page)
     return [
-        Block(page, text.count("\n", 0, found.start()) + 2, found[1], found[2])
-        for found in re.finditer(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S)
+        Block(page, text.count("\n", 0, found.start()) + 2, found[1], found[2], found[3] or "")
+        for found in re.finditer(r"^```(\w+)\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", text, re.M | re.S)
     ]
 
 
@@ -143,6 +153,7 @@ def test_python_runs(block, bare, capsys, request):
         code = code.replace("tcp://scheduler:8786", request.getfixturevalue("scheduler"))
     exec(compile(code, str(block), "exec"), {"__name__": "__main__"})
     printed = capsys.readouterr().out
+    assert not block.output or re.fullmatch(block.printed, printed, re.S), printed
     for words, least, said in PRINTED:
         if words in block.code:
             assert said in printed

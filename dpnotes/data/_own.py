@@ -190,7 +190,10 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
 
 
 def _draft(table: pd.DataFrame, target: str, public: Mapping[str, Any]) -> str:
-    """Draft, with blanks, of the file that declares the public facts of a table; it uses only the header."""
+    """Draft, with blanks, of the file that declares the public facts of a table.
+
+    It looks at the columns' names and, in a file of arrays, at whether they hold text, but at no value.
+    """
     columns = public.get("columns", {REST: []})
     if REST in columns:  # a file of arrays has nothing but numbers
         texts = [each for each in table if each != target and table[each].dtype == object]

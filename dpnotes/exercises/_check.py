@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -40,7 +41,7 @@ def numbers(name: str, right: Sequence[float], wrong: Mapping[str, Sequence[floa
     ----------
     name : str
     right : sequence of float
-        Correct numbers; an answer may be off by one percent.
+        Correct numbers; an answer may be off by 1 %.
     wrong : mapping of str to sequence of float
         Typical wrong answer for each hint; NaN where any number counts.
     """
@@ -48,14 +49,16 @@ def numbers(name: str, right: Sequence[float], wrong: Mapping[str, Sequence[floa
 
 
 def _expect_numbers(right: Sequence[float], wrong: Mapping[str, Sequence[float]], answer: Any) -> None:
-    expect(answer is not None and not callable(answer), "the answer is a number, or several in brackets")
+    asked = "one number" if len(right) == 1 else f"{len(right)} numbers in brackets"
+    expect(not callable(answer), f"the exercise asks for {asked}, not for a function: pass what your function returns")
+    expect(answer is not None, f"the exercise asks for {asked}, got None")
     found = np.ravel(np.asarray(answer, dtype=float))
-    expect(len(found) == len(right), f"numbers expected: {len(right)}, numbers given: {len(found)}")
+    expect(len(found) == len(right), f"the exercise asks for {asked}, got {len(found)}")
     for hint, values in wrong.items():
         expect(not (np.isclose(found, values, rtol=1e-2, atol=0) | np.isnan(values)).all(), hint)
     for place, (own, value) in enumerate(zip(found, right, strict=True), start=1):
         size = "small" if own < value else "large"
-        expect(np.isclose(own, value, rtol=1e-2, atol=0), f"number {place} is too {size}")
+        expect(np.isclose(own, value, rtol=1e-2, atol=0), f"number {place} is too {size}; up to 1 % off would pass")
 
 
 def _returning(function: Function) -> Function:
@@ -89,11 +92,12 @@ def check(name: str, answer: Any) -> None:
         Name of the check that the exercise states, for example ``"dp-sgd-6"``.
     answer : callable, or one or several numbers
         Your answer: a function with the arguments and the result that the exercise states, or numbers in its order.
+        Each number may be off by up to 1 %.
 
     Raises
     ------
     ValueError
-        If there is no such exercise; the message lists the known names.
+        If there is no check of that name; the message gives similar names.
     Wrong
         If the answer is not what the exercise asks for; the message is a hint.
 
@@ -109,9 +113,16 @@ def check(name: str, answer: Any) -> None:
     guarantee-4: passed
     """
     if name not in _CHECKS:
-        raise ValueError(f"unknown exercise {name!r}; known: {', '.join(names())}")
+        plain = str(name).lower().replace("_", "-")
+        close = ", ".join(sorted(get_close_matches(plain, _CHECKS, n=5))) or "none (names() lists all)"
+        raise ValueError(f"no check is named {name!r}, and not every exercise has one; similar names: {close}")
+    checked = _CHECKS[name]
+    if not (callable(answer) or isinstance(checked, partial)):
+        asked = str(checked.__doc__).split("``")[1]
+        hint = "pass the function itself, without calling it"
+        raise Wrong(f"the exercise asks for a function {asked}, got {answer!r}: {hint}")
     try:
-        _CHECKS[name](_returning(answer) if callable(answer) else answer)
+        checked(_returning(answer) if callable(answer) else answer)
     except Wrong:
         raise
     except Exception as error:

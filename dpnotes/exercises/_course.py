@@ -178,7 +178,7 @@ def _expect_last(found: int, budget: float, what: str, profile: Function, **sett
 def _expect_least(found: float, right: float) -> None:
     """Expect the smallest sufficient noise, up to one percent."""
     expect(found > 0.9999 * right, f"{found:.4g} is not enough noise")
-    expect(found < 1.01 * right, f"less noise than {found:.4g} is enough")
+    expect(found < 1.01 * right, f"less noise than {found:.4g} is enough; up to 1 % too much would pass")
 
 
 @exercise("dp-sgd-2")
@@ -321,10 +321,13 @@ def clopper_pearson(function: Function) -> None:
     """``clopper_pearson(successes, trials, confidence)``: exact limits of a probability."""
     low, high = function(3, 50, 0.95)
     expect(low < 3 / 50 < high, "the limits enclose the observed fraction, the lower limit first")
+    normal = 0.06 + stats.norm.ppf(0.975) * np.sqrt(0.06 * 0.94 / 50)
+    hint = "this is the normal approximation, which is wrong for few successes: use the binomial distribution"
+    expect(low >= 0 and not np.isclose(high, normal), hint)
     tails = stats.binom.sf(2, 50, low), stats.binom.cdf(3, 50, high)
-    expect(max(tails) < 0.04, "the interval may miss on either side: each side has half of the remaining probability")
-    expect(abs(tails[1] - 0.025) < 1e-6, "at the upper limit, `successes` or fewer have half of that probability")
-    expect(abs(tails[0] - 0.025) < 1e-6, "at the lower limit, `successes` or more have half of that probability")
+    expect(not np.isclose(max(tails), 0.05), "the interval may miss on either side, at 95 % confidence with 2.5 % each")
+    expect(abs(tails[1] - 0.025) < 1e-6, "95 % confidence: at the upper limit, 3 or fewer of 50 have probability 2.5 %")
+    expect(abs(tails[0] - 0.025) < 1e-6, "95 % confidence: at the lower limit, 3 or more of 50 have probability 2.5 %")
     low, high = function(0, 50, 0.95)
     expect(low == 0.0, "without any success the lower limit is 0")
     expect(abs((1 - high) ** 50 - 0.025) < 1e-6, "without any success the upper limit is not 0")

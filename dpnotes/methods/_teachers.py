@@ -15,7 +15,7 @@ from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
-from dpnotes._validation import Booleans, Features, Floats, Integers, at_least_one, codes
+from dpnotes._validation import Booleans, Features, Floats, Integers, at_least_one, codes, jobs
 from dpnotes.learners import fit_binary_logistic, fit_multinomial_logistic
 from dpnotes.mechanisms import Partitions, draw_partitions, vote_counts
 from dpnotes.methods._classifier import PrivateClassifier, Records
@@ -218,6 +218,7 @@ def fit_teachers(
     A vote is protected only where each teacher is trained by itself: see :func:`fit_each`. Nothing is warned of, as
     that would tell of the records.
     """
+    jobs("n_jobs", 1 if n_jobs is None else n_jobs)
     fit = learner.fit_many if together and hasattr(learner, "fit_many") else partial(fit_each, learner, n_jobs=n_jobs)
     own = records.without_empty(subsets)
     present = np.array([len(rows) > 0 for rows in own])

@@ -283,9 +283,10 @@ WRONG = {
     "attacks-6": [
         (lambda k, m, c: limits(k, m, (1 - c) / 2)[::-1], "lower limit first"),
         (lambda k, m, c: limits(k, m, 1 - c), "on either side"),
-        (wald, "on either side|have half"),
+        (wald, "normal approximation"),
+        (lambda k, m, c: np.clip(wald(k, m, c), 0, 1), "normal approximation"),
         (lambda k, m, c: limits(k, m, 0.025), "confidence is an argument"),
-        (lambda k, m, c: limits(k, m, (1 - c) / 2, high=0), "or fewer|raised|half"),
+        (lambda k, m, c: limits(k, m, (1 - c) / 2, high=0), "or fewer|raised"),
         (lambda k, m, c: limits(k, m, (1 - c) / 2, low=1), "on either side|or more"),
     ],
     "head-to-head-4": [
@@ -320,6 +321,7 @@ WRONG = {
         (lambda gradients, clipping_norm, noise: clipped(gradients, 1.0, noise), "is an argument"),
         (lambda gradients, clipping_norm, noise: gradients, "one number for each weight"),
         (lambda gradients: gradients, "raised TypeError"),
+        (0.5, r"a function clip_and_add\(gradients, clipping_norm, noise\), got 0.5"),
     ],
     "guarantee-5": [
         (lambda p, q, epsilon: np.abs(p - np.exp(epsilon) * q).sum(), "the advantage"),
@@ -337,8 +339,9 @@ WRONG = {
         (lambda p, q, fpr: 3 * fpr, "both rates 1"),
     ],
     "guarantee-2": [
-        (None, "in brackets"),
-        (3.7306, "expected: 2, numbers given: 1"),
+        (None, "asks for 2 numbers in brackets, got None"),
+        (lambda: (3.7306, 7.4613), "not for a function"),
+        (3.7306, "in brackets, got 1"),
         ((7.46, 7.46), "a count changes by one"),
         ((3.73, 3.73), "may change by more"),
         ((4.84, 7.46), "number 1 is too large"),
@@ -374,8 +377,8 @@ def test_each_exercise_has_wrong_answers():
 
 
 def test_unknown_exercise():
-    with pytest.raises(ValueError, match=r"unknown exercise 'dp-sgd-99'; known: .*dp-sgd-6"):
-        exercises.check("dp-sgd-99", clipped)
+    with pytest.raises(ValueError, match=r"no check is named 'DP_SGD_6', .*similar names: dp-sgd-2, .*dp-sgd-6"):
+        exercises.check("DP_SGD_6", clipped)
 
 
 EXERCISE = re.compile(r"\*\*(\d+) \((?:[a-z ]+)(?:, `([\w-]+)`)?\)\.\*\*(.*?)(?=\n\*\*\d+ \(|\n## |\Z)", re.DOTALL)

@@ -227,7 +227,7 @@ BAD = {  # invalid values of each parameter, of whatever estimator
     "confidence": [1.5], "queries": [0, 31], "aggregator": ["majority"], "sigma_answer": [0.0], "noise": [-1.0],
     "accountant": ["moments"], "partitions": ["equal"], "n_trees": [0], "depth": [0, 21], "bounds": [3.0, (1.0, -1.0)],
     "optimizer": ["lion"], "classes": [[0]],
-    "student": [3],
+    "student": [3], "n_jobs": [0],
 }  # fmt: skip
 # may be None beside another one; one class is enough; of the default learner alone
 UNUSED = {("Bagging", "classes"), ("SubsampleAggregate", "l2")}
