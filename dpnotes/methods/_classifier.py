@@ -6,12 +6,10 @@ Their parameters are the fields of dataclasses, whose ``__init__`` is the one th
 from __future__ import annotations
 
 import copy
-import functools
 import math
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,39 +44,6 @@ REWORDED = {  # beginnings of messages that show values
     ),
 }
 NO_TABLE = "X must be a table of numbers of shape [n, d], and y must hold n labels"
-
-FIRST = "the first argument"  # where the teachers' learner stood
-Kind = TypeVar("Kind", bound=type)
-
-
-def renamed(**names: tuple[str, ...]) -> Callable[[Kind], Kind]:
-    """Let an estimator take the parameters ``new=(old, ...)`` by their old names for one version, with a FutureWarning.
-
-    If there are several old names, the new parameter is the tuple of their values.
-    """
-
-    def accepting(own: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(own)
-        def call(self: Any, *args: Any, **given: Any) -> Any:
-            if args and (hasattr(args[0], "fit") or hasattr(args[0], "fit_many")):
-                given, args = given | {FIRST: args[0]}, args[1:]
-            for new, old in names.items():
-                if given.keys() & set(old):
-                    message = f"{type(self).__name__}: give {new}= instead of {' and '.join(old)}"
-                    if new in given or not given.keys() >= set(old):
-                        raise TypeError(message)
-                    warnings.warn(f"{message}, which version 0.2 will refuse", FutureWarning, stacklevel=2)
-                    values = tuple(given.pop(name) for name in old)
-                    given[new] = values if len(values) > 1 else values[0]
-            return own(self, *args, **given)
-
-        return call
-
-    def wrap(kind: Any) -> Any:
-        kind.__init__, kind.set_params = accepting(kind.__init__), accepting(kind.set_params)
-        return kind
-
-    return wrap
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from dpnotes import accounting
-from dpnotes._validation import Integers, at_least_one, one_of, real
+from dpnotes._validation import FIRST, Integers, at_least_one, one_of, real, renamed
 from dpnotes.mechanisms import gaussian_vote, stream
 from dpnotes.methods._answers import BudgetExhausted, Shared, derived_seed
-from dpnotes.methods._classifier import FIRST, renamed
 from dpnotes.methods._teachers import ADJACENCIES, LogisticTeachers, TeacherVote, counts_of, partitions_of
 
 QUERIES = 1024  # voted on at a time

@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.tree import DecisionTreeClassifier
 
 from dpnotes import accounting
-from dpnotes._validation import Booleans, Integers, at_least_one, one_of, positive, real
+from dpnotes._validation import FIRST, Booleans, Integers, at_least_one, one_of, positive, real, renamed
 from dpnotes.accounting import PrivacyProfile
 from dpnotes.mechanisms import confident_vote, gaussian_vote, laplace_vote, stream
-from dpnotes.methods._classifier import FIRST, renamed
 from dpnotes.methods._student import StudentVote, Votes, fit_student
 from dpnotes.methods._teachers import ADJACENCIES, partitions_of
 
@@ -233,7 +232,7 @@ class PATE(StudentVote):
         def profile(noise: dict[str, Any]) -> PrivacyProfile:
             if self.aggregator == "laplace":
                 rate = 1 / positive("scale", noise["scale"])
-                return accounting.noisy_vote(noise=rate, answers=queries, n_classes=n_classes, **common)
+                return accounting.noisy_vote(inverse_scale=rate, answers=queries, n_classes=n_classes, **common)
             if self.aggregator == "gnmax":
                 sigma = positive("sigma_answer", noise["sigma_answer"])
                 return accounting.gnmax(sigma=sigma, answers=queries, **common)

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpnotes._validation import Features, Floats, Integers, at_least, at_least_one, one_of
+from dpnotes._validation import Features, Floats, Integers, at_least, at_least_one, one_of, renamed
 from dpnotes.accounting import PrivacyProfile, gaussian, gaussian_sigma, laplace, pure
 from dpnotes.learners import LogitClassifier, decision_values
-from dpnotes.methods._classifier import PrivateClassifier, renamed
+from dpnotes.methods._classifier import PrivateClassifier
 from dpnotes.methods._linear import noisy
 from dpnotes.methods._linear_estimators import checked_epsilon_delta
 from dpnotes.preprocessing import PublicScaler
