@@ -214,8 +214,8 @@ def prediction_sensitivity_sigma(
         L2 distance between one answer's values on adjacent data sets, in the units of the answer.
     analysis : {"tight", "published"}
         ``"tight"``: Gaussian releases compose exactly to one Gaussian release, so the noise is ``sqrt(answers)`` times
-        the noise for one answer. ``"published"``: the smaller noise of basic composition and of the best advanced
-        composition over delta', with delta split into delta' and equal parts for the answers.
+        the noise for one answer. ``"published"``: the smaller of two noises, by basic composition and by advanced
+        composition. The latter splits delta into delta' and equal parts for the answers, with the best delta'.
 
     Returns
     -------
@@ -453,11 +453,12 @@ def objective_perturbation(
         Whether a constant feature 1 is appended to the features.
     adjacency : {"add-remove", "zero-out", "replace-one"}
     analysis : {"tight", "split", "published"}
-        ``"tight"``: the least noise for the part of epsilon that the whole regulariser leaves. A regulariser is added
-        where the change of volume would cost more than half of epsilon. ``"split"``: half of epsilon for the noise and
-        half for the volume, as in the paper, with sharper constants. ``"published"``: the constants of the paper's
-        Theorems 3 and 4 (not for replace-one). The proof of Theorem 4 has a gap beyond two classes. The status shows
-        whether its noise is enough by :func:`loss_perturbation`, which is true for any usual number of classes.
+        ``"tight"``: the least noise for the part of epsilon that remains after the change of volume, in which the whole
+        regulariser counts. A regulariser is added where this change would cost more than half of epsilon. ``"split"``:
+        half of epsilon for the noise and half for the volume, as in the paper, with sharper constants. ``"published"``:
+        the constants of the paper's Theorems 3 and 4 (not for replace-one). The proof of Theorem 4 has a gap beyond two
+        classes. The status shows whether its noise is enough according to :func:`loss_perturbation`; for any usual
+        number of classes it is.
 
     Returns
     -------

@@ -328,8 +328,9 @@ def gnmax(
     Source
     ------
     Papernot et al. (2018), Proposition 8; Dong, Roth and Su (2022) for the exact composition. For given counts the
-    chance q of another answer comes from Proposition 7 of Papernot et al. (2018): a test that rejects with probability
-    p under one data set, p <= q or p >= 1 - q, rejects with at most Phi(Phi^-1(p) + sqrt 2 / sigma) under the other.
+    chance q of another answer comes from Proposition 7 of Papernot et al. (2018): if a test rejects with probability p
+    under one data set, where p <= q or p >= 1 - q, then it rejects with probability at most Phi(Phi^-1(p) + sqrt 2 /
+    sigma) under the other.
 
     Examples
     --------

@@ -105,7 +105,7 @@ def personalised_vote(
 
     Source
     ------
-    Jordon, Yoon and van der Schaar (2019), Theorems 4 and 5; the status refutes Theorem 6.
+    Jordon, Yoon and van der Schaar (2019), Theorems 4 and 5. Theorem 6, which claims a guarantee, is refuted.
 
     Examples
     --------

@@ -190,8 +190,9 @@ def one_run(
     adjacency : {"add-remove", "zero-out", "replace-one"}, optional
         How a canary was excluded: left out, zeroed, or replaced. Default: the adjacency of the claim.
     guesses : int or sequence of int, optional
-        Number of canaries to guess about, fixed before the scores are seen. Of several numbers the best counts, and
-        each takes its share of the failure probability. Default: three numbers, 5 %, 20 % and half of the canaries.
+        Number of canaries to guess about, fixed before the scores are seen. If there are several numbers, the best
+        result counts, and each number takes its share of the failure probability. Default: three numbers, 5 %, 20 % and
+        half of the canaries.
 
     Returns
     -------

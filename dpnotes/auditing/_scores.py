@@ -261,7 +261,8 @@ def audit_scores(
     4. A claim is refuted, and a bound given, only where this follows for *every* pair of rates in a region. This is
        computed on the region's frontier, in steps that are rounded to the side that proves less.
 
-    A run may have many scores, and they may depend on one another. They cost only the choice on the first split.
+    A run may have many scores, and they may depend on one another. More scores make only the choice on the first split
+    harder.
 
     Parameters
     ----------

@@ -83,7 +83,7 @@ class OwnDataset(Dataset):
 
     @property
     def labels(self) -> NDArray[Any]:
-        """Label of each class code, numbers if all labels are numbers; the last, of empty records, is not a class."""
+        """Label of each class code, as a number if all labels are; the last, for empty records, is not a class."""
         import pandas as pd
 
         numbers = pd.to_numeric(pd.Series(self.class_names, dtype=object), errors="coerce")
@@ -131,11 +131,11 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
     target : str
         Column, or array, of the classes; by default the last column, or ``y``.
     private : bool
-        Whether no record may decide if the table can be used, unless all records are wrong. Public facts must then be
-        declared, and a record whose label is not among the classes is an empty record, whose code is the number of
-        classes. The errors that all records are wrong, or that a line is damaged, are raised without noise, and no
-        guarantee covers them: they are checks for the person who holds the table, before any release. By default a
-        table with a label that is not among the classes raises an error.
+        If True, a faulty record does not decide whether the table can be used, unless all records are faulty. Public
+        facts must then be declared, and a record whose label is not among the classes is an empty record, whose code is
+        the number of classes. The errors that all records are faulty, or that a line is damaged, are raised without
+        noise, and no guarantee covers them: they are checks for the person who holds the table, before any release. By
+        default a table with a label that is not among the classes raises an error.
 
     Returns
     -------

@@ -57,7 +57,7 @@ class InferenceBudget(Shared):
 
     All objects that answer from the same fit share the count:
 
-    - ``copy`` and ``deepcopy``, also of the estimator that holds it, share it; so do threads.
+    - Copies by ``copy`` and ``deepcopy`` share it, also copies of the estimator that holds it, and so do threads.
     - A pickled copy carries the count, but cannot know what the original answers later. It refuses every answer, as
       does the budget in a forked process, until :meth:`resume` declares how many answers were released in all.
     - ``sklearn.base.clone`` gives an unfitted estimator. Another fit, of a clone or of the same estimator, starts a new

@@ -42,8 +42,8 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
         are shortened to it without a warning. It must not be taken from the data. A public rule should centre the rows
         (:class:`dpnotes.preprocessing.PublicScaler` does), because a shift common to all rows uses up the norm.
     adjacency : {"zero-out", "replace-one", "add-remove"}
-        Definition of neighbouring data sets: one record is made empty, replaced (which needs twice the noise of pure
-        differential privacy), or added or removed.
+        Definition of neighbouring data sets: one record is made empty, replaced (which, for pure differential privacy,
+        needs twice the noise), or added or removed.
     classes, random_state, noise_seed
         See :class:`PrivateClassifier`; ``random_state`` is not used.
 

@@ -125,7 +125,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         By default, the noise and everything else that the guarantee rests on come from the operating system, fresh for
         each fit, answer and copy. A seed repeats them, for experiments. Then ``profile_.implementation`` is
         ``"reproducible"``, and the noise does not protect against a person who knows the seed. If ``random_state`` is
-        None, it follows the seed.
+        None, those other choices follow ``noise_seed``, too.
     """
 
     classes: Sequence[Any] | None = None

@@ -189,8 +189,9 @@ class FilteredVote(TeacherVote):
 class VoteLedger(Shared):
     """Record of the votes cast by each teacher, shared so that no copy votes from the same budget twice.
 
-    It also draws the noise of the answers. ``copy`` and ``deepcopy``, also of the estimator that holds it, share it; so
-    do threads. A pickled copy, and a copy in a forked process, refuses to answer until :meth:`resume`.
+    It also draws the noise of the answers. Copies by ``copy`` and ``deepcopy`` share it, also copies of the estimator
+    that holds it, and so do threads. A pickled copy, and a copy in a forked process, refuses to answer until
+    :meth:`resume`.
 
     Parameters
     ----------

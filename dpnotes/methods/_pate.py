@@ -50,7 +50,7 @@ class PATE(StudentVote):
     n_models : int, in 1 .. n, optional
         Number of teachers. Default: one for every five records of each class, at most 1024.
     queries : int, >= 1, optional
-        Number of public rows that the aggregator votes on, from the first row. Default: all rows. With epsilon and
+        Number of public rows, counted from the first, that the teachers vote on. Default: all rows. With epsilon and
         delta but without ``answers``, the default is the number at which Gaussian noise on a count has a standard
         deviation of a quarter of all votes.
     answers : int, in [1, queries], optional
@@ -92,7 +92,7 @@ class PATE(StudentVote):
     labels_ : ndarray, shape [answered_.sum()]
         Labels of the answered public rows.
     answered_ : ndarray of bool, shape [queries]
-        Which of the first ``queries`` public rows were answered.
+        Whether each of the first ``queries`` public rows was answered.
     student_ : object
         The fitted student.
     agreement_ : ndarray of float, shape [queries]

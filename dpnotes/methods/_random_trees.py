@@ -53,8 +53,8 @@ class RandomTrees(PrivateClassifier, LogitClassifier):
         Number of trees. Default: 8 with ``delta=0``, 64 otherwise.
     depth : int, in [1, 20], optional
         Depth of the trees; each tree has ``2^depth`` leaves. The default depends only on the number of records and the
-        noise: an even leaf has, over all trees, about twice as many records as the noise's standard deviation. It is at
-        most 10.
+        noise: summed over all trees, a leaf of average size has about twice as many records as the standard deviation
+        of its noise. The default is at most 10.
     adjacency : {"zero-out", "replace-one"}
         Definition of neighbouring data sets: one record is made empty, or replaced, which changes two counts of a tree.
         The number of records is public.

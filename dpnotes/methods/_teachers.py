@@ -114,8 +114,9 @@ class Voters:
 class LogisticTeachers:
     """Logistic regressions that each minimise the summed loss of their shard plus |w|^2 / (2 C).
 
-    Each model is therefore a function only of its shard. A common weight of the regulariser against the mean loss would
-    let every teacher depend on the size of the data set; instead, shards of one size are fitted in one call.
+    Each model is therefore a function only of its shard. Relative to the mean loss, the weight of the regulariser
+    depends on the size of a shard, so shards of equal size are fitted in one call. With a common weight for all shards,
+    every teacher would depend on the size of the data set.
 
     Parameters
     ----------
