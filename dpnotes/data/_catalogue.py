@@ -86,7 +86,7 @@ def load(name: str, *, split: str = "original") -> Dataset:
     diabetes130      dpbag                 Replaces the private Heart Failure data of Jordon et al., with the same
                                            size. It has the first stay of each patient who left alive and not for a
                                            hospice. Of these 69,973 stays, 24,175 are drawn in the order of
-                                           ``default_rng(0).permutation``, and divided into thirds: 8,058 training, 8,058
+                                           ``default_rng(0).permutation`` and divided into thirds: 8,058 training, 8,058
                                            public, 8,059 test. Code 1: readmitted at any time. Age, and 8 counts as
                                            log(1 + count), are min-max over all rows. Race, gender, kinds of admission
                                            and discharge, two laboratory results, insulin, change of medication, any

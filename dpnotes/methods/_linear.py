@@ -98,7 +98,7 @@ class LinearTask:
 
     @property
     def solver_tolerance(self) -> float:
-        """The loss's tolerance for the learner: on the max-norm of the gradient of the mean over the m records."""
+        """The tolerance for the learner, on the max-norm of the gradient of the mean over the m records."""
         entries = self.loss.n_classes * self.X.shape[1]
         return self.loss.gradient_tolerance * self.loss.n / max(len(self.X), 1) / math.sqrt(entries)
 

@@ -184,7 +184,7 @@ class PATE(StudentVote):
 
     @property
     def per_instance_profile_(self) -> PrivacyProfile:
-        """Data-dependent guarantee of the same release for these private votes, *per-instance*: do not publish it.
+        """Data-dependent guarantee of the same release for these private votes, *per-instance* and not to be published.
 
         Only the aggregators with Gaussian noise have it. For ``"confident"`` without any answer it is ``profile_``.
         """
