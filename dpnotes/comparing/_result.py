@@ -31,7 +31,7 @@ WIDTH = 100  # characters of a printed comparison
 ORIGIN = {
     "shape": "The choice was made on synthetic tables of this shape. It looked at no record, so it reveals nothing.",
     "public": "The choice was made on this table, which was declared public. On private records it would be a leak.",
-    "private": "Blocks of this table chose the method by a vote. The accuracies of the comparison are on synthetic tables.",
+    "private": "Blocks of this table chose the method by a vote. The accuracies in the table are on synthetic ones.",
 }
 GUESS = (
     "The accuracies below are therefore not the accuracies on your table. If the classes depend on combinations of "
