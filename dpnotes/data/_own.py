@@ -203,7 +203,7 @@ def _draft(table: pd.DataFrame, target: str, public: Mapping[str, Any]) -> str:
 
 
 def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
-    """The table with all its columns, and the name of the target among them."""
+    """Read the table with all its columns, and the name of the target column."""
     import pandas as pd
 
     if not path.is_file():
@@ -230,7 +230,7 @@ def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
 
 
 def _header(path: Path) -> list[str]:
-    """Names of the columns of a file of text in UTF-8, with commas between cells; of another one, how to make it so."""
+    """Names of the columns of a CSV file in UTF-8; for another file, an error that says how to convert it."""
     content, how = path.read_bytes(), ""
     try:
         text = content.decode("utf-8-sig")
@@ -263,7 +263,7 @@ def _arrays(path: Path, target: str) -> tuple[pd.DataFrame, str]:
 
 
 def _public(beside: Path) -> dict[str, Any]:
-    """What is said to be public; an empty dict if nothing is."""
+    """Public facts that are declared; an empty dict if there are none."""
     if not beside.is_file():
         return {}
     try:
@@ -400,7 +400,7 @@ def _numbers(values: pd.Series) -> pd.Series:
 
 
 def _codes(cells: pd.Series, known: Iterable[Any]) -> NDArray[np.int64]:
-    """Place of each cell among the known names, by its text or else by its value; their number if it has none."""
+    """Place of each cell among the known names, by its text or else by its value; ``len(names)`` if it has none."""
     import pandas as pd
 
     names = [_cell(name) for name in known]
@@ -417,7 +417,7 @@ def _codes(cells: pd.Series, known: Iterable[Any]) -> NDArray[np.int64]:
 
 
 def _distinct(cells: pd.Series) -> list[str]:
-    """Distinct labels, numbers by their size and text by its letters."""
+    """Distinct labels, sorted by size if they are numbers and alphabetically if they are text."""
     import pandas as pd
 
     distinct = pd.Series(cells.unique(), dtype=object)

@@ -1,6 +1,6 @@
-"""What the private classifiers share: checked records and queries, labels as class codes.
+"""Base classes of the private classifiers, which check records and queries and encode labels as class codes.
 
-Their parameters are the fields of dataclasses, whose ``__init__`` is the one that scikit-learn asks for.
+The parameters are the fields of dataclasses, whose ``__init__`` has the form that scikit-learn requires.
 """
 
 from __future__ import annotations
@@ -296,9 +296,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         return self._fit_at_once(X, y)
 
     def _fit_at_once(self, X: Any, y: Any, **given: Any) -> Self:
-        """Learn with the parameters of this moment, and take over what was learned once all of it is there.
+        """Learn with the present parameters, and set the learned attributes only after all are computed.
 
-        Parameters that are set meanwhile change the next fit only, and a fit that fails leaves the last one as it was.
+        Parameters that are set during the fit change only the next fit. A fit that fails leaves the last fit unchanged.
         """
         parameters = self.get_params(deep=False)
         attempt = copy.copy(self)
@@ -311,18 +311,18 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _learn(self, X: Any, y: Any, **given: Any) -> None:
-        """Set the learned attributes, from records that are not checked yet."""
+        """Set the learned attributes from records that have not been checked."""
         raise NotImplementedError
 
     def _randomness(self) -> Randomness:
-        """``noise_seed`` decides everything that ``random_state`` does not."""
+        """Randomness of a fit; ``noise_seed`` decides everything that ``random_state`` does not decide."""
         if self.noise_seed is None:
             return Randomness(secret_seed(self.random_state), None)
         noise = secret_seed(self.noise_seed)
         return Randomness(noise if self.random_state is None else secret_seed(self.random_state), noise)
 
     def _implemented(self, profile: PrivacyProfile, *, exact: bool = False) -> PrivacyProfile:
-        """The profile with the words for how its noise was made, and for what it assumes of all that came before."""
+        """Describe in the profile how its noise was made, and what it assumes about the steps before."""
         own = "exact" if exact else "ideal reals"
         assumed = (profile.assumption, PREPARED, READ_OFF if self.classes is None else "")
         return profile.with_(
@@ -331,7 +331,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def _budget_for(self, *noise: str) -> tuple[float, float] | None:
-        """Epsilon and delta, from which noise is calibrated; None where the parameters of the noise are given."""
+        """Epsilon and delta, from which noise is calibrated; None if the parameters of the noise are given."""
         names = ("epsilon", "delta", *noise)
         epsilon, delta, *others = given = [getattr(self, name) for name in names]
         known = {value is not None for value in others}
@@ -349,14 +349,14 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def _queries(self, X: Any) -> Features:
-        """Checked features of what the fitted classifier is asked."""
+        """Checked features of the queries to the fitted classifier."""
         check_is_fitted(self)
         return np.asarray(validate_data(self, X, dtype=FLOATS, reset=False))
 
     def _private_records(self, X: Any, y: Any, *, least: int = 2, most: int | None = None) -> Records:
-        """Checked records with the sorted classes, read off y unless ``classes`` has them.
+        """Checked records with the sorted classes, which are read off y unless ``classes`` names them.
 
-        Errors show no value of X or y. With public classes, none of them depends on a number or a label.
+        Errors show no value of X or y. With public classes, no error depends on a number or a label.
 
         Raises
         ------
@@ -384,7 +384,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         return Records(X, codes.astype(np.int64, copy=False), classes)
 
     def _checked(self, X: Any, y: Any = "no_validation", **how: Any) -> Any:
-        """scikit-learn's validation of data, with messages that show no value of them."""
+        """Validate data by scikit-learn, with messages that show no value of the data."""
         try:
             with np.errstate(over="ignore"):  # of longer types, which are converted
                 checked = validate_data(self, X, y, dtype=FLOATS, **how)
@@ -423,13 +423,13 @@ class AnsweringClassifier(PrivateClassifier):
         return self._budget
 
     def _take(self, count: int) -> np.random.Generator | None:
-        """Spend ``count`` answers, all or none; the generator of their noise."""
+        """Spend ``count`` answers, all or none, and return the generator of their noise."""
         released = self._budget.spend(count)
         return None if self._answers_seed is None else stream(self._answers_seed, released)
 
 
 def _codes(y: Any, classes: NDArray[Any]) -> Integers:
-    """Code of each label, each looked up by itself; ``len(classes)`` for whatever is not one of the classes."""
+    """Code of each label, looked up separately; ``len(classes)`` for a label that is not one of the classes."""
     if y is None:
         raise ValueError("y must hold the labels, got y=None: the fit requires y to be passed")
     if {_kind(y), _kind(classes)} == {"text", "numbers"}:
@@ -445,13 +445,13 @@ def _codes(y: Any, classes: NDArray[Any]) -> Integers:
 
 
 def _kind(labels: Any) -> str:
-    """What labels are by the dtype of their array or series, which is public; no label is looked at."""
+    """Kind of labels by the dtype of their array or series, which is public; the function looks at no label."""
     of = getattr(getattr(labels, "dtype", None), "type", object)
     return "text" if issubclass(of, str) else "numbers" if issubclass(of, np.number | np.bool_ | int | float) else ""
 
 
 def _finite(X: Features, codes: Integers, *, empty: int) -> tuple[Features, Integers]:
-    """Features of which all are finite, a row with another one being zeros and having the code ``empty``."""
+    """Replace each row that has a feature that is not finite by zeros, with the code ``empty``."""
     with np.errstate(over="ignore", invalid="ignore"):
         suspect = np.flatnonzero(~np.isfinite(X.sum(axis=1)))  # a row that overflows is looked into
     rows = suspect[~np.isfinite(X[suspect]).all(axis=1)]

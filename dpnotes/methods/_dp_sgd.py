@@ -33,7 +33,7 @@ ASSUMPTION = "the number of records, which sets the scale of a step, is public"
 
 @dataclass(frozen=True, eq=False)
 class _Fitted:
-    """What one fit releases, and all that its answers depend on.
+    """Release of one fit, with everything that its answers depend on.
 
     Parameters
     ----------

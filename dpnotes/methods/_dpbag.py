@@ -131,7 +131,7 @@ def squares_of_budget(epsilon: float, delta: float, *, n_partitions: int, beta: 
 
 
 def _neighbours(best: Floats) -> tuple[Floats, Floats]:
-    """Integer moments on both sides of a real optimum; what is optimised has no other."""
+    """Integer moments on both sides of a real optimum, which is the only optimum of the function."""
     below = np.clip(np.floor(best), MOMENTS[0], MOMENTS[-1])
     return below, np.minimum(below + 1, MOMENTS[-1])
 
@@ -325,14 +325,14 @@ class DPBag(StudentVote):
         return self._account("per_instance_profile_").profile
 
     def _account(self, name: str) -> Votes:
-        """The votes with the paper's account, for the attribute of that name."""
+        """Votes with the paper's account, for the attribute ``name``."""
         votes = self._kept(name)
         if votes.epsilons is None:
             raise AttributeError(f"{name} is there for accountant='personalised' only")
         return votes
 
     def _settings(self, n_classes: int) -> tuple[float, int | None]:
-        """Noise, and the number of labels unless the personalised accountant finds it; checks all parameters."""
+        """Check all parameters; give lambda, and the number of labels, None for the personalised accountant."""
         at_least_one("n_partitions", self.n_partitions)
         one_of("accountant", self.accountant, tuple(ANALYSES))
         one_of("partitions", self.partitions, tuple(SCHEMES))
@@ -348,7 +348,7 @@ class DPBag(StudentVote):
     def _answer(
         self, voted: Iterator[NDArray[np.uint8]], beta: float, labels: int, generator: np.random.Generator | None
     ) -> Votes:
-        """Answer a number of queries that no data entered."""
+        """Answer a number of queries that does not depend on the data."""
         votes = self._release([(votes, votes.shape[1]) for votes in voted], beta, generator)
         profile: accounting.PrivacyProfile = accounting.approximate(0.0, 0.0, adjacency=self.adjacency)
         if labels:
@@ -363,7 +363,7 @@ class DPBag(StudentVote):
     def _answer_personalised(
         self, voted: Iterator[NDArray[np.uint8]], cut: Partitions, beta: float, generator: np.random.Generator | None
     ) -> Votes:
-        """Answer until the sum of squares of a record, or of one yet to come, reaches what the budget allows."""
+        """Answer until the sum of squares of a record, or of an additional record, reaches the budget's limit."""
         k = self.n_partitions
         limit = squares_of_budget(self.epsilon, self.delta, n_partitions=k, beta=beta)
         chunks, n_classes = np.vstack([cut.chunk, cut.joining]), len(self.classes_)
@@ -387,7 +387,7 @@ class DPBag(StudentVote):
     def _release(
         self, kept: list[tuple[NDArray[np.uint8], int]], beta: float, generator: np.random.Generator | None
     ) -> Votes:
-        """Noisy class of most normalised votes, for the first queries of each block; the votes as they were."""
+        """Set the noisy labels of the first queries of each block, and return the votes before the noise."""
         n_classes = len(self.classes_)
         tables = [counts_of(votes[:, :answered], n_classes) for votes, answered in kept]
         counts = np.concatenate([np.zeros((0, n_classes), np.int64), *tables])

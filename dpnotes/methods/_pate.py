@@ -204,7 +204,7 @@ class PATE(StudentVote):
         return accounting.confident_gnmax(counts=counts[self.answered_], adjacency=adjacency, **noise, **asked)
 
     def _sizes(self, n_public: int) -> tuple[int, int]:
-        """Queries put to the aggregator, and answers that it gives at most; other sizes are checked, too."""
+        """Number of queries to the aggregator, and the largest number of its answers; checks the other sizes, too."""
         one_of("aggregator", self.aggregator, tuple(NOISE))
         few = n_public  # by default
         if self.answers is None and self.epsilon is not None and self.delta is not None:
@@ -226,7 +226,7 @@ class PATE(StudentVote):
         return queries, answers
 
     def _guarantee(self, queries: int, answers: int, *, n_classes: int) -> tuple[dict[str, Any], PrivacyProfile]:
-        """Noise and threshold of the aggregator, and what is guaranteed with them."""
+        """Noise and threshold of the aggregator, and the guarantee that they give."""
         common: dict[str, Any] = {"adjacency": one_of("adjacency", self.adjacency, ADJACENCIES)}
 
         def profile(noise: dict[str, Any]) -> PrivacyProfile:
@@ -256,7 +256,7 @@ class PATE(StudentVote):
     def _release(
         self, counts: Integers, answers: int, noise: dict[str, Any], generator: np.random.Generator | None
     ) -> tuple[Integers, Booleans]:
-        """Class code of each query, and which of them are answered."""
+        """Class code of each query, and whether the query is answered."""
         if self.aggregator == "confident":
             return confident_vote(counts, answers=answers, seed=generator, **noise)
         everything = np.ones(len(counts), dtype=np.bool_)

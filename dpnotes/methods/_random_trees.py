@@ -150,7 +150,7 @@ class RandomTrees(PrivateClassifier, LogitClassifier):
 
 
 class _Plan(NamedTuple):
-    """What is public before the data are seen; of ``rate`` (Laplace) and ``sigma`` (Gaussian) one is None."""
+    """Public settings, made before the data are seen; either ``rate`` (Laplace) or ``sigma`` (Gaussian) is None."""
 
     n_trees: int
     depth: int
@@ -200,7 +200,7 @@ def _leaves(X: Features, trees: Integers, features: Integers, thresholds: Floats
 def _counts(
     X: Features, codes: Integers, trees: Integers, features: Integers, thresholds: Floats, n_classes: int
 ) -> Floats:
-    """Numbers of rows of each class in each leaf, a row being counted in its trees [n, k] alone."""
+    """Numbers of rows of each class in each leaf; a row is counted only in its trees [n, k]."""
     shape = (len(features), features.shape[1] + 1, n_classes)
     counts = np.zeros(math.prod(shape))
     for rows in _blocks(len(X), trees.shape[1]):
@@ -213,7 +213,8 @@ def _counts(
 def _logits(counts: Floats, deviation: float) -> tuple[Floats, Floats]:
     """Logits of the leaves [n_trees, leaves, n_classes], and of the classes [n_classes], from noisy counts.
 
-    Those of a leaf are the logarithms of the fractions of each class that are in it, both numbers being smoothed.
+    The logit of a leaf for a class is the logarithm of the fraction of the class's records in the leaf, with both
+    numbers smoothed.
     """
     trees, leaves, _ = counts.shape
     totals = np.maximum(counts.sum(axis=(0, 1)), 0) + deviation * math.sqrt(trees * leaves) / 2

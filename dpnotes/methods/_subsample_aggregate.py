@@ -90,9 +90,9 @@ def fit_shards(
 
 
 def equal_shards(n: int, *, n_models: int, seed: int) -> Partitions:
-    """Shards whose sizes differ by one at most: the positions of the records are permuted and dealt out.
+    """Shards whose sizes differ by at most one; the positions of the records are permuted and dealt out.
 
-    A record exchanged for another one changes the records of one model only.
+    Replacing a record changes the records of only one model.
 
     Examples
     --------
