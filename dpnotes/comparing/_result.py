@@ -29,9 +29,9 @@ COLUMNS = (
 )
 WIDTH = 100  # characters of a printed comparison
 ORIGIN = {
-    "shape": "The choice was made on synthetic tables of this shape. It looked at no record, so it reveals nothing.",
+    "shape": "The choice was made on synthetic tables of this shape. It looked at no record, and it reveals nothing.",
     "public": "The choice was made on this table, which was declared public. On private records it would be a leak.",
-    "private": "Blocks of this table chose the method by a vote. The accuracies in the table are on synthetic ones.",
+    "private": "Blocks of this table made the choice by a vote, which is paid for. Accuracies are on synthetic tables.",
 }
 GUESS = (
     "The accuracies below are therefore not the accuracies on your table. If the classes depend on combinations of "
