@@ -351,8 +351,8 @@ def loss_perturbation(
     sigma : float, > 0
         Standard deviation of each coordinate of a Gaussian b. Give either sigma or rate.
     rate : float, > 0
-        Rate of a b with density proportional to ``exp(-rate sum_c ||b_c||)``, where b_c is the row of class c, or with
-        the same density for rows that sum to 0.
+        Rate of a b with density proportional to ``exp(-rate sum_c ||b_c||)``, where b_c is the row of class c. The
+        density may be restricted to those b whose rows sum to 0.
     norm : float, > 0
         Bound on the Euclidean norm of the features x_i of a record *with* their constant feature: ``sqrt(2)`` for
         features in the unit ball and a bias.

@@ -327,9 +327,9 @@ class PrivacyProfile:
     def misfit(self) -> float:
         """Error of reporting only ``mu``, as a difference of error rates; 0 for Gaussian noise.
 
-        This is the least kappa with ``tradeoff(alpha + kappa) - kappa`` at most the trade-off function of Gaussian
-        noise with the same mu, at all alpha (Kaissis, Kolek, Balle, Hayes and Rueckert 2024). Below 0.01, mu describes
-        the guarantee nearly completely.
+        This is the least kappa such that ``tradeoff(alpha + kappa) - kappa`` is at most the trade-off function of
+        Gaussian noise with the same mu, for every alpha (Kaissis, Kolek, Balle, Hayes and Rueckert 2024). Below 0.01,
+        mu describes the guarantee nearly completely.
         """
         return _regret(self._release, self.mu)
 

@@ -125,7 +125,7 @@ def number(
         Possible causes. The first cause whose runs agree with the printed number explains a difference; without such
         runs the difference is unexplained.
     all_causes : bool
-        Name all causes that explain a difference, instead of only the first.
+        Whether to name all causes that explain a difference, instead of only the first.
     tried : str
         Other attempts to explain a difference.
 
@@ -193,7 +193,7 @@ def cells(
     chapter : str
         Name of the chapter.
     computed : mapping of str to Ours, optional
-        Results that no query of rows gives, by key.
+        Results that no query of rows can give, by key.
     lenders : mapping of str to Borrowed, optional
         Borrowed standard deviations, by name.
     all_causes : bool

@@ -116,9 +116,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         public, like the names of columns. Declare it when you read a file (``dtype=`` of ``pandas.read_csv``), because
         an inferred dtype may depend on a single record. If the dtype is numeric and the classes are text, or the
         reverse, the fit raises an error. Lists, and columns of objects (text in pandas before version 3), have no such
-        dtype and raise no error; an array made from them, ``np.asarray(y, dtype=str)``, does. If ``classes`` are not
-        given, labels with fractions, or more than 50 different numbers, are treated as a numeric target and raise an
-        error, because only classification is supported.
+        dtype and raise no error; an array made from them, ``np.asarray(y, dtype=str)``, has one and can raise it. If
+        ``classes`` are not given, labels with fractions, or more than 50 different numbers, are treated as a numeric
+        target and raise an error, because only classification is supported.
     random_state : int, RandomState instance or None
         Seed of the random choices that the guarantee does not need: those of learners, shards and students.
     noise_seed : int, optional
