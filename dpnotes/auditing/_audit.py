@@ -311,7 +311,7 @@ class _Audit:
             raise ValueError(f"{text}, with any canary and without: does it use its seed and its records?")
         raise ValueError(
             f"{text} on the same records: it ignores its seed, or has no randomness; runs are then not independent, "
-            "and nothing can be concluded from them. A training without randomness has no guarantee to audit"
+            "and nothing can be concluded from them. A training procedure without randomness has no guarantee to audit"
         )
 
     # What is counted

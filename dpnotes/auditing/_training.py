@@ -84,7 +84,7 @@ class Runs:
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """What is audited.
+    """The training procedure that is audited.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Training:
 
     @classmethod
     def of(cls, train: Any, labels: NDArray[Any]) -> Self:
-        """A function ``train(X, y, seed)``, or an unfitted estimator.
+        """Make a training procedure from a function ``train(X, y, seed)`` or from an unfitted estimator.
 
         Raises
         ------
@@ -130,7 +130,7 @@ class Training:
         Raises
         ------
         TypeError
-            If a training returns nothing.
+            If a training run returns nothing.
         """
         if self.many is not None:
             return self._together(data, observers, seeds, closely)
@@ -183,7 +183,7 @@ class Training:
 
 
 def _fit(estimator: Any, X: NDArray[Any], y: NDArray[Any], seed: int) -> Any:
-    """A fitted clone; every random state gets the seed, and a noise seed where the estimator has one."""
+    """Fit a clone; every random state gets the seed, and so does every noise seed that is not None."""
     model = clone(estimator)
     parameters = {name: (name.rpartition("__")[2], value) for name, value in model.get_params().items()}
     random_states = {name: seed for name, (last, _) in parameters.items() if last == "random_state"}
@@ -195,7 +195,7 @@ def _fit(estimator: Any, X: NDArray[Any], y: NDArray[Any], seed: int) -> Any:
 
 
 def _many_of(estimator: Any) -> Any:
-    """How many fits of an estimator are made in one call; subclasses may do anything, and are fitted one at a time."""
+    """Function that fits many clones of an estimator in one call; None for subclasses, which may do anything."""
     kind = type(estimator)
     if kind is methods.DPSGD and (estimator.network is not None or estimator.optimizer not in ("sgd", "momentum")):
         return None

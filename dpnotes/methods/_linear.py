@@ -237,7 +237,7 @@ class Minimiser(LinearLoss):
 def linear_task(
     X: Features, y: NDArray[np.integer], *, norm: float = 1.0, n: int | None = None, **public: Any
 ) -> LinearTask:
-    """Check that the features keep their bound, and append the constant feature of a bias.
+    """Check that the features satisfy their bound, and append the constant feature of a bias.
 
     Raises
     ------

@@ -30,7 +30,7 @@ class Votes(NamedTuple):
     epsilons : ndarray of float64, shape [n + 1], optional
         Epsilons of the personalised accountant: one for each record, and the last for an additional record.
     profile : dpnotes.accounting.PrivacyProfile, optional
-        What it bounds.
+        Bound of the personalised accountant.
     """
 
     counts: Integers
