@@ -54,10 +54,8 @@ def renamed(**names: tuple[str, ...]) -> Callable[[Kind], Kind]:
             call = accepting(kind, kind.__name__)
             kind.__globals__.setdefault("__test__", {})[kind.__name__] = call  # doctest looks for no decorated function
             return call
-        kind.__init__, kind.set_params = (
-            accepting(kind.__init__, kind.__name__),
-            accepting(kind.set_params, kind.__name__),
-        )
+        for method in ("__init__", "set_params"):
+            setattr(kind, method, accepting(getattr(kind, method), kind.__name__))
         return kind
 
     return wrap

@@ -59,15 +59,12 @@ def stopped_loop() -> list[Finding]:
     beta, epsilon = 0.04, 1.0
     joined = {EXAMPLE: ("ab", "ac"), WITH_RECORD: ("cd", "bd")}
     labels = [votes.loop(cut, epsilon, DELTA, beta=beta, joined=chunks) for cut, chunks in joined.items()]
-    by_formula = [
-        personalised_answers(epsilon, DELTA, inverse_scale=beta, m=votes.largest_fraction(cut)) for cut in joined
-    ]
+    fractions = map(votes.largest_fraction, joined)
+    by_formula = [personalised_answers(epsilon, DELTA, inverse_scale=beta, m=m) for m in fractions]
     distance = hockey_stick({labels[0]: Fraction(1)}, {labels[1]: Fraction(1)}, Fraction(math.e**epsilon))
     fixed = noisy_vote_answers(epsilon, DELTA, inverse_scale=beta)
     spent = noisy_vote_exact_delta(epsilon, beta=beta, n_models=50, answers=max(fixed, 1))
-    printed = [
-        noisy_vote(inverse_scale=2 / n, answers=labels).epsilon(DELTA) / budget for n, budget, _, labels in CELLS
-    ]
+    printed = [noisy_vote(inverse_scale=2 / n, answers=p).epsilon(DELTA) / e for n, e, _, p in CELLS]
     exact = max(noisy_vote_exact_delta(e, beta=2 / n, n_models=n, answers=p) for n, e, _, p in CELLS if n == 50)
     same = [(found, found == formula) for found, formula in zip(labels, by_formula, strict=True)]
     return judged(24, *same, distance, (fixed, spent <= DELTA), min(printed), (max(printed), exact <= DELTA))
