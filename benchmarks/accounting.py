@@ -92,7 +92,7 @@ def personal(small: bool, device: str) -> Iterator[Row]:
     sums = largest[:few] / k**2 * 2 * NOISE**2
     capped = [((s * ORDERS * (ORDERS + 1) - np.log(VOTES_DELTA)) / ORDERS).min() for s in sums]
     gap = float(np.abs(spent - capped).max())
-    best = personalised_epsilon(largest[:few], n_partitions=k, noise=NOISE, delta=VOTES_DELTA)[-1]
+    best = personalised_epsilon(largest[:few], n_partitions=k, beta=NOISE, delta=VOTES_DELTA)[-1]
     job, about = f"3. accountant, D = {records:,}, n = {n}, k = {k}", {"device": device_name(device)}
     check = "seconds per query; each vote is gathered, and then added"
     yield Row(job, RANDOM, fast / queries, limit / 256, "its votes gathered alone", 0.5, check, **about)

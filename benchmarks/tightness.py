@@ -138,12 +138,12 @@ def soft_pair(beta: float, answers: int) -> Pair:
     return coins(special.expit(margin), special.expit(margin + 2 * beta), answers)
 
 
-def noisy_pair(noise: float, answers: int) -> Pair:
+def noisy_pair(beta: float, answers: int) -> Pair:
     def won(lead: np.ndarray) -> np.ndarray:
-        lost = (2 + noise * np.abs(lead)) / 4 * np.exp(-noise * np.abs(lead))
+        lost = (2 + beta * np.abs(lead)) / 4 * np.exp(-beta * np.abs(lead))
         return np.where(lead > 0, 1 - lost, lost)
 
-    lead = np.linspace(-12, 12, 161) / noise
+    lead = np.linspace(-12, 12, 161) / beta
     return coins(won(lead), won(lead + 2), answers)
 
 
@@ -271,8 +271,8 @@ def families(g: Draw) -> dict[str, Callable[[], tuple[PrivacyProfile, Pair]]]:
         return accounting.soft_vote(beta=beta, answers=answers), soft_pair(beta, answers)
 
     def of_noisy_vote() -> tuple[PrivacyProfile, Pair]:
-        noise, answers = between(g, 0.02, 0.6), int(g.integers(1, 60))
-        return accounting.noisy_vote(noise=noise, answers=answers), noisy_pair(noise, answers)
+        beta, answers = between(g, 0.02, 0.6), int(g.integers(1, 60))
+        return accounting.noisy_vote(inverse_scale=beta, answers=answers), noisy_pair(beta, answers)
 
     def of_gnmax() -> tuple[PrivacyProfile, Pair]:
         sigma, answers = between(g, 2, 60), int(g.integers(1, 60))
@@ -355,8 +355,8 @@ def members() -> dict[str, tuple[PrivacyProfile, Pair]]:
         ),
         "soft_vote": (a.soft_vote(beta=0.2), soft_pair(0.2, 1)),
         "soft_vote, 20": (a.soft_vote(beta=0.05, answers=20), soft_pair(0.05, 20)),
-        "noisy_vote": (a.noisy_vote(noise=0.05, answers=20), noisy_pair(0.05, 20)),
-        "noisy_vote, 3 classes": (a.noisy_vote(noise=0.05, answers=5, n_classes=3), noisy_pair(0.05, 5)),
+        "noisy_vote": (a.noisy_vote(inverse_scale=0.05, answers=20), noisy_pair(0.05, 20)),
+        "noisy_vote, 3 classes": (a.noisy_vote(inverse_scale=0.05, answers=5, n_classes=3), noisy_pair(0.05, 5)),
         "gnmax": (a.gnmax(sigma=20.0, answers=10), normal_vote(20.0, 10)),
         "gnmax, published": (a.gnmax(sigma=20.0, answers=10, analysis="published"), normal_vote(20.0, 10)),
         "gnmax, known votes": (a.gnmax(sigma=10.0, counts=votes), Pair(p, q)),

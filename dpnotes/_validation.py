@@ -5,9 +5,12 @@ A check returns the value in the form that the caller computes with. The type al
 
 from __future__ import annotations
 
+import functools
 import math
+import warnings
+from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -19,6 +22,43 @@ Features = NDArray[np.floating]  # float32 or float64
 
 MOST_CLASSES = 50  # different numbers that are taken for labels where no classes are declared
 CONTINUOUS = "a number to predict: cut it at public thresholds, or use diffprivlib.models.LinearRegression"
+FIRST = "the first argument"  # where the teachers' learner stood
+Kind = TypeVar("Kind", bound=Callable[..., Any])
+
+
+def renamed(**names: tuple[str, ...]) -> Callable[[Kind], Kind]:
+    """Let a function or an estimator take ``new=(old, ...)`` by the old names for one version, with a FutureWarning.
+
+    If there are several old names, the new parameter is the tuple of their values.
+    """
+
+    def accepting(own: Callable[..., Any], name: str) -> Callable[..., Any]:
+        @functools.wraps(own)
+        def call(*args: Any, **given: Any) -> Any:
+            if len(args) > 1 and (hasattr(args[1], "fit") or hasattr(args[1], "fit_many")):
+                given, args = given | {FIRST: args[1]}, (args[0], *args[2:])
+            for new, old in names.items():
+                if given.keys() & set(old):
+                    message = f"{name}: give {new}= instead of {' and '.join(old)}"
+                    if new in given or not given.keys() >= set(old):
+                        raise TypeError(message)
+                    warnings.warn(f"{message}, which version 0.2 will refuse", FutureWarning, stacklevel=2)
+                    values = tuple(given.pop(former) for former in old)
+                    given[new] = values if len(values) > 1 else values[0]
+            return own(*args, **given)
+
+        return call
+
+    def wrap(kind: Any) -> Any:
+        if not hasattr(kind, "set_params"):  # a function
+            call = accepting(kind, kind.__name__)
+            kind.__globals__.setdefault("__test__", {})[kind.__name__] = call  # doctest looks for no decorated function
+            return call
+        for method in ("__init__", "set_params"):
+            setattr(kind, method, accepting(getattr(kind, method), kind.__name__))
+        return kind
+
+    return wrap
 
 
 def at_least(name: str, value: int, low: int, *, most: tuple[str, int] | None = None, why: str = "") -> int:

@@ -84,7 +84,7 @@ class RowTransformer(TransformerMixin, BaseEstimator):
     def unread(self, X: Any) -> Integers:
         """Count the values of each column, shape [d], that are missing or not of the expected kind: **private**.
 
-        No guarantee covers these exact counts. They are for the person who holds the table, before a fit.
+        No guarantee covers these exact counts. The counts are for the person who holds the table, before a fit.
 
         Raises
         ------
@@ -370,7 +370,7 @@ def _bounds(name: str, values: ArrayLike, d: int) -> Floats:
 
 
 def places(values: Sequence[Any], known: Sequence[Any]) -> Integers:
-    """Place of each value among the known values, each looked up separately; their number for any other value."""
+    """Place of each value among the known values; ``len(known)`` for a value that is not among them."""
     codes = {value: code for code, value in enumerate(known)}
 
     def place(value: Any) -> int:

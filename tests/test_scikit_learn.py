@@ -104,8 +104,10 @@ def cases() -> Iterator[Case]:
     confident = {"aggregator": "confident", "threshold": 1.0, "sigma_threshold": 0.1, "sigma_answer": 0.1}
     yield Case(OwnRowsPATE(n_models=3, noise_seed=0, student=LogisticRegression(), **confident))
     yield Case(OwnRowsPATE(estimator=LogisticRegression(), n_models=2, aggregator="laplace", scale=0.05, noise_seed=0))
-    yield Case(OwnRowsDPBag(n_models=2, n_partitions=3, noise=1e3, epsilon=1e9, delta=0.5, **COMMON))
-    yield Case(OwnRowsDPBag(1e5, estimator=LogisticRegression(), n_models=2, n_partitions=2, noise=20, **COMMON))
+    yield Case(OwnRowsDPBag(n_models=2, n_partitions=3, inverse_scale=1e3, epsilon=1e9, delta=0.5, **COMMON))
+    yield Case(
+        OwnRowsDPBag(1e5, estimator=LogisticRegression(), n_partitions=2, inverse_scale=20, **COMMON, n_models=2)
+    )
     yield from map(Case, (LogisticClassifier(device="cpu"), LogisticClassifier(intercept=False, device="cpu")))
     yield Case(NetworkClassifier(None, architecture="mlp", epochs=20, learning_rate=0.01, batch_size=8))
     yield Case(BoostedTreesClassifier(n_trees=10, device="cpu"))
@@ -174,7 +176,7 @@ def test_parameters_are_searched_by_name(digits):
 
 VOTING = [  # methods whose student learns from public rows
     PATE(n_models=5, aggregator="gnmax", sigma_answer=0.5, noise_seed=0),
-    DPBag(estimator=DecisionTreeClassifier(), n_models=5, n_partitions=2, noise=5.0, epsilon=1e4, noise_seed=0),
+    DPBag(estimator=DecisionTreeClassifier(), n_models=5, n_partitions=2, inverse_scale=5.0, epsilon=1e4, noise_seed=0),
 ]
 
 

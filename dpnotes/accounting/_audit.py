@@ -155,8 +155,8 @@ def audit_delta(
 ) -> float:
     """Lower confidence bound on delta(epsilon) at a fixed epsilon.
 
-    Use this audit for mechanisms that reveal a record outright with some probability, as bagging does. For them the
-    bound on epsilon only shows by how much the assumed delta is too small.
+    Use this audit for mechanisms that reveal a record outright with some probability, as bagging does. For such
+    mechanisms, a bound on epsilon shows only by how much the assumed delta is too small.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ def gaussian(*, sigma: float, sensitivity: float = 1.0, adjacency: str = "add-re
 
 
 def gaussian_of_advantage(advantage: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
-    """Guarantee of the Gaussian mechanism whose best membership test has a given advantage: a yardstick for others.
+    """Guarantee of the Gaussian mechanism whose best membership test has a given advantage, as a yardstick.
 
     Parameters
     ----------

@@ -141,8 +141,8 @@ def calibrate(
     Raises
     ------
     ValueError
-        If not exactly one aim is given, a number is out of its range, or either no parameter or every parameter
-        between 1e-19 and 1e19 times the start meets the aim.
+        If not exactly one aim is given, or a number is out of its range. Also if the aim is met by no parameter between
+        1e-19 and 1e19 times the start, or by all of them.
     TypeError
         If ``make_profile`` does not return a profile.
 

@@ -127,11 +127,12 @@ def dp_sgd_noise_multiplier(
     """Smallest noise multiplier at which DP-SGD on Poisson samples is (epsilon, delta)-DP by the given accountant.
 
     The result errs on the private side: ``dp_sgd(noise_multiplier=result, ...).delta(epsilon) <= delta``. Its relative
-    distance to the smallest multiplier is at most 1e-3, and most often at most 1e-7 (``"rdp"``) or 1e-5.
+    distance to the smallest multiplier is at most 1e-3, and usually at most 1e-7 (``"rdp"``) or 1e-5 (the other
+    accountants).
 
-    The arguments are broadcast. Renyi curves solve all their combinations at once. ``"best"`` and ``"pld"`` continue
-    from there with three or four loss distributions for each combination (0.2 to 5 seconds). For aims other than
-    (epsilon, delta), see :func:`calibrate`.
+    The arguments are broadcast. All combinations are first solved at once with Renyi curves. ``"best"`` and ``"pld"``
+    then compute three or four loss distributions for each combination (0.2 to 5 seconds). For aims other than (epsilon,
+    delta), see :func:`calibrate`.
 
     Parameters
     ----------

@@ -214,8 +214,8 @@ def prediction_sensitivity_sigma(
         L2 distance between one answer's values on adjacent data sets, in the units of the answer.
     analysis : {"tight", "published"}
         ``"tight"``: Gaussian releases compose exactly to one Gaussian release, so the noise is ``sqrt(answers)`` times
-        the noise for one answer. ``"published"``: the smaller noise of basic composition and of the best advanced
-        composition over delta', with delta split into delta' and equal parts for the answers.
+        the noise for one answer. ``"published"``: the smaller of two noises, by basic composition and by advanced
+        composition. The latter splits delta into delta' and equal parts for the answers, with the best delta'.
 
     Returns
     -------
@@ -351,8 +351,8 @@ def loss_perturbation(
     sigma : float, > 0
         Standard deviation of each coordinate of a Gaussian b. Give either sigma or rate.
     rate : float, > 0
-        Rate of a b with density proportional to ``exp(-rate sum_c ||b_c||)``, where b_c is the row of class c, or with
-        the same density for rows that sum to 0.
+        Rate of a b with density proportional to ``exp(-rate sum_c ||b_c||)``, where b_c is the row of class c. The
+        density may be restricted to those b whose rows sum to 0.
     norm : float, > 0
         Bound on the Euclidean norm of the features x_i of a record *with* their constant feature: ``sqrt(2)`` for
         features in the unit ball and a bias.
@@ -453,11 +453,12 @@ def objective_perturbation(
         Whether a constant feature 1 is appended to the features.
     adjacency : {"add-remove", "zero-out", "replace-one"}
     analysis : {"tight", "split", "published"}
-        ``"tight"``: the least noise for the part of epsilon that the whole regulariser leaves. A regulariser is added
-        where the change of volume would cost more than half of epsilon. ``"split"``: half of epsilon for the noise and
-        half for the volume, as in the paper, with sharper constants. ``"published"``: the constants of the paper's
-        Theorems 3 and 4 (not for replace-one). The proof of Theorem 4 has a gap beyond two classes. The status shows
-        whether its noise is enough by :func:`loss_perturbation`, which is true for any usual number of classes.
+        ``"tight"``: the least noise for the part of epsilon that remains after the change of volume, in which the whole
+        regulariser counts. A regulariser is added where this change would cost more than half of epsilon. ``"split"``:
+        half of epsilon for the noise and half for the volume, as in the paper, with sharper constants. ``"published"``:
+        the constants of the paper's Theorems 3 and 4 (not for replace-one). The proof of Theorem 4 has a gap beyond two
+        classes. The status shows whether its noise is enough according to :func:`loss_perturbation`; for any usual
+        number of classes it is.
 
     Returns
     -------

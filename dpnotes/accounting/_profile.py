@@ -72,8 +72,9 @@ class PrivacyProfile:
     mechanism : str
         Name of the constructor.
     parameters : mapping
-        Arguments of the constructor, with their ``adjacency`` if the adjacency of this profile differs; then, in the
-        order of these steps, the number of ``times`` of composition and the number of records in the ``group``.
+        Arguments of the constructor, and the ``adjacency`` that it was given if this profile has another one. Each
+        later step adds an entry, in the order of the steps: ``times`` for a composition, ``group`` for a group of
+        records.
     adjacency : {"add-remove", "zero-out", "replace-one"}
         Which data sets are neighbouring: adding or removing one record; making one record empty, so that it
         contributes nothing, with a public number of records (``REPLACE_SPECIAL`` of dp_accounting); or replacing one
@@ -87,8 +88,9 @@ class PrivacyProfile:
     remark : str
         Further information, for example why a published analysis is not tight; may be empty.
     exactness : {"exact", "upper bound", "claimed"}
-        Whether some pair of adjacent data sets attains the curve (for ``advantage``: whether it *is* the total
-        variation distance), whether it bounds it from above, or whether it was published and fails.
+        ``"exact"``: some pair of adjacent data sets attains the curve, so ``advantage`` *is* the total variation
+        distance. ``"upper bound"``: the curve is an upper bound. ``"claimed"``: the curve was published, but it
+        does not hold.
     implementation : {"exact", "ideal reals", "reproducible"}
         ``"exact"``: a computed release has the distribution of the mechanism over the reals, rounded. ``"ideal
         reals"``: it differs by floating-point errors. ``"reproducible"``: the noise can be repeated from a seed, and
@@ -325,9 +327,9 @@ class PrivacyProfile:
     def misfit(self) -> float:
         """Error of reporting only ``mu``, as a difference of error rates; 0 for Gaussian noise.
 
-        This is the least kappa with ``tradeoff(alpha + kappa) - kappa`` at most the trade-off function of Gaussian
-        noise with the same mu, at all alpha (Kaissis, Kolek, Balle, Hayes and Rueckert 2024). Below 0.01, mu describes
-        the guarantee nearly completely.
+        This is the least kappa such that ``tradeoff(alpha + kappa) - kappa`` is at most the trade-off function of
+        Gaussian noise with the same mu, for every alpha (Kaissis, Kolek, Balle, Hayes and Rueckert 2024). Below 0.01,
+        mu describes the guarantee nearly completely.
         """
         return _regret(self._release, self.mu)
 
@@ -560,9 +562,9 @@ def compose(first: PrivacyProfile, second: PrivacyProfile, *others: PrivacyProfi
     """Guarantee of releasing all of several mechanisms, each with its own randomness, on the same data.
 
     The result is exact if the kinds agree (Gaussian noise with Gaussian noise, samples with samples, a few statements).
-    Otherwise it is the smallest of several bounds: the sum of the privacy losses on a grid, rounded to the safe side,
-    of the single releases and of the releases of one kind together; and the sum of the Renyi curves. The computation
-    begins with the first query.
+    Otherwise it is the smallest of several bounds: the sum of the privacy losses of the single releases, the same sum
+    after the releases of each kind are combined (both on a grid, rounded to the safe side), and the sum of the Renyi
+    curves. The bounds are computed at the first query.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ class PrivacyStatement:
     json : str
         The statement as JSON. It must be valid by the schema ``dpnotes/accounting/statement.schema.json``, and its
         digest must match the other entries. The digest shows changes, but it is not a signature: a forger can compute
-        it, too. Use :meth:`verify` against forged figures.
+        it, too. Use :meth:`verify` to detect forged figures.
 
     Raises
     ------

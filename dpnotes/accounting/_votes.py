@@ -158,20 +158,27 @@ def soft_vote_beta(epsilon: float, delta: float, *, answers: int, analysis: str 
     return max(basic, beta)
 
 
+@check.renamed(inverse_scale=("noise",))
 def noisy_vote(
-    *, noise: float, answers: int = 1, n_classes: int = 2, adjacency: str = "add-remove", analysis: str = "tight"
+    *,
+    inverse_scale: float,
+    answers: int = 1,
+    n_classes: int = 2,
+    adjacency: str = "add-remove",
+    analysis: str = "tight",
 ) -> PrivacyProfile:
-    """Guarantee of answering with the class with most votes, after Laplace noise of scale 1 / ``noise`` on each class.
+    """Guarantee of answering with the class with most votes, after Laplace noise of scale 1 / lambda on each class.
 
     With k partitions, a class with n_c votes has the count n_c / k. One record changes one model of each partition, so
-    one count falls by at most 1 and another rises by at most 1. An answer is 2 ``noise``-DP. Between two classes the
-    log-odds of an answer change by at most 2 ``noise``, because the derivative of the log-odds that a difference of two
-    Laplace variables exceeds a margin is at most ``noise`` ((1 + u/2)^2 <= e^u). The bounded range costs a quarter of
-    the zCDP that follows from the pure guarantee. Valid for adaptively chosen queries.
+    one count falls by at most 1 and another rises by at most 1. An answer is (2 lambda)-DP, where lambda is
+    ``inverse_scale``. Between two classes the log-odds of an answer change by at most 2 lambda, because the derivative
+    of the log-odds that a difference of two Laplace variables exceeds a margin is at most lambda ((1 + u/2)^2 <= e^u).
+    The bounded range costs a quarter of the zCDP that follows from the pure guarantee. The guarantee is valid for
+    adaptively chosen queries.
 
     Parameters
     ----------
-    noise : float, > 0
+    inverse_scale : float, > 0
         The paper's lambda, the *inverse* scale of the noise, per vote: larger means less noise and less privacy.
     answers : int, >= 1
         Total number of queries that are answered; it must not depend on the data.
@@ -179,7 +186,7 @@ def noisy_vote(
     adjacency : {"add-remove", "zero-out", "replace-one"}
         The guarantee is the same under all three, because one record changes one vote.
     analysis : {"tight", "published"}
-        ``"published"``: moments 2 noise^2 l (l + 1) at integers l up to 100, for any number of classes; valid but
+        ``"published"``: moments 2 lambda^2 l (l + 1) at integers l up to 100, for any number of classes; valid but
         loose.
 
     Returns
@@ -189,7 +196,7 @@ def noisy_vote(
     Raises
     ------
     ValueError
-        If noise is not positive and finite, answers is below 1, n_classes below 2, or an option is invalid.
+        If inverse_scale is not positive and finite, answers is below 1, n_classes below 2, or an option is invalid.
     TypeError
         If answers or n_classes is not an integer.
 
@@ -200,32 +207,35 @@ def noisy_vote(
 
     Examples
     --------
-    >>> round(noisy_vote(noise=0.04, answers=38).epsilon(1e-5), 6)
+    >>> round(noisy_vote(inverse_scale=0.04, answers=38).epsilon(1e-5), 6)
     0.997208
-    >>> round(noisy_vote(noise=0.04, answers=38, analysis="published").epsilon(1e-5), 6)
+    >>> round(noisy_vote(inverse_scale=0.04, answers=38, analysis="published").epsilon(1e-5), 6)
     2.488893
     """
-    noise = check.positive("noise", noise)
+    beta = check.positive("inverse_scale", inverse_scale)
     answers = check.at_least_one("answers", answers)
     n_classes = check.at_least("n_classes", n_classes, 2, why="one class needs no vote")
     analysis = check.one_of("analysis", analysis, ANALYSES)
-    about = describe("noisy_vote", adjacency, noise=noise, answers=answers, n_classes=n_classes, analysis=analysis)
+    about = describe(
+        "noisy_vote", adjacency, inverse_scale=beta, answers=answers, n_classes=n_classes, analysis=analysis
+    )
     about["assumption"] = f"{SHARDS}, and the number of answers does not depend on the data"
     if analysis == "published":
         source = "Jordon, Yoon and van der Schaar (2019), Theorem 4 with m = 1"
         remark = "valid but not tight: a better conversion and, between two classes, bounded range give more"
-        release = ConvertedRelease(2 * noise**2, answers, moments=MOMENTS)
+        release = ConvertedRelease(2 * beta**2, answers, moments=MOMENTS)
         return PrivacyProfile(release, **about, source=source, remark=remark)
     if n_classes == 2:
         source = "Jordon, Yoon and van der Schaar (2019), Theorem 1, by bounded range (Cesar and Rogers 2021)"
-        return PrivacyProfile(bounded_range(2 * noise, answers), **about, source=source)
+        return PrivacyProfile(bounded_range(2 * beta, answers), **about, source=source)
     source = "Jordon, Yoon and van der Schaar (2019), Theorem 1; Kairouz, Oh and Viswanath (2015)"
-    remark = "range 2 noise is proved for two classes only; Gumbel or Gaussian noise do better for more"
-    return PrivacyProfile(LevelsRelease(((2 * noise, 0.0, answers),)), **about, source=source, remark=remark)
+    remark = "a range of 2 inverse_scale is proved for two classes only; Gumbel or Gaussian noise do better for more"
+    return PrivacyProfile(LevelsRelease(((2 * beta, 0.0, answers),)), **about, source=source, remark=remark)
 
 
+@check.renamed(inverse_scale=("noise",))
 def noisy_vote_answers(
-    epsilon: float, delta: float, *, noise: float, n_classes: int = 2, analysis: str = "tight"
+    epsilon: float, delta: float, *, inverse_scale: float, n_classes: int = 2, analysis: str = "tight"
 ) -> int:
     """Largest number of answers of :func:`noisy_vote` that are together (epsilon, delta)-DP.
 
@@ -234,7 +244,7 @@ def noisy_vote_answers(
     epsilon : float, > 0
     delta : float, in [0, 1)
         Delta of the guarantee, which must be positive for the published analysis.
-    noise : float, > 0
+    inverse_scale : float, > 0
         The paper's lambda, the *inverse* scale of the Laplace noise on each class, per vote.
     n_classes : int, >= 2
     analysis : {"tight", "published"}
@@ -256,19 +266,19 @@ def noisy_vote_answers(
 
     Examples
     --------
-    >>> noisy_vote_answers(1.0, 1e-5, noise=0.04), noisy_vote_answers(1.0, 1e-5, noise=0.04, analysis="published")
-    (38, 7)
+    >>> [noisy_vote_answers(1.0, 1e-5, inverse_scale=0.04, analysis=name) for name in ("tight", "published")]
+    [38, 7]
     """
     epsilon = check.positive("epsilon", epsilon)
-    noise = check.positive("noise", noise)
+    beta = check.positive("inverse_scale", inverse_scale)
     n_classes = check.at_least("n_classes", n_classes, 2, why="one class needs no vote")
     analysis = check.one_of("analysis", analysis, ANALYSES)
     if analysis == "published":
-        return personalised_answers(epsilon, delta, noise=noise, m=1.0)
+        return personalised_answers(epsilon, delta, inverse_scale=beta, m=1.0)
     delta = check.real("delta", delta, high=1.0, below="every number of answers is (epsilon, 1)-DP")
 
     def within(answers: int) -> bool:
-        return noisy_vote(noise=noise, answers=answers, n_classes=n_classes).delta(epsilon) <= delta
+        return noisy_vote(inverse_scale=beta, answers=answers, n_classes=n_classes).delta(epsilon) <= delta
 
     return largest_integer(within)
 
@@ -318,8 +328,9 @@ def gnmax(
     Source
     ------
     Papernot et al. (2018), Proposition 8; Dong, Roth and Su (2022) for the exact composition. For given counts the
-    chance q of another answer comes from Proposition 7 of Papernot et al. (2018): a test that rejects with probability
-    p under one data set, p <= q or p >= 1 - q, rejects with at most Phi(Phi^-1(p) + sqrt 2 / sigma) under the other.
+    chance q of another answer comes from Proposition 7 of Papernot et al. (2018): if a test rejects with probability p
+    under one data set, where p <= q or p >= 1 - q, then it rejects with probability at most Phi(Phi^-1(p) + sqrt 2 /
+    sigma) under the other.
 
     Examples
     --------

@@ -27,11 +27,12 @@ GRADIENTS = {"replace-one": 2, "zero-out": 1}  # of one record, by which a visit
 
 
 @overload
-def personalised_moments(order: float, *, noise: float, m: ArrayLike = 1.0) -> float: ...
+def personalised_moments(order: float, *, inverse_scale: float, m: ArrayLike = 1.0) -> float: ...
 @overload
-def personalised_moments(order: ArrayLike, *, noise: float, m: ArrayLike = 1.0) -> Floats: ...
-def personalised_moments(order: ArrayLike, *, noise: float, m: ArrayLike = 1.0) -> float | Floats:
-    """Bound on a log-moment of one noisy vote, for one pair of data sets: ``2 noise^2 m^2 l (l + 1)``, l the order.
+def personalised_moments(order: ArrayLike, *, inverse_scale: float, m: ArrayLike = 1.0) -> Floats: ...
+@check.renamed(inverse_scale=("noise",))
+def personalised_moments(order: ArrayLike, *, inverse_scale: float, m: ArrayLike = 1.0) -> float | Floats:
+    """Bound on a log-moment of one noisy vote, for one pair of data sets: ``2 lambda^2 m^2 l (l + 1)``, l the order.
 
     Status: *per-instance*. The result bounds the moment for this data set with and without one record, in both
     directions. Because m is a function of the private data, neither m nor an epsilon computed from it may be published
@@ -41,7 +42,7 @@ def personalised_moments(order: ArrayLike, *, noise: float, m: ArrayLike = 1.0) 
     ----------
     order : float or array_like, >= 0
         Order l of the moment. The Renyi order is l + 1, and its divergence is the moment divided by l.
-    noise : float, > 0
+    inverse_scale : float, > 0
         Inverse scale lambda of the Laplace noise on each class, per vote: a larger value means less noise.
     m : float or array_like, in [0, 1]
         For each class, take the fraction of the record's own models that do not vote for it; m is the largest of
@@ -63,17 +64,18 @@ def personalised_moments(order: ArrayLike, *, noise: float, m: ArrayLike = 1.0) 
 
     Examples
     --------
-    >>> round(personalised_moments(14, noise=0.04, m=0.5), 6)
+    >>> round(personalised_moments(14, inverse_scale=0.04, m=0.5), 6)
     0.168
     """
     orders = check.array("order", order)
-    noise = check.positive("noise", noise)
+    beta = check.positive("inverse_scale", inverse_scale)
     fraction = check.array("m", m, high=1.0)
-    return like_input(np.asarray(2 * noise**2 * fraction**2 * orders * (orders + 1), dtype=np.float64))
+    return like_input(np.asarray(2 * beta**2 * fraction**2 * orders * (orders + 1), dtype=np.float64))
 
 
+@check.renamed(inverse_scale=("noise",))
 def personalised_vote(
-    squares: ArrayLike, *, noise: float, n_partitions: int, answers: int, assumption: str = ""
+    squares: ArrayLike, *, inverse_scale: float, n_partitions: int, answers: int, assumption: str = ""
 ) -> PrivacyProfile:
     """Bound from the moments of :func:`personalised_moments`, over all the answers that were given on one data set.
 
@@ -83,7 +85,7 @@ def personalised_vote(
     ----------
     squares : array_like, >= 0
         Sum over the answers of ``(n_partitions m)^2`` for each record, with the m of :func:`personalised_moments`.
-    noise : float, > 0
+    inverse_scale : float, > 0
         Inverse scale lambda of the Laplace noise on each class, per vote: a larger value means less noise.
     n_partitions : int, >= 1
     answers : int, >= 0
@@ -103,26 +105,27 @@ def personalised_vote(
 
     Source
     ------
-    Jordon, Yoon and van der Schaar (2019), Theorems 4 and 5; the status refutes Theorem 6.
+    Jordon, Yoon and van der Schaar (2019), Theorems 4 and 5. Theorem 6, which claims a guarantee, is refuted.
 
     Examples
     --------
-    >>> round(personalised_vote([0, 38], noise=0.04, n_partitions=1, answers=38).epsilon(1e-5), 6)
+    >>> round(personalised_vote([0, 38], inverse_scale=0.04, n_partitions=1, answers=38).epsilon(1e-5), 6)
     2.488893
     """
     sums = check.array("squares", squares, finite=True)
-    noise = check.positive("noise", noise)
+    beta = check.positive("inverse_scale", inverse_scale)
     k, answers = check.at_least_one("n_partitions", n_partitions), check.at_least("answers", answers, 0)
     return PrivacyProfile(
-        ConvertedRelease(2 * noise**2 * float(sums.max()) / k**2, 1, moments=MOMENTS),
-        **describe("personalised_vote", "add-remove", noise=noise, n_partitions=k, answers=answers),
+        ConvertedRelease(2 * beta**2 * float(sums.max()) / k**2, 1, moments=MOMENTS),
+        **describe("personalised_vote", "add-remove", inverse_scale=beta, n_partitions=k, answers=answers),
         status="per-instance",
         assumption=assumption,
         source="Jordon, Yoon and van der Schaar (2019), Theorems 4 and 5; refutes Theorem 6",
     )
 
 
-def personalised_answers(epsilon: float, delta: float, *, noise: float, m: float) -> int:
+@check.renamed(inverse_scale=("noise",))
+def personalised_answers(epsilon: float, delta: float, *, inverse_scale: float, m: float) -> int:
     """Number of labels that Algorithm 1 of the paper releases if its most expensive record always has the same m.
 
     The number of labels is not private: m is a function of the data, so the number reveals it (claim 24 of the book's
@@ -132,7 +135,7 @@ def personalised_answers(epsilon: float, delta: float, *, noise: float, m: float
     ----------
     epsilon : float, > 0
     delta : float, in (0, 1)
-    noise : float, > 0
+    inverse_scale : float, > 0
         Inverse scale lambda of the Laplace noise on each class, per vote: a larger value means less noise.
     m : float, in (0, 1]
         Fraction m of :func:`personalised_moments`.
@@ -152,13 +155,13 @@ def personalised_answers(epsilon: float, delta: float, *, noise: float, m: float
 
     Examples
     --------
-    >>> personalised_answers(1.0, 1e-3, noise=2 / 50, m=1.0)  # as published for 50 teachers
+    >>> personalised_answers(1.0, 1e-3, inverse_scale=2 / 50, m=1.0)  # as published for 50 teachers
     11
     """
     epsilon = check.positive("epsilon", epsilon)
     delta = check.real("delta", delta, high=1.0, open_low=True, below="the loop would not spend anything")
     m = check.real("m", m, high=1.0, open_low=True)
-    per_answer = personalised_moments(MOMENTS, noise=noise, m=m)
+    per_answer = personalised_moments(MOMENTS, inverse_scale=inverse_scale, m=m)
     reached = ((epsilon * MOMENTS + math.log(delta)) / per_answer).max()  # labels at which epsilon-hat is epsilon
     return max(1, math.ceil(float(reached)))
 

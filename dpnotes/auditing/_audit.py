@@ -163,7 +163,7 @@ def audit(
 
 @dataclass(eq=False)
 class _Audit:
-    """What is trained on what, and what is claimed: a plan is made on pilot runs, and carried out on others."""
+    """An audit of one training procedure and its claim: pilot runs make a plan, and other runs carry it out."""
 
     runner: Runner
     neighbours: Neighbours
@@ -173,7 +173,7 @@ class _Audit:
     random_state: int
 
     def report(self, found: list[Canary]) -> AuditReport:
-        """Try a few runs, choose by them, and count others."""
+        """Make a plan on pilot runs, unless memory has one, and count other runs."""
         if "plan" not in self.runner.memory:
             self.runner.memory["plan"] = self._plan(found)
         plan = self.runner.memory["plan"]
@@ -199,7 +199,7 @@ class _Audit:
         return chosen | {"count": count, "step": max(1, count // 64, min(self.runner.batch, count // 8))}
 
     def _needed(self) -> float:
-        """Runs with which one canary can refute the claim at all, those that are chosen on included."""
+        """Fewest runs, pilot runs included, with which one canary can refute the claim at all."""
         alone = NO_CLAIM if self.claim is None else runs_needed(
             self.claim, confidence=1 - (1 - self.confidence) * LOOKS[-1][1])  # fmt: skip
         if math.isinf(alone):
@@ -219,7 +219,7 @@ class _Audit:
         )
 
     def _first_runs(self, canary: Canary) -> None:
-        """A few runs that are timed, and show whether training can be audited at all."""
+        """Time a few runs, and check that the training procedure can be audited at all."""
         data, observers = self._pair(canary)[1], self._observers([canary])
         first = self.runner.warm_up(data, observers)
         if len(first.errors) == first.count:
@@ -234,7 +234,7 @@ class _Audit:
             raise ValueError(f"train must return numbers, got NaN in all of the first {first.count} runs")
 
     def _pilot(self, found: list[Canary], budget: int) -> dict[str, Any]:
-        """The canary that is told best from what stands in its place, in two rounds; its scores; what was tried."""
+        """Find, in two rounds, the canary that scores distinguish best; return it, its scores and all candidates."""
 
         def sets(canaries: int) -> int:  # of exchanged records each has an opposite of its own
             return 2 * canaries if self.neighbours.adjacency == "replace-one" else canaries + 1
@@ -272,7 +272,7 @@ class _Audit:
         return {"canary": best, "tried": tried, "names": [*names, "learned direction"], "direction": along.tolist()}
 
     def _promise(self, members: Runs, others: Runs) -> float:
-        """-log of the p-value of the claim on pilot runs, where it is small enough to choose a canary by."""
+        """Give -log of the claim's p-value on pilot runs if it is small enough to choose a canary by, else 0."""
         if self.claim is None or not members.scores:
             return 0.0
         kinds = [kind.matrix(list(members.scores)) for kind in (members, others)]
@@ -280,7 +280,7 @@ class _Audit:
         return -math.log(max(found.p_value, 1e-300)) if found.p_value < PROMISING else 0.0
 
     def _seen(self, canaries: Sequence[Canary], count: int) -> list[tuple[Runs, Runs]]:
-        """Runs with and without each canary; without it the same ones for all, where nothing stands in its place."""
+        """Run with and without each canary; all canaries share the runs without, unless each has its own opposite."""
         observers = self._observers(canaries)
         with_ = [
             self.runner.run(self._pair(canary)[0], [observer], count, closely=True)[0]
@@ -294,7 +294,7 @@ class _Audit:
         return list(zip(with_, without, strict=True))
 
     def _check(self, seen: Sequence[tuple[Runs, Runs]]) -> None:
-        """Whether runs differ by their seeds at all.
+        """Check that runs with different seeds have different results.
 
         Raises
         ------
@@ -311,13 +311,13 @@ class _Audit:
             raise ValueError(f"{text}, with any canary and without: does it use its seed and its records?")
         raise ValueError(
             f"{text} on the same records: it ignores its seed, or has no randomness; runs are then not independent, "
-            "and nothing can be concluded from them. A training without randomness has no guarantee to audit"
+            "and nothing can be concluded from them. A training procedure without randomness has no guarantee to audit"
         )
 
     # What is counted
 
     def _counted(self, plan: dict[str, Any], canary: Canary) -> AuditReport:
-        """After each planned number of runs, until the claim falls or the budget ends."""
+        """Look at the counted runs after each planned number, until the claim is refuted or the budget ends."""
         along = None if plan["direction"] is None else np.asarray(plan["direction"])
         observer, pair = self._observers([canary], along)[0], self._pair(canary)
         count, names = plan["count"], plan["names"]
@@ -361,7 +361,7 @@ class _Audit:
         self, kinds: tuple[list[Floats], list[Floats]], upto: int, plan: dict[str, Any], pair: tuple[Data, Data],
         observer: Observer,
     ) -> bool:  # fmt: skip
-        """Run both kinds in turn until there are so many of each; False if the budget ends before."""
+        """Run both kinds in turn until there are ``upto`` runs of each; return False if the budget ends before."""
         runner = self.runner
         while (done := sum(map(len, kinds[0]))) < upto:
             size = min(upto - done, plan["step"])
@@ -378,7 +378,7 @@ class _Audit:
         return True
 
     def _scores(self, data: Data, observer: Observer, size: int, names: list[str]) -> list[list[float]]:
-        """Of a block that is finished once it was begun, whatever the clock says."""
+        """Scores of a block of runs; a block that was begun is finished even if the time is over."""
         parts: list[Floats] = []
         while (left := size - sum(map(len, parts))) > 0:
             parts.append(self.runner.run(data, [observer], left)[0].matrix(names))
@@ -387,7 +387,7 @@ class _Audit:
 
 
 def _place(done: int, kind: int, size: int) -> int:
-    """Index of the first run of a block, which has ``size`` runs, as many as that of the other kind."""
+    """Index of the first run of a block of ``size`` runs; the block of the other kind has as many."""
     return COUNTED + 2 * done + kind * size
 
 
@@ -404,7 +404,7 @@ def _records(X: ArrayLike, y: ArrayLike) -> Data:
 
 
 def _empty(training: Training, adjacency: str, X: NDArray[Any]) -> Record | None:
-    """The record that contributes nothing; also what stands for none where an estimator takes n as public."""
+    """Record that contributes nothing, or None; it also replaces a removed record if n is public."""
     own = isinstance(training.estimator, methods.PrivateClassifier)
     if adjacency == "replace-one" or (adjacency == "add-remove" and not own):
         return None
@@ -413,7 +413,7 @@ def _empty(training: Training, adjacency: str, X: NDArray[Any]) -> Record | None
 
 
 def _check_it_is_the_same(memory: MutableMapping[str, Any], settings: dict[str, Any]) -> None:
-    """Whether the audit that is remembered is this one."""
+    """Check that the memory belongs to this audit."""
     ours = {name: str(joblib.hash(value)) for name, value in settings.items()}
     if "of" not in memory:
         memory["of"] = ours
@@ -422,7 +422,7 @@ def _check_it_is_the_same(memory: MutableMapping[str, Any], settings: dict[str, 
 
 
 def _apart(members: Runs, others: Runs) -> tuple[float, str]:
-    """How well the best score tells two kinds of pilot runs apart, in the units of mu; its name."""
+    """Distance of two kinds of pilot runs by the score that separates them best, in units of mu, and its name."""
     best = (-math.inf, "")
     for name in members.scores:
         if name in others.scores:
@@ -431,7 +431,7 @@ def _apart(members: Runs, others: Runs) -> tuple[float, str]:
 
 
 def _distance(a: Floats, b: Floats) -> float:
-    """The larger of the distance of means and that which the gap of distributions tells, less a standard error."""
+    """The larger of two distances, minus a standard error: between means, and from the gap between distributions."""
     error = math.sqrt(1 / len(a) + 1 / len(b))
     gap = stats.ks_2samp(a, b, method="asymp").statistic if np.isfinite(a).all() and np.isfinite(b).all() else float(
         np.mean(np.isfinite(a)) - np.mean(np.isfinite(b)))  # fmt: skip
@@ -446,7 +446,7 @@ def _distance(a: Floats, b: Floats) -> float:
 
 
 def _direction(members: Floats | None, others: Floats | None) -> Floats | None:
-    """Along which the numbers of two kinds of pilot runs differ, each over its variance; None if it is unknown."""
+    """Direction in which two kinds of pilot runs differ, each number divided by its variance; None if unknown."""
     if members is None or others is None or members.shape[1:] != others.shape[1:] or members.shape[1] < 2:
         return None
     variance = (members.var(axis=0) + others.var(axis=0)) / 2

@@ -19,7 +19,7 @@ STAKE = 0.9  # largest fraction of the wealth that one pair can lose
 
 
 class _Bet(NamedTuple):
-    """That of the scores of one column, the one with the record is beyond a threshold more often than is claimed."""
+    """A bet that scores of runs with the record are beyond a threshold more often than the claim allows."""
 
     column: int = 0
     threshold: float = 0.0
@@ -140,7 +140,7 @@ class Betting:
         return self.p_value <= 1 - self.confidence
 
     def _best(self) -> _Bet:
-        """The bet that would have grown fastest on the past."""
+        """Bet whose wealth would have grown fastest over the past pairs."""
         cuts, rates = [], []
         for column, kinds in enumerate(np.sort(np.array(self._past).transpose(2, 1, 0))):  # [2, pairs] of each score
             found = thresholds_between(np.unique(kinds))

@@ -1,4 +1,4 @@
-"""Records to audit with, within what a claim allows, and the neighbouring data sets that they make."""
+"""Canaries, which are records that a claim allows, and the neighbouring data sets that they make."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Allowed = float | tuple[ArrayLike, ArrayLike] | Sequence[Record] | None
 
 
 class Canary(NamedTuple):
-    """A record whose membership is tested, and the one that it is exchanged for where one record replaces another."""
+    """A record whose membership is tested, and its opposite, by which replace-one adjacency replaces it."""
 
     kind: str
     x: NDArray[Any]  # of the shape of one record
@@ -32,7 +32,7 @@ class Canary(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """Which records may be constructed: features in a box and in a ball around 0, labels of a list.
+    """Records that may be constructed: their features are in a box and in a ball around 0, their labels in a list.
 
     Attributes
     ----------
@@ -41,9 +41,9 @@ class Domain:
     labels : ndarray
         Classes, or the least and the largest target of a regression.
     words : str
-        Where the bounds come from.
+        Origin of the bounds, in words.
     given : sequence of tuple
-        The records that alone may be planted, if there are any.
+        If there are any, only these records may be planted.
     """
 
     low: Floats
@@ -55,7 +55,7 @@ class Domain:
 
     @classmethod
     def of(cls, X: Features, y: NDArray[Any], allowed: Allowed, *, norm: float | None = None, classes: Any) -> Self:
-        """What is ``allowed``, within an estimator's ``norm``; else the records' bounds: an L1 ball allows less."""
+        """Domain that is ``allowed``, within an estimator's ``norm``; by default the bounds of the records."""
         d = X.shape[1]
         labels = np.unique(y) if classes is None else np.unique(np.asarray(classes))
         if classes is None and y.dtype.kind == "f" and len(labels) > FEW_LABELS:
@@ -84,7 +84,7 @@ class Domain:
         return cls(np.asarray(low, np.float64), np.asarray(high, np.float64), float(longest), labels, words, given)
 
     def within(self, x: Floats) -> Floats:
-        """A record of the domain, as near to x as its box allows, and shortened towards the box's least point."""
+        """Move x into the domain: clip it to the box, and shorten it towards the point of the box nearest to 0."""
         x, least = np.clip(x, self.low, self.high), np.clip(0.0, self.low, self.high)
         if np.linalg.norm(x) <= self.norm:
             return x
@@ -95,14 +95,14 @@ class Domain:
 
     @property
     def reach(self) -> float:
-        """How long a record may be."""
+        """Largest norm of a record."""
         corner = float(np.linalg.norm(np.maximum(np.abs(self.low), np.abs(self.high))))
         return min(self.norm, corner)
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Data sets with and without a canary at one place; the larger of two has as many records as were given.
+    """Data sets with and without a canary at one place; the larger one has as many records as were given.
 
     Attributes
     ----------
@@ -110,8 +110,8 @@ class Neighbours:
         The other records, shape [n - 1, ...].
     adjacency : {"add-remove", "zero-out", "replace-one"}
     empty : tuple or None
-        Features and label of the record that contributes nothing, for zero-out; and for add-remove, where the number
-        of records is public and a record that is not there must leave its place.
+        Features and label of the record that contributes nothing. It is needed for zero-out, and for add-remove if the
+        number of records is public, so that a removed record must leave an empty place.
     """
 
     X: NDArray[Any]
@@ -120,18 +120,18 @@ class Neighbours:
     empty: Record | None = None
 
     def with_(self, x: NDArray[Any], label: Any) -> Data:
-        """The data set with a record, which stands first."""
+        """Data set with a record, as its first record."""
         return np.concatenate([np.asarray(x, self.X.dtype)[None], self.X]), np.concatenate([[label], self.y])
 
     def without(self, canary: Canary) -> Data:
-        """The data set without it: smaller, or with an empty record in its place, or with its opposite."""
+        """Data set without the canary, whose place is removed, or holds an empty record or the opposite."""
         if self.adjacency == "replace-one":
             return self.with_(*canary.opposite)
         return (self.X, self.y) if self.empty is None else self.with_(*self.empty)
 
 
 def find_canaries(X: NDArray[Any], y: NDArray[Any], domain: Domain) -> tuple[list[Canary], int]:
-    """Canaries, and the place that all of them take: that of the record farthest from the mean of its class.
+    """Find canaries, and the place for all of them: the place of the record farthest from the mean of its class.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def find_canaries(X: NDArray[Any], y: NDArray[Any], domain: Domain) -> tuple[lis
         ], place
 
     def farthest(x: Floats, but: int | None = None) -> int:
-        """Code of the label whose records are farthest from x on average."""
+        """Code of the label whose mean is farthest from x."""
         distance = np.linalg.norm(means - x, axis=1)
         if but is not None and len(distance) > 1:
             distance[but] = -1.0
@@ -185,7 +185,7 @@ def find_canaries(X: NDArray[Any], y: NDArray[Any], domain: Domain) -> tuple[lis
 
 
 def _at_the_boundary(X: Floats, codes: NDArray[Any], means: Floats) -> tuple[Floats, int]:
-    """The record nearest to a class boundary, and the code of the other class."""
+    """Features of the record nearest to a class boundary, and the code of the class beyond it."""
     distance = np.square(means).sum(axis=1) - 2 * X @ means.T  # squared, less |x|^2
     own = np.take_along_axis(distance, codes[:, None], axis=1)[:, 0]
     np.put_along_axis(distance, codes[:, None], np.inf, axis=1)
@@ -194,13 +194,13 @@ def _at_the_boundary(X: Floats, codes: NDArray[Any], means: Floats) -> tuple[Flo
 
 
 def _far_away(X: Floats, domain: Domain) -> Floats:
-    """Opposite to the mean of all records, as long as is allowed."""
+    """Features in the direction opposite to the mean of all records, as long as the domain allows."""
     mean = X.mean(axis=0)
     return domain.within(-mean / max(np.linalg.norm(mean), 1e-300) * domain.reach)
 
 
 def _quiet(X: Floats, domain: Domain) -> Floats:
-    """Where the records have least, so that no other gradient points there: of largest leverage."""
+    """Features of largest leverage, in a direction in which records have least and no other gradient points."""
     moving = np.flatnonzero(domain.high > domain.low)
     second = X[:, moving].T @ X[:, moving] / len(X)
     vectors = np.linalg.eigh(second)[1][:, :QUIET].T
@@ -213,7 +213,7 @@ def _quiet(X: Floats, domain: Domain) -> Floats:
 
 
 def _rare_feature(X: Floats, domain: Domain) -> Floats:
-    """One feature alone, that of which the records have least."""
+    """Features that are 0 except for one, the feature in which the records have least."""
     extent = np.minimum(np.maximum(-domain.low, domain.high), domain.reach)
     held = np.where(extent > 0, np.square(X).sum(axis=0) / np.maximum(extent, 1e-300) ** 2, np.inf)
     j = int(held.argmin())

@@ -1,4 +1,4 @@
-"""What one run shows about a canary: scores that are read off whatever a training gives back."""
+"""Scores of one run about a canary, derived from whatever a training procedure returns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Scores = Iterator[tuple[str, float]]
 
 @dataclass(frozen=True, eq=False)
 class Observer:
-    """Scores of a result at one record.
+    """Derives scores of one record from the result of a run.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Observer:
     labels : ndarray
         All labels that can occur.
     direction : ndarray of float, shape [numbers], optional
-        A score is the result's numbers along it.
+        Direction for one more score, the projection of the result's numbers.
     """
 
     x: NDArray[Any]
@@ -39,7 +39,7 @@ class Observer:
     direction: Floats | None = None
 
     def scores(self, result: Any) -> dict[str, float]:
-        """Scores by name; a result that shows nothing has none."""
+        """Scores by name; empty if the result shows nothing about the record."""
         with np.errstate(all="ignore"):
             found = dict(self._read(result))
             if self.direction is not None:
@@ -49,7 +49,7 @@ class Observer:
         return found
 
     def linear(self, coef: Features, intercept: Features) -> dict[str, Floats]:
-        """Scores of many linear models: coef [R, C, d], or [R, 1, d] of two classes or of none; intercept [R, C]."""
+        """Scores of many linear models: coef [R, C, d] (C = 1 for two classes or a regression), intercept [R, C]."""
         x = np.asarray(self.x, dtype=np.float64).ravel()
         along: Floats = coef.astype(np.float64) @ x  # [R, C]
         last: Floats = intercept.astype(np.float64)
@@ -93,7 +93,7 @@ class Observer:
         return ((name, float(value[0])) for name, value in self.linear(coef, intercept).items())
 
     def _array(self, values: NDArray[Any]) -> Scores:
-        """An array as weights along the canary, as points near it, or as a few numbers."""
+        """Scores of an array: as weights, along the canary; as points, by the distance to it; or as a few numbers."""
         if values.dtype.kind not in "biuf":
             if values.size:
                 yield "entries that are the label", float((values == self.label).mean())
@@ -114,7 +114,7 @@ class Observer:
             yield from ((f"entry {i}", float(value)) for i, value in enumerate(values.ravel()))
 
     def _outputs(self, values: NDArray[Any]) -> Scores:
-        """What a network or a function says of the canary."""
+        """Scores of the output of a network or a function for the canary."""
         if values.dtype.kind not in "biuf":
             yield from self._array(values)
             return
@@ -124,7 +124,7 @@ class Observer:
         yield from ((f"output {i}", float(value)) for i, value in enumerate(values[:MOST_ENTRIES]))
 
     def _predicted(self, result: Any) -> Scores:
-        """Scores of a fitted estimator; one that has a budget of answers is asked for all of them."""
+        """Scores of a fitted estimator; an estimator with a budget of answers is asked until the budget is spent."""
         budget = getattr(result, "budget_", None)
         if budget is not None:
             answers = np.asarray(result.predict(np.repeat(self.x[None], max(1, int(budget.left)), axis=0)))
@@ -150,16 +150,16 @@ class Observer:
 
 
 def numbers_of(result: Any) -> Floats | None:
-    """All numbers of a result, in a fixed order; None if it has none, or too many."""
+    """All numbers of a result, in a fixed order; None if there are none or too many."""
     parts = list(_numbers(result))
     values = np.concatenate(parts) if parts else np.empty(0)
     return values if 0 < len(values) <= MOST_NUMBERS else None
 
 
 def fingerprint(result: Any, X: NDArray[Any]) -> Any:
-    """What is equal for results that are equal, apart from the seed that an estimator keeps.
+    """Fingerprint that equal results share; it does not contain the seed that an estimator retains.
 
-    None if it is unknown; or if all numbers are whole: answers and counts are often the same by chance.
+    None if it is unknown, or if all numbers are whole, because answers and counts are often equal by chance.
     """
     values = numbers_of(result)
     if values is not None:
@@ -188,7 +188,7 @@ def _numbers(result: Any) -> Iterator[Floats]:
 
 
 def _items(result: Any) -> list[tuple[Any, Any]] | None:
-    """Named parts of a collection; None of what is none, such as a list of numbers."""
+    """Named parts of a collection; None if the result is not a collection, for example a list of numbers."""
     if isinstance(result, Mapping):
         return list(result.items())
     return list(enumerate(result)) if isinstance(result, list | tuple) and not _is_array(result) else None
@@ -201,7 +201,7 @@ def _is_array(result: Any) -> bool:
 
 
 def _plain(values: Any) -> NDArray[Any]:
-    """Array of NumPy, of a tensor too."""
+    """Convert values, which may be a tensor, to an array of NumPy."""
     return np.asarray(values.detach().cpu().numpy() if hasattr(values, "detach") else values)
 
 
@@ -210,7 +210,7 @@ def _margin(logits: Floats, code: int) -> Floats:
 
 
 def _outputs_of(result: Any, x: NDArray[Any]) -> NDArray[Any]:
-    """What a network of PyTorch, or a function of records, says of one."""
+    """Output of a network of PyTorch, or of a function of records, for one record."""
     if not hasattr(result, "parameters"):
         return _plain(result(x[None]))
     import torch

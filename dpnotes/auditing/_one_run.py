@@ -1,7 +1,7 @@
 """Audits for a budget of only a few training runs: many canaries share a run, and a coin toss includes each.
 
-For claims that one canary in many runs nearly reaches, they found at most 0.8 % in the same time
-(``book/results/audits_strategies.csv``). Therefore ``dpnotes.audit`` does not choose them.
+On claims that one canary in many runs nearly reaches, these audits found at most 0.8 % of the claim in the same time
+(``book/results/audits_strategies.csv``). Therefore ``dpnotes.audit`` does not use them.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ def tail_excluded(tail: float, least: Least, *, examples: int, guesses: int, cor
 
         W_(j-1) >= least(R_j),   R_j = sum_(w >= j) w p_w / examples,   W_j = sum_(w >= j) (guesses - w) p_w / examples
 
-    Of all p with that tail, ``R_j`` and ``sum_(w >= j) p_w`` are smallest, for every j at once, if the tail lies at
-    ``correct`` and each j has as little as its inequality asks for: by induction downwards, with ``(guesses - j) R_j =
-    j W_j + guesses / examples sum_(l > j) sum_(w >= l) p_w``. Where even this exceeds 1 in all, there is no such p.
+    Among all p with that tail, one has the smallest ``R_j`` and ``sum_(w >= j) p_w`` for every j at once: its tail lies
+    at ``correct``, and each j has as little as its inequality requires. The proof is by induction downwards, with
+    ``(guesses - j) R_j = j W_j + guesses / examples sum_(l > j) sum_(w >= l) p_w``. If even this p exceeds 1 in total,
+    no such p exists.
     """
     right, wrong = correct * tail / examples, (guesses - correct) * tail / examples
     for w in range(correct - 1, -1, -1):
@@ -62,7 +63,7 @@ def tail_excluded(tail: float, least: Least, *, examples: int, guesses: int, cor
 
 
 def of_curve(curve: Curve) -> Least:
-    """The smallest probability that a claim's curve allows."""
+    """Give the smallest probability that a claim's curve allows."""
     ends = (curve.intercepts[:-1] + curve.gradients[:-1] * curve.corners).tolist()
     intercepts, gradients = curve.intercepts.tolist(), curve.gradients.tolist()
 
@@ -74,19 +75,19 @@ def of_curve(curve: Curve) -> Least:
 
 
 def of_pair(epsilon: float, delta: float) -> Least:
-    """The smallest probability that (epsilon, delta)-DP allows."""
+    """Give the smallest probability that (epsilon, delta)-DP allows."""
     factor = math.exp(epsilon)
     return lambda x: max(0.0, (x - delta) / factor, 1 - delta - factor * (1 - x))
 
 
 def of_mu(mu: float) -> Least:
-    """The smallest probability that mu-GDP allows."""
+    """Give the smallest probability that mu-GDP allows."""
     return lambda x: float(special.ndtr(special.ndtri(min(x, 1.0)) - mu))
 
 
 @dataclass(frozen=True)
 class Guesses:
-    """Evidence of guesses about canaries; their number was fixed, or each of several numbers pays for all."""
+    """Evidence from guesses about canaries; if several numbers of guesses were tried, they share the level."""
 
     tried: tuple[tuple[int, int], ...]  # how many guesses, how many of them correct
     level: float
@@ -94,7 +95,7 @@ class Guesses:
     included: Booleans
 
     def p_value(self, claim: PrivacyProfile) -> float:
-        """The smallest of all numbers of guesses, times how many these are; of two bounds the smaller."""
+        """Smallest p-value over the numbers of guesses, times how many there are, by the smaller of two bounds."""
         least = of_curve(Curve.of(claim, symmetric=True))
         levels = np.unique(np.asarray(claim.epsilon(DELTAS)))
         pairs = [(float(epsilon), claim.delta(float(epsilon))) for epsilon in levels[np.isfinite(levels)]]
@@ -102,23 +103,23 @@ class Guesses:
         return min(1.0, len(self.tried) * min(found))
 
     def epsilon(self, delta: float) -> float:
-        """The largest that is refuted at ``delta``."""
+        """Largest epsilon that is refuted at ``delta``."""
         return _largest(lambda epsilon: self._refutes_pair(epsilon, delta), 0.0, LARGEST_EPSILON)
 
     def delta(self, epsilon: float) -> float:
-        """The largest that is refuted at ``epsilon``."""
+        """Largest delta that is refuted at ``epsilon``."""
         return _largest(lambda delta: self._refutes_pair(min(epsilon, 700.0), delta), 0.0, 1.0)
 
     def mu(self) -> float:
-        """The largest that is refuted."""
+        """Largest mu that is refuted."""
         return _largest(lambda mu: any(self._excluded(of_mu(mu), run) for run in self.tried), 0.0, LARGEST_MU)
 
     def tpr(self, fpr: Floats) -> Floats:
-        """None is told by one run: NaN."""
+        """NaN, because one run does not determine the rate."""
         return np.full(len(fpr), math.nan)
 
     def draw(self, axes: Axes) -> None:
-        """Error rates among the canaries of this one run, which are not independent: without a band."""
+        """Draw the error rates among the canaries of this run, without a band, because canaries are not independent."""
         draw_rates(axes, self.scores[self.included], self.scores[~self.included], label="canaries of this run")
 
     def _refutes_pair(self, epsilon: float, delta: float) -> bool:
@@ -142,7 +143,7 @@ class Guesses:
 
 
 def _largest(refuted: Callable[[float], bool], low: float, high: float) -> float:
-    """The largest value up to which all are refuted; ``low`` if none is."""
+    """Largest value up to which all values are refuted; ``low`` if none is refuted."""
     if not refuted(low):
         return low
     for _ in range(BISECTIONS):
@@ -190,8 +191,9 @@ def one_run(
     adjacency : {"add-remove", "zero-out", "replace-one"}, optional
         How a canary was excluded: left out, zeroed, or replaced. Default: the adjacency of the claim.
     guesses : int or sequence of int, optional
-        Number of canaries to guess about, fixed before the scores are seen. Of several numbers the best counts, and
-        each takes its share of the failure probability. Default: three numbers, 5 %, 20 % and half of the canaries.
+        Number of canaries to guess about, fixed before the scores are seen. If there are several numbers, the best
+        result counts, and each number takes its share of the failure probability. Default: three numbers, 5 %, 20 % and
+        half of the canaries.
 
     Returns
     -------
@@ -322,7 +324,7 @@ def lira(
 
 
 def _standardised(name: str, scores: ArrayLike, observed: Floats, variance: str) -> tuple[Floats, Floats]:
-    """Distance of the observed scores from the shadow models' mean, in standard deviations, and their logarithms."""
+    """Distance of observed scores from the shadow mean in standard deviations, and the logarithms of the latter."""
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 2 or values.shape[1] != observed.shape[-1]:
         raise ValueError(f"{name} must have shape [models, {observed.shape[-1]}], got shape {values.shape}")

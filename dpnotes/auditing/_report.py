@@ -211,7 +211,7 @@ def _each(bound: Callable[[float], float], values: Floats) -> float | Floats:
 
 
 def draw_rates(axes: Axes, members: Floats, nonmembers: Floats, *, label: str) -> tuple[Floats, Floats]:
-    """Draw the error rates of all thresholds, ``score >= t`` being a member; false-positive and -negative rates."""
+    """Draw the error rates of all thresholds t, where ``score >= t`` says member; return both rates."""
     cuts = np.concatenate([[-np.inf], np.unique(np.concatenate([members, nonmembers])), [np.inf]])
     fnr, tnr = (np.searchsorted(np.sort(kind), cuts) / len(kind) for kind in (members, nonmembers))
     axes.step(1 - tnr, fnr, where="post", color="C0", label=label)

@@ -34,10 +34,10 @@ FARTHEST = 700.0  # -log of the smallest p-value told
 
 @dataclass(frozen=True)
 class Curve:
-    """Lines above all (FPR, TPR) of tests against a mechanism of some guarantee, steepest first.
+    """Lines above the error rates (FPR, TPR) of all tests that a guarantee allows, steepest first.
 
-    A line comes from one (epsilon, delta): ``TPR <= delta + e^epsilon FPR``, or, of the rates of errors the other way
-    round, ``1 - FPR <= delta + e^epsilon (1 - TPR)``. Fewer lines allow more, which is the side of the claim.
+    A line comes from one (epsilon, delta): ``TPR <= delta + e^epsilon FPR`` or, with the two data sets exchanged, ``1 -
+    FPR <= delta + e^epsilon (1 - TPR)``. Fewer lines allow more rates, which errs in favour of the claim.
     """
 
     intercepts: Floats  # [lines]
@@ -47,9 +47,9 @@ class Curve:
     @classmethod
     @lru_cache(maxsize=16)
     def of(cls, claim: PrivacyProfile, *, symmetric: bool = False) -> Curve:
-        """Of a claim; ``symmetric``: whichever of the two data sets the event is more likely on.
+        """Lines of a claim; ``symmetric``: for events that may be likelier on either of the two data sets.
 
-        Otherwise it is taken at its word in each direction, except where the adjacency has none.
+        Otherwise each direction has its own curve, except for an adjacency without directions.
         """
         ways = (None,) if symmetric or claim.adjacency == "replace-one" else ("remove", "add")
         found = [claim.delta(LEVELS, direction=way) for way in ways]
@@ -79,7 +79,7 @@ class Curve:
 
 
 def _envelope(intercepts: Floats, gradients: Floats) -> tuple[Floats, Floats, Floats]:
-    """The lines, of falling gradients, that are lowest at some rate >= 0, and the corners between them."""
+    """Select, from lines of falling gradients, those that are lowest at some rate >= 0; return also the corners."""
     kept: list[int] = []
     corners: list[float] = []
     heights, falls = intercepts.tolist(), gradients.tolist()
@@ -98,14 +98,15 @@ def _envelope(intercepts: Floats, gradients: Floats) -> tuple[Floats, Floats, Fl
 
 @dataclass(frozen=True)
 class Counts:
-    """Of one event: how often it came with the record and how often without, in independent runs; arrays [...].
+    """Counts of one event in independent runs with the record and in runs without it; arrays [...].
 
     The two rates have Clopper and Pearson's one-sided p-values: ``P[Bin(positives, tpr) >= true_positives]`` and
     ``P[Bin(negatives, fpr) <= false_positives]``. They are independent and, at the true rates, at most u with
     probability at most u. So their product is at most kappa with probability at most ``kappa (1 - log kappa)``
-    (Fisher), and the pairs of rates whose product is larger are a region that covers the true pair as often as stated.
-    With a pair it holds all of no larger false-positive and no smaller true-positive rate, so that its frontier tells
-    all; that is computed in steps, and each step has its largest false- beside its least true-positive rate.
+    (Fisher). The pairs of rates with a larger product therefore form a region that covers the true pair as often as
+    stated. With each pair, the region holds all pairs of no larger false-positive and no smaller true-positive rate, so
+    its frontier determines all bounds. The frontier is computed in steps; each step combines its largest false-positive
+    rate with its least true-positive rate.
     """
 
     true_positives: Floats
@@ -126,7 +127,7 @@ class Counts:
     def log_p_value(self, curve: Curve, size: int) -> Floats:
         """Logarithms of p-values, [...], of the claim that allows the rates under ``curve``, not below ``-FARTHEST``.
 
-        It is that at which the claim's best point is still in the region.
+        The p-value is the level at which the claim's best point is still in the region.
         """
         steps = FARTHEST * np.linspace(0.0, 1.0, size + 1) ** 2
         fpr = self._fpr_of(steps)
@@ -172,7 +173,7 @@ def least_mu(frontier: tuple[Floats, Floats]) -> Floats:
 
 
 def least_tpr(frontier: tuple[Floats, Floats], at: Floats) -> Floats:
-    """Smallest true-positive rate at the rates ``at`` [rates] of tests that mix this event with none and with all."""
+    """Smallest true-positive rate at rates ``at`` [rates], of tests that mix this event with none and with all."""
     fpr, tpr = (each[..., None] for each in frontier)  # [points, 1]
     with np.errstate(divide="ignore", invalid="ignore"):
         low, high = tpr * at / fpr, tpr + (1 - tpr) * (at - fpr) / (1 - fpr)
@@ -181,7 +182,7 @@ def least_tpr(frontier: tuple[Floats, Floats], at: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Event:
-    """``score >= threshold``, or ``score < threshold``, which is to say "member"; counted on the runs left for that."""
+    """An event that says "member", ``score >= threshold`` or ``score < threshold``, counted on the second split."""
 
     score: str
     words: str
@@ -193,39 +194,39 @@ class Event:
 
 @dataclass(frozen=True)
 class Events:
-    """Evidence of events that were chosen on other runs; what may fail is divided among them."""
+    """Evidence from events that were chosen on other runs; the failure probability is divided among them."""
 
     chosen: tuple[Event, ...]
     part: float = 1.0  # of what may fail, which one of several looks at the runs has
 
     def p_value(self, claim: PrivacyProfile) -> float:
-        """The smallest of the events' p-values, each times what its part of the level costs, over the look's part."""
+        """Smallest p-value of the events, each divided by the event's share of the level and by the look's share."""
         curve, whole = Curve.of(claim), sum(event.level for event in self.chosen)
         logs = [event.counts.log_p_value(curve, 2 * FINE)[0] for event in self.chosen]
         least = min(float(np.exp(log)) * whole / own.level for log, own in zip(logs, self.chosen, strict=True))
         return min(1.0, min(1.0, least) / self.part)
 
     def epsilon(self, delta: float) -> float:
-        """The largest bound of any event."""
+        """Largest bound of any event."""
         return max(float(least_epsilon(each, delta)[0]) for each in self._frontiers())
 
     def delta(self, epsilon: float) -> float:
-        """The largest bound of any event."""
+        """Largest bound of any event."""
         return max(float(least_delta(each, epsilon)[0]) for each in self._frontiers())
 
     def mu(self) -> float:
-        """The largest bound of any event."""
+        """Largest bound of any event."""
         return max(float(least_mu(each)[0]) for each in self._frontiers())
 
     def tpr(self, fpr: Floats) -> Floats:
-        """The largest bound of any event."""
+        """Largest bound of any event."""
         return np.asarray(np.max([least_tpr(each, fpr)[0] for each in self._frontiers()], axis=0))
 
     def _frontiers(self) -> list[tuple[Floats, Floats]]:
         return [event.counts.frontier(event.level) for event in self.chosen]
 
     def draw(self, axes: Axes) -> None:
-        """All thresholds of the main event's score, with the band of Dvoretzky, Kiefer, Wolfowitz and Massart."""
+        """Draw all thresholds of the main event's score, with the band of Dvoretzky, Kiefer, Wolfowitz and Massart."""
         event = self.chosen[0]
         fpr, fnr = draw_rates(axes, event.members, event.nonmembers, label=f"observed, {event.score}")
         level = sum(each.level for each in self.chosen) / 2
@@ -261,7 +262,8 @@ def audit_scores(
     4. A claim is refuted, and a bound given, only where this follows for *every* pair of rates in a region. This is
        computed on the region's frontier, in steps that are rounded to the side that proves less.
 
-    A run may have many scores, and they may depend on one another. They cost only the choice on the first split.
+    A run may have many scores, and they may depend on one another. More scores make only the choice on the first split
+    harder.
 
     Parameters
     ----------
@@ -379,7 +381,7 @@ def runs_needed(claim: PrivacyProfile, *, confidence: float = 0.95, holdout: flo
 
 
 def runs_adjacency(claim: PrivacyProfile | None, adjacency: str | None) -> str:
-    """The adjacency of the runs, which must be that of the claim."""
+    """Adjacency of the runs, which must equal the adjacency of the claim."""
     if adjacency is None:
         return "add-remove" if claim is None else claim.adjacency
     check.one_of("adjacency", adjacency, ADJACENCIES)
@@ -419,7 +421,7 @@ def _divided(scores: Floats, holdout: float, generator: np.random.Generator) -> 
 def _with_combined(
     first: Sequence[Floats], second: Sequence[Floats], names: list[str]
 ) -> tuple[list[Floats], list[Floats], list[str]]:
-    """One more score: the linear discriminant of the finite ones, learned on the first split alone."""
+    """Add one score, the linear discriminant of the finite scores, learned only on the first split."""
     pooled = np.vstack(first)
     kept = np.flatnonzero(np.isfinite(pooled).all(0))
     kept = kept[np.ptp(pooled[:, kept], axis=0) > 0]
@@ -440,9 +442,9 @@ def _with_combined(
 def _tried(
     first: Sequence[Floats], second: Sequence[Floats], names: list[str], claim: PrivacyProfile | None, level: float
 ) -> list[dict[str, Any]]:
-    """For each score and target the event with the best bound, if the second split has the rates of the first.
+    """Find the event with the best bound for each score and target, if the second split has the same rates.
 
-    Targets are the claim (mu without one), epsilon and the advantage.
+    The targets are the claim (or mu if there is no claim), epsilon and the advantage.
     """
     curve = None if claim is None else Curve.of(claim)
     rows = []
@@ -465,7 +467,7 @@ def _tried(
 
 
 def thresholds_between(values: Floats) -> Floats:
-    """Cuts between the ascending ``values``: all of them where they are few, else closer at the ends."""
+    """Cuts between the ascending ``values``; if they are many, a selection that is denser at the ends."""
     if len(values) == 1:
         return values
     where = np.arange(1, len(values))
@@ -479,7 +481,7 @@ def thresholds_between(values: Floats) -> Floats:
 
 
 def _chosen(tried: list[dict[str, Any]], second: Sequence[Floats], level: float) -> tuple[Event, ...]:
-    """The best event for each target, each once, with its part of the level and its counts; told in ``tried``."""
+    """Best event for each target, without repeats, with its share of the level and its counts; noted in ``tried``."""
     best: dict[Any, dict[str, Any]] = {}
     for target in dict.fromkeys(row["target"] for row in tried):
         own = [row for row in tried if row["target"] == target]
@@ -502,7 +504,7 @@ def _chosen(tried: list[dict[str, Any]], second: Sequence[Floats], level: float)
 def _remarks(
     given: Sequence[Floats], claim: PrivacyProfile | None, confidence: float, holdout: float
 ) -> tuple[str, ...]:
-    """What a reader should know of these scores."""
+    """Remarks on these scores for the reader of the report."""
     found = []
     if all((kind == kind[0]).all() for kind in given):
         alike = "all runs" if (given[0][0] == given[1][0]).all() else "all runs of a kind"

@@ -1,4 +1,4 @@
-"""Trainings to audit, a function or an estimator, and their runs within a budget of seconds or of trainings."""
+"""Training procedures to audit (functions or estimators), and their runs within a budget of seconds or of runs."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """What runs on one data set showed.
+    """Observations of runs on one data set.
 
     Attributes
     ----------
     scores : dict of str to ndarray of float, shape [runs]
-        NaN where a run has not this score.
+        NaN where a run does not have this score.
     numbers : ndarray of float, shape [runs, P], or None
         All numbers of each result, if asked for.
     prints : tuple
         A fingerprint of each result, if asked for; None where it is unknown.
     errors : tuple of str
-        Of the runs that failed.
+        Errors of the runs that failed.
     """
 
     scores: dict[str, Floats]
@@ -76,7 +76,7 @@ class Runs:
         )  # fmt: skip
 
     def matrix(self, names: Sequence[str]) -> Floats:
-        """Scores [runs, names]; -inf where there is none: that a run failed is a part of what it shows."""
+        """Scores [runs, names]; -inf if there is none, because the failure of a run also counts as an observation."""
         columns = [self.scores.get(name, np.full(self.count, np.nan)) for name in names]
         values = np.stack(columns, axis=1).astype(np.float64)
         return np.where(np.isnan(values), -np.inf, values)
@@ -84,7 +84,7 @@ class Runs:
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """What is audited.
+    """The training procedure that is audited.
 
     Attributes
     ----------
@@ -92,10 +92,11 @@ class Training:
         ``fit(X, y, seed)`` gives a result.
     labels : ndarray
     estimator : object
-        One that ``fit`` fits clones of, if it does.
+        Estimator of which ``fit`` fits clones, if there is one.
     many : callable or None
-        Fits many models at once, equal in distribution to ``fit`` with as many seeds: of an estimator, records, their
-        codes, the number of places, runs and seed (None: the operating system's randomness).
+        Fits many models at once, equal in distribution to ``fit`` with as many seeds. Its arguments are the estimator,
+        records, their codes, the number of places, the number of runs, and the seed (None: the operating system's
+        randomness).
     """
 
     fit: Callable[[NDArray[Any], NDArray[Any], int], Any]
@@ -105,7 +106,7 @@ class Training:
 
     @classmethod
     def of(cls, train: Any, labels: NDArray[Any]) -> Self:
-        """A function ``train(X, y, seed)``, or an unfitted estimator.
+        """Make a training procedure from a function ``train(X, y, seed)`` or from an unfitted estimator.
 
         Raises
         ------
@@ -129,7 +130,7 @@ class Training:
         Raises
         ------
         TypeError
-            If a training returns nothing.
+            If a training run returns nothing.
         """
         if self.many is not None:
             return self._together(data, observers, seeds, closely)
@@ -182,7 +183,7 @@ class Training:
 
 
 def _fit(estimator: Any, X: NDArray[Any], y: NDArray[Any], seed: int) -> Any:
-    """A fitted clone; every random state gets the seed, and a noise seed where the estimator has one."""
+    """Fit a clone; every random state gets the seed, and so does every noise seed that is not None."""
     model = clone(estimator)
     parameters = {name: (name.rpartition("__")[2], value) for name, value in model.get_params().items()}
     random_states = {name: seed for name, (last, _) in parameters.items() if last == "random_state"}
@@ -194,7 +195,7 @@ def _fit(estimator: Any, X: NDArray[Any], y: NDArray[Any], seed: int) -> Any:
 
 
 def _many_of(estimator: Any) -> Any:
-    """How many fits of an estimator are made in one call; subclasses may do anything, and are fitted one at a time."""
+    """Function that fits many clones of an estimator in one call; None for subclasses, which may do anything."""
     kind = type(estimator)
     if kind is methods.DPSGD and (estimator.network is not None or estimator.optimizer not in ("sgd", "momentum")):
         return None
@@ -266,17 +267,17 @@ MANY = {
 
 @dataclass(eq=False)
 class Runner:
-    """Runs of one training, counted against a budget of seconds, or of runs.
+    """Runs of one training procedure, counted against a budget of seconds or of runs.
 
     Attributes
     ----------
     training : Training
     seconds : float
     most : int or None
-        Runs, in place of seconds.
+        Budget of runs, instead of seconds.
     random_state : int
     memory : mutable mapping
-        Scores that were found before, and decisions that must not be made twice, by their names; plain values.
+        Scores that were found before, and decisions that must not be made twice, by name, as plain values.
     """
 
     training: Training
@@ -303,7 +304,7 @@ class Runner:
 
     @property
     def affordable(self) -> int:
-        """Runs that are left."""
+        """Number of runs that the rest of the budget allows."""
         if self.most is not None:
             return max(0, self.most - self.done)
         return int(min(max(0.0, self.seconds - self.elapsed) / self.rate, 1e9))
@@ -314,7 +315,7 @@ class Runner:
         return self.done >= self.most if self.most is not None else self.elapsed >= self.seconds
 
     def seeds(self, count: int) -> list[int]:
-        """Seeds that no other run has."""
+        """Seeds for the next runs; no two runs have the same seed."""
         seeds = [(self._seed + (self.index + i) * STRIDE) % PRIME for i in range(count)]
         self.index += count
         return seeds
@@ -339,7 +340,7 @@ class Runner:
         return runs
 
     def warm_up(self, data: Data, observers: Sequence[Observer]) -> Runs:
-        """Some runs; of a budget in seconds more and more at once, until they are long enough to be timed well."""
+        """Make the first runs; with a budget of seconds, in growing batches until they can be timed well."""
         found = [self.run(data, observers, each, closely=True)[0] for each in TIMED]
         size, limit = TIMED[-1], WARM_UP * self.seconds
         while self.most is None and size < LARGEST_BATCH and 4 * size * self.rate < limit:
@@ -349,13 +350,13 @@ class Runner:
         return Runs.joined(found[1:])
 
     def check_copies(self, data: Data, observer: Observer) -> None:
-        """Whether workers, which get copies of the training, would repeat one another's results.
+        """Check that workers, which get copies of the training procedure, do not repeat each other's results.
 
         Raises
         ------
         ValueError
-            If two copies give the same results with the same seeds, and others when they go on: the training keeps a
-            generator, or something else that its results depend on.
+            If two copies give the same results with the same seeds, but other results when they continue. The training
+            procedure then retains a generator, or something else that its results depend on.
         """
         if self.workers == 1 or self.training.many is not None:
             return
@@ -386,7 +387,7 @@ class Runner:
 
 
 def _worker(training: Training, data: Data, observers: Sequence[Observer], seeds: list[int], closely: bool) -> Any:
-    """Runs in a worker, whose global generators may be copies of those of another."""
+    """Run in a worker, whose global generators may be copies of another worker's generators."""
     np.random.seed(seeds[0])  # noqa: NPY002
     random.seed(seeds[0])
     if "torch" in sys.modules:

@@ -1,4 +1,4 @@
-"""What is compared: each method with the settings that are tried, made for a budget, and what others must state."""
+"""The candidates of a comparison: each method with its settings to try, made for a budget."""
 
 from __future__ import annotations
 
@@ -198,12 +198,12 @@ class MajorityClass(PrivateClassifier):
 
 
 def each_of(**lists: Sequence[Any]) -> tuple[dict[str, Any], ...]:
-    """Settings of one parameter, or of several side by side."""
+    """List settings of one parameter, or of several parameters whose values change together."""
     return tuple(dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True))
 
 
 def _fixed(kind: Any, *needs: str, **fixed: Any) -> Callable[..., Any]:
-    """An estimator whose parameters are the settings, for tasks that have what it needs."""
+    """Give a maker of estimators whose parameters are the settings, for tasks that meet its needs."""
 
     def make(task: Task, **setting: Any) -> Any:
         task.needs(*needs)
@@ -213,7 +213,7 @@ def _fixed(kind: Any, *needs: str, **fixed: Any) -> Callable[..., Any]:
 
 
 def _linear(kind: Any, **more: Any) -> Callable[..., Any]:
-    """A linear estimator whose ``strength`` is l2 times the number of records, which decides its noise."""
+    """Give a maker of linear estimators; ``strength``, l2 times the number of records, decides their noise."""
 
     def make(task: Task, *, strength: float) -> Any:
         return kind(task.epsilon, task.delta, l2=strength / (task.n * task.scale), device="cpu", **more, **task.common)
@@ -245,14 +245,14 @@ def _filtered(task: Task, *, n_models: int) -> Any:
 
 
 def _fitting(task: Task, models: int) -> int:
-    """As many models as there are records for, five of each class."""
+    """Scale the number of models to the task; each model must get at least five records of each class."""
     if task.n * task.scale < 5 * len(task.classes) * models:
         raise Unsuited(f"too few records for {models} models")
     return max(1, round(models / task.scale))
 
 
 def _bagged(task: Task) -> Any:
-    """One model on the largest subsample that the guarantee allows."""
+    """Make one model on the largest subsample that the guarantee allows."""
     model = methods.Bagging(task.epsilon, task.delta, **task.common)
     try:
         model.calibrate(task.n)

@@ -1,4 +1,4 @@
-"""Classifiers of other libraries as candidates, each with the guarantee that it claims, as one for empty records."""
+"""Classifiers of other libraries as candidates, each with the guarantee that it claims, under zero-out adjacency."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ class OtherClassifier(PrivateClassifier):
 
 
 def _forest(records: Records, epsilon: float, delta: float, seed: int | None, **setting: int) -> Trained:
-    """Trees with random splits on disjoint parts of the rows; leaves by permute-and-flip.
+    """Fit trees with random splits on disjoint parts of the rows, whose leaves answer by permute-and-flip.
 
-    The parts are drawn, as rows may be sorted by class (by default the library takes them in turn). An empty record
-    keeps its place, with a code that no leaf counts: one count falls by 1, and no other tree changes. Left out, it
-    would move records from tree to tree.
+    The parts are drawn at random, because rows may be sorted by class (by default the library takes them in turn). An
+    empty record retains its place, with a code that no leaf counts: one count falls by 1, and no other tree changes. If
+    the record were left out, other records would move from tree to tree.
     """
     from diffprivlib.models import RandomForestClassifier
 
@@ -103,11 +103,11 @@ def _with_constant(X: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _logistic(records: Records, epsilon: float, delta: float, seed: int | None, *, C: float) -> Trained:
-    """Perturbed objective of rows of norm 1 at most, which have the constant feature already.
+    """Minimise a perturbed objective over rows of norm at most 1, which already have the constant feature.
 
-    For longer rows, and so with an intercept of its own, its allowance for curvature, norm / 4, is below norm^2 / 4.
-    An empty record is a row of zeros, whose gradient is zero. So is one row more of each class, as the library reads
-    the classes off the labels.
+    For longer rows, and therefore with the library's own intercept, its allowance for curvature, norm / 4, would be
+    below the true curvature, norm^2 / 4. An empty record is a row of zeros, whose gradient is zero. One more row of
+    zeros is added for each class, because the library reads the classes off the labels.
     """
     from diffprivlib.models import LogisticRegression
 
@@ -124,9 +124,9 @@ def _logistic(records: Records, epsilon: float, delta: float, seed: int | None, 
 
 
 def _boosting(records: Records, epsilon: float, delta: float, seed: int | None, **setting: Any) -> Trained:
-    """Additive model by cyclic boosting on histograms; a tenth of epsilon is for the bins.
+    """Fit an additive model by cyclic boosting on histograms; a tenth of epsilon pays for the bins.
 
-    Its sensitivities are those of one record more or less, and it takes the number of rows for public.
+    The library's sensitivities are for adding or removing one record, and it treats the number of rows as public.
     """
     from interpret.privacy import DPExplainableBoostingClassifier
 
@@ -157,9 +157,9 @@ class _Network:
 def _network(
     records: Records, epsilon: float, delta: float, seed: int | None, *, steps: int, learning_rate: float
 ) -> Trained:
-    """One hidden layer by opacus' per-example gradients and optimizer; Poisson samples, and the noise, by our account.
+    """Train one hidden layer with opacus' per-example gradients and optimizer, on Poisson samples.
 
-    An empty record keeps its place in the draws and is in no batch.
+    The noise follows from our accounting. An empty record retains its place in the draws and is in no batch.
     """
     import torch
     from opacus import GradSampleModule
@@ -201,7 +201,7 @@ def _noise(epsilon: float, delta: float, rate: float, steps: int) -> float:
 
 
 def _made(train: Callable[..., Trained], module: str, needs: Sequence[str], task: Task, **setting: Any) -> Any:
-    """The unfitted classifier, where the library can be imported at all."""
+    """Make the unfitted classifier, if the library can be imported."""
     task.needs(*needs)
     try:
         importlib.import_module(module)

@@ -30,13 +30,13 @@ class Recommendation(Comparison):
 
     @property
     def candidates(self) -> list[str]:
-        """The best helpful method and those not distinguishable from it; empty if no method is recommended."""
+        """The best helpful method, and the methods not distinguished from it; empty if no method helps."""
         first = self.helping[:1]
         return first + [name for name in self.helping[1:] if not self.difference(first[0], name).low > 0]
 
     @property
     def chosen(self) -> str:
-        """Name of the method of :attr:`Comparison.best`: the first of the candidates, or the majority class."""
+        """Name of the method of :attr:`Comparison.best`, the first of the candidates or the majority class."""
         return next(iter(self.helping), MAJORITY)
 
 

@@ -29,13 +29,13 @@ COLUMNS = (
 )
 WIDTH = 100  # characters of a printed comparison
 ORIGIN = {
-    "shape": "The choice was made on synthetic tables of this shape: no record was looked at, and it reveals nothing.",
-    "public": "The choice was made on this table, which was declared public: of private records it would be a leak.",
-    "private": "Blocks of this table voted, which is paid for; the accuracies are of synthetic tables of its shape.",
+    "shape": "The choice was made on synthetic tables of this shape. It looked at no record, and it reveals nothing.",
+    "public": "The choice was made on this table, which was declared public. On private records it would be a leak.",
+    "private": "Blocks of this table made the choice by a vote, which is paid for. Accuracies are on synthetic tables.",
 }
 GUESS = (
-    "The accuracies below are therefore not those of your table. If the classes depend on combinations of columns, "
-    f'this choice can be far off; data="private" checks that for {COST:g} of your epsilon.'
+    "The accuracies below are therefore not the accuracies on your table. If the classes depend on combinations of "
+    f'columns, this choice can be far off. With data="private" your records vote, which costs {COST:g} of your epsilon.'
 )
 
 
@@ -94,7 +94,7 @@ class Comparison:
     choice: str | None = None
     profile: PrivacyProfile | None = None
 
-    guess: ClassVar[str] = GUESS  # what a choice on synthetic tables is worth for the user's own
+    guess: ClassVar[str] = GUESS  # the worth of a choice on synthetic tables for the user's own table
 
     def accuracy(self, method: str, epsilon: float | None = None) -> Interval:
         """Mean accuracy with a 95 % interval for the mean over splits and noise; a single repeat has limits of NaN."""
@@ -141,10 +141,10 @@ class Comparison:
 
     @property
     def chosen(self) -> str:
-        """Name of the method of :attr:`best`: the private choice, or the highest mean if it beats the majority.
+        """Name of the method of :attr:`best`, by the private choice or, if it beats the majority, by the highest mean.
 
-        It must beat the majority by more than a standard error. A stricter test would miss what most tables allow,
-        because repeats are few and tables differ.
+        The method with the highest mean must beat the majority by more than a standard error. A stricter test would
+        miss what most tables allow, because repeats are few and tables differ.
         """
         if self.choice:
             return self.choice
@@ -193,15 +193,15 @@ class Comparison:
 
         estimator = copy.copy(fitted[-1])
         check_is_fitted(estimator)
-        tuning = f"{ORIGIN[self.data]} Its part of this guarantee: none."
+        tuning = f"{ORIGIN[self.data]} Cost of the choice: none."
         if self.profile is not None:
             estimator.profile_ = compose(estimator.profile_, self.profile)
-            tuning = f"{ORIGIN[self.data]} Its part of this guarantee: epsilon {self.profile.epsilon(0.0):g}."
-        prepared = "Each row by itself, by public bounds and categories."
+            tuning = f"{ORIGIN[self.data]} Cost of the choice: epsilon {self.profile.epsilon(0.0):g}."
+        prepared = "Each row is prepared separately, by public bounds and categories."
         if self.read_off:
-            said = f"public is what was read off the records: {' and '.join(self.read_off)}"
+            said = f"facts that were read off the records count as public: {' and '.join(self.read_off)}"
             estimator.profile_ = estimator.profile_.with_(assumption=f"{estimator.profile_.assumption}; {said}")
-            prepared = f"Each row by itself; {said}."
+            prepared = f"Each row is prepared separately; {said}."
         told = {"preparation": prepared, **(declared or {}), "tuning": tuning}
         given = {"delta": self.task.delta, "unprotected": self.read_off, **given}
         result: PrivacyStatement = estimator.statement_(declared=told, **given)
@@ -209,7 +209,7 @@ class Comparison:
 
     @property
     def winner(self) -> str | None:
-        """The method that is shown to be ahead of every other, or None; all comparisons together at 5 %."""
+        """The method that is shown to be ahead of every other, or None, with all comparisons together at 5 %."""
         first, *others = self.private or [MAJORITY]
         part = LEVEL / max(1, len(others))
         return first if all(self.difference(first, other, level=part).low > 0 for other in others) else None
@@ -252,7 +252,7 @@ class Comparison:
         return "\n".join(wrapped).rstrip()
 
     def _printed(self) -> pd.DataFrame:
-        """What fits on a line of the table: accuracy, and the guarantee."""
+        """Columns that fit on a printed line: the accuracy and the guarantee."""
         table = self.table[~self.table["method"].isin(self.left_out)]
         released = ["released"] if self.task.answers is not None else []
         shown = table[["method", "accuracy", "low", "high", *released, "exactness", "implementation", "status"]]
@@ -281,16 +281,16 @@ class Comparison:
 
     def _standing(self) -> str:
         if self.choice:
-            return "Most blocks of records voted for it, up to noise."
+            return "The noisy vote of the blocks of records chose it."
         if self.chosen == MAJORITY:
             return "No method is shown to be better than always answering with the most frequent class."
         if self.winner:
             return "It is ahead of every other method."
         others = [name for name in [*self.private[1:], MAJORITY] if name in self.about.index]
         tied = [name for name in others if not self.difference(self.chosen, name).low > 0]
-        return (
-            f"No winner: it is not told apart from {', '.join(tied)}." if tied else "Ahead of each, not of all at once."
-        )
+        if tied:
+            return f"No winner: the comparison does not distinguish it from {', '.join(tied)}."
+        return "No winner: it is ahead of each other method, but not of all of them at once."
 
     def _repeats(self, epsilon: float | None) -> pd.DataFrame:
         """Accuracies by repeat and method."""

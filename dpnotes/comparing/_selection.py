@@ -1,4 +1,4 @@
-"""Choosing between methods, or settings of one, on private records: disjoint blocks vote, and the vote gets noise."""
+"""Private choice between methods, or settings of one method: disjoint blocks of records vote, with noise."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ Entry = tuple[Candidate, Mapping[str, Any]]  # a method with its setting
 
 
 def blocks_for(n: int, n_classes: int, epsilon: float, choices: int = SHORTLIST, *, leads: int = LEADS) -> int:
-    """Blocks to cut ``n`` records into for one of ``choices`` that costs ``epsilon``; 0 where it would be noise.
+    """Number of blocks to cut ``n`` records into for a choice that costs ``epsilon``; 0 if it would be mere noise.
 
-    A public number: where all blocks agree, their lead is answered with probability ``SURE``.
+    The number is public. If all blocks agree, their entry is chosen with probability at least ``SURE``.
     """
     lead = math.log(choices * SURE / (1 - SURE)) / soft_vote_beta(epsilon, 0.0, answers=1)
     most = min(n // max(BLOCK, 10 * n_classes), MOST_BLOCKS)
@@ -112,7 +112,7 @@ def private_choice(
 
 
 def after_choice(epsilon: float) -> float:
-    """The epsilon that a choice leaves for the fit; both add up to at most ``epsilon``, whatever the rounding."""
+    """Epsilon that remains for the fit after a choice; both add up to at most ``epsilon``, also after rounding."""
     left = (1 - COST) * epsilon
     while left + COST * epsilon > epsilon:
         left = float(np.nextafter(left, 0.0))
@@ -120,7 +120,7 @@ def after_choice(epsilon: float) -> float:
 
 
 def choice_profile(epsilon: float, noise_seed: int | None, adjacency: str = "zero-out") -> PrivacyProfile:
-    """Guarantee of :func:`private_choice` at this epsilon, by noise of the operating system or of a seed."""
+    """Guarantee of :func:`private_choice` at this epsilon, with noise from the operating system or from a seed."""
     profile = soft_vote(beta=soft_vote_beta(epsilon, 0.0, answers=1), adjacency=adjacency)
     return profile.with_(
         assumption="records keep their places, and bounds and classes are public",
@@ -130,7 +130,7 @@ def choice_profile(epsilon: float, noise_seed: int | None, adjacency: str = "zer
 
 
 def _vote(shortlist: Sequence[Entry], X: Features, codes: Integers, task: Task, seed: int, repeats: int) -> int | None:
-    """The entry of the highest mean accuracy in a block; None if it has no records."""
+    """Entry with the highest mean accuracy in a block; None if the block has no records."""
     kept = codes < len(task.classes)
     if not kept.any():
         return None

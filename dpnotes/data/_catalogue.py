@@ -65,11 +65,12 @@ def load(name: str, *, split: str = "original") -> Dataset:
     fashion_mnist    original              60,000 training, 10,000 test, d = 784.
     cifar10          original              50,000 training, 10,000 test, d = 3,072.
     cifar10          bagging_public        As for mnist.
-    cifar100_subset  original              20,000 images of CIFAR-100 to pre-train on, its own two parts mixed, in the
-                                           order of the SHA-256 sums of their pixels; none is in CIFAR-10. 18,000
-                                           training, the last 2,000 test (ours; no accuracy on CIFAR-100), d = 3,072.
+    cifar100_subset  original              20,000 images of CIFAR-100, for pre-training. Its two published parts are
+                                           mixed and ordered by the SHA-256 sums of the pixels. No image is in
+                                           CIFAR-10. 18,000 training, the last 2,000 test, d = 3,072. The split is
+                                           ours, so an accuracy on it is not an accuracy on CIFAR-100.
     adult            original              32,561 training, 16,281 test, d = 108: 6 numeric columns (min-max over
-                                           training rows), then 8 one-hot; a missing value ``?`` is a level.
+                                           training rows), then 8 one-hot columns, where ``?`` (missing) is a level.
     adult            dpbag                 Jordon et al.: all rows in the order of ``default_rng(0).permutation``;
                                            16,280 training, 16,280 public, 16,282 test; min-max over all rows, d = 108.
     adult            intrinsic_sgd         Hyland and Tople: the alphabetically first level of each column left out,
@@ -83,13 +84,14 @@ def load(name: str, *, split: str = "original") -> Dataset:
                                            85 %, without the 5 columns that are constant there, d = 49; each row scaled
                                            to norm 1.
     diabetes130      dpbag                 Replaces the private Heart Failure data of Jordon et al., with the same
-                                           size: first stay of each patient who left alive and not for a hospice; 24,175
-                                           of these 69,973 in the order of ``default_rng(0).permutation``, thirds: 8,058
-                                           training, 8,058 public, 8,059 test. Code 1: readmitted at any time. Age and 8
-                                           counts as log(1 + count), min-max over all rows; race, gender, kinds of
-                                           admission and discharge, two laboratory results, insulin, change of
-                                           medication, any medication, and the chapter of the first diagnosis one-hot; a
-                                           missing value ``?`` is a level; d = 99.
+                                           size. It has the first stay of each patient who left alive and not for a
+                                           hospice. Of these 69,973 stays, 24,175 are drawn in the order of
+                                           ``default_rng(0).permutation`` and divided into thirds: 8,058 training, 8,058
+                                           public, 8,059 test. Code 1: readmitted at any time. Age, and 8 counts as
+                                           log(1 + count), are min-max over all rows. Race, gender, kinds of admission
+                                           and discharge, two laboratory results, insulin, change of medication, any
+                                           medication and the chapter of the first diagnosis are one-hot, where ``?``
+                                           (missing) is a level; d = 99.
     ===============  ====================  =============================================================================
 
     CIFAR-10 exists in two forms that can be loaded: the original, and a copy in which 93 images are JPEG
@@ -153,9 +155,9 @@ class DataStatus:
 
 
 def absent(names: Iterable[str]) -> list[str]:
-    """Select the data sets of which the data folder lacks a file, each once, without looking at the files' contents.
+    """Select the data sets for which the data folder lacks a file, without looking at the contents of files.
 
-    The result omits names that are not data sets.
+    Each data set is listed once. The result omits names that are not data sets.
 
     Examples
     --------

@@ -87,7 +87,7 @@ def _images(name: str, kind: str, scratch: Path) -> None:
 
 
 def _cifar100_subset(scratch: Path) -> None:
-    """Both CIFAR sets are downloaded: images of CIFAR-10 are left out."""
+    """Both CIFAR sets are downloaded, because images of CIFAR-10 are left out."""
     hundred, ten = ([_part(kind, part, scratch) for part in ("train", "test")] for kind in ("CIFAR100", "CIFAR10"))
     x, y = cifar100_subset(hundred, [images for images, _ in ten])
     np.savez(scratch / "cifar100_subset.npz", x=x, y=y)

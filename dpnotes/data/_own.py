@@ -83,7 +83,7 @@ class OwnDataset(Dataset):
 
     @property
     def labels(self) -> NDArray[Any]:
-        """Label of each class code, numbers if all labels are numbers; the last, of empty records, is not a class."""
+        """Label of each class code, as a number if all labels are; the last, for empty records, is not a class."""
         import pandas as pd
 
         numbers = pd.to_numeric(pd.Series(self.class_names, dtype=object), errors="coerce")
@@ -131,11 +131,11 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
     target : str
         Column, or array, of the classes; by default the last column, or ``y``.
     private : bool
-        Whether no record may decide if the table can be used, unless all records are wrong. Public facts must then be
-        declared, and a record whose label is not among the classes is an empty record, whose code is the number of
-        classes. The errors that all records are wrong, or that a line is damaged, are raised without noise, and no
-        guarantee covers them: they are checks for the person who holds the table, before any release. By default a
-        table with a label that is not among the classes raises an error.
+        If True, a faulty record does not decide whether the table can be used, unless all records are faulty. Public
+        facts must then be declared, and a record whose label is not among the classes is an empty record, whose code is
+        the number of classes. The errors that all records are faulty, or that a line is damaged, are raised without
+        noise, and no guarantee covers them: they are checks for the person who holds the table, before any release. By
+        default a table with a label that is not among the classes raises an error.
 
     Returns
     -------
@@ -206,7 +206,7 @@ def _draft(table: pd.DataFrame, target: str, public: Mapping[str, Any]) -> str:
 
 
 def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
-    """The table with all its columns, and the name of the target among them."""
+    """Read the table with all its columns, and the name of the target column."""
     import pandas as pd
 
     if not path.is_file():
@@ -233,7 +233,7 @@ def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
 
 
 def _header(path: Path) -> list[str]:
-    """Names of the columns of a file of text in UTF-8, with commas between cells; of another one, how to make it so."""
+    """Names of the columns of a CSV file in UTF-8; for another file, an error that says how to convert it."""
     content, how = path.read_bytes(), ""
     try:
         text = content.decode("utf-8-sig")
@@ -266,7 +266,7 @@ def _arrays(path: Path, target: str) -> tuple[pd.DataFrame, str]:
 
 
 def _public(beside: Path) -> dict[str, Any]:
-    """What is said to be public; an empty dict if nothing is."""
+    """Public facts that are declared; an empty dict if there are none."""
     if not beside.is_file():
         return {}
     try:
@@ -403,7 +403,7 @@ def _numbers(values: pd.Series) -> pd.Series:
 
 
 def _codes(cells: pd.Series, known: Iterable[Any]) -> NDArray[np.int64]:
-    """Place of each cell among the known names, by its text or else by its value; their number if it has none."""
+    """Place of each cell among the known names, by its text or else by its value; ``len(names)`` if it has none."""
     import pandas as pd
 
     names = [_cell(name) for name in known]
@@ -420,7 +420,7 @@ def _codes(cells: pd.Series, known: Iterable[Any]) -> NDArray[np.int64]:
 
 
 def _distinct(cells: pd.Series) -> list[str]:
-    """Distinct labels, numbers by their size and text by its letters."""
+    """Distinct labels, sorted by size if they are numbers and alphabetically if they are text."""
     import pandas as pd
 
     distinct = pd.Series(cells.unique(), dtype=object)

@@ -1,4 +1,4 @@
-"""UCI Adult, Covertype and Diabetes 130-US hospitals as published, and the sets that scikit-learn brings along."""
+"""UCI Adult, Covertype and Diabetes 130-US hospitals as published, and the sets that come with scikit-learn."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Table(Published):
     level_names: tuple[str, ...]
 
     def features(self, by: Rows) -> FEATURES:
-        """Numbers scaled so that the rows ``by`` span [0, 1] (other rows may lie outside), then levels."""
+        """Numbers, scaled so that the rows ``by`` span [0, 1] (other rows may lie outside), then levels."""
         low, high = self.numbers[by].min(axis=0), self.numbers[by].max(axis=0)
         scaled = (self.numbers - low) / (high - low)
         return np.ascontiguousarray(np.hstack([scaled, self.levels], dtype=np.float32, casting="same_kind"))
@@ -125,7 +125,7 @@ def read_adult(folder: Path) -> Table:
 
 
 def read_covertype(folder: Path) -> Table:
-    """The packed file of Covertype, checked."""
+    """Read and check the packed file of Covertype."""
     content = read_bytes("covertype", folder / COVERTYPE_FILE, _COVERTYPE_SHA256)
 
     import pandas as pd
@@ -180,7 +180,7 @@ class Embedded(Published):
 
 
 def _read(name: str, folder: Path, *, images: bool) -> Embedded:
-    """The set of that name; grey levels are 0 .. 16, other ranges are printed in the set's description: public."""
+    """Read the set of that name; its ranges are public: grey levels 0 .. 16, or printed in the set's description."""
     bunch = getattr(import_module("sklearn.datasets"), f"load_{name}")()
     low, high = (0, 16) if images else (bunch.data.min(axis=0), bunch.data.max(axis=0))
     feature_names = {"feature_names": tuple(str(name) for name in bunch.feature_names)}
@@ -209,7 +209,7 @@ EMBEDDED = {
 
 
 def read_diabetes(folder: Path) -> Table:
-    """First stay of each patient who left alive and not for a hospice, checked; the label: readmitted at any time."""
+    """Read and check the first stay of each patient who left alive and not for a hospice; label 1: readmitted."""
     content = read_bytes("diabetes130", folder / DIABETES_FILE, _DIABETES_SHA256, member=_DIABETES_MEMBER)
 
     import pandas as pd
@@ -232,7 +232,7 @@ def read_diabetes(folder: Path) -> Table:
 
 
 def _chapter(code: Any) -> str:
-    """Chapter of an ICD-9 code; diabetes (250) on its own, as most of its neighbours here are something else."""
+    """Chapter of an ICD-9 code; diabetes (250) is separate, because its chapter is mostly other diseases."""
     if not str(code)[:1].isdigit():
         return "missing" if code == "?" else "supplementary"
     number = int(float(code))

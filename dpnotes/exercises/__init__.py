@@ -1,6 +1,7 @@
 """Checks of a reader's own code for the exercises of the course: ``check("dp-sgd-6", function)``.
 
-A check tests the requirements of the exercise's text on small inputs. It says what is wrong, but not how to solve it.
+A check tests the requirements of the exercise's text on small inputs. It says what is wrong, but not how to solve the
+exercise.
 """
 
 from dpnotes.exercises import _course as _course  # each registers its checks

@@ -240,9 +240,9 @@ def clip_and_add(function: Function) -> None:
 
 @exercise("votes-2")
 def most_answers(function: Function) -> None:
-    """``most_answers(inverse_scale, epsilon)``: of the Laplace vote at delta 1e-5."""
+    """``most_answers(beta, epsilon)``: of the Laplace vote at delta 1e-5."""
     for beta, budget in ((0.05, 1.0), (0.2, 3.0)):
-        _expect_last(int(function(beta, budget)), budget, "answers", accounting.noisy_vote, noise=beta)
+        _expect_last(int(function(beta, budget)), budget, "answers", accounting.noisy_vote, inverse_scale=beta)
 
 
 @exercise("votes-3")
@@ -257,9 +257,9 @@ def vote_sigma(function: Function) -> None:
 
 @exercise("votes-7")
 def largest_advantage(function: Function) -> None:
-    """``largest_advantage(inverse_scale, answers)``: bound of TPR less FPR for the Laplace vote."""
+    """``largest_advantage(beta, answers)``: bound of TPR less FPR for the Laplace vote."""
     for beta, answers in ((0.2, 1), (0.2, 100)):
-        found, right = function(beta, answers), accounting.noisy_vote(noise=beta, answers=answers).advantage
+        found, right = function(beta, answers), accounting.noisy_vote(inverse_scale=beta, answers=answers).advantage
         expect(found > 0.999 * right, "an attacker may gain more, if he has so many answers")
         expect(found < 1.01 * right, "a smaller bound, of at most 1, is possible: compose the answers first")
 

@@ -105,7 +105,7 @@ def next_token(function: Function) -> None:
 
 @exercise("dpbag-6")
 def wins(function: Function) -> None:
-    """``wins(counts, noise)``: probability that class 1 is answered."""
+    """``wins(counts, inverse_scale)``: probability that class 1 is answered."""
     expect(math.isclose(function((5.0, 5.0), 0.3), 0.5), "equal counts make both classes equally likely")
     one, other = function((2.0, 3.5), 0.8), function((3.5, 2.0), 0.8)
     expect(
@@ -114,17 +114,17 @@ def wins(function: Function) -> None:
     expect(one > 0.5, "the class with more votes is likelier")
     single, inverse = 1 - math.exp(-1.2) / 2, 1 - (2 + 1.5 / 0.8) / 4 * math.exp(-1.5 / 0.8)
     expect(not math.isclose(one, single), "both counts have noise: the difference of the two is not Laplace")
-    expect(not math.isclose(one, inverse), "noise is the inverse of the Laplace distribution's scale")
+    expect(not math.isclose(one, inverse), "inverse_scale is the inverse of the Laplace distribution's scale")
     expect(math.isclose(one, 1 - (2 + 1.2) / 4 * math.exp(-1.2)), "the mechanism has a different probability")
     expect(math.isclose(function((102.0, 103.5), 0.8), one), "only the difference of the counts matters")
 
 
 @exercise("dpbag-7")
 def answers(function: Function) -> None:
-    """``answers(epsilon, delta, noise)``: largest number of answers within the budget."""
+    """``answers(epsilon, delta, inverse_scale)``: largest number of answers within the budget."""
     found = function(1.0, 1e-3, 2 / 50)
     expect(found != 11, "the last answer takes the budget over epsilon, as in the paper's loop")
-    expect(found == 10, f"10 answers fit at epsilon = 1, delta = 0.001 and noise 2/50, got {found}")
+    expect(found == 10, f"10 answers fit at epsilon = 1, delta = 0.001 and inverse scale 2/50, got {found}")
     expect(
         function(1.0, 1e-5, 2 / 50) == 6, "a smaller delta leaves room for fewer answers: is it the natural logarithm?"
     )

@@ -14,20 +14,20 @@ from scipy import special, stats
 from dpnotes._validation import Floats
 
 
-def noisy_vote_pure_level(*, noise: float, n_models: int) -> float:
+def noisy_vote_pure_level(*, beta: float, n_models: int) -> float:
     """Pure epsilon of one answer of the noisy vote between two classes, exact for so many models.
 
-    Below 2 noise: it is reached when all models agree and one of them changes its mind.
+    Below 2 beta: it is reached when all models agree and one of them changes its mind.
 
     Parameters
     ----------
-    noise : float, > 0
-        lambda, the inverse scale of the Laplace noise on each class, per vote.
+    beta : float, > 0
+        The paper's lambda, the inverse scale of the Laplace noise on each class, per vote.
     n_models : int, >= 1
 
     Returns
     -------
-    float, in (0, 2 noise]
+    float, in (0, 2 beta]
 
     Source
     ------
@@ -35,23 +35,23 @@ def noisy_vote_pure_level(*, noise: float, n_models: int) -> float:
 
     Examples
     --------
-    >>> round(noisy_vote_pure_level(noise=0.04, n_models=50), 10)
+    >>> round(noisy_vote_pure_level(beta=0.04, n_models=50), 10)
     0.0597972927
     """
-    log_odds, moved = _noisy_log_odds(noise, n_models)
+    log_odds, moved = _noisy_log_odds(beta, n_models)
     lost = np.logaddexp(0, moved) - np.logaddexp(0, log_odds)  # log-ratio of the class that loses the vote
     gained = np.logaddexp(0, -log_odds) - np.logaddexp(0, -moved)
     return float(np.maximum(lost, gained).max())
 
 
-def noisy_vote_exact_delta(epsilon: float, *, noise: float, n_models: int, answers: int = 1) -> float:
+def noisy_vote_exact_delta(epsilon: float, *, beta: float, n_models: int, answers: int = 1) -> float:
     """Exact delta of ``answers`` noisy votes between two classes, for the worst margin that stays.
 
     Parameters
     ----------
     epsilon : float, >= 0
-    noise : float, > 0
-        lambda, the inverse scale of the Laplace noise on each class, per vote.
+    beta : float, > 0
+        The paper's lambda, the inverse scale of the Laplace noise on each class, per vote.
     n_models : int, >= 1
     answers : int, >= 1
 
@@ -65,10 +65,10 @@ def noisy_vote_exact_delta(epsilon: float, *, noise: float, n_models: int, answe
 
     Examples
     --------
-    >>> round(noisy_vote_exact_delta(1.0, noise=0.04, n_models=50, answers=46), 8)
+    >>> round(noisy_vote_exact_delta(1.0, beta=0.04, n_models=50, answers=46), 8)
     9.08e-06
     """
-    log_odds, moved = _noisy_log_odds(noise, n_models)
+    log_odds, moved = _noisy_log_odds(beta, n_models)
     return _flipped_delta(epsilon, log_odds, moved, answers)
 
 
@@ -173,10 +173,10 @@ def _margins(n_models: int) -> Floats:
     return 2.0 * np.arange(n_models, dtype=np.float64) - n_models
 
 
-def _noisy_log_odds(noise: float, n_models: int) -> list[Floats]:
+def _noisy_log_odds(beta: float, n_models: int) -> list[Floats]:
     """Log-odds that the first class wins against Laplace noise, before and after it gains a vote."""
     pairs = []
-    for margin in (noise * _margins(n_models), noise * (_margins(n_models) + 2)):
+    for margin in (beta * _margins(n_models), beta * (_margins(n_models) + 2)):
         lead = np.abs(margin)
         log_lost = np.log((2 + lead) / 4) - lead  # the difference of two Laplace variables exceeds the lead
         pairs.append(np.sign(margin) * (np.log(-np.expm1(log_lost)) - log_lost))

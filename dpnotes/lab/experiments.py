@@ -88,7 +88,7 @@ def _say_once(text: str) -> None:
 
 
 def verified(chapter: str) -> str:
-    """Report how many published rows of a chapter were computed again, when last, and whether they agree."""
+    """Report how many published rows of a chapter were computed again, the last date, and whether they agree."""
     here = [e for e in EXPERIMENTS.values() if e.chapter == chapter and published_store(e.name).is_file()]
     stored = [(e, read_store(published_store(e.name))) for e in here]
     old = sum(int((rows["version"] < experiment_version(e.function)).sum()) for e, rows in stored)
@@ -98,7 +98,7 @@ def verified(chapter: str) -> str:
 
 
 def computed_again(*stored: pd.DataFrame) -> str:
-    """Report how many rows were computed again since they were stored, when last, and with what result."""
+    """Report how many rows were computed again since they were stored, the last date, and the result."""
     dates = pd.concat([rows[["row", "date"]] for rows in stored]).drop_duplicates("row")
     kept = pd.read_csv(published_store(VERIFICATIONS), dtype={"differing": str})
     kept = kept.merge(dates, on="row", suffixes=("", "_stored")).query("date >= date_stored")
@@ -115,7 +115,7 @@ def provenance(rows: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         One row for each machine, device, version, commit and data set: rows (their number), hours (total computing
-        time), made by, computed again (how many, when last, with what result), data, until (the last day).
+        time), made by, computed again (number of rows, last date, result), data, until (the last day).
     """
     keys = ["machine", "device", "torch", "commit", "data"]
     there = rows.dropna(subset=["date"]).astype(dict.fromkeys([*keys, "date"], str))

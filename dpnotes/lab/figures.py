@@ -109,7 +109,7 @@ def _lines(legend: Legend, drawn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def blank(width: float = 6.6, height: float = 4.0) -> Figure:
-    """Make an empty figure outside of pyplot's global state, which is shown only where it is returned.
+    """Make an empty figure outside of pyplot's global state; it is shown only if a cell returns it.
 
     Parameters
     ----------
@@ -477,7 +477,7 @@ def line_panels(panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, ylabel: 
 def leaders(panels: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]], names: Sequence[str], *, xlabel: str) -> Figure:
     """Draw the leader of each row and column as a named tile.
 
-    A tile is pale if others are not ruled out; it then also shows how many remain.
+    A tile is pale if other leaders are not ruled out; it then also shows how many remain.
 
     Parameters
     ----------

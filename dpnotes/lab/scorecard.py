@@ -125,7 +125,7 @@ def number(
         Possible causes. The first cause whose runs agree with the printed number explains a difference; without such
         runs the difference is unexplained.
     all_causes : bool
-        Name all causes that explain a difference, instead of only the first.
+        Whether to name all causes that explain a difference, instead of only the first.
     tried : str
         Other attempts to explain a difference.
 
@@ -176,10 +176,10 @@ def cells(
         the setting, which the causes share with the cell, and ``at`` further restricts our rows. A cell without a store
         is not run.
     ``runs``
-        Number of runs whose mean the printed number is taken to be; their standard deviation is taken from our runs.
-        If it is empty, the printed number and ours are exact.
+        Number of runs behind the printed number. It counts as their mean, with the standard deviation of our runs. If
+        ``runs`` is empty, the printed number and ours are exact.
     ``lender``
-        Name in ``lenders`` of the standard deviation for a cell with only one run of ours.
+        Name, in ``lenders``, of the standard deviation for a cell of which we have only one run.
     ``key``
         Key in ``computed``, instead of a store. A cell whose key is missing is not run.
     ``tried``
@@ -193,7 +193,7 @@ def cells(
     chapter : str
         Name of the chapter.
     computed : mapping of str to Ours, optional
-        Results that no query of rows gives, by key.
+        Results that no query of rows can give, by key.
     lenders : mapping of str to Borrowed, optional
         Borrowed standard deviations, by name.
     all_causes : bool

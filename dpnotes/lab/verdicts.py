@@ -108,7 +108,7 @@ class Mean:
 
 
 class Borrowed(NamedTuple):
-    """A standard deviation of single runs that other runs lend, with its degrees of freedom."""
+    """A standard deviation of single runs, borrowed from other runs, with its degrees of freedom."""
 
     std: float = math.nan
     freedom: float = 0.0
@@ -155,8 +155,8 @@ def level(difference: Mean, *, margin: float) -> Question:
 def at_least(count: int, questions: Sequence[Question]) -> Question:
     """Ask whether at least ``count`` of the questions hold.
 
-    The answer is reversed if too few questions remain that are not reversed, and a tie if too few remain that are
-    neither reversed nor tied.
+    The answer is reversed if fewer than ``count`` questions are not reversed. Otherwise it is a tie if fewer than
+    ``count`` questions are neither reversed nor tied.
     """
     spare = len(questions) - count + 1  # so many must fail before the sentence does
 

@@ -21,9 +21,9 @@ State = dict[str, Any]
 class Checkpoint(Protocol):
     """Saves the states of training runs, so that a run that was stopped can continue from its last state.
 
-    A digest of everything that decides the result identifies a training run: data, initial weights, random streams and
-    settings. Therefore a state is never given to a different training run. States are not private, even if the
-    training procedure is.
+    A training run is identified by a digest of everything that decides its result: data, initial weights, random
+    streams and settings. Therefore a state is never given to a different training run. States are not private, even if
+    the training procedure is.
     """
 
     def load(self, training: str) -> State | None:

@@ -132,7 +132,7 @@ def fit_perturbed_logistic(
     for many models. All models start at the optimum without the linear term. This optimum is fitted first unless it is
     given. If R n is large compared with d^2, the models share a preconditioner: the blocks of the Hessian at that
     optimum, one for each class. Fits in float64 then take most of their steps in float32, but the gradients that decide
-    are in float64.
+    about convergence are computed in float64.
 
     Parameters
     ----------

@@ -113,7 +113,7 @@ def fit_networks(
     Every epoch goes once through the subset in a fresh random order; the last batch of an epoch may be smaller. Model i
     draws its initial weights, its orders and its augmentation on the CPU, from separate streams that are spawned from
     the seed and i. Therefore the result depends neither on the other models nor, up to rounding, on the device, the
-    engine or the chunk. The device holds the rows in use once, and every batch is gathered from there.
+    engine or the chunk. The device holds one copy of the rows in use, and every batch is gathered from it.
 
     Parameters
     ----------
@@ -161,7 +161,8 @@ def fit_networks(
         bit the same as without a stop.
     seed : int, >= 0
     first : int, >= 0
-        Number of the first model, if these models are some of many: model i takes the streams of number first + i.
+        Number of the first model, if these models are part of a larger set: model i then uses the random streams of
+        model ``first + i``.
     device : {"auto", "cpu", "cuda", ...}
         ``"auto"``: the GPU if there is one.
 

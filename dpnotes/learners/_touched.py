@@ -26,9 +26,9 @@ class TouchedVotes:
 
     Each record has one model in each of k partitions. At a query where n_c of these models vote for class c, the record
     pays ``(k - min_c n_c)^2``: k^2 if they agree, (k/2)^2 if they split evenly between two classes. Every sum is exact.
-    Votes are counted in 4, then in 8 bits (16 for k > 255). Squares and sums within a block take 32 bits where they fit
-    and 64 elsewhere; sums over blocks take 64. Results depend neither on the blocks nor on the distribution of queries
-    over calls of :meth:`add`.
+    Votes are counted in 4 bits, then in 8 bits (16 bits for k > 255). Squares and sums within a block take 32 bits
+    where they fit and 64 bits elsewhere; sums over blocks take 64 bits. Results depend neither on the blocks nor on the
+    distribution of queries over calls of :meth:`add`.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class TouchedVotes:
         Parameters
         ----------
         votes : ndarray of int, shape [k, n_teachers, queries], in 0 .. n_classes
-            Class code that each model votes for; ``n_classes`` for none. uint8 is not copied.
+            Class code that each model votes for, or ``n_classes`` if it does not vote. An array of uint8 is not copied.
         limit : int, optional
             Sum at which to stop: the method stops after the first query at which a record's sum is at least ``limit``
             and does not add later queries.

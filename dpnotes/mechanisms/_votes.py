@@ -74,7 +74,9 @@ def vote_counts(votes: NDArray[np.integer], n_classes: int) -> Integers:
 def laplace_vote(
     counts: ArrayLike, *, scale: float, seed: Seed | None = None, n_repeats: int | None = None
 ) -> Integers:
-    """Return the class with most votes after Laplace noise on each count: ``accounting.noisy_vote(noise=1 / scale)``.
+    """Return the class with most votes after Laplace noise on each count.
+
+    The guarantee is ``accounting.noisy_vote(inverse_scale=1 / scale)``.
 
     Parameters
     ----------

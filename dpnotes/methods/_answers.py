@@ -20,11 +20,11 @@ class BudgetExhausted(RuntimeError):
 
 
 class Shared:
-    """Something that all copies of a fitted method share, so that none starts anew.
+    """State that all copies of a fitted method share, so that no copy starts again.
 
-    ``copy`` and ``deepcopy``, also of the estimator that holds it, give the object itself; threads take its lock. A
-    pickled copy carries the state, and :meth:`_is_whole` tells that it, or a forked process, cannot know what the
-    original did since.
+    ``copy`` and ``deepcopy`` return the object itself, also if the estimator that holds it is copied; threads take its
+    lock. A pickled copy carries the state. :meth:`_is_whole` is false for a pickled copy and in a forked process,
+    because they cannot know what the original did later.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class InferenceBudget(Shared):
 
     All objects that answer from the same fit share the count:
 
-    - ``copy`` and ``deepcopy``, also of the estimator that holds it, share it; so do threads.
+    - Copies by ``copy`` and ``deepcopy`` share it, also copies of the estimator that holds it, and so do threads.
     - A pickled copy carries the count, but cannot know what the original answers later. It refuses every answer, as
       does the budget in a forked process, until :meth:`resume` declares how many answers were released in all.
     - ``sklearn.base.clone`` gives an unfitted estimator. Another fit, of a clone or of the same estimator, starts a new
@@ -204,12 +204,12 @@ def secret_seed(random_state: int | np.random.RandomState | None) -> int:
 
 
 def derived_seed(seed: int, index: int) -> int:
-    """Seed of 128 bits from generator number ``index`` of a seed, for draws that take a seed of their own."""
+    """Seed of 128 bits from generator number ``index`` of a seed, for draws that take a seed."""
     return int.from_bytes(stream(seed, index).bytes(16), "little")
 
 
 def short_seeds(random_state: int | np.random.RandomState | None, count: int) -> list[int]:
-    """``count`` seeds: secret ones of 128 bits for None, else integers below 2^31 drawn from ``random_state``."""
+    """Draw ``count`` seeds: secret seeds of 128 bits for None, otherwise integers below 2^31 from ``random_state``."""
     if random_state is None:
         return [secret_seed(None) for _ in range(count)]
     return [int(seed) for seed in check_random_state(random_state).randint(2**31, size=count)]
@@ -217,19 +217,19 @@ def short_seeds(random_state: int | np.random.RandomState | None, count: int) ->
 
 @dataclass(frozen=True)
 class Randomness:
-    """Where a fit takes its randomness from.
+    """Source of the randomness of a fit.
 
     Attributes
     ----------
     learning : int
-        Seed of what no guarantee needs to be secret or random.
+        Seed of all random choices that no guarantee rests on.
     noise : int or None
-        Seed of the privacy noise; None: the operating system, afresh each time.
+        Seed of the privacy noise; None for fresh noise from the operating system each time.
     """
 
     learning: int
     noise: int | None
 
     def generator(self, index: int) -> np.random.Generator | None:
-        """Generator number ``index`` of the noise; None for the operating system's."""
+        """Generator number ``index`` of the noise; None if the operating system gives the noise."""
         return None if self.noise is None else stream(self.noise, index)

@@ -93,7 +93,7 @@ class Bagging(PrivateClassifier):
         Raises
         ------
         ValueError
-            If no size is.
+            If no size is (epsilon, delta)-DP.
         """
         epsilon, delta = self._budget_for("subsample") or (0.0, 0.0)
         drawn = {name: getattr(self, name) for name in ("n_models", "replace", "scheme", "adjacency")}

@@ -42,8 +42,8 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
         are shortened to it without a warning. It must not be taken from the data. A public rule should centre the rows
         (:class:`dpnotes.preprocessing.PublicScaler` does), because a shift common to all rows uses up the norm.
     adjacency : {"zero-out", "replace-one", "add-remove"}
-        Definition of neighbouring data sets: one record is made empty, replaced (which needs twice the noise of pure
-        differential privacy), or added or removed.
+        Definition of neighbouring data sets: one record is made empty, replaced (which, for pure differential privacy,
+        needs twice the noise), or added or removed.
     classes, random_state, noise_seed
         See :class:`PrivateClassifier`; ``random_state`` is not used.
 
@@ -143,8 +143,8 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
 def _sums(X: Floats, codes: NDArray[np.integer], n_classes: int) -> Floats:
     """Sums of the rows of each class, and of the constant feature, shape [n_classes, d + 1], without rounding error.
 
-    Rows lose the digits, towards zero, that a sum of 2^27 of them has no room for. So what a record adds is the same
-    whatever the others are, and is no longer than the record.
+    Each row is rounded towards zero, so that a sum of 2^27 rows has room for all remaining digits. Therefore a record
+    adds the same vector whatever the other records are, and this vector is no longer than the record.
     """
     rows = np.hstack([np.trunc(X * 2**DIGITS), np.full((len(X), 1), COUNT * 2**DIGITS)])
     sums: Floats = np.stack([rows[codes == c].sum(axis=0) for c in range(n_classes)]) / 2**DIGITS
@@ -152,7 +152,7 @@ def _sums(X: Floats, codes: NDArray[np.integer], n_classes: int) -> Floats:
 
 
 def _means(released: Floats, *, least: float) -> Floats:
-    """Means, of norm at most 1, from noisy sums; a number of records counts as no less than its noise."""
+    """Means, of norm at most 1, from noisy sums; each number of records counts as at least ``least``."""
     numbers = np.maximum(released[..., -1:], least) / COUNT
     means: Floats = released[..., :-1] / numbers
     means /= np.maximum(np.linalg.norm(means, axis=-1, keepdims=True), 1.0)

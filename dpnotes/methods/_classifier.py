@@ -1,17 +1,15 @@
-"""What the private classifiers share: checked records and queries, labels as class codes.
+"""Base classes of the private classifiers, which check records and queries and encode labels as class codes.
 
-Their parameters are the fields of dataclasses, whose ``__init__`` is the one that scikit-learn asks for.
+The parameters are the fields of dataclasses, whose ``__init__`` has the form that scikit-learn requires.
 """
 
 from __future__ import annotations
 
 import copy
-import functools
 import math
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,39 +44,6 @@ REWORDED = {  # beginnings of messages that show values
     ),
 }
 NO_TABLE = "X must be a table of numbers of shape [n, d], and y must hold n labels"
-
-FIRST = "the first argument"  # where the teachers' learner stood
-Kind = TypeVar("Kind", bound=type)
-
-
-def renamed(**names: tuple[str, ...]) -> Callable[[Kind], Kind]:
-    """Let an estimator take the parameters ``new=(old, ...)`` by their old names for one version, with a FutureWarning.
-
-    If there are several old names, the new parameter is the tuple of their values.
-    """
-
-    def accepting(own: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(own)
-        def call(self: Any, *args: Any, **given: Any) -> Any:
-            if args and (hasattr(args[0], "fit") or hasattr(args[0], "fit_many")):
-                given, args = given | {FIRST: args[0]}, args[1:]
-            for new, old in names.items():
-                if given.keys() & set(old):
-                    message = f"{type(self).__name__}: give {new}= instead of {' and '.join(old)}"
-                    if new in given or not given.keys() >= set(old):
-                        raise TypeError(message)
-                    warnings.warn(f"{message}, which version 0.2 will refuse", FutureWarning, stacklevel=2)
-                    values = tuple(given.pop(name) for name in old)
-                    given[new] = values if len(values) > 1 else values[0]
-            return own(self, *args, **given)
-
-        return call
-
-    def wrap(kind: Any) -> Any:
-        kind.__init__, kind.set_params = accepting(kind.__init__), accepting(kind.set_params)
-        return kind
-
-    return wrap
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,16 +116,16 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         public, like the names of columns. Declare it when you read a file (``dtype=`` of ``pandas.read_csv``), because
         an inferred dtype may depend on a single record. If the dtype is numeric and the classes are text, or the
         reverse, the fit raises an error. Lists, and columns of objects (text in pandas before version 3), have no such
-        dtype and raise no error; an array made from them, ``np.asarray(y, dtype=str)``, does. If ``classes`` are not
-        given, labels with fractions, or more than 50 different numbers, are treated as a numeric target and raise an
-        error, because only classification is supported.
+        dtype and raise no error; an array made from them, ``np.asarray(y, dtype=str)``, has one and can raise it. If
+        ``classes`` are not given, labels with fractions, or more than 50 different numbers, are treated as a numeric
+        target and raise an error, because only classification is supported.
     random_state : int, RandomState instance or None
         Seed of the random choices that the guarantee does not need: those of learners, shards and students.
     noise_seed : int, optional
         By default, the noise and everything else that the guarantee rests on come from the operating system, fresh for
         each fit, answer and copy. A seed repeats them, for experiments. Then ``profile_.implementation`` is
         ``"reproducible"``, and the noise does not protect against a person who knows the seed. If ``random_state`` is
-        None, it follows the seed.
+        None, those other choices follow ``noise_seed``, too.
     """
 
     classes: Sequence[Any] | None = None
@@ -331,9 +296,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         return self._fit_at_once(X, y)
 
     def _fit_at_once(self, X: Any, y: Any, **given: Any) -> Self:
-        """Learn with the parameters of this moment, and take over what was learned once all of it is there.
+        """Learn with the present parameters, and set the learned attributes only after all are computed.
 
-        Parameters that are set meanwhile change the next fit only, and a fit that fails leaves the last one as it was.
+        Parameters that are set during the fit change only the next fit. A fit that fails leaves the last fit unchanged.
         """
         parameters = self.get_params(deep=False)
         attempt = copy.copy(self)
@@ -346,18 +311,18 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _learn(self, X: Any, y: Any, **given: Any) -> None:
-        """Set the learned attributes, from records that are not checked yet."""
+        """Set the learned attributes from records that have not been checked."""
         raise NotImplementedError
 
     def _randomness(self) -> Randomness:
-        """``noise_seed`` decides everything that ``random_state`` does not."""
+        """Randomness of a fit; ``noise_seed`` decides everything that ``random_state`` does not decide."""
         if self.noise_seed is None:
             return Randomness(secret_seed(self.random_state), None)
         noise = secret_seed(self.noise_seed)
         return Randomness(noise if self.random_state is None else secret_seed(self.random_state), noise)
 
     def _implemented(self, profile: PrivacyProfile, *, exact: bool = False) -> PrivacyProfile:
-        """The profile with the words for how its noise was made, and for what it assumes of all that came before."""
+        """Describe in the profile how its noise was made, and what it assumes about the steps before."""
         own = "exact" if exact else "ideal reals"
         assumed = (profile.assumption, PREPARED, READ_OFF if self.classes is None else "")
         return profile.with_(
@@ -366,7 +331,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def _budget_for(self, *noise: str) -> tuple[float, float] | None:
-        """Epsilon and delta, from which noise is calibrated; None where the parameters of the noise are given."""
+        """Epsilon and delta, from which noise is calibrated; None if the parameters of the noise are given."""
         names = ("epsilon", "delta", *noise)
         epsilon, delta, *others = given = [getattr(self, name) for name in names]
         known = {value is not None for value in others}
@@ -384,14 +349,14 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def _queries(self, X: Any) -> Features:
-        """Checked features of what the fitted classifier is asked."""
+        """Checked features of the queries to the fitted classifier."""
         check_is_fitted(self)
         return np.asarray(validate_data(self, X, dtype=FLOATS, reset=False))
 
     def _private_records(self, X: Any, y: Any, *, least: int = 2, most: int | None = None) -> Records:
-        """Checked records with the sorted classes, read off y unless ``classes`` has them.
+        """Checked records with the sorted classes, which are read off y unless ``classes`` names them.
 
-        Errors show no value of X or y. With public classes, none of them depends on a number or a label.
+        Errors show no value of X or y. With public classes, no error depends on a number or a label.
 
         Raises
         ------
@@ -419,7 +384,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         return Records(X, codes.astype(np.int64, copy=False), classes)
 
     def _checked(self, X: Any, y: Any = "no_validation", **how: Any) -> Any:
-        """scikit-learn's validation of data, with messages that show no value of them."""
+        """Validate data by scikit-learn, with messages that show no value of the data."""
         try:
             with np.errstate(over="ignore"):  # of longer types, which are converted
                 checked = validate_data(self, X, y, dtype=FLOATS, **how)
@@ -458,13 +423,13 @@ class AnsweringClassifier(PrivateClassifier):
         return self._budget
 
     def _take(self, count: int) -> np.random.Generator | None:
-        """Spend ``count`` answers, all or none; the generator of their noise."""
+        """Spend ``count`` answers, all or none, and return the generator of their noise."""
         released = self._budget.spend(count)
         return None if self._answers_seed is None else stream(self._answers_seed, released)
 
 
 def _codes(y: Any, classes: NDArray[Any]) -> Integers:
-    """Code of each label, each looked up by itself; ``len(classes)`` for whatever is not one of the classes."""
+    """Code of each label, looked up separately; ``len(classes)`` for a label that is not one of the classes."""
     if y is None:
         raise ValueError("y must hold the labels, got y=None: the fit requires y to be passed")
     if {_kind(y), _kind(classes)} == {"text", "numbers"}:
@@ -480,13 +445,13 @@ def _codes(y: Any, classes: NDArray[Any]) -> Integers:
 
 
 def _kind(labels: Any) -> str:
-    """What labels are by the dtype of their array or series, which is public; no label is looked at."""
+    """Kind of labels by the dtype of their array or series, which is public; the function looks at no label."""
     of = getattr(getattr(labels, "dtype", None), "type", object)
     return "text" if issubclass(of, str) else "numbers" if issubclass(of, np.number | np.bool_ | int | float) else ""
 
 
 def _finite(X: Features, codes: Integers, *, empty: int) -> tuple[Features, Integers]:
-    """Features of which all are finite, a row with another one being zeros and having the code ``empty``."""
+    """Replace each row that has a feature that is not finite by zeros, with the code ``empty``."""
     with np.errstate(over="ignore", invalid="ignore"):
         suspect = np.flatnonzero(~np.isfinite(X.sum(axis=1)))  # a row that overflows is looked into
     rows = suspect[~np.isfinite(X[suspect]).all(axis=1)]

@@ -33,7 +33,7 @@ ASSUMPTION = "the number of records, which sets the scale of a step, is public"
 
 @dataclass(frozen=True, eq=False)
 class _Fitted:
-    """What one fit releases, and all that its answers depend on.
+    """Release of one fit, with everything that its answers depend on.
 
     Parameters
     ----------
@@ -90,9 +90,9 @@ class DPSGD(PrivateClassifier, LogitClassifier):
     accountant : {"best", "pld", "rdp"}
         See :func:`dpnotes.accounting.dp_sgd`.
     adjacency : {"zero-out", "add-remove"}
-        Definition of neighbouring data sets. ``"zero-out"`` hides the content of a record, which an empty record that
-        moves no sum of gradients could replace; the number of records is public. ``"add-remove"`` hides whether there
-        is such a record at all. Noise and epsilon are the same, and in both cases the number of records sets the scale
+        Definition of neighbouring data sets. ``"zero-out"`` hides the content of a record: it could as well be an empty
+        record, which moves no sum of gradients. The number of records is then public. ``"add-remove"`` hides whether
+        the record exists at all. Noise and epsilon are the same, and in both cases the number of records sets the scale
         of a step.
     classes : sequence, optional
         All labels that can occur. Give them unless they are public knowledge: by default they are taken from y, and the

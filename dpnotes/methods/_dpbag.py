@@ -13,12 +13,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from dpnotes import accounting
-from dpnotes._validation import Floats, array, at_least_one, one_of, positive, real
+from dpnotes._validation import FIRST, Floats, array, at_least_one, one_of, positive, real, renamed
 from dpnotes.accounting.papers import MOMENTS, personalised_moments, personalised_vote
 from dpnotes.learners import TouchedVotes
 from dpnotes.mechanisms import Partitions, laplace_vote, stream
 from dpnotes.methods._answers import derived_seed
-from dpnotes.methods._classifier import FIRST, renamed
 from dpnotes.methods._student import StudentVote, Votes, fit_student
 from dpnotes.methods._teachers import LogisticTeachers, counts_of, partitions_of
 
@@ -49,7 +48,7 @@ NO_GUARANTEE = (
 )
 
 
-def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, noise: float, delta: float) -> Floats:
+def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, beta: float, delta: float) -> Floats:
     """Compute the epsilon of the paper's accountant for sums of squares: the minimum over its integer moments 1 to 100.
 
     Status: *per-instance*; see :func:`dpnotes.accounting.papers.personalised_moments`. The best integer
@@ -61,8 +60,8 @@ def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, noise: float,
         Sums of (k m)^2 over the answered queries, of :class:`dpnotes.learners.TouchedVotes`.
     n_partitions : int, >= 1
         k.
-    noise : float, > 0
-        lambda, the inverse scale of the Laplace noise on each class, per vote.
+    beta : float, > 0
+        The paper's lambda, the inverse scale of the Laplace noise on each class, per vote.
     delta : float, in (0, 1)
 
     Returns
@@ -80,30 +79,30 @@ def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, noise: float,
 
     Examples
     --------
-    >>> personalised_epsilon([0, 11], n_partitions=1, noise=2 / 50, delta=1e-3).round(6)
+    >>> personalised_epsilon([0, 11], n_partitions=1, beta=2 / 50, delta=1e-3).round(6)
     array([0.      , 1.021411])
     """
     sums = array("squares", squares)
     k = at_least_one("n_partitions", n_partitions)
-    noise = positive("noise", noise)
+    beta = positive("beta", beta)
     log_delta = math.log(real("delta", delta, high=1.0, open_low=True, below="nothing would be spent"))
     totals = np.where(sums > 0, sums, 1.0) / k**2
-    best = np.sqrt(-log_delta / (2 * noise**2 * totals))
+    best = np.sqrt(-log_delta / (2 * beta**2 * totals))
     result = np.full(sums.shape, np.inf)
     for order in _neighbours(best):
-        moments = totals * personalised_moments(order, noise=noise)
+        moments = totals * personalised_moments(order, inverse_scale=beta)
         result = np.minimum(result, (moments - log_delta) / order)
     return np.where(sums > 0, result, 0.0)
 
 
-def squares_of_budget(epsilon: float, delta: float, *, n_partitions: int, noise: float) -> int:
+def squares_of_budget(epsilon: float, delta: float, *, n_partitions: int, beta: float) -> int:
     """Compute the least sum of squares, over the answered queries, at which :func:`personalised_epsilon` is epsilon.
 
     Parameters
     ----------
     epsilon : float, > 0
     delta : float, in (0, 1)
-    n_partitions, noise
+    n_partitions, beta
         See :func:`personalised_epsilon`.
 
     Returns
@@ -117,34 +116,34 @@ def squares_of_budget(epsilon: float, delta: float, *, n_partitions: int, noise:
 
     Examples
     --------
-    >>> squares_of_budget(1.0, 1e-3, n_partitions=10, noise=2 / 50)  # 11 labels, all models agreed: 1100
+    >>> squares_of_budget(1.0, 1e-3, n_partitions=10, beta=2 / 50)  # 11 labels, all models agreed: 1100
     1056
     """
     epsilon = positive("epsilon", epsilon)
     k = at_least_one("n_partitions", n_partitions)
-    noise = positive("noise", noise)
+    beta = positive("beta", beta)
     lost = -math.log(real("delta", delta, high=1.0, open_low=True, below="nothing would be spent"))
     best = np.asarray((lost + math.sqrt(lost**2 + epsilon * lost)) / epsilon)  # of (epsilon l - lost) / (l (l + 1))
     reached = max(
-        float((epsilon * order - lost) / personalised_moments(order, noise=noise)) for order in _neighbours(best)
+        float((epsilon * order - lost) / personalised_moments(order, inverse_scale=beta)) for order in _neighbours(best)
     )
     return max(1, math.ceil(reached * k**2))
 
 
 def _neighbours(best: Floats) -> tuple[Floats, Floats]:
-    """Integer moments on both sides of a real optimum; what is optimised has no other."""
+    """Integer moments on both sides of a real optimum, which is the only optimum of the function."""
     below = np.clip(np.floor(best), MOMENTS[0], MOMENTS[-1])
     return below, np.minimum(below + 1, MOMENTS[-1])
 
 
-@renamed(n_models=("n_teachers",), estimator=(FIRST,))
+@renamed(n_models=("n_teachers",), inverse_scale=("noise",), estimator=(FIRST,))
 @dataclass(eq=False, repr=False)
 class DPBag(StudentVote):
     """Bagging over many partitions of the records: teachers label public rows by a noisy vote that a student learns.
 
     Each of ``n_partitions`` partitions splits the private records into ``n_models`` shards with one teacher each. Votes
-    are divided by the number of partitions, and Laplace noise of scale ``1 / noise`` is added to each class. Public
-    rows are answered in order until the accountant stops. With ``n_partitions=1`` the method is
+    are divided by the number of partitions, and Laplace noise of scale ``1 / inverse_scale`` is added to each class.
+    Public rows are answered in order until the accountant stops. With ``n_partitions=1`` the method is
     subsample-and-aggregate: with ``accountant="naive"`` it is the paper's baseline, and with ``"tight"`` it is the same
     mechanism under its exact range.
 
@@ -161,9 +160,9 @@ class DPBag(StudentVote):
     n_models : int, in 1 .. n, optional
         Number of teachers in each partition. Default: one for every five records of each class, at most 1024.
     n_partitions : int, >= 1
-    noise : float, > 0, optional
-        lambda, the *inverse* scale of the Laplace noise per normalised vote: a larger value means less noise. Default:
-        ``2 / n_models``.
+    inverse_scale : float, > 0, optional
+        The paper's lambda, the *inverse* scale of the Laplace noise per normalised vote: a larger value means less
+        noise. Default: ``2 / n_models``.
     accountant : {"tight", "naive", "personalised"}
         ``"tight"``: the largest number of labels that is (epsilon, delta)-DP in total for any data and any number of
         partitions. ``"naive"``: the paper's bound with m = 1 (DPBag-), a number of labels that does not depend on the
@@ -240,7 +239,7 @@ class DPBag(StudentVote):
     delta: float = 1e-5
     _: KW_ONLY
     n_partitions: int = 100
-    noise: float | None = None
+    inverse_scale: float | None = None
     accountant: str = "tight"
     partitions: str = "independent"
     device: str = "auto"
@@ -284,7 +283,7 @@ class DPBag(StudentVote):
         n_teachers = self._check_teachers(records.n)
         if chunks is not None and self.partitions != "independent":
             raise ValueError(f"chunks must be None for partitions={self.partitions!r}, which are drawn")
-        noise, within = self._settings(len(classes))
+        beta, within = self._settings(len(classes))
         randomness = self._randomness()
         seed = randomness.learning
         learn_seed, student_seed = (int(s) for s in stream(seed, 0).integers(2**31, size=2))
@@ -301,9 +300,9 @@ class DPBag(StudentVote):
         voted = (teachers.votes(asked[start : start + QUERIES]) for start in range(0, n_queries, QUERIES))
         self.classes_ = classes
         if within is None:
-            votes = self._answer_personalised(voted, cut, noise, generator)
+            votes = self._answer_personalised(voted, cut, beta, generator)
         else:
-            votes = self._answer(voted, noise, n_queries, generator)
+            votes = self._answer(voted, beta, n_queries, generator)
         labelled = public[: self.n_labels_]
         self.student_ = fit_student(student, labelled, self.labels_, classes=classes, seed=student_seed)
         self._votes = votes if self.keep_votes else None
@@ -326,47 +325,47 @@ class DPBag(StudentVote):
         return self._account("per_instance_profile_").profile
 
     def _account(self, name: str) -> Votes:
-        """The votes with the paper's account, for the attribute of that name."""
+        """Votes with the paper's account, for the attribute ``name``."""
         votes = self._kept(name)
         if votes.epsilons is None:
             raise AttributeError(f"{name} is there for accountant='personalised' only")
         return votes
 
     def _settings(self, n_classes: int) -> tuple[float, int | None]:
-        """Noise, and the number of labels unless the personalised accountant finds it; checks all parameters."""
+        """Check all parameters; give lambda, and the number of labels, None for the personalised accountant."""
         at_least_one("n_partitions", self.n_partitions)
         one_of("accountant", self.accountant, tuple(ANALYSES))
         one_of("partitions", self.partitions, tuple(SCHEMES))
         one_of("adjacency", self.adjacency, SCHEMES[self.partitions][0])
-        noise = 2 / self.n_models if self.noise is None else positive("noise", self.noise)
-        squares_of_budget(self.epsilon, self.delta, n_partitions=1, noise=noise)  # checks the pair
+        beta = 2 / self.n_models if self.inverse_scale is None else positive("inverse_scale", self.inverse_scale)
+        squares_of_budget(self.epsilon, self.delta, n_partitions=1, beta=beta)  # checks the pair
         if self.accountant == "personalised":
-            return noise, None
-        return noise, accounting.noisy_vote_answers(
-            self.epsilon, self.delta, noise=noise, n_classes=n_classes, analysis=ANALYSES[self.accountant]
+            return beta, None
+        return beta, accounting.noisy_vote_answers(
+            self.epsilon, self.delta, inverse_scale=beta, n_classes=n_classes, analysis=ANALYSES[self.accountant]
         )
 
     def _answer(
-        self, voted: Iterator[NDArray[np.uint8]], noise: float, labels: int, generator: np.random.Generator | None
+        self, voted: Iterator[NDArray[np.uint8]], beta: float, labels: int, generator: np.random.Generator | None
     ) -> Votes:
-        """Answer a number of queries that no data entered."""
-        votes = self._release([(votes, votes.shape[1]) for votes in voted], noise, generator)
+        """Answer a number of queries that does not depend on the data."""
+        votes = self._release([(votes, votes.shape[1]) for votes in voted], beta, generator)
         profile: accounting.PrivacyProfile = accounting.approximate(0.0, 0.0, adjacency=self.adjacency)
         if labels:
             n_classes, analysis = len(self.classes_), ANALYSES[self.accountant]
             profile = accounting.noisy_vote(
-                noise=noise, answers=labels, n_classes=n_classes, adjacency=self.adjacency, analysis=analysis
+                inverse_scale=beta, answers=labels, n_classes=n_classes, adjacency=self.adjacency, analysis=analysis
             ).with_(assumption=SCHEMES[self.partitions][1])
         self.profile_ = self._implemented(profile, exact=True)
         self.epsilon_spent_ = float(self.profile_.epsilon(self.delta))
         return votes
 
     def _answer_personalised(
-        self, voted: Iterator[NDArray[np.uint8]], cut: Partitions, noise: float, generator: np.random.Generator | None
+        self, voted: Iterator[NDArray[np.uint8]], cut: Partitions, beta: float, generator: np.random.Generator | None
     ) -> Votes:
-        """Answer until the sum of squares of a record, or of one yet to come, reaches what the budget allows."""
+        """Answer until the sum of squares of a record, or of an additional record, reaches the budget's limit."""
         k = self.n_partitions
-        limit = squares_of_budget(self.epsilon, self.delta, n_partitions=k, noise=noise)
+        limit = squares_of_budget(self.epsilon, self.delta, n_partitions=k, beta=beta)
         chunks, n_classes = np.vstack([cut.chunk, cut.joining]), len(self.classes_)
         touched = TouchedVotes(chunks, n_teachers=self.n_models, n_classes=n_classes, device=self.device)
         kept: list[tuple[NDArray[np.uint8], int]] = []
@@ -376,26 +375,26 @@ class DPBag(StudentVote):
             if largest[-1] >= limit:
                 break
         squares = touched.totals
-        epsilons = personalised_epsilon(squares, n_partitions=k, noise=noise, delta=self.delta)
+        epsilons = personalised_epsilon(squares, n_partitions=k, beta=beta, delta=self.delta)
         nothing = accounting.approximate(0.0, 1.0, adjacency=self.adjacency)
         nothing = nothing.with_(status="refuted", source=THEOREM, remark=NO_GUARANTEE)
         self.profile_ = self._implemented(nothing, exact=True)
         self.epsilon_spent_ = float(epsilons.max())
-        released = self._release(kept, noise, generator)
-        bound = personalised_vote(squares, noise=noise, n_partitions=k, answers=self.n_labels_, assumption=LOCAL)
+        released = self._release(kept, beta, generator)
+        bound = personalised_vote(squares, inverse_scale=beta, n_partitions=k, answers=self.n_labels_, assumption=LOCAL)
         return released._replace(epsilons=epsilons, profile=bound)
 
     def _release(
-        self, kept: list[tuple[NDArray[np.uint8], int]], noise: float, generator: np.random.Generator | None
+        self, kept: list[tuple[NDArray[np.uint8], int]], beta: float, generator: np.random.Generator | None
     ) -> Votes:
-        """Noisy class of most normalised votes, for the first queries of each block; the votes as they were."""
+        """Set the noisy labels of the first queries of each block, and return the votes before the noise."""
         n_classes = len(self.classes_)
         tables = [counts_of(votes[:, :answered], n_classes) for votes, answered in kept]
         counts = np.concatenate([np.zeros((0, n_classes), np.int64), *tables])
         if generator is None:  # whole counts, since those divided are rounded
-            released = laplace_vote(counts, scale=np.nextafter(self.n_partitions / noise, np.inf))
+            released = laplace_vote(counts, scale=np.nextafter(self.n_partitions / beta, np.inf))
         else:
-            released = laplace_vote(counts / self.n_partitions, scale=1 / noise, seed=generator)
+            released = laplace_vote(counts / self.n_partitions, scale=1 / beta, seed=generator)
         self.labels_ = self.classes_[released]
         self.n_labels_ = len(released)
         return Votes(counts, self.n_models * self.n_partitions)

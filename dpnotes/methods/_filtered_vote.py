@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from dpnotes import accounting
-from dpnotes._validation import Integers, at_least_one, one_of, real
+from dpnotes._validation import FIRST, Integers, at_least_one, one_of, real, renamed
 from dpnotes.mechanisms import gaussian_vote, stream
 from dpnotes.methods._answers import BudgetExhausted, Shared, derived_seed
-from dpnotes.methods._classifier import FIRST, renamed
 from dpnotes.methods._teachers import ADJACENCIES, LogisticTeachers, TeacherVote, counts_of, partitions_of
 
 QUERIES = 1024  # voted on at a time
@@ -190,8 +189,9 @@ class FilteredVote(TeacherVote):
 class VoteLedger(Shared):
     """Record of the votes cast by each teacher, shared so that no copy votes from the same budget twice.
 
-    It also draws the noise of the answers. ``copy`` and ``deepcopy``, also of the estimator that holds it, share it; so
-    do threads. A pickled copy, and a copy in a forked process, refuses to answer until :meth:`resume`.
+    It also draws the noise of the answers. Copies by ``copy`` and ``deepcopy`` share it, also copies of the estimator
+    that holds it, and so do threads. A pickled copy, and a copy in a forked process, refuses to answer until
+    :meth:`resume`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The exact minimiser of a regularised logistic loss on bounded features: where private linear methods start."""
+"""The exact minimiser of a regularised logistic loss on bounded features, from which private linear methods start."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ ANALYSES = ("tight", "published")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LinearLoss:
-    """What is public about the loss ``(1/n) sum_i CE(W x_i, y_i)`` of a linear classifier.
+    """Public facts about the loss ``(1/n) sum_i CE(W x_i, y_i)`` of a linear classifier.
 
     Attributes
     ----------
     n_classes : int
     n : int
-        What the sum of the losses is divided by.
+        Number by which the sum of the losses is divided.
     norm : float
         Bound on the Euclidean norm of the features, without the constant feature of a bias.
     intercept : bool
         Whether there is a bias, as the weight of a constant feature 1.
     gradient_fraction : float
-        Of K/n: where a fit counts as exact.
+        Fraction of K/n at which the norm of the gradient counts as exact.
     """
 
     n_classes: int
@@ -62,13 +62,13 @@ class LinearLoss:
         return self.gradient_fraction * self.lipschitz / self.n
 
     def rows(self, X: Features) -> Floats:
-        """Features [q, d] as float64, followed by the constant one where there is a bias."""
+        """Features [q, d] as float64, followed by the constant feature 1 if there is a bias."""
         rows = np.ones((len(X), X.shape[1] + int(self.intercept)))
         rows[:, : X.shape[1]] = X
         return rows
 
     def models(self, weights: Features) -> LogisticModels:
-        """Models of weights [R, C, d], the last column being the bias; how the fit went is not part of a release."""
+        """Models with weights [R, C, d], whose last column is the bias, without facts about the course of the fit."""
         R, C, d = weights.shape
         columns = d - int(self.intercept)
         return LogisticModels(
@@ -98,12 +98,12 @@ class LinearTask:
 
     @property
     def solver_tolerance(self) -> float:
-        """The loss's tolerance for the learner: on the max-norm of the gradient of the mean over the m records."""
+        """The tolerance for the learner, on the max-norm of the gradient of the mean over the m records."""
         entries = self.loss.n_classes * self.X.shape[1]
         return self.loss.gradient_tolerance * self.loss.n / max(len(self.X), 1) / math.sqrt(entries)
 
     def fit(self, penalty: float, **options: Any) -> Features:
-        """Weights [C, d] that minimise the sum of the losses plus ``penalty |W|^2 / 2``; not checked."""
+        """Weights [C, d] that minimise the sum of the losses plus ``penalty |W|^2 / 2``, without a check."""
         m, n_classes = len(self.X), self.loss.n_classes
         if not m:
             return np.zeros((n_classes, self.X.shape[1]))
@@ -113,10 +113,11 @@ class LinearTask:
         return np.asarray(models.weights[0])
 
     def minimised(self, weights: Floats, *, penalty: float, linear: Floats | float = 0.0) -> Floats:
-        """Weights [R, C, d] whose gradients are within the tolerance, from those of a solver that may have missed it.
+        """Weights [R, C, d] whose gradients are within the tolerance, from a solver's weights that may be outside it.
 
-        Where it has, accelerated descent goes on for as many steps as its theorem asks for (Nesterov 2004, Theorem
-        2.2.2), so that no data set makes this fail: the guarantee needs that, and an error would tell of the data.
+        If they are, accelerated descent continues for as many steps as its theorem requires (Nesterov 2004, Theorem
+        2.2.2). Therefore no data set makes this method fail: the guarantee needs weights within the tolerance, and an
+        error would reveal something about the data.
 
         Parameters
         ----------
@@ -236,7 +237,7 @@ class Minimiser(LinearLoss):
 def linear_task(
     X: Features, y: NDArray[np.integer], *, norm: float = 1.0, n: int | None = None, **public: Any
 ) -> LinearTask:
-    """Check that the features keep their bound, and append the constant feature of a bias.
+    """Check that the features satisfy their bound, and append the constant feature of a bias.
 
     Raises
     ------
@@ -317,7 +318,7 @@ def noisy(
     values: Floats, generator: np.random.Generator | None, *, rate: float | None, sigma: float | None,
     scales: Floats | None = None,
 ) -> Floats:  # fmt: skip
-    """Values plus noise b of density proportional to ``exp(-rate ||b||)``, or Gaussian noise; with scales, by rows."""
+    """Add noise b of density proportional to ``exp(-rate ||b||)``, or Gaussian noise; with scales, row by row."""
     if rate is not None:
         return add_norm_noise(values, rate=rate, scales=scales, seed=generator)
     assert sigma is not None
@@ -325,13 +326,13 @@ def noisy(
 
 
 def rounded(values: Floats, scale: Floats | float) -> Floats:
-    """Values at multiples of 2^-24 of a power of two near the noise's scale: what is below tells nothing."""
+    """Round values to multiples of 2^-24 of a power of two near the noise's scale, to remove all lower digits."""
     step = np.frexp(scale)[1] - 25
     return np.asarray(np.ldexp(np.rint(np.ldexp(values, -step)), step))
 
 
 def streams(seed: int | None, n_repeats: int) -> list[np.random.Generator | None]:
-    """A stream of its own for each repeat, so that the first of many are those of a few; None: the system's noise."""
+    """Give each repeat a separate stream, the same for any number of repeats; None stands for the system's noise."""
     return [None if seed is None else stream(seed, r) for r in range(at_least_one("n_repeats", n_repeats))]
 
 

@@ -1,4 +1,4 @@
-"""Private linear estimators: what they share, and the minimiser released with noise (output perturbation)."""
+"""Private linear estimators: their base classes, and the minimiser released with noise (output perturbation)."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
 
     @abstractmethod
     def _fit(self, X: Features, codes: Integers, n_classes: int) -> None:
-        """Learn from checked records: set ``profile_`` and what answers need."""
+        """Learn from checked records: set ``profile_`` and the attributes that answers need."""
 
     def _minimiser(self, X: Features, codes: NDArray[np.integer], n_classes: int) -> Minimiser:
         """Fit the minimiser with the parameters of the estimator."""
@@ -147,7 +147,7 @@ def checked_epsilon_delta(epsilon: float, delta: float) -> tuple[float, float]:
 
 
 def guarantee_text(epsilon: float, delta: float) -> str:
-    """The guarantee as messages of the budget name it."""
+    """The guarantee in the words of the budget's messages."""
     return f"epsilon={epsilon}" + (f", delta={delta}" if delta else "")
 
 

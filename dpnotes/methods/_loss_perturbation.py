@@ -153,11 +153,12 @@ class LossPerturbation(WeightRelease):
         return Releases(task.loss.models(weights), self._profile(task.loss, noise, penalty, proved=seed is None))
 
     def _with_output_noise(self, weights: Floats, loss: LinearLoss, noise: ObjectiveNoise, penalty: float) -> Floats:
-        """Weights with the noise that hides how far they are from the exact minimiser.
+        """Add the noise that hides the distance of the weights from the exact minimiser.
 
-        The gradient of the sum is at most the tolerance, and the linear term is the real noise rounded to a grid:
-        together they are off by so much that the weights are within ``off / penalty`` of the minimiser of the real
-        problem, for any data. Given that minimiser, two data sets are at most twice that apart.
+        The gradient of the sum is at most the tolerance, and the linear term is the real noise rounded to a grid. Let
+        ``off`` be the sum of both errors. For any data, the weights are then within ``off / penalty`` of the minimiser
+        of the real problem. Therefore, if two data sets have the same real minimiser, their weights are at most twice
+        that apart.
         """
         scale = noise.sigma or 1 / float(noise.rate)  # type: ignore[arg-type]
         off = loss.gradient_tolerance * loss.n + math.sqrt(weights.size) * 2.0**-24 * scale

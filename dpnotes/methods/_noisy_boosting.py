@@ -1,4 +1,4 @@
-"""Boosting on grids of two columns, whose cells sum clipped gradients with noise, one grid after another."""
+"""Boosting on grids of two columns, one grid after another, with noisy sums of clipped gradients in the cells."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class NoisyBoosting(PrivateClassifier, LogitClassifier):
 
 
 class _Sums:
-    """Noisy sums over records, each of a share of the squared mu of the whole; ``spent`` is what they have used."""
+    """Noisy sums over records, each for a share of the whole squared mu; ``spent`` is the squared mu used so far."""
 
     def __init__(self, records: Records, sigma: float, exchanged: bool, generator: np.random.Generator | None) -> None:
         self.records, self._sigma, self._generator = records, sigma, generator
@@ -175,7 +175,7 @@ class _Sums:
         self._grid = math.hypot(longest, CURVATURE)
 
     def histograms(self, edges: Floats, share: float) -> Floats:
-        """Counts of the records between the edges [d, bins + 1] of each column; those outside are in the outer bins."""
+        """Counts of the records between the edges [d, bins + 1] of each column; outer bins hold values outside, too."""
         bins, kept = edges.shape[1] - 1, self.records.kept.astype(np.float64)
         found = [
             np.bincount(np.searchsorted(own[1:-1], column), weights=kept, minlength=bins)
@@ -189,7 +189,7 @@ class _Sums:
         return self._noisy(np.stack(found, axis=1), self._grid, share)
 
     def pairs(self, codes: Integers, pairs: Integers, share: float) -> tuple[Floats, float]:
-        """The same of all pairs of columns at once, from the bins [n, d] of each, by products of matrices."""
+        """Sums as of :meth:`grid`, for all pairs of columns at once, from the bins [n, d], by products of matrices."""
         gradients, (n, d) = self._gradients(), codes.shape
         found = np.zeros((gradients.shape[1], d * COARSE, d * COARSE))
         for start in range(0, n, ROWS):
@@ -202,7 +202,7 @@ class _Sums:
         return self._noisy(cells, self._grid * math.sqrt(len(pairs)), share)
 
     def _gradients(self) -> Floats:
-        """Clipped gradient and hessian of each record [n, n_classes + 1], zeros of an empty one; sums are exact."""
+        """Clipped gradient and hessian of each record [n, n_classes + 1], zeros for an empty record; sums are exact."""
         n_classes = self.logits.shape[1]
         chances = softmax(self.logits, axis=1)
         gradients = (self.records.codes[:, None] == np.arange(n_classes)) - chances
@@ -242,10 +242,10 @@ def _kernel(bins: int) -> Floats:
 
 
 def _newton(sums: Floats, noise: float, bins: int) -> tuple[Floats, float]:
-    """Values of the cells [bins^2, n_classes] and what they gain, from noisy sums of gradients and hessians.
+    """Values of the cells [bins^2, n_classes], and their gain, from noisy sums of gradients and hessians.
 
-    The posterior mean of values that are Gaussian, more alike in cells next to each other, their variance being one of
-    a few, or 0, each as likely as the other before the sums are seen.
+    The values are a posterior mean. Their prior is Gaussian, with values that are more alike in neighbouring cells. Its
+    variance is 0 or one of a few numbers, all equally likely before the sums are seen.
     """
     n_classes = sums.shape[1] - 1
     gradients = sums[:, :-1] - sums[:, :-1].mean(axis=1, keepdims=True)

@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.tree import DecisionTreeClassifier
 
 from dpnotes import accounting
-from dpnotes._validation import Booleans, Integers, at_least_one, one_of, positive, real
+from dpnotes._validation import FIRST, Booleans, Integers, at_least_one, one_of, positive, real, renamed
 from dpnotes.accounting import PrivacyProfile
 from dpnotes.mechanisms import confident_vote, gaussian_vote, laplace_vote, stream
-from dpnotes.methods._classifier import FIRST, renamed
 from dpnotes.methods._student import StudentVote, Votes, fit_student
 from dpnotes.methods._teachers import ADJACENCIES, partitions_of
 
@@ -51,7 +50,7 @@ class PATE(StudentVote):
     n_models : int, in 1 .. n, optional
         Number of teachers. Default: one for every five records of each class, at most 1024.
     queries : int, >= 1, optional
-        Number of public rows that the aggregator votes on, from the first row. Default: all rows. With epsilon and
+        Number of public rows, counted from the first, that the teachers vote on. Default: all rows. With epsilon and
         delta but without ``answers``, the default is the number at which Gaussian noise on a count has a standard
         deviation of a quarter of all votes.
     answers : int, in [1, queries], optional
@@ -93,7 +92,7 @@ class PATE(StudentVote):
     labels_ : ndarray, shape [answered_.sum()]
         Labels of the answered public rows.
     answered_ : ndarray of bool, shape [queries]
-        Which of the first ``queries`` public rows were answered.
+        Whether each of the first ``queries`` public rows was answered.
     student_ : object
         The fitted student.
     agreement_ : ndarray of float, shape [queries]
@@ -185,7 +184,7 @@ class PATE(StudentVote):
 
     @property
     def per_instance_profile_(self) -> PrivacyProfile:
-        """Data-dependent guarantee of the same release for these private votes, *per-instance*: do not publish it.
+        """Data-dependent guarantee of the same release for these private votes, *per-instance* and not to be published.
 
         Only the aggregators with Gaussian noise have it. For ``"confident"`` without any answer it is ``profile_``.
         """
@@ -205,7 +204,7 @@ class PATE(StudentVote):
         return accounting.confident_gnmax(counts=counts[self.answered_], adjacency=adjacency, **noise, **asked)
 
     def _sizes(self, n_public: int) -> tuple[int, int]:
-        """Queries put to the aggregator, and answers that it gives at most; other sizes are checked, too."""
+        """Number of queries to the aggregator, and the largest number of its answers; checks the other sizes, too."""
         one_of("aggregator", self.aggregator, tuple(NOISE))
         few = n_public  # by default
         if self.answers is None and self.epsilon is not None and self.delta is not None:
@@ -227,13 +226,13 @@ class PATE(StudentVote):
         return queries, answers
 
     def _guarantee(self, queries: int, answers: int, *, n_classes: int) -> tuple[dict[str, Any], PrivacyProfile]:
-        """Noise and threshold of the aggregator, and what is guaranteed with them."""
+        """Noise and threshold of the aggregator, and the guarantee that they give."""
         common: dict[str, Any] = {"adjacency": one_of("adjacency", self.adjacency, ADJACENCIES)}
 
         def profile(noise: dict[str, Any]) -> PrivacyProfile:
             if self.aggregator == "laplace":
                 rate = 1 / positive("scale", noise["scale"])
-                return accounting.noisy_vote(noise=rate, answers=queries, n_classes=n_classes, **common)
+                return accounting.noisy_vote(inverse_scale=rate, answers=queries, n_classes=n_classes, **common)
             if self.aggregator == "gnmax":
                 sigma = positive("sigma_answer", noise["sigma_answer"])
                 return accounting.gnmax(sigma=sigma, answers=queries, **common)
@@ -257,7 +256,7 @@ class PATE(StudentVote):
     def _release(
         self, counts: Integers, answers: int, noise: dict[str, Any], generator: np.random.Generator | None
     ) -> tuple[Integers, Booleans]:
-        """Class code of each query, and which of them are answered."""
+        """Class code of each query, and whether the query is answered."""
         if self.aggregator == "confident":
             return confident_vote(counts, answers=answers, seed=generator, **noise)
         everything = np.ones(len(counts), dtype=np.bool_)

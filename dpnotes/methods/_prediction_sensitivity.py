@@ -97,7 +97,7 @@ class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
 
 
 class PredictionNoise(NamedTuple):
-    """Noise on the logits of one query, in units of what one record can change them by."""
+    """Noise on the logits of one query, in units of the largest change that one record can make."""
 
     minimiser: Minimiser
     sensitivity: float
@@ -130,7 +130,7 @@ class PredictionNoise(NamedTuple):
 
     @property
     def basis(self) -> Floats:
-        """Of the logits that get noise, shape [C, k]."""
+        """Basis of the space of logits that gets noise, shape [C, k]."""
         return self.minimiser.basis(0.0 if self.sigma is None else 1.0, "published" if self.fixed else "tight")
 
     def check(self, X: Features) -> None:
@@ -149,8 +149,8 @@ class PredictionNoise(NamedTuple):
     def exact(self, X: Features) -> Floats:
         """Noisy logits of each query, shape [n, n_classes].
 
-        A query is measured at its own power of two, so that its norm neither vanishes nor overflows, and what rounding
-        adds to the logits counts in their sensitivity. A query of zeros has logits 0, whatever the records.
+        Each query is scaled by its own power of two, so its norm neither vanishes nor overflows. The sensitivity of the
+        logits includes their rounding errors. A query of zeros has logits 0 for any records.
         """
         rows = self.minimiser.rows(X)
         _, exponent = np.frexp(np.abs(rows).max(axis=1))
@@ -169,7 +169,7 @@ class PredictionNoise(NamedTuple):
         return logits
 
     def _lengths(self, rows: Floats) -> Floats:
-        """Norms of queries, or the bound on all of them."""
+        """Norms of the queries, or, for the published analysis, the bound on all norms."""
         loss = self.minimiser
         if self.fixed:
             return np.full(len(rows), np.hypot(loss.norm, float(loss.intercept)))

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpnotes._validation import Features, Floats, Integers, at_least, at_least_one, one_of
+from dpnotes._validation import Features, Floats, Integers, at_least, at_least_one, one_of, renamed
 from dpnotes.accounting import PrivacyProfile, gaussian, gaussian_sigma, laplace, pure
 from dpnotes.learners import LogitClassifier, decision_values
-from dpnotes.methods._classifier import PrivateClassifier, renamed
+from dpnotes.methods._classifier import PrivateClassifier
 from dpnotes.methods._linear import noisy
 from dpnotes.methods._linear_estimators import checked_epsilon_delta
 from dpnotes.preprocessing import PublicScaler
@@ -53,8 +53,8 @@ class RandomTrees(PrivateClassifier, LogitClassifier):
         Number of trees. Default: 8 with ``delta=0``, 64 otherwise.
     depth : int, in [1, 20], optional
         Depth of the trees; each tree has ``2^depth`` leaves. The default depends only on the number of records and the
-        noise: an even leaf has, over all trees, about twice as many records as the noise's standard deviation. It is at
-        most 10.
+        noise: summed over all trees, a leaf of average size has about twice as many records as the standard deviation
+        of its noise. The default is at most 10.
     adjacency : {"zero-out", "replace-one"}
         Definition of neighbouring data sets: one record is made empty, or replaced, which changes two counts of a tree.
         The number of records is public.
@@ -150,7 +150,7 @@ class RandomTrees(PrivateClassifier, LogitClassifier):
 
 
 class _Plan(NamedTuple):
-    """What is public before the data are seen; of ``rate`` (Laplace) and ``sigma`` (Gaussian) one is None."""
+    """Public settings, made before the data are seen; either ``rate`` (Laplace) or ``sigma`` (Gaussian) is None."""
 
     n_trees: int
     depth: int
@@ -200,7 +200,7 @@ def _leaves(X: Features, trees: Integers, features: Integers, thresholds: Floats
 def _counts(
     X: Features, codes: Integers, trees: Integers, features: Integers, thresholds: Floats, n_classes: int
 ) -> Floats:
-    """Numbers of rows of each class in each leaf, a row being counted in its trees [n, k] alone."""
+    """Numbers of rows of each class in each leaf; a row is counted only in its trees [n, k]."""
     shape = (len(features), features.shape[1] + 1, n_classes)
     counts = np.zeros(math.prod(shape))
     for rows in _blocks(len(X), trees.shape[1]):
@@ -213,7 +213,8 @@ def _counts(
 def _logits(counts: Floats, deviation: float) -> tuple[Floats, Floats]:
     """Logits of the leaves [n_trees, leaves, n_classes], and of the classes [n_classes], from noisy counts.
 
-    Those of a leaf are the logarithms of the fractions of each class that are in it, both numbers being smoothed.
+    The logit of a leaf for a class is the logarithm of the fraction of the class's records in the leaf, with both
+    numbers smoothed.
     """
     trees, leaves, _ = counts.shape
     totals = np.maximum(counts.sum(axis=(0, 1)), 0) + deviation * math.sqrt(trees * leaves) / 2

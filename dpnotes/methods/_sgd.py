@@ -29,7 +29,7 @@ ROUNDING = 1e-6  # relative, of a row that was scaled to the bound in float32; s
 
 
 class Constants(NamedTuple):
-    """Of the loss ``log(1 + exp(-y (w'x + b)))`` in (w, b), where rows have norm at most a bound."""
+    """Constants of the loss ``log(1 + exp(-y (w'x + b)))`` in (w, b), for rows whose norm is at most a bound."""
 
     lipschitz: float
     smoothness: float
@@ -50,7 +50,7 @@ def logistic_loss(norm: float) -> Constants:
 
 @dataclass(eq=False, repr=False)
 class BinaryRelease(PrivateClassifier, LogitClassifier):
-    """Classifier of two classes by SGD whose weights are released: its answers follow from them.
+    """Classifier of two classes by SGD, whose answers follow from the released weights.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ class NoisySGD(BinaryRelease):
         return once * float(accounting.gaussian_sigma(epsilon, self.delta))
 
     def _setting(self, n: int) -> dict[str, Any]:
-        """What the bounds on the last iterate ask for."""
+        """Arguments of the bounds on the last iterate."""
         loss, l2 = logistic_loss(self.norm), real("l2", self.l2)
         rate = positive("learning_rate", self.learning_rate)
         limit = 2 / (loss.smoothness + l2)
@@ -377,7 +377,7 @@ class AugmentedSGD(BinaryRelease):
         self.profile_ = self._implemented(profile, exact=profile.status == "proved")
 
     def _distances(self, n: int, d: int) -> tuple[float, float]:
-        """Proved bound on the sensitivity (infinite where there is none), and the one to calibrate with."""
+        """Proved bound on the sensitivity (infinite if there is none), and the bound to calibrate with."""
         steps, loss = at_least_one("steps", self.steps), logistic_loss(self.norm)
         rate = positive("learning_rate", self.learning_rate)
         holds = rate <= 2 / loss.smoothness
@@ -399,7 +399,7 @@ class AugmentedSGD(BinaryRelease):
         return (proved if holds else math.inf), used
 
     def _guarantee(self, proved: float, distance: float, noise: float) -> PrivacyProfile:
-        """What the released weights guarantee, and on what condition."""
+        """Guarantee of the released weights, with its condition."""
         if proved == math.inf:
             nothing = accounting.approximate(0.0, 1.0, adjacency=self.adjacency)
             return nothing.with_(
@@ -422,11 +422,11 @@ class AugmentedSGD(BinaryRelease):
 
 
 def _rounding(loss: Constants, *, steps: int, rate: float, batch_size: int, d: int) -> float:
-    """Bound on what floating point adds to the distance of two descents from the same initial weights.
+    """Bound on the error that floating point adds to the distance of two descents from the same initial weights.
 
-    No step pushes weights apart, so that the errors of all steps add up: of a logit, a sum of d + 1 products; of the
-    mean of a batch and its sigmoids, each off by at most 2^-49; and of the new weights. The bounds are for any order of
-    the sums, and twice as large as they need be.
+    No step pushes weights apart, so the errors of all steps add up. A step has three errors: of a logit, which is a sum
+    of d + 1 products; of the mean of a batch and its sigmoids, each off by at most 2^-49; and of the new weights. The
+    bounds hold for any order of the sums and are twice as large as necessary.
     """
     longest = 3 + steps * rate * loss.lipschitz  # of the weights, which start at a norm of at most 6^(1/2)
     logit = (d + 1) * loss.lipschitz * longest

@@ -1,4 +1,4 @@
-"""The student of a vote, a classifier that learns the labels that were released, and the public rows it learns from."""
+"""The student of a vote, which is a classifier that learns the released labels, and its public rows."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from dpnotes.methods._teachers import TeacherVote, fit_one
 
 
 class Votes(NamedTuple):
-    """Votes before the noise, and what follows from them: private.
+    """Votes before the noise, and results derived from them; all of these are private.
 
     Attributes
     ----------
     counts : ndarray of int64, shape [n_asked, n_classes]
     teachers : int
-        All of them, those that abstain included.
+        Number of all teachers, including those that abstain.
     epsilons : ndarray of float64, shape [n + 1], optional
-        Of the personalised accountant: of each record, and last of one yet to come.
+        Epsilons of the personalised accountant: one for each record, and the last for an additional record.
     profile : dpnotes.accounting.PrivacyProfile, optional
-        What it bounds.
+        Bound of the personalised accountant.
     """
 
     counts: Integers
@@ -40,7 +40,7 @@ class Votes(NamedTuple):
 
 
 def _gives_probabilities(model: StudentVote) -> bool:
-    """Whether the student has ``predict_proba``, or before a fit will have; the defaults have."""
+    """Whether the student has ``predict_proba`` or, before a fit, will have it; the default students do."""
     learner = model.student if model.student is not None else model.estimator
     learner = getattr(model, "student_", learner)
     return learner is None or hasattr(learner, "predict_proba")
@@ -48,7 +48,7 @@ def _gives_probabilities(model: StudentVote) -> bool:
 
 @dataclass(eq=False, repr=False)
 class StudentVote(TeacherVote):
-    """Teachers label public rows by a private vote, and predictions are those of a student that learns the labels.
+    """Teachers label public rows by a private vote, and a student that learns the labels makes the predictions.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class StudentVote(TeacherVote):
         return np.asarray(votes.counts.max(axis=1) / votes.teachers)
 
     def _kept(self, name: str) -> Votes:
-        """The private votes, for the attribute of that name."""
+        """Private votes, for the attribute ``name``."""
         check_is_fitted(self)
         kept: Votes | None = getattr(self, "_votes", None)
         if kept is None:
@@ -114,12 +114,12 @@ class StudentVote(TeacherVote):
             raise ValueError(f"public must be finite rows with the features of X: {error}") from error
 
     def _student_learner(self, default: Any) -> Any:
-        """Learner of the student by the parameters: ``student``, else ``estimator``, else the default.
+        """Learner of the student: ``student``, or else ``estimator``, or else the default.
 
         Raises
         ------
         TypeError
-            If it cannot fit and predict, as a learner that only fits many models in one call.
+            If it cannot fit and predict, for example a learner that only fits many models in one call.
         """
         name = "estimator" if self.student is None else "student"
         learner = getattr(self, name)
@@ -132,10 +132,10 @@ class StudentVote(TeacherVote):
 
 
 def _refuse_untransformed(public: Any) -> None:
-    """Raise ValueError if a Pipeline that transforms X hands over the public rows just as it was given them.
+    """Raise ValueError if a Pipeline that transforms X passes the public rows on without transforming them.
 
-    An estimator sees the rows alone, so it is the callers that tell: a Pipeline to whose ``fit`` these very rows were a
-    parameter, which has transformers and does not name ``public`` in ``transform_input``.
+    An estimator sees only the rows, so the function searches its callers: for a Pipeline with transformers whose
+    ``fit`` received the same rows as a parameter, and whose ``transform_input`` does not name ``public``.
     """
     frame = inspect.currentframe()
     while frame is not None:
@@ -152,7 +152,7 @@ def _refuse_untransformed(public: Any) -> None:
 
 
 def fit_student(learner: Any, X: Features, labels: NDArray[Any], *, classes: NDArray[Any], seed: int) -> Any:
-    """Fit a clone of ``learner`` to labelled rows; a constant where all labels agree, and the first class without any.
+    """Fit a clone of ``learner``; if all labels agree, a constant classifier; without labels, the first class.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def fit_student(learner: Any, X: Features, labels: NDArray[Any], *, classes: NDA
     Returns
     -------
     object
-        The fitted classifier; its ``classes_`` are those that the labels name.
+        The fitted classifier; its ``classes_`` are the classes among the labels.
     """
     if not len(labels):
         nothing = np.zeros((1, X.shape[1]))

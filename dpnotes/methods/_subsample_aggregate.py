@@ -90,9 +90,9 @@ def fit_shards(
 
 
 def equal_shards(n: int, *, n_models: int, seed: int) -> Partitions:
-    """Shards whose sizes differ by one at most: the positions of the records are permuted and dealt out.
+    """Shards whose sizes differ by at most one; the positions of the records are permuted and dealt out.
 
-    A record exchanged for another one changes the records of one model only.
+    Replacing a record changes the records of only one model.
 
     Examples
     --------
@@ -136,10 +136,11 @@ class SubsampleAggregate(AnsweringClassifier):
         Definition of neighbouring data sets. An empty record leaves its shard, and no other record moves, so one model
         may change its vote. The guarantee is the same under all three, but the shards differ. For zero-out and
         add-remove, each record draws its shard independently of the others, and shards differ in size. For replace-one,
-        the positions are permuted and split into shards of equal size (or one more), and ``shards`` cannot be given.
+        the positions are permuted and split into shards whose sizes differ by at most one, and ``shards`` cannot be
+        given.
     analysis : {"tight", "published"}
         ``"published"``: the beta of the paper's Theorems 7 and 8. Theorem 7, and Theorem 8 for few answers, are wrong:
-        up to twice the epsilon is spent, and ``profile_`` is the wrong statement, with status ``"refuted"``.
+        up to twice the epsilon is spent, and ``profile_`` reports the wrong statement, with status ``"refuted"``.
     classes : sequence, optional
         All labels that can occur. Give them unless they are public knowledge: by default they are taken from y, and the
         guarantee then covers all answers, but not the list of classes.

@@ -1,4 +1,4 @@
-"""Teachers: models that are each a function of its own records alone, and their votes."""
+"""Teachers, each a function only of its own records, and their votes."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ TRIED = 10  # made-up records of each class that a learner is tried on
 def fit_each(
     learner: Any, X: Features, codes: Integers, subsets: Any, *, n_classes: int, seed: int, n_jobs: int | None
 ) -> Voters:
-    """Fit a model to each subset by itself, each with a seed of its own; one that cannot be fitted is left out.
+    """Fit a model to each subset separately, each with its own seed; a model that cannot be fitted is left out.
 
-    The learner is a scikit-learn classifier or has ``fit_many``, which may be right about many models in one call up to
-    rounding only: the shape of its products and the step at which it stops depend on all subsets. A query at the
-    boundary of a model tells the difference, for a vote of many models at once.
+    The learner is a scikit-learn classifier or has ``fit_many``. In one call for many models, ``fit_many`` may be right
+    only up to rounding, because the shape of its products and the step at which it stops depend on all subsets. A query
+    at the boundary of a model would show the difference, and could change many votes at once.
 
-    Neither warnings nor errors come from a subset, as they would tell of its records. What is wrong with the learner
-    itself shows first, at made-up records.
+    A subset causes neither warnings nor errors, because they would reveal something about its records. A faulty learner
+    already fails before, on made-up records.
     """
     made_up = np.tile(np.arange(n_classes), TRIED)
     _fit_alone(learner, np.random.default_rng(0).random((len(made_up), X.shape[1])), made_up, n_classes, 0)
@@ -46,7 +46,7 @@ def fit_each(
 
 
 def fit_one(learner: Any, X: Features, labels: NDArray[Any], seed: int) -> Any:
-    """Fit a clone of a scikit-learn classifier, all its random states from the seed; a constant where labels agree."""
+    """Fit a clone of a scikit-learn classifier with the seed; if all labels agree, fit a constant classifier."""
     if (labels == labels[0]).all():
         return DummyClassifier(strategy="most_frequent").fit(X, labels)
     model = clone(learner)
@@ -61,7 +61,7 @@ def _fit_alone(learner: Any, X: Features, codes: Integers, n_classes: int, seed:
 
 
 def _fit_quietly(learner: Any, X: Features, codes: Integers, n_classes: int, seed: int) -> Any:
-    """A fitted model that can predict, or None; a function of these records alone."""
+    """Fit a model that can predict, or return None; the result is a function only of these records."""
     with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
         try:
             model = _fit_alone(learner, X, codes, n_classes, seed)
@@ -73,7 +73,7 @@ def _fit_quietly(learner: Any, X: Features, codes: Integers, n_classes: int, see
 
 @dataclass(frozen=True)
 class Alone:
-    """Result of a ``fit_many`` with one model, as a classifier."""
+    """The result of a ``fit_many`` for one model, as a classifier."""
 
     models: Any
 
@@ -88,23 +88,23 @@ class Alone:
 
 @dataclass(frozen=True, eq=False)
 class Voters:
-    """Fitted classifiers, one after the other in ``models``; None has no vote."""
+    """Fitted classifiers, in the order of ``models``; an entry of None has no vote."""
 
     models: list[Any]
 
     @property
     def present(self) -> Booleans:
-        """Which models there are."""
+        """Whether each model exists."""
         return np.array([model is not None for model in self.models])
 
     def votes(self, X: Features) -> NDArray[np.int64]:
-        """Class code of each model for each row of X, [n_models, n]; 0 where there is none."""
+        """Class code of each model for each row of X, [n_models, n]; 0 if there is no model."""
         absent = np.zeros(len(X), np.int64)
         with np.errstate(all="ignore"):
             return np.stack([absent if model is None else model.predict(X) for model in self.models])
 
     def confidence(self, X: Features) -> Floats:
-        """Probability that each model gives the class it votes for, [n_models, n]; 0 where there is none."""
+        """Probability that each model gives the class it votes for, [n_models, n]; 0 if there is no model."""
         absent = np.zeros(len(X))
         with np.errstate(all="ignore"):
             return np.stack([absent if model is None else model.predict_proba(X).max(axis=1) for model in self.models])
@@ -114,8 +114,9 @@ class Voters:
 class LogisticTeachers:
     """Logistic regressions that each minimise the summed loss of their shard plus |w|^2 / (2 C).
 
-    Each model is therefore a function only of its shard. A common weight of the regulariser against the mean loss would
-    let every teacher depend on the size of the data set; instead, shards of one size are fitted in one call.
+    Each model is therefore a function only of its shard. Relative to the mean loss, the weight of the regulariser
+    depends on the size of a shard, so shards of equal size are fitted in one call. With a common weight for all shards,
+    every teacher would depend on the size of the data set.
 
     Parameters
     ----------
@@ -150,7 +151,7 @@ class LogisticTeachers:
 
 @dataclass(frozen=True, eq=False)
 class LogisticGroups:
-    """Fitted logistic regressions by size of chunk."""
+    """Fitted logistic regressions, grouped by the size of the shard."""
 
     groups: list[tuple[NDArray[np.intp], Any]]
     n_models: int
@@ -174,16 +175,16 @@ class LogisticGroups:
 
 @dataclass(frozen=True, eq=False)
 class Teachers:
-    """Fitted teachers, one for each chunk: **not private**, nor are the votes. Chunks without records have none.
+    """Fitted teachers, one for each shard with records; neither they nor their votes are private.
 
     Parameters
     ----------
     models : object
         It has ``votes(X)``, of shape [n_teachers, n].
     present : ndarray of bool, shape [n_teachers]
-        Chunks that have a teacher.
+        Whether each shard has a teacher.
     n_classes : int
-        Also the code of no vote.
+        Number of classes, and the code for no vote.
     """
 
     models: Any
@@ -191,7 +192,7 @@ class Teachers:
     n_classes: int
 
     def votes(self, X: Features) -> NDArray[np.uint8]:
-        """Class code of each teacher for each row of X, ``n_classes`` where it has no records, [n_teachers, n]."""
+        """Class code of each teacher for each row of X, or ``n_classes`` if it has no records, [n_teachers, n]."""
         votes = np.asarray(self.models.votes(X)).astype(np.uint8, copy=False)
         return votes if self.present.all() else np.where(self.present[:, None], votes, np.uint8(self.n_classes))
 
@@ -213,10 +214,10 @@ def fit_teachers(
     n_jobs: int | None,
     together: bool = True,
 ) -> Teachers:
-    """Train a teacher on each subset without its empty records, ``together`` in one call where the learner can.
+    """Train a teacher on each subset without its empty records, ``together`` in one call if the learner can.
 
-    A vote is protected only where each teacher is trained by itself: see :func:`fit_each`. Nothing is warned of, as
-    that would tell of the records.
+    A vote is protected only if each teacher is trained separately, see :func:`fit_each`. There are no warnings, because
+    they would reveal something about the records.
     """
     jobs("n_jobs", 1 if n_jobs is None else n_jobs)
     fit = learner.fit_many if together and hasattr(learner, "fit_many") else partial(fit_each, learner, n_jobs=n_jobs)
@@ -239,8 +240,8 @@ def partitions_of(
 ) -> Partitions:
     """Partitions of ``n`` records, drawn unless a table is given.
 
-    Its shape is [n] for one partition, "shards" in errors, else [n, n_partitions], "chunks"; with n + 1 rows the last
-    one is that of one more record.
+    The shape of the table is [n] for one partition, which errors call "shards", and otherwise [n, n_partitions], which
+    errors call "chunks". If there are n + 1 rows, the last row is for an additional record.
     """
     name, n_partitions = ("shards", 1) if len(shape) == 1 else ("chunks", shape[1])
     if given is None:
@@ -257,11 +258,12 @@ class TeacherVote(PrivateClassifier):
     Parameters
     ----------
     epsilon, delta : float, optional
-        What all that is released must guarantee.
+        Guarantee of everything that is released.
     estimator : object, optional
-        The teachers' learner: a scikit-learn classifier, or one that fits many models in one call (it has ``fit_many``
-        and takes a list of index arrays of unequal length), which is called once for each teacher unless there is a
-        ``noise_seed``: in one call, teachers are functions of their own records up to rounding only.
+        The teachers' learner: a scikit-learn classifier, or a learner that fits many models in one call (it has
+        ``fit_many`` and takes a list of index arrays of unequal length). Unless there is a ``noise_seed``, it is called
+        separately for each teacher, because in one call teachers are functions of their own records only up to
+        rounding.
     n_models : int, in 1 .. n, optional
         Number of teachers. Default: one for every five records of each class, at most 1024.
     adjacency : {"zero-out", "add-remove"}
@@ -283,24 +285,24 @@ class TeacherVote(PrivateClassifier):
         return {"n_models": models_for(n, n_classes)}
 
     def _check_teachers(self, n_records: int) -> int:
-        """Number of teachers, which must be at most that of the records."""
+        """Number of teachers, which must be at most the number of records."""
         n_models = at_least_one("n_models", self.n_models)
         if n_models > n_records:
             raise ValueError(f"n_models must be at most the {n_records} records of X, got n_models={n_models}")
         return n_models
 
     def _teach(self, records: Records, partitions: Partitions, *, default: Any, seed: int) -> Teachers:
-        """Train a teacher on each chunk, by the default learner where ``estimator`` is None."""
+        """Train a teacher on each shard, with the default learner if ``estimator`` is None."""
         learner = default if self.estimator is None else self.estimator
         together = self.noise_seed is not None
         return fit_teachers(learner, records, partitions.subsets(), seed=seed, n_jobs=self.n_jobs, together=together)
 
 
 def models_for(n: int, n_classes: int) -> int:
-    """Number of models that vote by default."""
+    """Default number of models that vote."""
     return min(max(n // (RECORDS * n_classes), 1), MOST)
 
 
 def counts_of(votes: NDArray[np.uint8], n_classes: int, *, among: Any = True) -> Integers:
-    """Votes for each class, shape [queries, n_classes], of votes [n_teachers, queries], those of ``among`` only."""
+    """Count votes [n_teachers, queries] for each class, shape [queries, n_classes]; only those in ``among``."""
     return np.stack([np.count_nonzero((votes == code) & among, axis=0) for code in range(n_classes)], axis=1)

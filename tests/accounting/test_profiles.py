@@ -50,9 +50,9 @@ CASES = [  # (constructor, arguments): ordinary ones, of which each numeric argu
     (bagging, {"n": 1000, "subsample": 10, "n_models": 3, "analysis": "published"}),
     (soft_vote, {"beta": 0.5, "answers": 3, "analysis": "tight"}),
     (soft_vote, {"beta": 0.5, "answers": 3, "analysis": "published"}),
-    (noisy_vote, {"noise": 0.2, "answers": 3, "n_classes": 2, "analysis": "tight"}),
-    (noisy_vote, {"noise": 0.2, "answers": 3, "n_classes": 5}),
-    (noisy_vote, {"noise": 0.2, "answers": 3, "analysis": "published"}),
+    (noisy_vote, {"inverse_scale": 0.2, "answers": 3, "n_classes": 2, "analysis": "tight"}),
+    (noisy_vote, {"inverse_scale": 0.2, "answers": 3, "n_classes": 5}),
+    (noisy_vote, {"inverse_scale": 0.2, "answers": 3, "analysis": "published"}),
     (gnmax, {"sigma": 20.0, "answers": 10, "analysis": "tight"}),
     (gnmax, {"sigma": 20.0, "answers": 10, "analysis": "published"}),
     (confident_gnmax, {**PATE, "analysis": "tight"}),
@@ -70,7 +70,7 @@ NUMBERS = [  # functions that give no profile
     (gaussian_sigma, {"epsilon": 1.0, "delta": 1e-5, "sensitivity": 1.0, "analysis": "tight"}),
     (dp_sgd_noise_multiplier, {"epsilon": 1.0, "delta": 1e-5, "sample_rate": 0.1, "steps": 3, "accountant": "rdp"}),
     (soft_vote_beta, {"epsilon": 1.0, "delta": 1e-5, "answers": 3, "analysis": "tight"}),
-    (accounting.noisy_vote_answers, {"epsilon": 1.0, "delta": 1e-5, "noise": 0.1, "n_classes": 2}),
+    (accounting.noisy_vote_answers, {"epsilon": 1.0, "delta": 1e-5, "inverse_scale": 0.1, "n_classes": 2}),
     (accounting.clopper_pearson, {"successes": 1, "trials": 10, "confidence": 0.9}),
     (accounting.audit_epsilon, {**COUNTS, "delta": 0.1, "confidence": 0.9}),
     (accounting.audit_mu, COUNTS),
@@ -86,8 +86,8 @@ NUMBERS = [  # functions that give no profile
     (accounting.step_contraction, {"learning_rate": 0.1, "smoothness": 1.0, "convexity": 0.5}),
     (papers.sgd_sensitivity, {**STEP, "analysis": "tight"}),
     (papers.augmenting_sigma, {"epsilon": 1.0, "delta": 1e-5, "sensitivity": 1.0, "intrinsic_sigma": 0.1}),
-    (papers.personalised_moments, {"order": 1.0, "noise": 0.1, "m": 0.5}),
-    (papers.personalised_answers, {"epsilon": 1.0, "delta": 1e-5, "noise": 0.1, "m": 0.5}),
+    (papers.personalised_moments, {"order": 1.0, "inverse_scale": 0.1, "m": 0.5}),
+    (papers.personalised_answers, {"epsilon": 1.0, "delta": 1e-5, "inverse_scale": 0.1, "m": 0.5}),
     (lambda **aim: accounting.calibrate(lambda sigma: gaussian(sigma=sigma), **aim), {"mu": 1.0, "start": 1.0}),
     (lambda **aim: accounting.calibrate(lambda sigma: gaussian(sigma=sigma), **aim), {"tpr": 0.3, "fpr": 0.01}),
 ]
@@ -125,8 +125,8 @@ EXTREMES = {
     "zcdp 1e4": lambda: zcdp(1e4),
     "soft vote, beta 1e-6": lambda: soft_vote(beta=1e-6),
     "soft vote, beta 100": lambda: soft_vote(beta=100.0),
-    "noisy vote, noise 1e-6": lambda: noisy_vote(noise=1e-6),
-    "noisy vote, noise 100": lambda: noisy_vote(noise=100.0),
+    "noisy vote, noise 1e-6": lambda: noisy_vote(inverse_scale=1e-6),
+    "noisy vote, noise 100": lambda: noisy_vote(inverse_scale=100.0),
     "gnmax, sigma 1e6": lambda: gnmax(sigma=1e6),
     "gnmax, sigma 0.01": lambda: gnmax(sigma=0.01),
     "confident gnmax": lambda: confident_gnmax(sigma_threshold=150.0, sigma_answer=40.0, queries=1, answers=0),
@@ -248,7 +248,7 @@ def test_descriptions_that_name_nothing():
     with pytest.raises(ValueError, match="counts of gnmax are private"):
         from_dict(gnmax(sigma=5.0, counts=[[90, 10]], adjacency="replace-one").to_dict())
     with pytest.raises(ValueError, match="squares of personalised_vote are private"):
-        from_dict(papers.personalised_vote([0, 38], noise=0.04, n_partitions=1, answers=38).to_dict())
+        from_dict(papers.personalised_vote([0, 38], inverse_scale=0.04, n_partitions=1, answers=38).to_dict())
 
 
 @pytest.mark.parametrize(("make", "given"), CASES + NUMBERS, ids=lambda value: getattr(value, "__name__", ""))

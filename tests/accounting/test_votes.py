@@ -133,17 +133,17 @@ PUBLISHED = {
 @pytest.mark.parametrize("n", PUBLISHED)
 def test_published_label_counts_have_delta_1e_3_and_overshoot(n):
     printed, paid = PUBLISHED[n]
-    noise = 2 / n
-    assert tuple(noisy_vote_answers(e, 1e-3, noise=noise, analysis="published") for e in BUDGETS) == printed
+    beta = 2 / n
+    assert tuple(noisy_vote_answers(e, 1e-3, inverse_scale=beta, analysis="published") for e in BUDGETS) == printed
     for epsilon, labels in zip(BUDGETS, printed, strict=True):
-        cost = noisy_vote(noise=noise, answers=labels, analysis="published").epsilon(1e-3)
-        less = noisy_vote(noise=noise, answers=labels - 1, analysis="published").epsilon(1e-3)
+        cost = noisy_vote(inverse_scale=beta, answers=labels, analysis="published").epsilon(1e-3)
+        less = noisy_vote(inverse_scale=beta, answers=labels - 1, analysis="published").epsilon(1e-3)
         assert less < epsilon <= cost  # the loop stops one label past the budget
     # at the delta that the paper states, counted on the profile instead of by the loop's formula
     for epsilon, labels in zip(BUDGETS, paid, strict=True):
-        assert noisy_vote(noise=noise, answers=labels, analysis="published").epsilon(1e-5) <= epsilon
-        assert noisy_vote(noise=noise, answers=labels + 1, analysis="published").epsilon(1e-5) > epsilon
-        assert noisy_vote_answers(epsilon, 1e-5, noise=noise, analysis="published") == labels + 1
+        assert noisy_vote(inverse_scale=beta, answers=labels, analysis="published").epsilon(1e-5) <= epsilon
+        assert noisy_vote(inverse_scale=beta, answers=labels + 1, analysis="published").epsilon(1e-5) > epsilon
+        assert noisy_vote_answers(epsilon, 1e-5, inverse_scale=beta, analysis="published") == labels + 1
 
 
 TIGHT = {
@@ -156,82 +156,82 @@ TIGHT = {
 @pytest.mark.parametrize("n", TIGHT)
 def test_tight_label_counts(n):
     for delta, expected in zip((1e-5, 1e-3), TIGHT[n], strict=True):
-        found = tuple(noisy_vote_answers(e, delta, noise=2 / n) for e in BUDGETS)
+        found = tuple(noisy_vote_answers(e, delta, inverse_scale=2 / n) for e in BUDGETS)
         assert found == expected
         for epsilon, labels in zip(BUDGETS, found, strict=True):
-            assert noisy_vote(noise=2 / n, answers=labels).delta(epsilon) <= delta
-            assert noisy_vote(noise=2 / n, answers=labels + 1).delta(epsilon) > delta
+            assert noisy_vote(inverse_scale=2 / n, answers=labels).delta(epsilon) <= delta
+            assert noisy_vote(inverse_scale=2 / n, answers=labels + 1).delta(epsilon) > delta
 
 
-def chance(margin, noise):
+def chance(margin, beta):
     """Probability that the first of two classes wins, by quadrature over its noise."""
 
     def first_wins(y):
-        return stats.laplace.pdf(y, scale=1 / noise) * stats.laplace.cdf(margin + y, scale=1 / noise)
+        return stats.laplace.pdf(y, scale=1 / beta) * stats.laplace.cdf(margin + y, scale=1 / beta)
 
-    far = 45 / noise
+    far = 45 / beta
     points = [-far, *sorted({0.0, -float(margin)}), far]
     return sum(
         integrate.quad(first_wins, a, b, epsabs=1e-14, limit=200)[0] for a, b in itertools.pairwise(points) if b > a
     )
 
 
-@pytest.mark.parametrize(("n_models", "noise"), [(4, 0.9), (7, 0.3)])
-def test_exact_values_equal_quadrature(n_models, noise):
-    wins = np.array([chance(margin, noise) for margin in range(-n_models, n_models + 1, 2)])
+@pytest.mark.parametrize(("n_models", "beta"), [(4, 0.9), (7, 0.3)])
+def test_exact_values_equal_quadrature(n_models, beta):
+    wins = np.array([chance(margin, beta) for margin in range(-n_models, n_models + 1, 2)])
     before, after = wins[:-1], wins[1:]
     ratios = np.log([after / before, (1 - before) / (1 - after)])
     # quadrature to 1e-12
-    assert noisy_vote_pure_level(noise=noise, n_models=n_models) == pytest.approx(ratios.max(), abs=1e-10)
+    assert noisy_vote_pure_level(beta=beta, n_models=n_models) == pytest.approx(ratios.max(), abs=1e-10)
     log_odds = np.log(wins / (1 - wins))
-    assert (np.diff(log_odds) <= 2 * noise + 1e-10).all()  # the bounded range
+    assert (np.diff(log_odds) <= 2 * beta + 1e-10).all()  # the bounded range
     for epsilon in (0.0, 0.2, 0.5):
         gained = np.maximum(after - np.exp(epsilon) * before, 0)
         lost = np.maximum(1 - after - np.exp(epsilon) * (1 - before), 0)
-        exact = noisy_vote_exact_delta(epsilon, noise=noise, n_models=n_models)
+        exact = noisy_vote_exact_delta(epsilon, beta=beta, n_models=n_models)
         assert exact == pytest.approx((gained + lost).max(), abs=1e-10)
-        assert exact <= noisy_vote(noise=noise).delta(epsilon) + 1e-15
+        assert exact <= noisy_vote(inverse_scale=beta).delta(epsilon) + 1e-15
     spread = {0: np.log1p(-before[0]), 1: np.log(before[0])}, {0: np.log1p(-after[0]), 1: np.log(after[0])}
     library = privacy_loss_distribution.from_two_probability_mass_functions(*spread, value_discretization_interval=1e-5)
-    several = noisy_vote_exact_delta(0.5, noise=noise, n_models=n_models, answers=5)
+    several = noisy_vote_exact_delta(0.5, beta=beta, n_models=n_models, answers=5)
     assert several >= library.self_compose(5).get_delta_for_epsilon(0.5) - 1e-4
 
 
 def test_more_than_two_classes_use_the_pure_level():
     epsilons = np.linspace(0, 3, 31)
-    three = noisy_vote(noise=0.1, answers=20, n_classes=3)
+    three = noisy_vote(inverse_scale=0.1, answers=20, n_classes=3)
     np.testing.assert_allclose(three.delta(epsilons), pure(0.2).compose(20).delta(epsilons), rtol=1e-12)
-    assert (noisy_vote(noise=0.1, answers=20).delta(epsilons) <= three.delta(epsilons) + 1e-15).all()
+    assert (noisy_vote(inverse_scale=0.1, answers=20).delta(epsilons) <= three.delta(epsilons) + 1e-15).all()
 
 
 def test_personalised_moments():
-    assert personalised_moments(3.0, noise=0.5, m=0.5) == pytest.approx(2 * 0.25 * 0.25 * 12)
-    np.testing.assert_allclose(personalised_moments([1, 2], noise=0.04), [0.0064, 0.0192])
+    assert personalised_moments(3.0, inverse_scale=0.5, m=0.5) == pytest.approx(2 * 0.25 * 0.25 * 12)
+    np.testing.assert_allclose(personalised_moments([1, 2], inverse_scale=0.04), [0.0064, 0.0192])
     # per instance, for two classes: the exact moment of one record's vote, k models of which a share m can turn
-    noise, m = 0.7, 0.6
+    beta, m = 0.7, 0.6
     for margin in np.linspace(-2, 2, 21):
-        p, q = chance(margin, noise), chance(margin - 2 * m, noise)
+        p, q = chance(margin, beta), chance(margin - 2 * m, beta)
         for l in (1.0, 4.0):
             forth = np.log(p * (p / q) ** l + (1 - p) * ((1 - p) / (1 - q)) ** l)
             back = np.log(q * (q / p) ** l + (1 - q) * ((1 - q) / (1 - p)) ** l)
-            assert max(forth, back) <= personalised_moments(l, noise=noise, m=m) + 1e-10
+            assert max(forth, back) <= personalised_moments(l, inverse_scale=beta, m=m) + 1e-10
 
 
 @settings(max_examples=30)
-@given(noise=st.floats(0.005, 1.5), answers=st.integers(1, 200), epsilon=st.floats(0, 5), n_models=st.integers(1, 60))
-def test_noisy_vote_covers_the_exact_delta_and_grows(noise, answers, epsilon, n_models):
-    delta = noisy_vote(noise=noise, answers=answers).delta(epsilon)
+@given(beta=st.floats(0.005, 1.5), answers=st.integers(1, 200), epsilon=st.floats(0, 5), n_models=st.integers(1, 60))
+def test_noisy_vote_covers_the_exact_delta_and_grows(beta, answers, epsilon, n_models):
+    delta = noisy_vote(inverse_scale=beta, answers=answers).delta(epsilon)
     # rounding of sums of up to 200 terms, and of exponents near 0
-    assert noisy_vote_exact_delta(epsilon, noise=noise, n_models=n_models, answers=answers) <= delta + 1e-12
-    assert delta <= noisy_vote(noise=noise, answers=answers, analysis="published").delta(epsilon) + 1e-12
-    assert delta <= noisy_vote(noise=1.1 * noise, answers=answers).delta(epsilon) + 1e-12
-    assert delta <= noisy_vote(noise=noise, answers=answers + 1).delta(epsilon) + 1e-12
-    assert noisy_vote_pure_level(noise=noise, n_models=n_models) <= 2 * noise * (1 + 1e-12)
+    assert noisy_vote_exact_delta(epsilon, beta=beta, n_models=n_models, answers=answers) <= delta + 1e-12
+    assert delta <= noisy_vote(inverse_scale=beta, answers=answers, analysis="published").delta(epsilon) + 1e-12
+    assert delta <= noisy_vote(inverse_scale=1.1 * beta, answers=answers).delta(epsilon) + 1e-12
+    assert delta <= noisy_vote(inverse_scale=beta, answers=answers + 1).delta(epsilon) + 1e-12
+    assert noisy_vote_pure_level(beta=beta, n_models=n_models) <= 2 * beta * (1 + 1e-12)
 
 
 def test_no_answer_fits_a_small_budget():
-    assert noisy_vote_answers(0.01, 1e-9, noise=2.0) == 0
-    assert noisy_vote_answers(1.0, 0.0, noise=0.125) == 4  # pure level 2 noise each
+    assert noisy_vote_answers(0.01, 1e-9, inverse_scale=2.0) == 0
+    assert noisy_vote_answers(1.0, 0.0, inverse_scale=0.125) == 4  # pure level 2 inverse_scale each
 
 
 PATE = {"sigma_threshold": 150.0, "sigma_answer": 40.0}  # 250 teachers, threshold 200

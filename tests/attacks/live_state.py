@@ -189,7 +189,7 @@ class _Meddles(DecisionTreeClassifier):
     owner = None
 
     def fit(self, X, y):
-        noise = {"sigma_answer": 1e-9, "sigma": 1e-9, "noise": 1e9, "epsilon": 1e9}
+        noise = {"sigma_answer": 1e-9, "sigma": 1e-9, "inverse_scale": 1e9, "epsilon": 1e9}
         known = type(self).owner.get_params(deep=False)
         type(self).owner.set_params(**{name: value for name, value in noise.items() if name in known})
         return super().fit(X, y)

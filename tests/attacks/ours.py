@@ -45,7 +45,7 @@ SETTINGS: dict[str, tuple[type, dict[str, Any]]] = {
     "PATE": (methods.PATE, {"n_models": 8, "aggregator": "gnmax", "sigma_answer": 1000.0}),
     "DPBag": (
         methods.DPBag,
-        {"n_models": 8, "n_partitions": 2, "noise": 0.05, "epsilon": 1.0, "delta": 1e-3, "device": "cpu"}
+        {"n_models": 8, "n_partitions": 2, "inverse_scale": 0.05, "epsilon": 1.0, "delta": 1e-3, "device": "cpu"}
         | {"accountant": "tight"},
     ),
 }

@@ -20,7 +20,7 @@ from tests.methods.conftest import Votes
 PERSONALISED = {"accountant": "personalised", "keep_votes": True}
 
 
-def literal(X, y, public, *, cut, n, k, noise, epsilon, delta, generator):
+def literal(X, y, public, *, cut, n, k, beta, epsilon, delta, generator):
     """Algorithm 1 record by record and moment by moment, with scikit-learn's teachers one at a time."""
     teachers = []
     for rows in cut.subsets():
@@ -35,12 +35,12 @@ def literal(X, y, public, *, cut, n, k, noise, epsilon, delta, generator):
             break
         votes = [t.predict(x[None])[0] if hasattr(t, "predict") else t for t in teachers]
         counts = [votes.count(c) / k for c in (0, 1)]
-        noisy = [count + generator.laplace(0, 1 / noise) for count in counts]
+        noisy = [count + generator.laplace(0, 1 / beta) for count in counts]
         labels.append(int(noisy[1] > noisy[0]))
         for u, chunks in enumerate([*cut.chunk, cut.joining]):
             own = [votes[j * n + i] for j, i in enumerate(chunks)]
             m = max(1 - own.count(c) / k for c in (0, 1))
-            moments[u] += 2 * noise**2 * m**2 * orders * (orders + 1)
+            moments[u] += 2 * beta**2 * m**2 * orders * (orders + 1)
         spent = ((moments.max(0) + math.log(1 / delta)) / orders).min()
     return labels, ((moments + math.log(1 / delta)) / orders).min(1), spent
 
@@ -49,13 +49,13 @@ def literal(X, y, public, *, cut, n, k, noise, epsilon, delta, generator):
 def test_equals_the_algorithm_by_hand(standardised, scheme):
     X, y = standardised
     X, y, public = X[:150], y[:150], X[150:]
-    settings = {"n_models": 5, "n_partitions": 7, "noise": 0.05, "epsilon": 2.0, "delta": 1e-3} | PERSONALISED
+    settings = {"n_models": 5, "n_partitions": 7, "inverse_scale": 0.05, "epsilon": 2.0, "delta": 1e-3} | PERSONALISED
     model = DPBag(**settings, partitions=scheme, device="cpu", noise_seed=5).fit(X, y, public=public)
     seed = secret_seed(5)
     split = int.from_bytes(stream(seed, 2).bytes(16), "little")
     cut = draw_partitions(len(X), n_chunks=5, n_partitions=7, scheme=scheme, seed=split)
     labels, own, spent = literal(
-        X, y, public, cut=cut, n=5, k=7, noise=0.05, epsilon=2.0, delta=1e-3, generator=stream(seed, 1)
+        X, y, public, cut=cut, n=5, k=7, beta=0.05, epsilon=2.0, delta=1e-3, generator=stream(seed, 1)
     )
     assert 3 < len(labels) < len(public)
     assert model.labels_.tolist() == labels
@@ -71,8 +71,8 @@ def test_equals_the_algorithm_by_hand(standardised, scheme):
 
 def test_results_do_not_depend_on_how_queries_are_cut(standardised, monkeypatch):
     X, y = standardised
-    settings = {"n_models": 10, "n_partitions": 4, "noise": 0.05, "epsilon": 4.0, "delta": 1e-3, "noise_seed": 1}
-    settings |= {"device": "cpu"} | PERSONALISED
+    settings = {"n_models": 10, "n_partitions": 4, "inverse_scale": 0.05, "epsilon": 4.0, "delta": 1e-3}
+    settings |= {"noise_seed": 1, "device": "cpu"} | PERSONALISED
     found = []
     for size in (1024, 16, 7):
         monkeypatch.setattr(_dpbag, "QUERIES", size)
@@ -91,7 +91,7 @@ def test_the_counter_example_to_theorem_6():
     counts = []
     for n in (4, 5):
         model = DPBag(
-            estimator=learner, n_models=2, n_partitions=2, noise=0.04, epsilon=1.0, delta=1e-5, device="cpu",
+            estimator=learner, n_models=2, n_partitions=2, inverse_scale=0.04, epsilon=1.0, delta=1e-5, device="cpu",
             student=LogisticRegression(), noise_seed=0, **PERSONALISED,
         ).fit(np.arange(n)[:, None], np.arange(n) % 2, public=np.zeros((60, 1)), chunks=chunks[: n + 1])  # fmt: skip
         counts.append(model.n_labels_)
@@ -117,7 +117,7 @@ def test_sound_accountants_do_not_look_at_the_votes(accountant, labels):
         assert model.profile_.status == "proved"
         assert model.profile_.adjacency == "zero-out"
         analysis = "tight" if accountant == "tight" else "published"
-        assert model.epsilon_spent_ == noisy_vote(noise=0.04, answers=labels, analysis=analysis).epsilon(1e-5)
+        assert model.epsilon_spent_ == noisy_vote(inverse_scale=0.04, answers=labels, analysis=analysis).epsilon(1e-5)
         assert not hasattr(model, "record_epsilons_")
     assert found == {labels}
     for partitions, adjacency in (("balanced", "zero-out"), ("balanced", "replace-one"), ("independent", "add-remove")):
@@ -178,7 +178,7 @@ def test_a_chunk_of_one_class_votes_for_it(estimator):
     """Records of class 1 all sit in one chunk of the only partition: three teachers vote 0, one votes 1."""
     X, y = np.arange(16.0)[:, None], np.array([0] * 12 + [1] * 4)
     chunks = np.append(np.arange(16) // 4, 0)[:, None]
-    settings = {"n_models": 4, "n_partitions": 1, "noise": 100.0, "epsilon": 1e9, "delta": 0.5}
+    settings = {"n_models": 4, "n_partitions": 1, "inverse_scale": 100.0, "epsilon": 1e9, "delta": 0.5}
     model = DPBag(estimator=estimator, **settings, device="cpu", noise_seed=0, keep_votes=True)
     model.fit(X, y, public=X, chunks=chunks)
     assert set(model.labels_) == {0}
@@ -187,12 +187,12 @@ def test_a_chunk_of_one_class_votes_for_it(estimator):
 
 def test_more_than_two_classes(pixels):
     X, y = pixels
-    model = DPBag(n_models=10, n_partitions=4, noise=3.0, epsilon=1e6, delta=0.1, device="cpu", noise_seed=0)
+    model = DPBag(n_models=10, n_partitions=4, inverse_scale=3.0, epsilon=1e6, delta=0.1, device="cpu", noise_seed=0)
     model.fit(X[:900], y[:900], public=X[900:1400])
     assert model.labels_.shape == (500,)
     assert model.score(X[1400:], y[1400:]) > 0.75
     assert model.predict_proba(X[:3]).shape == (3, 10)
-    sound = clone(model).set_params(accountant="tight", epsilon=3.0, delta=1e-5, noise=0.1)
+    sound = clone(model).set_params(accountant="tight", epsilon=3.0, delta=1e-5, inverse_scale=0.1)
     assert sound.fit(X[:900], y[:900], public=X[900:]).profile_.epsilon(1e-5) <= 3.0
 
 
@@ -207,32 +207,32 @@ def labels_of(largest, epsilon, delta, **setting):
     return min(len(largest), int(np.searchsorted(largest, limit)) + 1)
 
 
-@given(squares=st.integers(1, 10**9), k=st.integers(1, 500), noise=noises, delta=deltas)
-def test_epsilon_is_the_least_of_all_moments(squares, k, noise, delta):
+@given(squares=st.integers(1, 10**9), k=st.integers(1, 500), beta=noises, delta=deltas)
+def test_epsilon_is_the_least_of_all_moments(squares, k, beta, delta):
     orders = np.arange(1.0, 101.0)
-    plain = ((squares / k**2 * personalised_moments(orders, noise=noise) - np.log(delta)) / orders).min()
-    assert personalised_epsilon(squares, n_partitions=k, noise=noise, delta=delta) == pytest.approx(plain, rel=1e-12)
+    plain = ((squares / k**2 * personalised_moments(orders, inverse_scale=beta) - np.log(delta)) / orders).min()
+    assert personalised_epsilon(squares, n_partitions=k, beta=beta, delta=delta) == pytest.approx(plain, rel=1e-12)
 
 
-@given(epsilon=epsilons, delta=deltas, noise=noises, k=st.integers(1, 200), own=st.integers(0, 200))
-def test_labels_of_a_constant_share_are_those_of_the_accounting(epsilon, delta, noise, k, own):
+@given(epsilon=epsilons, delta=deltas, beta=noises, k=st.integers(1, 200), own=st.integers(0, 200))
+def test_labels_of_a_constant_share_are_those_of_the_accounting(epsilon, delta, beta, k, own):
     against = max(own % (k + 1), k - own % (k + 1))  # of k models that vote between two classes
-    labels = personalised_answers(epsilon, delta, noise=noise, m=against / k)
+    labels = personalised_answers(epsilon, delta, inverse_scale=beta, m=against / k)
     sums = np.arange(1, 40) * against**2
-    assert labels_of(sums, epsilon, delta, n_partitions=k, noise=noise) == min(labels, 39)
+    assert labels_of(sums, epsilon, delta, n_partitions=k, beta=beta) == min(labels, 39)
 
 
-@given(epsilon=epsilons, delta=deltas, noise=noises, k=st.integers(1, 200))
-def test_the_budget_is_reached_at_its_sum_and_not_before(epsilon, delta, noise, k):
-    limit = squares_of_budget(epsilon, delta, n_partitions=k, noise=noise)
-    before, at = personalised_epsilon([limit - 1, limit], n_partitions=k, noise=noise, delta=delta)
+@given(epsilon=epsilons, delta=deltas, beta=noises, k=st.integers(1, 200))
+def test_the_budget_is_reached_at_its_sum_and_not_before(epsilon, delta, beta, k):
+    limit = squares_of_budget(epsilon, delta, n_partitions=k, beta=beta)
+    before, at = personalised_epsilon([limit - 1, limit], n_partitions=k, beta=beta, delta=delta)
     assert before < epsilon * (1 + 1e-9)
     assert at > epsilon * (1 - 1e-9) or limit == 1
 
 
 def test_no_query_costs_nothing_and_shapes_are_kept():
-    found = personalised_epsilon([[0, 1], [2, 3]], n_partitions=1, noise=0.1, delta=1e-5)
+    found = personalised_epsilon([[0, 1], [2, 3]], n_partitions=1, beta=0.1, delta=1e-5)
     assert found.shape == (2, 2)
     assert found[0, 0] == 0
     assert (np.diff(found.ravel()) > 0).all()
-    assert labels_of([], 1.0, 1e-5, n_partitions=1, noise=0.1) == 0
+    assert labels_of([], 1.0, 1e-5, n_partitions=1, beta=0.1) == 0

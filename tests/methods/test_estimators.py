@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
 from dpnotes import methods
-from dpnotes.accounting import PrivacyStatement, bagging, gaussian, statement
+from dpnotes.accounting import PrivacyStatement, bagging, gaussian, noisy_vote, statement
 from dpnotes.auditing import audit_scores
 from dpnotes.learners import NetworkClassifier
 from dpnotes.methods import DPSGD, PATE, ClassMeans, DPBag
@@ -43,7 +43,7 @@ ESTIMATORS = {
     ),
     "FilteredVote": methods.FilteredVote(n_models=5, sigma=1.0, confidence=0.6, device="cpu", **NEAREST, **COMMON),
     "PATE": PATE(n_models=5, aggregator="gnmax", sigma_answer=1.0, **STUDENT),
-    "DPBag": DPBag(n_models=5, n_partitions=2, epsilon=9.0, delta=1e-3, noise=0.5, device="cpu", **STUDENT),
+    "DPBag": DPBag(n_models=5, n_partitions=2, epsilon=9.0, delta=1e-3, inverse_scale=0.5, device="cpu", **STUDENT),
 }
 MANY_AT_ONCE = SimpleNamespace(fit_many=print)  # a learner of many models in one call cannot be a student
 PUBLISHED = sorted(set(ESTIMATORS) - {"PredictionSensitivity", "SubsampleAggregate", "FilteredVote"})
@@ -224,7 +224,7 @@ BAD = {  # invalid values of each parameter, of whatever estimator
     "noise_multiplier": [0.0], "clipping_norm": [-1.0], "sample_rate": [1.5], "steps": [0], "learning_rate": [-1.0],
     "radius": [0.0], "batch_size": [0, 41], "sensitivity": ["empirical", 0.0], "intrinsic_sigma": [-0.1],
     "subsample": [0, 0.5], "n_models": [0, 2.5], "scheme": ["pairs"], "n_partitions": [0], "sigma": [0.0],
-    "confidence": [1.5], "queries": [0, 31], "aggregator": ["majority"], "sigma_answer": [0.0], "noise": [-1.0],
+    "confidence": [1.5], "queries": [0, 31], "aggregator": ["majority"], "sigma_answer": [0.0], "inverse_scale": [-1.0],
     "accountant": ["moments"], "partitions": ["equal"], "n_trees": [0], "depth": [0, 21], "bounds": [3.0, (1.0, -1.0)],
     "optimizer": ["lion"], "classes": [[0]],
     "student": [3], "n_jobs": [0],
@@ -354,6 +354,8 @@ def test_old_names_of_parameters_are_taken_with_a_warning():
         assert methods.RandomTrees(1.0).set_params(low=0, high=[1, 2]).bounds == (0, [1, 2])
     with pytest.raises(TypeError, match="give bounds= instead of low and high"):
         methods.RandomTrees(1.0, low=0)
+    with pytest.warns(FutureWarning, match="noisy_vote: give inverse_scale= instead of noise"):
+        assert noisy_vote(noise=0.1).parameters["inverse_scale"] == 0.1
 
 
 def test_a_teacher_that_cannot_learn_its_records_abstains():

@@ -51,7 +51,7 @@ def test_guarantees_are_those_of_what_was_released(pixels):
     assert gnmax.answered_.all()
 
     laplace = PATE(aggregator="laplace", scale=8.0, queries=30, adjacency="add-remove", **common).fit(**fit)
-    assert laplace.profile_.to_dict() == repeated(accounting.noisy_vote(noise=1 / 8, answers=30, n_classes=10))
+    assert laplace.profile_.to_dict() == repeated(accounting.noisy_vote(inverse_scale=1 / 8, answers=30, n_classes=10))
     assert not hasattr(laplace, "per_instance_profile_")
     assert laplace.labels_.shape == laplace.answered_.shape == (30,)
 

@@ -259,7 +259,7 @@ class Chapter:
 
     @property
     def of(self) -> str:
-        """Name of the chapter whose experiments it reads, itself or the chapter that it is the evidence of."""
+        """Name of the chapter whose experiments it reads; a page of evidence reads those of its chapter."""
         return self.name.removesuffix(EVIDENCE)
 
     @cached_property
@@ -280,7 +280,7 @@ class Chapter:
     def book_parameters(self) -> dict[str, Any]:
         """Parameters with which the book executes the chapter, where they differ from its defaults.
 
-        They read only stored results and run no experiment.
+        With these parameters, the chapter reads only stored results and runs no experiment.
         """
         return {"compute": "stored"} if "compute" in self.parameters else {}
 
@@ -305,9 +305,9 @@ class Chapter:
         """SHA-256 sum over everything that determines the executed chapter.
 
         This includes the notebook, the package, the parameters, and the stored results whose name begins with the name
-        of the chapter (``book/results/bagging*.csv``) or, in ``published/`` there, contains it. A chapter and its
-        evidence read no other results; the scorecard and the ledger read all. If a parameter names a file, the content
-        of the file counts too.
+        of the chapter (``book/results/bagging*.csv``) or, in ``book/results/published``, contains it. A chapter
+        and its evidence read no other results; the scorecard and the ledger read all. If a parameter names a file, the
+        content of the file counts too.
 
         Parameters
         ----------

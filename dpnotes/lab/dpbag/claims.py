@@ -32,12 +32,12 @@ ROUNDING = 1e-9
 @evidence(22)
 def one_answer() -> list[Finding]:
     """Every vote of k = 2 partitions into 3 chunks, two and three classes, and what one record can do to it."""
-    k, n, noise = 2, 3, 1.0
-    tight = noisy_vote(noise=noise).epsilon(0.0) == 2 * noise
-    two, three = (votes.neighbouring_votes(n_classes=n_classes, k=k, n=n, noise=noise) for n_classes in (2, 3))
+    k, n, beta = 2, 3, 1.0
+    tight = noisy_vote(inverse_scale=beta).epsilon(0.0) == 2 * beta
+    two, three = (votes.neighbouring_votes(n_classes=n_classes, k=k, n=n, beta=beta) for n_classes in (2, 3))
     change = max(int(np.abs(pairs.change).sum(-1).max()) for pairs in (two, three))
-    many, few = (noisy_vote_pure_level(noise=noise, n_models=n_models) for n_models in (2000, 8))
-    search = float(votes.neighbouring_votes(n_classes=2, k=1, n=8, noise=noise).epsilons().max())
+    many, few = (noisy_vote_pure_level(beta=beta, n_models=n_models) for n_models in (2000, 8))
+    search = float(votes.neighbouring_votes(n_classes=2, k=1, n=8, beta=beta).epsilons().max())
     largest = [(float(pairs.epsilons().max()), tight) for pairs in (two, three)]
     return judged(22, *largest, many, (few, math.isclose(few, search, rel_tol=ROUNDING)), change / k)
 
@@ -46,8 +46,8 @@ def one_answer() -> list[Finding]:
 def personalised_bound() -> list[Finding]:
     """The moments of every small vote against the bound by m, and against four times less between two classes."""
     fractions = [
-        _fraction_of_bound(n_classes=n_classes, k=k, n=3, noise=noise)
-        for n_classes, k, noise in ((2, 4, 0.04), (2, 4, 1.0), (3, 2, 0.04))
+        _fraction_of_bound(n_classes=n_classes, k=k, n=3, beta=beta)
+        for n_classes, k, beta in ((2, 4, 0.04), (2, 4, 1.0), (3, 2, 0.04))
     ]
     before, after = (votes.largest_fraction(cut) for cut in (EXAMPLE, WITH_RECORD))
     return judged(23, *fractions, 4 * max(fractions[:2]), (after, before == 0.5))
@@ -56,15 +56,16 @@ def personalised_bound() -> list[Finding]:
 @evidence(24)
 def stopped_loop() -> list[Finding]:
     """Algorithm 1, run as printed on the two data sets of the example: how many labels it gives out."""
-    noise, epsilon = 0.04, 1.0
+    beta, epsilon = 0.04, 1.0
     joined = {EXAMPLE: ("ab", "ac"), WITH_RECORD: ("cd", "bd")}
-    labels = [votes.loop(cut, epsilon, DELTA, noise=noise, joined=chunks) for cut, chunks in joined.items()]
-    by_formula = [personalised_answers(epsilon, DELTA, noise=noise, m=votes.largest_fraction(cut)) for cut in joined]
+    labels = [votes.loop(cut, epsilon, DELTA, beta=beta, joined=chunks) for cut, chunks in joined.items()]
+    fractions = map(votes.largest_fraction, joined)
+    by_formula = [personalised_answers(epsilon, DELTA, inverse_scale=beta, m=m) for m in fractions]
     distance = hockey_stick({labels[0]: Fraction(1)}, {labels[1]: Fraction(1)}, Fraction(math.e**epsilon))
-    fixed = noisy_vote_answers(epsilon, DELTA, noise=noise)
-    spent = noisy_vote_exact_delta(epsilon, noise=noise, n_models=50, answers=max(fixed, 1))
-    printed = [noisy_vote(noise=2 / n, answers=labels).epsilon(DELTA) / budget for n, budget, _, labels in CELLS]
-    exact = max(noisy_vote_exact_delta(e, noise=2 / n, n_models=n, answers=p) for n, e, _, p in CELLS if n == 50)
+    fixed = noisy_vote_answers(epsilon, DELTA, inverse_scale=beta)
+    spent = noisy_vote_exact_delta(epsilon, beta=beta, n_models=50, answers=max(fixed, 1))
+    printed = [noisy_vote(inverse_scale=2 / n, answers=p).epsilon(DELTA) / e for n, e, _, p in CELLS]
+    exact = max(noisy_vote_exact_delta(e, beta=2 / n, n_models=n, answers=p) for n, e, _, p in CELLS if n == 50)
     same = [(found, found == formula) for found, formula in zip(labels, by_formula, strict=True)]
     return judged(24, *same, distance, (fixed, spent <= DELTA), min(printed), (max(printed), exact <= DELTA))
 
@@ -76,23 +77,23 @@ def stated_delta() -> list[Finding]:
     low = _least_delta(lambda delta: all(_loop_answers(epsilon, delta, n) >= saa for n, epsilon, saa, _ in CELLS))
     high = _least_delta(lambda delta: any(_loop_answers(epsilon, delta, n) > saa for n, epsilon, saa, _ in CELLS))
     spent, tight = (
-        [noisy_vote(noise=2 / n, answers=saa, analysis=analysis).epsilon(DELTA) / e for n, e, saa, _ in CELLS]
+        [noisy_vote(inverse_scale=2 / n, answers=saa, analysis=analysis).epsilon(DELTA) / e for n, e, saa, _ in CELLS]
         for analysis in ("published", "tight")
     )
-    overshoot = noisy_vote(noise=2 / 50, answers=SAA[50][0], analysis="published").epsilon(1e-3)
+    overshoot = noisy_vote(inverse_scale=2 / 50, answers=SAA[50][0], analysis="published").epsilon(1e-3)
     return judged(25, *matches, low, high, min(spent), max(spent), overshoot, max(tight))
 
 
 @evidence(26)
 def labels_answered() -> list[Finding]:
     """The published gain over subsample-and-aggregate, and what the latter gains by accounting alone."""
-    tight = {(n, epsilon): noisy_vote_answers(epsilon, DELTA, noise=2 / n) for n, epsilon, *_ in CELLS}
+    tight = {(n, epsilon): noisy_vote_answers(epsilon, DELTA, inverse_scale=2 / n) for n, epsilon, *_ in CELLS}
     published = max(dpbag / saa for _, _, saa, dpbag in CELLS)
     gains = [labels / (_loop_answers(e, DELTA, n) - 1) for (n, e), labels in tight.items()]  # the loop's last is beyond
     beyond = min(tight[n, epsilon] / dpbag for n, epsilon, _, dpbag in CELLS)
     exact, more = (
         [
-            noisy_vote_exact_delta(epsilon, noise=2 / n, n_models=n, answers=max(1, int(factor * tight[n, epsilon])))
+            noisy_vote_exact_delta(epsilon, beta=2 / n, n_models=n, answers=max(1, int(factor * tight[n, epsilon])))
             for n, epsilon in ((50, 1), (50, 3), (50, 5), (250, 1))
         ]
         for factor in (1.0, 1.3)
@@ -103,16 +104,16 @@ def labels_answered() -> list[Finding]:
 @evidence(27)
 def moved_chunks() -> list[Finding]:
     """All learners on three chunks, three records and a fourth: chunks drawn independently, and balanced partitions."""
-    noise, n = 2.0, 3
-    single = noisy_vote_pure_level(noise=noise, n_models=n)
+    beta, n = 2.0, 3
+    single = noisy_vote_pure_level(beta=beta, n_models=n)
     independent, balanced = (
-        votes.worst_epsilon(cuts("abc", n), cuts("abce", n), noise)
+        votes.worst_epsilon(cuts("abc", n), cuts("abce", n), beta)
         for cuts in (votes.assigned, votes.balanced_partitions)
     )
-    own = votes.balanced_epsilon(n=n, size=1, noise=noise)
-    large = votes.balanced_epsilon(n=50, size=100, noise=2 / 50)  # at the paper's lambda
-    guaranteed = noisy_vote(noise=noise).epsilon(0.0)
-    same = math.isclose(independent, single, rel_tol=ROUNDING) and guaranteed == 2 * noise
+    own = votes.balanced_epsilon(n=n, size=1, beta=beta)
+    large = votes.balanced_epsilon(n=50, size=100, beta=2 / 50)  # at the paper's lambda
+    guaranteed = noisy_vote(inverse_scale=beta).epsilon(0.0)
+    same = math.isclose(independent, single, rel_tol=ROUNDING) and guaranteed == 2 * beta
     return judged(27, (independent, same), balanced, (own, math.isclose(own, balanced, rel_tol=ROUNDING)), large)
 
 
@@ -120,23 +121,21 @@ def moved_chunks() -> list[Finding]:
 def conjectured_bound() -> list[Finding]:
     """The bound for votes that agree, over every small vote that fits its conditions, and where each is dropped."""
     excess: list[tuple[float, float]] = []  # of the moment, and of the reverse moment
-    for noise, n in ((0.2, 3), (0.5, 4), (1.0, 5), (2.0, 3)):
+    for beta, n in ((0.2, 3), (0.5, 4), (1.0, 5), (2.0, 3)):
         k = 4
-        pairs = votes.neighbouring_votes(n_classes=2, k=k, n=n, noise=noise)
+        pairs = votes.neighbouring_votes(n_classes=2, k=k, n=n, beta=beta)
         gaps = np.abs(pairs.counts[:, 0] - pairs.counts[:, 1])
         for gap, m, *moments in zip(gaps, pairs.m.tolist(), *pairs.moments(ORDERS), strict=True):
-            q = votes.other_answer(gap / k, noise)
-            if q < 1 / (1 + math.exp(2 * noise * m)):
-                bound = votes.pate_moments(ORDERS, noise=noise, m=m, q=q)
+            q = votes.other_answer(gap / k, beta)
+            if q < 1 / (1 + math.exp(2 * beta * m)):
+                bound = votes.pate_moments(ORDERS, beta=beta, m=m, q=q)
                 excess.append((float((moments[0] - bound).max()), float((moments[1] - bound).max())))
     # Ten partitions into 50 chunks, the record's models 7 to 3, as at the paper's own lambda = 2 / 50.
-    noise, k, m, order = 0.04, 10, 0.7, 10
-    before, after = (
-        votes.answer_distribution(np.array(counts), scale=k / noise) for counts in ((300, 200), (293, 207))
-    )
+    beta, k, m, order = 0.04, 10, 0.7, 10
+    before, after = (votes.answer_distribution(np.array(counts), scale=k / beta) for counts in ((300, 200), (293, 207)))
     true = float(np.logaddexp.reduce(np.log(before) + order * (np.log(before) - np.log(after))))
     raw, normalised = (
-        float(votes.pate_moments(np.array(order), noise=noise, m=m, q=votes.other_answer(gap, noise)))
+        float(votes.pate_moments(np.array(order), beta=beta, m=m, q=votes.other_answer(gap, beta)))
         for gap in (100, 100 / k)
     )
     # A pair of distributions that is exactly e^2 apart at an answer of probability q = 1/2, above the limit on q.
@@ -153,7 +152,7 @@ def conjectured_bound() -> list[Finding]:
 def personalised_accounts() -> list[Finding]:
     """What a record's budget buys depends on who else is there; with one partition and own costs, a filter holds."""
     labels = [
-        personalised_answers(1.0, DELTA, noise=0.04, m=votes.fraction(votes.chunks_of_records(cut)["a"]))
+        personalised_answers(1.0, DELTA, inverse_scale=0.04, m=votes.fraction(votes.chunks_of_records(cut)["a"]))
         for cut in (EXAMPLE, WITH_RECORD)
     ]
     budget, sigma = 100, 40.0
@@ -167,14 +166,14 @@ def personalised_accounts() -> list[Finding]:
     return judged(29, *labels, (attacks - claimed).max(), (attacks / claimed).min(axis=1).max())
 
 
-def _fraction_of_bound(*, noise: float, **case: int) -> float:
-    pairs = votes.neighbouring_votes(noise=noise, **case)
-    bound = personalised_moments(ORDERS, noise=noise, m=pairs.m[:, None])
+def _fraction_of_bound(*, beta: float, **case: int) -> float:
+    pairs = votes.neighbouring_votes(beta=beta, **case)
+    bound = personalised_moments(ORDERS, inverse_scale=beta, m=pairs.m[:, None])
     return float(max((moments / bound).max() for moments in pairs.moments(ORDERS)))
 
 
 def _loop_answers(epsilon: float, delta: float, n: int) -> int:
-    return noisy_vote_answers(epsilon, delta, noise=2 / n, analysis="published")
+    return noisy_vote_answers(epsilon, delta, inverse_scale=2 / n, analysis="published")
 
 
 def _least_delta(reached: Callable[[float], bool]) -> float:

@@ -65,7 +65,7 @@ def student(*, accountant: str, epsilon: Any, delta: Any, device: str = "auto", 
         analysis = "tight" if accountant == "tight" else "published"
         labels = min(affordable(epsilon, delta, n_teachers, analysis), len(public.y))
         profile = accounting.noisy_vote(
-            noise=2 / n_teachers, answers=labels, adjacency="replace-one", analysis=analysis
+            inverse_scale=2 / n_teachers, answers=labels, adjacency="replace-one", analysis=analysis
         )
         guarantee = {"epsilon_spent": profile.epsilon(delta), "adjacency": profile.adjacency, "status": profile.status}
     released = done.labels[:labels]

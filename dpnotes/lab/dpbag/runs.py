@@ -77,7 +77,7 @@ def _all_records(dataset: str) -> tuple[Floats, Codes, str]:
 @cache
 def affordable(epsilon: float, delta: float, n_teachers: int, analysis: str = "tight") -> int:
     """Labels that a budget pays for at the paper's noise, lambda = 2 / n, whatever the data; the same for many rows."""
-    return noisy_vote_answers(epsilon, delta, noise=2 / n_teachers, analysis=analysis)
+    return noisy_vote_answers(epsilon, delta, inverse_scale=2 / n_teachers, analysis=analysis)
 
 
 def thirds(dataset: str, seed: int) -> Thirds:
@@ -115,7 +115,7 @@ def run(
     from dpnotes.learners import BoostedTreesClassifier, TouchedVotes
     from dpnotes.methods import LogisticTeachers, personalised_epsilon, secret_seed, squares_of_budget
 
-    records, secret, noise = thirds(dataset, seed), secret_seed(seed), 2 / n_teachers
+    records, secret, beta = thirds(dataset, seed), secret_seed(seed), 2 / n_teachers
     learn_seed, student_seed = (int(s) for s in stream(secret, 0).integers(2**31, size=2))
     cut = draw_partitions(
         len(records.private.y),
@@ -129,14 +129,14 @@ def run(
     X = records.private.X.astype(dtype, copy=False)
     fitted = many(device=device).fit_many(X, records.private.y, cut.subsets(), n_classes=2, seed=learn_seed)
     touched = TouchedVotes(np.vstack([cut.chunk, cut.joining]), n_teachers=n_teachers, device=device)
-    limits = sorted((squares_of_budget(e, d, n_partitions=n_partitions, noise=noise), (e, d)) for e, d in budgets)
+    limits = sorted((squares_of_budget(e, d, n_partitions=n_partitions, beta=beta), (e, d)) for e, d in budgets)
     fixed = max(affordable(*budget, n_teachers, a) for budget in budgets for a in ("tight", "published"))
     stops: dict[Budget, Stop] = {}
     counts: list[Codes] = []
     answered = 0  # public rows that the accountant has seen
 
     def stop(delta: float) -> Stop:
-        own = personalised_epsilon(touched.totals, n_partitions=n_partitions, noise=noise, delta=delta)
+        own = personalised_epsilon(touched.totals, n_partitions=n_partitions, beta=beta, delta=delta)
         return Stop(answered, np.quantile(own[:-1], QUANTILES), float(own.max()))
 
     for start in range(0, len(records.public.y), QUERIES):
@@ -153,7 +153,7 @@ def run(
         if not limits and start + QUERIES >= fixed:
             break
     stops |= {budget: stop(budget[1]) for _, budget in limits}  # public rows ran out
-    labels = laplace_vote(np.concatenate(counts) / n_partitions, scale=1 / noise, seed=stream(secret, 1))
+    labels = laplace_vote(np.concatenate(counts) / n_partitions, scale=1 / beta, seed=stream(secret, 1))
     return Run(records, labels, student_seed, stops)
 
 

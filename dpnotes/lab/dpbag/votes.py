@@ -65,9 +65,9 @@ class NeighbouringVotes(NamedTuple):
         )
 
 
-def neighbouring_votes(*, n_classes: int, k: int, n: int, noise: float) -> NeighbouringVotes:
+def neighbouring_votes(*, n_classes: int, k: int, n: int, beta: float) -> NeighbouringVotes:
     """All pairs for k partitions into n chunks: the votes of the record's own k models, and of the k (n - 1) others."""
-    answers = {votes: answer_distribution(np.array(votes), scale=k / noise) for votes in tallies(k * n, n_classes)}
+    answers = {votes: answer_distribution(np.array(votes), scale=k / beta) for votes in tallies(k * n, n_classes)}
     rows = []
     own_votes = np.array(tallies(k, n_classes))
     for others, own, moved in itertools.product(np.array(tallies(k * (n - 1), n_classes)), own_votes, own_votes):
@@ -98,9 +98,9 @@ def answer_distribution(counts: Integers, *, scale: float) -> Floats:
     return np.array([(mass[own] * np.delete(below, own, axis=0).prod(0)).sum() for own in range(len(counts))])
 
 
-def other_answer(gap: float, noise: float) -> float:
+def other_answer(gap: float, beta: float) -> float:
     """Equation 2 of the supplement for two classes: probability that the class behind by ``gap`` wins."""
-    return (2 + noise * gap) / (4 * math.exp(noise * gap))
+    return (2 + beta * gap) / (4 * math.exp(beta * gap))
 
 
 def two_rounds(epsilons: Floats, shifts: tuple[float, float, float], threshold: float) -> Floats:
@@ -126,7 +126,7 @@ def shifted_gaussian(epsilon: Floats, mu: float) -> Floats:
     return np.asarray(special.ndtr(mu / 2 - epsilon / mu) - np.exp(epsilon) * special.ndtr(-mu / 2 - epsilon / mu))
 
 
-def pate_moments(order: Floats, *, noise: float, m: float, q: float) -> Floats:
+def pate_moments(order: Floats, *, beta: float, m: float, q: float) -> Floats:
     """Bound on a log-moment of one noisy vote where the models agree: the paper's conjectured one, made true.
 
     Status: *per-instance*, and for one direction only. It bounds the moment of the vote on this data set against the
@@ -136,11 +136,11 @@ def pate_moments(order: Floats, *, noise: float, m: float, q: float) -> Floats:
     ----------
     order : ndarray, >= 0
         l, the order of the moment.
-    noise : float, > 0
-        lambda, the inverse scale of the Laplace noise on each class, per vote.
+    beta : float, > 0
+        The paper's lambda, the inverse scale of the Laplace noise on each class, per vote.
     m : float, in [0, 1]
         Of :func:`dpnotes.accounting.papers.personalised_moments`.
-    q : float, in [0, 1 / (1 + exp(2 noise m)))
+    q : float, in [0, 1 / (1 + exp(2 beta m)))
         Bound on the probability that another class wins than the likeliest, from votes normalised by the number of
         partitions; with raw counts, as printed, it is too small.
 
@@ -159,20 +159,20 @@ def pate_moments(order: Floats, *, noise: float, m: float, q: float) -> Floats:
 
     Examples
     --------
-    >>> round(float(pate_moments(np.array(1), noise=1.0, m=1.0, q=1.5 * np.exp(-4))), 10)
+    >>> round(float(pate_moments(np.array(1), beta=1.0, m=1.0, q=1.5 * np.exp(-4))), 10)
     0.3291003345
     """
-    level = 2 * noise * m
+    level = 2 * beta * m
     limit = 1 / (1 + math.exp(level))
     if q >= limit:
-        raise ValueError(f"q must be < 1 / (1 + exp(2 noise m)) = {limit:g}, got q={q!r}; no bound is proved there")
+        raise ValueError(f"q must be < 1 / (1 + exp(2 beta m)) = {limit:g}, got q={q!r}; no bound is proved there")
     kept = math.log1p(-q)
     likely = kept + order * (kept - math.log1p(-q * math.exp(level)))
     with np.errstate(divide="ignore"):  # q = 0: certainty costs nothing
         return np.asarray(np.logaddexp(likely, np.log(q) + order * level), dtype=np.float64)
 
 
-def loop(cut: Sequence[Sequence[str]], epsilon: float, delta: float, *, noise: float, joined: Sequence[str]) -> int:
+def loop(cut: Sequence[Sequence[str]], epsilon: float, delta: float, *, beta: float, joined: Sequence[str]) -> int:
     """Labels that the loop of Algorithm 1 gives out; ``joined`` are the chunks that a record yet to come would join."""
     own = {STAND_IN: joined, **chunks_of_records(cut)}
     moments = dict.fromkeys(own, np.zeros(len(ORDERS)))
@@ -180,7 +180,7 @@ def loop(cut: Sequence[Sequence[str]], epsilon: float, delta: float, *, noise: f
     while spent < epsilon:
         labels += 1
         for record, chunks in own.items():
-            moments[record] = moments[record] + personalised_moments(ORDERS, noise=noise, m=fraction(chunks))
+            moments[record] = moments[record] + personalised_moments(ORDERS, inverse_scale=beta, m=fraction(chunks))
         spent = float(((np.max(list(moments.values()), axis=0) - math.log(delta)) / ORDERS).min())
     return labels
 
@@ -212,7 +212,7 @@ class _FixedVotes:
 def counterexample() -> pd.DataFrame:
     """Run :class:`dpnotes.methods.DPBag` on the records a, b, c, d of the example, and on the same with a record e.
 
-    Noise 0.04, budget (1, 1e-5). Columns: records, labels, epsilon (spent).
+    Inverse scale of the noise 0.04, budget (1, 1e-5). Columns: records, labels, epsilon (spent).
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -222,7 +222,7 @@ def counterexample() -> pd.DataFrame:
     found = []
     for n in (4, 5):
         model = DPBag(
-            estimator=_FixedVotes(), n_models=2, n_partitions=2, noise=0.04, epsilon=1.0, delta=1e-5,
+            estimator=_FixedVotes(), n_models=2, n_partitions=2, inverse_scale=0.04, epsilon=1.0, delta=1e-5,
             student=LogisticRegression(), device="cpu", noise_seed=0,
             accountant="personalised",
         ).fit(np.arange(n)[:, None], np.arange(n) % 2, public=np.zeros((60, 1)), chunks=chunks[: n + 1])  # fmt: skip
@@ -231,7 +231,7 @@ def counterexample() -> pd.DataFrame:
 
 
 COUNTEREXAMPLE = Table(
-    "Algorithm 1 on neighbouring data sets: noise 0.04, (1, 0.00001).",
+    "Algorithm 1 on neighbouring data sets: inverse scale of the noise 0.04, budget (1, 0.00001).",
     ("records", Column("labels", "labels given out"), Column("epsilon", "epsilon by its own account")),
 )
 
@@ -249,13 +249,13 @@ def balanced_partitions(records: str, n: int) -> list[Partition]:
     return [cut for cut in assigned(records, n) if max(map(len, cut)) - min(map(len, cut)) <= 1]
 
 
-def worst_epsilon(cuts: Sequence[Partition], others: Sequence[Partition], noise: float) -> float:
+def worst_epsilon(cuts: Sequence[Partition], others: Sequence[Partition], beta: float) -> float:
     """Largest pure epsilon of one answer over all learners (every vote of every chunk), cuts equally likely."""
     distinct = dict.fromkeys(chunk for cut in (*cuts, *others) for chunk in cut)
     chunks = {chunk: index for index, chunk in enumerate(distinct)}
     learners = (np.arange(2 ** len(chunks))[:, None] >> np.arange(len(chunks))) & 1  # [learners, chunks]
     n = len(cuts[0])
-    answers = np.array([answer_distribution(np.array([n - ones, ones]), scale=1 / noise) for ones in range(n + 1)])
+    answers = np.array([answer_distribution(np.array([n - ones, ones]), scale=1 / beta) for ones in range(n + 1)])
 
     def mixture(drawn: Sequence[Partition]) -> Floats:
         ones = (learners[:, [chunks[chunk] for chunk in cut]].sum(1) for cut in drawn)
@@ -264,11 +264,11 @@ def worst_epsilon(cuts: Sequence[Partition], others: Sequence[Partition], noise:
     return float(np.abs(mixture(cuts) - mixture(others)).max())
 
 
-def balanced_epsilon(*, n: int, size: int, noise: float) -> float:
+def balanced_epsilon(*, n: int, size: int, beta: float) -> float:
     """Pure epsilon at which one learner tells n chunks of ``size`` records from a record more in balanced chunks.
 
     The learner votes 1 on a chunk that holds the record and on a larger one: one chunk, or in most partitions two.
     """
     own = (size + 1) / (n * size + 1)  # the record is in the larger chunk
-    none, one, two = (answer_distribution(np.array([n - ones, ones]), scale=1 / noise)[1] for ones in range(3))
+    none, one, two = (answer_distribution(np.array([n - ones, ones]), scale=1 / beta)[1] for ones in range(3))
     return math.log((own * one + (1 - own) * two) / none)

@@ -76,7 +76,7 @@ class Setting:
 
     @property
     def rates(self) -> Features:
-        """Step lengths [steps]: constant, or falling as 1/(1 + passes), its root, or in a line towards 0."""
+        """Step lengths [steps], constant or falling, as 1/(1 + passes), as its root or linearly to 0."""
         passes = np.arange(self.steps) / self.steps_per_pass
         shape = {
             "constant": np.ones(self.steps),

@@ -131,8 +131,8 @@ class RowCheckpoint:
 def checkpoint() -> RowCheckpoint | None:
     """Make a checkpoint for the training runs of the row that a sweep computes in this process; None without a sweep.
 
-    An experiment hands it to a learner whose training may take long. States are kept in the store, an epoch's end after
-    the other where they cost at most a fiftieth of the time, until the row is stored.
+    An experiment hands it to a learner whose training may take long. Until the row is stored, the store holds states of
+    the learner from the ends of epochs. They are saved only so often that saving takes at most a fiftieth of the time.
     """
     return None if _row.get() is None else RowCheckpoint()
 

@@ -66,7 +66,8 @@ def adopt(
     Returns
     -------
     tuple of int
-        How many rows were written (new or replaced), and how many were there already with the same metrics.
+        The number of rows that were written (new or replaced), and the number of rows that were already there with the
+        same metrics.
 
     Raises
     ------

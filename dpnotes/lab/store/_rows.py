@@ -76,7 +76,7 @@ class Row:
 
     @property
     def compared(self) -> dict[str, Scalar]:
-        """What a second computation should give again: the metrics that are not missing, and the data's digest."""
+        """Values that a second computation should repeat, namely the metrics that are there and the data's digest."""
         found = {**self.metrics, "data": self.provenance.get("data")}
         return {name: value for name, value in found.items() if value is not None}
 

@@ -74,7 +74,7 @@ def test_a_student_of_one_class_is_constant():
 def test_the_filter_keeps_its_budget():
     common = {"dataset": "breast_cancer", "n_teachers": 20, "n_partitions": 1, "epsilon": 5.0, "delta": 1e-5}
     row = experiments.filtered(**common, confidence=0.75, vote_fraction=0.5, seed=0, device="cpu")
-    assert row["labels"] == noisy_vote_answers(5.0, 1e-5, noise=0.1)
+    assert row["labels"] == noisy_vote_answers(5.0, 1e-5, inverse_scale=0.1)
     assert row["votes"] == round(row["labels"] / 2)
     # mu = sqrt(2 votes) / sigma of (5, 1e-5): the Gaussian mechanism of sensitivity 1 needs sigma 0.891868 (theory)
     assert row["sigma"] == pytest.approx(0.891868264952 * np.sqrt(2 * row["votes"]), rel=1e-6)
@@ -283,7 +283,7 @@ def test_distribution_of_three_classes_agrees_with_draws():
 
 
 def test_neighbouring_votes_are_all_there_and_sum_to_one():
-    pairs = votes.neighbouring_votes(n_classes=3, k=2, n=2, noise=0.5)
+    pairs = votes.neighbouring_votes(n_classes=3, k=2, n=2, beta=0.5)
     assert len(pairs.before) == 6**3  # own votes, the same changed, votes of the others
     assert (pairs.change.sum(-1) == 0).all()
     assert pairs.m.min() == 1  # two models leave one of three classes without a vote
@@ -293,14 +293,14 @@ def test_neighbouring_votes_are_all_there_and_sum_to_one():
 @pytest.mark.parametrize(("n", "size"), [(2, 2), (3, 1), (3, 2)])
 def test_a_record_is_seldom_in_the_chunk_that_grew(n, size):
     """Counted over all balanced partitions; the epsilon of the one learner is that of its votes on them."""
-    noise = 0.7
+    beta = 0.7
     records = "abcdefgh"[: n * size + 1]
     cuts = votes.balanced_partitions(records, n)
     ones = [sum("a" in chunk or len(chunk) > size for chunk in cut) for cut in cuts]
     assert Fraction(ones.count(1), len(ones)) == Fraction(size + 1, n * size + 1)
-    answers = [votes.answer_distribution(np.array([n - one, one]), scale=1 / noise)[1] for one in range(3)]
+    answers = [votes.answer_distribution(np.array([n - one, one]), scale=1 / beta)[1] for one in range(3)]
     epsilon = math.log(np.mean([answers[one] for one in ones]) / answers[0])
-    assert math.isclose(votes.balanced_epsilon(n=n, size=size, noise=noise), epsilon, rel_tol=1e-12)
+    assert math.isclose(votes.balanced_epsilon(n=n, size=size, beta=beta), epsilon, rel_tol=1e-12)
 
 
 def test_the_example_is_a_pair_of_neighbours():
