@@ -152,8 +152,8 @@ def specification() -> dict[str, Any]:
         "bagging": f"min(1, {pi} + {alpha})",
         "Gaussian noise": f"{alpha} >= 1 ? 1 : cumulativeNormal(quantileNormal({alpha}) + {mu})",
     }
-    blue, orange, green, _, pink = (_hexadecimal(style["color"]) for style in line_styles(5))
-    scale = {"color": [blue, orange, green, pink], "strokeDash": [[1, 0], [6, 3], [8, 3, 2, 3], [2, 3]]}
+    colors = [_hexadecimal(style["color"]) for style in line_styles(4)]
+    scale = {"color": colors, "strokeDash": [[1, 0], [6, 3], [8, 3, 2, 3], [2, 3]]}
     logarithmic = {"type": "log", "domain": [RATES[0], 1], "nice": False}
     axis = {"values": [10.0**power for power in range(-5, 1)], "format": "~g", "labelFontSize": 12, "titleFontSize": 13}
     encoding = {
