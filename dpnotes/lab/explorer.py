@@ -230,8 +230,8 @@ def embed(specification: Any, name: str, label: str, rows: Sequence[str] = (), c
     return (
         f"<style>#{name} {{ width: 100%; }} #{name} text {{ fill: currentColor; }}\n"
         f"#{name} .vega-bind, #{name} label {{ align-items: center; display: flex; width: 100%; }}\n"
-        f"#{name} .vega-bind-name {{ flex: 0 0 50%; }} #{name} input {{ flex: 1; min-width: 0; }}\n"
-        f"#{name} input + span {{ display: none; }} #{name} output {{ flex: 0 0 4.5em; text-align: right; }}\n"
+        f"#{name} .vega-bind-name {{ flex: 0 0 42%; }} #{name} input {{ flex: 1; min-width: 0; }}\n"
+        f"#{name} input + span {{ display: none; }} #{name} output {{ flex: 0 0 3.5em; text-align: right; }}\n"
         f"#{name}-facts :is(th, td) {{ padding: 0.3em 0.2em; }}</style>\n"
         f'<div id="{name}" role="group" aria-label="{label}"></div>\n'
         f'<table id="{name}-facts" style="width: 100%"><tr><td></td>{heads}</tr>{lines}</table>\n'
