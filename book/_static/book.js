@@ -40,6 +40,14 @@ function nameWhatScrolls() {
   }
 }
 
+// Inverted for the dark, an orange fill is brown and a pale one nearly black: a gamma lifts both, which no function of CSS does.
+function liftDarkPictures() {
+  const gamma = ["R", "G", "B"].map((channel) => `<feFunc${channel} type="gamma" exponent="0.7"/>`).join("");
+  const filter = `<filter id="lift" color-interpolation-filters="sRGB"><feComponentTransfer>${gamma}</feComponentTransfer></filter>`;
+  document.body.insertAdjacentHTML("beforeend", `<svg width="0" height="0" style="position: absolute" aria-hidden="true">${filter}</svg>`);
+  document.documentElement.style.setProperty("--lift", 'url("#lift")');
+}
+
 // Lists of the list of modules stand within its entries.
 function nestLists() {
   document.querySelectorAll("main ul > ul").forEach((list) => list.previousElementSibling?.append(list));
@@ -137,6 +145,7 @@ window.addEventListener("load", () => {
     cancelAnimationFrame(asked);
     asked = requestAnimationFrame(nameWhatScrolls);
   };
+  liftDarkPictures();
   nestLists();
   nameArrows();
   searchWhileTyping();

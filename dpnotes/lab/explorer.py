@@ -152,8 +152,8 @@ def specification() -> dict[str, Any]:
         "bagging": f"min(1, {pi} + {alpha})",
         "Gaussian noise": f"{alpha} >= 1 ? 1 : cumulativeNormal(quantileNormal({alpha}) + {mu})",
     }
-    blue, orange, green, _, pink = (_hexadecimal(style["color"]) for style in line_styles(5))
-    scale = {"color": [blue, orange, green, pink], "strokeDash": [[1, 0], [6, 3], [8, 3, 2, 3], [2, 3]]}
+    colors = [_hexadecimal(style["color"]) for style in line_styles(4)]
+    scale = {"color": colors, "strokeDash": [[1, 0], [6, 3], [8, 3, 2, 3], [2, 3]]}
     logarithmic = {"type": "log", "domain": [RATES[0], 1], "nice": False}
     axis = {"values": [10.0**power for power in range(-5, 1)], "format": "~g", "labelFontSize": 12, "titleFontSize": 13}
     encoding = {
@@ -230,8 +230,8 @@ def embed(specification: Any, name: str, label: str, rows: Sequence[str] = (), c
     return (
         f"<style>#{name} {{ width: 100%; }} #{name} text {{ fill: currentColor; }}\n"
         f"#{name} .vega-bind, #{name} label {{ align-items: center; display: flex; width: 100%; }}\n"
-        f"#{name} .vega-bind-name {{ flex: 0 0 50%; }} #{name} input {{ flex: 1; min-width: 0; }}\n"
-        f"#{name} input + span {{ display: none; }} #{name} output {{ flex: 0 0 4.5em; text-align: right; }}\n"
+        f"#{name} .vega-bind-name {{ flex: 0 0 42%; }} #{name} input {{ flex: 1; min-width: 0; }}\n"
+        f"#{name} input + span {{ display: none; }} #{name} output {{ flex: 0 0 3.5em; text-align: right; }}\n"
         f"#{name}-facts :is(th, td) {{ padding: 0.3em 0.2em; }}</style>\n"
         f'<div id="{name}" role="group" aria-label="{label}"></div>\n'
         f'<table id="{name}-facts" style="width: 100%"><tr><td></td>{heads}</tr>{lines}</table>\n'

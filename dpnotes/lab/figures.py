@@ -36,7 +36,7 @@ def use_style() -> None:
     from IPython.core.interactiveshell import InteractiveShell
     from matplotlib.figure import Figure
 
-    spines = {"axes.spines.top": False, "axes.spines.right": False}
+    spines = {"axes.spines.top": False, "axes.spines.right": False, "grid.color": "0.88"}
     legends = {"legend.framealpha": 0.9, "legend.edgecolor": "none", "legend.borderpad": 0.2}  # over no grid lines
     settings = {**spines, **legends, "lines.linewidth": 2, "savefig.facecolor": "white"}
     sns.set_theme(context="notebook", style="whitegrid", palette="colorblind", font_scale=1.0, rc=settings)
@@ -78,6 +78,7 @@ def narrow(figure: Figure) -> bytes | None:
     if columns > 1:
         each = height if panels[0].yaxis_inverted() else 2.6  # rows of a table keep their height
         height, grid = each * columns, copy.add_gridspec(columns, 1)
+        copy.set_layout_engine("constrained", h_pad=0.1)  # a title is nearer to its own panel
         for row, axes in enumerate(panels):
             axes.set_subplotspec(grid[row])
             axes.tick_params(labelbottom=True, labelleft=True)
@@ -160,11 +161,11 @@ def line_styles(count: int) -> list[dict[str, Any]]:
 
 
 def _colors(count: int) -> list[Any]:
-    """The first colours of the palette, which repeats after ten; purple precedes red, an orange in the dark."""
+    """The first colours of the palette, which repeats after ten; red is second: dark pages turn orange brown."""
     import seaborn as sns
 
     palette = sns.color_palette("colorblind", max(10, count))
-    return [*palette[:3], palette[4], palette[3], *palette[5:]][:count]
+    return [palette[0], palette[3], palette[2], palette[4], palette[1], *palette[5:]][:count]
 
 
 def blank_axes(width: float = 6.6, height: float = 4.0) -> tuple[Figure, Axes]:
@@ -300,16 +301,15 @@ def stacked_counts(
     each = counts.sum(axis=1).to_numpy() / 100 if shares else np.ones(len(counts))
     for kind, color in zip(counts, palette or range(counts.shape[1]), strict=True):
         widths = counts[kind].to_numpy() / each
-        bars = axes.barh(places, widths, left=left, color=all_colors[color], edgecolor="white", label=kind)
+        bars = axes.barh(places, widths, left=left, color=all_colors[color], alpha=0.6, edgecolor="white", label=kind)
         for bar, width, count in zip(bars, widths, counts[kind], strict=True):
             if width >= 4 * shares and count:  # by hand, as what bar_label leaves in a figure cannot be copied
-                x, y = bar.get_center()
-                axes.text(x, y, str(count), ha="center", va="center")
+                axes.text(*bar.get_center(), str(count), ha="center", va="center", color="black")
         left += widths
     axes.set_yticks(places, counts.index.astype(str))  # an axis of names is one more thing that cannot be copied
     axes.set(xlabel=xlabel, ylabel=counts.index.name)
     axes.invert_yaxis()
-    axes.grid(visible=False, axis="y")
+    axes.grid(visible=False)
     figure.legend(loc="outside upper center", ncols=3)
     return figure
 
@@ -329,7 +329,7 @@ def membership(drawn: np.ndarray[Any, np.dtype[np.bool_]], record: int) -> Figur
     matplotlib.figure.Figure
     """
     runs, n = drawn.shape
-    plain, _, _, _, picked = _colors(5)
+    plain, picked = _colors(2)
     figure, axes = blank_axes(height=0.26 * runs + 1.2)
     row, column = np.nonzero(drawn)
     own = column == record
@@ -503,7 +503,7 @@ def leaders(panels: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]], names: Sequ
             if pd.isna(name):
                 continue
             count = int(left.to_numpy()[y, x])
-            pale, weight = (0.3, "normal") if count > 1 else (0.65, "bold")
+            pale, weight = (0.25, "normal") if count > 1 else (0.6, "bold")
             axes.fill_between([x, x + 1], y, y + 1, color=colors[name], alpha=pale, edgecolor="white", linewidth=1.5)
             lines = textwrap.wrap(f"{name} ({count})", 11) if count > 1 else textwrap.wrap(name, 10)
             axes.text(x + 0.5, y + 0.5, "\n".join(lines), ha="center", va="center", fontsize=9, weight=weight)

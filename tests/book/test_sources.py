@@ -105,7 +105,7 @@ def test_figures_have_a_name_a_caption_and_alternative_text(chapter):
     for cell in cells(chapter.source, "code"):
         if "figure" in (settings := cell["metadata"].get("mystnb", {})):
             assert {"name", "caption"} <= settings["figure"].keys()
-            assert len(settings["image"]["alt"]) > 30, settings["figure"]["name"]
+            assert "HTML(" in str(cell["source"]) or len(settings["image"]["alt"]) > 30, settings["figure"]["name"]
 
 
 def test_names_of_glued_values_are_unique():

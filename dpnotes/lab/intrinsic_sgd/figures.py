@@ -50,7 +50,7 @@ def _or_gap(figure: Callable[..., Figure]) -> Callable[..., Figure]:
 
 @_or_gap
 def paths(rows: pd.DataFrame) -> Figure:
-    """Two weights of several runs while they are trained, from one start.
+    """Two weights of several runs from one start; in colour, the two runs whose first weights end farthest apart.
 
     Parameters
     ----------
@@ -61,14 +61,14 @@ def paths(rows: pd.DataFrame) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = blank_axes(6.6, 3.2)
-    runs = list(rows.sort_values("step").groupby("run"))
-    for (_, run), style in zip(runs, line_styles(len(runs)), strict=True):
-        axes.plot(run["first"], run["second"], linewidth=1, color=style["color"])
-        axes.plot(run["first"].iloc[-1], run["second"].iloc[-1], "o", color=style["color"])
-    start = runs[0][1].iloc[0]
-    axes.plot(start["first"], start["second"], "s", color="0.25", markerfacecolor="none", markersize=10, label="start")
-    axes.plot([], [], "o", color="0.5", label="end of a run, one for each order")
+    figure, axes = blank_axes(6.6, 3.8)
+    runs = sorted((run for _, run in rows.sort_values("step").groupby("run")), key=lambda run: run["first"].iloc[-1])
+    others: dict[str, Any] = {"color": "0.75", "linewidth": 0.8, "markerfacecolor": "0.5", "markeredgecolor": "0.5"}
+    looks = [*[others] * (len(runs) - 2), *({"color": style["color"], "zorder": 3} for style in line_styles(2))]
+    for run, look in zip([*runs[1:-1], runs[0], runs[-1]], looks, strict=True):
+        axes.plot(run["first"], run["second"], marker="o", markevery=[-1], markersize=8, **look)
+    axes.plot(*runs[0][["first", "second"]].iloc[0], "s", color="0.15", markersize=10, label="start")
+    axes.plot([], [], "o", color="0.5", markersize=8, label="end of a run, one for each order")
     axes.set(xlabel="one weight", ylabel="another weight")
     axes.legend()
     return figure
