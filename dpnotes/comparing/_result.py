@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from dpnotes.accounting import PrivacyProfile, PrivacyStatement, compose
+from dpnotes.accounting import PrivacyProfile, PrivacyStatement
 from dpnotes.comparing._candidates import MAJORITY, NO_PRIVACY, Task
-from dpnotes.comparing._selection import COST
+from dpnotes.comparing._selection import COST, with_choice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -195,7 +195,7 @@ class Comparison:
         check_is_fitted(estimator)
         tuning = f"{ORIGIN[self.data]} Cost of the choice: none."
         if self.profile is not None:
-            estimator.profile_ = compose(estimator.profile_, self.profile)
+            estimator.profile_ = with_choice(self.profile, estimator.profile_, self.task.epsilon, self.task.delta)
             tuning = f"{ORIGIN[self.data]} Cost of the choice: epsilon {self.profile.epsilon(0.0):g}."
         prepared = "Each row is prepared separately, by public bounds and categories."
         if self.read_off:

@@ -129,6 +129,18 @@ def choice_profile(epsilon: float, noise_seed: int | None, adjacency: str = "zer
     )
 
 
+def with_choice(choice: PrivacyProfile, fit: PrivacyProfile, epsilon: float, delta: float) -> PrivacyProfile:
+    """Guarantee of a choice together with the chosen fit, of which only (epsilon, delta) counts.
+
+    Any other choice would have led to a fit that is (epsilon, delta)-DP too, but with another curve. The rest of the
+    curve of this fit therefore depends on the choice, and says nothing about both together.
+    """
+    if fit.delta(epsilon * (1 + 1e-9)) > delta * (1 + 1e-6):
+        raise ValueError(f"the fit must be (epsilon, delta)-DP at epsilon={epsilon:g}, delta={delta:g}, and is not")
+    about = {key: getattr(fit, key) for key in ("status", "assumption", "implementation", "source")}
+    return compose(choice, approximate(epsilon, delta, adjacency=fit.adjacency).with_(**about))
+
+
 def _vote(shortlist: Sequence[Entry], X: Features, codes: Integers, task: Task, seed: int, repeats: int) -> int | None:
     """Entry with the highest mean accuracy in a block; None if the block has no records."""
     kept = codes < len(task.classes)
@@ -234,9 +246,7 @@ def tuned(
     )  # fmt: skip
     last.set_params(**settings[place], epsilon=left, delta=delta)
     model.fit(X, y)
-    about = {key: getattr(last.profile_, key) for key in ("status", "assumption", "implementation", "source")}
-    pair = approximate(left, delta, adjacency=adjacency).with_(**about)
     choice = choice_profile(COST * epsilon, last.noise_seed, adjacency)
-    last.profile_, paid = compose(choice, pair), f"epsilon {COST * epsilon:g}, counted"
+    last.profile_, paid = with_choice(choice, last.profile_, left, delta), f"epsilon {COST * epsilon:g}, counted"
     last.tuning_ = f"One of {len(settings)} settings, by a vote of blocks of the records: {paid}."
     return model

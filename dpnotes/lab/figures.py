@@ -304,7 +304,8 @@ def stacked_counts(
         bars = axes.barh(places, widths, left=left, color=all_colors[color], alpha=0.6, edgecolor="white", label=kind)
         for bar, width, count in zip(bars, widths, counts[kind], strict=True):
             if width >= 4 * shares and count:  # by hand, as what bar_label leaves in a figure cannot be copied
-                axes.text(*bar.get_center(), str(count), ha="center", va="center", color="black")
+                middle, at = bar.get_center()
+                axes.text(middle, at, str(count), ha="center", va="center", color="black")
         left += widths
     axes.set_yticks(places, counts.index.astype(str))  # an axis of names is one more thing that cannot be copied
     axes.set(xlabel=xlabel, ylabel=counts.index.name)
