@@ -22,7 +22,7 @@ from dpnotes.auditing._canaries import Allowed, Canary, Data, Domain, Neighbours
 from dpnotes.auditing._observing import Observer
 from dpnotes.auditing._report import AuditReport
 from dpnotes.auditing._scores import Events, audit_scores, runs_needed
-from dpnotes.auditing._training import Runner, Runs, Training
+from dpnotes.auditing._training import Runner, Runs, Training, last_of
 
 PILOT, PLANNED = 0.25, 0.85  # of the budget: to choose on; and of what is left then, to count on
 FIRST_ROUND, FINALISTS = 0.4, 3  # of the pilot, for all canaries; how many of them get the rest
@@ -136,12 +136,18 @@ def audit(
     if claim is not None and not isinstance(claim, PrivacyProfile):
         raise TypeError(f"claim must be a PrivacyProfile, such as gaussian(sigma=1.0), got {type(claim).__name__}")
     X, y = _records(X, y)
+    own = last_of(train)
+    classes = getattr(own, "classes", None)
+    if isinstance(own, methods.PrivateClassifier) and len(np.unique(y)) > check.MOST_CLASSES and y.dtype.kind in "iuf":
+        raise ValueError(f"y must hold labels, got {check.CONTINUOUS}")
+    if classes is not None and not set(y.tolist()) & set(classes):
+        raise ValueError("y must have labels among the classes of train, got none: all records would count as empty")
     norm = train.get_params(deep=False).get("norm") if hasattr(train, "get_params") else None
     bound = float(norm) if isinstance(norm, Real) else None  # of other libraries it may be the name of one
-    within = Domain.of(X.reshape(len(X), -1), y, domain, norm=bound, classes=getattr(train, "classes", None))
+    within = Domain.of(X.reshape(len(X), -1), y, domain, norm=bound, classes=classes)
     training = Training.of(train, within.labels)
     if claim is None and training.estimator is not None:
-        claim = getattr(training.fit(X, y, random_state), "profile_", None)
+        claim = getattr(last_of(training.fit(X, y, random_state)), "profile_", None)
     runner = Runner(training, seconds, most, random_state, {} if memory is None else memory)
     if memory is not None:
         _check_it_is_the_same(memory, {
@@ -405,7 +411,7 @@ def _records(X: ArrayLike, y: ArrayLike) -> Data:
 
 def _empty(training: Training, adjacency: str, X: NDArray[Any]) -> Record | None:
     """Record that contributes nothing, or None; it also replaces a removed record if n is public."""
-    own = isinstance(training.estimator, methods.PrivateClassifier)
+    own = isinstance(last_of(training.estimator), methods.PrivateClassifier)
     if adjacency == "replace-one" or (adjacency == "add-remove" and not own):
         return None
     labels = training.labels

@@ -19,6 +19,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from joblib.externals.loky.backend.reduction import dumps
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from dpnotes import accounting, methods
 from dpnotes._validation import Features, Floats, Integers
@@ -115,8 +116,9 @@ class Training:
         """
         if hasattr(train, "fit") and hasattr(train, "get_params"):
             estimator = clone(train)
-            if isinstance(estimator, methods.PrivateClassifier) and estimator.classes is None:
-                estimator.set_params(classes=labels.tolist())
+            own = last_of(estimator)
+            if isinstance(own, methods.PrivateClassifier) and own.classes is None:
+                own.set_params(classes=labels.tolist())
             return cls(partial(_fit, estimator), labels, estimator, _many_of(estimator))
         if not callable(train):
             raise TypeError(f"train must be a function train(X, y, seed) or an unfitted estimator, got train={train!r}")
@@ -180,6 +182,11 @@ class Training:
                 scores["learned direction"] = values @ observer.direction
             found.append(Runs(scores, len(seeds), values, tuple(map(bytes, values)) if closely else ()))
         return found
+
+
+def last_of(estimator: Any) -> Any:
+    """The estimator itself, or the last step of a pipeline."""
+    return estimator[-1] if isinstance(estimator, Pipeline) else estimator
 
 
 def _fit(estimator: Any, X: NDArray[Any], y: NDArray[Any], seed: int) -> Any:

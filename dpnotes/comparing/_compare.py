@@ -213,7 +213,7 @@ def compare(
             coded,
             epsilon=COST * epsilon,
             n_blocks=budget.blocks(
-                blocks_for(task.n, len(labels), COST * epsilon, size, leads=1), blocks, seconds_each
+                blocks_for(task.n, len(labels), COST * epsilon, size, leads=2), blocks, seconds_each
             ),
             random_state=random_state,
             noise_seed=noise_seed,

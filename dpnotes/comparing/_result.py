@@ -35,8 +35,9 @@ ORIGIN = {
 }
 GUESS = (
     "The accuracies below are therefore not the accuracies on your table. If the classes depend on combinations of "
-    f'columns, this choice can be far off. With data="private" your records vote, which costs {COST:g} of your epsilon.'
+    "columns, this choice can be far off."
 )
+ASK = f' With data="private" your records vote, which costs {COST:g} of your epsilon.'
 
 
 class Interval(NamedTuple):
@@ -271,6 +272,7 @@ class Comparison:
         suffix = f" ({setting})" if setting else ""
         paid = "" if self.profile is None else f", and {self.profile.epsilon(0.0):g} for the choice"
         guess = self.guess if self.data == "shape" else ""
+        guess += ASK if guess and not self.fallback else ""
         lines = [
             f"{self.fallback} {ORIGIN[self.data]} {guess}".strip(),
             f"epsilon {task.epsilon:g}{paid}, delta {task.delta:g}, one record made empty, {asked}; "

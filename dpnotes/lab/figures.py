@@ -164,8 +164,9 @@ def _colors(count: int) -> list[Any]:
     """The first colours of the palette, which repeats after ten; red is second: dark pages turn orange brown."""
     import seaborn as sns
 
-    palette = sns.color_palette("colorblind", max(10, count))
-    return [palette[0], palette[3], palette[2], palette[4], palette[1], *palette[5:]][:count]
+    palette = sns.color_palette("colorblind")
+    ten = [palette[0], palette[3], palette[2], palette[4], palette[1], *palette[5:]]
+    return (ten * (1 + count // 10))[:count]
 
 
 def blank_axes(width: float = 6.6, height: float = 4.0) -> tuple[Figure, Axes]:

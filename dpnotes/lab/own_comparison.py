@@ -91,6 +91,10 @@ def _to_fit(result: Comparison, table: Path, target: str) -> str:
         f"model = {result.best!r}",
         "model.fit(X, y)",
     ]
+    if (choice := result.profile) is not None:
+        paid, epsilon = choice.epsilon(0.0), result.task.epsilon
+        both = f"The choice cost epsilon {paid:g}; the choice and this fit together have epsilon {paid + epsilon:g}."
+        lines.insert(0, f"# {both}")
     return "\n".join(lines)
 
 

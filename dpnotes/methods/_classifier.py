@@ -35,9 +35,12 @@ PUBLIC_ERRORS = (  # beginnings of messages about sizes, names and types alone
     "y should be", "float() argument", "This ",
 )  # fmt: skip
 
+FINITE = "replace missing values by a rule that looks at one record alone, as dpnotes.preprocessing does"
 REWORDED = {  # beginnings of messages that show values
     "Complex data not supported": "Complex data not supported: X and y must hold no complex numbers",
     "Unknown label type: continuous": f"Unknown label type: y is {CONTINUOUS}; labels are named in classes=",
+    "Input X contains NaN": f"Input X contains NaN: {FINITE}",
+    "Input X contains infinity": f"Input X contains infinity: {FINITE}",
     "could not convert": "X must hold numbers, got a cell that cannot be converted to float",
     "Unknown label type: unknown": (
         "Unknown label type: y must hold labels of one kind, none missing; with classes= such records are empty"
@@ -351,7 +354,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
     def _queries(self, X: Any) -> Features:
         """Checked features of the queries to the fitted classifier."""
         check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=FLOATS, reset=False))
+        return np.asarray(self._checked(X, reset=False))
 
     def _private_records(self, X: Any, y: Any, *, least: int = 2, most: int | None = None) -> Records:
         """Checked records with the sorted classes, which are read off y unless ``classes`` names them.
@@ -398,6 +401,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             if message == REWORDED["could not convert"] and hasattr(X, "columns"):  # whose dtypes are public
                 named = [str(name) for name in X.columns if _kind(X[name]) != "numbers"]
                 message += f"; by their dtype, no numbers are in {', '.join(map(repr, named))}"
+            labels = [] if isinstance(y, str) else np.ravel(np.asarray(y, dtype=object)).tolist()
+            if message == NO_TABLE and any(label is None or label != label for label in labels):
+                kind, message = ValueError, REWORDED["Unknown label type: unknown"]
         raise kind(message)  # not within the handler, so that the first message does not hang on to this one
 
 

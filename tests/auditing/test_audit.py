@@ -8,13 +8,15 @@ import pytest
 from joblib import parallel_config
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 import dpnotes
-from dpnotes import ModelSensitivity
+from dpnotes import ClassMeans, ModelSensitivity
 from dpnotes.accounting import approximate, gaussian
 from dpnotes.auditing import audit
 from dpnotes.auditing._observing import Observer
 from dpnotes.auditing._training import Runner, Training
+from dpnotes.preprocessing import ClipNorm
 
 X, Y = load_breast_cancer(return_X_y=True)
 X = (X / np.linalg.norm(X, axis=1, keepdims=True))[:200]
@@ -257,3 +259,14 @@ def test_workers_give_what_one_process_gives_and_progress_is_logged(caplog):
 def test_seeds_differ():
     runner = Runner(None, 1.0, 10, 0)
     assert len(set(runner.seeds(5_000)) | set(runner.seeds(5_000))) == 10_000
+
+
+def test_the_claim_of_a_pipeline_is_that_of_its_last_step_and_records_that_all_count_as_empty_are_refused():
+    X = np.random.default_rng(0).uniform(-1, 1, (60, 2))
+    y = np.where(X[:, 0] > 0, "yes", "no")
+    report = audit(make_pipeline(ClipNorm(), ClassMeans(1.0, noise_seed=0)), X, y, runs=200)
+    assert (report.claim.epsilon(0.0), report.refuted) == (1.0, False)
+    with pytest.raises(ValueError, match="y must have labels among the classes of train"):
+        audit(ClassMeans(1.0, classes=["Yes", "No"]), X, y, runs=60)
+    with pytest.raises(ValueError, match="y must hold labels, got a number to predict"):
+        audit(ClassMeans(1.0), X, X[:, 0], runs=60)
