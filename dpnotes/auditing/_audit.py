@@ -138,9 +138,10 @@ def audit(
     X, y = _records(X, y)
     own = last_of(train)
     classes = getattr(own, "classes", None)
-    if isinstance(own, methods.PrivateClassifier) and len(np.unique(y)) > check.MOST_CLASSES and y.dtype.kind in "iuf":
-        raise ValueError(f"y must hold labels, got {check.CONTINUOUS}")
-    if classes is not None and not set(y.tolist()) & set(classes):
+    if classes is None and isinstance(own, methods.PrivateClassifier) and y.dtype.kind in "iuf":
+        if len(np.unique(y)) > check.MOST_CLASSES:
+            raise ValueError(f"y must hold labels, got {check.CONTINUOUS}")
+    elif classes is not None and not set(y.tolist()) & set(classes):
         raise ValueError("y must have labels among the classes of train, got none: all records would count as empty")
     norm = train.get_params(deep=False).get("norm") if hasattr(train, "get_params") else None
     bound = float(norm) if isinstance(norm, Real) else None  # of other libraries it may be the name of one

@@ -212,13 +212,13 @@ def compare(
             codes,
             coded,
             epsilon=COST * epsilon,
-            n_blocks=budget.blocks(
-                blocks_for(task.n, len(labels), COST * epsilon, size, leads=2), blocks, seconds_each
+            n_blocks=budget.affords(
+                seconds_each, blocks_for(task.n, len(labels), COST * epsilon, size, leads=2), blocks
             ),
             random_state=random_state,
             noise_seed=noise_seed,
             n_jobs=n_jobs,
-            repeats=budget.affords(blocks * seconds_each),
+            repeats=budget.affords(blocks * seconds_each, 1, REPEATS),
         )
         run.memory["choice"] = shortlist[place]
     return replace(found, choice=run.memory["choice"], profile=choice_profile(COST * epsilon, noise_seed))
@@ -283,14 +283,8 @@ class Budget:
         """Seconds until so much of the time is gone."""
         return max(0.0, fraction * self.share * self.seconds - (time.perf_counter() - self.began))
 
-    def affords(self, seconds: float) -> int:
-        """Repeats of so many seconds that there is time for, at least one and at most those of a private choice."""
-        if self.repeats is not None:
-            return REPEATS
-        return int(np.clip(self.left(VOTED / self.share) // max(seconds, 1e-9), 1, REPEATS))
-
-    def blocks(self, least: int, most: int, seconds: float) -> int:
-        """As many blocks of so many seconds as there is time for, which depends on public durations alone."""
+    def affords(self, seconds: float, least: int, most: int) -> int:
+        """How many blocks or repeats of so many seconds there is time for, which depends on public durations alone."""
         if self.repeats is not None:
             return most
         return int(np.clip(self.left(VOTED / self.share) // max(seconds, 1e-9), least, most))

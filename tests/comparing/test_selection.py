@@ -135,7 +135,7 @@ def test_choice_and_fit_together_keep_to_the_budget(monkeypatch):
 
 
 def test_for_want_of_time_fewer_blocks_vote_but_as_many_as_noise_asks():
-    assert [_compare.Budget(t, None, False).blocks(44, 130, 1.0) for t in (1e-9, 100.9, 1e6)] == [44, 90, 130]
+    assert [_compare.Budget(t, None, False).affords(1.0, 44, 130) for t in (1e-9, 100.9, 1e6)] == [44, 90, 130]
 
 
 def test_where_nothing_can_be_chosen_nothing_is_paid():
