@@ -389,6 +389,11 @@ def told_unread(names: Sequence[Any], counts: Sequence[int]) -> list[str]:
     return [f"{told} {how}"] if told else []
 
 
+def told_left_out(count: int) -> list[str]:
+    """Sentence on the records of a public table that were left out; an empty list if there are none."""
+    return [f"{count} records whose label is missing or not among the classes were left out"] if count else []
+
+
 def _cells(images: Features) -> NDArray[np.float32]:
     """Normalised histograms, shape [n, rows, columns, DIRECTIONS]."""
     vertical, horizontal = np.gradient(images.astype(np.float32), axis=(1, 2))

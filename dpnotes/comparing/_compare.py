@@ -40,7 +40,7 @@ from dpnotes.comparing._tables import (
     synthetic,
     table_of,
 )
-from dpnotes.preprocessing import ClipNorm
+from dpnotes.preprocessing import ClipNorm, told_left_out
 
 DATA = ("shape", "public", "private")
 HALVING = ((1, 4), (2, 2), (2, 1))  # repeats of all settings that are left, and how many of each method go on
@@ -189,7 +189,7 @@ def compare(
             raise ValueError(
                 f"y must have a class with at least {1 / TEST:g} records, of which {TEST:.0%} are tested on"
             )
-        remarks += prepared.unread(table)
+        remarks += told_left_out(int((codes == len(labels)).sum())) + prepared.unread(table)
         source = Source.public(task, random_state, rows[codes < len(labels)], codes[codes < len(labels)])
     if memory is not None:
         about = repr([task, data, random_state, joblib.hash([rows, codes]) if data == "public" else None])

@@ -71,10 +71,13 @@ class OwnDataset(Dataset):
         Columns in the order of the file; a column of categories has one feature for each category.
     classes_given : bool
         Whether the classes were declared beforehand.
+    left_out : int
+        Number of records of a public table that were left out, as their label is missing or not among the classes.
     """
 
     columns: tuple[PublicColumn, ...]
     classes_given: bool
+    left_out: int = 0
 
     @property
     def bound(self) -> float:
@@ -90,16 +93,32 @@ class OwnDataset(Dataset):
         text = numbers.isna().any() or not numbers.is_unique or any(re.match(r"0\d", name) for name in self.class_names)
         return np.array([*self.class_names, ""]) if text else np.append(numbers, numbers.max() + 1)
 
+    @property
+    def encoding(self) -> tuple[PublicColumn, ...]:
+        """Columns without the counts of unread values: the public part that a release can contain.
+
+        Raises
+        ------
+        ValueError
+            If the bounds or categories of a column were inferred from the records.
+        """
+        if inferred := [column.name for column in self.columns if not column.given]:
+            raise ValueError(
+                f"columns must be declared before they are released, got {_list(inferred)} from the records"
+            )
+        return tuple(replace(column, unread=0) for column in self.columns)
+
     def records(self) -> tuple[NDArray[np.float32], NDArray[Any]]:
         """Features [n, d] of all records, the test records last, and their labels [n] as in the file."""
         y = np.concatenate([self.y_train, self.y_test])
         return np.concatenate([self.X_train, self.X_test]), self.labels[y]
 
     def unread(self) -> list[str]:
-        """Sentence with exact counts of the values that are missing or not as declared, if there are such values."""
-        from dpnotes.preprocessing import told_unread
+        """Sentences with exact counts of labels and values that are missing or not as declared, if there are any."""
+        from dpnotes.preprocessing import told_left_out, told_unread
 
-        return told_unread([column.name for column in self.columns], [column.unread for column in self.columns])
+        columns = [column.name for column in self.columns], [column.unread for column in self.columns]
+        return told_left_out(self.left_out) + told_unread(*columns)
 
 
 def load_file(path: str | Path, *, target: str = "", private: bool = False) -> OwnDataset:
@@ -122,7 +141,8 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
     record, drawn by ``default_rng(0)``, is a test record.
 
     A value that is missing, or not as declared, does not raise an error: it counts as the middle of the bounds, or as
-    none of the categories. ``columns`` counts these values.
+    none of the categories. ``columns`` counts these values. A record whose label is missing or not among the classes is
+    empty. By default the table is public: the function leaves empty records out, and ``left_out`` counts them.
 
     Parameters
     ----------
@@ -132,10 +152,9 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
         Column, or array, of the classes; by default the last column, or ``y``.
     private : bool
         If True, a faulty record does not decide whether the table can be used, unless all records are faulty. Public
-        facts must then be declared, and a record whose label is not among the classes is an empty record, whose code is
-        the number of classes. The errors that all records are faulty, or that a line is damaged, are raised without
-        noise, and no guarantee covers them: they are checks for the person who holds the table, before any release. By
-        default a table with a label that is not among the classes raises an error.
+        facts must then be declared, and an empty record keeps its place; its code is the number of classes. The errors
+        that all records are faulty, or that a line is damaged, are raised without noise, and no guarantee covers them:
+        they are checks for the person who holds the table, before any release.
 
     Returns
     -------
@@ -166,6 +185,8 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
     faults: list[str] = []
     y, classes = _classes(table, target, public.get("classes"), faults, private=private)
     columns = _columns(table.drop(columns=target, errors="ignore"), public.get("columns"), faults, private=private)
+    there = y < len(classes) if classes and not private else np.ones(len(y), dtype=bool)
+    table, y = table[there], y[there]
     if len(table) < LEAST:
         faults.append(f"there must be at least {LEAST} records")
     if sum(1 if column.is_number else len(column.known) for column in columns) > len(table):
@@ -185,8 +206,45 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
         digest=f"{path.name}:{total.hexdigest()[:12]}",
         columns=counted,
         classes_given="classes" in public,
+        left_out=int((~there).sum()),
         **cut(X, y, {"train": ~test, "test": test}),
     )
+
+
+def encode_file(path: str | Path, encoding: Iterable[PublicColumn]) -> NDArray[np.float32]:
+    """Encode the records of another file, such as new patients, as ``load_file`` encoded those that a model learned from.
+
+    Parameters
+    ----------
+    path : str or Path
+        File as in :func:`load_file`, with any number of records; it needs no labels, and other columns are ignored.
+    encoding : iterable of PublicColumn
+        The ``encoding`` of the data set that the model was fitted to.
+
+    Returns
+    -------
+    ndarray of float32, shape [n, d]
+        Features in the order that the model expects, one row for each record of the file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If a column is missing, or the file is not a table.
+
+    Examples
+    --------
+    >>> _ = (tmp / "new.csv").write_text("name,job,age\\nAda,nurse,30\\n")
+    >>> columns = PublicColumn("age", (0.0, 120.0), True), PublicColumn("job", ("baker", "nurse"), True)
+    >>> encode_file(tmp / "new.csv", columns).tolist()
+    [[-0.5, 0.0, 1.0]]
+    """
+    table, _ = _read(Path(path), "")
+    columns = list(encoding)
+    if missing := [column.name for column in columns if column.name not in table]:
+        raise ValueError(f"{path} must have the columns that the model was fitted to, got none named {_list(missing)}")
+    return _encoded(table, columns)[0]
 
 
 def _draft(table: pd.DataFrame, target: str, public: Mapping[str, Any]) -> str:
@@ -200,7 +258,9 @@ def _draft(table: pd.DataFrame, target: str, public: Mapping[str, Any]) -> str:
         columns = dict.fromkeys(texts) | {each: known for each, known in columns.items() if known or not texts}
     text = partial(json.dumps, ensure_ascii=False, default=str)
     lines = [f"classes = {text(public.get('classes') or [])}  # all labels of {target}"]
-    lines += ["[columns]  # [low, high] of numbers, or categories as text; without their line, columns are left out"]
+    lines += [
+        '[columns]  # [low, high] of numbers, or ["a", "b"] of text; delete lines of names, identifiers and dates'
+    ]
     lines += [f"{text(name)} = {text(known or [])}" for name, known in columns.items()]
     return "\nFill the blanks of this draft by what is known without the records:\n\n" + "\n".join(lines)
 
@@ -229,23 +289,39 @@ def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
         raise ValueError(f"{path} is damaged: {place} has too many cells, or a quotation mark is open") from None
     except (pd.errors.EmptyDataError, zipfile.BadZipFile, EOFError):
         raise ValueError(f"{path} is empty, or a damaged {path.suffix} file") from None
-    raise ValueError(f"a table must be a .csv or .npz file, got {path}")
+    reader = {
+        ".xlsx": "excel",
+        ".xls": "excel",
+        ".ods": "excel",
+        ".parquet": "parquet",
+        ".sav": "spss",
+        ".dta": "stata",
+    }
+    how = _converted(path, reader[path.suffix]) if path.suffix in reader else ""
+    raise ValueError(f"a table must be a .csv or .npz file, got {path}{how}")
+
+
+def _converted(path: Path, reader: str = "csv", how: str = "") -> str:
+    """The line of pandas code that makes a CSV file of another one."""
+    return f"; pandas can make such a file: pd.read_{reader}({path.name!r}{how}).to_csv('{path.stem}_plain.csv', index=False)"
 
 
 def _header(path: Path) -> list[str]:
     """Names of the columns of a CSV file in UTF-8; for another file, an error that says how to convert it."""
     content, how = path.read_bytes(), ""
+    if content.startswith((b"\x1f\x8b", b"PK")):
+        raise ValueError(f"{path} is compressed, or a file of another program under the name of a .csv file: unpack it")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        text, how = content.decode("latin-1"), ", encoding='latin-1'"
+        encoding = "utf-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else "latin-1"
+        text, how = content.decode(encoding, errors="replace"), f", encoding={encoding!r}"
     header = text.partition("\n")[0]
-    if (separator := max(",;\t", key=header.count)) != ",":
-        how += f", sep={separator!r}, decimal=','"
+    if (separator := max(",;\t|", key=header.count)) != ",":
+        how += f", sep={separator!r}" + ", decimal=','" * (separator != "|")
     if how:
-        made = f"pd.read_csv({path.name!r}{how}).to_csv('{path.stem}_plain.csv', index=False)"
-        must = "must be in UTF-8, with commas between its cells and points in its numbers, as"
-        raise ValueError(f"{path} {must} pandas can make it: {made} (or another encoding=, and decimal='.')")
+        must = "must be in UTF-8, with commas between its cells and points in its numbers"
+        raise ValueError(f"{path} {must}{_converted(path, how=how)} (or another encoding=, and decimal='.')")
     return next(csv.reader([header]), [])
 
 
@@ -289,8 +365,8 @@ def _classes(
         faults.append(there_are if labels is None else f"classes {UNDECLARED}")
         return np.zeros(len(table), np.int64), ()
     there = labels[~labels.isin(MISSING)]
-    if (not private or there.empty) and (missing := len(labels) - len(there)):
-        faults.append(f"the target {target!r} has {missing} missing values; pandas: table.dropna(subset=[{target!r}])")
+    if there.empty and len(labels):
+        faults.append(f"all values of the target {target!r} are missing")
     classes = tuple(map(str, given)) if given else tuple(_distinct(there))
     if "" in classes or not 2 <= len(set(classes)) == len(classes) <= MOST:
         number = not given and len(classes) > MOST and _numbers(there).notna().all()
@@ -298,9 +374,8 @@ def _classes(
         faults.append(f"the target {target!r} {is_}")
         return np.zeros(len(table), np.int64), ()
     codes = _codes(labels, classes)
-    unknown = _codes(there, classes) == len(classes)
-    if unknown.all() if private else unknown.any():
-        faults.append(f"the target {target!r} has {unknown.sum()} values that are not among classes = {list(classes)}")
+    if (codes == len(classes)).all():
+        faults.append(f"no value of the target {target!r} is among classes = {list(classes)}")
     if not private and np.bincount(codes, minlength=len(classes))[: len(classes)].min() < OF_EACH:
         faults.append(f"a class of {target!r} has fewer than {OF_EACH} records")
     return codes, classes

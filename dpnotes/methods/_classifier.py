@@ -398,11 +398,11 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             return checked
         except (ValueError, TypeError) as error:
             kind, message = type(error), _without_values(str(error))
-            if message == REWORDED["could not convert"] and hasattr(X, "columns"):  # whose dtypes are public
-                named = [str(name) for name in X.columns if _kind(X[name]) != "numbers"]
+            named = [str(name) for name in X.columns if _kind(X[name]) != "numbers"] if hasattr(X, "columns") else []
+            if named and message in (REWORDED["could not convert"], NO_TABLE):  # the dtypes of a frame are public
                 message += f"; by their dtype, no numbers are in {', '.join(map(repr, named))}"
             labels = [] if isinstance(y, str) else np.ravel(np.asarray(y, dtype=object)).tolist()
-            if message == NO_TABLE and any(label is None or label != label for label in labels):
+            if message.startswith(NO_TABLE) and not named and any(label is None or label != label for label in labels):
                 kind, message = ValueError, REWORDED["Unknown label type: unknown"]
         raise kind(message)  # not within the handler, so that the first message does not hang on to this one
 
@@ -452,7 +452,8 @@ def _codes(y: Any, classes: NDArray[Any]) -> Integers:
 
 def _kind(labels: Any) -> str:
     """Kind of labels by the dtype of their array or series, which is public; the function looks at no label."""
-    of = getattr(getattr(labels, "dtype", None), "type", object)
+    dtype = getattr(labels, "dtype", None)
+    of = getattr(getattr(getattr(dtype, "categories", None), "dtype", dtype), "type", object)
     return "text" if issubclass(of, str) else "numbers" if issubclass(of, np.number | np.bool_ | int | float) else ""
 
 

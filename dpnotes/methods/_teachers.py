@@ -246,7 +246,8 @@ def partitions_of(
     name, n_partitions = ("shards", 1) if len(shape) == 1 else ("chunks", shape[1])
     if given is None:
         return draw_partitions(n, n_chunks=n_chunks, n_partitions=n_partitions, scheme=scheme, seed=seed)
-    chunks = codes(name, given, shape=shape, n=n_chunks).reshape(shape[0], -1)
+    column = np.shape(given) == (*shape, 1)  # as hash_chunks gives one partition
+    chunks = codes(name, np.ravel(given) if column else given, shape=shape, n=n_chunks).reshape(shape[0], -1)
     joining = chunks[n] if len(chunks) > n else np.zeros(n_partitions, np.int64)
     return Partitions(chunks[:n], joining, n_chunks)
 

@@ -303,8 +303,10 @@ def test_data_frames_are_prepared_by_what_is_declared():
     X, y = table(200, 2)
     frame = pd.DataFrame({"age": 50 + 50 * X[:, 0], "job": np.where(X[:, 1] > 0, "nurse", "spy")})
     bounds = {"age": (0, 100), "job": ["baker", "nurse"]}
-    result = compare(frame, y, epsilon=2.0, bounds=bounds, data="public", methods=FAST, repeats=2)
+    given = {"bounds": bounds, "classes": [0, 1], "data": "public", "methods": FAST, "repeats": 2}
+    result = compare(frame, np.r_[7, 7, y[2:]], epsilon=2.0, **given)
     assert result.task.d == 3
+    assert any(note.startswith("2 records whose label is missing or not among") for note in result.remarks)
     best = clone(result.estimators["ClassMeans"]).fit(frame, y)
     assert best[0].transform(frame.assign(age=[None] * 200, job="spy")).tolist() == [[0.0, 0.0, 0.0]] * 200
     assert best.predict(frame).shape == (200,)

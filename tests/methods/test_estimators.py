@@ -172,8 +172,9 @@ def test_dp_sgd_without_any_record_is_its_noise_alone():
 def test_classes_of_another_type_than_the_labels_are_refused(name):
     """By the dtype of y alone, which is public: what the labels are makes no difference."""
     text = Y.astype(str)
-    for labels, classes in ((text, [0, 1]), (pd.Series(text, dtype="string"), [0, 1]), (Y, ["0", "1"])):
-        kind = "numbers" if labels is Y else "text"
+    coded = pd.Series(Y, dtype="category")
+    for labels, classes in ((text, [0, 1]), (pd.Series(text, dtype="string"), [0, 1]), (Y, ["0", "1"]), (coded, ["0"])):
+        kind = "numbers" if labels is Y or labels is coded else "text"
         with pytest.raises(ValueError, match=f"classes must be labels as y has them, .* {kind}, got classes"):
             fitted(name, y=labels, classes=classes)
     assert len(fitted(name, y=text, classes=["No", "Yes"]).predict(QUERIES)) == 10  # so that no error tells of a label
