@@ -72,9 +72,9 @@ class PrivacyProfile:
     mechanism : str
         Name of the constructor.
     parameters : mapping
-        Arguments of the constructor, and the ``adjacency`` that it was given if this profile has another one. Each
-        later step adds an entry, in the order of the steps: ``times`` for a composition, ``group`` for a group of
-        records.
+        Arguments of the constructor, and the ``adjacency`` that it was given if this profile has another one. Later
+        steps follow in their order: ``times`` for a composition, ``group`` for a group of records. Consecutive steps
+        of one kind share an entry.
     adjacency : {"add-remove", "zero-out", "replace-one"}
         Which data sets are neighbouring: adding or removing one record; making one record empty, so that it
         contributes nothing, with a public number of records (``REPLACE_SPECIAL`` of dp_accounting); or replacing one
@@ -255,9 +255,10 @@ class PrivacyProfile:
     @overload
     def tradeoff(self, alpha: ArrayLike) -> Floats: ...
     def tradeoff(self, alpha: ArrayLike) -> float | Floats:
-        """False-negative rate of the best test for membership whose false-positive rate is ``alpha``.
+        """Smallest false-negative rate that the guarantee allows a membership test at false-positive rate ``alpha``.
 
-        The adversary tests between adjacent data sets, in the direction that is better for the adversary.
+        The adversary tests between adjacent data sets. The curve is the lower convex envelope of both directions, so it
+        may lie below the best test in either direction.
 
         Parameters
         ----------
@@ -288,7 +289,7 @@ class PrivacyProfile:
     @overload
     def tpr(self, fpr: ArrayLike) -> Floats: ...
     def tpr(self, fpr: ArrayLike) -> float | Floats:
-        """Largest true-positive rate of a membership test whose false-positive rate is ``fpr``.
+        """Largest true-positive rate that the guarantee allows a membership test at false-positive rate ``fpr``.
 
         Parameters
         ----------

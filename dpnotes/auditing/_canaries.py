@@ -194,13 +194,13 @@ def _at_the_boundary(X: Floats, codes: NDArray[Any], means: Floats) -> tuple[Flo
 
 
 def _far_away(X: Floats, domain: Domain) -> Floats:
-    """Features in the direction opposite to the mean of all records, as long as the domain allows."""
+    """Features in the direction opposite to the mean of all records, of the largest norm that the domain allows."""
     mean = X.mean(axis=0)
     return domain.within(-mean / max(np.linalg.norm(mean), 1e-300) * domain.reach)
 
 
 def _quiet(X: Floats, domain: Domain) -> Floats:
-    """Features of largest leverage, in a direction in which records have least and no other gradient points."""
+    """Features of largest leverage, in a direction in which records, and so other gradients, have least."""
     moving = np.flatnonzero(domain.high > domain.low)
     second = X[:, moving].T @ X[:, moving] / len(X)
     vectors = np.linalg.eigh(second)[1][:, :QUIET].T
@@ -213,7 +213,7 @@ def _quiet(X: Floats, domain: Domain) -> Floats:
 
 
 def _rare_feature(X: Floats, domain: Domain) -> Floats:
-    """Features that are 0 except for one, the feature in which the records have least."""
+    """Features of 0, or as near to it as the domain allows, except in the feature in which the records have least."""
     extent = np.minimum(np.maximum(-domain.low, domain.high), domain.reach)
     held = np.where(extent > 0, np.square(X).sum(axis=0) / np.maximum(extent, 1e-300) ** 2, np.inf)
     j = int(held.argmin())

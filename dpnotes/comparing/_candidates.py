@@ -245,7 +245,7 @@ def _filtered(task: Task, *, n_models: int) -> Any:
 
 
 def _fitting(task: Task, models: int) -> int:
-    """Scale the number of models to the task; each model must get at least five records of each class."""
+    """Scale the number of models to the task; there must be five records for each model and class."""
     if task.n * task.scale < 5 * len(task.classes) * models:
         raise Unsuited(f"too few records for {models} models")
     return max(1, round(models / task.scale))

@@ -157,7 +157,7 @@ class _Network:
 def _network(
     records: Records, epsilon: float, delta: float, seed: int | None, *, steps: int, learning_rate: float
 ) -> Trained:
-    """Train one hidden layer with opacus' per-example gradients and optimizer, on Poisson samples.
+    """Train a network of one hidden layer with opacus' per-example gradients and optimizer, on Poisson samples.
 
     The noise follows from our accounting. An empty record retains its place in the draws and is in no batch.
     """

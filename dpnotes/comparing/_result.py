@@ -292,7 +292,7 @@ class Comparison:
         tied = [name for name in others if not self.difference(self.chosen, name).low > 0]
         if tied:
             return f"No winner: the comparison does not distinguish it from {', '.join(tied)}."
-        return "No winner: it is ahead of each other method, but not of all of them at once."
+        return "No winner: it is shown to be ahead of each method separately, but not of all methods together."
 
     def _repeats(self, epsilon: float | None) -> pd.DataFrame:
         """Accuracies by repeat and method."""

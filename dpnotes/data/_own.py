@@ -212,7 +212,7 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
 
 
 def encode_file(path: str | Path, encoding: Iterable[PublicColumn]) -> NDArray[np.float32]:
-    """Encode the records of another file, such as new patients, as ``load_file`` encoded those that a model learned from.
+    r"""Encode the records of another file, such as new patients, as :func:`load_file` does.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def encode_file(path: str | Path, encoding: Iterable[PublicColumn]) -> NDArray[n
 
     Examples
     --------
-    >>> _ = (tmp / "new.csv").write_text("name,job,age\\nAda,nurse,30\\n")
+    >>> _ = (tmp / "new.csv").write_text("name,job,age\nAda,nurse,30\n")
     >>> columns = PublicColumn("age", (0.0, 120.0), True), PublicColumn("job", ("baker", "nurse"), True)
     >>> encode_file(tmp / "new.csv", columns).tolist()
     [[-0.5, 0.0, 1.0]]
@@ -303,7 +303,8 @@ def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
 
 def _converted(path: Path, reader: str = "csv", how: str = "") -> str:
     """The line of pandas code that makes a CSV file of another one."""
-    return f"; pandas can make such a file: pd.read_{reader}({path.name!r}{how}).to_csv('{path.stem}_plain.csv', index=False)"
+    made = f"pd.read_{reader}({path.name!r}{how}).to_csv('{path.stem}_plain.csv', index=False)"
+    return f"; pandas can make such a file: {made}"
 
 
 def _header(path: Path) -> list[str]:

@@ -257,7 +257,7 @@ def vote_sigma(function: Function) -> None:
 
 @exercise("votes-7")
 def largest_advantage(function: Function) -> None:
-    """``largest_advantage(beta, answers)``: bound of TPR less FPR for the Laplace vote."""
+    """``largest_advantage(beta, answers)``: bound on TPR minus FPR for the Laplace vote."""
     for beta, answers in ((0.2, 1), (0.2, 100)):
         found, right = function(beta, answers), accounting.noisy_vote(inverse_scale=beta, answers=answers).advantage
         expect(found > 0.999 * right, "an attacker may gain more, if he has so many answers")

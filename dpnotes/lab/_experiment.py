@@ -32,7 +32,7 @@ def product(**lists: Any) -> Grid:
 
 
 def _named(parameters: Mapping[str, Any]) -> list[str]:
-    """Data sets that parameters name: the private one (by default the digits), and a public one."""
+    """Data sets that parameters name: the private one (by default MNIST), and a public one."""
     named = [parameters.get("dataset", "mnist"), parameters.get("public")]
     return [str(name).partition("-")[0] for name in named if name]
 

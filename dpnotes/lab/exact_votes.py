@@ -17,7 +17,7 @@ from dpnotes._validation import Floats
 def noisy_vote_pure_level(*, beta: float, n_models: int) -> float:
     """Pure epsilon of one answer of the noisy vote between two classes, exact for so many models.
 
-    Below 2 beta: it is reached when all models agree and one of them changes its mind.
+    It is below 2 beta, and it is reached when all models agree and one of them changes its mind.
 
     Parameters
     ----------

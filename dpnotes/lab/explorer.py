@@ -1,4 +1,4 @@
-"""A figure that moves: sliders over the parameters of four mechanisms, the best membership test against each.
+"""A figure that moves: sliders over the parameters of four mechanisms, the best test that each guarantee allows.
 
 Drawn in the reader's browser by Vega-Lite, from the page alone. Curves with a closed form are computed there; those of
 DP-SGD and of votes are computed here, at the stops of their sliders.

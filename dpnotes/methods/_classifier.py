@@ -35,7 +35,7 @@ PUBLIC_ERRORS = (  # beginnings of messages about sizes, names and types alone
     "y should be", "float() argument", "This ",
 )  # fmt: skip
 
-FINITE = "replace missing values by a rule that looks at one record alone, as dpnotes.preprocessing does"
+FINITE = "replace missing values by a rule that looks at one record at a time, as dpnotes.preprocessing does"
 REWORDED = {  # beginnings of messages that show values
     "Complex data not supported": "Complex data not supported: X and y must hold no complex numbers",
     "Unknown label type: continuous": f"Unknown label type: y is {CONTINUOUS}; labels are named in classes=",

@@ -33,13 +33,13 @@ class RandomTrees(PrivateClassifier, LogitClassifier):
 
     Splits do not depend on the data, so a record affects only the counts of its leaves. With ``delta=0`` each record is
     counted in one tree, by its place, and Laplace noise of scale ``1 / epsilon`` on each count is epsilon-DP for any
-    number of trees. With ``delta > 0`` each record is counted in all T trees, which moves the counts by ``sqrt(T)`` in
-    Euclidean norm, and the counts get Gaussian noise. A query sums over its leaves the logarithms of the smoothed
-    counts, each relative to its class.
+    number of trees, if one record is made empty. With ``delta > 0`` each record is counted in all T trees. Emptying it
+    then moves the counts by ``sqrt(T)`` in Euclidean norm, and the counts get Gaussian noise. A query sums over its
+    leaves the logarithms of the smoothed counts, each relative to its class.
 
     Use it for tables of few columns where no plane separates the classes and ``delta`` must be 0. A split of a column
     that does not matter halves the counts without any benefit. With ``delta > 0``, :class:`NoisyBoosting` was more
-    accurate on nearly all tables that we tried. If planes separate the classes, :class:`ClassMeans` is better.
+    accurate on nearly all tables that we tried. If planes separate the classes, prefer :class:`ClassMeans`.
 
     Parameters
     ----------
@@ -213,8 +213,8 @@ def _counts(
 def _logits(counts: Floats, deviation: float) -> tuple[Floats, Floats]:
     """Logits of the leaves [n_trees, leaves, n_classes], and of the classes [n_classes], from noisy counts.
 
-    The logit of a leaf for a class is the logarithm of the fraction of the class's records in the leaf, with both
-    numbers smoothed.
+    The logit of a leaf for a class is the logarithm of the fraction of the class's records that are in the leaf, with
+    both numbers smoothed.
     """
     trees, leaves, _ = counts.shape
     totals = np.maximum(counts.sum(axis=(0, 1)), 0) + deviation * math.sqrt(trees * leaves) / 2
