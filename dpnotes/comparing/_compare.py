@@ -107,10 +107,11 @@ def compare(
         a data frame ``{name: (low, high) or [categories]}``. Default: inferred from X, which must then be public.
     data : {"private", "shape", "public"}
         How the method is chosen. ``"private"``: blocks of the records vote on a shortlist, which has the best methods
-        on synthetic tables of this shape, linear ones and others. The vote costs a fifth of epsilon
-        (:attr:`Comparison.profile`); the rest is the budget of :attr:`Comparison.best`. If there are too few records
-        for a vote, the choice is made as with ``"shape"``. ``"shape"``: by the synthetic tables only, which costs
-        nothing and can be far off. ``"public"``: by this table, which must not be secret.
+        on synthetic tables of this shape, linear ones and others. A block that cannot tell methods apart votes for the
+        one that is ahead on these tables. The vote costs a fifth of epsilon (:attr:`Comparison.profile`); the rest is
+        the budget of :attr:`Comparison.best`. If there are too few records for a vote, the choice is made as with
+        ``"shape"``. ``"shape"``: by the synthetic tables only, which costs nothing and can be far off. ``"public"``: by
+        this table, which must not be secret.
     combinations : float, in [0, 1]
         Fraction of the synthetic tables whose classes depend on two columns at once, which no linear method can learn.
     seconds : float, > 0
@@ -205,6 +206,11 @@ def compare(
     coded = replace(task, classes=range(len(labels)))
     shortlist = [*_hedged(found.private, run.named, size), MAJORITY]
     seconds_each = run.pace({name: found.settings[name] for name in shortlist})
+    least = blocks_for(task.n, len(labels), COST * epsilon, size, leads=2)
+    voting = budget.affords(seconds_each, least, blocks)
+    if voting < blocks:
+        late = f"for want of time {voting} blocks of records voted instead of {blocks}, so noise decides more often"
+        found = replace(found, remarks=(*found.remarks, late))
     if "choice" not in run.memory:  # an interrupted comparison must not draw again, which would be paid for again
         place = private_choice(
             [(run.named[name], found.settings[name]) for name in shortlist],
@@ -212,9 +218,7 @@ def compare(
             codes,
             coded,
             epsilon=COST * epsilon,
-            n_blocks=budget.affords(
-                seconds_each, blocks_for(task.n, len(labels), COST * epsilon, size, leads=2), blocks
-            ),
+            n_blocks=voting,
             random_state=random_state,
             noise_seed=noise_seed,
             n_jobs=n_jobs,

@@ -71,7 +71,8 @@ def private_choice(
     Parameters
     ----------
     shortlist : sequence of (Candidate, setting)
-        Methods with settings, chosen without the records; in a tie a block votes for the first.
+        Methods with settings, chosen without the records, the most promising first: a block votes for the first whose
+        accuracy is within one standard error of the best.
     X : ndarray, shape [n, d]
         Rows in [-1, 1], each prepared separately.
     codes : ndarray of int, shape [n]
@@ -142,16 +143,25 @@ def with_choice(choice: PrivacyProfile, fit: PrivacyProfile, epsilon: float, del
 
 
 def _vote(shortlist: Sequence[Entry], X: Features, codes: Integers, task: Task, seed: int, repeats: int) -> int | None:
-    """Entry with the highest mean accuracy in a block; None if the block has no records."""
+    """Vote of a block: the first entry within one standard error of the best accuracy; None if it has no records.
+
+    A small block hardly tells methods apart. By this rule, the order of the shortlist decides where the records do not.
+
+    Source
+    ------
+    Breiman, Friedman, Olshen and Stone (1984), section 3.4.3, for the rule of one standard error.
+    """
     kept = codes < len(task.classes)
     if not kept.any():
         return None
-    means = []
+    means = np.empty(len(shortlist))
     splits = [cut(X[kept], codes[kept], [seed, repeat]) for repeat in range(repeats)]
-    for candidate, setting in shortlist:
+    for place, (candidate, setting) in enumerate(shortlist):
         found = [scored(candidate, task.part(len(each.X), seed=seed), setting, each)[0] for each in splits]
-        means.append(np.nan_to_num(np.mean(found), nan=-1.0))
-    return int(np.argmax(means))
+        means[place] = np.nan_to_num(np.mean(found), nan=-1.0)
+    wrong = 2 - means - means.max()  # fractions of the test records on which one of the two errs, at most
+    error = np.sqrt(wrong / max(1, sum(len(each.X_test) for each in splits)))
+    return int(np.argmax(means >= means.max() - error))  # the first of them
 
 
 def tuned(
@@ -176,7 +186,8 @@ def tuned(
     grid : mapping of str to sequence, or sequence of mapping
         Values to try for each parameter, as in ``GridSearchCV``. The choice tries a setting on blocks of at least 60
         records, at an epsilon that makes the noise equally large relative to them. The setting must have the same
-        meaning there: l2 has, and a number of models does not.
+        meaning there: l2 has, and a number of models does not. A block votes for the first setting in the order of
+        ``ParameterGrid`` whose accuracy is within one standard error of the best: list the most promising values first.
     X, y : array_like
         The private records. Their number is public.
     epsilon : float, > 0
@@ -213,7 +224,7 @@ def tuned(
     (0.001, 5.0, True)
     """
     epsilon, delta = check.positive("epsilon", epsilon), check.real("delta", delta, high=1.0)
-    model = clone(estimator)
+    model, n_jobs = clone(estimator), check.jobs("n_jobs", n_jobs)
     *before, (name, last) = model.steps if isinstance(model, Pipeline) else [("", model)]
     private = isinstance(last, PrivateClassifier) and hasattr(last, "epsilon")
     if not private:

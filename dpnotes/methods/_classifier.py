@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpnotes._scikit_learn import BaseEstimator, ClassifierMixin
-from dpnotes._validation import CONTINUOUS, MOST_CLASSES, Booleans, Features, Integers, positive
+from dpnotes._validation import CONTINUOUS, MOST_CLASSES, Booleans, Features, Integers, positive, real
 from dpnotes.accounting import Audited, PrivacyProfile, PrivacyStatement, statement
 from dpnotes.mechanisms import stream
 from dpnotes.methods._answers import InferenceBudget, Randomness, secret_seed
@@ -339,7 +339,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         epsilon, delta, *others = given = [getattr(self, name) for name in names]
         known = {value is not None for value in others}
         if known == {False} and epsilon is not None and delta is not None:
-            return epsilon, delta
+            return positive("epsilon", epsilon), real("delta", delta, high=1.0)
         if known == {True} and epsilon is None and delta is None:
             return None
         values = ", ".join(f"{name}={value!r}" for name, value in zip(names, given, strict=True))
