@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
@@ -21,12 +22,15 @@ from dpnotes.comparing._others import OTHERS
 from dpnotes.comparing._result import Comparison
 from dpnotes.comparing._running import scored, text_of
 from dpnotes.comparing._selection import (
+    BLOCK,
     COST,
+    MOST_BLOCKS,
     REPEATS,
     SHORTLIST,
     after_choice,
     blocks_for,
     choice_profile,
+    lead_for,
     private_choice,
 )
 from dpnotes.comparing._tables import (
@@ -107,9 +111,9 @@ def compare(
         a data frame ``{name: (low, high) or [categories]}``. Default: inferred from X, which must then be public.
     data : {"private", "shape", "public"}
         How the method is chosen. ``"private"``: blocks of the records vote on a shortlist, which has the best methods
-        on synthetic tables of this shape, linear ones and others. A block that cannot tell methods apart votes for the
-        one that is ahead on these tables. The vote costs a fifth of epsilon (:attr:`Comparison.profile`); the rest is
-        the budget of :attr:`Comparison.best`. If there are too few records for a vote, the choice is made as with
+        on synthetic tables of this shape, linear ones and others. The vote costs a fifth of epsilon
+        (:attr:`Comparison.profile`); the rest is the budget of :attr:`Comparison.best`. If there are too few records
+        for a vote by blocks of 250, which is about as few as tell methods apart, the choice is made as with
         ``"shape"``. ``"shape"``: by the synthetic tables only, which costs nothing and can be far off. ``"public"``: by
         this table, which must not be secret.
     combinations : float, in [0, 1]
@@ -167,16 +171,16 @@ def compare(
     public = {"the labels that occur": not classes, "the bounds of the columns": bounds is None}
     read_off = tuple(each for each, undeclared in public.items() if undeclared)
     remarks = [f"{each} are taken to be public" for each in read_off]
-    size, blocks = SHORTLIST, 0
+    size, blocks, smallest = SHORTLIST, 0, max(BLOCK, 10 * len(labels))
     if data == "private":
-        sizes = ((most, blocks_for(task.n, len(labels), COST * epsilon, most)) for most in (SHORTLIST, 2))
+        sizes = ((most, blocks_for(task.n, smallest, COST * epsilon, most)) for most in (SHORTLIST, 2))
         size, blocks = next((each for each in sizes if each[1]), (0, 0))
     fallback = ""
     if data == "private" and not blocks:
-        data, fallback = (
-            "shape",
-            "Too few records for a private vote.",
-        )
+        needed = math.ceil(lead_for(COST * epsilon, 2))
+        takes = f"epsilon {epsilon:g} takes {needed * smallest} of them"
+        reason = takes if needed <= MOST_BLOCKS else f"epsilon {epsilon:g} is too small for any number of them"
+        data, fallback = "shape", f"Too few records for a private vote: {reason}."
     if blocks:
         task = replace(task, epsilon=after_choice(epsilon))
     source = Source.synthetic(task, random_state, combinations)
@@ -206,7 +210,7 @@ def compare(
     coded = replace(task, classes=range(len(labels)))
     shortlist = [*_hedged(found.private, run.named, size), MAJORITY]
     seconds_each = run.pace({name: found.settings[name] for name in shortlist})
-    least = blocks_for(task.n, len(labels), COST * epsilon, size, leads=2)
+    least = blocks_for(task.n, smallest, COST * epsilon, size, leads=2)
     voting = budget.affords(seconds_each, least, blocks)
     if voting < blocks:
         late = f"for want of time {voting} blocks of records voted instead of {blocks}, so noise decides more often"
@@ -324,7 +328,7 @@ class Run:
         rows = self._affordable(settings)
         shown: list[tuple[int, float]] = []
         for repeat in range(first, first + (self.budget.repeats or MOST)):
-            if shown and self.budget.past(MEASURING):
+            if shown and len(shown) % 2 == 0 and self.budget.past(MEASURING):  # synthetic tables come in pairs
                 break
             self._all(settings, repeat, rows=rows)
             shown.append((repeat, 1.0))

@@ -23,7 +23,8 @@ from dpnotes.methods import PrivateClassifier
 
 COST = 0.2  # of epsilon, for the choice
 SHORTLIST = 4  # methods that blocks choose from, besides the majority class
-BLOCK, MOST_BLOCKS = 60, 200  # records of the smallest block
+BLOCK, MOST_BLOCKS = 250, 200  # records of the smallest block that tells methods apart, and most blocks
+TUNED_BLOCK = 60  # records of the smallest block that chooses a setting of one method
 MOST_ROWS = 500  # records of a block that are looked at
 LEADS = 3  # blocks that are wanted, in units of the lead that decides
 SURE = 0.95  # probability of the method that all blocks vote for
@@ -34,14 +35,19 @@ FIXED = {"epsilon", "delta", "adjacency", "classes", "random_state", "noise_seed
 Entry = tuple[Candidate, Mapping[str, Any]]  # a method with its setting
 
 
-def blocks_for(n: int, n_classes: int, epsilon: float, choices: int = SHORTLIST, *, leads: int = LEADS) -> int:
-    """Number of blocks to cut ``n`` records into for a choice that costs ``epsilon``; 0 if it would be mere noise.
+def blocks_for(n: int, least: int, epsilon: float, choices: int = SHORTLIST, *, leads: int = LEADS) -> int:
+    """Number of blocks of ``least`` records to cut ``n`` into for a choice of ``epsilon``; 0 if it would be mere noise.
 
     The number is public. If all blocks agree, their entry is chosen with probability at least ``SURE``.
     """
-    lead = math.log(choices * SURE / (1 - SURE)) / soft_vote_beta(epsilon, 0.0, answers=1)
-    most = min(n // max(BLOCK, 10 * n_classes), MOST_BLOCKS)
+    lead = lead_for(epsilon, choices)
+    most = min(n // least, MOST_BLOCKS)
     return min(most, math.ceil(leads * lead)) if most >= lead else 0
+
+
+def lead_for(epsilon: float, choices: int) -> float:
+    """Lead in votes with which an entry is chosen with probability ``SURE``, by a choice that costs ``epsilon``."""
+    return math.log(choices * SURE / (1 - SURE)) / soft_vote_beta(epsilon, 0.0, answers=1)
 
 
 def private_choice(
@@ -71,8 +77,7 @@ def private_choice(
     Parameters
     ----------
     shortlist : sequence of (Candidate, setting)
-        Methods with settings, chosen without the records, the most promising first: a block votes for the first whose
-        accuracy is within one standard error of the best.
+        Methods with settings, chosen without the records; in a tie a block votes for the first.
     X : ndarray, shape [n, d]
         Rows in [-1, 1], each prepared separately.
     codes : ndarray of int, shape [n]
@@ -143,25 +148,16 @@ def with_choice(choice: PrivacyProfile, fit: PrivacyProfile, epsilon: float, del
 
 
 def _vote(shortlist: Sequence[Entry], X: Features, codes: Integers, task: Task, seed: int, repeats: int) -> int | None:
-    """Vote of a block: the first entry within one standard error of the best accuracy; None if it has no records.
-
-    A small block hardly tells methods apart. By this rule, the order of the shortlist decides where the records do not.
-
-    Source
-    ------
-    Breiman, Friedman, Olshen and Stone (1984), section 3.4.3, for the rule of one standard error.
-    """
+    """Entry with the highest mean accuracy in a block; None if the block has no records."""
     kept = codes < len(task.classes)
     if not kept.any():
         return None
-    means = np.empty(len(shortlist))
+    means = []
     splits = [cut(X[kept], codes[kept], [seed, repeat]) for repeat in range(repeats)]
-    for place, (candidate, setting) in enumerate(shortlist):
+    for candidate, setting in shortlist:
         found = [scored(candidate, task.part(len(each.X), seed=seed), setting, each)[0] for each in splits]
-        means[place] = np.nan_to_num(np.mean(found), nan=-1.0)
-    wrong = 2 - means - means.max()  # fractions of the test records on which one of the two errs, at most
-    error = np.sqrt(wrong / max(1, sum(len(each.X_test) for each in splits)))
-    return int(np.argmax(means >= means.max() - error))  # the first of them
+        means.append(np.nan_to_num(np.mean(found), nan=-1.0))
+    return int(np.argmax(means))
 
 
 def tuned(
@@ -186,8 +182,7 @@ def tuned(
     grid : mapping of str to sequence, or sequence of mapping
         Values to try for each parameter, as in ``GridSearchCV``. The choice tries a setting on blocks of at least 60
         records, at an epsilon that makes the noise equally large relative to them. The setting must have the same
-        meaning there: l2 has, and a number of models does not. A block votes for the first setting in the order of
-        ``ParameterGrid`` whose accuracy is within one standard error of the best: list the most promising values first.
+        meaning there: l2 has, and a number of models does not.
     X, y : array_like
         The private records. Their number is public.
     epsilon : float, > 0
@@ -239,7 +234,7 @@ def tuned(
         **setting, epsilon=task.epsilon, delta=task.delta, **task.common
     ), released="answers" if hasattr(last, "answers") else "model", ball=False)  # fmt: skip
     task = Task(n, d, range(n_classes), left, delta, getattr(last, "answers", None), last.noise_seed)
-    made = synthetic(max(BLOCK, 10 * n_classes), d, n_classes, 0)  # an error there says nothing about records
+    made = synthetic(max(TUNED_BLOCK, 10 * n_classes), d, n_classes, 0)  # an error there says nothing about records
     part = task.part(len(made.X), seed=0)
     for setting in settings:
         trial = kind.made(part, setting).fit(made.X, made.codes)
@@ -247,7 +242,7 @@ def tuned(
         loss = trial.profile_.delta(part.epsilon * (1 + 1e-9))
         if trial.profile_.status == "refuted" or loss > delta * (1 + 1e-6):
             raise ValueError(f"grid must have settings that give the guarantee, got {setting}")
-    blocks = blocks_for(n, n_classes, COST * epsilon, len(settings))
+    blocks = blocks_for(n, max(TUNED_BLOCK, 10 * n_classes), COST * epsilon, len(settings))
     if not blocks:
         few = f"to choose among {len(settings)} settings by {n} records"
         raise ValueError(f"epsilon must be larger {few}, got epsilon={epsilon}")

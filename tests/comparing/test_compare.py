@@ -315,7 +315,8 @@ def test_data_frames_are_prepared_by_what_is_declared():
 @pytest.mark.parametrize(
     ("data", "delta", "cost"), [("private", 0.0, 0.2), ("private", 1e-5, 0.2), ("shape", 0.0, 0.0)]
 )
-def test_the_statement_counts_the_choice_and_is_made_again_from_its_json(data, delta, cost):
+def test_the_statement_counts_the_choice_and_is_made_again_from_its_json(monkeypatch, data, delta, cost):
+    monkeypatch.setattr("dpnotes.comparing._compare.BLOCK", 60)
     X, y = table(3000, 2)
     given = {"bounds": (-1, 1), "classes": [0, 1], "methods": FAST, "repeats": 1, "noise_seed": 0}
     result = compare(X, y, epsilon=1.0, delta=delta, data=data, **given)

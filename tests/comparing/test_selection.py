@@ -81,9 +81,9 @@ def test_the_profile_is_that_of_the_cost_and_composes_to_the_budget():
 
 
 def test_blocks_are_a_public_number_and_none_where_they_would_be_noise():
-    assert blocks_for(500, 2, 0.2) == 0
-    assert blocks_for(6000, 2, 0.2) == 6000 // 60
-    assert blocks_for(10**6, 2, 0.2) == 130  # three times the lead that decides
+    assert blocks_for(500, 60, 0.2) == 0
+    assert blocks_for(6000, 60, 0.2) == 6000 // 60
+    assert blocks_for(10**6, 60, 0.2) == 130  # three times the lead that decides
 
 
 def test_a_private_comparison_finds_what_the_table_asks_for_and_pays():
@@ -107,7 +107,9 @@ def test_a_private_comparison_finds_what_the_table_asks_for_and_pays():
             compare(X, y, memory=memory, **{"data": "private", **given, **changed})
     few = compare(X[:300], y[:300], data="private", **given | {"epsilon": 1.0})
     assert (few.profile, few.data) == (None, "shape")
-    assert "Too few records" in str(few)
+    assert "Too few records for a private vote: epsilon 1 takes 9250 of them." in " ".join(str(few).split())
+    tiny = compare(X, y, data="private", **given | {"epsilon": 0.1})
+    assert "epsilon 0.1 is too small for any number of them" in " ".join(str(tiny).split())
 
 
 def claimed(task):
@@ -139,7 +141,7 @@ def test_for_want_of_time_fewer_blocks_vote_but_as_many_as_noise_asks():
 
 
 def test_where_nothing_can_be_chosen_nothing_is_paid():
-    X, y = np.random.default_rng(0).uniform(-1, 1, (3000, 2)), np.arange(3000) % 2
+    X, y = np.random.default_rng(0).uniform(-1, 1, (4000, 2)), np.arange(4000) % 2
     found = compare(X, y, data="private", epsilon=3.0, bounds=(-1, 1), methods=["DPSGD"], repeats=2)
     assert (found.chosen, found.profile, found.data) == ("majority class", None, "shape")
     assert "nothing to choose from" in str(found).replace("\n", " ")
