@@ -203,22 +203,24 @@ def tradeoff(profiles: Mapping[str, PrivacyProfile]) -> Figure:
     return _curves(alphas, curves, nothing=1 - alphas, xlim=(0, 1), ylim=(0, 1), **labels)
 
 
-def roc(profiles: Mapping[str, PrivacyProfile]) -> Figure:
+def roc(profiles: Mapping[str, PrivacyProfile], *, least: float = 1e-6) -> Figure:
     """Draw the largest true-positive rate of any membership test on logarithmic axes, which show few false positives.
 
     Parameters
     ----------
     profiles : mapping of str to PrivacyProfile
         Guarantees by the name that the legend shows.
+    least : float, in (0, 1)
+        False-positive rate at the left edge.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    alphas = np.logspace(-6, 0, 601)
+    alphas = np.geomspace(least, 1, 601)
     curves = {name: 1 - profile.tradeoff(alphas) for name, profile in profiles.items()}
     labels = {"xlabel": "false-positive rate (log)", "ylabel": "largest true-positive rate (log)"}
-    limits = {"xlim": (1e-6, 1), "ylim": (1e-6, 1.3)}
+    limits = {"xlim": (least, 1), "ylim": (least, 1.3)}
     return _curves(alphas, curves, nothing=alphas, legend="lower right", xscale="log", yscale="log", **limits, **labels)
 
 
