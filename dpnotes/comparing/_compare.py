@@ -178,9 +178,8 @@ def compare(
     fallback = ""
     if data == "private" and not blocks:
         needed = math.ceil(lead_for(COST * epsilon, 2))
-        takes = f"epsilon {epsilon:g} takes {needed * smallest} of them"
-        reason = takes if needed <= MOST_BLOCKS else f"epsilon {epsilon:g} is too small for any number of them"
-        data, fallback = "shape", f"Too few records for a private vote: {reason}."
+        what = f"takes {needed * smallest} records" if needed <= MOST_BLOCKS else "is too noisy"
+        data, fallback = "shape", f"A private vote {what} at epsilon {epsilon:g}."
     if blocks:
         task = replace(task, epsilon=after_choice(epsilon))
     source = Source.synthetic(task, random_state, combinations)
