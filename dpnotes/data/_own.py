@@ -95,7 +95,7 @@ class OwnDataset(Dataset):
 
     @property
     def encoding(self) -> tuple[PublicColumn, ...]:
-        """Columns without the counts of unread values: the public part that a release can contain.
+        """Columns without the counts of unread values, which is the public part that a release can contain.
 
         Raises
         ------
