@@ -1,5 +1,6 @@
 import datetime
 import io
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -73,6 +74,10 @@ def test_without_the_records_the_shape_alone_decides():
     one, other = compare(X, y, **given), compare(np.full_like(X, np.nan), y[::-1], **given)
     pd.testing.assert_frame_equal(one.scores, other.scores)
     assert str(one.best) == str(other.best)
+    rows = [(name, 1.0, r, 0.5 + 0.4 * r * (name != "majority class")) for name in one.about.index for r in (0, 1)]
+    few = replace(one, scores=pd.DataFrame(rows, columns=["method", "epsilon", "repeat", "accuracy"]))
+    assert few.chosen in FAST  # two tables show little, but a method that may help is better than none
+    assert replace(few, data="public").chosen == "majority class"
 
 
 def test_intervals_are_paired_and_corrected(result):
