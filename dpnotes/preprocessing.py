@@ -389,9 +389,10 @@ def told_unread(names: Sequence[Any], counts: Sequence[int]) -> list[str]:
     return [f"{told} {how}"] if told else []
 
 
-def told_left_out(count: int) -> list[str]:
-    """Sentence on the records of a public table that were left out; an empty list if there are none."""
-    return [f"{count} records whose label is missing or not among the classes were left out"] if count else []
+def told_empty(count: int) -> list[str]:
+    """Sentence on the empty records of a table, in a list that is empty if there are none."""
+    told = f"{count} records have a label that is missing or not among the classes, and contribute nothing"
+    return [told] if count else []
 
 
 def _cells(images: Features) -> NDArray[np.float32]:

@@ -44,7 +44,7 @@ from dpnotes.comparing._tables import (
     synthetic,
     table_of,
 )
-from dpnotes.preprocessing import ClipNorm, told_left_out
+from dpnotes.preprocessing import ClipNorm, told_empty
 
 DATA = ("shape", "public", "private")
 HALVING = ((1, 4), (2, 2), (2, 1))  # repeats of all settings that are left, and how many of each method go on
@@ -193,7 +193,7 @@ def compare(
             raise ValueError(
                 f"y must have a class with at least {1 / TEST:g} records, of which {TEST:.0%} are tested on"
             )
-        remarks += told_left_out(int((codes == len(labels)).sum())) + prepared.unread(table)
+        remarks += told_empty(int((codes == len(labels)).sum())) + prepared.unread(table)
         source = Source.public(task, random_state, rows[codes < len(labels)], codes[codes < len(labels)])
     if memory is not None:
         about = repr([task, data, random_state, joblib.hash([rows, codes]) if data == "public" else None])
@@ -338,7 +338,7 @@ class Run:
                     self._all(private, repeat, factor, rows=rows)
                     shown.append((repeat, factor))
         if rows is not None:
-            remarks = [*remarks, f"for want of time on {rows} records at a time, at epsilons as large relative to them"]
+            remarks = [*remarks, f"for want of time, fits are on {rows} records, with noise as large relative to these"]
         scores = [
             {"method": name, "epsilon": factor * self.source.task.epsilon, "repeat": repeat, "accuracy": kept[0]}
             for name, (setting,) in settings.items()

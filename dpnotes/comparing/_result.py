@@ -289,7 +289,7 @@ class Comparison:
         if self.chosen == MAJORITY:
             return "No method is shown to be better than always answering with the most frequent class."
         if self.winner:
-            return "It is ahead of every other method."
+            return f"It is ahead of every other method{'' if self.data == 'public' else ' on these tables'}."
         others = [name for name in [*self.private[1:], MAJORITY] if name in self.about.index]
         tied = [name for name in others if not self.difference(self.chosen, name).low > 0]
         if tied:

@@ -115,10 +115,11 @@ class OwnDataset(Dataset):
 
     def unread(self) -> list[str]:
         """Sentences with exact counts of labels and values that are missing or not as declared, if there are any."""
-        from dpnotes.preprocessing import told_left_out, told_unread
+        from dpnotes.preprocessing import told_empty, told_unread
 
+        empty = self.left_out + int(np.sum(self.y_train == self.n_classes) + np.sum(self.y_test == self.n_classes))
         columns = [column.name for column in self.columns], [column.unread for column in self.columns]
-        return told_left_out(self.left_out) + told_unread(*columns)
+        return told_empty(empty) + told_unread(*columns)
 
 
 def load_file(path: str | Path, *, target: str = "", private: bool = False) -> OwnDataset:
@@ -224,7 +225,8 @@ def encode_file(path: str | Path, encoding: Iterable[PublicColumn]) -> NDArray[n
     Returns
     -------
     ndarray of float32, shape [n, d]
-        Features in the order that the model expects, one row for each record of the file.
+        Features in the order that the model expects, one row for each record of the file. A warning counts the values
+        that are missing or not as declared.
 
     Raises
     ------
@@ -240,11 +242,16 @@ def encode_file(path: str | Path, encoding: Iterable[PublicColumn]) -> NDArray[n
     >>> encode_file(tmp / "new.csv", columns).tolist()
     [[-0.5, 0.0, 1.0]]
     """
+    from dpnotes.preprocessing import told_unread
+
     table, _ = _read(Path(path), "")
     columns = list(encoding)
     if missing := [column.name for column in columns if column.name not in table]:
         raise ValueError(f"{path} must have the columns that the model was fitted to, got none named {_list(missing)}")
-    return _encoded(table, columns)[0]
+    X, _, counted = _encoded(table, columns)
+    for told in told_unread([column.name for column in counted], [column.unread for column in counted]):
+        warnings.warn(f"{path}: {told}", stacklevel=2)
+    return X
 
 
 def _draft(table: pd.DataFrame, target: str, public: Mapping[str, Any]) -> str:
@@ -303,7 +310,8 @@ def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
 
 def _converted(path: Path, reader: str = "csv", how: str = "") -> str:
     """The line of pandas code that makes a CSV file of another one."""
-    made = f"pd.read_{reader}({path.name!r}{how}).to_csv('{path.stem}_plain.csv', index=False)"
+    plain = path.with_name(f"{path.stem}_plain.csv")
+    made = f"pd.read_{reader}({str(path)!r}{how}).to_csv({str(plain)!r}, index=False)"
     return f"; pandas can make such a file: {made}"
 
 
@@ -436,6 +444,8 @@ def _said(known: Any, *, has_numbers: bool) -> Known | str:
             return float(known[0]), float(known[1])
     elif isinstance(known, list) and all(isinstance(value, str | bool) for value in known):
         categories = tuple(map(str, known))
+        if all(re.fullmatch(r"\d{4}-\d\d-\d\d", name) for name in categories):
+            return "dates, which are neither numbers nor categories"
         if len(set(categories)) == len(categories) > 1:
             return categories
     return "the entry must be [low, high], low < high, or at least two categories as text"

@@ -94,7 +94,8 @@ def _to_fit(result: Comparison, table: Path, target: str) -> str:
     if (choice := result.profile) is not None:
         paid, epsilon = choice.epsilon(0.0), result.task.epsilon
         both = f"The choice cost epsilon {paid:g}; the choice and this fit together have epsilon {paid + epsilon:g}."
-        lines.insert(0, f"# {both}")
+        lines += ["# The statement of the fit alone does not count the choice, but says what both cost:"]
+        lines += [f"model[-1].tuning_ = {both!r}"]
     return "\n".join(lines)
 
 

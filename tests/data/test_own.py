@@ -149,6 +149,7 @@ def test_all_faults_are_said_at_once_without_a_value(load, table):
         ({}, 'classes = ["a", "b"]', {}, r"no value of the target 'ill' is among classes = \['a', 'b'\]"),
         ({}, "[columns]\nwage = [0, 1]\nage = [0, 1]", {}, "names columns 'wage' that the file does not have"),
         ({}, "[columns]\nage = [1, 0]", {}, r"column 'age': the entry must be \[low, high\], low < high"),
+        ({}, '[columns]\njob = ["2020-01-01", "2024-01-01"]', {}, "column 'job': dates, which are neither"),
         ({}, "[columns]\njob = [0, 1]", {}, "column 'job': text, for which categories must be given, not"),
         ({}, "[columns]\n", {}, "there are no columns of features"),
         ({}, "classes = [", {}, "mine.toml is not a TOML file"),
@@ -252,17 +253,22 @@ def test_records_without_a_declared_label_are_empty_and_left_out_of_a_public_tab
     table.loc[:9, "ill"], table.loc[10:14, "ill"] = None, "Yes"
     mine = load(table, PUBLIC)
     assert (mine.left_out, mine.n_train + mine.n_test) == (15, N - 15)
-    assert mine.unread()[0].startswith("15 records whose label is missing or not among the classes were left out")
-    assert np.bincount(records(load(table, PUBLIC, private=True))[1])[2] == 15
+    assert mine.unread()[0].startswith("15 records have a label that is missing or not among the classes")
+    private = load(table, PUBLIC, private=True)
+    assert (np.bincount(records(private)[1])[2], private.unread()[0]) == (15, mine.unread()[0])
 
 
 def test_records_of_another_file_are_encoded_as_those_that_a_model_learned_from(load, table, tmp_path):
     mine = load(table, PUBLIC)
     table.drop(columns="ill").iloc[::-1, ::-1].to_csv(tmp_path / "new.csv")
-    found = data.encode_file(tmp_path / "new.csv", mine.encoding)
+    with pytest.warns(UserWarning, match="of 'job' are missing or not as declared"):
+        found = data.encode_file(tmp_path / "new.csv", mine.encoding)
     both = np.concatenate([mine.X_train, mine.X_test])
     assert sorted(found.tolist()) == sorted(both.tolist())
     assert all(column.unread == 0 for column in mine.encoding)
+    (tmp_path / "new.csv").write_text('job,age\nnurse,"30,5"\n')
+    with pytest.warns(UserWarning, match="new.csv: 1 of 'age' are missing or not as declared"):
+        assert data.encode_file(tmp_path / "new.csv", mine.encoding).tolist() == [[0.0, 0.0, 1.0]]
     (tmp_path / "new.csv").write_text("job\nnurse\n")
     with pytest.raises(ValueError, match="none named 'age'"):
         data.encode_file(tmp_path / "new.csv", mine.encoding)

@@ -116,7 +116,7 @@ def test_a_comparison_and_its_report(folder):
     report = folder / "report.html"
     code, text = compare(folder, "--report", str(report))
     assert code == 0
-    assert "synthetic tables of this shape" in text.splitlines()[0]
+    assert "synthetic tables of this shape" in " ".join(text.splitlines()[:2])
     page = report.read_text(encoding="utf-8")
     body = page[page.index("<body>") :]
     assert body.index("synthetic tables of this shape") < body.index("<table")
@@ -178,8 +178,8 @@ def test_bad_input_of_a_comparison_is_one_line(folder):
 @pytest.mark.parametrize(
     ("table", "declared", "message"),
     [
-        ({"ill": "31337"}, 'classes = ["no", "yes"]', "the target 'ill' has 240 values that are not among classes"),
-        ({"ill": None}, 'classes = ["no", "yes"]', "the target 'ill' has 240 missing values"),
+        ({"ill": "31337"}, 'classes = ["no", "yes"]', "no value of the target 'ill' is among classes"),
+        ({"ill": None}, 'classes = ["no", "yes"]', "all values of the target 'ill' are missing"),
         ({"born": "3133-07-01"}, "[columns]\nborn = [0, 1]", "dates can be given as days since a public date"),
         ({"age": None}, "[columns]\nage = [0, 120]", "'age': all values are missing"),
         ({}, f'[columns]\n"<b>job" = {[str(i) for i in range(300)]}', "more features than records"),
