@@ -1,6 +1,7 @@
 """The workshop behind the book: experiments and their stored rows, the ledger of claims, chapters, the command line.
 
-It is useful only with a checkout of the repository, and no part of the library imports it.
+Most of it is useful only with the book, in a checkout or in a folder made by ``dpnotes book``. No part of the library
+imports it.
 """
 
 from collections.abc import Callable

@@ -52,7 +52,7 @@ def _beside(figure: Figure, **which: Any) -> dict[str, str]:
 
 
 def narrow(figure: Figure) -> bytes | None:
-    """Draw a figure again for a phone: panels below each other, legends above their panels, letters of the same size.
+    """Draw a figure again for a phone: panels below each other, legends above their panels, letters as large as before.
 
     Parameters
     ----------

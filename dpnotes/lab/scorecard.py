@@ -57,7 +57,7 @@ class Ours:
     Parameters
     ----------
     answer : Mean, str or None
-        Our value of a printed number, or the verdict on a sentence; None if it was not run.
+        Our value for a printed number, or the verdict on a sentence; None if the cell was not run.
     error : Mean
         Error of the printed number, as a mean of value 0.
     causes : iterable of Cause

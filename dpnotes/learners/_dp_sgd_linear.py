@@ -92,7 +92,8 @@ def fit_dp_sgd_linear(
         ``"auto"``: the GPU if there is one. Batches are drawn on the CPU and noise on the device, so noisy models
         depend on the kind of device.
     chunk : int, >= 1, optional
-        Number of models trained at once; by default chosen from the available memory. Results agree up to rounding.
+        Number of models trained at once; by default chosen from the available memory. Results with different chunks
+        agree up to rounding.
 
     Returns
     -------

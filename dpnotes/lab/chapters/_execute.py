@@ -49,8 +49,8 @@ def execute(chapter: Chapter, parameters: Mapping[str, object], output: Path, *,
     """Execute a chapter into a new notebook, which is written completely or not at all.
 
     The kernel runs in the folder of the book, with the Python that runs this function. During the run, the unfinished
-    notebook is saved next to the output under a name of this process; after a failure, it is named
-    ``NAME.partial.ipynb``.
+    notebook is saved next to the output under a name that contains the number of this process; after a failure, it is
+    named ``NAME.partial.ipynb``.
 
     Parameters
     ----------
