@@ -1,6 +1,6 @@
 """Checks of a reader's own code for the exercises of the course: ``check("dp-sgd-6", function)``.
 
-A check tests the requirements of the exercise's text on small inputs. It says what is wrong, but not how to solve the
+A check tests, on small inputs, what the text of the exercise requires. It says what is wrong, but not how to solve the
 exercise.
 """
 

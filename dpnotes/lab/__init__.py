@@ -1,6 +1,7 @@
 """The workshop behind the book: experiments and their stored rows, the ledger of claims, chapters, the command line.
 
-It is useful only with a checkout of the repository, and no part of the library imports it.
+Most of it is useful only with the book, in a checkout or in a folder made by ``dpnotes book``. No part of the library
+imports it.
 """
 
 from collections.abc import Callable
@@ -14,15 +15,17 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def experiment(name: str, version: int = 1) -> Callable[[Function], Function]:
-    """Give an experiment the name and the version that its rows carry, independent of its module (a decorator).
+    """Give an experiment the name and the version that its rows carry (a decorator).
+
+    Neither depends on the module of the function.
 
     Parameters
     ----------
     name : str
         Chapter and function, separated by a dot: ``"bagging.ensemble"``. The keys of stored rows depend on it.
     version : int
-        Version of the numbers. Raise it by hand when they are meant to change; rows of an earlier version are then out
-        of date.
+        Version of the numbers that the experiment returns. Raise it by hand when they are meant to change; rows of an
+        earlier version are then out of date.
     """
 
     def named(function: Function) -> Function:

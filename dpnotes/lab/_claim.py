@@ -29,7 +29,7 @@ _EVIDENCE: dict[int, Callable[[], list[Finding]]] = {}  # by the number of the c
 class Finding:
     """One computed fact: the quantity, the value that the claim gives, the computed value, and its allowed range.
 
-    Both bounds are finite, so that a formula that is wrong in either direction is noticed.
+    Both bounds of the range are finite, so that a formula that is wrong in either direction is noticed.
 
     Parameters
     ----------

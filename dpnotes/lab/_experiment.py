@@ -32,7 +32,7 @@ def product(**lists: Any) -> Grid:
 
 
 def _named(parameters: Mapping[str, Any]) -> list[str]:
-    """Data sets that parameters name: the private one (by default MNIST), and a public one."""
+    """Data sets that the parameters name: the private data set (by default MNIST) and, if any, the public data set."""
     named = [parameters.get("dataset", "mnist"), parameters.get("public")]
     return [str(name).partition("-")[0] for name in named if name]
 
@@ -46,17 +46,19 @@ class Experiment:
     name : str
         Name of the store, which begins with the name of the chapter (``bagging_table2a``).
     function : callable
-        ``function(**parameters, **options) -> dict``: plain parameters (str, int, float, bool, None) and a seed in,
-        a flat dict of metrics out. Options (such as the device) may change rounding, never the meaning of a row.
+        Function ``function(**parameters, **options) -> dict``, which takes plain parameters (str, int, float, bool,
+        None) and a seed, and returns a flat dict of metrics. Options (such as the device) may change rounding, never
+        the meaning of a row.
     grids : mapping of str to callable
         For each scale (``"quick"``, ``"paper"``) a function that gives the list of parameter dicts.
     tolerance : mapping of str to float or callable
-        Largest difference between a recomputed metric on another machine and the stored metric, metric by metric: a
-        number, or a function of the stored metric. It is smaller than the differences that distinguish rows; see
-        :func:`dpnotes.lab.store.verify`.
+        For each metric, the largest allowed difference between the stored value and a value recomputed on another
+        machine: a number, or a function of the stored value. It is smaller than the differences that distinguish rows;
+        see :func:`dpnotes.lab.store.verify`.
     cost : callable
-        ``cost(parameters) -> float``: rough seconds of one row on one CPU core. Once rows have been measured, only the
-        ratios between rows of different parameters count: see ``dpnotes.lab.backlog``.
+        ``cost(parameters) -> float``: rough time of one row on one CPU core, in seconds. Once some rows have been
+        measured, only the ratios between the estimated times of rows with different parameters matter: see
+        ``dpnotes.lab.backlog``.
     gpu_speedup : float
         Estimated speed-up of a row on a GPU, used until a row of the experiment has been measured on a GPU.
     data : callable

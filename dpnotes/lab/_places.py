@@ -24,7 +24,7 @@ def book_folder() -> Path:
     Raises
     ------
     FileNotFoundError
-        If there is neither; the message names the command that makes such a folder.
+        If there is neither a checkout nor such a folder; the message names the command that makes the folder.
     """
     if (CHECKOUT / "_toc.yml").is_file() and (CHECKOUT / "book").is_dir():
         return CHECKOUT
@@ -75,7 +75,7 @@ def runs_store(name: str) -> Path:
 
 
 def unfinished(folder: Path) -> dict[str, int]:
-    """Size in bytes of the checkpoints of each unfinished row, over all stores of a folder."""
+    """Total size in bytes of the checkpoints of each unfinished row, in all stores of a folder."""
     sizes: dict[str, int] = {}
     for path in folder.glob(f"*/*{STATES}/*.state"):
         with suppress(FileNotFoundError):  # it is finished by now

@@ -1,4 +1,4 @@
-"""The experiments of the book: one module per chapter, each a pure function of plain parameters and a seed.
+"""The experiments of the book: pure functions of plain parameters and a seed, in one module for each chapter.
 
 An :class:`Experiment` names the function, the file that stores its rows, and the grid of every scale.
 Only the command line and the chapters import this package.
@@ -45,7 +45,7 @@ def find(name: str) -> Experiment:
 
 
 def rows(name: str, grid: Grid | None = None, *, compute: Compute = "stored", **kwargs: Any) -> pd.DataFrame:
-    """Collect the rows of an experiment from the published results, from runs of this machine, or computed now.
+    """Collect the rows of an experiment from the published results or from runs of this machine, or compute them now.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def _say_once(text: str) -> None:
 
 
 def verified(chapter: str) -> str:
-    """Report how many published rows of a chapter were computed again, the last date, and whether they agree."""
+    """Report how many published rows of a chapter were computed again, when last, and whether they agree."""
     here = [e for e in EXPERIMENTS.values() if e.chapter == chapter and published_store(e.name).is_file()]
     stored = [(e, read_store(published_store(e.name))) for e in here]
     old = sum(int((rows["version"] < experiment_version(e.function)).sum()) for e, rows in stored)
@@ -98,7 +98,7 @@ def verified(chapter: str) -> str:
 
 
 def computed_again(*stored: pd.DataFrame) -> str:
-    """Report how many rows were computed again since they were stored, the last date, and the result."""
+    """Report how many rows were computed again since they were stored, when last, and with what result."""
     dates = pd.concat([rows[["row", "date"]] for rows in stored]).drop_duplicates("row")
     kept = pd.read_csv(published_store(VERIFICATIONS), dtype={"differing": str})
     kept = kept.merge(dates, on="row", suffixes=("", "_stored")).query("date >= date_stored")
@@ -114,8 +114,9 @@ def provenance(rows: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row for each machine, device, version, commit and data set: rows (their number), hours (total computing
-        time), made by, computed again (number of rows, last date, result), data, until (the last day).
+        One row for each machine, device, version of PyTorch, commit and data set. The columns are rows (their number),
+        hours (total computing time), made by, computed again (number of rows, last date, result), data and until (the
+        last day).
     """
     keys = ["machine", "device", "torch", "commit", "data"]
     there = rows.dropna(subset=["date"]).astype(dict.fromkeys([*keys, "date"], str))

@@ -2,7 +2,7 @@
 
 A published result always has an open marker, and our result a filled marker. Epsilon axes are logarithmic, and the
 legend explains each band. A cell also outputs each figure as a picture for a phone (:func:`narrow`), which the page
-then uses.
+shows on narrow screens.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _beside(figure: Figure, **which: Any) -> dict[str, str]:
 
 
 def narrow(figure: Figure) -> bytes | None:
-    """Draw a figure again for a phone: panels below each other, legends above their panels, letters of the same size.
+    """Draw a figure again for a phone: panels below each other, legends above their panels, letters as large as before.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def tradeoff(profiles: Mapping[str, PrivacyProfile]) -> Figure:
     Parameters
     ----------
     profiles : mapping of str to PrivacyProfile
-        Guarantees by the name that the legend shows.
+        Guarantees, by their names in the legend.
 
     Returns
     -------
@@ -204,12 +204,12 @@ def tradeoff(profiles: Mapping[str, PrivacyProfile]) -> Figure:
 
 
 def roc(profiles: Mapping[str, PrivacyProfile], *, least: float = 1e-6) -> Figure:
-    """Draw the largest true-positive rate of any membership test on logarithmic axes, which show few false positives.
+    """Draw the largest true-positive rate of any membership test; logarithmic axes show small false-positive rates.
 
     Parameters
     ----------
     profiles : mapping of str to PrivacyProfile
-        Guarantees by the name that the legend shows.
+        Guarantees, by their names in the legend.
     least : float, in (0, 1)
         False-positive rate at the left edge.
 
@@ -230,7 +230,7 @@ def privacy_profiles(profiles: Mapping[str, PrivacyProfile], *, epsilons: tuple[
     Parameters
     ----------
     profiles : mapping of str to PrivacyProfile
-        Guarantees by the name that the legend shows.
+        Guarantees, by their names in the legend.
     epsilons : (float, float)
         Range of the axis, both positive.
 
@@ -251,8 +251,7 @@ def growth(times: Sequence[int], curves: Mapping[str, Sequence[float]], *, xlabe
     times : sequence of int, >= 1
         Numbers of releases.
     curves : mapping of str to sequence of float
-        One value for each entry of ``times``, by the name that the legend shows; values that are not positive are left
-        out.
+        For each name in the legend, one value for each entry of ``times``; values that are not positive are left out.
     xlabel, ylabel : str
         Labels of the axes.
 
@@ -287,11 +286,11 @@ def stacked_counts(
     Parameters
     ----------
     counts : DataFrame of int, a row for each group, a column for each kind
-        The numbers; the name of the index is the label of the axis.
+        The numbers; the name of the index is the label of the vertical axis.
     xlabel : str
         Label of the horizontal axis.
     shares : bool
-        Draw bars of equal length, in per cent; pieces below 4 % show no number.
+        Whether to draw bars of equal length, in per cent; pieces below 4 % then show no number.
     palette : sequence of int, in 0..9, optional
         Places of the kinds' colours in the palette. Default: in order.
 
@@ -389,12 +388,12 @@ def reproduction(table: pd.DataFrame, *, x: str, metric: str, xlabel: str, ylabe
 
 
 def margins(rows: pd.DataFrame, *, label: str, xlabel: str) -> Figure:
-    """Draw the factor by which each claim reaches or misses its bar.
+    """Draw, for each claim, the ratio of the measured value to the value that the claim requires.
 
     Parameters
     ----------
     rows : DataFrame
-        Columns ``label``, ratio and bar (both > 0).
+        Columns ``label``, ratio (measured) and bar (required), both > 0.
     label : str
         Column whose values name the lines of the figure, in their order.
     xlabel : str
@@ -479,15 +478,15 @@ def line_panels(panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, ylabel: 
 
 
 def leaders(panels: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]], names: Sequence[str], *, xlabel: str) -> Figure:
-    """Draw the leader of each row and column as a named tile.
+    """Draw the leader for each pair of a row and a column as a tile with its name.
 
-    A tile is pale if other leaders are not ruled out; it then also shows how many remain.
+    A tile is pale if other candidates are not ruled out; it then also shows the number of candidates that remain.
 
     Parameters
     ----------
     panels : mapping of str to (DataFrame of str, DataFrame of int)
-        By the title of the panel: the leader of each row and column, and how many remain, including the leader. A tile
-        without a name stays empty. The panels have the same rows.
+        Two tables for each title of a panel: the leaders, and the numbers of candidates that remain, including the
+        leader. A tile without a name stays empty. The panels have the same rows.
     names : sequence of str
         All names that can lead, in the order of their colours.
     xlabel : str

@@ -57,9 +57,9 @@ class Ours:
     Parameters
     ----------
     answer : Mean, str or None
-        Our value of a printed number, or the verdict on a sentence; None if it was not run.
+        Our value for a printed number, or the verdict on a sentence; None if the cell was not run.
     error : Mean
-        Error of the printed number, around 0.
+        Error of the printed number, as a mean of value 0.
     causes : iterable of Cause
         Possible causes of a difference.
     tried : str
@@ -150,7 +150,7 @@ def number(
 
 
 def sentence(table: str, cell: str, verdict: Verdict, *, tried: str = "") -> Cell:
-    """Judge one sentence about a figure: a reversed sentence differs, and a tied or undecided sentence is undecided."""
+    """Judge one sentence about a figure: reversed counts as an unexplained difference, and a tie as undecided."""
     outcome = OF_SENTENCES.get(verdict, OPEN)
     return Cell(table, cell, outcome, tried if outcome == UNEXPLAINED else "")
 
@@ -170,23 +170,24 @@ def cells(
     ``table``, ``cell``
         See :class:`Cell`.
     ``printed``, ``unit``
-        The number, and the unit of its last digit; empty for a sentence.
+        The printed number, and the unit of its last digit; empty for a sentence.
     ``store``, ``where``, ``at``, ``metric``
-        Our value is the mean of ``metric`` over the published rows of ``store`` that two queries select: ``where`` is
-        the setting, which the causes share with the cell, and ``at`` further restricts our rows. A cell without a store
-        is not run.
+        Our value is the mean of ``metric`` over the published rows of ``store`` that two queries select. The query
+        ``where`` is the setting, which the causes share with the cell; the query ``at`` further restricts only our
+        rows. A cell without a store is not run.
     ``runs``
-        Number of runs behind the printed number. It counts as their mean, with the standard deviation of our runs. If
-        ``runs`` is empty, the printed number and ours are exact.
+        Number of runs behind the printed number, which counts as the mean of these runs, with the standard deviation of
+        our runs. If ``runs`` is empty, the printed number and ours are exact.
     ``lender``
-        Name, in ``lenders``, of the standard deviation for a cell of which we have only one run.
+        Name of the entry of ``lenders`` whose standard deviation serves a cell of which we have only one run.
     ``key``
-        Key in ``computed``, instead of a store. A cell whose key is missing is not run.
+        A key of the mapping ``computed``, if the result is there and not in a store. A cell whose key is missing there
+        is not run.
     ``tried``
         See :func:`number`.
 
     ``causes_<chapter>.csv`` has the columns ``cells`` (a query for the lines that the cause might explain), ``name``,
-    ``store`` and ``where``, which is added to the ``where`` of the cell.
+    ``store`` and ``where``, a query that applies in addition to the ``where`` of the cell.
 
     Parameters
     ----------
@@ -258,7 +259,8 @@ def scorecard(papers: Mapping[str, Iterable[Cell]]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns paper, table, cells, run, agrees, explained, unexplained, undecided, gap; a last line for all.
+        Columns paper, table, cells, run, agrees, explained, unexplained, undecided, gap; the last line counts all
+        cells.
     """
     frame = listed(papers)
     flags = pd.DataFrame(

@@ -35,11 +35,12 @@ class Column:
     heading : str, optional
         Heading of the column. Default: the name.
     format : str, optional
-        Format string, ``"{:.2%}"``. Default: four significant digits for float, no change otherwise.
+        Format string, such as ``"{:.2%}"``. Default: four significant digits for float, no change otherwise.
     labels : mapping of value to text, optional
         Text of each value; a value without a label is shown unchanged.
     text : callable, optional
-        Function ``text(row) -> str`` of the whole row, instead of ``format``, for text from several columns.
+        Function ``text(row) -> str`` that makes the text from the whole row; give it instead of ``format`` if the text
+        needs several columns.
     scale : float
         Factor of the shown value (100 for percentage points).
     gap : str
@@ -161,9 +162,9 @@ def compare(
     Parameters
     ----------
     published : DataFrame
-        Columns ``on`` and ``metric``: one row for each setting.
+        Columns ``on`` and ``metric``; one row for each setting.
     reproduced : DataFrame
-        Columns ``on``, ``seed`` and ``metric``: one row for each run; a run with an empty metric is missing.
+        Columns ``on``, ``seed`` and ``metric``; one row for each run. A run whose metric is empty does not count.
     on : sequence of str
         Columns that name a setting.
     metric : str
@@ -173,7 +174,7 @@ def compare(
     -------
     DataFrame
         Columns ``on``, published, reproduced (mean over seeds), std (standard deviation over seeds), low, high, seeds
-        (their number), difference (reproduced minus published). A missing side is empty.
+        (their number), difference (reproduced minus published). The values of a side that lacks the setting are empty.
     """
     if metric not in reproduced:  # nothing has been run
         reproduced = reproduced.assign(**{metric: np.nan})
@@ -207,7 +208,7 @@ def show(
     names : mapping of column to heading
         Headings of columns.
     gaps : mapping of column to the text of an empty cell
-        Texts of empty cells; in other columns they stay empty.
+        Texts of the empty cells of these columns; empty cells of other columns stay empty.
 
     Returns
     -------

@@ -3,9 +3,10 @@
 A *question* is a function of a significance level that returns :data:`HOLDS`, :data:`REVERSED`, :data:`TIE` or
 :data:`UNDECIDED`. The simplest questions are whether a difference of means is above zero (:func:`above`) or zero
 (:func:`level`). The functions :func:`every`, :func:`most` and :func:`some` combine them into sentences about many
-points. Each test is one-sided, by Student's t with the Welch-Satterthwaite degrees of freedom, at :data:`LEVEL` for the
-whole sentence. A part that may be wrong in several places receives its fraction of the level (Bonferroni's partial
-conjunction, Benjamini and Heller 2008). So the same test at the same level confirms and refutes a sentence.
+points. Each test is a one-sided t test with the Welch-Satterthwaite degrees of freedom, and :data:`LEVEL` is the level
+of a whole sentence. Where one error in several tests would be enough for a wrong verdict, each of these tests gets a
+fraction of the level (Bonferroni's partial conjunction, Benjamini and Heller 2008). So a sentence is confirmed or
+refuted by the same test at the same level.
 
 The level and the margins were fixed on 2026-11-22, before any verdict of the book was derived from them. Until then,
 some places used two standard errors of a normal distribution, and others used means without errors.
@@ -46,7 +47,7 @@ class Mean:
     variance : float
         Variance of the mean, the square of its standard error; 0 for an exact value, infinite if it is not known.
     doubt : float
-        Square of the variance divided by the degrees of freedom, summed over the means in the sum.
+        Squared variance of a mean, divided by its degrees of freedom; for a sum of means, the sum of these quotients.
     """
 
     value: float
@@ -118,7 +119,7 @@ NOBODY = Borrowed()
 
 
 def above(difference: Mean, *, margin: float = ACCURACY) -> Question:
-    """Ask whether a difference is above 0; a tie if its interval lies within the margin."""
+    """Ask whether a difference is above 0; the answer is a tie if its interval lies within the margin."""
 
     def asked(level: float) -> Verdict:
         low, high = difference.interval(level)
@@ -140,7 +141,10 @@ def not_behind(difference: Mean, *, margin: float = ACCURACY) -> Question:
 
 
 def level(difference: Mean, *, margin: float) -> Question:
-    """Ask whether a difference is within the margin; reversed if its interval lies beyond the margin on either side."""
+    """Ask whether a difference is within the margin.
+
+    The answer is reversed if its interval lies wholly above the margin or wholly below minus the margin.
+    """
 
     def asked(level: float) -> Verdict:
         low, high = difference.interval(level)
@@ -155,8 +159,8 @@ def level(difference: Mean, *, margin: float) -> Question:
 def at_least(count: int, questions: Sequence[Question]) -> Question:
     """Ask whether at least ``count`` of the questions hold.
 
-    The answer is reversed if fewer than ``count`` questions are not reversed. Otherwise it is a tie if fewer than
-    ``count`` questions are neither reversed nor tied.
+    The answer is reversed if so many questions are reversed that fewer than ``count`` others remain. Otherwise it is a
+    tie if so many questions are reversed or tied that fewer than ``count`` others remain.
     """
     spare = len(questions) - count + 1  # so many must fail before the sentence does
 
@@ -178,7 +182,10 @@ def every(questions: Iterable[Question]) -> Question:
 
 
 def most(questions: Sequence[Question], weights: Sequence[float] | None = None) -> Question:
-    """Ask whether more than half of the questions hold, by weight (for example the length of axis of each point)."""
+    """Ask whether more than half of the questions hold, by weight.
+
+    The weight of a point is, for example, the length of the part of the axis that it represents.
+    """
     weighed = [1.0] * len(questions) if weights is None else list(weights)
 
     def asked(level: float) -> Verdict:
@@ -248,7 +255,7 @@ def agrees(ours: Mean, printed: Mean, *, unit: float) -> Verdict:
 
 
 def places(means: Mapping[str, Mean], name: str, level: float = LEVEL) -> tuple[int, int]:
-    """Best and worst rank that a mean can have among several (1 is first); each is wrong with probability ``level``."""
+    """Best and worst rank of a mean among several (1 is first); each is wrong with probability at most ``level``."""
     part = level / max(len(means) - 1, 1)
     found = [above(mean - means[name], margin=0.0)(part) for other, mean in means.items() if other != name]
     return 1 + found.count(HOLDS), len(means) - found.count(REVERSED)

@@ -22,12 +22,12 @@ def residual_network(
     groups: int = 8,
     generator: torch.Generator,
 ) -> nn.Module:
-    """Residual network of depth ``6 blocks + 2`` for small images: ResNet-20 by default, 269,722 parameters.
+    """Residual network for small images, of depth ``6 * blocks + 2``; by default ResNet-20, with 269,722 parameters.
 
     The network consists of one 3x3 convolution, three stages of ``blocks`` residual blocks with ``width``, 2 ``width``
     and 4 ``width`` channels, the mean over the positions, and one linear layer. The second and third stage halve the
-    sides. Their shortcut has no parameters (type A): it takes every second row and column, and zeros for the new
-    channels. Each convolution has no bias, and group normalisation follows it. Weights are normal of variance
+    sides. Their shortcut has no parameters (type A): it takes every second row and column, and fills the new channels
+    with zeros. Each convolution has no bias, and group normalisation follows it. Weights are normal of variance
     2 / fan_in (1 / fan_in in the last layer), biases are 0, and normalisation starts with factors 1.
 
     Parameters
@@ -105,7 +105,7 @@ def vgg16(
     Raises
     ------
     ValueError
-        If the image is too small, or ``norm`` or ``groups`` has any other value.
+        If the image is too small, or ``norm`` or ``groups`` is not valid.
 
     Source
     ------
@@ -143,9 +143,10 @@ def convolutional_network(
     padding: int = 0,
     generator: torch.Generator,
 ) -> nn.Module:
-    """Convolution, 2x2 max-pooling and ReLU for each entry of ``channels``, then one fully connected layer.
+    """Network with a convolution, 2x2 max-pooling and ReLU for each entry of ``channels``, then a linear layer.
 
-    Weights and biases are uniform on ``+-1/sqrt(fan_in)`` (PyTorch's own rule) and drawn only from ``generator``.
+    Weights and biases are uniform in [-a, a] with ``a = 1/sqrt(fan_in)`` (PyTorch's own rule), drawn only from
+    ``generator``.
 
     Parameters
     ----------
@@ -187,9 +188,10 @@ def convolutional_network(
 def multilayer_perceptron(
     image_shape: Sequence[int], n_classes: int, *, hidden: Sequence[int] = (64,), generator: torch.Generator
 ) -> nn.Module:
-    """Fully connected layers with ReLU between them; an empty ``hidden`` gives a linear model.
+    """Network of fully connected layers with ReLU between them; an empty ``hidden`` gives a linear model.
 
-    Weights and biases are uniform on ``+-1/sqrt(fan_in)`` (PyTorch's own rule) and drawn only from ``generator``.
+    Weights and biases are uniform in [-a, a] with ``a = 1/sqrt(fan_in)`` (PyTorch's own rule), drawn only from
+    ``generator``.
 
     Parameters
     ----------

@@ -26,19 +26,19 @@ CERTAIN = float(np.finfo(np.float32).eps)  # smallest fraction of a class, from 
 
 @dataclass(frozen=True, eq=False)
 class BoostedTrees:
-    """M sums of T trees of one depth D on the same features, for two classes.
+    """M models of two classes on the same features, each a sum of T trees of one depth D.
 
     Parameters
     ----------
     prior : ndarray of float, shape [M]
         Log-odds of class 1 to which the trees are added.
     feature : ndarray of int32, shape [M, T, 2^D - 1]
-        Feature that each inner node compares, level by level: the children of node i are 2 i + 1 on the left and
-        2 i + 2 on the right.
+        Feature that each inner node compares with its threshold. Nodes are numbered level by level: the children of
+        node i are 2 i + 1 on the left and 2 i + 2 on the right.
     threshold : ndarray of float, shape [M, T, 2^D - 1]
         Threshold of each inner node. A row goes right if its feature is above the threshold; inf if all rows go left.
     value : ndarray of float, shape [M, T, 2^D]
-        Value that each leaf adds to the log-odds, from left to right.
+        Value that each leaf adds to the log-odds; leaves are ordered from left to right.
     n_features : int
     """
 
@@ -52,7 +52,10 @@ class BoostedTrees:
         return len(self.prior)
 
     def logits(self, X: Features, *, device: str = "auto") -> Features:
-        """Log-odds of class 1 of all models for each row of X [n, d], shape [M, n]; X is converted to their dtype."""
+        """Log-odds of class 1 by each model for each row of X [n, d], shape [M, n].
+
+        X is converted to the dtype of the models.
+        """
         X = features(X, d=self.n_features)
         result = np.empty((len(self), len(X)), self.value.dtype)
         for models, queries, logits in self._blocks(X, device):
@@ -60,7 +63,7 @@ class BoostedTrees:
         return result
 
     def votes(self, X: Features, *, device: str = "auto", dtype: DTypeLike = np.int64) -> NDArray[Any]:
-        """Class of each model for each row of X [n, d], shape [M, n]; class 0 where the log-odds are 0."""
+        """Class that each model predicts for each row of X [n, d], shape [M, n]; class 0 where the log-odds are 0."""
         X = features(X, d=self.n_features)
         result = np.empty((len(self), len(X)), code_dtype(dtype, n_classes=2))
         for models, queries, logits in self._blocks(X, device):
@@ -148,13 +151,14 @@ def fit_boosted_trees(
     """Fit gradient-boosted trees of two classes to each subset.
 
     The algorithm is the same as in scikit-learn's ``GradientBoostingClassifier`` with its default loss (log-loss) and
-    criterion (Friedman's improvement), limited only by the depth: it considers all splits, and leaves take one Newton
-    step. It makes no random draws. Among splits of equal improvement (up to a thousand roundings) it takes the first
-    feature's lowest threshold, whereas scikit-learn chooses at random. Without such ties both give the same trees.
+    criterion (Friedman's improvement). Only the depth limits a tree: the algorithm considers all splits, and leaves
+    take one Newton step. It makes no random draws. Among splits of equal improvement (up to a thousand roundings) it
+    takes the lowest threshold of the first feature, whereas scikit-learn chooses at random. Without such ties both give
+    the same trees.
 
-    A model holds an entry for each pair of a row and a split, and it has as many splits as its rows have distinct
-    values in all features. The function is therefore suitable for many subsets of up to about a thousand rows, not for
-    one large data set.
+    A model holds an entry for each pair of a row and a split. There is one split between any two successive values that
+    a feature has in the model's rows. The function is therefore suitable for many subsets of up to about a thousand
+    rows, not for one large data set.
 
     Parameters
     ----------
@@ -183,7 +187,7 @@ def fit_boosted_trees(
     ValueError
         If shapes disagree, an index or a class code is out of range, X is not finite, or a setting is out of its range.
     MemoryError
-        If ``chunk`` models, or a single one, do not fit into memory.
+        If ``chunk`` models or, without ``chunk``, a single model do not fit into memory.
 
     Source
     ------

@@ -136,7 +136,7 @@ class LogisticClassifier(LinearClassifier):
     coef_, intercept_, classes_
         See :class:`LinearClassifier`.
     n_iter_ : int
-        Number of iterations; a multiple of the number between two tests of convergence.
+        Number of iterations; a multiple of the number of iterations between two tests of convergence.
     n_features_in_ : int
 
     Examples
@@ -255,17 +255,17 @@ class BoostedTreesClassifier(LogitClassifier):
 
 @dataclass(eq=False, repr=False)
 class NetworkClassifier(LogitClassifier):
-    """Classifier by a network, trained from scratch or from given weights; by default the bagging chapter's network.
+    """Classifier that trains a network, by default the bagging chapter's, from scratch or from given weights.
 
     Parameters
     ----------
     image_shape : (channels, height, width) or None
-        Shape of the images that the rows of X contain, flattened in this order. With None, for
+        Shape of the images that the rows of X contain, flattened in this order. With None, which suits
         ``architecture="mlp"``, the rows are used without reshaping.
     architecture : {"convolutional", "residual", "vgg16", "mlp"} or callable
         ``"convolutional"``: convolutions, each with 2x2 pooling, and one linear layer; ``"residual"``: ResNet-20;
-        ``"vgg16"``; ``"mlp"``: fully connected layers. A callable must return a module for
-        ``architecture(image_shape, n_classes, generator=generator)``, as
+        ``"vgg16"``; ``"mlp"``: fully connected layers. A callable is called as
+        ``architecture(image_shape, n_classes, generator=generator)`` and must return a module, as
         :func:`dpnotes.learners.convolutional_network` does.
     channels, kernel_size, padding
         Settings of ``"convolutional"``, see :func:`dpnotes.learners.convolutional_network`.

@@ -40,7 +40,8 @@ def epoch_factors(schedule: Schedule, epochs: int) -> Floats:
     Parameters
     ----------
     schedule : mapping of int to float, optional
-        Schedule ``{epoch: factor}``: each factor holds from its epoch on, and 1 before the first. None: 1 throughout.
+        Schedule ``{epoch: factor}``: each factor holds from its epoch on, and the factor is 1 before the first such
+        epoch. With None it is always 1.
     epochs : int, >= 1
 
     Returns

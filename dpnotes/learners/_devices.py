@@ -29,8 +29,8 @@ def device_name(device: str) -> str:
 def one_thread() -> Iterator[None]:
     """Restrict PyTorch to one CPU thread within a block.
 
-    The steps of small models are too short to share between threads, and cost much more on a busy core. To train
-    several models at once, use several processes, each with one thread.
+    The steps of small models are too short to be shared between threads; if shared, they take much longer on busy
+    cores. To train several models at once, use several processes, each with one thread.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -52,9 +52,9 @@ def fit_dp_sgd_linear(
     In each step the gradient g of every example of the batch is scaled by exactly ``min(1, clipping_norm / |g|)``. The
     sum gets independent normal noise of standard deviation ``noise_multiplier * clipping_norm`` on each coordinate, and
     is divided by the *expected* batch size. With an empty batch a step consists only of noise. The momentum sees the
-    data only through the noisy sums. An example moves the sum by at most the clipping norm, whatever numbers it holds:
-    rows of any size are scaled by powers of two, and an example whose logits exceed the range of the dtype counts as
-    an example of gradient 0.
+    data only through the noisy sums. An example moves the sum by at most the clipping norm, whatever numbers it holds.
+    Rows of any size are scaled by powers of two, and an example whose logits exceed the range of the dtype counts as an
+    example of gradient 0.
 
     Parameters
     ----------
@@ -66,7 +66,8 @@ def fit_dp_sgd_linear(
         Ratio of the standard deviation of the noise to the clipping norm, without a unit; an array gives one model for
         each entry.
     clipping_norm : float, > 0
-        Largest L2 norm of an example's gradient over weights and intercept together; ``inf`` only without noise.
+        Largest L2 norm of an example's gradient over weights and intercept together; ``inf`` is allowed only without
+        noise.
     steps : int, >= 1
     learning_rate : float > 0, or array_like [steps], or callable of the step 0, 1, ...
     sample_rate : float in (0, 1]
@@ -91,13 +92,14 @@ def fit_dp_sgd_linear(
         ``"auto"``: the GPU if there is one. Batches are drawn on the CPU and noise on the device, so noisy models
         depend on the kind of device.
     chunk : int, >= 1, optional
-        Number of models trained at once; by default chosen from the available memory. Results agree up to rounding.
+        Number of models trained at once; by default chosen from the available memory. Results with different chunks
+        agree up to rounding.
 
     Returns
     -------
     LogisticModels
-        Models whose ``iterations`` are the steps. The function does not examine whether they have converged, because
-        that would be a look at the data without noise: ``gradient_norm`` is NaN and ``converged`` is false.
+        Models whose ``iterations`` are the numbers of steps. The function does not test whether they have converged,
+        because the test would use the data without noise: ``gradient_norm`` is NaN and ``converged`` is false.
 
     Raises
     ------

@@ -45,10 +45,10 @@ def fit_dp_sgd_network(
     In each step the gradient g of every example of the batch, over all trained parameters together, is scaled by
     exactly ``min(1, clipping_norm / |g|)``. The sum gets independent normal noise of standard deviation
     ``noise_multiplier * clipping_norm`` on each coordinate and is divided by the *expected* batch size. The optimizer
-    uses the result as the gradient. With an empty batch a step consists only of noise. Parameters that do not require
-    a gradient do not change and do not enter the norm. An example moves the sum by at most the clipping norm, whatever
-    numbers it holds: an example whose gradient, or its squared norm, exceeds the range of the dtype counts as an
-    example of gradient 0.
+    uses the result as the gradient. With an empty batch a step consists only of noise. Parameters that do not require a
+    gradient do not change and do not enter the norm. An example moves the sum by at most the clipping norm, whatever
+    numbers it holds. An example counts as an example of gradient 0 if its gradient, or the squared norm of the
+    gradient, exceeds the range of the dtype.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def fit_dp_sgd_network(
         Ratio of the standard deviation of the noise to the clipping norm, without a unit; an array gives one model for
         each entry.
     clipping_norm : float, > 0
-        Largest L2 norm of an example's gradient; ``inf`` only without noise.
+        Largest L2 norm of an example's gradient; ``inf`` is allowed only without noise.
     steps : int, >= 1
     learning_rate : float > 0, or array_like [steps], or callable of the step 0, 1, ...
     sample_rate : float in (0, 1]
@@ -76,9 +76,11 @@ def fit_dp_sgd_network(
     momentum : float in [0, 1)
         Momentum of the optimizer ``"momentum"``.
     checkpoint : Checkpoint, optional
-        See :func:`fit_networks`; an epoch is 1 / sample_rate steps. The noise must come from the streams of the seed.
+        See :func:`fit_networks`; an epoch is 1 / sample_rate steps. With a checkpoint, ``normal`` must be None, so that
+        the noise comes from the streams of the seed.
     seed : int, >= 0
-        Seed from which, with the index i, model i spawns separate streams for initial weights, batches and noise.
+        Seed from which, with the index of a model, separate streams for its initial weights, batches and noise are
+        spawned.
     normal : callable, optional
         Source of the noise: ``normal(size)`` returns that many standard normal numbers in float64, regardless of the
         seed and the device. By default the noise comes from streams of the seed.

@@ -226,8 +226,8 @@ def fit_binary_logistic(
 ) -> LogisticModels:
     """Fit one binary logistic regression to each subset of the rows.
 
-    Model k minimises F(w, b) = 1/m sum_i log(1 + exp(-s_i (w'x_i + b))) + l2/2 |w|^2, s_i = 2 y_i - 1, over the m rows
-    of its subset. It takes damped Newton steps until the max-norm of the gradient is within ``tolerance``.
+    Model k minimises F(w, b) = 1/m sum_i log(1 + exp(-s_i (w'x_i + b))) + l2/2 |w|^2, with s_i = 2 y_i - 1, over the m
+    rows of its subset. It takes damped Newton steps until the max-norm of the gradient is within ``tolerance``.
     scikit-learn's C is 1/(m l2). The linear system of a step is m x m (dual) for m <= d; otherwise it has the size of
     the weights. The result depends neither on the other models nor, up to rounding, on ``chunk``.
 
@@ -253,8 +253,9 @@ def fit_binary_logistic(
     Returns
     -------
     LogisticModels
-        Models with ``weights`` [M, d] and ``intercept`` [M]. With an unpenalised intercept a subset of one class has no
-        finite minimiser: its weights are 0 and its intercept is -inf (class 0) or +inf (class 1), a constant vote.
+        Models with ``weights`` [M, d] and ``intercept`` [M]. With an unpenalised intercept, there is no finite
+        minimiser for a subset of one class. The weights of its model are 0, and the intercept is -inf (class 0) or +inf
+        (class 1), which gives a constant vote.
 
     Raises
     ------

@@ -154,7 +154,7 @@ def fit_perturbed_logistic(
     Returns
     -------
     LogisticModels
-        Models with ``weights`` [R, n_classes, d]; ``iterations`` does not count the first fit.
+        Models with ``weights`` [R, n_classes, d]; their ``iterations`` do not include the first fit.
 
     Raises
     ------

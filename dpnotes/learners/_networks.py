@@ -139,17 +139,17 @@ def fit_networks(
     weight_decay : float, >= 0
         Multiple of the weights that is added to the gradient.
     schedule : mapping of int to float, optional
-        Schedule ``{epoch: factor}`` of factors of the learning rate: each holds from its epoch on, and 1 before the
-        first.
+        Schedule ``{epoch: factor}`` of factors of the learning rate: each factor holds from its epoch on, and the
+        factor is 1 before the first such epoch.
     augmentation : None or "crop-flip"
         ``"crop-flip"``: each time an image [channels, height, width] is used, it gets a border of 4 zeros, is cropped
         at random to its old size, and is mirrored with probability 1/2.
     initial : mapping of str to torch.Tensor, optional
         Initial weights: a model's parameters by name, as :meth:`Networks.state_dict` returns them.
     new_last_layer : bool
-        Whether to take all but the last linear layer from ``initial``, which may have other classes; the last layer
-        then starts with its weights from ``build``. With a tenth of the learning rate this is the fine-tuning of the
-        bagging paper (arXiv:2008.09845, section 4.1).
+        Whether to take every layer except the last linear layer from ``initial``, which may have other classes; the
+        last layer then starts with its weights from ``build``. With a tenth of the learning rate this is the
+        fine-tuning of the bagging paper (arXiv:2008.09845, section 4.1).
     engine : {"auto", "loop", "batched"}
         Whether to train the models one after the other, or many in one tensor program. ``"auto"`` takes the loop for
         convolutions on a CPU, for a single model and for batches of 512 rows or more.

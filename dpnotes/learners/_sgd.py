@@ -233,10 +233,10 @@ class SGDRuns:
     checkpoints : tuple of int
         Numbers of steps after which the trajectory was recorded.
     neighbours : ndarray of int64, shape [S]
-        Records that the neighbouring data sets replace; S is 0 without neighbouring data sets.
+        Records that are replaced, one in each neighbouring data set; S is 0 without neighbouring data sets.
     all_weights : ndarray, shape [R, S + 1, p]
-        Weights after the last step. Column 0 is the unmodified data set, and column 1 + j is the neighbouring data set
-        without record ``neighbours[j]``.
+        Weights after the last step. Column 0 is for the unmodified data set, and column 1 + j is for the neighbouring
+        data set in which record ``neighbours[j]`` is replaced.
     trajectory : ndarray, shape [R, len(checkpoints), p]
         Recorded weights on the unmodified data set.
     visits : ndarray of int64, shape [R, S]
@@ -297,9 +297,9 @@ def fit_sgd(
     depends neither on the other runs, nor on ``chunk``, nor on the device; adding runs does not change the first ones.
 
     With ``neighbours`` each run is also trained, under the same seed, on copies of the data set in which one record is
-    replaced. All copies share the initial weights and the batches, except for the replaced record. Up to rounding, they
-    equal separate runs on each modified data set. If no batch has held the replaced record, the weights are exactly
-    equal to the weights on the unmodified data set.
+    replaced. All copies share the initial weights and the batches, except for the replaced record. Up to rounding, the
+    weights equal those of separate runs on each modified data set. If no batch has held the replaced record, the
+    weights are exactly equal to the weights on the unmodified data set.
 
     Parameters
     ----------
@@ -307,8 +307,8 @@ def fit_sgd(
     y : array of int, shape [n]
         Class codes 0 and 1.
     empty : array of bool, shape [n], optional
-        Records without a gradient, which retain their places in the batches: a sum is still divided by the batch size.
-        Only for logistic regression.
+        Whether each record has no gradient. Such a record retains its place in the batches: a sum is still divided by
+        the batch size. Only for logistic regression.
     neighbours : array of int, shape [S >= 1], optional
         Records to be replaced, one for each neighbouring data set; repeats are allowed.
     replacement : int or (array [d], int), optional
@@ -330,7 +330,7 @@ def fit_sgd(
     output : {"sigmoid", "softmax"}
         Output of a network: one unit, or one unit for each class.
     initial : array [p] or [R, p], optional
-        Initial weights; by default uniform on +-sqrt(6 / (fan in + fan out)), with intercepts 0.
+        Initial weights; by default uniform in [-a, a] with a = sqrt(6 / (fan in + fan out)), and intercepts 0.
     checkpoints : sequence of int in 0..steps, increasing
         Numbers of steps after which the weights are recorded.
     dtype : float32 or float64, optional

@@ -33,7 +33,7 @@ class Architecture:
     hidden : int or None
         Number of units in the hidden layer (ReLU); None is logistic regression.
     output : {"sigmoid", "softmax"}
-        One output unit, the log odds of class 1, or two units, one for each class.
+        One output unit, which gives the log odds of class 1, or two units, one for each class.
 
     Examples
     --------

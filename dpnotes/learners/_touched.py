@@ -22,18 +22,19 @@ LARGEST_K = 2**15 - 1  # counts in 16 bits, squares in 32
 
 
 class TouchedVotes:
-    """Running sums of squares, for each record, of the number of its own models that do *not* vote for some class.
+    """Running sums of charges, one sum for each record, which depend on the votes of the record's own models.
 
     Each record has one model in each of k partitions. At a query where n_c of these models vote for class c, the record
-    pays ``(k - min_c n_c)^2``: k^2 if they agree, (k/2)^2 if they split evenly between two classes. Every sum is exact.
-    Votes are counted in 4 bits, then in 8 bits (16 bits for k > 255). Squares and sums within a block take 32 bits
-    where they fit and 64 bits elsewhere; sums over blocks take 64 bits. Results depend neither on the blocks nor on the
-    distribution of queries over calls of :meth:`add`.
+    is charged ``(k - min_c n_c)^2``. With two classes this is k^2 if the models agree, and (k/2)^2 if they split
+    evenly. Every sum is exact. Votes are counted in 4 bits, then in 8 bits (16 bits for k > 255). Squares and sums
+    within a block take 32 bits where they fit and 64 bits elsewhere; sums over blocks take 64 bits. Results depend
+    neither on the blocks nor on the distribution of queries over calls of :meth:`add`.
 
     Parameters
     ----------
     membership : ndarray of int, shape [D, k], in 0 .. n_teachers - 1
-        Model of each partition that each record has trained. A row for a future record counts like any other record.
+        For each record and each partition, the model that the record has trained. A row for a future record counts like
+        any other record.
     n_teachers : int, >= 1
         Number of models in each partition.
     n_classes : int, in [2, 255]
@@ -43,7 +44,7 @@ class TouchedVotes:
     Attributes
     ----------
     totals : ndarray of int64, shape [D]
-        Sum of each record over all queries so far.
+        Sum of the charges of each record over all queries so far.
 
     Raises
     ------
@@ -86,12 +87,12 @@ class TouchedVotes:
 
     @property
     def totals(self) -> Integers:
-        """Sum of each record over all queries so far, int64, shape [D]."""
+        """Sum of the charges of each record over all queries so far, int64, shape [D]."""
         return np.asarray(self._totals.cpu().numpy().copy())
 
     @torch.no_grad()
     def add(self, votes: NDArray[np.integer], *, limit: int | None = None) -> Integers:
-        """Add queries, and return the largest sum of a record after each query.
+        """Add queries, and return, for each of them, the largest sum that any record has reached after it.
 
         Parameters
         ----------

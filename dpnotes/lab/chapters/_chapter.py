@@ -259,7 +259,7 @@ class Chapter:
 
     @property
     def of(self) -> str:
-        """Name of the chapter whose experiments it reads; a page of evidence reads those of its chapter."""
+        """Name of the chapter whose experiments this one reads; a page of evidence reads those of its chapter."""
         return self.name.removesuffix(EVIDENCE)
 
     @cached_property
@@ -269,7 +269,8 @@ class Chapter:
         Raises
         ------
         ValueError
-            If the notebook has not exactly one cell tagged ``parameters``, or the cell holds more than literals.
+            If the notebook does not have exactly one cell tagged ``parameters``, or the cell holds anything but
+            assignments of literals.
         """
         cells = [cell for cell in _json(self.source)["cells"] if "parameters" in cell["metadata"].get("tags", [])]
         if len(cells) != 1:
@@ -304,10 +305,10 @@ class Chapter:
     def digest(self, parameters: Mapping[str, Any] | None = None) -> str:
         """SHA-256 sum over everything that determines the executed chapter.
 
-        This includes the notebook, the package, the parameters, and the stored results whose name begins with the name
-        of the chapter (``book/results/bagging*.csv``) or, in ``book/results/published``, contains it. A chapter
-        and its evidence read no other results; the scorecard and the ledger read all. If a parameter names a file, the
-        content of the file counts too.
+        This includes the notebook, the package, the parameters and the stored results, namely the files whose names
+        begin with the name of the chapter (``book/results/bagging*.csv``) and the files in ``book/results/published``
+        whose names contain it. A chapter and its evidence read no other results; the scorecard and the ledger read all.
+        If a parameter names a file, the content of the file counts too.
 
         Parameters
         ----------
@@ -328,7 +329,7 @@ class Chapter:
         return total.hexdigest()
 
     def run_name(self, parameters: Mapping[str, Any]) -> str:
-        """Name of the executed notebook, which differs for other parameters and for another content of a file."""
+        """Name of the executed notebook, made from the parameters and the content of the files that they name."""
         return self.name + (f"-{hashlib.sha256(_told(parameters)).hexdigest()[:6]}" if parameters else "")
 
     def is_fresh(self) -> bool:

@@ -13,7 +13,7 @@ _DOCSTRING = re.compile(r'^ *r?""".*?"""\n+', re.MULTILINE | re.DOTALL)
 
 
 def glue(name: str, value: object) -> None:
-    r"""Save a value in the executed chapter, for its text to show: ``{glue:text}`name``` in a Markdown cell.
+    r"""Save a value in the executed chapter; ``{glue:text}`name``` in a Markdown cell shows it.
 
     The effect is the same as ``myst_nb.glue(name, value, display=False)``, without Jupyter Book in the kernel.
 
@@ -37,12 +37,12 @@ def glue(name: str, value: object) -> None:
 
 
 def show_source(thing: object) -> None:
-    """Show the source of a function, class or module of the library in a chapter, highlighted.
+    """Show in a chapter the highlighted source of a function, class or module of the library.
 
     Parameters
     ----------
     thing : function, class, method, property or module
-        The object whose source is shown, without its docstring, which the book shows on its page of the library.
+        The object whose source is shown. Its docstring is left out, because a page of the library shows it.
 
     Raises
     ------

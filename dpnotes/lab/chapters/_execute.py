@@ -48,8 +48,9 @@ class BookError(RuntimeError):
 def execute(chapter: Chapter, parameters: Mapping[str, object], output: Path, *, echo: bool = False) -> float:
     """Execute a chapter into a new notebook, which is written completely or not at all.
 
-    The kernel is the Python that runs this function, in the folder of the book. During the run, the unfinished notebook
-    is saved next to the output under a name of this process; after a failure, as ``NAME.partial.ipynb``.
+    The kernel runs in the folder of the book, with the Python that runs this function. During the run, the unfinished
+    notebook is saved next to the output under a name that contains the number of this process; after a failure, it is
+    named ``NAME.partial.ipynb``.
 
     Parameters
     ----------
@@ -60,8 +61,8 @@ def execute(chapter: Chapter, parameters: Mapping[str, object], output: Path, *,
         Path of the executed notebook; its folder is made. The metadata of the notebook hold the parameters and the
         digest.
     echo : bool
-        Show on standard error the titles of the sections as they are reached, the progress over rows, and the text
-        that cells write there.
+        Whether to show, on standard error, the titles of the sections as they are reached, the progress over rows, and
+        the text that cells write there.
 
     Returns
     -------
@@ -124,8 +125,9 @@ def execute(chapter: Chapter, parameters: Mapping[str, object], output: Path, *,
 def is_unchanged(chapter: Chapter, parameters: Mapping[str, object], output: Path) -> bool:
     """Check whether executing a chapter would reproduce an executed notebook.
 
-    It would if the chapter, the package, the published results, a file that a parameter names, and the rows next to the
-    notebook are unchanged. A run of all rows (``compute="all"``) is never skipped. Parameters as for `execute`.
+    This is so if the chapter, the package, the published results, the files that parameters name, and the rows next to
+    the notebook are unchanged. A run of all rows (``compute="all"``) is never skipped. The parameters are those of
+    `execute`.
     """
     given = chapter.check(parameters)
     recorded = chapter.recorded(output)

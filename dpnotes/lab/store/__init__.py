@@ -1,8 +1,8 @@
-"""Run an experiment over a grid: resume, progress, parallel back ends, tidy results.
+"""Runs of an experiment over a grid, which can be resumed, show their progress and use parallel back ends.
 
-An experiment is a pure function of plain parameters to a flat dict of metrics. Its finished rows are saved in a folder,
-a file each, with their provenance: versions, commit, machine, device, digest of the data, seconds, date. Published rows
-are one CSV file.
+An experiment is a pure function that takes plain parameters and returns a flat dict of metrics. Each finished row is
+saved in a file of a folder, with its provenance: versions, commit, machine, device, digest of the data, seconds, date.
+Published rows are the lines of one CSV file.
 """
 
 from dpnotes.lab._places import book_folder as book_folder

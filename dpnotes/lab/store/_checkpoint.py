@@ -129,7 +129,7 @@ class RowCheckpoint:
 
 
 def checkpoint() -> RowCheckpoint | None:
-    """Make a checkpoint for the training runs of the row that a sweep computes in this process; None without a sweep.
+    """Make a checkpoint for the training runs of this process's row in a sweep; return None outside of a sweep.
 
     An experiment hands it to a learner whose training may take long. Until the row is stored, the store holds states of
     the learner from the ends of epochs. They are saved only so often that saving takes at most a fiftieth of the time.

@@ -49,8 +49,8 @@ def adopt(
     """Add the finished rows of one store to a published store, either all of them in one step or none.
 
     A row that is there already with the same metrics does not change; its provenance and its place remain. New rows
-    follow in the order of the grid. A row from a later version of its experiment replaces a row from an earlier
-    version, never the reverse.
+    follow, in the order of the grid or, without a grid, in the order of the source. A row from a later version of its
+    experiment replaces a row from an earlier version, never the reverse.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def adopt(
     experiment, grid : callable and list of dict, optional
         Add only the rows of this grid; the source may have others.
     replace : bool
-        Whether rows of the source replace rows of the destination with other metrics.
+        Whether a row of the source replaces a row of the destination that has other metrics.
 
     Returns
     -------
@@ -74,8 +74,8 @@ def adopt(
     FileNotFoundError
         If there is no source.
     StoreError
-        If a store is damaged, the stores belong to different experiments, or rows have other metrics and ``replace`` is
-        False.
+        If a store is damaged, the stores belong to different experiments, or a row has other metrics in the source than
+        in the destination and ``replace`` is False.
     OSError
         If the destination cannot be written; it is then unchanged.
     """
@@ -114,20 +114,22 @@ def verify(
         The function whose rows the store holds.
     store : path
     sample : list of str
-        The rows to compute, by their ``row``.
+        The rows to compute, identified by their entries in the column ``row``.
     tolerance : dict of str to float or callable
-        Largest difference of a number, metric by metric and in the unit of the metric, or a function of the stored
-        number that returns it. A float may always differ by a billionth of itself, because of sums in another order;
-        everything else must be equal.
+        For each metric, the largest allowed difference of its numbers, in the unit of the metric, or a function that
+        computes it from the stored number. A float may always differ by a billionth of its value, because sums may be
+        taken in another order; everything else must be equal.
     keep : path, optional
-        A CSV file that saves the newest findings for each row: ``store``, ``row``, ``metrics`` (their number),
-        ``differing`` (their names), ``cpu_seconds``, and the place of the computation.
+        A CSV file in which the newest findings for each row are saved: ``store``, ``row``, ``metrics`` (number of
+        metrics), ``differing`` (names of the metrics that differ), ``cpu_seconds``, and the provenance of the new
+        computation.
 
     Returns
     -------
     pandas.DataFrame
         ``row``, ``metric``, ``stored``, ``recomputed``, ``difference`` (recomputed - stored, NA where they are not both
-        numbers), ``tolerance``, ``agrees`` (bool). The digest ``data`` is compared too, if the row has one.
+        numbers), ``tolerance``, ``agrees`` (bool). The digest in the column ``data`` is compared, too, if the row has
+        one.
 
     Raises
     ------

@@ -50,38 +50,39 @@ def sweep(
     Parameters
     ----------
     experiment : callable
-        ``experiment(**parameters, **options)``: a function of parameters to a flat dict of metrics, each a str, int,
-        float, bool or None. Two keys are provenance, not metrics: ``data`` (digest of the data set) and ``device``. The
-        function must be defined by ``def``. Each row carries the name and version given by
+        Function ``experiment(**parameters, **options)`` that returns a flat dict of metrics, each a str, int, float,
+        bool or None. Two keys of the dict are provenance, not metrics: ``data`` (digest of the data set) and
+        ``device``. The function must be defined by ``def``. Each row carries the name and version given by
         :func:`dpnotes.lab.experiment`, or otherwise its module and name. A row of an earlier version is computed again.
     grid : list of dict
         Parameters of each row, each a str, int, finite float, bool or None. Numbers of equal value (1 and 1.0) are the
-        same parameter. Rows may differ in which parameters they have.
+        same parameter. Not all rows need to have the same parameters.
     store : path
         The folder, which is made if it does not exist.
     options : dict, optional
         Further arguments of the experiment that do not identify a row (``{"device": "cpu"}``).
     n_jobs : int, optional
-        Number of rows to compute at a time, in the convention of joblib. None is one row, in this process, unless
-        ``joblib.parallel_config`` says otherwise (``parallel_config(backend="dask")`` for a cluster); -1 is all cores.
+        Number of rows to compute at a time, in the convention of joblib. None computes one row at a time, in this
+        process, unless ``joblib.parallel_config`` says otherwise (``parallel_config(backend="dask")`` for a cluster);
+        -1 uses all cores.
     progress : bool
         Show a bar on standard error.
 
     Returns
     -------
     pandas.DataFrame
-        One row for each entry of ``grid``, in its order: ``row``, ``experiment``, the parameters, ``seconds``, the
-        metrics, the other provenance (``date`` in UTC).
+        One row for each entry of ``grid``, in its order. The columns are ``row``, ``experiment``, the parameters,
+        ``seconds``, the metrics and the other provenance (``date`` in UTC).
 
     Raises
     ------
     StoreError
         If a file of the store is damaged; the file is left unchanged.
     OSError
-        If a row cannot be written; it is a ChildProcessError if a worker died.
+        If a row cannot be written; a ChildProcessError if a worker died.
     RuntimeError
-        If the experiment raised, or returned anything but a flat dict of scalars. The message has the row's parameters,
-        and the cause is the exception.
+        If the experiment raised, or returned anything but a flat dict of scalars. The message contains the parameters
+        of the row, and the exception is the cause of the error.
     TypeError, ValueError
         If ``grid`` is not as described above.
 
@@ -100,7 +101,7 @@ def sweep(
 def collect(
     experiment: Experiment, grid: Grid, *, compute: Compute, published: PathLike, runs: PathLike, **how: Any
 ) -> pd.DataFrame:
-    """Collect the rows of a grid from the published store, from new runs, or computed now.
+    """Collect the rows of a grid from the published store or from new runs, or compute them now.
 
     Parameters
     ----------
@@ -108,8 +109,8 @@ def collect(
         See `sweep`.
     compute : {"stored", "missing", "all"}
         ``"stored"``: only rows of ``published``; no row is run or written, and a missing row is a gap.
-        ``"missing"``: rows of ``published``, then of ``runs``; rows that both lack are run into ``runs``.
-        ``"all"``: every row is run again into ``runs``, where it replaces the row of the same parameters.
+        ``"missing"``: rows of ``published``, then of ``runs``; a row that both lack is computed and saved in ``runs``.
+        ``"all"``: every row is computed again and saved in ``runs``, where it replaces the row of the same parameters.
     published, runs : path
         A CSV file and a folder; neither need exist.
     how
@@ -119,12 +120,12 @@ def collect(
     -------
     pandas.DataFrame
         A table as `sweep` gives it. A gap has only its parameters: its ``date`` and metrics are NA. The metrics in
-        ``published`` are columns even if every row is a gap.
+        ``published`` have columns even if every row is a gap.
 
     Raises
     ------
     StoreError, OSError, RuntimeError, TypeError, ValueError
-        As `sweep`; ValueError also for an unknown ``compute``.
+        As in `sweep`; ValueError also if ``compute`` is not one of the three values above.
     """
     if compute not in get_args(Compute):
         raise ValueError(f"compute must be one of {', '.join(map(repr, get_args(Compute)))}, got {compute!r}")
@@ -142,7 +143,7 @@ def collect(
 
 
 def missing(experiment: Experiment, grid: Grid, store: PathLike) -> list[dict[str, Any]]:
-    """List the parameters of a grid whose row a store lacks or has from an earlier version, in the order of the grid.
+    """List, in the order of the grid, the parameters of rows that a store lacks or has from an earlier version.
 
     Raises
     ------
