@@ -122,13 +122,13 @@ def calibrate(
         Function that returns the profile for a positive number. The guarantee must rise or fall monotonically with
         that number.
     epsilon, delta : float, >= 0 and in [0, 1), optional
-        Aim that the mechanism is (epsilon, delta)-DP.
+        Aim: the mechanism is (epsilon, delta)-DP.
     mu : float, > 0, optional
-        Aim that the Gaussian fit of the mechanism is at most ``mu``, see :attr:`PrivacyProfile.mu`.
+        Aim: the Gaussian fit of the mechanism is at most ``mu``, see :attr:`PrivacyProfile.mu`.
     advantage : float, in (0, 1), optional
-        Aim that no membership test has a larger difference between its true- and false-positive rates.
+        Aim: no membership test has a larger difference between its true- and false-positive rates.
     tpr, fpr : float, in (0, 1), optional
-        Aim that no membership test with false-positive rate ``fpr`` has a larger true-positive rate than ``tpr``.
+        Aim: no membership test with false-positive rate ``fpr`` has a larger true-positive rate than ``tpr``.
     start : float, > 0
         Parameter at which the search begins.
 

@@ -32,7 +32,7 @@ def personalised_moments(order: float, *, inverse_scale: float, m: ArrayLike = 1
 def personalised_moments(order: ArrayLike, *, inverse_scale: float, m: ArrayLike = 1.0) -> Floats: ...
 @check.renamed(inverse_scale=("noise",))
 def personalised_moments(order: ArrayLike, *, inverse_scale: float, m: ArrayLike = 1.0) -> float | Floats:
-    """Bound on a log-moment of one noisy vote, for one pair of data sets: ``2 lambda^2 m^2 l (l + 1)``, l the order.
+    """Bound on a log-moment of one noisy vote, for one pair of data sets: ``2 lambda^2 m^2 l (l + 1)`` at order l.
 
     Status: *per-instance*. The result bounds the moment for this data set with and without one record, in both
     directions. Because m is a function of the private data, neither m nor an epsilon computed from it may be published

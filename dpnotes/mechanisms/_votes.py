@@ -81,7 +81,7 @@ def laplace_vote(
     Parameters
     ----------
     counts : array_like, [n_queries, n_classes >= 2], >= 0
-        Votes for each class. If a record has a vote in each of several partitions, divide them by the number of
+        Votes for each class. If a record has a vote in each of several partitions, divide the votes by the number of
         partitions.
     scale : float, > 0
         Scale parameter of the Laplace distribution, in votes: 1 / lambda of differentially private bagging.
@@ -189,7 +189,7 @@ def confident_vote(
     answers: int | None = None,
     n_repeats: int | None = None,
 ) -> ConfidentAnswers:
-    """Answer by :func:`gaussian_vote` if the largest count plus normal noise reaches a threshold, and not otherwise.
+    """Answer by :func:`gaussian_vote` if the largest count plus normal noise reaches a threshold; else do not answer.
 
     The two noises are independent. ``accounting.confident_gnmax(queries=n_queries)`` gives the guarantee.
 
