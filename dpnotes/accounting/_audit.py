@@ -156,7 +156,7 @@ def audit_delta(
     """Lower confidence bound on delta(epsilon) at a fixed epsilon.
 
     Use this audit for mechanisms that reveal a record outright with some probability, as bagging does. For such
-    mechanisms, a bound on epsilon shows only by how much the assumed delta is too small.
+    mechanisms, a bound on epsilon reflects only the amount by which the assumed delta is too small.
 
     Parameters
     ----------

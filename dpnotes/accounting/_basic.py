@@ -29,7 +29,7 @@ def gaussian(*, sigma: float, sensitivity: float = 1.0, adjacency: str = "add-re
     Raises
     ------
     ValueError
-        If sigma or sensitivity is not positive and finite, or their ratio is not.
+        If sigma, sensitivity or their ratio is not positive and finite.
 
     Source
     ------
@@ -103,7 +103,7 @@ def laplace(*, scale: float, sensitivity: float = 1.0, adjacency: str = "add-rem
     Raises
     ------
     ValueError
-        If scale or sensitivity is not positive and finite, or their ratio is not.
+        If scale, sensitivity or their ratio is not positive and finite.
 
     Notes
     -----

@@ -48,7 +48,7 @@ def gaussian_sigma(
         L2 distance between the query's values on adjacent data sets, in the units of the query. The three arguments
         are broadcast.
     analysis : {"tight", "classical"}
-        ``"classical"``: ``sensitivity sqrt(2 log(1.25 / delta)) / epsilon``, which raises an error where it is not
+        ``"classical"``: ``sensitivity sqrt(2 log(1.25 / delta)) / epsilon``; raises an error where this sigma is not
         sufficient (beyond epsilon = 8.4 at delta = 1e-5).
 
     Returns

@@ -301,7 +301,7 @@ def augmenting_sigma(
         Standard deviation that the weights are assumed to have already (see :func:`intrinsic_sgd`). With 0 there is no
         assumption, and the result is the noise of output perturbation.
     analysis : {"tight", "published"}
-        ``"published"``: total noise by the classical formula, which raises an error where it is not sufficient.
+        ``"published"``: total noise by the classical formula; raises an error where this noise is not sufficient.
 
     Returns
     -------

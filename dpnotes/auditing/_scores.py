@@ -257,7 +257,8 @@ def audit_scores(
        the advantage. Given the first split the events are fixed, and the runs of the second split are still
        independent.
     2. On the second split, an event's counts with and without the record are two independent binomial numbers. Their
-       rates lie in a joint region at a stated confidence: Clopper and Pearson's one-sided p-values, combined by Fisher.
+       rates lie in a joint region at a stated confidence: Clopper and Pearson's one-sided p-values, combined by
+       Fisher's method.
     3. The events divide the allowed failure probability: the first receives 0.7 of it and the others share the rest; a
        single event receives all. By the union bound all regions hold jointly.
     4. A claim is refuted, or a bound is given, only if this follows for *every* pair of rates in a region. This is

@@ -85,9 +85,9 @@ class Partitions:
         return int(self.chunk.shape[1])
 
     def subsets(self) -> list[Integers]:
-        """Records of each shard in ascending order, k * n_chunks arrays; shard i of partition j is at j * n_chunks + i.
+        """Return k * n_chunks arrays, each with the records of one shard in ascending order.
 
-        Shards of independent partitions can be empty.
+        Shard i of partition j is at position j * n_chunks + i. Shards of independent partitions can be empty.
         """
         subsets: list[Integers] = []
         for column in self.chunk.T:
