@@ -423,7 +423,8 @@ def last_iterate_mu(
     Raises
     ------
     ValueError
-        If a parameter is outside its range. This includes a contraction above 1, because iterates then drift apart.
+        If a parameter is outside its range. A contraction above 1 is outside the range, because iterates then drift
+        apart.
 
     Source
     ------

@@ -326,7 +326,7 @@ class PrivacyProfile:
 
     @cached_property
     def misfit(self) -> float:
-        """Error of reporting only ``mu``, as a difference of error rates; 0 for Gaussian noise.
+        """Error of reporting only ``mu``, measured as a difference of error rates; 0 for Gaussian noise.
 
         This is the least kappa such that ``tradeoff(alpha + kappa) - kappa`` is at most the trade-off function of
         Gaussian noise with the same mu, for every alpha (Kaissis, Kolek, Balle, Hayes and Rueckert 2024). Below 0.01,
@@ -564,8 +564,8 @@ def compose(first: PrivacyProfile, second: PrivacyProfile, *others: PrivacyProfi
 
     The result is exact if the kinds agree (Gaussian noise with Gaussian noise, samples with samples, or a few (epsilon,
     delta) statements). Otherwise it is the smallest of several bounds: the sum of the privacy losses of the single
-    releases, the same sum after the releases of each kind are combined (both on a grid, rounded to the safe side), and
-    the sum of the Renyi curves. The bounds are computed at the first query.
+    releases, the same sum after the releases of each kind are combined, and the sum of the Renyi curves. The two sums
+    of losses are computed on a grid and rounded to the safe side. The bounds are computed at the first query.
 
     Parameters
     ----------
