@@ -31,7 +31,7 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) ->
     successes : int, >= 0
     trials : int, >= 1
     confidence : float, in (0, 1)
-        Coverage of the interval, which misses on either side with half of the remaining probability.
+        Least coverage of the interval; it misses on each side with at most half of the remaining probability.
 
     Returns
     -------
@@ -86,8 +86,8 @@ def audit_epsilon(
     Returns
     -------
     float, >= 0
-        The larger of ``log((TPR - delta) / FPR)`` and its mirror image ``log((TNR - delta) / FNR)`` at the limits of
-        the rates; 0 if the counts prove nothing.
+        The larger of ``log((TPR - delta) / FPR)`` and its mirror image ``log((TNR - delta) / FNR)`` at the confidence
+        limits of the rates; 0 if the counts prove nothing.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def audit_mu(
     Returns
     -------
     float, >= 0
-        ``Phi^-1(1 - FPR) - Phi^-1(FNR)`` at the limits of the rates.
+        ``Phi^-1(1 - FPR) - Phi^-1(FNR)`` at the confidence limits of the rates.
 
     Raises
     ------
@@ -156,20 +156,21 @@ def audit_delta(
     """Lower confidence bound on delta(epsilon) at a fixed epsilon.
 
     Use this audit for mechanisms that reveal a record outright with some probability, as bagging does. For such
-    mechanisms, a bound on epsilon shows only by how much the assumed delta is too small.
+    mechanisms, a bound on epsilon reflects only the amount by which the assumed delta is too small.
 
     Parameters
     ----------
     true_positives, positives, false_positives, negatives : int
         As for :func:`audit_epsilon`.
     epsilon : float, >= 0
-        The bounds for several epsilons hold jointly.
+        If you compute the bounds for several epsilons, they hold jointly.
     confidence : float, in (0, 1)
 
     Returns
     -------
     float, in [0, 1]
-        The larger of ``TPR - e^epsilon FPR`` and ``TNR - e^epsilon FNR`` at the limits of the rates, or 0.
+        The larger of ``TPR - e^epsilon FPR`` and ``TNR - e^epsilon FNR`` at the confidence limits of the rates; 0 if
+        both are negative.
 
     Raises
     ------
@@ -192,7 +193,7 @@ def audit_delta(
 
 
 def one_run_p_value(*, examples: int, guesses: int, correct: int, epsilon: float, delta: float) -> float:
-    """Bound on the chance that at least ``correct`` guesses of membership are right in one (epsilon, delta)-DP run.
+    """Bound on the probability that ``correct`` or more guesses of membership are right in one (epsilon, delta)-DP run.
 
     Parameters
     ----------
@@ -254,7 +255,7 @@ def _largest_mean_below(correct: int, guesses: int, q: float) -> float:
 def one_run_audit(*, examples: int, guesses: int, correct: int, delta: float, confidence: float = 0.95) -> float:
     """Lower confidence bound on epsilon from a single run with many inserted records.
 
-    The bound loses its power if delta is of the order of 1 / examples, because delta enters times ``2 examples``.
+    The bound loses its power if delta is of the order of 1 / examples, because it multiplies delta by ``2 examples``.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ def gaussian(*, sigma: float, sensitivity: float = 1.0, adjacency: str = "add-re
     Raises
     ------
     ValueError
-        If sigma or sensitivity is not positive and finite, or their ratio is not.
+        If sigma, sensitivity or their ratio is not positive and finite.
 
     Source
     ------
@@ -49,7 +49,7 @@ def gaussian(*, sigma: float, sensitivity: float = 1.0, adjacency: str = "add-re
 
 
 def gaussian_of_advantage(advantage: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
-    """Guarantee of the Gaussian mechanism whose best membership test has a given advantage, as a yardstick.
+    """Yardstick: guarantee of the Gaussian mechanism whose best membership test has a given advantage.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def laplace(*, scale: float, sensitivity: float = 1.0, adjacency: str = "add-rem
     Raises
     ------
     ValueError
-        If scale or sensitivity is not positive and finite, or their ratio is not.
+        If scale, sensitivity or their ratio is not positive and finite.
 
     Notes
     -----
@@ -201,7 +201,8 @@ def zcdp(rho: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
     Returns
     -------
     PrivacyProfile
-        Profile whose epsilon uses the best real order, below Bun and Steinke's ``rho + 2 sqrt(rho log(1 / delta))``.
+        Profile whose epsilon uses the best real order. This epsilon is below the epsilon of Bun and Steinke,
+        ``rho + 2 sqrt(rho log(1 / delta))``.
 
     Raises
     ------

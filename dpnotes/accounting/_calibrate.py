@@ -48,7 +48,7 @@ def gaussian_sigma(
         L2 distance between the query's values on adjacent data sets, in the units of the query. The three arguments
         are broadcast.
     analysis : {"tight", "classical"}
-        ``"classical"``: ``sensitivity sqrt(2 log(1.25 / delta)) / epsilon``, which raises an error where it is not
+        ``"classical"``: ``sensitivity sqrt(2 log(1.25 / delta)) / epsilon``; raises an error where this sigma is not
         sufficient (beyond epsilon = 8.4 at delta = 1e-5).
 
     Returns
@@ -122,13 +122,13 @@ def calibrate(
         Function that returns the profile for a positive number. The guarantee must rise or fall monotonically with
         that number.
     epsilon, delta : float, >= 0 and in [0, 1), optional
-        Aim that the mechanism is (epsilon, delta)-DP.
+        Aim: the mechanism is (epsilon, delta)-DP.
     mu : float, > 0, optional
-        Aim that the Gaussian fit of the mechanism is at most ``mu``, see :attr:`PrivacyProfile.mu`.
+        Aim: the Gaussian fit of the mechanism is at most ``mu``, see :attr:`PrivacyProfile.mu`.
     advantage : float, in (0, 1), optional
-        Aim that no membership test has a larger difference between its true- and false-positive rates.
+        Aim: no membership test has a larger difference between its true- and false-positive rates.
     tpr, fpr : float, in (0, 1), optional
-        Aim that no membership test with false-positive rate ``fpr`` has a larger true-positive rate than ``tpr``.
+        Aim: no membership test with false-positive rate ``fpr`` has a larger true-positive rate than ``tpr``.
     start : float, > 0
         Parameter at which the search begins.
 

@@ -54,8 +54,8 @@ def dp_sgd(
         Probability with which a record takes part in a step.
     steps : int, >= 1
     accountant : {"best", "pld", "rdp"}
-        ``"pld"``: privacy loss distribution, tight up to its grid. ``"rdp"``: Renyi curve over real orders, whose
-        epsilon is several per cent larger. ``"best"``: the smaller of the two deltas at each epsilon.
+        ``"pld"``: privacy loss distribution, tight up to its grid. ``"rdp"``: Renyi curve over real orders; its epsilon
+        is several per cent larger. ``"best"``: the smaller of the two deltas at each epsilon.
     adjacency : {"add-remove", "zero-out", "replace-one"}
         Relation between neighbouring data sets; under zero-out an empty record has no gradient.
 
@@ -393,7 +393,7 @@ def step_contraction(*, learning_rate: float, smoothness: float, convexity: floa
 def last_iterate_mu(
     *, sigma: float, shift: float, steps: int, contraction: float = 1.0, diameter: float = math.inf
 ) -> float:
-    """Bound mu on the Gaussian guarantee of the last of ``steps`` iterates.
+    """Bound on the mu of the Gaussian guarantee of the last iterate after ``steps`` steps.
 
     The iterates come from full-batch descent on a convex objective, projected on a convex set:
     ``theta <- Proj(theta - learning_rate gradient + N(0, sigma^2 I))``.
@@ -423,7 +423,8 @@ def last_iterate_mu(
     Raises
     ------
     ValueError
-        If a parameter is outside its range. This includes a contraction above 1, because iterates then drift apart.
+        If a parameter is outside its range. A contraction above 1 is outside the range, because iterates then drift
+        apart.
 
     Source
     ------
@@ -459,14 +460,14 @@ def last_iterate(
     Parameters
     ----------
     sigma, shift, steps, contraction, diameter
-        As for :func:`last_iterate_mu`; the profile uses its best bound.
+        As for :func:`last_iterate_mu`.
     adjacency : {"replace-one", "zero-out", "add-remove"}
         The relation that the shift was computed for.
 
     Returns
     -------
     PrivacyProfile
-        Profile of Gaussian noise with the mu of the bound.
+        Profile of Gaussian noise with the mu that :func:`last_iterate_mu` returns.
 
     Raises
     ------

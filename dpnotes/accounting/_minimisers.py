@@ -163,7 +163,7 @@ def minimiser_sensitivity(
 
 
 def norm_noise_rate(epsilon: float, *, sensitivity: float, answers: int = 1) -> float:
-    """Rate of the noise with density proportional to ``exp(-rate ||b||_2)`` that makes ``answers`` releases pure DP.
+    """Rate at which noise with density proportional to ``exp(-rate ||b||_2)`` makes ``answers`` releases pure DP.
 
     Parameters
     ----------
@@ -214,8 +214,8 @@ def prediction_sensitivity_sigma(
         L2 distance between one answer's values on adjacent data sets, in the units of the answer.
     analysis : {"tight", "published"}
         ``"tight"``: Gaussian releases compose exactly to one Gaussian release, so the noise is ``sqrt(answers)`` times
-        the noise for one answer. ``"published"``: the smaller of two noises, by basic composition and by advanced
-        composition. The latter splits delta into delta' and equal parts for the answers, with the best delta'.
+        the noise for one answer. ``"published"``: the smaller of the noise by basic composition and the noise by
+        advanced composition. The latter splits delta into delta' and equal parts for the answers, with the best delta'.
 
     Returns
     -------
@@ -354,8 +354,8 @@ def loss_perturbation(
         Rate of a b with density proportional to ``exp(-rate sum_c ||b_c||)``, where b_c is the row of class c. The
         density may be restricted to those b whose rows sum to 0.
     norm : float, > 0
-        Bound on the Euclidean norm of the features x_i of a record *with* their constant feature: ``sqrt(2)`` for
-        features in the unit ball and a bias.
+        Bound on the Euclidean norm of a record's features x_i, *including* the constant feature of a bias: with a bias
+        and the other features in the unit ball, ``sqrt(2)``.
     adjacency : {"zero-out", "add-remove", "replace-one"}
         Relation between neighbouring data sets; under zero-out an empty record has no loss.
 
@@ -406,7 +406,8 @@ class ObjectiveNoise:
     regulariser : float
         Regulariser to add to the problem's own regulariser; divide it by n for the mean objective.
     rate : float or None
-        Rate for pure DP: b has density proportional to ``exp(-rate ||b||_F)``, or as ``per_class`` says.
+        Rate for pure DP: b has density proportional to ``exp(-rate ||b||_F)``, or the density that ``per_class``
+        describes.
     sigma : float or None
         Standard deviation for (epsilon, delta)-DP, on each coordinate of a Gaussian b.
     status : {"proved", "conjecture"}
@@ -453,12 +454,12 @@ def objective_perturbation(
         Whether a constant feature 1 is appended to the features.
     adjacency : {"add-remove", "zero-out", "replace-one"}
     analysis : {"tight", "split", "published"}
-        ``"tight"``: the least noise for the part of epsilon that remains after the change of volume, in which the whole
-        regulariser counts. A regulariser is added where this change would cost more than half of epsilon. ``"split"``:
+        ``"tight"``: the change of volume, computed with the whole regulariser, uses a part of epsilon; the noise is the
+        least for the rest. A regulariser is added where the change would use more than half of epsilon. ``"split"``:
         half of epsilon for the noise and half for the volume, as in the paper, with sharper constants. ``"published"``:
         the constants of the paper's Theorems 3 and 4 (not for replace-one). The proof of Theorem 4 has a gap beyond two
-        classes. The status shows whether its noise is enough according to :func:`loss_perturbation`; for any usual
-        number of classes it is.
+        classes. The status shows whether the noise of Theorem 4 is enough according to :func:`loss_perturbation`; it is
+        enough for any usual number of classes.
 
     Returns
     -------

@@ -59,9 +59,9 @@ class PrivacyProfile:
     """The guarantee of one mechanism: delta as a function of epsilon, and all that follows from it.
 
     ``delta(epsilon)`` is the hockey-stick divergence ``max H_e(P || Q) = max E_Q[(dP/dQ - e^epsilon)_+]`` over adjacent
-    data sets and both directions, or an upper bound of it, as ``exactness`` says: the mechanism is (epsilon, delta)-DP
-    for the pairs on or above this curve, and for no other pairs if the curve is exact. Methods take scalars or arrays
-    and return floats or arrays of the same shape. All values hold for the mechanism over the real numbers, with secret
+    data sets and both directions, or an upper bound of it (see ``exactness``). The mechanism is (epsilon, delta)-DP for
+    the pairs on or above this curve and, if the curve is exact, for no other pairs. Methods take scalars or arrays and
+    return floats or arrays of the same shape. All values hold for the mechanism over the real numbers, with secret
     randomness; ``implementation`` says how far this is true for a computed release.
 
     Use the constructors of :mod:`dpnotes.accounting` (``bagging``, ``gaussian``, ...) to make profiles. Profiles are
@@ -72,9 +72,9 @@ class PrivacyProfile:
     mechanism : str
         Name of the constructor.
     parameters : mapping
-        Arguments of the constructor, and the ``adjacency`` that it was given if this profile has another one. Later
-        steps follow in their order: ``times`` for a composition, ``group`` for a group of records. Consecutive steps
-        of one kind share an entry.
+        Arguments of the constructor; also the ``adjacency`` that it was given, if this profile has another adjacency.
+        Later steps follow in their order: ``times`` for a composition, ``group`` for a group of records. Consecutive
+        steps of one kind share an entry.
     adjacency : {"add-remove", "zero-out", "replace-one"}
         Which data sets are neighbouring: adding or removing one record; making one record empty, so that it
         contributes nothing, with a public number of records (``REPLACE_SPECIAL`` of dp_accounting); or replacing one
@@ -326,7 +326,7 @@ class PrivacyProfile:
 
     @cached_property
     def misfit(self) -> float:
-        """Error of reporting only ``mu``, as a difference of error rates; 0 for Gaussian noise.
+        """Error of reporting only ``mu``, measured as a difference of error rates; 0 for Gaussian noise.
 
         This is the least kappa such that ``tradeoff(alpha + kappa) - kappa`` is at most the trade-off function of
         Gaussian noise with the same mu, for every alpha (Kaissis, Kolek, Balle, Hayes and Rueckert 2024). Below 0.01,
@@ -363,7 +363,7 @@ class PrivacyProfile:
     @overload
     def rdp(self, alpha: ArrayLike) -> Floats: ...
     def rdp(self, alpha: ArrayLike) -> float | Floats:
-        """Upper bound on the Renyi divergence of order ``alpha`` of the outputs on adjacent data sets, both directions.
+        """Upper bound on the Renyi divergence of order ``alpha`` of outputs on adjacent data sets, in both directions.
 
         Parameters
         ----------
@@ -395,7 +395,7 @@ class PrivacyProfile:
         return like_input(np.asarray(values, dtype=np.float64))
 
     def dominating(self) -> Any:
-        """Privacy loss distribution that dominates the mechanism, both directions, rounded to the private side.
+        """Privacy loss distribution that dominates the mechanism in both directions, rounded to the private side.
 
         Returns
         -------
@@ -562,10 +562,10 @@ def plain(value: Any) -> Any:
 def compose(first: PrivacyProfile, second: PrivacyProfile, *others: PrivacyProfile) -> PrivacyProfile:
     """Guarantee of releasing all of several mechanisms, each with its own randomness, on the same data.
 
-    The result is exact if the kinds agree (Gaussian noise with Gaussian noise, samples with samples, a few statements).
-    Otherwise it is the smallest of several bounds: the sum of the privacy losses of the single releases, the same sum
-    after the releases of each kind are combined (both on a grid, rounded to the safe side), and the sum of the Renyi
-    curves. The bounds are computed at the first query.
+    The result is exact if the kinds agree (Gaussian noise with Gaussian noise, samples with samples, or a few (epsilon,
+    delta) statements). Otherwise it is the smallest of several bounds: the sum of the privacy losses of the single
+    releases, the same sum after the releases of each kind are combined, and the sum of the Renyi curves. The two sums
+    of losses are computed on a grid and rounded to the safe side. The bounds are computed at the first query.
 
     Parameters
     ----------

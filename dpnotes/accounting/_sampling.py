@@ -236,7 +236,8 @@ def subsampled(
     ----------
     profile : PrivacyProfile
         Guarantee of the base mechanism. Its adjacency must be add-remove for a Poisson sample and replace-one for a
-        sample of fixed size. With replacement, the result uses its ``group(size)`` for several copies of a record.
+        sample of fixed size. With replacement, the result uses ``profile.group(size)`` for a record that is drawn
+        ``size`` times.
     sample_rate : float, in [0, 1], optional
         Probability with which each record is in the sample, independently of all others.
     n : int, >= 1, optional

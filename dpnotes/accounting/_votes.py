@@ -173,8 +173,8 @@ def noisy_vote(
     one count falls by at most 1 and another rises by at most 1. An answer is (2 lambda)-DP, where lambda is
     ``inverse_scale``. Between two classes the log-odds of an answer change by at most 2 lambda, because the derivative
     of the log-odds that a difference of two Laplace variables exceeds a margin is at most lambda ((1 + u/2)^2 <= e^u).
-    The bounded range costs a quarter of the zCDP that follows from the pure guarantee. The guarantee is valid for
-    adaptively chosen queries.
+    The zCDP that follows from the bounded range is a quarter of the zCDP that follows from the pure guarantee. The
+    guarantee is valid for adaptively chosen queries.
 
     Parameters
     ----------
@@ -311,7 +311,8 @@ def gnmax(
     adjacency : {"add-remove", "zero-out", "replace-one"}
         The guarantee is the same under all three, because one record changes one vote.
     analysis : {"tight", "published"}
-        ``"published"``: Renyi divergence and its classical conversion instead of the exact profile; no counts.
+        ``"published"``: Renyi divergence and its classical conversion instead of the exact profile; does not accept
+        ``counts``.
 
     Returns
     -------
@@ -360,9 +361,10 @@ def confident_gnmax(
     """Guarantee of answering, by :func:`gnmax`, only if the largest count plus Gaussian noise reaches a threshold.
 
     One record changes the largest count by at most 1, and every query compares this count with the threshold. Without
-    ``counts`` the guarantee holds in the worst case, if the aggregator stops for good after ``answers`` answers or
-    ``queries`` queries, whichever comes first. Which queries are answered, and how many, depends on the data and on the
-    noise. The composition is therefore fully adaptive; it holds because no run spends more than this bound.
+    ``counts`` the guarantee holds in the worst case, if the aggregator stops for good once it has answered ``answers``
+    queries or received ``queries`` queries, whichever comes first. Which queries are answered, and how many, depends on
+    the data and on the noise. The composition is therefore fully adaptive; it is valid because no run spends more than
+    this bound.
 
     Parameters
     ----------
@@ -381,7 +383,8 @@ def confident_gnmax(
     adjacency : {"add-remove", "zero-out", "replace-one"}
         The guarantee is the same under all three, because one record changes one vote.
     analysis : {"tight", "published"}
-        ``"published"``: Renyi divergence and its classical conversion instead of the exact profile; no counts.
+        ``"published"``: Renyi divergence and its classical conversion instead of the exact profile; does not accept
+        ``counts``.
 
     Returns
     -------
@@ -429,9 +432,9 @@ def chunk_filter(*, budget: float, sigma: float, one_hot: bool = True, adjacency
     """Guarantee of votes with Gaussian noise in which each teacher stops voting when its budget is spent.
 
     Teacher j votes with a vector v of length at most 1, or abstains (v = 0), by any rule that looks only at its own
-    shard and at past answers. It pays ``||v||^2`` of its budget for a vote, and abstains for good before it would
-    overdraw. The mechanism releases the class of the largest sum of votes plus noise, and never reveals who abstains.
-    The number of queries is unlimited, and they may be chosen adaptively.
+    shard and at past answers. Each vote uses ``||v||^2`` of the teacher's budget; a teacher whose remaining budget is
+    too small for a vote abstains from then on. The mechanism releases the class of the largest sum of votes plus noise,
+    and never reveals who abstains. The number of queries is unlimited, and they may be chosen adaptively.
 
     Parameters
     ----------

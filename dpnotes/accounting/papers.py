@@ -32,7 +32,7 @@ def personalised_moments(order: float, *, inverse_scale: float, m: ArrayLike = 1
 def personalised_moments(order: ArrayLike, *, inverse_scale: float, m: ArrayLike = 1.0) -> Floats: ...
 @check.renamed(inverse_scale=("noise",))
 def personalised_moments(order: ArrayLike, *, inverse_scale: float, m: ArrayLike = 1.0) -> float | Floats:
-    """Bound on a log-moment of one noisy vote, for one pair of data sets: ``2 lambda^2 m^2 l (l + 1)``, l the order.
+    """Bound on a log-moment of one noisy vote, for one pair of data sets: ``2 lambda^2 m^2 l (l + 1)`` at order l.
 
     Status: *per-instance*. The result bounds the moment for this data set with and without one record, in both
     directions. Because m is a function of the private data, neither m nor an epsilon computed from it may be published
@@ -301,7 +301,7 @@ def augmenting_sigma(
         Standard deviation that the weights are assumed to have already (see :func:`intrinsic_sgd`). With 0 there is no
         assumption, and the result is the noise of output perturbation.
     analysis : {"tight", "published"}
-        ``"published"``: total noise by the classical formula, which raises an error where it is not sufficient.
+        ``"published"``: total noise by the classical formula; raises an error where this noise is not sufficient.
 
     Returns
     -------

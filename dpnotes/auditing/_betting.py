@@ -36,7 +36,7 @@ class _Bet(NamedTuple):
 
 
 class Betting:
-    """Test a claim sequentially, after each pair of runs of which one has the record and the other does not.
+    """Test a claim sequentially, after each pair of one run with the record and one run without it.
 
     Guarantees: if the claim is true, the probability that the wealth ever reaches ``1 / (1 - confidence)`` is at most
     ``1 - confidence``. Therefore you may look after each pair, stop at any time, and continue later. The argument: for
@@ -125,7 +125,7 @@ class Betting:
 
     @property
     def wealth(self) -> float:
-        """Current wealth, from a start of 1; infinite beyond the largest double."""
+        """Current wealth, which starts at 1; infinite if it exceeds the largest double."""
         with np.errstate(over="ignore"):
             return float(np.exp(self._log_wealth))
 

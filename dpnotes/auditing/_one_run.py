@@ -170,13 +170,13 @@ def one_run(
     probability at least ``confidence`` every bound of the report holds and a true claim is not refuted. The test
     guesses that the canaries with the highest scores are in and that an equal number with the lowest scores are out; it
     abstains from the rest. Two theorems bound the probability of at least this number of correct guesses: Steinke et
-    al. for (epsilon, delta), and Mahloujifar et al. for the whole curve. The smaller of the two bounds counts. Several
-    numbers of guesses share the allowed failure probability equally.
+    al. for (epsilon, delta), and Mahloujifar et al. for the whole curve. The test uses the smaller of the two bounds.
+    Several numbers of guesses share the allowed failure probability equally.
 
     The function does not check that fair and independent coins included the canaries; including a random half of them
-    violates the assumption. The bounds use only the number of correct guesses; this loses the least with
-    thousands of canaries. The bounds have no power where delta is about 1 / canaries, as for bagging, but
-    :func:`audit_scores` has power there.
+    violates the assumption. The bounds use only the number of correct guesses; with thousands of canaries this loses
+    the least. The bounds have no power where delta is about 1 / canaries, as for bagging, but :func:`audit_scores` has
+    power there.
 
     Parameters
     ----------
@@ -191,9 +191,9 @@ def one_run(
     adjacency : {"add-remove", "zero-out", "replace-one"}, optional
         How a canary was excluded: left out, zeroed, or replaced. Default: the adjacency of the claim.
     guesses : int or sequence of int, optional
-        Number of canaries to guess about, fixed before the scores are seen. If there are several numbers, the best
-        result counts, and each number takes its share of the failure probability. Default: three numbers, 5 %, 20 % and
-        half of the canaries.
+        Number of canaries to guess about, fixed before the scores are seen. If there are several numbers, the report
+        uses the best result, and each number receives an equal share of the failure probability. Default: three
+        numbers, 5 %, 20 % and half of the canaries.
 
     Returns
     -------
@@ -260,10 +260,10 @@ def one_run(
 def lira(
     scores_in: ArrayLike | None, scores_out: ArrayLike, observed: ArrayLike, *, variance: str = "per-example"
 ) -> Floats:
-    """Compute the log-likelihood ratio of each example's score, shadow models with the example against models without.
+    """Compute the log-likelihood ratio of each example's score between shadow models with and without the example.
 
-    Use it, like :func:`one_run`, which accepts these ratios as scores, when you can afford only a few training runs. On
-    ten sound training procedures, ratios of many canaries in few runs found at most 0.8 % of the claim.
+    Use it when you can afford only a few training runs; :func:`one_run` accepts these ratios as scores. On ten sound
+    training procedures, ratios of many canaries in few runs found at most 0.8 % of the claim.
 
     The ratio treats an example's scores as normally distributed, both with and without the example. The scores should
     therefore be nearly normal: use a logit of the probability of the true class, not the probability. The randomness of
@@ -284,8 +284,9 @@ def lira(
     observed : array_like of float, shape [examples] or [targets, examples]
         Scores of the examples under the observed models.
     variance : {"per-example", "fixed"}
-        Whether each example has two variances ("per-example"), or all examples share the same two ("fixed"). Few shadow
-        models estimate shared variances better (fewer than 64, according to Carlini et al.).
+        Whether the two variances, with and without the example, are estimated for each example ("per-example") or for
+        all examples together ("fixed"). From few shadow models (fewer than 64, according to Carlini et al.), the shared
+        variances are estimated better.
 
     Returns
     -------

@@ -39,8 +39,8 @@ class AuditReport:
     claim : PrivacyProfile or None
         The guarantee that was tested; None if there was none.
     p_value : float, in [0, 1]
-        Largest probability, over all training procedures for which the claim is true, of evidence as strong as this;
-        1 without a claim.
+        If the claim is true, evidence as strong as this has at most this probability, for any training procedure; 1
+        without a claim.
     confidence : float, in (0, 1)
         Smallest probability with which the bounds hold and a true claim is not refuted.
     adjacency : {"add-remove", "zero-out", "replace-one"}
@@ -151,7 +151,7 @@ class AuditReport:
         return float(found) if found.ndim == 0 else found
 
     def plot(self, axes: Axes | None = None) -> Figure:
-        """Plot the error rates of the tests that were run, with a band, the limit of the claim, and the bound.
+        """Plot the observed error rates (for independent runs with a confidence band), the claim's limit and the bound.
 
         Parameters
         ----------

@@ -252,17 +252,19 @@ def audit_scores(
     Guarantees: if the runs are independent, then with probability at least ``confidence`` every bound of the report
     holds and a true claim is not refuted, for any number of runs and any scores. The argument:
 
-    1. The runs of each kind are divided at random. Events ("the score is at least t", or "below t") are chosen only on
-       the first split: for the claim (for mu if there is no claim), for epsilon at delta = 1e-5, and for the advantage.
-       Given the first split the events are fixed, and the runs of the second split are still independent.
+    1. The runs of each kind are divided at random into two splits. Events ("the score is at least t", or "below t") are
+       chosen only on the first split: for the claim (for mu if there is no claim), for epsilon at delta = 1e-5, and for
+       the advantage. Given the first split the events are fixed, and the runs of the second split are still
+       independent.
     2. On the second split, an event's counts with and without the record are two independent binomial numbers. Their
-       rates lie in a joint region at a stated confidence: Clopper and Pearson's one-sided p-values, combined by Fisher.
+       rates lie in a joint region at a stated confidence: Clopper and Pearson's one-sided p-values, combined by
+       Fisher's method.
     3. The events divide the allowed failure probability: the first receives 0.7 of it and the others share the rest; a
        single event receives all. By the union bound all regions hold jointly.
-    4. A claim is refuted, and a bound given, only where this follows for *every* pair of rates in a region. This is
+    4. A claim is refuted, or a bound is given, only if this follows for *every* pair of rates in a region. This is
        computed on the region's frontier, in steps that are rounded to the side that proves less.
 
-    A run may have many scores, and they may depend on one another. More scores make only the choice on the first split
+    A run may have many scores, and they may depend on one another. More scores only make the choice on the first split
     harder.
 
     Parameters
@@ -343,7 +345,7 @@ def audit_scores(
 
 
 def runs_needed(claim: PrivacyProfile, *, confidence: float = 0.95, holdout: float = 0.15) -> float:
-    """Fewest runs of each kind with which :func:`audit_scores` can refute a claim at all, by a test without errors.
+    """Fewest runs of each kind from which :func:`audit_scores` can refute a claim, even by a test without errors.
 
     Parameters
     ----------

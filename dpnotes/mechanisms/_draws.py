@@ -85,9 +85,9 @@ class Partitions:
         return int(self.chunk.shape[1])
 
     def subsets(self) -> list[Integers]:
-        """Records of each shard in ascending order, k * n_chunks arrays; shard i of partition j is at j * n_chunks + i.
+        """Return k * n_chunks arrays, each with the records of one shard in ascending order.
 
-        Shards of independent partitions can be empty.
+        Shard i of partition j is at position j * n_chunks + i. Shards of independent partitions can be empty.
         """
         subsets: list[Integers] = []
         for column in self.chunk.T:
@@ -101,9 +101,9 @@ def draw_partitions(n: int, *, n_chunks: int, n_partitions: int, scheme: str = "
 
     ``"independent"``: each record draws its shards independently of the other records, so adding or removing one record
     changes one shard of each partition. The first n rows of a draw for more records equal the rows of a draw for n, and
-    ``joining`` is the next row. ``"balanced"``: each partition is uniform among the partitions whose shards differ by
-    at most one record in size, and ``joining`` is the first of the smaller shards. Replacing a record changes one shard
-    of each balanced partition. Adding a record can change two shards, because it can displace another record.
+    ``joining`` is the next row. ``"balanced"``: each partition is drawn uniformly from the partitions whose shards
+    differ by at most one record in size, and ``joining`` is the first of the smaller shards. Replacing a record changes
+    one shard of each balanced partition. Adding a record can change two shards, because it can displace another record.
     Therefore balanced partitions suit only the replace-one adjacency.
 
     Parameters
@@ -162,8 +162,8 @@ def hash_chunks(identifiers: Iterable[str | bytes], *, n_chunks: int, n_partitio
     ----------
     identifiers : iterable of str or bytes
     n_chunks : int, >= 1
-        Number of shards in each partition. The hash has 64 bits for each partition, so shards are equally likely up to
-        a fraction n_chunks / 2^64.
+        Number of shards in each partition. The hash has 64 bits for each partition, so the probabilities of the shards
+        are equal up to a relative error of n_chunks / 2^64.
     n_partitions : int, >= 1
     key : bytes
 

@@ -31,7 +31,7 @@ def add_gaussian(
     sigma : float, > 0
         Standard deviation of the noise; see :func:`dpnotes.accounting.gaussian_sigma`.
     scales : array_like of float, shape [len(values)], > 0, optional
-        Public factors of the noise on each row of the values.
+        Public factors by which the noise on each row of the values is multiplied.
     seed : int, >= 0, or numpy Generator, optional
         Source of reproducible noise; by default the noise is exact and comes from the operating system.
 

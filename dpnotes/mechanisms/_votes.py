@@ -81,7 +81,7 @@ def laplace_vote(
     Parameters
     ----------
     counts : array_like, [n_queries, n_classes >= 2], >= 0
-        Votes for each class. If a record has a vote in each of several partitions, divide them by the number of
+        Votes for each class. If a record has a vote in each of several partitions, divide the votes by the number of
         partitions.
     scale : float, > 0
         Scale parameter of the Laplace distribution, in votes: 1 / lambda of differentially private bagging.
@@ -121,7 +121,9 @@ def laplace_vote(
 def gaussian_vote(
     counts: ArrayLike, *, sigma: float, seed: Seed | None = None, n_repeats: int | None = None
 ) -> Integers:
-    """Return the class with most votes after normal noise on each count (GNMax): ``accounting.gnmax(sigma=sigma)``.
+    """Return the class with most votes after normal noise on each count (GNMax).
+
+    The guarantee is ``accounting.gnmax(sigma=sigma)``.
 
     Parameters
     ----------
@@ -149,10 +151,11 @@ def gaussian_vote(
 
 
 def soft_vote(counts: ArrayLike, *, beta: float, seed: Seed | None = None, n_repeats: int | None = None) -> Integers:
-    """Draw class c with probability proportional to ``exp(beta counts[c])``: ``accounting.soft_vote(beta=beta)``.
+    """Draw class c with probability proportional to ``exp(beta counts[c])``.
 
-    With a seed, the function returns the class with most votes after Gumbel noise of scale ``1 / beta`` on each count,
-    which has the same distribution. Without a seed, it uses exact rejection sampling.
+    The guarantee is ``accounting.soft_vote(beta=beta)``. With a seed, the function returns the class with most votes
+    after Gumbel noise of scale ``1 / beta`` on each count, which has the same distribution. Without a seed, it uses
+    exact rejection sampling.
 
     Parameters
     ----------
@@ -189,7 +192,7 @@ def confident_vote(
     answers: int | None = None,
     n_repeats: int | None = None,
 ) -> ConfidentAnswers:
-    """Answer by :func:`gaussian_vote` if the largest count plus normal noise reaches a threshold, and not otherwise.
+    """Answer by :func:`gaussian_vote` if the largest count plus normal noise reaches a threshold; else do not answer.
 
     The two noises are independent. ``accounting.confident_gnmax(queries=n_queries)`` gives the guarantee.
 
