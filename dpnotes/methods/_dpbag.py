@@ -57,7 +57,7 @@ def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, beta: float, 
     Parameters
     ----------
     squares : array_like of int, >= 0
-        Sums of (k m)^2 over the answered queries, of :class:`dpnotes.learners.TouchedVotes`.
+        Sums of (k m)^2 over the answered queries, as :class:`dpnotes.learners.TouchedVotes` computes them.
     n_partitions : int, >= 1
         k.
     beta : float, > 0
@@ -139,7 +139,7 @@ def _neighbours(best: Floats) -> tuple[Floats, Floats]:
 @renamed(n_models=("n_teachers",), inverse_scale=("noise",), estimator=(FIRST,))
 @dataclass(eq=False, repr=False)
 class DPBag(StudentVote):
-    """Bagging over many partitions of the records: teachers label public rows by a noisy vote that a student learns.
+    """Bagging over many partitions of the records: teachers label public rows by a noisy vote for a student.
 
     Each of ``n_partitions`` partitions splits the private records into ``n_models`` shards with one teacher each. Votes
     are divided by the number of partitions, and Laplace noise of scale ``1 / inverse_scale`` is added to each class.
@@ -204,8 +204,8 @@ class DPBag(StudentVote):
         Number of labels; all public rows are labelled if they do not exhaust the budget.
     epsilon_spent_ : float
         ``profile_.epsilon(delta)``; for ``"personalised"`` instead the value of the paper's account, which guarantees
-        nothing. It is at least ``epsilon`` for the two accountants of the paper, which stop after the label that
-        reaches it.
+        nothing. With the two accountants of the paper, which stop after the label that reaches ``epsilon``, the value
+        is at least ``epsilon`` unless the public rows run out first.
     agreement_ : ndarray of float, shape [n_labels_]
         Fraction of the teachers that vote for the most frequent class; private, only with ``keep_votes``.
     record_epsilons_ : ndarray of float, shape [n]
@@ -308,7 +308,7 @@ class DPBag(StudentVote):
         self._votes = votes if self.keep_votes else None
 
     def publish(self) -> Self:
-        """See :meth:`PrivateClassifier.publish`; refused where the personalised accountant gave no guarantee."""
+        """See :meth:`PrivateClassifier.publish`; an error with the personalised accountant: it gives no guarantee."""
         check_is_fitted(self)
         if self.profile_.status == "refuted":
             raise TypeError(f"DPBag cannot be published: {self.profile_.remark}")
