@@ -42,8 +42,8 @@ def load(name: str, *, split: str = "original") -> Dataset:
 
     The loaded data are the published data: each call checks counts and SHA-256 sums, and a damaged file raises an
     error. Every split is fixed, its parts are disjoint, and no random state changes it. Features that are scaled by the
-    smallest and largest value of some rows ("min-max") depend on the records in these rows. No guarantee covers this; the
-    papers treat the two values as public knowledge. Image features are pixels / 255 unless the split says otherwise.
+    smallest and largest value of some rows ("min-max") depend on the records in these rows. No guarantee covers this;
+    the papers treat the two values as public. Image features are pixels / 255 unless the split says otherwise.
 
     ===============  ====================  =============================================================================
     name             split                 rows and features
