@@ -284,9 +284,9 @@ class OrientedGradients(RowTransformer):
     """Map each image to histograms of the directions of its gradients, a row of norm 1 or 0 (Dalal and Triggs 2005).
 
     These features suit private linear models of pictures (Tramer and Boneh 2021). Each cell of 4 x 4 pixels has a
-    histogram of its gradients, weighted by their length and divided by the length of the histograms of the 3 x 3 cells
-    around it. The transformer takes the square root of these numbers and subtracts their mean over the image. Norms are
-    1 up to rounding in float32: add :class:`ClipNorm` as the next step if a bound matters.
+    histogram of its gradients, weighted by their length. The histogram is divided by the joint norm of the histograms
+    of the 3 x 3 cells around it. The transformer takes the square root of these numbers and subtracts their mean over
+    the image. Norms are 1 up to rounding in float32: add :class:`ClipNorm` as the next step if a bound matters.
 
     Parameters
     ----------

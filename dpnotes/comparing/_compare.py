@@ -233,7 +233,7 @@ def compare(
 
 
 def _hedged(ranked: Sequence[str], named: Mapping[str, Candidate], size: int) -> list[str]:
-    """The first of the methods, half of them linear and half not, as far as there are so many; in their order."""
+    """The best methods in their order, half of them linear and half not, if there are enough methods of each kind."""
     kinds = [[name for name in ranked if named[name].ball == linear][: size // 2] for linear in (True, False)]
     others = [name for name in ranked if name not in (*kinds[0], *kinds[1])]
     kept = {*kinds[0], *kinds[1], *others[: size - len(kinds[0]) - len(kinds[1])]}
@@ -393,7 +393,7 @@ class Run:
         return settings, done
 
     def _loss(self, name: str, setting: Mapping[str, Any], *, repeats: int) -> float:
-        """Mean error on the first repeats; of a setting that failed, or that there was no time for, the worst."""
+        """Mean error on the first repeats; the worst value if the setting failed or there was no time for it."""
         found = [self.memory.get(self._key(name, setting, repeat, 1.0, TUNED_ON)) for repeat in range(repeats)]
         values = [1 - each[0] for each in found if each is not None]
         return float(np.mean(values)) if values and not np.isnan(values).any() else LOST

@@ -36,7 +36,7 @@ Entry = tuple[Candidate, Mapping[str, Any]]  # a method with its setting
 
 
 def blocks_for(n: int, least: int, epsilon: float, choices: int = SHORTLIST, *, leads: int = LEADS) -> int:
-    """Number of blocks of ``least`` records to cut ``n`` into for a choice of ``epsilon``; 0 if it would be mere noise.
+    """Number of blocks, of ``least`` records or more, for a choice at ``epsilon``; 0 if the choice would be mere noise.
 
     The number is public. If all blocks agree, their entry is chosen with probability at least ``SURE``.
     """

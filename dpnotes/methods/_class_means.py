@@ -136,7 +136,7 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
     def decision_function(self, X: Any) -> Features:
         """Half the squared norm of a query minus half its squared distance to each mean; long queries are shortened.
 
-        Shape [n, n_classes]; for two classes their difference, shape [n].
+        Shape [n, n_classes]; for two classes, the difference of the two numbers, shape [n].
         """
         X = self._queries(X)
         return decision_values(ClipNorm(self.norm_).fit_transform(X) @ self.coef_.T + self.intercept_)

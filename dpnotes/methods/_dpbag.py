@@ -139,7 +139,7 @@ def _neighbours(best: Floats) -> tuple[Floats, Floats]:
 @renamed(n_models=("n_teachers",), inverse_scale=("noise",), estimator=(FIRST,))
 @dataclass(eq=False, repr=False)
 class DPBag(StudentVote):
-    """Bagging over many partitions of the records: teachers label public rows by a noisy vote for a student.
+    """Bagging over many partitions of the records: teachers label public rows by a noisy vote, to train a student.
 
     Each of ``n_partitions`` partitions splits the private records into ``n_models`` shards with one teacher each. Votes
     are divided by the number of partitions, and Laplace noise of scale ``1 / inverse_scale`` is added to each class.
@@ -164,10 +164,10 @@ class DPBag(StudentVote):
         The paper's lambda, the *inverse* scale of the Laplace noise per normalised vote: a larger value means less
         noise. Default: ``2 / n_models``.
     accountant : {"tight", "naive", "personalised"}
-        ``"tight"``: the largest number of labels that is (epsilon, delta)-DP in total for any data and any number of
+        ``"tight"``: the largest number of labels that are (epsilon, delta)-DP together, for any data and any number of
         partitions. ``"naive"``: the paper's bound with m = 1 (DPBag-), a number of labels that does not depend on the
-        data and is one more than the budget covers. ``"personalised"``: the paper's accountant, which stops after the
-        label at which the epsilon of a record reaches the budget for the given private votes; it is *not*
+        data and is one more than the budget covers. ``"personalised"``: the paper's accountant. It stops after the
+        label at which the epsilon of a record, computed for the given private votes, reaches the budget; it is *not*
         differentially private.
     partitions : {"independent", "balanced"}
         See :func:`dpnotes.mechanisms.draw_partitions`.
