@@ -96,8 +96,9 @@ def load(name: str, *, split: str = "original") -> Dataset:
     ===============  ====================  =============================================================================
 
     CIFAR-10 exists in two forms that can be loaded: the original, and a copy in which 93 images are JPEG
-    approximations. ``digest`` distinguishes the forms (``cifar10:original:93-inexact:...``), and marks a subset of
-    CIFAR-100 that differs from the known subset as ``unverified``; ``note`` says the same in words.
+    approximations. The attribute ``digest`` distinguishes the forms (``cifar10:original:93-inexact:...``). It also
+    marks a subset of CIFAR-100 that differs from the known subset as ``unverified``. The attribute ``note`` says the
+    same in words.
 
     Parameters
     ----------

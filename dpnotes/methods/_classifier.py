@@ -114,7 +114,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
     classes : sequence, optional
         All labels that can occur. Give them unless they are public knowledge: by default they are taken from y, and the
         guarantee then covers everything that is released except ``classes_``. If they are given, a record with another
-        label counts as empty, and so does a record with a missing or infinite feature; if the classes are taken from y,
+        label counts as empty, and so does a record with a missing or infinite feature. If the classes are taken from y,
         such a feature is an error. A table of only empty records is not an error, because the error would distinguish
         it with certainty from a table with a single usable record. See :meth:`unusable_records`. The dtype of y is
         public, like the names of columns. Declare it when you read a file (``dtype=`` of ``pandas.read_csv``), because

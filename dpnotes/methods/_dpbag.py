@@ -257,8 +257,8 @@ class DPBag(StudentVote):
             Public unlabelled rows; required. A Pipeline transforms them like X if it names them in ``transform_input``;
             otherwise it raises an error.
         chunks : array_like of int, shape [n + 1, n_partitions], in 0 .. n_models - 1, optional
-            Shard of each record in each partition, with a last row for one additional record, for example from
-            :func:`dpnotes.mechanisms.hash_chunks`; only for independent ``partitions``. Default: drawn at random.
+            Shard of each record in each partition, for example from :func:`dpnotes.mechanisms.hash_chunks`. The last
+            row is for one additional record. Only independent ``partitions`` can be given. Default: drawn at random.
 
         Returns
         -------
