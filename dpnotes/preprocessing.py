@@ -6,8 +6,8 @@ here use bounds and categories that the user knows beforehand, so one record cha
 ``make_pipeline(PublicScaler(0, 100), ClipNorm(), DPSGD(1.0, 1e-5))`` is as private as its last step.
 
 One rule holds for all of them: they transform any row, whatever its values, without an error or a warning. A value that
-is missing or not of the expected kind counts as 0. ``unread`` counts such values for the person who holds the table.
-``fit`` looks only at the number and the names of the columns.
+is missing or not of the expected kind counts as 0. The method ``unread`` counts such values for the person who holds
+the table. ``fit`` looks only at the number and the names of the columns.
 """
 
 from __future__ import annotations
@@ -82,9 +82,10 @@ class RowTransformer(TransformerMixin, BaseEstimator):
         return self._transform(self._table(X, reset=False))
 
     def unread(self, X: Any) -> Integers:
-        """Count the values of each column, shape [d], that are missing or not of the expected kind: **private**.
+        """Count, for each column, the values that are missing or not of the expected kind.
 
-        No guarantee covers these exact counts. The counts are for the person who holds the table, before a fit.
+        The counts have shape [d] and are **private**: no guarantee covers them. They are for the person who holds the
+        table, before a fit.
 
         Raises
         ------
@@ -176,7 +177,7 @@ class ClipNorm(OneToOneFeatureMixin, RowTransformer):
 class PublicScaler(OneToOneFeatureMixin, RowTransformer):
     """Map each column from public bounds to [-1, 1]; values outside the bounds are clipped.
 
-    A value that is missing or not a number becomes 0, the middle of the bounds. With ``low = -high`` zeros stay zero.
+    A value that is missing or not a number becomes 0, the middle of the bounds. With ``low = -high``, zeros stay zero.
 
     Parameters
     ----------
@@ -280,12 +281,12 @@ class PublicOneHot(RowTransformer):
 
 @dataclass(eq=False, repr=False)
 class OrientedGradients(RowTransformer):
-    """Map each image to histograms of the directions of its gradients (Dalal and Triggs 2005), of norm 1 or 0.
+    """Map each image to histograms of the directions of its gradients, a row of norm 1 or 0 (Dalal and Triggs 2005).
 
     These features suit private linear models of pictures (Tramer and Boneh 2021). Each cell of 4 x 4 pixels has a
-    histogram of its gradients, weighted by their length and divided by the length of the histograms of the 3 x 3 cells
-    around it. The transformer takes the square root of these numbers and subtracts their mean over the image. Norms are
-    1 up to rounding in float32: add :class:`ClipNorm` as the next step if a bound matters.
+    histogram of its gradients, weighted by their length. The histogram is divided by the joint norm of the histograms
+    of the 3 x 3 cells around it. The transformer takes the square root of these numbers and subtracts their mean over
+    the image. Norms are 1 up to rounding in float32: add :class:`ClipNorm` as the next step if a bound matters.
 
     Parameters
     ----------
@@ -383,14 +384,14 @@ def places(values: Sequence[Any], known: Sequence[Any]) -> Integers:
 
 
 def told_unread(names: Sequence[Any], counts: Sequence[int]) -> list[str]:
-    """Sentence on the unread values of a public table, by column; an empty list if there are no such values."""
+    """List with one sentence that counts the unread values of a public table by column; empty if all were read."""
     told = ", ".join(f"{count} of {name!r}" for name, count in zip(names, counts, strict=True) if count)
     how = "are missing or not as declared, and count as the middle of the bounds or as none of the categories"
     return [f"{told} {how}"] if told else []
 
 
 def told_empty(count: int) -> list[str]:
-    """Sentence on the empty records of a table, in a list that is empty if there are none."""
+    """List with one sentence that counts the empty records of a table; empty if there are none."""
     told = f"{count} records have a label that is missing or not among the classes, and contribute nothing"
     return [told] if count else []
 

@@ -1,4 +1,4 @@
-"""Recommendations of a private learner: all methods under one adjacency, one accountant and one preparation."""
+"""Recommendations of a private learner: all methods have the same adjacency, accountant and preparation."""
 
 from dpnotes import _extras
 

@@ -104,10 +104,11 @@ class Candidate:
     name : str
         Name of the method.
     make : callable
-        ``make(task, **setting)`` gives an unfitted scikit-learn classifier whose fit is (epsilon, delta)-DP for one
-        record made empty, as the task says, or raises :class:`Unsuited`.
+        ``make(task, **setting)`` gives an unfitted scikit-learn classifier, or raises :class:`Unsuited`. The fit must
+        be (epsilon, delta)-DP for one record made empty, with the epsilon and delta of the task.
     settings : sequence of mapping
-        Settings to try, the most likely first. There are at most eight, so that no method is tuned more than another.
+        Settings to try; the most promising one is first. There are at most eight, so that no method is tuned more than
+        another.
     released : {"model", "answers", "nothing"}
         The object that the method releases.
     ball : bool

@@ -86,10 +86,11 @@ def compare(
     the declared facts, and on nothing else in the table, so it reveals nothing. With ``data="public"`` the table is
     used without any protection.
 
-    All methods hide one record made empty, after the same preparation by public bounds. The accounting is the same for
-    all methods of this package; methods of other libraries count by their claims. The setting of each method is chosen
-    from at most eight, by successive halving on the same splits. The reported accuracies come from other splits with
-    other noise. These splits are the same for all methods, so differences between methods are paired.
+    All guarantees are for one record made empty, and all methods have the same preparation by public bounds. The
+    accounting is the same for all methods of this package; for the methods of another library, the guarantee that it
+    claims is used. The setting of each method is chosen from at most eight, by successive halving on the same splits.
+    The reported accuracies come from other splits with other noise. These splits are the same for all methods, so
+    differences between methods are paired.
 
     Parameters
     ----------
@@ -110,16 +111,16 @@ def compare(
         Public facts about the columns: (low, high), each a number or one number for each column; or for the columns of
         a data frame ``{name: (low, high) or [categories]}``. Default: inferred from X, which must then be public.
     data : {"private", "shape", "public"}
-        How the method is chosen. ``"private"``: blocks of the records vote on a shortlist, which has the best methods
-        on synthetic tables of this shape, linear ones and others. The vote costs a fifth of epsilon
+        How the method is chosen. ``"private"``: blocks of the records vote on a shortlist: the best linear methods and
+        the best other methods on synthetic tables of this shape. The vote costs a fifth of epsilon
         (:attr:`Comparison.profile`); the rest is the budget of :attr:`Comparison.best`. If there are too few records
-        for a vote by blocks of 250, which is about as few as tell methods apart, the choice is made as with
-        ``"shape"``. ``"shape"``: by the synthetic tables only, which costs nothing and can be far off. ``"public"``: by
-        this table, which must not be secret.
+        for a vote by blocks of 250 (fewer records hardly distinguish methods), the choice is made as with ``"shape"``.
+        ``"shape"``: by the synthetic tables only. This choice reveals nothing, but it can be far from the best.
+        ``"public"``: by this table, which must not be secret.
     combinations : float, in [0, 1]
         Fraction of the synthetic tables whose classes depend on two columns at once, which no linear method can learn.
     seconds : float, > 0
-        Time budget. A shorter budget allows fewer repeats, and the intervals are wider.
+        Time budget. A shorter budget allows fewer repeats, so the intervals are wider.
     repeats : int, >= 1, optional
         Number of repeats after the settings are chosen, instead of seconds; the result is then the same each time.
     methods : sequence of str or Candidate, optional
@@ -232,7 +233,7 @@ def compare(
 
 
 def _hedged(ranked: Sequence[str], named: Mapping[str, Candidate], size: int) -> list[str]:
-    """The first of the methods, half of them linear and half not, as far as there are so many; in their order."""
+    """The best methods in their order, half of them linear and half not, if there are enough methods of each kind."""
     kinds = [[name for name in ranked if named[name].ball == linear][: size // 2] for linear in (True, False)]
     others = [name for name in ranked if name not in (*kinds[0], *kinds[1])]
     kept = {*kinds[0], *kinds[1], *others[: size - len(kinds[0]) - len(kinds[1])]}
@@ -392,7 +393,7 @@ class Run:
         return settings, done
 
     def _loss(self, name: str, setting: Mapping[str, Any], *, repeats: int) -> float:
-        """Mean error on the first repeats; of a setting that failed, or that there was no time for, the worst."""
+        """Mean error on the first repeats; the worst value if the setting failed or there was no time for it."""
         found = [self.memory.get(self._key(name, setting, repeat, 1.0, TUNED_ON)) for repeat in range(repeats)]
         values = [1 - each[0] for each in found if each is not None]
         return float(np.mean(values)) if values and not np.isnan(values).any() else LOST

@@ -14,7 +14,7 @@ from dpnotes.preprocessing import PublicScaler
 
 
 class Recommendation(Comparison):
-    """A comparison only on synthetic tables, which names a method only if it is shown to help."""
+    """A comparison on synthetic tables only; it names a method only if the method is shown to help."""
 
     guess = ""  # there is no table
 
@@ -22,8 +22,8 @@ class Recommendation(Comparison):
     def helping(self) -> list[str]:
         """Private methods that are shown to be better than the majority class, by falling accuracy.
 
-        By Bonferroni, the probability that any of them is wrong is at most 5 %. Without this correction, the best of
-        many methods that do not help would seem to help.
+        By Bonferroni's inequality, the probability that any of these methods is listed wrongly is at most 5 %. Without
+        this correction, the best of many methods that do not help would seem to help.
         """
         part = LEVEL / max(1, len(self.private))
         return [name for name in self.private if self.difference(name, MAJORITY, level=part).low > 0]
@@ -36,7 +36,7 @@ class Recommendation(Comparison):
 
     @property
     def chosen(self) -> str:
-        """Name of the method of :attr:`Comparison.best`, the first of the candidates or the majority class."""
+        """Name of the method of :attr:`Comparison.best`, the first candidate or else the majority class."""
         return next(iter(self.helping), MAJORITY)
 
 

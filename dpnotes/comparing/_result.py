@@ -66,7 +66,7 @@ class Comparison:
     data : {"shape", "public", "private"}
         The data on which the choice was made.
     shared : float
-        Fraction of the variance of one repeat that more repeats do not reduce, because they share records.
+        Fraction of the variance of one repeat that remains with many repeats, because the repeats share records.
     estimators, settings : mapping
         Unfitted pipelines, and the chosen parameters, by name.
     remarks : tuple of str
@@ -119,8 +119,9 @@ class Comparison:
     def table(self) -> pd.DataFrame:
         """Table of the methods by falling accuracy; methods that were left out are last, with the reason as status.
 
-        Columns method, accuracy with the limits low and high, gap (mean accuracy lost against no privacy), released
-        ("model" or "answers"), exactness, implementation and status of the guarantee, seconds of one fit, and noise.
+        Columns method, accuracy with the limits low and high, gap (mean accuracy lost compared with no privacy),
+        released ("model" or "answers"), exactness, implementation and status of the guarantee, seconds of one fit, and
+        noise.
         """
         means = {name: self.accuracy(name) for name in self.about.index}
         top = means[NO_PRIVACY].mean if NO_PRIVACY in means else np.nan
@@ -142,11 +143,12 @@ class Comparison:
 
     @property
     def chosen(self) -> str:
-        """Name of the method of :attr:`best`, by the private choice or, if it beats the majority, by the highest mean.
+        """Name of the method of :attr:`best`, which is the private choice, the method of highest mean, or the majority.
 
         On a public table, the method with the highest mean must beat the majority by more than a standard error. On
-        synthetic tables its mean must only be higher: they differ so much that a few of them show little, and a user
-        loses more by the majority class where a method helps than by a method where none does.
+        synthetic tables its mean must only be higher, because these tables differ so much that a few of them show
+        little. Moreover, choosing the majority class where a method helps costs a user more than choosing a method
+        where none helps.
         """
         if self.choice:
             return self.choice
@@ -164,12 +166,13 @@ class Comparison:
         return clone(self.estimators[self.chosen])
 
     def statement(self, fitted: Any, *, declared: Mapping[str, str] | None = None, **given: Any) -> PrivacyStatement:
-        """State for signature, and as JSON, the joint guarantee of the choice of the method and its fit.
+        """State the joint guarantee of the choice of the method and of its fit, for signature and as JSON.
 
         Parameters
         ----------
         fitted : Pipeline
-            :attr:`best` after its fit, because the guarantee of a fit may depend on the number of records.
+            The pipeline :attr:`best`, fitted. It is given after the fit, because its guarantee may depend on the number
+            of records and is known only then.
         declared : mapping of str to str, optional
             See :func:`dpnotes.accounting.statement`.
         **given
@@ -212,13 +215,13 @@ class Comparison:
 
     @property
     def winner(self) -> str | None:
-        """The method that is shown to be ahead of every other, or None, with all comparisons together at 5 %."""
+        """Method that is shown to be ahead of every other, or None; the level of all comparisons together is 5 %."""
         first, *others = self.private or [MAJORITY]
         part = LEVEL / max(1, len(others))
         return first if all(self.difference(first, other, level=part).low > 0 for other in others) else None
 
     def plot(self, axes: Axes | None = None) -> Figure:
-        """Plot mean accuracy against epsilon, with bands of 95 %; the settings are chosen for the requested epsilon.
+        """Plot mean accuracy against epsilon, with 95 % bands; the settings are chosen for the requested epsilon.
 
         Parameters
         ----------

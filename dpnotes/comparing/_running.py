@@ -17,9 +17,10 @@ NOISE = ("sigma", "noise_multiplier", "beta", "scale", "rate", "epsilon")  # par
 
 
 def scored(candidate: Candidate, task: Task, setting: Mapping[str, Any], split: Split) -> tuple[float, float, str]:
-    """Fraction of the test records that are labelled correctly, of as many as may be answered; seconds; the noise.
+    """Fraction of the queries that are labelled correctly, the seconds, and the noise as text.
 
-    Where training fails the fraction is NaN, and the last is the error.
+    The queries are the test records, or as many of them as may be answered. If training fails, the fraction is NaN, and
+    the text is the error.
     """
     began = time.perf_counter()
     asked = slice(None if candidate.released != "answers" else task.answers)

@@ -36,7 +36,7 @@ Entry = tuple[Candidate, Mapping[str, Any]]  # a method with its setting
 
 
 def blocks_for(n: int, least: int, epsilon: float, choices: int = SHORTLIST, *, leads: int = LEADS) -> int:
-    """Number of blocks of ``least`` records to cut ``n`` into for a choice of ``epsilon``; 0 if it would be mere noise.
+    """Number of blocks, of ``least`` records or more, for a choice at ``epsilon``; 0 if the choice would be mere noise.
 
     The number is public. If all blocks agree, their entry is chosen with probability at least ``SURE``.
     """
@@ -66,13 +66,13 @@ def private_choice(
     """Draw a place in the shortlist by a noisy vote of blocks of records.
 
     Guarantees: the choice is epsilon-DP for one record made empty or replaced. Proof: the blocks are formed from the
-    places of the records, which no record moves, and a block votes by a function of its records and of public numbers.
-    One such record therefore changes the vote of at most one block: one count falls by 1 and another rises by 1. Entry
-    c is drawn with probability proportional to ``exp(beta votes[c])``. Such a change multiplies each weight, and their
-    sum, by a factor in ``[exp(-beta), exp(beta)]``, hence each probability by at most ``exp(2 beta)``, and ``2 beta``
-    is epsilon. The proof does not depend on how a block finds its vote, so this computation need not be private, and
-    trying a method costs nothing. A failure or a long duration of training is part of the vote (no error leaves a
-    block); the total duration is not hidden.
+    places of the records, whatever the records contain, and a block votes by a function of its records and of public
+    numbers. A record that is made empty or replaced therefore changes the vote of at most one block: one count falls by
+    1 and another rises by 1. Entry c is drawn with probability proportional to ``exp(beta votes[c])``. Such a change
+    multiplies each weight, and their sum, by a factor in ``[exp(-beta), exp(beta)]``, hence each probability by at most
+    ``exp(2 beta)``, and ``2 beta`` is epsilon. The proof does not depend on how a block finds its vote, so this
+    computation need not be private, and trying a method costs nothing. A failure or a long duration of training is part
+    of the vote (no error leaves a block); the total duration is not hidden.
 
     Parameters
     ----------
@@ -166,12 +166,12 @@ def tuned(
 ) -> Any:  # fmt: skip
     """Choose a setting of a private estimator on private records and fit it, all within one budget.
 
-    A fifth of epsilon pays for the choice, whatever the number of settings, and the rest for the fit. Do this instead
-    of ``GridSearchCV``, which spends epsilon again for each fit and counts none of them.
+    The choice takes a fifth of epsilon, whatever the number of settings, and the fit takes the rest. Do this instead of
+    ``GridSearchCV``, which spends epsilon again for each fit and counts none of them.
 
     Guarantees: the choice and the fitted estimator together are (epsilon, delta)-DP. Proof: the choice is epsilon/5-DP
-    by :func:`dpnotes.comparing.private_choice`, also for replacing one record, which changes one vote too. For any
-    choice, the fit is (4 epsilon/5, delta)-DP, and so both together are (epsilon, delta)-DP (Dwork and Roth 2014,
+    by :func:`dpnotes.comparing.private_choice`, also for replacing one record, which also changes only one vote. For
+    any choice, the fit is (4 epsilon/5, delta)-DP, and so both together are (epsilon, delta)-DP (Dwork and Roth 2014,
     Theorem B.1). ``profile_`` is this pair, because the rest of a curve could depend on the setting.
 
     Parameters
@@ -181,8 +181,8 @@ def tuned(
         "replace-one". The other steps must treat each row separately (:mod:`dpnotes.preprocessing`), and are not tuned.
     grid : mapping of str to sequence, or sequence of mapping
         Values to try for each parameter, as in ``GridSearchCV``. The choice tries a setting on blocks of at least 60
-        records, at an epsilon that makes the noise equally large relative to them. The setting must have the same
-        meaning there: l2 has, and a number of models does not.
+        records, at an epsilon that makes the noise equally large relative to them. A setting must mean the same on a
+        block as on all records: this is true of l2, but not of a number of models.
     X, y : array_like
         The private records. Their number is public.
     epsilon : float, > 0

@@ -217,12 +217,13 @@ def cut(X: Features, codes: Integers, seed: Sequence[int]) -> Split:
 def synthetic(n: int, d: int, n_classes: int, seed: int, repeat: int = 0, *, combinations: float = 0.0) -> Split:
     """A table of that shape, one of a series for each seed.
 
-    Rows are a few Gaussian factors, whose means depend on the class, or in a quarter of the tables on which of three
-    groups of a class, mixed into all columns, with an offset of each column and noise; margins are log-uniform. Classes
-    are equally frequent in half of the tables, else their frequencies are drawn. None, half or all of the columns tell
-    only whether theirs is above a threshold, which it is seldom in some, as coded categories and pixels do. Margins and
-    kinds are spread evenly over the tables of a series (by a scrambled Halton sequence), which makes their means nearer
-    to the truth than as many independent tables would; intervals do not count on it.
+    A row mixes a few Gaussian factors into all columns, and adds an offset of each column and noise. The means of the
+    factors depend on the class or, in a quarter of the tables, on one of three groups within the class; margins are
+    log-uniform. Classes are equally frequent in half of the tables, else their frequencies are drawn. In a table, no
+    columns, about half of them, or all show only whether their number is above a threshold, as coded categories and
+    pixels do; in some of these columns it seldom is. Margins and kinds are spread evenly over the tables of a series
+    (by a scrambled Halton sequence), which brings means nearer to the truth than the same number of independent tables
+    would; the intervals do not rely on it.
 
     The fraction ``combinations`` of the tables has independent columns, and classes that depend on two of them at once,
     so that no single column says anything about the class.

@@ -42,8 +42,8 @@ def load(name: str, *, split: str = "original") -> Dataset:
 
     The loaded data are the published data: each call checks counts and SHA-256 sums, and a damaged file raises an
     error. Every split is fixed, its parts are disjoint, and no random state changes it. Features that are scaled by the
-    smallest and largest value of some rows ("min-max") depend on the records in these rows, which is not private; the
-    papers treat these values as public knowledge. Image features are pixels / 255 unless the split says otherwise.
+    smallest and largest value of some rows ("min-max") depend on the records in these rows. No guarantee covers this;
+    the papers treat the two values as public. Image features are pixels / 255 unless the split says otherwise.
 
     ===============  ====================  =============================================================================
     name             split                 rows and features
@@ -61,7 +61,8 @@ def load(name: str, *, split: str = "original") -> Dataset:
     mnist            intrinsic_sgd         Hyland and Tople: digits 3 (code 0) and 5 (code 1); Gaussian random
                                            projection of pixels / 255 to d = 50, entries N(0, 1/50) of
                                            ``default_rng(0)``; each row scaled to norm 1. The first tenth of the
-                                           training rows validates: 10,397 training, 1,155 validation, 1,902 test.
+                                           training rows is for validation: 10,397 training, 1,155 validation, 1,902
+                                           test.
     fashion_mnist    original              60,000 training, 10,000 test, d = 784.
     cifar10          original              50,000 training, 10,000 test, d = 3,072.
     cifar10          bagging_public        As for mnist.
@@ -74,15 +75,15 @@ def load(name: str, *, split: str = "original") -> Dataset:
     adult            dpbag                 Jordon et al.: all rows in the order of ``default_rng(0).permutation``;
                                            16,280 training, 16,280 public, 16,282 test; min-max over all rows, d = 108.
     adult            intrinsic_sgd         Hyland and Tople: the alphabetically first level of each column left out,
-                                           d = 100; min-max over adult.data; each row scaled to norm 1. The first 3,256
-                                           rows validate, 29,305 train, 16,281 test.
+                                           d = 100; min-max over adult.data; each row scaled to norm 1. 29,305
+                                           training, 3,256 validation (the first rows), 16,281 test.
     covertype        original              As published: the first 11,340 rows train, 3,780 validate, 565,892 test.
                                            10 numeric columns, min-max over training rows, and 44 binary ones, d = 54.
     covertype        intrinsic_sgd         Hyland and Tople: types 1 and 2 (codes 0 and 1) in the order of
-                                           ``default_rng(0).permutation``, 85 % training of which the first tenth
-                                           validates: 378,783 training, 42,086 validation, 74,272 test. Min-max over the
-                                           85 %, without the 5 columns that are constant there, d = 49; each row scaled
-                                           to norm 1.
+                                           ``default_rng(0).permutation``, divided into 85 % and 15 % (test); the first
+                                           tenth of the 85 % is for validation: 378,783 training, 42,086 validation,
+                                           74,272 test. Min-max over the 85 %, without the 5 columns that are constant
+                                           there, d = 49; each row scaled to norm 1.
     diabetes130      dpbag                 Replaces the private Heart Failure data of Jordon et al., with the same
                                            size. It has the first stay of each patient who left alive and not for a
                                            hospice. Of these 69,973 stays, 24,175 are drawn in the order of
@@ -95,8 +96,9 @@ def load(name: str, *, split: str = "original") -> Dataset:
     ===============  ====================  =============================================================================
 
     CIFAR-10 exists in two forms that can be loaded: the original, and a copy in which 93 images are JPEG
-    approximations. ``digest`` distinguishes the forms (``cifar10:original:93-inexact:...``), and marks a subset of
-    CIFAR-100 that differs from the known subset as ``unverified``; ``note`` says the same in words.
+    approximations. The attribute ``digest`` distinguishes the forms (``cifar10:original:93-inexact:...``). It also
+    marks a subset of CIFAR-100 that differs from the known subset as ``unverified``. The attribute ``note`` says the
+    same in words.
 
     Parameters
     ----------

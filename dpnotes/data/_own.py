@@ -72,7 +72,7 @@ class OwnDataset(Dataset):
     classes_given : bool
         Whether the classes were declared beforehand.
     left_out : int
-        Number of records of a public table that were left out, as their label is missing or not among the classes.
+        Number of records of a public table that were left out because their label is missing or not among the classes.
     """
 
     columns: tuple[PublicColumn, ...]
@@ -81,12 +81,12 @@ class OwnDataset(Dataset):
 
     @property
     def bound(self) -> float:
-        """Norm that no row exceeds, whatever it contains, which is the square root of the number of columns."""
+        """Square root of the number of columns; no row has a larger norm, whatever it contains."""
         return float(np.sqrt(len(self.columns)))
 
     @property
     def labels(self) -> NDArray[Any]:
-        """Label of each class code, as a number if all labels are; the last, for empty records, is not a class."""
+        """Labels by class code, as numbers if all are numbers; the last one is for empty records and is not a class."""
         import pandas as pd
 
         numbers = pd.to_numeric(pd.Series(self.class_names, dtype=object), errors="coerce")
@@ -95,7 +95,7 @@ class OwnDataset(Dataset):
 
     @property
     def encoding(self) -> tuple[PublicColumn, ...]:
-        """Columns without the counts of unread values, which is the public part that a release can contain.
+        """Columns without their private counts of unread values, so that a release can contain them.
 
         Raises
         ------
@@ -114,7 +114,7 @@ class OwnDataset(Dataset):
         return np.concatenate([self.X_train, self.X_test]), self.labels[y]
 
     def unread(self) -> list[str]:
-        """Sentences with exact counts of labels and values that are missing or not as declared, if there are any."""
+        """List of sentences that count the labels and values that are missing or not as declared; it may be empty."""
         from dpnotes.preprocessing import told_empty, told_unread
 
         empty = self.left_out + int(np.sum(self.y_train == self.n_classes) + np.sum(self.y_test == self.n_classes))
@@ -123,7 +123,7 @@ class OwnDataset(Dataset):
 
 
 def load_file(path: str | Path, *, target: str = "", private: bool = False) -> OwnDataset:
-    r"""Load your own table: its rows are private, and the function encodes each row separately, with public facts.
+    r"""Load your own table, whose rows may be private; each row is encoded separately, by public facts.
 
     The transformers of :mod:`dpnotes.preprocessing` map numbers from public bounds to [-1, 1], and text and truth
     values to indicators of public categories. Bounds, categories and classes are read from a file in the same folder as
@@ -138,12 +138,13 @@ def load_file(path: str | Path, *, target: str = "", private: bool = False) -> O
 
     Each cell is read separately. Its text is used, or its value if only the value matches a category ("1.0" counts as
     "1", or as "01" if there is no "1"). Facts that the file does not declare are inferred from the records, as if they
-    were public, and no guarantee covers that step: ``columns`` of the result shows which facts these are. Every fifth
-    record, drawn by ``default_rng(0)``, is a test record.
+    were public, and no guarantee covers that step: the attribute ``columns`` of the result shows which facts these are.
+    Every fifth record, drawn by ``default_rng(0)``, is a test record.
 
     A value that is missing, or not as declared, does not raise an error: it counts as the middle of the bounds, or as
-    none of the categories. ``columns`` counts these values. A record whose label is missing or not among the classes is
-    empty. By default the table is public: the function leaves empty records out, and ``left_out`` counts them.
+    none of the categories. The attribute ``columns`` has the number of these values. A record whose label is missing or
+    not among the classes is empty. By default the table is public: the function leaves empty records out, and the
+    attribute ``left_out`` is their number.
 
     Parameters
     ----------

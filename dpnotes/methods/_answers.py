@@ -52,12 +52,13 @@ class InferenceBudget(Shared):
     """Count the answers that a fitted method releases, and refuse answers that its guarantee does not cover.
 
     A call is all or nothing: if fewer answers are left than it asks for, no answer is spent and none may be released. A
-    method spends after it has checked its input and before it computes an answer, so an answer is never free. If the
-    computation then fails, the answer remains spent.
+    method spends after it has checked its input and before it computes an answer, so every answer that is released was
+    counted. If the computation then fails, the answer remains spent.
 
     All objects that answer from the same fit share the count:
 
-    - Copies by ``copy`` and ``deepcopy`` share it, also copies of the estimator that holds it, and so do threads.
+    - Copies made by ``copy`` and ``deepcopy``, of this object or of the estimator that holds it, share the count, and
+      so do threads.
     - A pickled copy carries the count, but cannot know what the original answers later. It refuses every answer, as
       does the budget in a forked process, until :meth:`resume` declares how many answers were released in all.
     - ``sklearn.base.clone`` gives an unfitted estimator. Another fit, of a clone or of the same estimator, starts a new
@@ -117,7 +118,7 @@ class InferenceBudget(Shared):
         return self.answers - self._released if self._is_whole() else 0
 
     def spend(self, count: int) -> int:
-        """Spend ``count`` answers of the budget, or none.
+        """If enough answers are left, spend ``count`` of them; otherwise raise an error and spend none.
 
         Parameters
         ----------
@@ -162,7 +163,7 @@ class InferenceBudget(Shared):
         Raises
         ------
         ValueError
-            If released is below what this copy has counted, or above ``answers``.
+            If ``released`` is below the count of this copy, or above ``answers``.
         TypeError
             If released is not an integer.
         """
@@ -190,7 +191,7 @@ class InferenceBudget(Shared):
 
 
 def secret_seed(random_state: int | np.random.RandomState | None) -> int:
-    """Draw a seed of 128 bits: from the system for None (never NumPy's global state), otherwise from ``random_state``.
+    """Draw a seed of 128 bits from ``random_state`` or, if that is None, from the system (never NumPy's global state).
 
     Examples
     --------

@@ -19,7 +19,7 @@ from dpnotes.methods._teachers import fit_teachers
 
 @dataclass(eq=False, repr=False)
 class Bagging(PrivateClassifier):
-    """Majority vote of models that are each trained on a random subsample, with the exact guarantee of releasing them.
+    """Majority vote of models, each trained on a random subsample, with the exact guarantee of releasing the models.
 
     The guarantee holds for any base learner but is weak: a record that is drawn may be fully exposed. See the bagging
     chapter, and ``profile_`` after fitting.

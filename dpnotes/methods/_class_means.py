@@ -28,9 +28,10 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
     """Nearest-mean classifier whose class means are released with noise.
 
     For each class, the sum of its records and their number are released as one vector. The mean is their quotient,
-    moved to the nearest point of norm at most ``norm``. Because a record is in one class, each class needs only the
-    noise of one vector of d + 1 numbers, for any number of classes. No model is fitted, and almost no parameter needs
-    tuning. Use this method if epsilon times the number of records is small. Its bias does not vanish with more records.
+    moved to the nearest point whose norm does not exceed the parameter ``norm``. Because a record is in one class, each
+    class needs only the noise of one vector of d + 1 numbers, for any number of classes. No model is fitted, and almost
+    no parameter needs tuning. Use this method if epsilon times the number of records is small. Its bias does not vanish
+    with more records.
 
     Parameters
     ----------
@@ -62,7 +63,8 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
     Source
     ------
     Sums of bounded vectors with noise of density ``exp(-rate ||b||)`` (Chaudhuri, Monteleoni and Sarwate 2011), or
-    Gaussian noise (Balle and Wang 2018); classes hold different records, so they compose in parallel (McSherry 2009).
+    Gaussian noise (Balle and Wang 2018); classes hold different records, so their releases compose in parallel
+    (McSherry 2009).
 
     Examples
     --------
@@ -93,7 +95,7 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
     def fit_many(
         self, X: Features, codes: NDArray[np.integer], *, n_classes: int, n_repeats: int = 1, seed: int | None
     ) -> tuple[Floats, PrivacyProfile]:
-        """Release the same records ``n_repeats`` times; this estimator does not change.
+        """Release the class means of the same records ``n_repeats`` times; this estimator does not change.
 
         Parameters
         ----------
@@ -103,7 +105,7 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
         n_classes : int, >= 2
         n_repeats : int, >= 1
         seed : int, >= 0, or None
-            None: exact noise from the operating system. Repeat r draws from a separate stream.
+            None: exact noise from the operating system. With a seed, each repeat draws from a separate stream.
 
         Returns
         -------
@@ -132,9 +134,9 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
         return norm * _means(released, least=deviation), profile.with_(**about)
 
     def decision_function(self, X: Any) -> Features:
-        """Half the squared norm of a query minus half its squared distance to each mean; queries are shortened too.
+        """Half the squared norm of a query minus half its squared distance to each mean; long queries are shortened.
 
-        Shape [n, n_classes]; for two classes their difference, shape [n].
+        Shape [n, n_classes]; for two classes, the difference of the two numbers, shape [n].
         """
         X = self._queries(X)
         return decision_values(ClipNorm(self.norm_).fit_transform(X) @ self.coef_.T + self.intercept_)

@@ -61,7 +61,7 @@ class Records:
     ----------
     X : ndarray of float, shape [n, d]
     codes : ndarray of int64, shape [n]
-        Class codes, ``len(classes)`` for an empty record.
+        Class codes; the code of an empty record is ``len(classes)``.
     classes : ndarray, shape [n_classes]
         Sorted.
     """
@@ -88,7 +88,8 @@ class Records:
     def standing_in(self) -> tuple[Features, Integers]:
         """Features and class codes of all places; an empty record has zeros and the first class.
 
-        This is for methods in which each place counts. The content of one record does not change another record.
+        This is for methods that treat the places of empty records like all others. The content of one record does not
+        change another record.
         """
         kept = self.kept
         if kept.all():
@@ -96,7 +97,7 @@ class Records:
         return np.where(kept[:, None], self.X, self.X.dtype.type(0)), np.where(kept, self.codes, 0)
 
     def without_empty(self, subsets: Sequence[Integers] | Integers) -> Sequence[Integers] | Integers:
-        """Subsets of the places without the empty records; unchanged if no record is empty."""
+        """The given subsets of the places, without the empty records; unchanged if no record is empty."""
         kept = self.kept
         return subsets if kept.all() else [rows[kept[rows]] for rows in subsets]
 
@@ -113,7 +114,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
     classes : sequence, optional
         All labels that can occur. Give them unless they are public knowledge: by default they are taken from y, and the
         guarantee then covers everything that is released except ``classes_``. If they are given, a record with another
-        label counts as empty, and so does a record with a missing or infinite feature; if the classes are taken from y,
+        label counts as empty, and so does a record with a missing or infinite feature. If the classes are taken from y,
         such a feature is an error. A table of only empty records is not an error, because the error would distinguish
         it with certainty from a table with a single usable record. See :meth:`unusable_records`. The dtype of y is
         public, like the names of columns. Declare it when you read a file (``dtype=`` of ``pandas.read_csv``), because
@@ -126,9 +127,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         Seed of the random choices that the guarantee does not need: those of learners, shards and students.
     noise_seed : int, optional
         By default, the noise and everything else that the guarantee rests on come from the operating system, fresh for
-        each fit, answer and copy. A seed repeats them, for experiments. Then ``profile_.implementation`` is
+        each fit, answer and copy. A seed makes them repeatable, for experiments. Then ``profile_.implementation`` is
         ``"reproducible"``, and the noise does not protect against a person who knows the seed. If ``random_state`` is
-        None, those other choices follow ``noise_seed``, too.
+        None, the random choices that it would seed follow ``noise_seed``, too.
     """
 
     classes: Sequence[Any] | None = None
@@ -182,9 +183,10 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         return release
 
     def unusable_records(self, X: Any, y: Any) -> dict[str, int]:
-        """Count the records that a fit to X and y treats as empty, by reason: **private**, for the holder of the data.
+        """Count, by reason, the records that a fit to X and y treats as empty; the counts are **private**.
 
-        No guarantee covers these exact counts. Do not publish them, or anything that is decided by them.
+        No guarantee covers these exact counts. They are for the holder of the data: do not publish them, or anything
+        that is decided by them.
 
         Parameters
         ----------
@@ -227,7 +229,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         n_public: bool = False,
         audit: Audited | None = None,
     ) -> PrivacyStatement:
-        """State on one page, for signature, and as JSON what this fit guarantees and what it does not.
+        """State what this fit guarantees and what it does not, on one page for signature and as JSON.
 
         Parameters
         ----------

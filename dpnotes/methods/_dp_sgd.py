@@ -78,8 +78,8 @@ class DPSGD(PrivateClassifier, LogitClassifier):
     sample_rate : float, in (0, 1]
         Probability that a record is in a batch.
     steps : int, >= 1, optional
-        Number of steps. Default: 100, or 10 if the noise is large, that is, for at most 16 sqrt(d) sigma records, where
-        sigma is the noise of one release with the guarantee and d is the number of features.
+        Number of steps. Default: 100, or 10 if the noise is large. It is large for at most 16 sqrt(d) sigma records,
+        where sigma is the noise of one release with the guarantee and d is the number of features.
     learning_rate : float or sequence of float, > 0, optional
         Step size for the mean of the clipped gradients over the expected batch; one value for each step, or the same
         for all. Default: 2, with ``"momentum"`` 0.2, with ``"adam"`` 0.01.

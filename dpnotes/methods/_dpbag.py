@@ -57,7 +57,7 @@ def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, beta: float, 
     Parameters
     ----------
     squares : array_like of int, >= 0
-        Sums of (k m)^2 over the answered queries, of :class:`dpnotes.learners.TouchedVotes`.
+        Sums of (k m)^2 over the answered queries, as :class:`dpnotes.learners.TouchedVotes` computes them.
     n_partitions : int, >= 1
         k.
     beta : float, > 0
@@ -139,7 +139,7 @@ def _neighbours(best: Floats) -> tuple[Floats, Floats]:
 @renamed(n_models=("n_teachers",), inverse_scale=("noise",), estimator=(FIRST,))
 @dataclass(eq=False, repr=False)
 class DPBag(StudentVote):
-    """Bagging over many partitions of the records: teachers label public rows by a noisy vote that a student learns.
+    """Bagging over many partitions of the records: teachers label public rows by a noisy vote, to train a student.
 
     Each of ``n_partitions`` partitions splits the private records into ``n_models`` shards with one teacher each. Votes
     are divided by the number of partitions, and Laplace noise of scale ``1 / inverse_scale`` is added to each class.
@@ -164,10 +164,10 @@ class DPBag(StudentVote):
         The paper's lambda, the *inverse* scale of the Laplace noise per normalised vote: a larger value means less
         noise. Default: ``2 / n_models``.
     accountant : {"tight", "naive", "personalised"}
-        ``"tight"``: the largest number of labels that is (epsilon, delta)-DP in total for any data and any number of
+        ``"tight"``: the largest number of labels that are (epsilon, delta)-DP together, for any data and any number of
         partitions. ``"naive"``: the paper's bound with m = 1 (DPBag-), a number of labels that does not depend on the
-        data and is one more than the budget covers. ``"personalised"``: the paper's accountant, which stops after the
-        label at which the epsilon of a record reaches the budget for the given private votes; it is *not*
+        data and is one more than the budget covers. ``"personalised"``: the paper's accountant. It stops after the
+        label at which the epsilon of a record, computed for the given private votes, reaches the budget; it is *not*
         differentially private.
     partitions : {"independent", "balanced"}
         See :func:`dpnotes.mechanisms.draw_partitions`.
@@ -204,8 +204,8 @@ class DPBag(StudentVote):
         Number of labels; all public rows are labelled if they do not exhaust the budget.
     epsilon_spent_ : float
         ``profile_.epsilon(delta)``; for ``"personalised"`` instead the value of the paper's account, which guarantees
-        nothing. It is at least ``epsilon`` for the two accountants of the paper, which stop after the label that
-        reaches it.
+        nothing. With the two accountants of the paper, which stop after the label that reaches ``epsilon``, the value
+        is at least ``epsilon`` unless the public rows run out first.
     agreement_ : ndarray of float, shape [n_labels_]
         Fraction of the teachers that vote for the most frequent class; private, only with ``keep_votes``.
     record_epsilons_ : ndarray of float, shape [n]
@@ -257,8 +257,8 @@ class DPBag(StudentVote):
             Public unlabelled rows; required. A Pipeline transforms them like X if it names them in ``transform_input``;
             otherwise it raises an error.
         chunks : array_like of int, shape [n + 1, n_partitions], in 0 .. n_models - 1, optional
-            Shard of each record in each partition, with a last row for one additional record, for example from
-            :func:`dpnotes.mechanisms.hash_chunks`; only for independent ``partitions``. Default: drawn at random.
+            Shard of each record in each partition, for example from :func:`dpnotes.mechanisms.hash_chunks`. The last
+            row is for one additional record. Only independent ``partitions`` can be given. Default: drawn at random.
 
         Returns
         -------
@@ -308,7 +308,7 @@ class DPBag(StudentVote):
         self._votes = votes if self.keep_votes else None
 
     def publish(self) -> Self:
-        """See :meth:`PrivateClassifier.publish`; refused where the personalised accountant gave no guarantee."""
+        """See :meth:`PrivateClassifier.publish`; an error with the personalised accountant: it gives no guarantee."""
         check_is_fitted(self)
         if self.profile_.status == "refuted":
             raise TypeError(f"DPBag cannot be published: {self.profile_.remark}")

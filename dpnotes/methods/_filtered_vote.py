@@ -38,17 +38,17 @@ class FilteredVote(TeacherVote):
         Delta of all answers together.
     estimator : object, optional
         The teachers' learner: a scikit-learn classifier (with ``predict_proba`` for a ``confidence`` above 0), or a
-        learner that fits many models in one call (``fit_many``, and models with ``confidence(X)``) and is called
-        separately for each teacher unless there is a ``noise_seed``. A teacher must depend only on the records of its
-        shard. Default: logistic regression with scikit-learn's C = 1.
+        learner that fits many models in one call. Such a learner has ``fit_many``, and its models have
+        ``confidence(X)``; it is called separately for each teacher unless there is a ``noise_seed``. A teacher must
+        depend only on the records of its shard. Default: logistic regression with scikit-learn's C = 1.
     n_models : int, in 1 .. n, optional
         Number of teachers in each partition. Default: one for every five records of each class, at most 1024.
     n_partitions : int, >= 1
     answers : int, >= 1
         Number of votes that each teacher may cast in total, and hence the number of queries that all teachers answer.
     sigma : float, > 0, optional
-        Standard deviation of the noise on each class, in votes divided by ``n_partitions``, instead of ``epsilon`` and
-        ``delta``, from which the smallest sigma is calibrated.
+        Standard deviation of the noise on each class, in votes divided by ``n_partitions``. Give it instead of
+        ``epsilon`` and ``delta``, from which the smallest sigma is otherwise calibrated.
     confidence : float, in [0, 1]
         Least probability that a teacher must give a class to vote for it. With 0 a teacher always votes.
     adjacency : {"zero-out", "add-remove"}
@@ -187,11 +187,11 @@ class FilteredVote(TeacherVote):
 
 
 class VoteLedger(Shared):
-    """Record of the votes cast by each teacher, shared so that no copy votes from the same budget twice.
+    """Record of the votes that each teacher has cast; copies of the classifier share it, so no budget is spent twice.
 
-    It also draws the noise of the answers. Copies by ``copy`` and ``deepcopy`` share it, also copies of the estimator
-    that holds it, and so do threads. A pickled copy, and a copy in a forked process, refuses to answer until
-    :meth:`resume`.
+    It also draws the noise of the answers. Copies made by ``copy`` and ``deepcopy``, of the ledger or of the estimator
+    that holds it, share the ledger, and so do threads. A pickled copy, and a copy in a forked process, refuses to
+    answer until :meth:`resume`.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ class VoteLedger(Shared):
         return self._answered
 
     def answer(self, votes: NDArray[np.uint8]) -> Integers:
-        """Answer queries by class codes of a noisy vote, shape [queries]; teachers whose budget is spent abstain.
+        """Answer each query by the class code that wins a noisy vote, shape [queries]; teachers without budget abstain.
 
         Parameters
         ----------
@@ -279,7 +279,7 @@ class VoteLedger(Shared):
         Raises
         ------
         ValueError
-            If released is another number.
+            If ``released`` differs from the count of this copy.
         """
         with self._lock:
             if released != self._answered:

@@ -218,7 +218,8 @@ class Minimiser(LinearLoss):
         """Orthonormal columns [C, k] that span the space of the noise: all axes or, for pure noise, vectors of sum 0.
 
         The minimiser's weights, and so the logits, sum to 0 over the classes, for any records: the gradient of the loss
-        does, and the regulariser pulls the rest to 0. In fewer dimensions pure noise is shorter; Gaussian noise is not.
+        does, so at the minimum the gradient of the regulariser, ``l2 W``, does too. In fewer dimensions pure noise is
+        shorter; Gaussian noise is not.
         """
         everywhere = delta > 0 or analysis == "published"
         return np.eye(self.n_classes) if everywhere else np.asarray(helmert(self.n_classes).T)
@@ -261,7 +262,7 @@ def fit_minimiser(
     max_iterations: int = MAX_ITERATIONS,
     device: str = "auto",
 ) -> Minimiser:
-    """Minimise ``(1/n) sum_i CE(W x_i, y_i) + l2/2 |W|^2``, in float64, until it counts as exact.
+    """Minimise ``(1/n) sum_i CE(W x_i, y_i) + l2/2 |W|^2``, in float64, until the gradient is nearly 0.
 
     The norm of the gradient at the result, computed again, is at most 0.001 K/n, where K/n is half the change that one
     record can make. The sensitivity includes this error. A bias is the weight of a constant feature 1; it is penalised
@@ -290,7 +291,8 @@ def fit_minimiser(
     Raises
     ------
     ValueError
-        If a row is longer than ``norm`` (:func:`dpnotes.data.to_unit_ball` shortens), or a setting is out of range.
+        If a row is longer than ``norm`` (:func:`dpnotes.data.to_unit_ball` shortens rows), or a setting is out of
+        range.
 
     Source
     ------

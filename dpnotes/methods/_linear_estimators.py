@@ -169,8 +169,8 @@ class ModelSensitivity(WeightRelease):
         Definition of neighbouring data sets. Replace-one needs twice the noise of the others.
     analysis : {"tight", "published"}
         ``"published"``: the paper's sensitivity 2 K/(n l2) (replace-one), which treats the fit as exact to the last
-        digit, and pure noise in all directions. ``"tight"`` adds the contribution of the fit's tolerance, 0.1%
-        (add-remove: 0.2%).
+        digit; with ``delta = 0`` the noise is in all directions. ``"tight"`` adds the contribution of the fit's
+        tolerance, 0.1% (add-remove: 0.2%).
     intercept, norm, n, classes, max_iterations, device, random_state, noise_seed
         See :class:`LinearEstimator`.
 
@@ -218,7 +218,7 @@ def noisy_minimisers(
 ) -> Releases:
     """Release one minimiser ``n_repeats`` times, as :class:`ModelSensitivity` does once.
 
-    For experiments: one fit serves all epsilons and repeats. Repeat r draws from a separate stream, so the first
+    For experiments: one fit serves all epsilons and repeats. Each repeat draws from a separate stream, so the first
     repeats of many equal the repeats of a few. Together they cost ``profile.compose(n_repeats)``.
 
     Parameters

@@ -43,9 +43,9 @@ class LossPerturbation(WeightRelease):
     estimator retains only the weights, so ``profile_`` covers any number of predictions and the fitted estimator.
 
     The theorems are about the exact minimiser. The fit continues until the gradient of the sum has a norm of at most
-    0.0001 K (checked again), where K is the largest norm that one record can give it. A hundredth of the budget is
-    spent on noise on the weights that hides the remaining error. With a ``noise_seed`` the remaining error is not
-    covered, and ``profile_.status`` is ``"assumption"``.
+    0.0001 K (checked again), where K is the largest norm that the gradient of one record can have. A hundredth of the
+    budget is spent on noise on the weights that hides the remaining error. With a ``noise_seed`` the remaining error is
+    not covered, and ``profile_.status`` is ``"assumption"``.
 
     Parameters
     ----------
@@ -58,11 +58,10 @@ class LossPerturbation(WeightRelease):
     adjacency : {"zero-out", "add-remove", "replace-one"}
         Definition of neighbouring data sets. For replace-one the noise has twice the scale.
     analysis : {"tight", "split", "published"}
-        See :func:`dpnotes.accounting.objective_perturbation`. ``"split"``: half of epsilon is spent on the
-        change of volume, in which n l2 does not count, and B has density proportional to ``exp(-rate ||B||_F)``.
-        ``"published"``: the same with the paper's constants (add-remove) and a rho several times as large. Its
-        proof for Gaussian noise has a gap beyond two classes; ``profile_`` reports whether the noise suffices by
-        another proof.
+        See :func:`dpnotes.accounting.objective_perturbation`. ``"split"``: half of epsilon is spent on the change of
+        volume, whose bound leaves n l2 out, and B has density proportional to ``exp(-rate ||B||_F)``. ``"published"``:
+        the same with the paper's constants (add-remove) and a rho several times as large. Its proof for Gaussian noise
+        has a gap beyond two classes; ``profile_`` reports whether the noise suffices by another proof.
     intercept, norm, n, classes, max_iterations, device, random_state, noise_seed
         See :class:`LinearEstimator`.
 
@@ -92,8 +91,8 @@ class LossPerturbation(WeightRelease):
     ) -> Releases:
         """Release ``n_repeats`` minimisers of perturbed losses, fitted at once; this estimator does not change.
 
-        For experiments: repeat r draws from a separate stream, so the first repeats of many equal the repeats of a few.
-        Together the releases cost ``profile.compose(n_repeats)``.
+        For experiments: each repeat draws from a separate stream, so the first repeats of many equal the repeats of a
+        few. Together the releases cost ``profile.compose(n_repeats)``.
 
         Parameters
         ----------

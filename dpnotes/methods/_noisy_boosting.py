@@ -71,7 +71,7 @@ class NoisyBoosting(PrivateClassifier, LogitClassifier):
     Attributes
     ----------
     profile_ : dpnotes.accounting.PrivacyProfile
-        Guarantee of releasing all noisy sums, each chosen by the earlier sums.
+        Guarantee of releasing all noisy sums, where each grid may be chosen after seeing the earlier sums.
     features_ : ndarray of int64, shape [n_grids, 2]
         Columns of each grid; a grid of one column names it twice.
     thresholds_ : ndarray of float64, shape [n_grids, 2, bins - 1]

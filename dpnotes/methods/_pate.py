@@ -28,7 +28,7 @@ AGREEING = 0.8  # of the teachers, at which "confident" answers by default
 @renamed(n_models=("n_teachers",), estimator=(FIRST,))
 @dataclass(eq=False, repr=False)
 class PATE(StudentVote):
-    """Private aggregation of teacher ensembles, with the guarantee of releasing the student and everything it learned.
+    """Private aggregation of teacher ensembles, with the guarantee of releasing the student and its training labels.
 
     Each private record goes to one of ``n_models`` shards, chosen uniformly and independently of the other records. So
     a record that is made empty, or left out, changes only one teacher. A teacher without records abstains, and a

@@ -18,7 +18,7 @@ from dpnotes.methods._linear_estimators import LinearEstimator, checked_epsilon_
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
-    """Multinomial logistic regression that answers a budget of queries, with noise on the logits of each.
+    """Multinomial logistic regression that answers a budget of queries, with noise on the logits of each query.
 
     The guarantee covers all answers together. The estimator holds the minimiser itself, so it must stay with the holder
     of the data. ``predict``, ``decision_function`` and ``score`` spend one answer for each row, and there is no
@@ -40,8 +40,8 @@ class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
         Definition of neighbouring data sets. Replace-one needs twice the noise of the others.
     analysis : {"tight", "published"}
         ``"tight"``: Gaussian noise by exact composition, in proportion to the norm of the query. ``"published"``: the
-        paper's search over basic and advanced composition and its sensitivity 2 K/(n l2) (replace-one), the same noise
-        for all queries, which must be no longer than ``norm``, and pure noise in all directions.
+        paper's sensitivity 2 K/(n l2) (replace-one), and its search over basic and advanced composition. Then the noise
+        is the same for all queries, which must be no longer than ``norm``; with ``delta = 0`` it is in all directions.
     intercept, norm, n, classes, max_iterations, device, random_state, noise_seed
         See :class:`LinearEstimator`; ``norm`` bounds the rows of the fit.
 
@@ -184,7 +184,7 @@ class NoisyPredictions(NamedTuple):
     labels : ndarray of int64, shape [n_repeats, n_queries]
         Class codes.
     profile : dpnotes.accounting.PrivacyProfile
-        Guarantee of ``answers`` answers, for any number of queries and repeats here.
+        Guarantee of a budget of ``answers`` answers, whatever the number of queries and repeats is here.
     """
 
     labels: Integers
@@ -206,8 +206,8 @@ def noisy_predictions(
     """Answer all queries ``n_repeats`` times with the noise of a budget, without counting the answers.
 
     For experiments: the fraction of correct labels estimates the accuracy that :class:`PredictionSensitivity` has with
-    ``answers`` answers, on more queries than it would answer. One fit serves all epsilons, budgets and repeats. Repeat
-    r draws from a separate stream, so the first repeats of many equal the repeats of a few.
+    a budget of ``answers`` answers, on more queries than it would answer. One fit serves all epsilons, budgets and
+    repeats. Each repeat draws from a separate stream, so the first repeats of many equal the repeats of a few.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def noisy_predictions(
     Returns
     -------
     NoisyPredictions
-        The ``labels``, and the ``profile`` of ``answers`` answers.
+        The ``labels``, and the ``profile`` of a budget of ``answers`` answers.
 
     Examples
     --------

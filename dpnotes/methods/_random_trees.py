@@ -32,10 +32,11 @@ class RandomTrees(PrivateClassifier, LogitClassifier):
     """Trees with random splits between public bounds, which release noisy counts of the records in their leaves.
 
     Splits do not depend on the data, so a record affects only the counts of its leaves. With ``delta=0`` each record is
-    counted in one tree, by its place, and Laplace noise of scale ``1 / epsilon`` on each count is epsilon-DP for any
-    number of trees, if one record is made empty. With ``delta > 0`` each record is counted in all T trees. Emptying it
-    then moves the counts by ``sqrt(T)`` in Euclidean norm, and the counts get Gaussian noise. A query sums over its
-    leaves the logarithms of the smoothed counts, each relative to its class.
+    counted in one tree, which is drawn for its place. Laplace noise of scale ``1 / epsilon`` on each count is then
+    epsilon-DP for any number of trees, if one record is made empty. With ``delta > 0`` each record is counted in all T
+    trees. Emptying it then moves the counts by ``sqrt(T)`` in Euclidean norm, and the counts get Gaussian noise. Each
+    leaf of a query adds to the logit of a class the logarithm of the fraction of the class's records that are in the
+    leaf, with both numbers smoothed.
 
     Use it for tables of few columns where no plane separates the classes and ``delta`` must be 0. A split of a column
     that does not matter halves the counts without any benefit. With ``delta > 0``, :class:`NoisyBoosting` was more

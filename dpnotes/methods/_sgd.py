@@ -184,7 +184,7 @@ class NoisySGD(BinaryRelease):
     def calibrate(self, n: int) -> float:
         """Compute the standard deviation of the noise on each weight in each step that ``n`` records need.
 
-        Every bound on mu is inversely proportional to it.
+        Every bound on mu is inversely proportional to this standard deviation.
         """
         epsilon = positive("epsilon", self.epsilon)
         once = accounting.last_iterate_mu(sigma=1.0, **self._setting(n))
@@ -286,13 +286,13 @@ class AugmentedSGD(BinaryRelease):
         Step size, at most 2 / smoothness, which is 8 / (norm^2 + 1), unless ``require_bound=False``. Default: a quarter
         of this maximum.
     sensitivity : {"proved", "published"} or float > 0
-        ``"proved"``: L learning_rate / batch_size for each visit of a record, and twice as much for replace-one, with
-        L = (norm^2 + 1)^(1/2) and one visit for each pass begun. ``"published"``: an incomplete pass counts as a
-        fraction. A number, such as a maximum over sampled pairs of data sets, is used without a check; below the proved
-        bound the guarantee has status "assumption".
+        ``"proved"``: L learning_rate / batch_size for each visit of a record, and twice as much for replace-one.
+        L = (norm^2 + 1)^(1/2), and each pass counts as one visit, complete or not. ``"published"``: an incomplete pass
+        counts as a fraction. A number, such as a maximum over sampled pairs of data sets, is used without a check;
+        below the proved bound the guarantee has status "assumption".
     intrinsic_sigma : float, >= 0
-        Standard deviation of a weight over seeds that the calibration relies on (estimated from public data, as in the
-        chapter on intrinsic noise).
+        Standard deviation of a weight over seeds, on which the calibration relies. Estimate it from public data, as in
+        the chapter on intrinsic noise.
     analysis : {"tight", "published"}
         ``"published"``: the classical formula of the Gaussian mechanism, which raises an error where it is not
         sufficient.

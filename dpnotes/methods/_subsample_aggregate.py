@@ -158,7 +158,7 @@ class SubsampleAggregate(AnsweringClassifier):
     profile_ : dpnotes.accounting.PrivacyProfile
         Guarantee of ``answers`` answers.
     beta_ : float
-        Inverse temperature of the vote, per vote.
+        Inverse temperature: the factor of a number of votes in the exponent.
     budget_ : InferenceBudget
         Answers released and left.
     classes_ : ndarray, shape [n_classes]
