@@ -172,7 +172,11 @@ def test_each_fault_is_named(load, table, change, public, how, message):
         ("mine.csv", b"a,b\n1,2\n1,2,3\n", "is damaged: line 3 has too many cells"),
         ("mine.npz", b"no archive", "is empty, or a damaged .npz file"),
         ("mine.txt", b"a", "a table must be a .csv or .npz file, got [^;]*$"),
-        ("mine.xlsx", b"PK", r"a table must be .*; pandas can make such a file: pd.read_excel\('.*mine.xlsx'\).to_csv\("),
+        (
+            "mine.xlsx",
+            b"PK",
+            r"a table must be .*; pandas can make such a file: pd.read_excel\('.*mine.xlsx'\).to_csv\(",
+        ),
         ("mine.csv", b"\x1f\x8b\x08", "is compressed, or a file of another program"),
     ],
 )
