@@ -175,7 +175,7 @@ def test_each_fault_is_named(load, table, change, public, how, message):
         (
             "mine.xlsx",
             b"PK",
-            r"a table must be .*; pandas can make such a file: pd.read_excel\('.*mine.xlsx'\).to_csv\(",
+            r"a table must be .*: pd.read_excel\('.*mine.xlsx'\).to_csv\(",
         ),
         ("mine.csv", b"\x1f\x8b\x08", "is compressed, or a file of another program"),
     ],
