@@ -345,7 +345,7 @@ def audit_scores(
 
 
 def runs_needed(claim: PrivacyProfile, *, confidence: float = 0.95, holdout: float = 0.15) -> float:
-    """Fewest runs of each kind from which :func:`audit_scores` can refute a claim, even by a test without errors.
+    """Fewest runs of each kind with which :func:`audit_scores` can refute a claim by a test without errors.
 
     Parameters
     ----------

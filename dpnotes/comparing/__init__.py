@@ -1,4 +1,4 @@
-"""Recommendations of a private learner: all methods have the same adjacency, accountant and preparation."""
+"""Recommendations of a private learner: one adjacency and preparation for all methods, one accountant for ours."""
 
 from dpnotes import _extras
 

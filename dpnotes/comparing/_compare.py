@@ -339,7 +339,7 @@ class Run:
                     self._all(private, repeat, factor, rows=rows)
                     shown.append((repeat, factor))
         if rows is not None:
-            remarks = [*remarks, f"for want of time, fits are on {rows} records, with noise as large relative to these"]
+            remarks = [*remarks, f"for want of time a fit has {rows} records and noise equally large relative to them"]
         scores = [
             {"method": name, "epsilon": factor * self.source.task.epsilon, "repeat": repeat, "accuracy": kept[0]}
             for name, (setting,) in settings.items()

@@ -36,7 +36,7 @@ class Recommendation(Comparison):
 
     @property
     def chosen(self) -> str:
-        """Name of the method of :attr:`Comparison.best`, the first candidate or else the majority class."""
+        """Name of the method of :attr:`Comparison.best`, the first of :attr:`helping` or else the majority class."""
         return next(iter(self.helping), MAJORITY)
 
 

@@ -1,4 +1,8 @@
-"""Training of many models on subsets of one data set. Learners do not provide privacy: they fit the data as given."""
+"""Training of many models on subsets of one data set.
+
+Only :func:`fit_dp_sgd_linear` and :func:`fit_dp_sgd_network` clip gradients and add noise. Their weights are private
+only if the seed and the source of the noise are secret. On their own, the other learners give no privacy.
+"""
 
 from dpnotes import _extras
 
