@@ -341,7 +341,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         epsilon, delta, *others = given = [getattr(self, name) for name in names]
         known = {value is not None for value in others}
         if known == {False} and epsilon is not None and delta is not None:
-            return positive("epsilon", epsilon), real("delta", delta, high=1.0)
+            return real("epsilon", epsilon), real("delta", delta, high=1.0)
         if known == {True} and epsilon is None and delta is None:
             return None
         values = ", ".join(f"{name}={value!r}" for name, value in zip(names, given, strict=True))
