@@ -80,7 +80,7 @@ class PrivacyProfile:
         contributes nothing, with a public number of records (``REPLACE_SPECIAL`` of dp_accounting); or replacing one
         record by another.
     status : {"proved", "assumption", "per-instance", "conjecture", "refuted"}
-        How certain the guarantee is.
+        Certainty of the guarantee.
     assumption : str
         The assumption of the guarantee, in words; empty if the guarantee needs only the mechanism's definition.
     source : str

@@ -40,7 +40,8 @@ class Betting:
 
     Guarantees: if the claim is true, the probability that the wealth ever reaches ``1 / (1 - confidence)`` is at most
     ``1 - confidence``. Therefore you may inspect the wealth after each pair, stop at any time, and continue later. The
-    argument: for any event A and any epsilon, a true claim has ``P[member in A] <= e^epsilon P[nonmember in A] + delta(epsilon)``,
+    argument: for any event A and any epsilon, a true claim has
+    ``P[member in A] <= e^epsilon P[nonmember in A] + delta(epsilon)``,
     and the same with the two kinds exchanged. Hence the payoff
     ``1[member in A] - e^epsilon 1[nonmember in A] - delta`` has a mean of at most 0, whatever came before, if A,
     epsilon and the stake were chosen only from earlier pairs. The wealth, which each pair multiplies by
