@@ -72,7 +72,7 @@ class PrivacyProfile:
     mechanism : str
         Name of the constructor.
     parameters : mapping
-        Arguments of the constructor; also the ``adjacency`` that it was given, if this profile has another adjacency.
+        Arguments of the constructor, and the ``adjacency`` that it was given if this profile has another adjacency.
         Later steps follow in their order: ``times`` for a composition, ``group`` for a group of records. Consecutive
         steps of one kind share an entry.
     adjacency : {"add-remove", "zero-out", "replace-one"}

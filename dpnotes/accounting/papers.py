@@ -198,8 +198,8 @@ def sgd_sensitivity(
         Number of passes through the data: steps divided by steps per pass.
     analysis : {"tight", "published"}
         ``"tight"``: a record is visited up to ceil(epochs) times. ``"published"``: a record is visited epochs times, as
-        in the paper's tables. For a fixed seed this is too few if the last pass is incomplete, but it bounds the
-        distance between the *mean* weights over seeds.
+        in the paper's tables. For a fixed seed the result is too small if the last pass is broken off, but it bounds
+        the distance between the *mean* weights over seeds.
     adjacency : {"replace-one", "zero-out"}
         Whether one record is replaced or made empty. Sums of gradients are divided by ``batch_size`` in both cases.
 
