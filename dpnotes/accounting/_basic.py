@@ -49,7 +49,7 @@ def gaussian(*, sigma: float, sensitivity: float = 1.0, adjacency: str = "add-re
 
 
 def gaussian_of_advantage(advantage: float, *, adjacency: str = "add-remove") -> PrivacyProfile:
-    """Yardstick: guarantee of the Gaussian mechanism whose best membership test has a given advantage.
+    """Guarantee of the Gaussian mechanism whose best membership test has a given advantage, for comparison.
 
     Parameters
     ----------

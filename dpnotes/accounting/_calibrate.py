@@ -43,7 +43,7 @@ def gaussian_sigma(
     ----------
     epsilon : float or array_like, >= 0
     delta : float or array_like, in (0, 1)
-        Must be at most 0.999, because a larger delta guarantees next to nothing.
+        Delta of the guarantee; at most 0.999, because a larger delta guarantees next to nothing.
     sensitivity : float or array_like, > 0
         L2 distance between the query's values on adjacent data sets, in the units of the query. The three arguments
         are broadcast.
@@ -141,8 +141,8 @@ def calibrate(
     Raises
     ------
     ValueError
-        If not exactly one aim is given, or a number is out of its range. Also if the aim is met by no parameter between
-        1e-19 and 1e19 times the start, or by all of them.
+        If not exactly one aim is given, or a number is out of its range. The same error is raised if none of the
+        parameters between 1e-19 and 1e19 times the start meets the aim, or if all of them meet it.
     TypeError
         If ``make_profile`` does not return a profile.
 

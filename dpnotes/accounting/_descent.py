@@ -54,8 +54,8 @@ def dp_sgd(
         Probability with which a record takes part in a step.
     steps : int, >= 1
     accountant : {"best", "pld", "rdp"}
-        ``"pld"``: privacy loss distribution, tight up to its grid. ``"rdp"``: Renyi curve over real orders; its epsilon
-        is several per cent larger. ``"best"``: the smaller of the two deltas at each epsilon.
+        ``"pld"``: privacy loss distribution, tight except for the rounding to its grid. ``"rdp"``: Renyi curve over
+        real orders; its epsilon is several per cent larger. ``"best"``: the smaller of the two deltas at each epsilon.
     adjacency : {"add-remove", "zero-out", "replace-one"}
         Relation between neighbouring data sets; under zero-out an empty record has no gradient.
 
@@ -417,8 +417,8 @@ def last_iterate_mu(
     Returns
     -------
     float, > 0
-        The least of three bounds: by composition, which also holds for the release of all iterates; for strongly
-        convex objectives, by the contraction; and for convex objectives, by the diameter.
+        The least of three bounds. The first, by composition, also holds for the release of all iterates. The second,
+        by the contraction, is for strongly convex objectives, and the third, by the diameter, for convex objectives.
 
     Raises
     ------

@@ -126,8 +126,8 @@ def minimiser_sensitivity(
     adjacency : {"zero-out", "replace-one", "add-remove"}
         Relation between neighbouring data sets; under zero-out an empty record has no loss.
     objective : {"mean", "sum"}
-        Divisor of the sum of the losses, which matters only for add-remove. ``"mean"``: the number of records, which
-        changes. ``"sum"``: a fixed public ``n``.
+        Divisor of the sum of the losses; the choice matters only for add-remove. ``"mean"``: the number of records,
+        which changes. ``"sum"``: a fixed public ``n``.
     gradient_tolerance : float, >= 0
         Norm of the objective's gradient at the point that is released; 0 for the exact minimiser. The norm should be
         far below ``lipschitz / n``.
@@ -215,7 +215,8 @@ def prediction_sensitivity_sigma(
     analysis : {"tight", "published"}
         ``"tight"``: Gaussian releases compose exactly to one Gaussian release, so the noise is ``sqrt(answers)`` times
         the noise for one answer. ``"published"``: the smaller of the noise by basic composition and the noise by
-        advanced composition. The latter splits delta into delta' and equal parts for the answers, with the best delta'.
+        advanced composition. Advanced composition splits delta into delta' and equal parts for the answers, with the
+        best delta'.
 
     Returns
     -------
@@ -349,10 +350,10 @@ def loss_perturbation(
     regulariser : float, > 0
         Total regulariser, n times the regulariser of the mean objective. Under add-remove, this n is public.
     sigma : float, > 0
-        Standard deviation of each coordinate of a Gaussian b. Give either sigma or rate.
+        Standard deviation of each coordinate of b, if b is Gaussian. Give either sigma or rate.
     rate : float, > 0
-        Rate of a b with density proportional to ``exp(-rate sum_c ||b_c||)``, where b_c is the row of class c. The
-        density may be restricted to those b whose rows sum to 0.
+        Rate of the random b whose density is proportional to ``exp(-rate sum_c ||b_c||)``, where b_c is the row of
+        class c. The density may be restricted to those b whose rows sum to 0.
     norm : float, > 0
         Bound on the Euclidean norm of a record's features x_i, *including* the constant feature of a bias: with a bias
         and the other features in the unit ball, ``sqrt(2)``.
@@ -409,7 +410,7 @@ class ObjectiveNoise:
         Rate for pure DP: b has density proportional to ``exp(-rate ||b||_F)``, or the density that ``per_class``
         describes.
     sigma : float or None
-        Standard deviation for (epsilon, delta)-DP, on each coordinate of a Gaussian b.
+        Standard deviation of each coordinate of the Gaussian vector b that gives (epsilon, delta)-DP.
     status : {"proved", "conjecture"}
         Whether a proof is known.
     per_class : bool
@@ -443,7 +444,7 @@ def objective_perturbation(
     ----------
     epsilon : float, > 0
     delta : float, in [0, 1)
-        Delta of the guarantee. For 0 the noise gives pure DP; otherwise it is Gaussian.
+        Delta of the guarantee. If delta is 0, the noise gives pure DP; otherwise it is Gaussian.
     n_classes : int, >= 2
     regulariser : float, >= 0
         Regulariser of the problem itself, for the sum of the losses: n times the regulariser of the mean objective.
@@ -454,12 +455,12 @@ def objective_perturbation(
         Whether a constant feature 1 is appended to the features.
     adjacency : {"add-remove", "zero-out", "replace-one"}
     analysis : {"tight", "split", "published"}
-        ``"tight"``: the change of volume, computed with the whole regulariser, uses a part of epsilon; the noise is the
-        least for the rest. A regulariser is added where the change would use more than half of epsilon. ``"split"``:
-        half of epsilon for the noise and half for the volume, as in the paper, with sharper constants. ``"published"``:
-        the constants of the paper's Theorems 3 and 4 (not for replace-one). The proof of Theorem 4 has a gap beyond two
-        classes. The status shows whether the noise of Theorem 4 is enough according to :func:`loss_perturbation`; it is
-        enough for any usual number of classes.
+        ``"tight"``: the change of volume, computed with the whole regulariser, uses a part of epsilon; the noise is
+        the smallest that the rest allows. If this change would use more than half of epsilon, a regulariser is added.
+        ``"split"``: half of epsilon for the noise and half for the volume, as in the paper, with sharper constants.
+        ``"published"``: the constants of the paper's Theorems 3 and 4 (not for replace-one). The proof of Theorem 4
+        has a gap beyond two classes. The status shows whether the noise of Theorem 4 is enough according to
+        :func:`loss_perturbation`; it is enough for any usual number of classes.
 
     Returns
     -------

@@ -72,7 +72,7 @@ class PrivacyProfile:
     mechanism : str
         Name of the constructor.
     parameters : mapping
-        Arguments of the constructor; also the ``adjacency`` that it was given, if this profile has another adjacency.
+        Arguments of the constructor, and the ``adjacency`` that it was given if this profile has another adjacency.
         Later steps follow in their order: ``times`` for a composition, ``group`` for a group of records. Consecutive
         steps of one kind share an entry.
     adjacency : {"add-remove", "zero-out", "replace-one"}
@@ -80,9 +80,9 @@ class PrivacyProfile:
         contributes nothing, with a public number of records (``REPLACE_SPECIAL`` of dp_accounting); or replacing one
         record by another.
     status : {"proved", "assumption", "per-instance", "conjecture", "refuted"}
-        How certain the guarantee is.
+        Certainty of the guarantee.
     assumption : str
-        The assumption that it rests on, in words; empty if it needs only the mechanism's definition.
+        The assumption of the guarantee, in words; empty if the guarantee needs only the mechanism's definition.
     source : str
         Where it is proved.
     remark : str
@@ -318,9 +318,9 @@ class PrivacyProfile:
         """Least mu whose Gaussian guarantee covers this guarantee, except for a failure of 1e-10.
 
         No delta of this profile exceeds the delta of Gaussian noise of standard deviation ``1 / mu`` by more than
-        1e-10. Mu is infinite if the record may be revealed with a larger probability. :attr:`misfit` measures how much
-        this description loses.
-        (Dong, Roth and Su 2022; Gomez, Kulynych, Kaissis, Flemings, Hayes, Balle and Honkela 2025.)
+        1e-10. Mu is infinite if the record may be revealed with a probability above 1e-10. :attr:`misfit` measures how
+        much this description loses. (Dong, Roth and Su 2022; Gomez, Kulynych, Kaissis, Flemings, Hayes, Balle and
+        Honkela 2025.)
         """
         return _least_mu(self._release)
 
@@ -329,8 +329,8 @@ class PrivacyProfile:
         """Error of reporting only ``mu``, measured as a difference of error rates; 0 for Gaussian noise.
 
         This is the least kappa such that ``tradeoff(alpha + kappa) - kappa`` is at most the trade-off function of
-        Gaussian noise with the same mu, for every alpha (Kaissis, Kolek, Balle, Hayes and Rueckert 2024). Below 0.01,
-        mu describes the guarantee nearly completely.
+        Gaussian noise with the same mu, for every alpha (Kaissis, Kolek, Balle, Hayes and Rueckert 2024). If the
+        misfit is below 0.01, mu describes the guarantee nearly completely.
         """
         return _regret(self._release, self.mu)
 

@@ -238,8 +238,8 @@ def statement(
     n_public : bool
         Declares the number of records public, although the adjacency ``"add-remove"`` protects it.
     audit : AuditReport, optional
-        Audit to report. The guarantee does not cover its figures, so it must have run on public records, or on records
-        that substitute for the private ones.
+        Audit to report. The guarantee does not cover the audit's figures, so the audit must have run on public
+        records, or on records that substitute for the private ones.
 
     Returns
     -------

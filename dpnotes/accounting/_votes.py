@@ -113,8 +113,8 @@ def soft_vote_beta(epsilon: float, delta: float, *, answers: int, analysis: str 
     answers : int, >= 1
         Total number of queries that are answered; they may be chosen adaptively.
     analysis : {"tight", "published"}
-        ``"published"``: Theorem 7 for delta = 0 and Theorem 8 otherwise. It is too large for delta = 0 by a factor 2,
-        and too large for few answers otherwise: the vote is not (epsilon, delta)-DP there.
+        ``"published"``: Theorem 7 for delta = 0 and Theorem 8 otherwise. For delta = 0 this beta is too large by a
+        factor 2. For delta > 0 it is too large for few answers; the vote is then not (epsilon, delta)-DP.
 
     Returns
     -------
@@ -248,8 +248,8 @@ def noisy_vote_answers(
         The paper's lambda, the *inverse* scale of the Laplace noise on each class, per vote.
     n_classes : int, >= 2
     analysis : {"tight", "published"}
-        ``"published"``: the count of the paper's loop, which stops *after* the answer that reaches epsilon. It is
-        one larger than the budget allows.
+        ``"published"``: the count of the paper's loop, which stops *after* the answer that reaches epsilon. This count
+        is one larger than the budget allows.
 
     Returns
     -------
@@ -443,7 +443,8 @@ def chunk_filter(*, budget: float, sigma: float, one_hot: bool = True, adjacency
     sigma : float, > 0
         Standard deviation of the noise on each class, in votes.
     one_hot : bool
-        Whether each vote is for one class, with weight 1: votes of one teacher then differ by at most sqrt 2, not by 2.
+        Whether each vote is for one class, with weight 1: two votes of one teacher then differ by at most sqrt 2
+        instead of 2.
     adjacency : {"add-remove", "zero-out", "replace-one"}
         The guarantee is the same under all three, because one record changes one vote.
 

@@ -2,7 +2,8 @@
 
 Most of these results do not give a guarantee on their own. Each function says what its result is worth.
 
-Jordon, Yoon and van der Schaar (2019): personalised moments, per-instance bounds, and why they give no guarantee.
+Jordon, Yoon and van der Schaar (2019): personalised moments, per-instance bounds, and the reason why they give no
+guarantee.
 Hyland and Tople (2019): the privacy that the paper claims for SGD's own randomness, and the basis of the claim.
 """
 
@@ -179,9 +180,9 @@ def sgd_sensitivity(
     """L2 sensitivity of the final weights of SGD, for one fixed seed.
 
     The bound is for mini-batch SGD on a convex loss with a constant learning rate; projections are allowed. Every visit
-    of the replaced record adds at most ``2 lipschitz learning_rate / batch_size``, and no other step pushes the weights
-    apart. A record that is made empty retains its place in the batches and loses its gradient, so each visit adds half
-    as much.
+    of the replaced record adds at most ``2 lipschitz learning_rate / batch_size``, and no other step increases the
+    distance between the weights. A record that is made empty retains its place in the batches and loses its gradient,
+    so each visit adds half as much.
 
     Parameters
     ----------
@@ -197,8 +198,8 @@ def sgd_sensitivity(
         Number of passes through the data: steps divided by steps per pass.
     analysis : {"tight", "published"}
         ``"tight"``: a record is visited up to ceil(epochs) times. ``"published"``: a record is visited epochs times, as
-        in the paper's tables. This is too little for a fixed seed if the last pass is broken off, but it bounds the
-        distance between the *mean* weights over seeds.
+        in the paper's tables. For a fixed seed the result is too small if the last pass is broken off, but it bounds
+        the distance between the *mean* weights over seeds.
     adjacency : {"replace-one", "zero-out"}
         Whether one record is replaced or made empty. Sums of gradients are divided by ``batch_size`` in both cases.
 

@@ -39,8 +39,9 @@ class Betting:
     """Test a claim sequentially, after each pair of one run with the record and one run without it.
 
     Guarantees: if the claim is true, the probability that the wealth ever reaches ``1 / (1 - confidence)`` is at most
-    ``1 - confidence``. Therefore you may look after each pair, stop at any time, and continue later. The argument: for
-    any event A and any epsilon, a true claim has ``P[member in A] <= e^epsilon P[nonmember in A] + delta(epsilon)``,
+    ``1 - confidence``. Therefore you may inspect the wealth after each pair, stop at any time, and continue later. The
+    argument: for any event A and any epsilon, a true claim has
+    ``P[member in A] <= e^epsilon P[nonmember in A] + delta(epsilon)``,
     and the same with the two kinds exchanged. Hence the payoff
     ``1[member in A] - e^epsilon 1[nonmember in A] - delta`` has a mean of at most 0, whatever came before, if A,
     epsilon and the stake were chosen only from earlier pairs. The wealth, which each pair multiplies by
@@ -91,7 +92,7 @@ class Betting:
         self._bet, self._next = _Bet(), 1
 
     def update(self, member: ArrayLike, nonmember: ArrayLike) -> None:
-        """Settle the bet on one more pair of runs, and choose the next.
+        """Settle the bet on one more pair of runs, and choose the next bet.
 
         Parameters
         ----------

@@ -174,9 +174,9 @@ def one_run(
     Several numbers of guesses share the allowed failure probability equally.
 
     The function does not check that fair and independent coins included the canaries; including a random half of them
-    violates the assumption. The bounds use only the number of correct guesses; with thousands of canaries this loses
-    the least. The bounds have no power where delta is about 1 / canaries, as for bagging, but :func:`audit_scores` has
-    power there.
+    violates the assumption. The bounds use only the number of correct guesses; this wastes information, least when
+    there are thousands of canaries. The bounds have no power where delta is about 1 / canaries, as for bagging, but
+    :func:`audit_scores` has power there.
 
     Parameters
     ----------

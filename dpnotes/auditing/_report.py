@@ -44,9 +44,9 @@ class AuditReport:
     confidence : float, in (0, 1)
         Smallest probability with which the bounds hold and a true claim is not refuted.
     adjacency : {"add-remove", "zero-out", "replace-one"}
-        How the data sets of the two kinds of runs differ.
+        Difference between the data sets of the two kinds of runs.
     strategy : str
-        How the evidence was found.
+        Method that found the evidence.
     runs : int
         Number of training runs that were scored.
     seconds : float

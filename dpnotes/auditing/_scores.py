@@ -260,7 +260,7 @@ def audit_scores(
        rates lie in a joint region at a stated confidence: Clopper and Pearson's one-sided p-values, combined by
        Fisher's method.
     3. The events divide the allowed failure probability: the first receives 0.7 of it and the others share the rest; a
-       single event receives all. By the union bound all regions hold jointly.
+       single event receives all of it. By the union bound all regions hold jointly.
     4. A claim is refuted, or a bound is given, only if this follows for *every* pair of rates in a region. This is
        computed on the region's frontier, in steps that are rounded to the side that proves less.
 

@@ -38,8 +38,8 @@ def add_gaussian(
     Returns
     -------
     ndarray of float64, of the values' shape
-        Noisy values. Without a seed they are multiples of a power of two near 2^-24 of the noise's scale, each the
-        nearest multiple to the real sum.
+        Noisy values. Without a seed they are multiples of a power of two near 2^-24 of the noise's scale, and each is
+        the multiple nearest to the real sum.
 
     Raises
     ------
@@ -76,16 +76,16 @@ def add_norm_noise(
     rate : float, > 0
         Rate of the noise; see :func:`dpnotes.accounting.norm_noise_rate`.
     scales : array_like of float, shape [len(values)], > 0, optional
-        Public factors that make each row a separate vector with independent noise, multiplied by the row's factor. By
-        default all values are one vector.
+        Public factors of the rows. If given, each row is a separate vector with independent noise, which is multiplied
+        by the row's factor. By default all values are one vector.
     seed : int, >= 0, or numpy Generator, optional
         Source of reproducible noise; by default the noise is exact and comes from the operating system.
 
     Returns
     -------
     ndarray of float64, of the values' shape
-        Noisy values. Without a seed they are multiples of a power of two near 2^-24 of the noise's scale, each the
-        nearest multiple to the real sum.
+        Noisy values. Without a seed they are multiples of a power of two near 2^-24 of the noise's scale, and each is
+        the multiple nearest to the real sum.
 
     Raises
     ------
