@@ -159,8 +159,8 @@ def level(difference: Mean, *, margin: float) -> Question:
 def at_least(count: int, questions: Sequence[Question]) -> Question:
     """Ask whether at least ``count`` of the questions hold.
 
-    The answer is reversed if so many questions are reversed that fewer than ``count`` others remain. Otherwise it is a
-    tie if so many questions are reversed or tied that fewer than ``count`` others remain.
+    The answer is reversed if fewer than ``count`` questions are not reversed. Otherwise it is a tie if fewer than
+    ``count`` questions are neither reversed nor tied.
     """
     spare = len(questions) - count + 1  # so many must fail before the sentence does
 

@@ -308,7 +308,7 @@ class DPBag(StudentVote):
         self._votes = votes if self.keep_votes else None
 
     def publish(self) -> Self:
-        """See :meth:`PrivateClassifier.publish`; an error with the personalised accountant: it gives no guarantee."""
+        """See :meth:`PrivateClassifier.publish`; the personalised accountant, which gives no guarantee, is refused."""
         check_is_fitted(self)
         if self.profile_.status == "refuted":
             raise TypeError(f"DPBag cannot be published: {self.profile_.remark}")
