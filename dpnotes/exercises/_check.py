@@ -91,8 +91,8 @@ def check(name: str, answer: Any) -> None:
     name : str
         Name of the check that the exercise states, for example ``"dp-sgd-6"``.
     answer : callable, or one or several numbers
-        Your answer: a function with the arguments and the result that the exercise states, or the numbers that it asks
-        for, in its order. Each number may be off by up to 1 %.
+        Your answer: a function with the arguments and the result that the exercise states, or the numbers that the
+        exercise asks for, in the same order. Each number may be off by up to 1 %.
 
     Raises
     ------

@@ -15,17 +15,17 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def experiment(name: str, version: int = 1) -> Callable[[Function], Function]:
-    """Give an experiment the name and the version that its rows carry (a decorator).
+    """Decorate an experiment with the name and the version that its rows carry.
 
-    Neither depends on the module of the function.
+    They stay the same if the function moves to another module.
 
     Parameters
     ----------
     name : str
         Chapter and function, separated by a dot: ``"bagging.ensemble"``. The keys of stored rows depend on it.
     version : int
-        Version of the numbers that the experiment returns. Raise it by hand when they are meant to change; rows of an
-        earlier version are then out of date.
+        Version of the numbers that the experiment returns. Raise the version by hand when these numbers are meant to
+        change; rows of an earlier version are then out of date.
     """
 
     def named(function: Function) -> Function:

@@ -122,7 +122,7 @@ class Claim:
     section : str
         Label of the section of the book that treats the claim.
     computed : str
-        How the evidence is computed.
+        Method by which the evidence is computed, in one sentence.
     statement : str
         The statement of the paper, in our words and notation (n records, k drawn for each of N models).
     reason : str

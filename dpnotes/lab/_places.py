@@ -18,8 +18,8 @@ MARK = ".dpnotes-book.json"  # in the root of a folder that `dpnotes book` made:
 def book_folder() -> Path:
     """Find the folder of the book's settings and pages.
 
-    This is the checkout that contains the package. Without a checkout, it is the nearest folder made by ``dpnotes
-    book``, among the working directory and its parents.
+    The folder is the checkout that contains the package. Without a checkout, it is the first of the working directory
+    and its parents that ``dpnotes book`` has made.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def published_store(name: str) -> Path:
     Raises
     ------
     FileNotFoundError
-        If there is no book, and none came with the package.
+        If there is no book, neither here nor in the package.
     """
     return _or_packaged() / "book" / "results" / f"{name}.csv"
 

@@ -281,7 +281,7 @@ def _curves(x: Any, curves: Mapping[str, Any], *, nothing: Any = None, legend: A
 def stacked_counts(
     counts: pd.DataFrame, *, xlabel: str, shares: bool = False, palette: Sequence[int] | None = None
 ) -> Figure:
-    """Draw the number of each kind in each group: one stacked bar for each group, each piece with its number.
+    """Draw one stacked bar for each group; each kind has a piece of the bar, with its number.
 
     Parameters
     ----------
@@ -292,7 +292,7 @@ def stacked_counts(
     shares : bool
         Whether to draw bars of equal length, in per cent; pieces below 4 % then show no number.
     palette : sequence of int, in 0..9, optional
-        Places of the kinds' colours in the palette. Default: in order.
+        Index of each kind's colour in the palette. Default: in order.
 
     Returns
     -------
@@ -430,7 +430,7 @@ def point_panels(panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, xlabel:
     ----------
     panels : mapping of str to mapping of str to pair of array_like
         Coordinates x (> 0) and y of the points, by the title of the panel and the name of the cloud in the legend. All
-        panels have the same names.
+        panels have clouds of the same names.
     xlabel, ylabel : str
         Labels of the axes.
 
@@ -457,7 +457,7 @@ def line_panels(panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, ylabel: 
     ----------
     panels : mapping of str to mapping of str to pair of array_like
         Coordinates x (> 0) and y, by the horizontal label of the panel and the name of the curve in the legend. All
-        panels have the same names.
+        panels have curves of the same names.
     ylabel : str
         Label of the vertical axis.
 
@@ -478,7 +478,7 @@ def line_panels(panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, ylabel: 
 
 
 def leaders(panels: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]], names: Sequence[str], *, xlabel: str) -> Figure:
-    """Draw the leader for each pair of a row and a column as a tile with its name.
+    """Draw a tile for each pair of a row and a column, with the name of the leader.
 
     A tile is pale if other candidates are not ruled out; it then also shows the number of candidates that remain.
 

@@ -52,14 +52,14 @@ class Cause:
 
 @dataclass(frozen=True)
 class Ours:
-    """Our result for a cell, as code computes it.
+    """Our result for a cell, computed by code instead of by queries of rows.
 
     Parameters
     ----------
     answer : Mean, str or None
         Our value for a printed number, or the verdict on a sentence; None if the cell was not run.
     error : Mean
-        Error of the printed number, as a mean of value 0.
+        Error of the printed number, as a `Mean` whose value is 0.
     causes : iterable of Cause
         Possible causes of a difference.
     tried : str
@@ -173,13 +173,13 @@ def cells(
         The printed number, and the unit of its last digit; empty for a sentence.
     ``store``, ``where``, ``at``, ``metric``
         Our value is the mean of ``metric`` over the published rows of ``store`` that two queries select. The query
-        ``where`` is the setting, which the causes share with the cell; the query ``at`` further restricts only our
+        ``where`` selects the setting, which the causes share with the cell. The query ``at`` then restricts only our
         rows. A cell without a store is not run.
     ``runs``
         Number of runs behind the printed number, which counts as the mean of these runs, with the standard deviation of
         our runs. If ``runs`` is empty, the printed number and ours are exact.
     ``lender``
-        Name of the entry of ``lenders`` whose standard deviation serves a cell of which we have only one run.
+        Name of the entry of ``lenders`` that gives the standard deviation for a cell of which we have only one run.
     ``key``
         A key of the mapping ``computed``, if the result is there and not in a store. A cell whose key is missing there
         is not run.

@@ -73,7 +73,7 @@ def columns(format: str | None, *names: str, gap: str = "", **headings: str) -> 
     format, gap : str
         See :class:`Column`.
     names : str
-        Columns whose name is the heading.
+        Columns whose names serve as headings.
     headings : str
         Other columns, as ``name="heading"``.
 

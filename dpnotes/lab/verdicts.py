@@ -2,14 +2,14 @@
 
 A *question* is a function of a significance level that returns :data:`HOLDS`, :data:`REVERSED`, :data:`TIE` or
 :data:`UNDECIDED`. The simplest questions are whether a difference of means is above zero (:func:`above`) or zero
-(:func:`level`). The functions :func:`every`, :func:`most` and :func:`some` combine them into sentences about many
+(:func:`level`). The functions :func:`every`, :func:`most` and :func:`some` combine questions into sentences about many
 points. Each test is a one-sided t test with the Welch-Satterthwaite degrees of freedom, and :data:`LEVEL` is the level
 of a whole sentence. Where one error in several tests would be enough for a wrong verdict, each of these tests gets a
 fraction of the level (Bonferroni's partial conjunction, Benjamini and Heller 2008). So a sentence is confirmed or
 refuted by the same test at the same level.
 
 The level and the margins were fixed on 2026-11-22, before any verdict of the book was derived from them. Until then,
-some places used two standard errors of a normal distribution, and others used means without errors.
+some places used intervals of two standard errors (normal distribution), and others compared means without errors.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def some(questions: Iterable[Question]) -> Question:
 
 
 def opposite(question: Question) -> Question:
-    """Ask the opposite: it holds if the question is reversed."""
+    """Ask the opposite question, which holds if the given question is reversed."""
 
     def asked(level: float) -> Verdict:
         found = question(level)
@@ -223,7 +223,7 @@ def verdict(question: Question | None) -> Verdict:
 
 
 def compared(one: Mean, other: Mean, *, margin: float = ACCURACY) -> str:
-    """Compare a mean with another: ahead, behind, equal (within the margin) or undecided.
+    """Say whether a mean is ahead of another, behind it, equal (within the margin) or undecided.
 
     Examples
     --------

@@ -4,7 +4,7 @@ A chapter is a notebook ``book/NAME.ipynb`` that ``_toc.yml`` lists, committed w
 tagged ``parameters``. Executed copies are saved in ``_build/executed``, each with a digest of everything that it shows:
 the chapter, the package, the stored results and the parameters. ``dpnotes.lab.sphinxext`` lets the book show them.
 
-Importing this package is cheap, because every chapter does; papermill is imported only where it is used.
+Every chapter imports this package, so the import must be quick: papermill is imported only where it is used.
 """
 
 from dpnotes.lab.chapters._build import build as build

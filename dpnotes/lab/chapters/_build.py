@@ -156,8 +156,8 @@ STYLE, PREPARE = ((Path(__file__).parent / name).read_text(encoding="utf-8") for
 def print_book(root: Path | None = None) -> Path:
     """Print the built book as ``_build/book.pdf``.
 
-    Formulas and tables that are wider than the paper are scaled until they fit; if one still does not fit, this is an
-    error. Folded code is left out; folded outputs and solutions are printed open.
+    Formulas and tables that are wider than the paper are scaled down; if one still does not fit, this is an error.
+    Folded code is left out; folded outputs and solutions are printed open.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ class Parameter:
     help : str
         The comment that follows the assignment, without its rule.
     rule : Rule, optional
-        Rule for valid values. Default: all values of the type.
+        Rule for valid values. By default, every value of the type is valid.
     """
 
     name: str
@@ -259,7 +259,7 @@ class Chapter:
 
     @property
     def of(self) -> str:
-        """Name of the chapter whose experiments this one reads; a page of evidence reads those of its chapter."""
+        """Name of the chapter whose experiments this page reads; a page of evidence reads its chapter's experiments."""
         return self.name.removesuffix(EVIDENCE)
 
     @cached_property
@@ -305,10 +305,10 @@ class Chapter:
     def digest(self, parameters: Mapping[str, Any] | None = None) -> str:
         """SHA-256 sum over everything that determines the executed chapter.
 
-        This includes the notebook, the package, the parameters and the stored results, namely the files whose names
-        begin with the name of the chapter (``book/results/bagging*.csv``) and the files in ``book/results/published``
-        whose names contain it. A chapter and its evidence read no other results; the scorecard and the ledger read all.
-        If a parameter names a file, the content of the file counts too.
+        This includes the notebook, the package, the parameters and the stored results. These results are the files
+        whose names begin with the name of the chapter (``book/results/bagging*.csv``) and the files in
+        ``book/results/published`` whose names contain it. A chapter and its evidence read no other results; the
+        scorecard and the ledger read all. If a parameter names a file, the content of the file counts too.
 
         Parameters
         ----------

@@ -27,14 +27,14 @@ _EACH = 0.2  # seconds between two looks at what the kernel says
 
 
 class BookError(RuntimeError):
-    """A chapter could not be executed, or the book could not be built; earlier output is unchanged.
+    """Error for a chapter that was not executed or a book that was not built; earlier output is unchanged.
 
     Parameters
     ----------
     message : str
         One line that says what failed.
     trace : str
-        Traceback of the cell that failed; empty if none did.
+        Traceback of the cell that failed; empty if no cell failed.
     """
 
     def __init__(self, message: str, trace: str = "") -> None:

@@ -34,7 +34,7 @@ def lay_out(folder: Path, *, force: bool = False, source: Path = PACKAGED) -> tu
     Raises
     ------
     FileNotFoundError
-        If the package does not contain the book, as in a checkout, where the book is already in place.
+        If the package contains no copy of the book. A checkout contains none, because the book's own files are there.
     ValueError
         If the folder contains other files, or its list of files is damaged.
     """

@@ -129,10 +129,11 @@ class RowCheckpoint:
 
 
 def checkpoint() -> RowCheckpoint | None:
-    """Make a checkpoint for the training runs of this process's row in a sweep; return None outside of a sweep.
+    """Make a checkpoint for the training runs of the row that this process computes; None outside of a sweep.
 
-    An experiment hands it to a learner whose training may take long. Until the row is stored, the store holds states of
-    the learner from the ends of epochs. They are saved only so often that saving takes at most a fiftieth of the time.
+    An experiment hands the checkpoint to a learner whose training may take long. Until the row is stored, the store
+    holds states of the learner from the ends of epochs. A state is skipped if saving it would take more than a fiftieth
+    of the time.
     """
     return None if _row.get() is None else RowCheckpoint()
 

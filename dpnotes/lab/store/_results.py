@@ -26,14 +26,14 @@ def read_store(path: PathLike) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        Rows with the columns that `sweep` gives.
+        Rows, with the same columns as the result of `sweep`.
 
     Raises
     ------
     FileNotFoundError
         If there is no such store.
     StoreError
-        If a file is not as it was written; the message names it.
+        If a file has changed since it was written; the message names the file.
     """
     return frame([*load(path, must_exist=True).values()])
 
@@ -48,8 +48,8 @@ def adopt(
 ) -> tuple[int, int]:
     """Add the finished rows of one store to a published store, either all of them in one step or none.
 
-    A row that is there already with the same metrics does not change; its provenance and its place remain. New rows
-    follow, in the order of the grid or, without a grid, in the order of the source. A row from a later version of its
+    A row that the destination already has with the same metrics keeps its provenance and its place. New rows are
+    appended, in the order of the grid or, without a grid, in the order of the source. A row from a later version of its
     experiment replaces a row from an earlier version, never the reverse.
 
     Parameters
@@ -117,19 +117,19 @@ def verify(
         The rows to compute, identified by their entries in the column ``row``.
     tolerance : dict of str to float or callable
         For each metric, the largest allowed difference of its numbers, in the unit of the metric, or a function that
-        computes it from the stored number. A float may always differ by a billionth of its value, because sums may be
-        taken in another order; everything else must be equal.
+        computes this difference from the stored number. A float may always differ by a billionth of its value, because
+        sums may be taken in another order. Apart from these differences, values must be equal.
     keep : path, optional
-        A CSV file in which the newest findings for each row are saved: ``store``, ``row``, ``metrics`` (number of
-        metrics), ``differing`` (names of the metrics that differ), ``cpu_seconds``, and the provenance of the new
+        A CSV file that holds the newest findings for each row, in the columns ``store``, ``row``, ``metrics`` (number
+        of metrics), ``differing`` (names of the metrics that differ), ``cpu_seconds``, and the provenance of the new
         computation.
 
     Returns
     -------
     pandas.DataFrame
         ``row``, ``metric``, ``stored``, ``recomputed``, ``difference`` (recomputed - stored, NA where they are not both
-        numbers), ``tolerance``, ``agrees`` (bool). The digest in the column ``data`` is compared, too, if the row has
-        one.
+        numbers), ``tolerance``, ``agrees`` (bool). If a row has a digest in the column ``data``, the digest is
+        compared, too.
 
     Raises
     ------

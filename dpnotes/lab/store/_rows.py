@@ -42,7 +42,7 @@ csv.field_size_limit(2**31 - 1)  # a cell may hold all predictions of an ensembl
 
 
 class StoreError(ValueError):
-    """A store is damaged, or does not hold the expected rows of one experiment; its files are left unchanged."""
+    """Error for a store that is damaged or lacks the expected rows of one experiment; its files are unchanged."""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def sweep(
     Each finished row is written at once to a separate file, so that after any interruption a second call continues
     where the first ended. Several processes may fill one store. A row that fails ends the sweep; rows that finished
     before it, or that run at the same time, are stored. A worker that dies also ends the sweep; the next call computes
-    the rows that it and the other workers had begun.
+    the rows that this worker and the other workers had begun.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def sweep(
         If a row cannot be written; a ChildProcessError if a worker died.
     RuntimeError
         If the experiment raised, or returned anything but a flat dict of scalars. The message contains the parameters
-        of the row, and the exception is the cause of the error.
+        of the row; the experiment's exception is the cause of this error.
     TypeError, ValueError
         If ``grid`` is not as described above.
 
@@ -112,15 +112,15 @@ def collect(
         ``"missing"``: rows of ``published``, then of ``runs``; a row that both lack is computed and saved in ``runs``.
         ``"all"``: every row is computed again and saved in ``runs``, where it replaces the row of the same parameters.
     published, runs : path
-        A CSV file and a folder; neither need exist.
+        The CSV file of published rows, and the folder of new rows; neither need exist.
     how
         ``options``, ``n_jobs`` and ``progress`` of `sweep`.
 
     Returns
     -------
     pandas.DataFrame
-        A table as `sweep` gives it. A gap has only its parameters: its ``date`` and metrics are NA. The metrics in
-        ``published`` have columns even if every row is a gap.
+        A table as `sweep` gives it. A gap has only its parameters: its ``date`` and metrics are NA. Each metric in
+        ``published`` has a column even if every row is a gap.
 
     Raises
     ------
