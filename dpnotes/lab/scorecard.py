@@ -59,7 +59,7 @@ class Ours:
     answer : Mean, str or None
         Our value for a printed number, or the verdict on a sentence; None if the cell was not run.
     error : Mean
-        Error of the printed number, as a `Mean` whose value is 0.
+        Error of the printed number, as a mean whose value is 0.
     causes : iterable of Cause
         Possible causes of a difference.
     tried : str
