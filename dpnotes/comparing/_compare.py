@@ -172,15 +172,14 @@ def compare(
     public = {"the labels that occur": not classes, "the bounds of the columns": bounds is None}
     read_off = tuple(each for each, undeclared in public.items() if undeclared)
     remarks = [f"{each} are taken to be public" for each in read_off]
-    size, blocks, smallest = SHORTLIST, 0, max(BLOCK, 10 * len(labels))
+    size, blocks, smallest, fallback = SHORTLIST, 0, max(BLOCK, 10 * len(labels)), ""
     if data == "private":
         sizes = ((most, blocks_for(task.n, smallest, COST * epsilon, most)) for most in (SHORTLIST, 2))
         size, blocks = next((each for each in sizes if each[1]), (0, 0))
-    fallback = ""
-    if data == "private" and not blocks:
-        needed = math.ceil(lead_for(COST * epsilon, 2))
-        what = f"takes {needed * smallest} records" if needed <= MOST_BLOCKS else "is too noisy"
-        data, fallback = "shape", f"A private vote {what} at epsilon {epsilon:g}."
+        if not blocks:
+            needed = math.ceil(lead_for(COST * epsilon, 2))
+            what = f"takes {needed * smallest} records" if needed <= MOST_BLOCKS else "is too noisy"
+            data, fallback = "shape", f"A vote {what} at epsilon {epsilon:g}."
     if blocks:
         task = replace(task, epsilon=after_choice(epsilon))
     source = Source.synthetic(task, random_state, combinations)
