@@ -234,7 +234,8 @@ def tuned(
         **setting, epsilon=task.epsilon, delta=task.delta, **task.common
     ), released="answers" if hasattr(last, "answers") else "model", ball=False)  # fmt: skip
     task = Task(n, d, range(n_classes), left, delta, getattr(last, "answers", None), last.noise_seed)
-    made = synthetic(max(TUNED_BLOCK, 10 * n_classes), d, n_classes, 0)  # an error there says nothing about records
+    least = max(TUNED_BLOCK, 10 * n_classes)
+    made = synthetic(least, d, n_classes, 0)  # an error there says nothing about records
     part = task.part(len(made.X), seed=0)
     for setting in settings:
         trial = kind.made(part, setting).fit(made.X, made.codes)
@@ -242,7 +243,7 @@ def tuned(
         loss = trial.profile_.delta(part.epsilon * (1 + 1e-9))
         if trial.profile_.status == "refuted" or loss > delta * (1 + 1e-6):
             raise ValueError(f"grid must have settings that give the guarantee, got {setting}")
-    blocks = blocks_for(n, max(TUNED_BLOCK, 10 * n_classes), COST * epsilon, len(settings))
+    blocks = blocks_for(n, least, COST * epsilon, len(settings))
     if not blocks:
         few = f"to choose among {len(settings)} settings by {n} records"
         raise ValueError(f"epsilon must be larger {few}, got epsilon={epsilon}")

@@ -9,7 +9,7 @@ import re
 import tomllib
 import warnings
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MOST = MOST_CLASSES  # also of a column's categories
 LEAST, OF_EACH = 200, 30  # records, and records of each class: so that each third of a file has some
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>")  # of cells that nothing declares
+READERS = {".xlsx": "excel", ".xls": "excel", ".ods": "excel", ".parquet": "parquet", ".sav": "spss", ".dta": "stata"}
 UNDECLARED = "must be declared"
 ADVICE = "must give [low, high] of numbers and categories of text; dates can be given as days since a public date"
 Known = tuple[float, float] | tuple[str, ...]
@@ -115,11 +116,10 @@ class OwnDataset(Dataset):
 
     def unread(self) -> list[str]:
         """List of sentences that count the labels and values that are missing or not as declared; it may be empty."""
-        from dpnotes.preprocessing import told_empty, told_unread
+        from dpnotes.preprocessing import told_empty
 
         empty = self.left_out + int(np.sum(self.y_train == self.n_classes) + np.sum(self.y_test == self.n_classes))
-        columns = [column.name for column in self.columns], [column.unread for column in self.columns]
-        return told_empty(empty) + told_unread(*columns)
+        return told_empty(empty) + _told(self.columns)
 
 
 def load_file(path: str | Path, *, target: str = "", private: bool = False) -> OwnDataset:
@@ -243,16 +243,20 @@ def encode_file(path: str | Path, encoding: Iterable[PublicColumn]) -> NDArray[n
     >>> encode_file(tmp / "new.csv", columns).tolist()
     [[-0.5, 0.0, 1.0]]
     """
-    from dpnotes.preprocessing import told_unread
-
     table, _ = _read(Path(path), "")
     columns = list(encoding)
     if missing := [column.name for column in columns if column.name not in table]:
         raise ValueError(f"{path} must have the columns that the model was fitted to, got none named {_list(missing)}")
     X, _, counted = _encoded(table, columns)
-    for told in told_unread([column.name for column in counted], [column.unread for column in counted]):
+    for told in _told(counted):
         warnings.warn(f"{path}: {told}", stacklevel=2)
     return X
+
+
+def _told(columns: Sequence[PublicColumn]) -> list[str]:
+    from dpnotes.preprocessing import told_unread
+
+    return told_unread([column.name for column in columns], [column.unread for column in columns])
 
 
 def _draft(table: pd.DataFrame, target: str, public: Mapping[str, Any]) -> str:
@@ -297,15 +301,7 @@ def _read(path: Path, target: str) -> tuple[pd.DataFrame, str]:
         raise ValueError(f"{path} is damaged: {place} has too many cells, or a quotation mark is open") from None
     except (pd.errors.EmptyDataError, zipfile.BadZipFile, EOFError):
         raise ValueError(f"{path} is empty, or a damaged {path.suffix} file") from None
-    reader = {
-        ".xlsx": "excel",
-        ".xls": "excel",
-        ".ods": "excel",
-        ".parquet": "parquet",
-        ".sav": "spss",
-        ".dta": "stata",
-    }
-    how = _converted(path, reader[path.suffix]) if path.suffix in reader else ""
+    how = _converted(path, READERS[path.suffix]) if path.suffix in READERS else ""
     raise ValueError(f"a table must be a .csv or .npz file, got {path}{how}")
 
 
