@@ -131,7 +131,7 @@ def above(difference: Mean, *, margin: float = ACCURACY) -> Question:
 
 
 def not_behind(difference: Mean, *, margin: float = ACCURACY) -> Question:
-    """Ask whether a difference is positive, or negative by less than the margin."""
+    """Ask whether a difference is above minus the margin."""
 
     def asked(level: float) -> Verdict:
         low, high = difference.interval(level)

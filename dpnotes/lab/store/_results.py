@@ -127,9 +127,9 @@ def verify(
     Returns
     -------
     pandas.DataFrame
-        One row for each metric, with the columns ``row``, ``metric``, ``stored``, ``recomputed``, ``difference``
-        (recomputed - stored, NA unless both are numbers), ``tolerance`` and ``agrees`` (bool). If a row has a
-        digest in the column ``data``, the digest is compared, too.
+        One row for each metric of each recomputed row, with the columns ``row``, ``metric``, ``stored``,
+        ``recomputed``, ``difference`` (recomputed - stored, NA unless both are numbers), ``tolerance`` and ``agrees``
+        (bool). If a row has a digest in the column ``data``, the digest is compared, too.
 
     Raises
     ------
