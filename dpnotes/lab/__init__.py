@@ -1,7 +1,7 @@
 """The workshop behind the book: experiments and their stored rows, the ledger of claims, chapters, the command line.
 
-Most of it is useful only with the book, in a checkout or in a folder made by ``dpnotes book``. No part of the library
-imports it.
+Most of this package is useful only with the book, in a checkout or in a folder made by ``dpnotes book``. No part of the
+library imports it.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def experiment(name: str, version: int = 1) -> Callable[[Function], Function]:
     """Decorate an experiment with the name and the version that its rows carry.
 
-    They stay the same if the function moves to another module.
+    The name and the version stay the same if the function moves to another module.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from dpnotes.lab._places import paper_file
 
 STATUSES = {
     "proved": "true as stated, with a proof that holds",
-    "weaker than it looks": "true as stated, but says less than a reader takes from it",
+    "weaker than it looks": "true as stated, but says less than a reader might think",
     "under a condition": "true under a condition that the statement does not name",
     "wrong": "not true as stated",
     "vacuous": "gives no protection, whether it is true or false",
@@ -54,7 +54,7 @@ class Finding:
 
     @property
     def supports(self) -> bool:
-        """Whether the computed value agrees with the ledger's status; False without finite bounds."""
+        """Whether the finding supports the ledger's status; False if a bound is not finite."""
         return bool(-math.inf < self.low <= self.found <= self.high < math.inf and self.also)
 
 
@@ -171,9 +171,10 @@ def read(chapter: str) -> list[Claim]:
 
 
 def table(evidence: Mapping[Claim, Evidence]) -> pd.DataFrame:
-    """Table of the claims, one row each: number, paper, where, claim, status, why, evidence.
+    """List the claims in a table, with one row for each claim.
 
-    The last column says whether the evidence supports the status, as ``"supports"`` or ``"CONTRADICTS"``.
+    The columns are number, paper, where, claim, status, why and evidence. The last column says whether the evidence
+    supports the status, as ``"supports"`` or ``"CONTRADICTS"``.
 
     Parameters
     ----------
@@ -188,7 +189,10 @@ def table(evidence: Mapping[Claim, Evidence]) -> pd.DataFrame:
 
 
 def findings(evidence: Evidence) -> pd.DataFrame:
-    """Table of the findings of one `Evidence`: quantity, claimed, found, from, to, supports the status (yes or NO)."""
+    """List the findings of one `Evidence` in a table, with one row for each finding.
+
+    The columns are quantity, claimed, found, from, to, and supports the status (yes or NO).
+    """
     lines = [
         (f.quantity, *map(_text, (f.claimed, f.found, f.low, f.high)), "yes" if f.supports else "NO")
         for f in evidence.findings

@@ -47,8 +47,8 @@ class Experiment:
         Name of the store, which begins with the name of the chapter (``bagging_table2a``).
     function : callable
         Function ``function(**parameters, **options) -> dict``, which takes plain parameters (str, int, float, bool,
-        None) and a seed, and returns a flat dict of metrics. Options (such as the device) may change rounding, never
-        the meaning of a row.
+        None) and a seed, and returns a flat dict of metrics. Options (such as the device) may change rounding, but
+        never the meaning of a row.
     grids : mapping of str to callable
         For each scale (``"quick"``, ``"paper"``) a function that gives the list of parameter dicts.
     tolerance : mapping of str to float or callable

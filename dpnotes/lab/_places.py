@@ -36,7 +36,7 @@ def book_folder() -> Path:
 
 
 def published_store(name: str) -> Path:
-    """Path of the published rows: ``book/results/<name>.csv`` in the book or, without a book, in the package.
+    """Give the path of the published rows: ``book/results/<name>.csv`` in the book or, without one, in the package.
 
     Parameters
     ----------
@@ -57,9 +57,9 @@ def paper_file(name: str) -> Path:
 
 
 def runs_store(name: str) -> Path:
-    """Path of the folder of new rows: ``<name>`` in the folder ``$DPNOTES_RUNS``, or in ``runs/`` of the book.
+    """Give the path of the folder of new rows: ``<name>`` in ``$DPNOTES_RUNS``, or in ``runs/`` of the book.
 
-    Without a book the folder is in ``runs/`` of the working directory. It need not exist.
+    Without a book, the folder is in ``runs/`` of the working directory. The folder need not exist.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def runs_store(name: str) -> Path:
 
 
 def unfinished(folder: Path) -> dict[str, int]:
-    """Total size in bytes of the checkpoints of each unfinished row, in all stores of a folder."""
+    """Add up the sizes in bytes of the checkpoints of each unfinished row, in all stores of a folder."""
     sizes: dict[str, int] = {}
     for path in folder.glob(f"*/*{STATES}/*.state"):
         with suppress(FileNotFoundError):  # it is finished by now

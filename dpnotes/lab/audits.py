@@ -1,4 +1,4 @@
-"""Tables of audits: how near their bounds come to the truth, what each strategy finds, and the planted faults."""
+"""Tables of audits: how close their bounds are to the truth, what each strategy finds, and the planted faults."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ import pandas as pd
 from dpnotes.lab.tables import Column, Table
 
 STRATEGIES = ("many runs", "betting", "one run", "lira")
+STRATEGY_NAMES = {"lira": "likelihood ratios"}  # in the table; the others are named as above
 
 
 def nearness(rows: pd.DataFrame) -> pd.DataFrame:
-    """Of each mechanism and number of runs: the median bound of each side, as a fraction of the truth.
+    """Give the median bound of each library as a fraction of the truth, for each mechanism and number of runs.
 
     Parameters
     ----------
     rows : DataFrame
-        Of ``python -m benchmarks.auditing``.
+        Rows of ``python -m benchmarks.auditing``.
 
     Returns
     -------
     DataFrame
-        mechanism, quantity, kind ("many", "one": runs), size (runs of each kind, or canaries), ours, theirs (the best
-        of the other side's auditors), above (of ``repeats``, bounds of ours above the truth), repeats.
+        One row for each mechanism, quantity, kind and size. The columns are mechanism, quantity, kind (``"many"`` runs
+        or ``"one"`` run), size (number of runs of each kind, or of canaries in one run), ours, theirs (the best auditor
+        of the other library), above (how many of our bounds are above the truth) and repeats (how many bounds each
+        auditor computed).
     """
     keys = ["mechanism", "quantity", "runs_kind", "size"]
     own = rows["side"] == "dpnotes"
@@ -31,17 +34,18 @@ def nearness(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_strategy(rows: pd.DataFrame) -> pd.DataFrame:
-    """Of each training the fraction of its claim that each strategy finds, and the best of them.
+    """Give, for each training function, the fraction of its claim that each strategy finds, and the largest fraction.
 
     Parameters
     ----------
     rows : DataFrame
-        Of ``python -m benchmarks.audit_faults strategies``.
+        Rows of ``python -m benchmarks.audit_faults strategies``.
 
     Returns
     -------
     DataFrame
-        training, words, best, and a column for each strategy; NaN where it says that the time is too short for it.
+        One row for each training function. The columns are training, words, best, and one column for each strategy,
+        which is NaN if the time was too short for this strategy.
     """
     wide = rows.pivot_table("fraction", ["training", "words"], "asked", sort=False).reindex(columns=[*STRATEGIES])
     return wide.assign(best=wide.max(axis=1)).reset_index()
@@ -49,35 +53,38 @@ def by_strategy(rows: pd.DataFrame) -> pd.DataFrame:
 
 SHARE = "{:.0%}"
 NEARNESS = Table(
-    "Median lower bound as a fraction of the truth, at confidence 0.95, from many runs (of each kind), or from one run "
-    "with many canaries; and how many of our bounds were above the truth.",
+    "How close the lower bounds of two libraries are to the truth. For each library, the table gives the median bound "
+    "as a fraction of the truth, at confidence 0.95. The bounds come from many runs of each kind (with and without the "
+    "canary), or from one run with many canaries. The last column counts our bounds that are above the truth.",
     (
         "mechanism",
         Column("ours", "dpnotes", SHARE),
         Column("theirs", "jax_privacy", SHARE),
-        Column("kind", "runs"),
-        Column("size", "runs, canaries", "{:,.0f}"),
-        "quantity",
-        Column("above", text=lambda row: f"{row.above} of {row.repeats}"),
+        Column("kind", "audit", labels={"many": "many runs", "one": "one run"}),
+        Column("size", "runs of each kind, or canaries", "{:,.0f}"),
+        Column("quantity", "bounded quantity"),
+        Column("above", "our bounds above the truth", text=lambda row: f"{row.above} of {row.repeats}"),
     ),
 )
 FOUND = Table(
-    "The part of a claim that an audit finds: the largest ratio of the lower bound on delta to the claimed delta.",
+    "The fraction of its claim that an audit of each training function finds: the largest ratio, over epsilon, of the "
+    'lower bound on delta to the claimed delta. The column "best strategy" repeats the largest fraction of its row.',
     (
-        "training",
-        Column("best", format=SHARE),
-        *(Column(name, format=SHARE, gap="too slow") for name in STRATEGIES),
-        Column("words", "what it is"),
+        Column("training", "training function"),
+        Column("best", "best strategy", SHARE),
+        *(Column(name, STRATEGY_NAMES.get(name, name), SHARE, gap="too slow") for name in STRATEGIES),
+        Column("words", "description"),
     ),
 )
 FAULTS = Table(
-    "Planted faults, and what the audit of each found.",
+    "Planted faults, and what an audit of each faulty training function found. The claimed epsilon and the lower bound "
+    "on the true epsilon are for delta = 1e-5.",
     (
-        "training",
-        Column("refuted", labels={True: "yes", False: "no"}),
+        Column("training", "fault"),
+        Column("refuted", "claim refuted", labels={True: "yes", False: "no"}),
         Column("seconds", format="{:.0f}"),
-        Column("epsilon_claimed", "epsilon claimed", "{:.2f}"),
-        Column("epsilon", "at least", "{:.2f}"),
+        Column("epsilon_claimed", "claimed epsilon", "{:.2f}"),
+        Column("epsilon", "lower bound on epsilon", "{:.2f}"),
         Column("words", "what is wrong"),
         "canary",
         "strategy",

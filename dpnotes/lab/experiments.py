@@ -1,6 +1,6 @@
 """The experiments of the book: pure functions of plain parameters and a seed, in one module for each chapter.
 
-An :class:`Experiment` names the function, the file that stores its rows, and the grid of every scale.
+An :class:`Experiment` names the function, the file that stores its rows, and the grid for each scale.
 Only the command line and the chapters import this package.
 """
 

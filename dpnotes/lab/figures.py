@@ -137,7 +137,7 @@ def line_styles(count: int) -> list[dict[str, Any]]:
     Parameters
     ----------
     count : int, in 0..30
-        Number of curves. Colours repeat after ten curves, dashes after six, pairs of both after thirty.
+        Number of curves. Colours repeat after ten curves and dashes after six; their pairs repeat after thirty.
 
     Returns
     -------
@@ -281,7 +281,7 @@ def _curves(x: Any, curves: Mapping[str, Any], *, nothing: Any = None, legend: A
 def stacked_counts(
     counts: pd.DataFrame, *, xlabel: str, shares: bool = False, palette: Sequence[int] | None = None
 ) -> Figure:
-    """Draw one stacked bar for each group; each kind has a piece of the bar, with its number.
+    """Draw one stacked bar for each group; each piece of a bar shows the number of one kind.
 
     Parameters
     ----------
@@ -348,7 +348,7 @@ def membership(drawn: np.ndarray[Any, np.dtype[np.bool_]], record: int) -> Figur
 
 
 def reproduction(table: pd.DataFrame, *, x: str, metric: str, xlabel: str, ylabel: str) -> Figure:
-    """Draw published values and reproduced values, the reproduced values with their range over seeds.
+    """Draw published values, and reproduced values with their range over seeds.
 
     Parameters
     ----------
@@ -480,7 +480,7 @@ def line_panels(panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, ylabel: 
 def leaders(panels: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]], names: Sequence[str], *, xlabel: str) -> Figure:
     """Draw a tile for each pair of a row and a column, with the name of the leader.
 
-    A tile is pale if other candidates are not ruled out; it then also shows the number of candidates that remain.
+    If candidates other than the leader are not ruled out, the tile is pale and also shows how many candidates remain.
 
     Parameters
     ----------

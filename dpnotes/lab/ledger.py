@@ -1,4 +1,4 @@
-"""The ledger: every privacy claim of the four papers, its true status, and evidence that is computed on request."""
+"""The ledger of the main privacy claims of the four papers, with their true status and evidence computed on request."""
 
 from dpnotes.lab import _claim
 from dpnotes.lab._claim import STATUSES as STATUSES

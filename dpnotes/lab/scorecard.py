@@ -1,8 +1,9 @@
-"""The outcome of every printed number and figure of the four papers, counted from rows by the rule of verdicts.
+"""The outcome of every printed number and figure of the four papers, judged from rows by the rule of verdicts.
 
 A *cell* is one printed number, or one sentence about a figure without printed numbers. The cells of a paper are the
 lines of ``cells_<chapter>.csv`` in ``book/results/published``. Possible causes of differences are the lines of
-``causes_<chapter>.csv`` (:func:`cells` describes the columns of both). Only :mod:`dpnotes.lab.verdicts` judges.
+``causes_<chapter>.csv`` (:func:`cells` describes the columns of both files). Every comparison is made by
+:mod:`dpnotes.lab.verdicts`.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ def number(
     ours : Mean or None
         Our mean; None if it has not been run.
     printed : Mean
-        The printed mean, with the paper's standard deviation of single runs, or with ours if the paper prints none.
+        The printed mean, with the standard deviation of single runs: the paper's or, if the paper prints none, ours.
     unit : float
         Unit of the last printed digit.
     causes : iterable of Cause
@@ -162,7 +163,7 @@ def cells(
     lenders: Mapping[str, Borrowed] | None = None,
     all_causes: bool = False,
 ) -> list[Cell]:
-    """Judge all cells of a paper by its published rows.
+    """Judge all cells of a paper by our published rows.
 
     ``cells_<chapter>.csv`` has a line for each cell, in the order of the paper. It has the following columns; a chapter
     may omit columns that it does not need:
@@ -173,16 +174,16 @@ def cells(
         The printed number, and the unit of its last digit; empty for a sentence.
     ``store``, ``where``, ``at``, ``metric``
         Our value is the mean of ``metric`` over the published rows of ``store`` that two queries select. The query
-        ``where`` selects the setting, which the causes share with the cell. The query ``at`` then restricts only our
-        rows. A cell without a store is not run.
+        ``where`` selects the setting of the cell, and is also applied to the runs of possible causes. The query ``at``
+        is applied only to our own rows. A cell without a store counts as not run.
     ``runs``
-        Number of runs behind the printed number, which counts as the mean of these runs, with the standard deviation of
-        our runs. If ``runs`` is empty, the printed number and ours are exact.
+        Number of runs behind the printed number. The printed number counts as the mean of these runs, with the standard
+        deviation of our runs. If ``runs`` is empty, the printed number and our number count as exact.
     ``lender``
         Name of the entry of ``lenders`` that gives the standard deviation for a cell of which we have only one run.
     ``key``
-        A key of the mapping ``computed``, if the result is there and not in a store. A cell whose key is missing there
-        is not run.
+        For a result that is not in a store, its key in the mapping ``computed``. If the mapping lacks the key, the cell
+        counts as not run.
     ``tried``
         See :func:`number`.
 
@@ -272,7 +273,7 @@ def scorecard(papers: Mapping[str, Iterable[Cell]]) -> pd.DataFrame:
 
 
 def listed(papers: Mapping[str, Iterable[Cell]]) -> pd.DataFrame:
-    """Table of all cells: the paper, and the fields of :class:`Cell`."""
+    """List all cells in a table, whose columns are the paper and the fields of :class:`Cell`."""
     lines = [{"paper": paper, **vars(cell)} for paper, cells in papers.items() for cell in cells]
     return pd.DataFrame(lines, columns=["paper", *Cell.__dataclass_fields__])
 
@@ -287,8 +288,8 @@ OUTCOMES = (
     Column(GAP, "gaps"),
 )
 COUNTS = Table(
-    "Every table and figure of the four papers: how many of its printed numbers, or of the sentences about a figure "
-    "without printed numbers, were run, agree, differ or are not there.",
+    "Every table and figure of the four papers: the number of its cells (printed numbers, or sentences about a figure "
+    "without printed numbers), and how many of them agree, differ, are undecided, were run, or were not run (gaps).",
     Column("table", text=lambda row: f"{row.paper}, {row.table}"),
     *OUTCOMES,
 )

@@ -1,4 +1,6 @@
-"""Tables of a page, made from tidy rows. Rows hold plain columns; only this module makes text, and no code reads it.
+"""Tables of a page, made from tidy rows.
+
+Rows hold plain columns. Only this module turns them into text, and no code reads this text.
 
 A chapter declares a table as a :class:`Table`: the columns, their order, headings and formats. :func:`show` is for a
 table that a page shows once.
@@ -37,7 +39,7 @@ class Column:
     format : str, optional
         Format string, such as ``"{:.2%}"``. Default: four significant digits for float, no change otherwise.
     labels : mapping of value to text, optional
-        Text of each value; a value without a label is shown unchanged.
+        Text for each value; a value without a label is shown unchanged.
     text : callable, optional
         Function ``text(row) -> str`` that makes the text from the whole row; give it instead of ``format`` if the text
         needs several columns.
@@ -56,7 +58,7 @@ class Column:
     gap: str = ""
 
     def values(self, rows: pd.DataFrame) -> Any:
-        """Cells of the column: text, or the values that ``format`` will show."""
+        """Give the cells of the column: text, or the values that ``format`` will show."""
         if self.text is not None:
             return [self.text(row) for row in rows.itertuples()]
         found = rows[self.name] if self.name in rows else pd.Series(np.nan, index=rows.index)
@@ -144,7 +146,7 @@ class Table:
         self.columns = [Column(column) if isinstance(column, str) else column for column in flat]
 
     def __call__(self, rows: pd.DataFrame, **fields: object) -> Styler:
-        """Make the table as the book shows it; ``fields`` are inserted into the caption."""
+        """Make the table in the style of the book; ``fields`` are inserted into the caption."""
         return show(
             pd.DataFrame({column.name: column.values(rows) for column in self.columns}),
             caption=self.caption.format(**fields) if fields else self.caption,

@@ -1,12 +1,12 @@
 """The rule by which the book compares means; no other module compares them.
 
 A *question* is a function of a significance level that returns :data:`HOLDS`, :data:`REVERSED`, :data:`TIE` or
-:data:`UNDECIDED`. The simplest questions are whether a difference of means is above zero (:func:`above`) or zero
-(:func:`level`). The functions :func:`every`, :func:`most` and :func:`some` combine questions into sentences about many
-points. Each test is a one-sided t test with the Welch-Satterthwaite degrees of freedom, and :data:`LEVEL` is the level
-of a whole sentence. Where one error in several tests would be enough for a wrong verdict, each of these tests gets a
-fraction of the level (Bonferroni's partial conjunction, Benjamini and Heller 2008). So a sentence is confirmed or
-refuted by the same test at the same level.
+:data:`UNDECIDED`. The simplest questions are whether a difference of means is above zero (:func:`above`), and whether
+it is zero within a margin (:func:`level`). The functions :func:`every`, :func:`most` and :func:`some` combine questions
+into sentences about many points. Each test is a one-sided t test with the Welch-Satterthwaite degrees of freedom, and
+:data:`LEVEL` is the level of a whole sentence. Where one error in several tests would be enough for a wrong verdict,
+each of these tests gets a fraction of the level (Bonferroni's partial conjunction, Benjamini and Heller 2008). The same
+test at the same level therefore confirms or refutes a sentence.
 
 The level and the margins were fixed on 2026-11-22, before any verdict of the book was derived from them. Until then,
 some places used intervals of two standard errors (normal distribution), and others compared means without errors.
@@ -99,7 +99,7 @@ class Mean:
         return self.variance**2 / self.doubt if self.doubt else math.inf
 
     def interval(self, level: float = LEVEL) -> tuple[float, float]:
-        """Confidence limits: on either side, the true mean is beyond the limit with probability at most ``level``."""
+        """Compute two confidence limits, each of which fails with probability at most ``level``."""
         if not self.variance:
             return self.value, self.value
         if math.isinf(self.variance):
@@ -119,7 +119,7 @@ NOBODY = Borrowed()
 
 
 def above(difference: Mean, *, margin: float = ACCURACY) -> Question:
-    """Ask whether a difference is above 0; the answer is a tie if its interval lies within the margin."""
+    """Ask whether a difference is above 0; the answer is a tie if its confidence interval lies within the margin."""
 
     def asked(level: float) -> Verdict:
         low, high = difference.interval(level)
@@ -131,7 +131,7 @@ def above(difference: Mean, *, margin: float = ACCURACY) -> Question:
 
 
 def not_behind(difference: Mean, *, margin: float = ACCURACY) -> Question:
-    """Ask whether a difference is above 0 or within the margin."""
+    """Ask whether a difference is above minus the margin."""
 
     def asked(level: float) -> Verdict:
         low, high = difference.interval(level)
@@ -143,7 +143,8 @@ def not_behind(difference: Mean, *, margin: float = ACCURACY) -> Question:
 def level(difference: Mean, *, margin: float) -> Question:
     """Ask whether a difference is within the margin.
 
-    The answer is reversed if its interval lies wholly above the margin or wholly below minus the margin.
+    The answer is reversed if the confidence interval of the difference lies wholly above the margin or wholly below
+    minus the margin.
     """
 
     def asked(level: float) -> Verdict:
@@ -159,8 +160,8 @@ def level(difference: Mean, *, margin: float) -> Question:
 def at_least(count: int, questions: Sequence[Question]) -> Question:
     """Ask whether at least ``count`` of the questions hold.
 
-    The answer is reversed if fewer than ``count`` questions are not reversed. Otherwise it is a tie if fewer than
-    ``count`` questions are neither reversed nor tied.
+    The answer is reversed if so many questions are reversed that fewer than ``count`` remain. Otherwise the answer is a
+    tie if fewer than ``count`` questions remain after the tied questions are removed too.
     """
     spare = len(questions) - count + 1  # so many must fail before the sentence does
 
@@ -182,9 +183,9 @@ def every(questions: Iterable[Question]) -> Question:
 
 
 def most(questions: Sequence[Question], weights: Sequence[float] | None = None) -> Question:
-    """Ask whether more than half of the questions hold, by weight.
+    """Ask whether the questions that hold have more than half of the total weight.
 
-    The weight of a point is, for example, the length of the part of the axis that it represents.
+    If each question is about a point on an axis, its weight can be the length of the part that the point represents.
     """
     weighed = [1.0] * len(questions) if weights is None else list(weights)
 
@@ -218,7 +219,7 @@ def opposite(question: Question) -> Question:
 
 
 def verdict(question: Question | None) -> Verdict:
-    """Verdict on a sentence, at :data:`LEVEL`; the question is ``None`` if the rows of the sentence are missing."""
+    """Give the verdict on a sentence, at :data:`LEVEL`; pass ``None`` if the rows of the sentence are missing."""
     return UNTESTED if question is None else question(LEVEL)
 
 
@@ -236,14 +237,14 @@ def compared(one: Mean, other: Mean, *, margin: float = ACCURACY) -> str:
 
 
 def agrees(ours: Mean, printed: Mean, *, unit: float) -> Verdict:
-    """Test whether a printed mean is compatible with our rows; undecided if an error is not known.
+    """Test whether a printed mean is compatible with our rows; the answer is undecided if an error is not known.
 
     Parameters
     ----------
     ours : Mean
         Our mean.
     printed : Mean
-        The printed mean, with the paper's standard deviation of single runs, or with ours if the paper prints none.
+        The printed mean, with the standard deviation of single runs: the paper's or, if the paper prints none, ours.
     unit : float
         Unit of the last printed digit.
     """
@@ -255,23 +256,26 @@ def agrees(ours: Mean, printed: Mean, *, unit: float) -> Verdict:
 
 
 def places(means: Mapping[str, Mean], name: str, level: float = LEVEL) -> tuple[int, int]:
-    """Best and worst rank of a mean among several (1 is first); each is wrong with probability at most ``level``."""
+    """Find the best and the worst rank that a mean can have among several; 1 is first.
+
+    Each of the two ranks is wrong with probability at most ``level``.
+    """
     part = level / max(len(means) - 1, 1)
     found = [above(mean - means[name], margin=0.0)(part) for other, mean in means.items() if other != name]
     return 1 + found.count(HOLDS), len(means) - found.count(REVERSED)
 
 
 def inside(points: Sequence[Mean], *, margin: float = ACCURACY) -> Question:
-    """Ask whether some inner point of a series is above both of its ends."""
+    """Ask whether some inner point of a series is above both ends of the series."""
     first, *inner, last = points
     return some(every(above(point - end, margin=margin) for end in (first, last)) for point in inner)
 
 
 def trend(points: Sequence[Mean], *, margin: float = ACCURACY) -> str:
-    """Direction of a series: up, down, up then down, down then up, unchanged or undecided.
+    """Name the direction of a series: up, down, up then down, down then up, unchanged or undecided.
 
-    The series turns if some inner point is beyond both ends. Otherwise its ends decide, and it is unchanged if they
-    tie.
+    The series turns if some inner point is above both ends or below both ends. Otherwise the difference of the two ends
+    decides, and the series is unchanged if this difference is a tie.
 
     Examples
     --------
@@ -298,8 +302,8 @@ def crossing(x: Sequence[float], leads: Sequence[Mean]) -> tuple[float, float]:
     Returns
     -------
     tuple of float
-        The last point at which the lead is shown before it is lost, and the first point at which it is lost. The first
-        is ``-inf`` if no such lead is shown, and the second is ``inf`` if the lead is never lost.
+        The last point at which the lead is shown before it is lost (``-inf`` if no such lead is shown), and the first
+        point at which it is lost (``inf`` if it is never lost).
     """
     found = [above(lead, margin=0.0)(LEVEL) for lead in leads]
     gone = found.index(REVERSED) if REVERSED in found else len(found)

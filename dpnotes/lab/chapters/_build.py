@@ -25,7 +25,7 @@ _STRICT = ("--all", "-W", "-n", "--keep-going")  # all: a warning is given only 
 def build(*, root: Path | None = None, strict: bool = False, force: bool = False, jobs: int = 2) -> Path:
     """Execute all chapters that are not fresh, and build the book from the executed copies.
 
-    The function prints the seconds of each step and the place of the book.
+    The function prints how many seconds each step took, and where the book is.
 
     Parameters
     ----------

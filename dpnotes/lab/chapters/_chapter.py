@@ -303,11 +303,11 @@ class Chapter:
         return check(self.parameters, given, self.name)
 
     def digest(self, parameters: Mapping[str, Any] | None = None) -> str:
-        """SHA-256 sum over everything that determines the executed chapter.
+        """Compute the SHA-256 sum of everything that determines the executed chapter.
 
         This includes the notebook, the package, the parameters and the stored results. These results are the files
         whose names begin with the name of the chapter (``book/results/bagging*.csv``) and the files in
-        ``book/results/published`` whose names contain it. A chapter and its evidence read no other results; the
+        ``book/results/published`` whose names contain this name. A chapter and its evidence read no other results; the
         scorecard and the ledger read all. If a parameter names a file, the content of the file counts too.
 
         Parameters
@@ -329,7 +329,7 @@ class Chapter:
         return total.hexdigest()
 
     def run_name(self, parameters: Mapping[str, Any]) -> str:
-        """Name of the executed notebook, made from the parameters and the content of the files that they name."""
+        """Make the name of the executed notebook from the parameters and the content of the files that they name."""
         return self.name + (f"-{hashlib.sha256(_told(parameters)).hexdigest()[:6]}" if parameters else "")
 
     def is_fresh(self) -> bool:
@@ -337,7 +337,10 @@ class Chapter:
         return bool(self.recorded(self.executed).get("digest") == self.digest())
 
     def recorded(self, path: Path) -> dict[str, Any]:
-        """Record of an execution in a notebook: digest and parameters; empty if the notebook has none or is damaged."""
+        """Read the record of an execution from a notebook; it is empty if the notebook has none or is damaged.
+
+        The record has the digest and the parameters.
+        """
         try:
             return dict(_json(path)["metadata"]["dpnotes"])
         except (OSError, ValueError, KeyError, TypeError):

@@ -39,7 +39,7 @@ def lay_out(folder: Path, *, force: bool = False, source: Path = PACKAGED) -> tu
         If the folder contains other files, or its list of files is damaged.
     """
     if not source.is_dir():
-        raise FileNotFoundError(f"the package has no book with it; that of the checkout {CHECKOUT} is used everywhere")
+        raise FileNotFoundError(f"the package contains no book; the book of the checkout {CHECKOUT} is used everywhere")
     mark = folder / MARK
     before = _marked(mark)
     if not mark.is_file() and folder.is_dir() and any(folder.iterdir()):

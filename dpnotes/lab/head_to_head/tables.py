@@ -1,4 +1,4 @@
-"""From rows of the head-to-head to verdicts: which family is the right choice where, and what a choice gives up."""
+"""Verdicts from rows of the head-to-head: where each family is the right choice, and what a choice loses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FAMILY = {method: family for family, methods in FAMILIES.items() for method in m
 
 
 def behind(row: pd.Series, method: str, repeats: int) -> Mean:
-    """What a method is behind the best of a row, on the same cuts."""
+    """Give the mean by which a method is behind the best method of a row, on the same splits."""
     return _mean(row[f"behind_{column(method)}"], row[f"error_{column(method)}"], repeats)
 
 
@@ -46,7 +46,7 @@ def _mean(value: Any, error: Any, repeats: Any) -> Mean:
 
 
 def right_choice(rows: pd.DataFrame) -> pd.DataFrame:
-    """The family of the best method of each row, where it is ahead of every other family; and which are left else.
+    """Find, for each row, the family of the best method, and whether this family is ahead of every other family.
 
     Parameters
     ----------
@@ -56,9 +56,11 @@ def right_choice(rows: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The rows with columns family (that of the highest mean), choice (the same, or the word of the verdict) and left:
-        1 where there is a choice, else how many families have a method that is not shown to be behind, all methods
-        together at the level of a verdict: they hold the best one with that confidence.
+        The rows, with three more columns. The column family names the family with the highest mean. The column choice
+        names this family again if it is ahead of every other family, and is "tie" or "undecided" otherwise. The column
+        left is 1 if the family is ahead of every other family. Otherwise it counts the families that have a method
+        which is not shown to be behind the best method. The tests of all methods together have the level of a verdict.
+        With this confidence, one of the counted families therefore contains the truly best method.
     """
     there = rows.dropna(subset=["best"])
     families, choices, left = [], [], []
@@ -75,18 +77,19 @@ def right_choice(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def pooled(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of several tables of a kind as one, in which the tables are the repeats: they are independent.
+    """Pool the rows of several tables of one kind into one row; the tables are the repeats and are independent.
 
     Parameters
     ----------
     rows : DataFrame
-        Of :func:`dpnotes.lab.head_to_head.experiments.methods`, differing in ``seed``; gaps are left out.
+        Rows of :func:`dpnotes.lab.head_to_head.experiments.methods` that differ in ``seed``; gaps are left out.
 
     Returns
     -------
     DataFrame
-        One row for each kind of table, epsilon and delta of which there are two: best, and of each method accuracy,
-        behind and error, as the rows have them; repeats is the number of tables.
+        One row for each combination of kind of table, epsilon and delta that has at least two tables. The columns are
+        best, the accuracy, behind and error of each method under the same names as in the rows, and repeats, the number
+        of tables.
     """
     keys = ["dataset", "target", "rows", "columns", "margin", "epsilon", "delta"]
     found = []
@@ -109,16 +112,16 @@ def pooled(rows: pd.DataFrame) -> pd.DataFrame:
 def map_of(
     rows: pd.DataFrame, names: Sequence[str], *, across: str = "epsilon"
 ) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
-    """Panels of :func:`dpnotes.lab.figures.leaders`: tasks against a column, one for each delta that rows tell.
+    """Make the panels for :func:`dpnotes.lab.figures.leaders`: tasks against a column, one panel for each delta.
 
     Parameters
     ----------
     rows : DataFrame
-        Of :func:`right_choice`.
+        Rows of :func:`right_choice`. Without a column delta, there is one panel.
     names : sequence of str
         Columns that name a task.
     across : str
-        The column that is not a task's.
+        The column whose values the panels have across.
     """
     words = {"rows": "n = {:,.0f}", "columns": "d = {:.0f}", "margin": "margin {:g}"}
     tasks = [
@@ -137,7 +140,7 @@ def map_of(
 
 
 def beside_others(rows: pd.DataFrame) -> pd.DataFrame:
-    """Whether the best model of ours is behind the best of other libraries' by no more than a tie, on each task.
+    """Test on each task whether our best model is at most a tie behind the best model of the other libraries.
 
     Parameters
     ----------
@@ -147,7 +150,8 @@ def beside_others(rows: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        dataset, epsilon, delta, ours, accuracy_ours, theirs, accuracy_theirs, ahead, low, high, verdict.
+        One row for each task, with the columns dataset, epsilon, delta, ours, accuracy_ours, theirs, accuracy_theirs,
+        ahead, low, high and verdict.
     """
     there = rows.dropna(subset=["ours"])
     means = [_mean(row["ahead"], row["error"], row["repeats"]) for _, row in there.iterrows()]
@@ -157,23 +161,24 @@ def beside_others(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def regrets(rows: pd.DataFrame, roles: Sequence[str], *, at_most: float = NEGLIGIBLE) -> pd.DataFrame:
-    """Mean accuracy that each choice gives up against the best method in hindsight, and whether it is little enough.
+    """Compute the mean regret of each choice, and test whether it is small enough.
 
-    The mean is over data sets, each with the mean over its rows: tasks that are made of one share its records.
+    The regret of a choice is the accuracy that it loses compared with the best method in hindsight. The mean is over
+    data sets. Each data set counts with the mean over its rows, because tasks made from one data set share its records.
 
     Parameters
     ----------
     rows : DataFrame
         Rows of :func:`dpnotes.lab.head_to_head.experiments.regret`; gaps are left out.
     roles : sequence of str
-        Choices, as the rows name them.
+        Names of the choices in the rows.
     at_most : float
-        What is little enough: one point.
+        The largest regret that is small enough. Default: one point.
 
     Returns
     -------
     DataFrame
-        One row for each choice: choice, sets, regret, low, high, verdict.
+        One row for each choice, with the columns choice, sets, regret, low, high and verdict.
     """
     there = rows.dropna(subset=["hindsight"])
     top = pd.Series({i: float(row[f"behind_{column(row['hindsight'])}"]) for i, row in there.iterrows()})
@@ -187,20 +192,20 @@ def regrets(rows: pd.DataFrame, roles: Sequence[str], *, at_most: float = NEGLIG
 
 
 def _over_sets(rows: pd.DataFrame, values: pd.Series) -> tuple[Mean, int]:
-    """Mean over data sets of what each row has, and how many sets have any; these are the repeats of its error."""
+    """Give the mean over data sets of the values of the rows, and the number of data sets, which are the repeats."""
     own = values.groupby(rows["dataset"]).mean().dropna()
     return Mean.of(float(own.mean()), float(own.std(ddof=1)), len(own)), len(own)
 
 
 def ahead_of(rows: pd.DataFrame, one: str, other: str) -> Mean:
-    """Mean over data sets of what one choice is ahead of another; gaps are left out.
+    """Compute the mean lead of one choice over another, over data sets; gaps are left out.
 
     Parameters
     ----------
     rows : DataFrame
         Rows of :func:`dpnotes.lab.head_to_head.experiments.regret`.
     one, other : str
-        Choices, as the rows name them.
+        Names of the choices in the rows.
     """
     there = rows.dropna(subset=["hindsight"])
     ahead = there[f"behind_{column(other)}"].astype(float) - there[f"behind_{column(one)}"].astype(float)
@@ -208,7 +213,7 @@ def ahead_of(rows: pd.DataFrame, one: str, other: str) -> Mean:
 
 
 def exposures(rows: pd.DataFrame) -> pd.DataFrame:
-    """Bound on the true-positive rate at 0.1 % false positives, of each method: the largest over the tasks.
+    """Bound the true-positive rate at 0.1 % false positives for each method: the largest bound over the tasks.
 
     Parameters
     ----------
@@ -218,8 +223,8 @@ def exposures(rows: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        method, and a column for each pair, such as ``"10, 1e-05"`` of epsilon and delta; NaN where a method has no such
-        fit.
+        One row for each method. Besides method, there is a column for each pair of epsilon and delta, such as
+        ``"10, 1e-05"``. It is NaN for a method that was not fitted at this pair.
     """
     names = {f"exposure_{column(method)}": method for method in FAMILY}
     there = rows.dropna(subset=["best"])
@@ -230,18 +235,18 @@ def exposures(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def audited(rows: pd.DataFrame) -> pd.DataFrame:
-    """Audits of each method, the claimed epsilon of its two settings side by side with the lower bound.
+    """Put the two audits of each method into one row: at the two values of epsilon for which it was asked.
 
     Parameters
     ----------
     rows : DataFrame
-        Of ``benchmarks/audit_faults.py methods``.
+        Rows of ``python -m benchmarks.audit_faults methods``.
 
     Returns
     -------
     DataFrame
-        method, and for each of the two claimed epsilons ``found_...`` (lower bound of it) and ``runs_...``; and of
-        the two, how many are refuted.
+        One row for each method. For each of the two values, such as 1, there is a column ``found_1`` (the lower bound
+        on epsilon) and a column ``runs_1`` (the number of runs). The column refuted counts the refuted claims.
     """
     told = rows.assign(asked=rows["asked"].map("{:g}".format))
     wide = told.pivot_table(["epsilon", "runs"], "training", "asked", sort=False).rename(columns={"epsilon": "found"})
@@ -254,36 +259,50 @@ def _limits(row: Any) -> str:
     return f"{low:.1%} to {high:.1%}".replace(" ", NO_BREAK)
 
 
-GAP = "no such fit"
+GAP = "not fitted"
 AUDITS = Table(
-    "Lower bounds of epsilon at delta = 0.02, for methods that were asked for epsilon 1 and 4 (votes and libraries "
-    "claim less, and bagging claims 0), and how many of the two claims are refuted.",
+    "Lower bounds on the epsilon of each method at delta = 0.02. Each method is audited twice: once when it is asked "
+    "for epsilon = 1, and once for epsilon = 4. At this delta, some methods claim a smaller epsilon than they are "
+    "asked for, and bagging claims epsilon = 0. The fourth column counts how many of the two claims are refuted.",
     "method",
-    Column("found_1", "of 1, at least", "{:.2f}"),
-    Column("found_4", "of 4, at least", "{:.2f}"),
-    "refuted",
-    columns("{:,.0f}", runs_1="runs", runs_4="runs (of 4)"),
+    Column("found_1", "lower bound (asked for 1)", "{:.2f}"),
+    Column("found_4", "lower bound (asked for 4)", "{:.2f}"),
+    Column("refuted", "claims refuted"),
+    columns("{:,.0f}", runs_1="runs (asked for 1)", runs_4="runs (asked for 4)"),
 )
 OTHERS = Table(
-    "Accuracies of the best model of each side, and by how much ours is ahead, with 95 % limits.",
+    "The accuracies of our best method and of the best method of the other libraries, and our lead with its 95 % "
+    'interval. The verdict "holds" means that our best method is shown to be at least as good as theirs, up to the '
+    'margin of a tie; "reversed" means that it is shown to be worse.',
     "dataset",
     columns("{:g}", epsilon="", delta=""),
-    Column("ahead", format="{:.1%}"),
-    Column("limits", text=_limits),
+    Column("ahead", "our lead", "{:.1%}"),
+    Column("limits", "95 % interval", text=_limits),
     "verdict",
-    Column("ours", text=lambda row: f"{row.ours} {row.accuracy_ours:.1%}"),
-    Column("theirs", text=lambda row: f"{row.theirs} {row.accuracy_theirs:.1%}"),
+    Column("ours", "our best method", text=lambda row: f"{row.ours} {row.accuracy_ours:.1%}"),
+    Column("theirs", "their best method", text=lambda row: f"{row.theirs} {row.accuracy_theirs:.1%}"),
 )
+CHOICES = {
+    "chosen without the data": 'compare with data="shape"',
+    "DP-SGD by default": "DP-SGD with its defaults",
+    "recommended": "the rules",
+}
 REGRETS = Table(
-    "Mean regret over data sets, with 95 % limits, and whether it is at most a point.",
-    "choice",
-    Column("regret", format="{:.1%}"),
-    Column("limits", text=_limits),
+    'The mean regret of each choice over the data sets, with its 95 % interval. The verdict "holds" means that the '
+    'mean regret is shown to be at most one point; "reversed" means that it is shown to be larger.',
+    Column("choice", labels=CHOICES),
+    Column("regret", "mean regret", "{:.1%}"),
+    Column("limits", "95 % interval", text=_limits),
     "verdict",
-    "sets",
+    Column("sets", "data sets"),
 )
 EXPOSURES = Table(
-    "Bound on the true-positive rate at a false-positive rate of 0.1 %, for each pair of epsilon and delta.",
+    "Upper bound on the true-positive rate of any membership test at a false-positive rate of 0.1 %. Each column is "
+    "for one pair of epsilon and delta, and gives the largest bound over the tasks.",
     "method",
-    *(Column(pair, format="{:.2%}", gap=GAP) for pair in ("1, 0", "1, 1e-05", "10, 0", "10, 1e-05")),
+    *(
+        Column(f"{epsilon}, {delta}", f"epsilon = {epsilon}, delta = {delta}", "{:.2%}", gap=GAP)
+        for epsilon in (1, 10)
+        for delta in ("0", "1e-05")
+    ),
 )

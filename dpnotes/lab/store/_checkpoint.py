@@ -59,7 +59,7 @@ _row: ContextVar[UnderWay | None] = ContextVar("row", default=None)
 
 
 def row_under_way() -> UnderWay | None:
-    """Return the row that this process computes for a store; None outside of a sweep."""
+    """Return the row that this process is computing for a store; None outside of a sweep."""
     return _row.get()
 
 
@@ -129,11 +129,11 @@ class RowCheckpoint:
 
 
 def checkpoint() -> RowCheckpoint | None:
-    """Make a checkpoint for the training runs of the row that this process computes; None outside of a sweep.
+    """Make a checkpoint for the training runs of the row that this process is computing; None outside of a sweep.
 
     An experiment hands the checkpoint to a learner whose training may take long. Until the row is stored, the store
     holds states of the learner from the ends of epochs. A state is skipped if saving it would take more than a fiftieth
-    of the time.
+    of the training time.
     """
     return None if _row.get() is None else RowCheckpoint()
 

@@ -16,7 +16,7 @@ from dpnotes.lab._places import CHECKOUT
 
 
 def provenance() -> dict[str, str | None]:
-    """Describe this process and the present time (UTC, in seconds)."""
+    """Describe this process and the present time (UTC, to the second)."""
     return {**_process(), "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"}
 
 

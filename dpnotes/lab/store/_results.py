@@ -21,7 +21,7 @@ _REPORT = ("row", "metric", "stored", "recomputed", "difference", "tolerance", "
 
 
 def read_store(path: PathLike) -> pd.DataFrame:
-    """Read all rows of a store: a CSV file in its order, a folder in the order in which the rows were finished.
+    """Read all rows of a store, in the order of its CSV file or of the times at which the rows were finished.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def adopt(
     experiment, grid : callable and list of dict, optional
         Add only the rows of this grid; the source may have others.
     replace : bool
-        Whether a row of the source replaces a row of the destination that has other metrics.
+        Whether a row of the source replaces the same row of the destination if the metrics differ.
 
     Returns
     -------
@@ -120,16 +120,16 @@ def verify(
         computes this difference from the stored number. A float may always differ by a billionth of its value, because
         sums may be taken in another order. Apart from these differences, values must be equal.
     keep : path, optional
-        A CSV file that holds the newest findings for each row, in the columns ``store``, ``row``, ``metrics`` (number
-        of metrics), ``differing`` (names of the metrics that differ), ``cpu_seconds``, and the provenance of the new
-        computation.
+        A CSV file to which the newest findings for each row are saved, in the columns ``store``, ``row``, ``metrics``
+        (number of metrics), ``differing`` (names of the metrics that differ), ``cpu_seconds``, and the provenance of
+        the new computation.
 
     Returns
     -------
     pandas.DataFrame
-        ``row``, ``metric``, ``stored``, ``recomputed``, ``difference`` (recomputed - stored, NA where they are not both
-        numbers), ``tolerance``, ``agrees`` (bool). If a row has a digest in the column ``data``, the digest is
-        compared, too.
+        One row for each metric of each recomputed row, with the columns ``row``, ``metric``, ``stored``,
+        ``recomputed``, ``difference`` (recomputed - stored, NA unless both are numbers), ``tolerance`` and ``agrees``
+        (bool). If a row has a digest in the column ``data``, the digest is compared, too.
 
     Raises
     ------

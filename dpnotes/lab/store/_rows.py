@@ -42,7 +42,7 @@ csv.field_size_limit(2**31 - 1)  # a cell may hold all predictions of an ensembl
 
 
 class StoreError(ValueError):
-    """Error for a store that is damaged or lacks the expected rows of one experiment; its files are unchanged."""
+    """Error for a store that is damaged or does not hold the expected rows; its files are unchanged."""
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,14 @@ Rows: TypeAlias = dict[str, Row]  # by key
 
 
 def load(store: PathLike, *, must_exist: bool = False) -> Rows:
-    """Read all rows of a folder or a CSV file; if it does not exist, there are no rows.
+    """Read all rows of a folder or a CSV file; a store that does not exist has no rows.
 
     Raises
     ------
     FileNotFoundError
-        If the store must exist and does not.
+        If the store does not exist although it must.
     StoreError
-        If a file does not have the format of this module; the message names the file.
+        If a file does not have the format of stored rows; the message names the file.
     """
     path = Path(store)
     if must_exist and not path.exists():

@@ -79,7 +79,7 @@ def sweep(
     StoreError
         If a file of the store is damaged; the file is left unchanged.
     OSError
-        If a row cannot be written; a ChildProcessError if a worker died.
+        If a row cannot be written. If a worker died, the error is a ChildProcessError.
     RuntimeError
         If the experiment raised, or returned anything but a flat dict of scalars. The message contains the parameters
         of the row; the experiment's exception is the cause of this error.
@@ -108,9 +108,10 @@ def collect(
     experiment, grid
         See `sweep`.
     compute : {"stored", "missing", "all"}
-        ``"stored"``: only rows of ``published``; no row is run or written, and a missing row is a gap.
-        ``"missing"``: rows of ``published``, then of ``runs``; a row that both lack is computed and saved in ``runs``.
-        ``"all"``: every row is computed again and saved in ``runs``, where it replaces the row of the same parameters.
+        With ``"stored"``, the rows come only from ``published``. No row is run or written, and a missing row is a gap.
+        With ``"missing"``, the rows come from ``published``, then from ``runs``. A row that both lack is computed and
+        saved in ``runs``. With ``"all"``, every row is computed again and saved in ``runs``, where it replaces the row
+        of the same parameters.
     published, runs : path
         The CSV file of published rows, and the folder of new rows; neither need exist.
     how
@@ -119,13 +120,13 @@ def collect(
     Returns
     -------
     pandas.DataFrame
-        A table as `sweep` gives it. A gap has only its parameters: its ``date`` and metrics are NA. Each metric in
-        ``published`` has a column even if every row is a gap.
+        A table with the format of the result of `sweep`. A gap has only its parameters: its ``date`` and metrics are
+        NA. Each metric in ``published`` has a column even if every row is a gap.
 
     Raises
     ------
     StoreError, OSError, RuntimeError, TypeError, ValueError
-        As in `sweep`; ValueError also if ``compute`` is not one of the three values above.
+        Under the same conditions as in `sweep`; ValueError also if ``compute`` is not one of the three values above.
     """
     if compute not in get_args(Compute):
         raise ValueError(f"compute must be one of {', '.join(map(repr, get_args(Compute)))}, got {compute!r}")
@@ -156,7 +157,9 @@ def missing(experiment: Experiment, grid: Grid, store: PathLike) -> list[dict[st
 
 
 def experiment_name(experiment: Experiment) -> str:
-    """Name of an experiment in its store: as given by :func:`dpnotes.lab.experiment`, otherwise ``module.function``.
+    """Give the name of an experiment in its store.
+
+    This is the name given by :func:`dpnotes.lab.experiment`, or otherwise ``module.function``.
 
     Raises
     ------
@@ -172,7 +175,7 @@ def experiment_name(experiment: Experiment) -> str:
 
 
 def experiment_version(experiment: Experiment) -> int:
-    """Version of an experiment, as given by :func:`dpnotes.lab.experiment`."""
+    """Give the version of an experiment, as set by :func:`dpnotes.lab.experiment`."""
     return int(getattr(experiment, "experiment_version", 1))
 
 
@@ -298,7 +301,7 @@ def _with_workers(outcomes: Iterator[Any], name: str, store: Path) -> Iterator[A
     except Exception as error:
         raise ChildProcessError(
             f"{name} lost a worker ({type(error).__name__}: killed, or short of memory). Finished rows are in {store}: "
-            "the same command goes on with the others; fewer at a time have more memory each"
+            "the same command goes on with the others; with fewer rows at a time, each has more memory"
         ) from error
 
 
@@ -306,7 +309,7 @@ def _scalars(label: str, values: Mapping[str, object], taken: Container[str]) ->
     """Parameters or metrics as plain scalars."""
     for name in values:
         if not name.isidentifier() or name in taken:
-            raise ValueError(f"{label}: {name!r} must be a Python name that is no option and no other column")
+            raise ValueError(f"{label}: {name!r} must be a Python name that is not an option or another column")
     return {name: plain(value, f"{label}: {name!r}") for name, value in values.items()}
 
 

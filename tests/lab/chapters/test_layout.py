@@ -91,7 +91,7 @@ class TestLayout:
     def test_in_a_checkout_there_is_nothing_to_lay_out(self, tmp_path):
         done = CliRunner().invoke(cli.main, ["book", str(tmp_path / "mine")])
         assert done.exit_code == 1
-        assert "that of the checkout" in done.output
+        assert "the book of the checkout" in done.output
         assert not (tmp_path / "mine").exists()
 
     def test_the_command_says_what_it_did(self, source, tmp_path, monkeypatch):

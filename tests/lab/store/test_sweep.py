@@ -232,8 +232,8 @@ def test_progress_is_shown_on_standard_error_or_not_at_all(store, tmp_path, capf
         ([{"index": 1}, {"index": 1.0}], ValueError, r"grid\[1\] is the same row as grid\[0\]"),
         ([{"index": math.nan}], ValueError, "'index' must be finite, got nan"),
         ([{"index": [1]}], TypeError, r"grid\[0\]: 'index' must be a plain scalar"),
-        ([{"index": 1, "seconds": 1}], ValueError, "'seconds' must be a Python name that is no option"),
-        ([{"index": 1, "scale": 1.0}], ValueError, "'scale' must be a Python name that is no option"),
+        ([{"index": 1, "seconds": 1}], ValueError, "'seconds' must be a Python name that is not an option"),
+        ([{"index": 1, "scale": 1.0}], ValueError, "'scale' must be a Python name that is not an option"),
     ],
 )
 def test_a_grid_that_is_none_is_refused_before_anything_is_run(store, calls, grid, kind, reason):
@@ -264,7 +264,7 @@ def test_an_experiment_without_a_name_is_refused(store, function):
     [
         (None, "it must return a dict of metrics, got None"),
         ({"y": [1]}, "what it returned: 'y' must be a plain scalar"),
-        ({"x": 1}, "'x' must be a Python name that is no option and no other column"),
+        ({"x": 1}, "'x' must be a Python name that is not an option or another column"),
     ],
 )
 def test_a_result_that_is_no_flat_dict_of_scalars_is_refused(store, returned, reason):
