@@ -27,9 +27,9 @@ Kind = TypeVar("Kind", bound=Callable[..., Any])
 
 
 def renamed(**names: tuple[str, ...]) -> Callable[[Kind], Kind]:
-    """Let a function or an estimator take ``new=(old, ...)`` by the old names for one version, with a FutureWarning.
+    """Let a function or an estimator accept old names of its parameters for one version, with a FutureWarning.
 
-    If there are several old names, the new parameter is the tuple of their values.
+    ``new=(old, ...)`` gives the old names of a parameter. If there are several, its value is the tuple of their values.
     """
 
     def accepting(own: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -62,9 +62,9 @@ def renamed(**names: tuple[str, ...]) -> Callable[[Kind], Kind]:
 
 
 def at_least(name: str, value: int, low: int, *, most: tuple[str, int] | None = None, why: str = "") -> int:
-    """Give ``value`` as an int; it must be an integer >= ``low``, and at most the second of ``most``, if given.
+    """Give ``value`` as an int; it must be an integer >= ``low`` and, if ``most`` is given, at most that limit.
 
-    The first of ``most`` is the name of that limit, and ``why`` a reason to append to the message.
+    ``most`` is a pair of the limit's name and value, and ``why`` is a reason that is appended to the message.
     """
     if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be an integer >= {low}, got {name}={value!r}")
@@ -91,7 +91,7 @@ def real(
 ) -> float:
     """Give ``value`` as a finite float; it must lie in [low, high], or in (low, high] with ``open_low``.
 
-    ``below`` says why ``high`` itself is invalid; without it, it is valid.
+    ``below`` says why ``high`` itself is invalid; without ``below``, ``high`` is valid.
     """
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be a number, got {name}={value!r}")
@@ -207,5 +207,5 @@ def _message(name: str, valid: str, value: object, why: str = "") -> str:
 
 
 def shown(value: object) -> str:
-    """How an error shows a value: NumPy's numbers as plain ones."""
+    """Give a value as an error shows it, with NumPy's numbers as plain numbers."""
     return repr(value.item() if isinstance(value, np.generic) else value)

@@ -114,7 +114,9 @@ class RowTransformer(TransformerMixin, BaseEstimator):
         is_table = hasattr(X, "dtype") or hasattr(X, "columns")
         values = np.asarray(X, dtype=None if is_table else object)  # a list of numbers and strings keeps the numbers
         if values.ndim < 2:
-            raise ValueError(f"X must have shape [n, d], got shape {values.shape}. Reshape your data: one row a record")
+            raise ValueError(
+                f"X must have shape [n, d], got shape {values.shape}. Reshape your data: one row per record"
+            )
         if values.dtype.kind == "c":
             raise ValueError(f"Complex data not supported: X must hold real numbers, got {values.dtype}")
         check_array(values, dtype=None, ensure_all_finite=False)
@@ -182,8 +184,9 @@ class PublicScaler(OneToOneFeatureMixin, RowTransformer):
     Parameters
     ----------
     low, high : float, or array_like of float, shape [d]
-        Bounds of all columns, or of each column, in its units; finite, and low < high. The bounds must not be taken
-        from the data: use knowledge of the quantity (an age is in 0 .. 120), not the least and largest observed values.
+        Finite bounds, one for all columns or one for each column, in the units of the column; low < high. The bounds
+        must not be taken from the data: use knowledge of the quantity (an age is in 0 .. 120), not the least and
+        largest observed values.
 
     Attributes
     ----------
@@ -281,7 +284,7 @@ class PublicOneHot(RowTransformer):
 
 @dataclass(eq=False, repr=False)
 class OrientedGradients(RowTransformer):
-    """Map each image to histograms of the directions of its gradients, a row of norm 1 or 0 (Dalal and Triggs 2005).
+    """Map each image to a row of norm 1 or 0: histograms of the directions of its gradients (Dalal and Triggs 2005).
 
     These features suit private linear models of pictures (Tramer and Boneh 2021). Each cell of 4 x 4 pixels has a
     histogram of its gradients, weighted by their length. The histogram is divided by the joint norm of the histograms
@@ -291,9 +294,9 @@ class OrientedGradients(RowTransformer):
     Parameters
     ----------
     image_shape : tuple of int
-        Shape (height, width), or (channels, height, width) for rows that hold one channel after the other, as in the
-        data sets; the channels are then averaged. The sides must be at least 4; pixels beyond a multiple of 4 are left
-        out.
+        Shape (height, width), or (channels, height, width) for rows that hold one channel after the other, as the data
+        sets of this package do. The channels are then averaged. The sides must be at least 4; pixels beyond a multiple
+        of 4 are left out.
     low, high : float
         Public bounds of a pixel, low < high. Values outside are clipped, and a value that is not a number becomes
         ``low``.

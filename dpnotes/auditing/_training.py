@@ -93,7 +93,7 @@ class Training:
         ``fit(X, y, seed)`` gives a result.
     labels : ndarray
     estimator : object
-        Estimator of which ``fit`` fits clones, if there is one.
+        Estimator that ``fit`` clones and fits, if there is one.
     many : callable or None
         Fits many models at once, equal in distribution to ``fit`` with as many seeds. Its arguments are the estimator,
         records, their codes, the number of places, the number of runs, and the seed (None: the operating system's
