@@ -80,7 +80,7 @@ def at_least_one(name: str, value: int) -> int:
 
 
 def jobs(name: str, value: int) -> int:
-    """Give ``value`` as a number of joblib's workers; 0 has no meaning."""
+    """Give ``value`` as a number of joblib workers; it must not be 0."""
     if value == 0:
         raise ValueError(_message(name, ">= 1, or negative: -1 for all cores", value))
     return value
@@ -126,7 +126,7 @@ def array(
     finite: bool = False,
     why: str = "",
 ) -> Floats:
-    """Give ``values`` as a float64 array; every entry must lie between ``low`` and ``high``, ends included or open."""
+    """Give ``values`` as a float64 array; entries must lie in [low, high], without its ends if these are open."""
     result = np.asarray(values, dtype=np.float64)
     inside = (result > low if open_low else result >= low) & (result < high if open_high else result <= high)
     wrong = ~(inside & np.isfinite(result) if finite else inside)  # NaN is wrong, too
@@ -187,7 +187,7 @@ def class_codes(y: ArrayLike, *, n: int, n_classes: int) -> Integers:
 
 
 def float_dtype(dtype: Any, X: Features) -> np.dtype[Any]:
-    """Dtype to fit in: that of X by default, else float32 or float64."""
+    """Give the dtype of a fit: by default the dtype of X, otherwise float32 or float64 as given."""
     chosen = X.dtype if dtype is None else np.dtype(dtype)
     if chosen not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got dtype={dtype!r}")

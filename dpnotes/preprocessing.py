@@ -5,9 +5,9 @@ as ``StandardScaler`` does for its means. Such a step releases statistics that n
 here use bounds and categories that the user knows beforehand, so one record changes only its own transformed row:
 ``make_pipeline(PublicScaler(0, 100), ClipNorm(), DPSGD(1.0, 1e-5))`` is as private as its last step.
 
-One rule holds for all of them: they transform any row, whatever its values, without an error or a warning. A value that
-is missing or not of the expected kind counts as 0. The method ``unread`` counts such values for the person who holds
-the table. ``fit`` looks only at the number and the names of the columns.
+One rule holds for all transformers: they transform any row, whatever its values, without an error or a warning. A value
+that is missing or not of the expected kind counts as 0. The method ``unread`` counts such values for the person who
+holds the table. ``fit`` looks only at the number and the names of the columns.
 """
 
 from __future__ import annotations

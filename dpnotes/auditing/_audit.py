@@ -1,4 +1,4 @@
-"""``dpnotes.audit``: test, within a budget, whether runs of a training procedure refute a claim about it."""
+"""``dpnotes.audit``: test, within a budget, whether runs of a training procedure refute its claimed guarantee."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def audit(
     that the claim allows the planted record (``domain``). The argument: the canary, the scores and the number of runs
     are chosen on pilot runs, which are not counted. Given these choices, the counted runs are independent. The audit
     inspects them after 1/16, 1/4, 1/2, 3/4 and all of the planned number. These five inspections receive 5, 10, 10, 15
-    and 60 % of the allowed failure probability; the choice of the inspection that is reported may depend on anything.
-    Within an inspection, :func:`~dpnotes.auditing.audit_scores` accounts for all scores.
+    and 60 % of the allowed failure probability; any rule may choose the inspection that is reported. Within an
+    inspection, :func:`~dpnotes.auditing.audit_scores` accounts for all scores.
 
     The audit covers only what was run: neighbouring data sets of *these* records, one canary, and these scores. A claim
     that is not refuted may still be false. The training runs are distributed over the workers that
@@ -68,10 +68,10 @@ def audit(
     Parameters
     ----------
     train : callable or estimator
-        Either a function or an estimator. A function ``train(X, y, seed)`` returns everything that is released: a
-        fitted model, weights, a number. From the result the audit derives these scores, if the result offers them: the
-        log-odds or margin of the canary's label, the weights along the canary, and the direction in which pilot runs
-        with and without the canary differ. To define your own scores, return a function of records,
+        Either a function or an estimator. A function ``train(X, y, seed)`` returns everything that is released, for
+        example a fitted model, weights or a number. From the result the audit derives these scores, if the result
+        offers them: the log-odds or margin of the canary's label, the weights along the canary, and the direction in
+        which pilot runs with and without the canary differ. To define your own scores, return a function of records,
         ``lambda X: values``; its values are the scores. All random choices must follow from the seed or come from the
         operating system. If workers would copy a generator that the function retains between calls, the audit raises an
         error. An estimator must be unfitted, and may come from any library with scikit-learn's conventions. Each of its
@@ -103,8 +103,8 @@ def audit(
         Seed of the audit. Trying several seeds and reporting the best result is not sound.
     memory : mutable mapping, optional
         Mapping that saves the plan and the scores of counted runs under names, as plain lists and numbers. An
-        interrupted audit continues from its contents. A mapping belongs to one audit; contents that visibly come from
-        another audit raise an error.
+        interrupted audit continues from the contents of the mapping. A mapping belongs to one audit; contents that
+        visibly come from another audit raise an error.
 
     Returns
     -------

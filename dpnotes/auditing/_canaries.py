@@ -21,7 +21,7 @@ Allowed = float | tuple[ArrayLike, ArrayLike] | Sequence[Record] | None
 
 
 class Canary(NamedTuple):
-    """A record whose membership is tested, and its opposite, by which replace-one adjacency replaces it."""
+    """A record whose membership is tested, and its opposite, which is the record that replaces it under replace-one."""
 
     kind: str
     x: NDArray[Any]  # of the shape of one record
@@ -55,7 +55,7 @@ class Domain:
 
     @classmethod
     def of(cls, X: Features, y: NDArray[Any], allowed: Allowed, *, norm: float | None = None, classes: Any) -> Self:
-        """Domain that is ``allowed``, within an estimator's ``norm``; by default the bounds of the records."""
+        """Make the domain that ``allowed`` gives, within an estimator's ``norm``; by default, the records' bounds."""
         d = X.shape[1]
         labels = np.unique(y) if classes is None else np.unique(np.asarray(classes))
         if classes is None and y.dtype.kind == "f" and len(labels) > FEW_LABELS:

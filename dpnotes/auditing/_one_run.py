@@ -1,4 +1,4 @@
-"""Audits for a budget of only a few training runs: many canaries share a run, and a coin toss includes each.
+"""Audits for a budget of only a few training runs: many canaries share a run, and a coin toss decides on each.
 
 Audits with one canary in many runs nearly reach some claims. On these claims, the audits here found at most 0.8 % of
 the claim in the same time (``book/results/audits_strategies.csv``). Therefore ``dpnotes.audit`` does not use them.
@@ -37,7 +37,7 @@ Least = Callable[[float], float]  # smallest probability of a wrong guess beside
 
 
 def tail_excluded(tail: float, least: Least, *, examples: int, guesses: int, correct: int) -> bool:
-    """Whether a guarantee excludes that at least ``correct`` guesses are correct with probability ``tail``.
+    """Whether a guarantee excludes that, with probability ``tail``, at least ``correct`` guesses are correct.
 
     ``least`` is the guarantee: an event of probability x on one data set has probability at least ``least(x)`` on its
     neighbour. This function is convex, and at least 0. Let p_w be the probability that w of the guesses are correct. A

@@ -47,9 +47,9 @@ class Curve:
     @classmethod
     @lru_cache(maxsize=16)
     def of(cls, claim: PrivacyProfile, *, symmetric: bool = False) -> Curve:
-        """Lines of a claim; ``symmetric``: for events that may be likelier on either of the two data sets.
+        """Make the lines of a claim; with ``symmetric``, events may be likelier on either of the two data sets.
 
-        Otherwise each direction has its own curve, except for an adjacency without directions.
+        Without ``symmetric``, each direction has its own curve if the adjacency has directions.
         """
         ways = (None,) if symmetric or claim.adjacency == "replace-one" else ("remove", "add")
         found = [claim.delta(LEVELS, direction=way) for way in ways]
@@ -115,7 +115,10 @@ class Counts:
     negatives: Floats
 
     def frontier(self, level: float, size: int = FINE) -> tuple[Floats, Floats]:
-        """Largest FPR and least TPR of each step of the region that misses with probability ``level``, [..., size]."""
+        """Largest FPR and least TPR of each step of the region that misses the true pair with probability ``level``.
+
+        Each has shape [..., size].
+        """
         reach = stats.chi2.isf(level, 4) / 2  # -log kappa
         steps = np.linspace(0.0, reach, size + 1)
         fpr = self._fpr_of(steps)[..., 1:]
@@ -200,7 +203,7 @@ class Events:
     part: float = 1.0  # of what may fail, which one of several looks at the runs has
 
     def p_value(self, claim: PrivacyProfile) -> float:
-        """Smallest p-value of the events, each divided by the event's share of the level and by the look's share."""
+        """Smallest p-value of the events, each divided by the event's and the inspection's share of the level."""
         curve, whole = Curve.of(claim), sum(event.level for event in self.chosen)
         logs = [event.counts.log_p_value(curve, 2 * FINE)[0] for event in self.chosen]
         least = min(float(np.exp(log)) * whole / own.level for log, own in zip(logs, self.chosen, strict=True))

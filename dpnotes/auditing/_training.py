@@ -127,7 +127,7 @@ class Training:
     def runs(
         self, data: Data, observers: Sequence[Observer], seeds: Sequence[int], *, closely: bool = False
     ) -> list[Runs]:
-        """Train with each seed, and score by each observer; ``closely``: with numbers and fingerprints.
+        """Train with each seed, and score by each observer; ``closely`` adds the numbers and fingerprints of results.
 
         Raises
         ------

@@ -20,7 +20,7 @@ class BudgetExhausted(RuntimeError):
 
 
 class Shared:
-    """State that all copies of a fitted method share, so that no copy starts again.
+    """State that all copies of a fitted method share, so that no copy starts with a new budget.
 
     ``copy`` and ``deepcopy`` return the object itself, even if the estimator that holds it is copied. Threads share its
     lock. A pickled copy carries the state. :meth:`_is_whole` is false for a pickled copy and in a forked process,

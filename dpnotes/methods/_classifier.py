@@ -216,7 +216,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         {'records': 3, 'unknown label': 2, 'missing or infinite feature': 1, 'empty': 3}
         """
         if self.classes is None:
-            raise ValueError("classes must hold all labels that can occur, got classes=None: then no record is empty")
+            raise ValueError(
+                "classes must hold all labels that can occur, got classes=None; without classes no record is empty"
+            )
         X, classes = clone(self)._checked(X, ensure_all_finite=False), np.unique(np.asarray(self.classes))
         unknown, unfinished = _codes(y, classes) == len(classes), ~np.isfinite(X).all(axis=1)
         check_consistent_length(X, unknown)
@@ -249,7 +251,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         sklearn.exceptions.NotFittedError
-            Before a fit.
+            If the estimator is not fitted.
         ValueError, TypeError
             See :func:`dpnotes.accounting.statement`.
 

@@ -1,4 +1,4 @@
-"""Differentially private bagging: each of many partitions gives a record one teacher, and a student learns the vote."""
+"""Differentially private bagging: each partition assigns a record to one teacher, and a student learns the vote."""
 
 from __future__ import annotations
 
@@ -166,12 +166,12 @@ class DPBag(StudentVote):
         The paper's lambda, the *inverse* scale of the Laplace noise per normalised vote: a larger value means less
         noise. Default: ``2 / n_models``.
     accountant : {"tight", "naive", "personalised"}
-        ``"tight"`` releases the largest number of labels that are (epsilon, delta)-DP together, for any data and any
-        number of partitions. ``"naive"`` is the paper's bound with the largest charge for each label (m = 1, DPBag-).
-        Its number of labels does not depend on the data, and is one more than the budget covers. ``"personalised"`` is
-        the paper's accountant. From the private votes it computes an epsilon for each record, and for one additional
-        record. It stops after the first label at which any of these epsilons reaches the budget; it is *not*
-        differentially private.
+        ``"tight"`` releases as many labels as the tight analysis proves to be (epsilon, delta)-DP together, for any
+        data and any number of partitions. ``"naive"`` is the paper's bound with the largest charge for each label (m =
+        1, DPBag-). Its number of labels does not depend on the data, and is one more than the budget covers.
+        ``"personalised"`` is the paper's accountant. From the private votes it computes an epsilon for each record, and
+        for one additional record. It stops after the first label at which any of these epsilons reaches the budget; it
+        is *not* differentially private.
     partitions : {"independent", "balanced"}
         See :func:`dpnotes.mechanisms.draw_partitions`.
     adjacency : {"zero-out", "add-remove", "replace-one"}

@@ -211,11 +211,11 @@ class Minimiser(LinearLoss):
         return 2.02 * terms * 2.0**-52 * self.lipschitz / self.l2
 
     def logits(self, X: Features) -> Floats:
-        """Logits [q, C] of features [q, d]: not private."""
+        """Logits [q, C] of features [q, d], which no guarantee covers."""
         return self.rows(X) @ self.weights.T
 
     def basis(self, delta: float, analysis: str) -> Floats:
-        """Orthonormal columns [C, k] that span the space of the noise: all axes or, for pure noise, vectors of sum 0.
+        """Orthonormal columns [C, k] that span the noise: all axes or, for tight pure noise, vectors of sum 0.
 
         For any records, the minimiser's weights sum to 0 over the classes, and so do the logits. The reason is that the
         gradient of the loss sums to 0, so at the minimum the gradient of the regulariser, ``l2 W``, does too. In fewer

@@ -218,7 +218,7 @@ def noisy_minimisers(
     n_repeats: int = 1,
     seed: int | None,
 ) -> Releases:
-    """Release one minimiser ``n_repeats`` times, as :class:`ModelSensitivity` does once.
+    """Release one minimiser ``n_repeats`` times, each time as :class:`ModelSensitivity` does.
 
     For experiments: one fit serves all epsilons and repeats. Each repeat draws from a separate stream, so the first
     repeats do not depend on ``n_repeats``. Together the repeats cost ``profile.compose(n_repeats)``.

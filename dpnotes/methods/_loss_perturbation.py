@@ -44,9 +44,9 @@ class LossPerturbation(WeightRelease):
     covers any number of predictions and the fitted estimator.
 
     The theorems are about the exact minimiser. The fit continues until the gradient of the sum has a norm of at most
-    0.0001 K (checked again), where K is the largest norm that the gradient of one record can have. A hundredth of the
-    budget is spent on noise on the weights that hides the remaining error. With a ``noise_seed`` the remaining error is
-    not covered, and ``profile_.status`` is ``"assumption"``.
+    0.0001 K (checked after the fit), where K is the largest norm that the gradient of one record can have. A hundredth
+    of the budget is spent on noise on the weights that hides the remaining error. With a ``noise_seed`` the remaining
+    error is not covered, and ``profile_.status`` is ``"assumption"``.
 
     Parameters
     ----------

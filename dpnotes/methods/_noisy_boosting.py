@@ -45,7 +45,7 @@ class NoisyBoosting(PrivateClassifier, LogitClassifier):
     more of the sums noise could explain, the closer it is to 0. The fit has four parts. First, histograms of all
     columns give the quantiles among which thresholds are drawn. Second, there is one grid for each column. Third, there
     is a coarse grid for each pair of the most promising columns, at most 64 columns. Fourth, there are ``n_trees``
-    grids of the columns or pairs that promise most.
+    grids of the columns or pairs that promise the largest gain.
 
     Use it for tables whose columns matter in combination or by thresholds. If planes separate the classes,
     :class:`LossPerturbation` is better; for ``delta=0`` use :class:`RandomTrees`.

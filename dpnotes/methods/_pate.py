@@ -218,7 +218,7 @@ class PATE(StudentVote):
         if self.aggregator != "confident":
             raise ValueError(
                 f"answers must be None for aggregator={self.aggregator!r}, which answers every query, "
-                f"got answers={self.answers}; set queries"
+                f"got answers={self.answers}; set queries= instead"
             )
         answers = at_least_one("answers", self.answers)
         if answers > queries:

@@ -20,9 +20,9 @@ from dpnotes.methods._linear_estimators import LinearEstimator, checked_epsilon_
 class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
     """Multinomial logistic regression that answers a budget of queries, with noise on the logits of each query.
 
-    The guarantee covers all answers together. The estimator holds the minimiser itself, so it must stay with the holder
-    of the data. ``predict``, ``decision_function`` and ``score`` spend one answer for each row, and there is no
-    ``predict_proba``. With delta = 0 the noise b of an answer has density proportional to ``exp(-rate ||b||)`` among
+    The guarantee covers all answers together. The estimator holds the minimiser itself, so the estimator must stay with
+    the holder of the data. ``predict``, ``decision_function`` and ``score`` spend one answer for each row, and there is
+    no ``predict_proba``. With delta = 0 the noise b of an answer has density proportional to ``exp(-rate ||b||)`` among
     the vectors b whose entries sum to 0, as the logits do. With delta > 0 the noise is Gaussian. In that case
     :class:`ModelSensitivity` answers any number of queries with the noise that this class needs for one query.
 

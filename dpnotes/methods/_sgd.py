@@ -52,7 +52,7 @@ def logistic_loss(norm: float) -> Constants:
 
 @dataclass(eq=False, repr=False)
 class BinaryRelease(PrivateClassifier, LogitClassifier):
-    """Classifier of two classes by SGD, whose answers follow from the released weights.
+    """Classifier of two classes, trained by SGD, that predicts from the released weights.
 
     Parameters
     ----------
@@ -237,8 +237,8 @@ def noisy_descents(
         Class codes 0 and 1.
     n_runs : int, >= 1
     n : int, >= 1, optional
-        Number by which sums of gradients are divided. Default: the number of rows; it is larger if there are empty
-        records.
+        Number by which sums of gradients are divided. Default: the number of rows. Give a larger number if there are
+        empty records.
     steps, learning_rate, l2, radius
         See :class:`NoisySGD`.
     sigma : float, >= 0
@@ -294,7 +294,7 @@ class AugmentedSGD(BinaryRelease):
         pass counts as a fraction. A number, such as a maximum over sampled pairs of data sets, is used without a check;
         below the proved bound the guarantee has status "assumption".
     intrinsic_sigma : float, >= 0
-        Standard deviation of a weight over seeds, on which the calibration relies. Estimate it from public data, as in
+        Standard deviation of each weight over seeds; the calibration relies on it. Estimate it from public data, as in
         the chapter on intrinsic noise.
     analysis : {"tight", "published"}
         ``"published"``: the classical formula of the Gaussian mechanism, which raises an error where it is not

@@ -1,4 +1,4 @@
-"""The student of a vote, which is a classifier that learns the released labels, and its public rows."""
+"""The student of a vote, a classifier that learns the released labels of public rows."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def fit_shards(
 
 
 def equal_shards(n: int, *, n_models: int, seed: int) -> Partitions:
-    """Shards whose sizes differ by at most one; the positions of the records are permuted and dealt out.
+    """Permute the positions of the records and deal them out to shards, whose sizes differ by at most one.
 
     Replacing a record changes the records of only one model.
 
@@ -111,8 +111,8 @@ class SubsampleAggregate(AnsweringClassifier):
 
     The answer is class c with probability proportional to ``exp(beta n_c)``, where n_c models vote for c. One record
     changes one model, for any learner, and the features need no bound. The guarantee covers all answers together. The
-    estimator holds the models themselves, so it must stay with the holder of the data. ``predict`` and ``score`` spend
-    one answer for each row, and there is no ``predict_proba``.
+    estimator holds the models themselves, so the estimator must stay with the holder of the data. ``predict`` and
+    ``score`` spend one answer for each row, and there is no ``predict_proba``.
 
     Parameters
     ----------

@@ -30,9 +30,9 @@ def fit_each(
 ) -> Voters:
     """Fit a model to each subset separately, each with its own seed; a model that cannot be fitted is left out.
 
-    The learner is a scikit-learn classifier or has ``fit_many``. In one call for many models, ``fit_many`` may be right
-    only up to rounding, because the shape of its products and the step at which it stops depend on all subsets. A query
-    at the boundary of a model would show the difference, and could change many votes at once.
+    The learner is a scikit-learn classifier or has ``fit_many``. In one call for many models, ``fit_many`` may change
+    each model by rounding errors, because the shape of its products and the step at which it stops depend on all
+    subsets. A query at the boundary of a model would show the difference, and could change many votes at once.
 
     A subset causes neither warnings nor errors, because they would reveal something about its records. A faulty learner
     fails earlier, on made-up records.
@@ -175,7 +175,7 @@ class LogisticGroups:
 
 @dataclass(frozen=True, eq=False)
 class Teachers:
-    """Fitted teachers, one for each shard with records; neither they nor their votes are private.
+    """Fitted teachers, one for each shard with records; no guarantee covers them or their votes.
 
     Parameters
     ----------
