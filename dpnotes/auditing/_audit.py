@@ -166,7 +166,7 @@ def audit(
     report = _Audit(runner, neighbours, within, claim, confidence, random_state).report(found)
     remarks = [f"canaries stay within the allowed records: {within.words}", *report.remarks]
     if runner.errors:
-        failed = f"{len(runner.errors)} of {runner.done} runs failed and count as failed"
+        failed = f"{len(runner.errors)} of {runner.done} runs failed; a failed run has the score -inf"
         remarks.append(f"{failed}; the first error was {runner.errors[0]}")
     return replace(report, runs=runner.done + runner.recalled, seconds=runner.elapsed, remarks=tuple(remarks))
 
@@ -265,7 +265,8 @@ class _Audit:
         members, others = seen[best]
         names = [name for name in members.scores if name in others.scores]
         if not names:
-            error = [*members.errors, *others.errors, "no score that runs with the canary and runs without it share"][0]
+            none = "no score that runs with and without the canary have in common"
+            error = [*members.errors, *others.errors, none][0]
             raise ValueError(f"train must run on records with a canary, too, got {error} ({found[best].kind})")
         along = _direction(members.numbers, others.numbers)
         tried = {

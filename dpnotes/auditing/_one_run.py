@@ -1,4 +1,4 @@
-"""Audits for a budget of only a few training runs: many canaries share a run, and a coin toss decides on each.
+"""Audits for a budget of only a few training runs: many canaries share a run, each included or not by a coin toss.
 
 Audits with one canary in many runs nearly reach some claims. On these claims, the audits here found at most 0.8 % of
 the claim in the same time (``book/results/audits_strategies.csv``). Therefore ``dpnotes.audit`` does not use them.

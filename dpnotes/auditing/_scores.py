@@ -115,9 +115,9 @@ class Counts:
     negatives: Floats
 
     def frontier(self, level: float, size: int = FINE) -> tuple[Floats, Floats]:
-        """Largest FPR and least TPR of each step of the region that misses the true pair with probability ``level``.
+        """Largest FPR and least TPR of each step of a confidence region for the true pair, each of shape [..., size].
 
-        Each has shape [..., size].
+        The region misses the true pair with probability at most ``level``.
         """
         reach = stats.chi2.isf(level, 4) / 2  # -log kappa
         steps = np.linspace(0.0, reach, size + 1)

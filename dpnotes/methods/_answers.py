@@ -143,8 +143,8 @@ class InferenceBudget(Shared):
         count = at_least("count", count, 0)
         if count and not self._is_whole():
             raise BudgetExhausted(
-                f"this is a copy of a budget of {self.answers} answers at {self._guarantee}, made after "
-                f"{self._released} answers; it cannot know what the original answered later: see resume(released=...)"
+                f"this is a copy of a budget of {self.answers} answers at {self._guarantee}, {self._released} of them "
+                "released when it was made; it cannot know what the original answered later: see resume(released=...)"
             )
         with self._lock:
             if self._released + count > self.answers:

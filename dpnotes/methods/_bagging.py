@@ -41,8 +41,8 @@ class Bagging(PrivateClassifier):
     replace : bool
         Draw with or without replacement within a subsample.
     scheme : {"independent", "split"}
-        ``"independent"`` draws each subsample separately, and ``"split"`` draws all at once and divides the draws among
-        the models; see :func:`dpnotes.accounting.bagging`.
+        ``"independent"`` draws each subsample independently of the others, and ``"split"`` draws all at once and
+        divides the draws among the models; see :func:`dpnotes.accounting.bagging`.
     adjacency : {"zero-out", "add-remove", "replace-one"}
         Definition of neighbouring data sets. An empty record retains its place in the draws and is left out of the
         subsamples that drew it. Only the models of these subsamples change, and each has one vote.
@@ -88,7 +88,7 @@ class Bagging(PrivateClassifier):
         return {} if self.subsample is not None else {"subsample": self.calibrate(n)}
 
     def calibrate(self, n: int) -> int:
-        """Compute the largest size of subsamples of ``n`` records at which bagging is (epsilon, delta)-DP.
+        """Compute the largest size of a subsample at which bagging of ``n`` records is (epsilon, delta)-DP.
 
         Raises
         ------

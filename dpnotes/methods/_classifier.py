@@ -39,13 +39,14 @@ FINITE = "replace missing values by a rule that looks at one record at a time, a
 REWORDED = {  # beginnings of messages that show values
     "Complex data not supported": "Complex data not supported: X and y must not hold complex numbers",
     "Unknown label type: continuous": (
-        f"Unknown label type: y is {CONTINUOUS}; if the numbers are labels, set classes= to all of them"
+        f"Unknown label type: y is {CONTINUOUS}; if the numbers are labels, set classes= to all labels that can occur"
     ),
     "Input X contains NaN": f"Input X contains NaN: {FINITE}",
     "Input X contains infinity": f"Input X contains infinity: {FINITE}",
     "could not convert": "X must hold numbers, got a cell that cannot be converted to float",
     "Unknown label type: unknown": (
-        "Unknown label type: y must hold labels of one kind, none missing; if classes= is given, others are empty"
+        "Unknown label type: y must hold labels of one kind, none missing; "
+        "with classes=, records whose label is missing or of another kind count as empty"
     ),
 }
 NO_TABLE = "X must be a table of numbers of shape [n, d], and y must hold n labels"
@@ -167,8 +168,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         """Copy the part of the estimator that the guarantee covers; the copy can be pickled and shared.
 
         The copy makes the same predictions. It has only the public parameters, ``classes_``, ``profile_`` and the
-        attributes that predictions need. It contains no seed, no learner that was passed in, and no vote, teacher or
-        record.
+        attributes that predictions need. It contains no seed, no learner that was given as ``estimator`` or
+        ``student``, and no vote, teacher or record.
 
         Raises
         ------
@@ -189,8 +190,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
     def unusable_records(self, X: Any, y: Any) -> dict[str, int]:
         """Count, by reason, the records that a fit to X and y treats as empty; the counts are **private**.
 
-        No guarantee covers these exact counts. They are for the holder of the data: do not publish them, or any
-        decision that depends on them.
+        No guarantee covers these exact counts. They are for the holder of the data: do not publish them, or anything
+        that you decided because of them.
 
         Parameters
         ----------

@@ -79,8 +79,8 @@ class DPSGD(PrivateClassifier, LogitClassifier):
         Probability that a record is in a batch.
     steps : int, >= 1, optional
         Number of steps. Default: 100, or 10 for at most 16 sqrt(d) sigma records. Here d is the number of features, and
-        sigma is the Gaussian noise that one release of sensitivity 1 needs for ``epsilon`` and ``delta``. With
-        ``noise_multiplier`` the default is 100.
+        sigma is the standard deviation of the Gaussian noise that one release of sensitivity 1 needs for ``epsilon``
+        and ``delta``. With ``noise_multiplier`` the default is 100.
     learning_rate : float or sequence of float, > 0, optional
         Step size for the sum of the clipped gradients divided by the expected size of a batch; one value for each step,
         or the same for all. Default: 2 for ``"sgd"``, 0.2 for ``"momentum"`` and 0.01 for ``"adam"``.

@@ -166,7 +166,7 @@ class DPBag(StudentVote):
         The paper's lambda, the *inverse* scale of the Laplace noise per normalised vote: a larger value means less
         noise. Default: ``2 / n_models``.
     accountant : {"tight", "naive", "personalised"}
-        ``"tight"`` releases as many labels as the tight analysis proves to be (epsilon, delta)-DP together, for any
+        ``"tight"`` allows as many labels as the tight analysis proves to be (epsilon, delta)-DP together, for any
         data and any number of partitions. ``"naive"`` is the paper's bound with the largest charge for each label (m =
         1, DPBag-). Its number of labels does not depend on the data, and is one more than the budget covers.
         ``"personalised"`` is the paper's accountant. From the private votes it computes an epsilon for each record, and
@@ -318,7 +318,7 @@ class DPBag(StudentVote):
         Raises
         ------
         TypeError
-            With the personalised accountant, which gives no guarantee.
+            If the accountant was ``"personalised"``, which gives no guarantee.
         """
         check_is_fitted(self)
         if self.profile_.status == "refuted":

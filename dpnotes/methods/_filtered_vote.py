@@ -38,9 +38,9 @@ class FilteredVote(TeacherVote):
         Delta of all answers together.
     estimator : object, optional
         The teachers' learner: a scikit-learn classifier (with ``predict_proba`` for a ``confidence`` above 0), or a
-        learner that has ``fit_many`` and fits many models in one call, where the models have ``confidence(X)``. Without
-        a ``noise_seed``, ``fit_many`` is called separately for each teacher. A teacher must depend only on the records
-        of its shard. Default: logistic regression with scikit-learn's C = 1.
+        learner whose ``fit_many`` fits many models in one call and gives models with ``confidence(X)``. Without a
+        ``noise_seed``, ``fit_many`` is called separately for each teacher. A teacher must depend only on the records of
+        its shard. Default: logistic regression with scikit-learn's C = 1.
     n_models : int, in 1 .. n, optional
         Number of teachers in each partition. Default: n / (5 n_classes) for n records, rounded down, but at least 1 and
         at most 1024.

@@ -115,9 +115,9 @@ class LinearTask:
     def minimised(self, weights: Floats, *, penalty: float, linear: Floats | float = 0.0) -> Floats:
         """Weights [R, C, d] whose gradients are within the tolerance, from a solver's weights that may be outside it.
 
-        If any of them is outside it, accelerated descent starts from zero and takes as many steps as its theorem
-        requires (Nesterov 2004, Theorem 2.2.2). Therefore no data set makes this method fail: the guarantee needs
-        weights within the tolerance, and an error would reveal something about the data.
+        If a gradient is not within it, accelerated descent starts from zero and takes at most as many steps as its
+        theorem requires (Nesterov 2004, Theorem 2.2.2). Therefore no data set makes this method fail: the guarantee
+        needs weights within the tolerance, and an error would reveal something about the data.
 
         Parameters
         ----------

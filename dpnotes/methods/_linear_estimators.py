@@ -155,10 +155,10 @@ def guarantee_text(epsilon: float, delta: float) -> str:
 class ModelSensitivity(WeightRelease):
     """Private logistic regression whose exact L2-regularised minimiser is released with noise.
 
-    With delta = 0 the noise B has density proportional to ``exp(-rate ||B||_F)`` among the matrices B whose rows add up
-    to 0, as the rows of the minimiser do. With delta > 0 the noise is Gaussian, with the least sigma that suffices
-    (Balle and Wang 2018). The estimator retains only the noisy weights, so ``profile_`` covers any number of
-    predictions and the fitted estimator itself.
+    With delta = 0 the noise B has density proportional to ``exp(-rate ||B||_F)`` among the matrices B whose rows, one
+    for each class, add up to zero, as the rows of the minimiser do. With delta > 0 the noise is Gaussian, with the
+    least sigma that suffices (Balle and Wang 2018). The estimator retains only the noisy weights, so ``profile_``
+    covers any number of predictions and the fitted estimator itself.
 
     Parameters
     ----------

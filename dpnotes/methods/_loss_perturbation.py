@@ -61,7 +61,7 @@ class LossPerturbation(WeightRelease):
     analysis : {"tight", "split", "published"}
         :func:`dpnotes.accounting.objective_perturbation` describes the three analyses. ``"split"`` spends half of
         epsilon on the change of volume, by a bound that leaves n l2 out, and B has density proportional to
-        ``exp(-rate ||B||_F)``. ``"published"`` does the same with the paper's constants (for add-remove) and a rho
+        ``exp(-rate ||B||_F)``. ``"published"`` does the same with the paper's constants (not for replace-one) and a rho
         several times as large. Its proof for Gaussian noise has a gap beyond two classes; ``profile_`` reports whether
         the noise suffices by another proof.
     intercept, norm, n, classes, max_iterations, device, random_state, noise_seed

@@ -52,8 +52,8 @@ class PATE(StudentVote):
         Number of teachers. Default: n / (5 n_classes) for n records, rounded down, but at least 1 and at most 1024.
     queries : int, >= 1, optional
         Number of public rows, counted from the first, that the teachers vote on. Default: all rows. With epsilon and
-        delta but without ``answers``, the default is smaller if necessary: the number at which the Gaussian noise on a
-        count has a standard deviation of a quarter of ``n_models``.
+        delta but without ``answers``, the default is smaller if necessary: the largest number at which Gaussian noise
+        on a count has a standard deviation of at most a quarter of ``n_models``.
     answers : int, in [1, queries], optional
         Number of answers after which ``"confident"`` stops permanently. Default: ``queries``.
     aggregator : {"gnmax", "confident", "laplace"}

@@ -24,7 +24,8 @@ from dpnotes.preprocessing import ClipNorm
 SENSITIVITIES = ("proved", "published")
 FRACTION = "a record may be visited ceil(passes) times, which the sensitivity with a fraction of a pass does not cover"
 OBSERVED = (
-    "the weights of neighbouring data sets differ by at most the given sensitivity, which is below the proved bound"
+    "the weights of any two neighbouring data sets differ by at most the given sensitivity, which is below the proved "
+    "bound"
 )
 BATCH, PASSES = 50, 2  # by default
 ROUNDING = 1e-6  # relative, of a row that was scaled to the bound in float32; such a row is shortened all the same
@@ -52,7 +53,7 @@ def logistic_loss(norm: float) -> Constants:
 
 @dataclass(eq=False, repr=False)
 class BinaryRelease(PrivateClassifier, LogitClassifier):
-    """Classifier of two classes, trained by SGD, that predicts from the released weights.
+    """Classifier of two classes, trained by gradient descent, that predicts from the released weights.
 
     Parameters
     ----------
@@ -123,8 +124,8 @@ class NoisySGD(BinaryRelease):
 
     This is a sound alternative to relying on the randomness of SGD. Earlier weights stay secret, so their privacy cost
     fades as steps contract (``l2 > 0``) or a ball bounds the weights (``radius``). The privacy loss then stops growing
-    with the number of steps. The method assumes nothing about the data except the bound ``norm``, to which longer rows
-    are shortened.
+    with the number of steps. The method assumes nothing about the data except the bound ``norm``, which holds because
+    longer rows are shortened.
 
     Parameters
     ----------
@@ -201,7 +202,7 @@ class NoisySGD(BinaryRelease):
         if rate > limit:
             raise ValueError(
                 f"learning_rate must be <= 2 / (smoothness + l2) = {limit:g}, got learning_rate={rate!r}; "
-                "a larger step can push the weights apart"
+                "with a larger rate, a step can push the weights apart"
             )
         contraction = accounting.step_contraction(learning_rate=rate, smoothness=loss.smoothness + l2, convexity=l2)
         radius = math.inf if self.radius == math.inf else positive("radius", self.radius)
