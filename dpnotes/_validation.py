@@ -27,9 +27,9 @@ Kind = TypeVar("Kind", bound=Callable[..., Any])
 
 
 def renamed(**names: tuple[str, ...]) -> Callable[[Kind], Kind]:
-    """Let a function or an estimator take ``new=(old, ...)`` by the old names for one version, with a FutureWarning.
+    """Let a function or an estimator accept old names of its parameters for one version, with a FutureWarning.
 
-    If there are several old names, the new parameter is the tuple of their values.
+    ``new=(old, ...)`` gives the old names of a parameter. If there are several, its value is the tuple of their values.
     """
 
     def accepting(own: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -62,9 +62,9 @@ def renamed(**names: tuple[str, ...]) -> Callable[[Kind], Kind]:
 
 
 def at_least(name: str, value: int, low: int, *, most: tuple[str, int] | None = None, why: str = "") -> int:
-    """Give ``value`` as an int; it must be an integer >= ``low``, and at most the second of ``most``, if given.
+    """Give ``value`` as an int; it must be an integer >= ``low`` and, if ``most`` is given, at most that limit.
 
-    The first of ``most`` is the name of that limit, and ``why`` a reason to append to the message.
+    ``most`` is a pair of the limit's name and value, and ``why`` is a reason that is appended to the message.
     """
     if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be an integer >= {low}, got {name}={value!r}")
@@ -80,7 +80,7 @@ def at_least_one(name: str, value: int) -> int:
 
 
 def jobs(name: str, value: int) -> int:
-    """Give ``value`` as a number of joblib's workers; 0 has no meaning."""
+    """Give ``value`` as a number of joblib workers; it must not be 0."""
     if value == 0:
         raise ValueError(_message(name, ">= 1, or negative: -1 for all cores", value))
     return value
@@ -91,7 +91,7 @@ def real(
 ) -> float:
     """Give ``value`` as a finite float; it must lie in [low, high], or in (low, high] with ``open_low``.
 
-    ``below`` says why ``high`` itself is invalid; without it, it is valid.
+    ``below`` says why ``high`` itself is invalid; without ``below``, ``high`` is valid.
     """
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be a number, got {name}={value!r}")
@@ -126,7 +126,7 @@ def array(
     finite: bool = False,
     why: str = "",
 ) -> Floats:
-    """Give ``values`` as a float64 array; every entry must lie between ``low`` and ``high``, ends included or open."""
+    """Give ``values`` as a float64 array; entries must lie in [low, high], without its ends if these are open."""
     result = np.asarray(values, dtype=np.float64)
     inside = (result > low if open_low else result >= low) & (result < high if open_high else result <= high)
     wrong = ~(inside & np.isfinite(result) if finite else inside)  # NaN is wrong, too
@@ -187,7 +187,7 @@ def class_codes(y: ArrayLike, *, n: int, n_classes: int) -> Integers:
 
 
 def float_dtype(dtype: Any, X: Features) -> np.dtype[Any]:
-    """Dtype to fit in: that of X by default, else float32 or float64."""
+    """Give the dtype of a fit: by default the dtype of X, otherwise float32 or float64 as given."""
     chosen = X.dtype if dtype is None else np.dtype(dtype)
     if chosen not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got dtype={dtype!r}")
@@ -207,5 +207,5 @@ def _message(name: str, valid: str, value: object, why: str = "") -> str:
 
 
 def shown(value: object) -> str:
-    """How an error shows a value: NumPy's numbers as plain ones."""
+    """Give a value as an error shows it, with NumPy's numbers as plain numbers."""
     return repr(value.item() if isinstance(value, np.generic) else value)

@@ -5,9 +5,9 @@ as ``StandardScaler`` does for its means. Such a step releases statistics that n
 here use bounds and categories that the user knows beforehand, so one record changes only its own transformed row:
 ``make_pipeline(PublicScaler(0, 100), ClipNorm(), DPSGD(1.0, 1e-5))`` is as private as its last step.
 
-One rule holds for all of them: they transform any row, whatever its values, without an error or a warning. A value that
-is missing or not of the expected kind counts as 0. The method ``unread`` counts such values for the person who holds
-the table. ``fit`` looks only at the number and the names of the columns.
+One rule holds for all transformers: they transform any row, whatever its values, without an error or a warning. A value
+that is missing or not of the expected kind counts as 0. The method ``unread`` counts such values for the person who
+holds the table. ``fit`` looks only at the number and the names of the columns.
 """
 
 from __future__ import annotations
@@ -114,7 +114,9 @@ class RowTransformer(TransformerMixin, BaseEstimator):
         is_table = hasattr(X, "dtype") or hasattr(X, "columns")
         values = np.asarray(X, dtype=None if is_table else object)  # a list of numbers and strings keeps the numbers
         if values.ndim < 2:
-            raise ValueError(f"X must have shape [n, d], got shape {values.shape}. Reshape your data: one row a record")
+            raise ValueError(
+                f"X must have shape [n, d], got shape {values.shape}. Reshape your data: one row per record"
+            )
         if values.dtype.kind == "c":
             raise ValueError(f"Complex data not supported: X must hold real numbers, got {values.dtype}")
         check_array(values, dtype=None, ensure_all_finite=False)
@@ -182,8 +184,9 @@ class PublicScaler(OneToOneFeatureMixin, RowTransformer):
     Parameters
     ----------
     low, high : float, or array_like of float, shape [d]
-        Bounds of all columns, or of each column, in its units; finite, and low < high. The bounds must not be taken
-        from the data: use knowledge of the quantity (an age is in 0 .. 120), not the least and largest observed values.
+        Finite bounds, one for all columns or one for each column, in the units of the column; low < high. The bounds
+        must not be taken from the data: use knowledge of the quantity (an age is in 0 .. 120), not the least and
+        largest observed values.
 
     Attributes
     ----------
@@ -281,7 +284,7 @@ class PublicOneHot(RowTransformer):
 
 @dataclass(eq=False, repr=False)
 class OrientedGradients(RowTransformer):
-    """Map each image to histograms of the directions of its gradients, a row of norm 1 or 0 (Dalal and Triggs 2005).
+    """Map each image to a row of norm 1 or 0: histograms of the directions of its gradients (Dalal and Triggs 2005).
 
     These features suit private linear models of pictures (Tramer and Boneh 2021). Each cell of 4 x 4 pixels has a
     histogram of its gradients, weighted by their length. The histogram is divided by the joint norm of the histograms
@@ -291,9 +294,9 @@ class OrientedGradients(RowTransformer):
     Parameters
     ----------
     image_shape : tuple of int
-        Shape (height, width), or (channels, height, width) for rows that hold one channel after the other, as in the
-        data sets; the channels are then averaged. The sides must be at least 4; pixels beyond a multiple of 4 are left
-        out.
+        Shape (height, width), or (channels, height, width) for rows that hold one channel after the other, as the data
+        sets of this package do. The channels are then averaged. The sides must be at least 4; pixels beyond a multiple
+        of 4 are left out.
     low, high : float
         Public bounds of a pixel, low < high. Values outside are clipped, and a value that is not a number becomes
         ``low``.
@@ -386,13 +389,13 @@ def places(values: Sequence[Any], known: Sequence[Any]) -> Integers:
 def told_unread(names: Sequence[Any], counts: Sequence[int]) -> list[str]:
     """List with one sentence that counts the unread values of a public table by column; empty if all were read."""
     told = ", ".join(f"{count} of {name!r}" for name, count in zip(names, counts, strict=True) if count)
-    how = "are missing or not as declared, and count as the middle of the bounds or as none of the categories"
-    return [f"{told} {how}"] if told else []
+    how = "count as the middle of the bounds or as none of the categories"
+    return [f"values that are missing or not as declared ({told}) {how}"] if told else []
 
 
 def told_empty(count: int) -> list[str]:
     """List with one sentence that counts the empty records of a table; empty if there are none."""
-    told = f"{count} records have a label that is missing or not among the classes, and contribute nothing"
+    told = f"records with a label that is missing or not among the classes ({count} in all) contribute nothing"
     return [told] if count else []
 
 

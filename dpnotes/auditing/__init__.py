@@ -1,6 +1,6 @@
 """Audits of training procedures: lower bounds on their privacy loss, and tests of the guarantees that they claim.
 
-Each bound holds with a stated confidence. A claim that survives an audit is not proved by it.
+Each bound holds with a stated confidence. Surviving an audit does not prove a claim.
 """
 
 from dpnotes import _extras

@@ -1,4 +1,4 @@
-"""``dpnotes.audit``: test, within a budget, whether runs of a training procedure refute a claim about it."""
+"""``dpnotes.audit``: test, within a budget, whether runs of a training procedure refute its claimed guarantee."""
 
 from __future__ import annotations
 
@@ -53,24 +53,25 @@ def audit(
     """Train repeatedly on neighbouring data sets, and test whether the results refute a claim.
 
     Guarantees: with probability at least ``confidence`` over the randomness of the runs, the bounds of the report hold
-    and a true claim is not refuted. This is true of any training procedure, any records and any running time, provided
+    and a true claim is not refuted. This holds for any training procedure, any records and any running time, provided
     that the claim allows the planted record (``domain``). The argument: the canary, the scores and the number of runs
     are chosen on pilot runs, which are not counted. Given these choices, the counted runs are independent. The audit
     inspects them after 1/16, 1/4, 1/2, 3/4 and all of the planned number. These five inspections receive 5, 10, 10, 15
-    and 60 % of the allowed failure probability; the choice of the inspection that is reported may depend on anything.
-    Within an inspection, :func:`~dpnotes.auditing.audit_scores` accounts for all scores.
+    and 60 % of the allowed failure probability; any rule may choose the inspection that is reported. Within an
+    inspection, :func:`~dpnotes.auditing.audit_scores` accounts for all scores.
 
     The audit covers only what was run: neighbouring data sets of *these* records, one canary, and these scores. A claim
-    that is not refuted may still be false. Training runs in the workers that ``joblib.parallel_config(n_jobs=...)``
-    chooses, which may be a Dask cluster. Progress is reported to the logger ``dpnotes.auditing``.
+    that is not refuted may still be false. The training runs are distributed over the workers that
+    ``joblib.parallel_config(n_jobs=...)`` chooses, which may be a Dask cluster. Progress is reported to the logger
+    ``dpnotes.auditing``.
 
     Parameters
     ----------
     train : callable or estimator
-        Either a function or an estimator. A function ``train(X, y, seed)`` returns everything that is released: a
-        fitted model, weights, a number. From the result the audit derives these scores, if the result offers them: the
-        log-odds or margin of the canary's label, the weights along the canary, and the direction in which pilot runs
-        with and without the canary differ. To define your own scores, return a function of records,
+        Either a function or an estimator. A function ``train(X, y, seed)`` returns everything that is released, for
+        example a fitted model, weights or a number. From the result the audit derives these scores, if the result
+        offers them: the log-odds or margin of the canary's label, the weights along the canary, and the direction in
+        which pilot runs with and without the canary differ. To define your own scores, return a function of records,
         ``lambda X: values``; its values are the scores. All random choices must follow from the seed or come from the
         operating system. If workers would copy a generator that the function retains between calls, the audit raises an
         error. An estimator must be unfitted, and may come from any library with scikit-learn's conventions. Each of its
@@ -79,12 +80,12 @@ def audit(
     X : array_like of numbers, shape [n, ...]
         Features of the records.
     y : array_like, shape [n]
-        Class labels in their original form, or numbers.
+        Class labels in their original form, or numbers to predict.
     claim : PrivacyProfile, optional
         The guarantee to test, for data sets of at most n records; its adjacency defines the neighbouring data sets. For
         zero-out, ``train`` must treat a record of zeros with a label outside the classes (the largest class plus 1, or
         an empty text) as an empty record, as the estimators of this package do. Default: the ``profile_`` of the fitted
-        estimator. A function has no default claim; the report then holds only bounds, for adding or removing one
+        estimator. A function has no default claim; the report then contains only bounds, for adding or removing one
         record.
     seconds : float, > 0
         Budget in seconds.
@@ -95,14 +96,15 @@ def audit(
     domain : float, tuple or list, optional
         The records that the claim allows. A number bounds the Euclidean norm, and a tuple (low, high) bounds the
         features; in both cases the audit tries eight kinds of canaries, some of them constructed to fill the ball or
-        the box. If it is a list of records ``(x, label)``, for example with one-hot features, only these are planted.
-        Default: an estimator's ``norm``, if it has one; otherwise the ranges and the largest norm of X.
+        the box. If ``domain`` is a list of records ``(x, label)``, for example with one-hot features, only these
+        records are planted. Default: an estimator's ``norm``, if it has one; otherwise the ranges and the largest norm
+        of X.
     random_state : int, >= 0
         Seed of the audit. Trying several seeds and reporting the best result is not sound.
     memory : mutable mapping, optional
         Mapping that saves the plan and the scores of counted runs under names, as plain lists and numbers. An
-        interrupted audit continues from its contents. A mapping belongs to one audit; contents that visibly come from
-        another audit raise an error.
+        interrupted audit continues from the contents of the mapping. A mapping belongs to one audit; contents that
+        visibly come from another audit raise an error.
 
     Returns
     -------
@@ -164,7 +166,8 @@ def audit(
     report = _Audit(runner, neighbours, within, claim, confidence, random_state).report(found)
     remarks = [f"canaries stay within the allowed records: {within.words}", *report.remarks]
     if runner.errors:
-        remarks.append(f"{len(runner.errors)} of {runner.done} runs failed and count as failed: {runner.errors[0]}")
+        failed = f"{len(runner.errors)} of {runner.done} runs failed; a failed run has the score -inf"
+        remarks.append(f"{failed}; the first error was {runner.errors[0]}")
     return replace(report, runs=runner.done + runner.recalled, seconds=runner.elapsed, remarks=tuple(remarks))
 
 
@@ -262,7 +265,8 @@ class _Audit:
         members, others = seen[best]
         names = [name for name in members.scores if name in others.scores]
         if not names:
-            error = [*members.errors, *others.errors, "no score that runs with and without it have"][0]
+            none = "no score that runs with and without the canary have in common"
+            error = [*members.errors, *others.errors, none][0]
             raise ValueError(f"train must run on records with a canary, too, got {error} ({found[best].kind})")
         along = _direction(members.numbers, others.numbers)
         tried = {
@@ -313,9 +317,9 @@ class _Audit:
             return
         same = all(set(each.prints) == kinds[1] for pair in seen for each in pair)
         count = seen[0][1].count
-        text = f"train must give results that differ with the seed, got the same one in all of {count} runs"
+        text = f"train must give results that differ with the seed, got the same result in all {count} runs"
         if same:
-            raise ValueError(f"{text}, with any canary and without: does it use its seed and its records?")
+            raise ValueError(f"{text}, with any canary and without a canary: does it use its seed and its records?")
         raise ValueError(
             f"{text} on the same records: it ignores its seed, or has no randomness; runs are then not independent, "
             "and nothing can be concluded from them. A training procedure without randomness has no guarantee to audit"
@@ -353,7 +357,7 @@ class _Audit:
             raise ValueError(self._too_little(self._needed()))
         remarks = report.remarks
         if sum(map(len, kinds[0])) < count:
-            ended = "the claim fell" if report.refuted else "the budget ended"
+            ended = "the claim was refuted" if report.refuted else "the budget ended"
             remarks = (f"stopped before the planned {count} runs of each kind: {ended}", *remarks)
         tried = [pd.DataFrame(plan["tried"]).assign(stage="canary"), report.tried.assign(stage="event")]
         return replace(

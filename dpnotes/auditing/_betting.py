@@ -1,4 +1,4 @@
-"""Sequential audits: bets against the claim, which refute it whenever their wealth is large."""
+"""Sequential audits: bets against the claim, which refute it once their wealth is large enough."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Betting:
     Raises
     ------
     ValueError
-        If the claim has another adjacency, or ``confidence`` is outside its range.
+        If ``adjacency`` is not the adjacency of the claim, or ``confidence`` is outside its range.
 
     Source
     ------
@@ -111,7 +111,7 @@ class Betting:
                 f"member and nonmember must have shape {list(shape)}, got {[list(each.shape) for each in pair]}"
             )
         if any(np.isnan(each).any() for each in pair):
-            raise ValueError("member and nonmember must hold no NaN; give a run that failed a score such as -inf")
+            raise ValueError("member and nonmember must hold no NaN; give a failed run a score such as -inf")
         self._past.append((pair[0], pair[1]))
         self._log_wealth += math.log1p(self._bet.stake * self._bet.payoff(*pair))
         self._highest = max(self._highest, self._log_wealth)

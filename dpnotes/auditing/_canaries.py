@@ -21,7 +21,7 @@ Allowed = float | tuple[ArrayLike, ArrayLike] | Sequence[Record] | None
 
 
 class Canary(NamedTuple):
-    """A record whose membership is tested, and its opposite, by which replace-one adjacency replaces it."""
+    """A record whose membership is tested, and its opposite, which is the record that replaces it under replace-one."""
 
     kind: str
     x: NDArray[Any]  # of the shape of one record
@@ -55,7 +55,7 @@ class Domain:
 
     @classmethod
     def of(cls, X: Features, y: NDArray[Any], allowed: Allowed, *, norm: float | None = None, classes: Any) -> Self:
-        """Domain that is ``allowed``, within an estimator's ``norm``; by default the bounds of the records."""
+        """Make the domain that ``allowed`` gives, within an estimator's ``norm``; by default, the records' bounds."""
         d = X.shape[1]
         labels = np.unique(y) if classes is None else np.unique(np.asarray(classes))
         if classes is None and y.dtype.kind == "f" and len(labels) > FEW_LABELS:
@@ -77,10 +77,10 @@ class Domain:
             words = f"norm at most {longest:g}"
         elif norm is None:
             low, high, longest = X.min(axis=0), X.max(axis=0), float(np.linalg.norm(X, axis=1).max())
-            words = "features within the ranges of the records, and no record longer than the longest; set domain= to "
-            words += "the records that the claim allows"
+            words = "features within the ranges of the records, and norm at most the largest norm of a record; set "
+            words += "domain= to the records that the claim allows"
             if not (high > low).any():
-                raise ValueError("X must have a feature that differs between records, or domain= be given")
+                raise ValueError("X must have a feature that differs between records; otherwise give domain=")
         return cls(np.asarray(low, np.float64), np.asarray(high, np.float64), float(longest), labels, words, given)
 
     def within(self, x: Floats) -> Floats:
@@ -102,7 +102,7 @@ class Domain:
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Data sets with and without a canary at one place; the larger one has as many records as were given.
+    """Data sets with and without a canary at one place; the larger data set has as many records as the audit was given.
 
     Attributes
     ----------
@@ -120,11 +120,11 @@ class Neighbours:
     empty: Record | None = None
 
     def with_(self, x: NDArray[Any], label: Any) -> Data:
-        """Data set with a record, as its first record."""
+        """Data set with the given record as its first record."""
         return np.concatenate([np.asarray(x, self.X.dtype)[None], self.X]), np.concatenate([[label], self.y])
 
     def without(self, canary: Canary) -> Data:
-        """Data set without the canary, whose place is removed, or holds an empty record or the opposite."""
+        """Data set without the canary; its place is removed, or holds an empty record or the opposite record."""
         if self.adjacency == "replace-one":
             return self.with_(*canary.opposite)
         return (self.X, self.y) if self.empty is None else self.with_(*self.empty)

@@ -30,7 +30,7 @@ class Observer:
     labels : ndarray
         All labels that can occur.
     direction : ndarray of float, shape [numbers], optional
-        Direction for one more score, the projection of the result's numbers.
+        Direction onto which the result's numbers are projected, for one more score.
     """
 
     x: NDArray[Any]

@@ -1,7 +1,7 @@
-"""Audits for a budget of only a few training runs: many canaries share a run, and a coin toss includes each.
+"""Audits for a budget of only a few training runs: many canaries share a run, each included or not by a coin toss.
 
-On claims that one canary in many runs nearly reaches, these audits found at most 0.8 % of the claim in the same time
-(``book/results/audits_strategies.csv``). Therefore ``dpnotes.audit`` does not use them.
+Audits with one canary in many runs nearly reach some claims. On these claims, the audits here found at most 0.8 % of
+the claim in the same time (``book/results/audits_strategies.csv``). Therefore ``dpnotes.audit`` does not use them.
 """
 
 from __future__ import annotations
@@ -37,19 +37,20 @@ Least = Callable[[float], float]  # smallest probability of a wrong guess beside
 
 
 def tail_excluded(tail: float, least: Least, *, examples: int, guesses: int, correct: int) -> bool:
-    """Whether a guarantee excludes that at least ``correct`` guesses are correct with probability ``tail``.
+    """Whether a guarantee excludes that, with probability ``tail``, at least ``correct`` guesses are correct.
 
     ``least`` is the guarantee: an event of probability x on one data set has probability at least ``least(x)`` on its
-    neighbour; it is convex, and at least 0. Let p_w be the probability that w of the guesses are correct. A canary's
-    toss decides between neighbours, and turns a correct guess into a wrong one: the event "this guess is correct and w
-    are" becomes "it is wrong and w - 1 are". Averaged over canaries and tosses, by Jensen's inequality, for every j::
+    neighbour. This function is convex, and at least 0. Let p_w be the probability that w of the guesses are correct. A
+    canary's coin toss decides between neighbours. The opposite toss turns a correct guess into a wrong one: the event
+    "this guess is correct, and w guesses are correct" becomes "this guess is wrong, and w - 1 guesses are correct".
+    Averaged over canaries and tosses, by Jensen's inequality, for every j::
 
         W_(j-1) >= least(R_j),   R_j = sum_(w >= j) w p_w / examples,   W_j = sum_(w >= j) (guesses - w) p_w / examples
 
-    Among all p with that tail, one has the smallest ``R_j`` and ``sum_(w >= j) p_w`` for every j at once: its tail lies
-    at ``correct``, and each j has as little as its inequality requires. The proof is by induction downwards, with
-    ``(guesses - j) R_j = j W_j + guesses / examples sum_(l > j) sum_(w >= l) p_w``. If even this p exceeds 1 in total,
-    no such p exists.
+    Among all p with this tail probability, one has the smallest ``R_j`` and ``sum_(w >= j) p_w`` for every j at once:
+    its whole tail is at ``correct``, and each smaller j has only what its inequality requires. The proof is by
+    induction downwards, with ``(guesses - j) R_j = j W_j + guesses / examples sum_(l > j) sum_(w >= l) p_w``. If even
+    this p exceeds 1 in total, no such p exists.
     """
     right, wrong = correct * tail / examples, (guesses - correct) * tail / examples
     for w in range(correct - 1, -1, -1):
@@ -63,7 +64,7 @@ def tail_excluded(tail: float, least: Least, *, examples: int, guesses: int, cor
 
 
 def of_curve(curve: Curve) -> Least:
-    """Give the smallest probability that a claim's curve allows."""
+    """Give the function ``least`` of :func:`tail_excluded` for a claim's curve."""
     ends = (curve.intercepts[:-1] + curve.gradients[:-1] * curve.corners).tolist()
     intercepts, gradients = curve.intercepts.tolist(), curve.gradients.tolist()
 
@@ -75,13 +76,13 @@ def of_curve(curve: Curve) -> Least:
 
 
 def of_pair(epsilon: float, delta: float) -> Least:
-    """Give the smallest probability that (epsilon, delta)-DP allows."""
+    """Give the function ``least`` of :func:`tail_excluded` for (epsilon, delta)-DP."""
     factor = math.exp(epsilon)
     return lambda x: max(0.0, (x - delta) / factor, 1 - delta - factor * (1 - x))
 
 
 def of_mu(mu: float) -> Least:
-    """Give the smallest probability that mu-GDP allows."""
+    """Give the function ``least`` of :func:`tail_excluded` for mu-GDP."""
     return lambda x: float(special.ndtr(special.ndtri(min(x, 1.0)) - mu))
 
 
@@ -95,7 +96,7 @@ class Guesses:
     included: Booleans
 
     def p_value(self, claim: PrivacyProfile) -> float:
-        """Smallest p-value over the numbers of guesses, times how many there are, by the smaller of two bounds."""
+        """Smallest p-value over the tried numbers of guesses and two bounds, times how many numbers were tried."""
         least = of_curve(Curve.of(claim, symmetric=True))
         levels = np.unique(np.asarray(claim.epsilon(DELTAS)))
         pairs = [(float(epsilon), claim.delta(float(epsilon))) for epsilon in levels[np.isfinite(levels)]]
@@ -164,24 +165,25 @@ def one_run(
     """Test whether one run with many canaries refutes a claim, and bound the privacy loss from below.
 
     Use it when you can afford only one training run. On ten sound training procedures it found at most 0.8 % of the
-    claim, and :func:`audit_scores` found up to 99 % in the same time.
+    claim, whereas :func:`audit_scores` found up to 99 % in the same time.
 
     Guarantees: if each canary was included with probability 1/2, independently of everything else, then with
     probability at least ``confidence`` every bound of the report holds and a true claim is not refuted. The test
-    guesses that the canaries with the highest scores are in and that an equal number with the lowest scores are out; it
-    abstains from the rest. Two theorems bound the probability of at least this number of correct guesses: Steinke et
-    al. for (epsilon, delta), and Mahloujifar et al. for the whole curve. The test uses the smaller of the two bounds.
-    Several numbers of guesses share the allowed failure probability equally.
+    guesses that the canaries with the highest scores are in the training data, and that an equal number with the lowest
+    scores are not; it abstains from the rest. Two theorems bound the probability of at least as many correct guesses:
+    Steinke et al. for (epsilon, delta), and Mahloujifar et al. for the whole curve. The test uses the smaller of the
+    two bounds. Several numbers of guesses share the allowed failure probability equally.
 
-    The function does not check that fair and independent coins included the canaries; including a random half of them
-    violates the assumption. The bounds use only the number of correct guesses; this wastes information, least when
-    there are thousands of canaries. The bounds have no power where delta is about 1 / canaries, as for bagging, but
-    :func:`audit_scores` has power there.
+    The function raises an error if the number of included canaries is very unlikely, but it cannot check that fair and
+    independent coins included them. For example, including a random half of the canaries violates the assumption. The
+    bounds use only the number of correct guesses. This wastes information, least when there are thousands of canaries.
+    The bounds have no power where delta is about 1 / canaries, as for bagging, but :func:`audit_scores` has power
+    there.
 
     Parameters
     ----------
     scores : array_like of float, shape [canaries]
-        Scores from this run only, higher where a canary looks more like an included canary.
+        Score of each canary, from this run only. A higher score means that the canary looks more like an included one.
     included : array_like of bool, shape [canaries]
         Which canaries were in the training data.
     claim : PrivacyProfile, optional
@@ -203,8 +205,8 @@ def one_run(
     Raises
     ------
     ValueError
-        If a score is NaN, the shapes differ, none or nearly all of the canaries were included, there are more guesses
-        than canaries, the claim has another adjacency, or a parameter is outside its range.
+        If a score is NaN, the shapes differ, too few or too many canaries were included for fair coins, there are more
+        guesses than canaries, the claim has another adjacency, or a parameter is outside its range.
 
     Source
     ------

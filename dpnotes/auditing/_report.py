@@ -39,8 +39,8 @@ class AuditReport:
     claim : PrivacyProfile or None
         The guarantee that was tested; None if there was none.
     p_value : float, in [0, 1]
-        If the claim is true, evidence as strong as this has at most this probability, for any training procedure; 1
-        without a claim.
+        If the claim is true, the probability of evidence at least this strong is at most ``p_value``, for any training
+        procedure. Without a claim it is 1.
     confidence : float, in (0, 1)
         Smallest probability with which the bounds hold and a true claim is not refuted.
     adjacency : {"add-remove", "zero-out", "replace-one"}
@@ -211,7 +211,7 @@ def _each(bound: Callable[[float], float], values: Floats) -> float | Floats:
 
 
 def draw_rates(axes: Axes, members: Floats, nonmembers: Floats, *, label: str) -> tuple[Floats, Floats]:
-    """Draw the error rates of all thresholds t, where ``score >= t`` says member; return both rates."""
+    """Draw the error rates of all thresholds t, where ``score >= t`` means "member"; return both rates."""
     cuts = np.concatenate([[-np.inf], np.unique(np.concatenate([members, nonmembers])), [np.inf]])
     fnr, tnr = (np.searchsorted(np.sort(kind), cuts) / len(kind) for kind in (members, nonmembers))
     axes.step(1 - tnr, fnr, where="post", color="C0", label=label)

@@ -47,9 +47,9 @@ class Curve:
     @classmethod
     @lru_cache(maxsize=16)
     def of(cls, claim: PrivacyProfile, *, symmetric: bool = False) -> Curve:
-        """Lines of a claim; ``symmetric``: for events that may be likelier on either of the two data sets.
+        """Make the lines of a claim; with ``symmetric``, events may be likelier on either of the two data sets.
 
-        Otherwise each direction has its own curve, except for an adjacency without directions.
+        Without ``symmetric``, each direction has its own curve if the adjacency has directions.
         """
         ways = (None,) if symmetric or claim.adjacency == "replace-one" else ("remove", "add")
         found = [claim.delta(LEVELS, direction=way) for way in ways]
@@ -101,12 +101,12 @@ class Counts:
     """Counts of one event in independent runs with the record and in runs without it; arrays [...].
 
     The two rates have Clopper and Pearson's one-sided p-values: ``P[Bin(positives, tpr) >= true_positives]`` and
-    ``P[Bin(negatives, fpr) <= false_positives]``. They are independent and, at the true rates, at most u with
-    probability at most u. So their product is at most kappa with probability at most ``kappa (1 - log kappa)``
+    ``P[Bin(negatives, fpr) <= false_positives]``. The two p-values are independent. At the true rates, each is at most
+    u with probability at most u. So their product is at most kappa with probability at most ``kappa (1 - log kappa)``
     (Fisher). The pairs of rates with a larger product therefore form a region that covers the true pair as often as
-    stated. With each pair, the region holds all pairs of no larger false-positive and no smaller true-positive rate, so
-    its frontier determines all bounds. The frontier is computed in steps; each step combines its largest false-positive
-    rate with its least true-positive rate.
+    stated. If the region contains a pair, it also contains every pair with a smaller or equal false-positive rate and a
+    larger or equal true-positive rate, so its frontier determines all bounds. The frontier is computed in steps; each
+    step combines its largest false-positive rate with its least true-positive rate.
     """
 
     true_positives: Floats
@@ -115,7 +115,10 @@ class Counts:
     negatives: Floats
 
     def frontier(self, level: float, size: int = FINE) -> tuple[Floats, Floats]:
-        """Largest FPR and least TPR of each step of the region that misses with probability ``level``, [..., size]."""
+        """Largest FPR and least TPR of each step of a confidence region for the true pair, each of shape [..., size].
+
+        The region misses the true pair with probability at most ``level``.
+        """
         reach = stats.chi2.isf(level, 4) / 2  # -log kappa
         steps = np.linspace(0.0, reach, size + 1)
         fpr = self._fpr_of(steps)[..., 1:]
@@ -173,7 +176,7 @@ def least_mu(frontier: tuple[Floats, Floats]) -> Floats:
 
 
 def least_tpr(frontier: tuple[Floats, Floats], at: Floats) -> Floats:
-    """Smallest true-positive rate at rates ``at`` [rates], of tests that mix this event with none and with all."""
+    """Smallest true-positive rate at rates ``at`` [rates], of tests that mix this event with "never" and "always"."""
     fpr, tpr = (each[..., None] for each in frontier)  # [points, 1]
     with np.errstate(divide="ignore", invalid="ignore"):
         low, high = tpr * at / fpr, tpr + (1 - tpr) * (at - fpr) / (1 - fpr)
@@ -200,26 +203,26 @@ class Events:
     part: float = 1.0  # of what may fail, which one of several looks at the runs has
 
     def p_value(self, claim: PrivacyProfile) -> float:
-        """Smallest p-value of the events, each divided by the event's share of the level and by the look's share."""
+        """Smallest p-value of the events, each divided by the event's and the inspection's share of the level."""
         curve, whole = Curve.of(claim), sum(event.level for event in self.chosen)
         logs = [event.counts.log_p_value(curve, 2 * FINE)[0] for event in self.chosen]
         least = min(float(np.exp(log)) * whole / own.level for log, own in zip(logs, self.chosen, strict=True))
         return min(1.0, min(1.0, least) / self.part)
 
     def epsilon(self, delta: float) -> float:
-        """Largest bound of any event."""
+        """Largest lower bound on epsilon that an event gives."""
         return max(float(least_epsilon(each, delta)[0]) for each in self._frontiers())
 
     def delta(self, epsilon: float) -> float:
-        """Largest bound of any event."""
+        """Largest lower bound on delta that an event gives."""
         return max(float(least_delta(each, epsilon)[0]) for each in self._frontiers())
 
     def mu(self) -> float:
-        """Largest bound of any event."""
+        """Largest lower bound on mu that an event gives."""
         return max(float(least_mu(each)[0]) for each in self._frontiers())
 
     def tpr(self, fpr: Floats) -> Floats:
-        """Largest bound of any event."""
+        """Largest lower bounds on the true-positive rate that an event gives."""
         return np.asarray(np.max([least_tpr(each, fpr)[0] for each in self._frontiers()], axis=0))
 
     def _frontiers(self) -> list[tuple[Floats, Floats]]:
@@ -270,8 +273,9 @@ def audit_scores(
     Parameters
     ----------
     members, nonmembers : array_like of float, shape [runs] or [runs, scores]
-        Scores of independent runs with the record and without it, higher where a run looks more like a run with the
-        record (both directions are tried). Give a failed run a score such as ``-inf``; leaving it out is not sound.
+        Scores of independent runs with the record and without it. A higher score should mean that a run looks more like
+        one with the record, but both directions are tried. Give a failed run a score such as ``-inf``; leaving it out
+        is not sound.
     claim : PrivacyProfile, optional
         The guarantee that the training procedure claims.
     confidence : float, in (0, 1)
@@ -318,7 +322,7 @@ def audit_scores(
             f"members and nonmembers must have the same scores, got {given[0].shape[1]} and {given[1].shape[1]}"
         )
     confidence = check.level("confidence", confidence)
-    holdout = check.real("holdout", holdout, high=1.0, open_low=True, below="runs must be left to count on")
+    holdout = check.real("holdout", holdout, high=1.0, open_low=True, below="some runs must be left for counting")
     adjacency = runs_adjacency(claim, adjacency)
     titles = [f"score {i}" for i in range(given[0].shape[1])] if names is None else [str(name) for name in names]
     if len(titles) != given[0].shape[1]:
@@ -345,7 +349,7 @@ def audit_scores(
 
 
 def runs_needed(claim: PrivacyProfile, *, confidence: float = 0.95, holdout: float = 0.15) -> float:
-    """Fewest runs of each kind with which :func:`audit_scores` can refute a claim by a test without errors.
+    """Compute the fewest runs of each kind with which :func:`audit_scores` can refute a claim by a test without errors.
 
     Parameters
     ----------
@@ -390,7 +394,7 @@ def runs_adjacency(claim: PrivacyProfile | None, adjacency: str | None) -> str:
     if claim is not None and claim.adjacency != adjacency:
         raise ValueError(
             f"claim must be for the adjacency of the runs, {adjacency!r}, got a claim for {claim.adjacency!r}; "
-            "claim.for_adjacency(...) converts a claim where the conversion is implied"
+            "claim.for_adjacency(...) converts a claim if it implies the other guarantee"
         )
     return adjacency
 
@@ -510,9 +514,7 @@ def _remarks(
     found = []
     if all((kind == kind[0]).all() for kind in given):
         alike = "all runs" if (given[0][0] == given[1][0]).all() else "all runs of a kind"
-        found.append(
-            f"{alike} have the same scores: does the training use its seed, and does the score use its result?"
-        )
+        found.append(f"{alike} have the same scores: do the runs use their seeds, and does the score use the results?")
     if claim is not None:
         needed, runs = runs_needed(claim, confidence=confidence, holdout=holdout), min(map(len, given))
         if runs < needed:

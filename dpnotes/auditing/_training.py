@@ -93,7 +93,7 @@ class Training:
         ``fit(X, y, seed)`` gives a result.
     labels : ndarray
     estimator : object
-        Estimator of which ``fit`` fits clones, if there is one.
+        Estimator that ``fit`` clones and fits, if there is one.
     many : callable or None
         Fits many models at once, equal in distribution to ``fit`` with as many seeds. Its arguments are the estimator,
         records, their codes, the number of places, the number of runs, and the seed (None: the operating system's
@@ -127,7 +127,7 @@ class Training:
     def runs(
         self, data: Data, observers: Sequence[Observer], seeds: Sequence[int], *, closely: bool = False
     ) -> list[Runs]:
-        """Train with each seed, and score by each observer; ``closely``: with numbers and fingerprints.
+        """Train with each seed, and score by each observer; ``closely`` adds the numbers and fingerprints of results.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""The inference budget that answers of private methods spend, and noise that no two answers share."""
+"""The budget of answers of a private method, and seeds that give no two answers the same noise."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class BudgetExhausted(RuntimeError):
 
 
 class Shared:
-    """State that all copies of a fitted method share, so that no copy starts again.
+    """State that all copies of a fitted method share, so that no copy starts with a new budget.
 
-    ``copy`` and ``deepcopy`` return the object itself, also if the estimator that holds it is copied; threads take its
+    ``copy`` and ``deepcopy`` return the object itself, even if the estimator that holds it is copied. Threads share its
     lock. A pickled copy carries the state. :meth:`_is_whole` is false for a pickled copy and in a forked process,
     because they cannot know what the original did later.
     """
@@ -52,15 +52,15 @@ class InferenceBudget(Shared):
     """Count the answers that a fitted method releases, and refuse answers that its guarantee does not cover.
 
     A call is all or nothing: if fewer answers are left than it asks for, no answer is spent and none may be released. A
-    method spends after it has checked its input and before it computes an answer, so every answer that is released was
-    counted. If the computation then fails, the answer remains spent.
+    method spends the answers after it has checked its input and before it computes them, so every released answer has
+    been counted. If the computation then fails, the answers remain spent.
 
     All objects that answer from the same fit share the count:
 
     - Copies made by ``copy`` and ``deepcopy``, of this object or of the estimator that holds it, share the count, and
       so do threads.
-    - A pickled copy carries the count, but cannot know what the original answers later. It refuses every answer, as
-      does the budget in a forked process, until :meth:`resume` declares how many answers were released in all.
+    - A pickled copy, and the budget in a forked process, has the count but cannot know what the original answers later.
+      It refuses every answer until :meth:`resume` declares how many answers were released in all.
     - ``sklearn.base.clone`` gives an unfitted estimator. Another fit, of a clone or of the same estimator, starts a new
       budget with a separate guarantee; on the same records the guarantees compose.
 
@@ -133,7 +133,8 @@ class InferenceBudget(Shared):
         Raises
         ------
         BudgetExhausted
-            If fewer are left, or this is a pickled or forked copy that was not resumed; the count does not change.
+            If fewer answers are left, or this is a pickled or forked copy that was not resumed; the count does not
+            change.
         ValueError
             If count is negative.
         TypeError
@@ -143,7 +144,7 @@ class InferenceBudget(Shared):
         if count and not self._is_whole():
             raise BudgetExhausted(
                 f"this is a copy of a budget of {self.answers} answers at {self._guarantee}, {self._released} of them "
-                "released when it was made; what the original answered since is unknown here: see resume(released=...)"
+                "released when it was made; it cannot know what the original answered later: see resume(released=...)"
             )
         with self._lock:
             if self._released + count > self.answers:
@@ -179,7 +180,7 @@ class InferenceBudget(Shared):
         if left == 0:
             return (
                 f"{self.answers} of {self.answers} answers released at {self._guarantee}; refit with a larger answers= "
-                "to go on (what is released stays released: the guarantees compose)"
+                "to continue (released answers cannot be taken back, so the guarantees compose)"
             )
         return (
             f"{count} answers were asked for, {left} of {self.answers} are left at {self._guarantee}; ask for at most "
@@ -205,7 +206,7 @@ def secret_seed(random_state: int | np.random.RandomState | None) -> int:
 
 
 def derived_seed(seed: int, index: int) -> int:
-    """Seed of 128 bits from generator number ``index`` of a seed, for draws that take a seed."""
+    """Derive a seed of 128 bits from generator number ``index`` of another seed, for draws that take a seed."""
     return int.from_bytes(stream(seed, index).bytes(16), "little")
 
 

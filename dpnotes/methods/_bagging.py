@@ -21,8 +21,8 @@ from dpnotes.methods._teachers import fit_teachers
 class Bagging(PrivateClassifier):
     """Majority vote of models, each trained on a random subsample, with the exact guarantee of releasing the models.
 
-    The guarantee holds for any base learner but is weak: a record that is drawn may be fully exposed. See the bagging
-    chapter, and ``profile_`` after fitting.
+    The guarantee holds for any base learner but is weak: a record that is drawn may be fully exposed. The bagging
+    chapter explains why, and ``profile_`` states the guarantee after fitting.
 
     Parameters
     ----------
@@ -33,22 +33,22 @@ class Bagging(PrivateClassifier):
     subsample : int, >= 1, optional
         Number of records drawn for each model, instead of epsilon and delta.
     estimator : object, optional
-        The base learner: a scikit-learn classifier, or a learner that fits many models in one call. Such a learner has
-        ``fit_many``, like :class:`dpnotes.learners.NetworkClassifier`, and takes a list of index arrays of unequal
-        length; it is called separately for each model unless there is a ``noise_seed``. Default: a decision tree.
+        The base learner: a scikit-learn classifier, or a learner like :class:`dpnotes.learners.NetworkClassifier`,
+        which has ``fit_many`` and fits many models in one call. ``fit_many`` must accept a list of index arrays of
+        unequal length. Without a ``noise_seed`` it is called separately for each model. Default: a decision tree.
     n_models : int, >= 1
         Number of models.
     replace : bool
         Draw with or without replacement within a subsample.
     scheme : {"independent", "split"}
-        Draw each subsample independently, or draw all at once and divide the draws; see
-        :func:`dpnotes.accounting.bagging`.
+        ``"independent"`` draws each subsample independently of the others, and ``"split"`` draws all at once and
+        divides the draws among the models; see :func:`dpnotes.accounting.bagging`.
     adjacency : {"zero-out", "add-remove", "replace-one"}
         Definition of neighbouring data sets. An empty record retains its place in the draws and is left out of the
         subsamples that drew it. Only the models of these subsamples change, and each has one vote.
     classes : sequence, optional
-        All labels that can occur. Give them unless they are public knowledge: by default they are taken from y, and the
-        guarantee then covers all of the fitted estimator except ``classes_``.
+        All labels that can occur. By default they are taken from y, and the guarantee then covers all of the fitted
+        estimator except ``classes_``. Omit them only if it is public which labels occur in y.
     n_jobs : int or None
         Number of joblib workers for scikit-learn base learners.
     random_state : int, RandomState instance or None
@@ -88,12 +88,12 @@ class Bagging(PrivateClassifier):
         return {} if self.subsample is not None else {"subsample": self.calibrate(n)}
 
     def calibrate(self, n: int) -> int:
-        """Compute the largest size for which subsamples of ``n`` records are (epsilon, delta)-DP.
+        """Compute the largest size of a subsample at which bagging of ``n`` records is (epsilon, delta)-DP.
 
         Raises
         ------
         ValueError
-            If no size is (epsilon, delta)-DP.
+            If bagging is not (epsilon, delta)-DP at any size.
         """
         epsilon, delta = self._budget_for("subsample") or (0.0, 0.0)
         drawn = {name: getattr(self, name) for name in ("n_models", "replace", "scheme", "adjacency")}
@@ -101,7 +101,7 @@ class Bagging(PrivateClassifier):
         key = lambda size: accounting.bagging(n=n, subsample=size, **drawn).delta(epsilon) > delta  # noqa: E731
         if not (size := bisect_left(sizes, True, key=key)):
             known = f"got epsilon={epsilon}, delta={delta} for {n} records and {self.n_models} models"
-            raise ValueError(f"delta must be about n_models / n at least, as a drawn record may be released, {known}")
+            raise ValueError(f"delta must be at least about n_models / n, as a drawn record may be released, {known}")
         return size
 
     def _learn(self, X: Any, y: Any) -> None:  # type: ignore[override]

@@ -27,11 +27,11 @@ ROUNDING = 1e-12  # relative, of the division by the norm
 class ClassMeans(PrivateClassifier, LinearClassifier):
     """Nearest-mean classifier whose class means are released with noise.
 
-    For each class, the sum of its records and their number are released as one vector. The mean is their quotient,
-    moved to the nearest point whose norm does not exceed the parameter ``norm``. Because a record is in one class, each
-    class needs only the noise of one vector of d + 1 numbers, for any number of classes. No model is fitted, and almost
-    no parameter needs tuning. Use this method if epsilon times the number of records is small. Its bias does not vanish
-    with more records.
+    For each class, the sum of its records and their number are released as one vector. The mean is the noisy sum
+    divided by the noisy number, moved to the nearest point whose norm is at most ``norm``. Because a record is in one
+    class, the noise on each vector of d + 1 numbers is the same for any number of classes. No model is fitted, and
+    almost no parameter needs tuning. Use this method if epsilon times the number of records is small. Its bias does not
+    vanish with more records.
 
     Parameters
     ----------
@@ -39,12 +39,13 @@ class ClassMeans(PrivateClassifier, LinearClassifier):
     delta : float, in [0, 0.999]
         0: pure differential privacy.
     norm : float, > 0
-        Public bound on the Euclidean norm of each row of X, in the units of X. Longer rows, of records and of queries,
-        are shortened to it without a warning. It must not be taken from the data. A public rule should centre the rows
-        (:class:`dpnotes.preprocessing.PublicScaler` does), because a shift common to all rows uses up the norm.
+        Public bound on the Euclidean norm of each row of X, in the units of X. The bound must not be taken from the
+        data. Longer rows are shortened to the norm without a warning, in the fit and in queries. A public rule should
+        centre the rows, as :class:`dpnotes.preprocessing.PublicScaler` does, because a shift common to all rows uses up
+        the norm.
     adjacency : {"zero-out", "replace-one", "add-remove"}
-        Definition of neighbouring data sets: one record is made empty, replaced (which, for pure differential privacy,
-        needs twice the noise), or added or removed.
+        Definition of neighbouring data sets: one record is made empty, replaced, or added or removed. For pure
+        differential privacy, ``"replace-one"`` needs twice the noise.
     classes, random_state, noise_seed
         See :class:`PrivateClassifier`; ``random_state`` is not used.
 

@@ -37,13 +37,16 @@ PUBLIC_ERRORS = (  # beginnings of messages about sizes, names and types alone
 
 FINITE = "replace missing values by a rule that looks at one record at a time, as dpnotes.preprocessing does"
 REWORDED = {  # beginnings of messages that show values
-    "Complex data not supported": "Complex data not supported: X and y must hold no complex numbers",
-    "Unknown label type: continuous": f"Unknown label type: y is {CONTINUOUS}; labels are named in classes=",
+    "Complex data not supported": "Complex data not supported: X and y must not hold complex numbers",
+    "Unknown label type: continuous": (
+        f"Unknown label type: y is {CONTINUOUS}; if the numbers are labels, set classes= to all labels that can occur"
+    ),
     "Input X contains NaN": f"Input X contains NaN: {FINITE}",
     "Input X contains infinity": f"Input X contains infinity: {FINITE}",
     "could not convert": "X must hold numbers, got a cell that cannot be converted to float",
     "Unknown label type: unknown": (
-        "Unknown label type: y must hold labels of one kind, none missing; with classes= such records are empty"
+        "Unknown label type: y must hold labels of one kind, none missing; "
+        "with classes=, records whose label is missing or of another kind count as empty"
     ),
 }
 NO_TABLE = "X must be a table of numbers of shape [n, d], and y must hold n labels"
@@ -51,11 +54,11 @@ NO_TABLE = "X must be a table of numbers of shape [n, d], and y must hold n labe
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """Checked records of a fit; the content of a record changes nothing about another record.
+    """Checked records of a fit; the content of one record does not affect another record.
 
     A record is empty if its label is not among the classes or, where the classes are public, if a feature is missing or
-    infinite. An empty record contributes nothing. It retains its place, so the number of records and everything drawn
-    for each place stay the same.
+    infinite. An empty record contributes nothing but retains its place, so the number of records and all random draws
+    for the places stay the same.
 
     Attributes
     ----------
@@ -63,7 +66,7 @@ class Records:
     codes : ndarray of int64, shape [n]
         Class codes; the code of an empty record is ``len(classes)``.
     classes : ndarray, shape [n_classes]
-        Sorted.
+        All classes, sorted.
     """
 
     X: Features
@@ -112,24 +115,25 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     classes : sequence, optional
-        All labels that can occur. Give them unless they are public knowledge: by default they are taken from y, and the
-        guarantee then covers everything that is released except ``classes_``. If they are given, a record with another
-        label counts as empty, and so does a record with a missing or infinite feature. If the classes are taken from y,
-        such a feature is an error. A table of only empty records is not an error, because the error would distinguish
-        it with certainty from a table with a single usable record. See :meth:`unusable_records`. The dtype of y is
-        public, like the names of columns. Declare it when you read a file (``dtype=`` of ``pandas.read_csv``), because
-        an inferred dtype may depend on a single record. If the dtype is numeric and the classes are text, or the
-        reverse, the fit raises an error. Lists, and columns of objects (text in pandas before version 3), have no such
-        dtype and raise no error; an array made from them, ``np.asarray(y, dtype=str)``, has one and can raise it. If
-        ``classes`` are not given, labels with fractions, or more than 50 different numbers, are treated as a numeric
-        target and raise an error, because only classification is supported.
+        All labels that can occur. By default they are taken from y, and the guarantee then covers everything that is
+        released except ``classes_``. Omit them only if it is public which labels occur in y. If ``classes`` are given,
+        a record with another label counts as empty, and so does a record with a missing or infinite feature. If the
+        classes are taken from y, such a feature is an error. A table of only empty records is not an error, because the
+        error would distinguish it with certainty from a table with a single usable record. :meth:`unusable_records`
+        counts the empty records. The dtype of y is public, like the names of columns. Declare it when you read a file
+        (``dtype=`` of ``pandas.read_csv``), because an inferred dtype may depend on a single record. If the dtype is
+        numeric and the classes are text, or the reverse, the fit raises an error. Lists and columns of objects (text in
+        pandas before version 3) have no such dtype and raise no error. An array made from them, such as
+        ``np.asarray(y, dtype=str)``, has a dtype and can raise the error. Without ``classes``, labels with fractions,
+        or more than 50 different numbers, are treated as a numeric target. They raise an error, because only
+        classification is supported.
     random_state : int, RandomState instance or None
         Seed of the random choices that the guarantee does not need: those of learners, shards and students.
     noise_seed : int, optional
-        By default, the noise and everything else that the guarantee rests on come from the operating system, fresh for
-        each fit, answer and copy. A seed makes them repeatable, for experiments. Then ``profile_.implementation`` is
-        ``"reproducible"``, and the noise does not protect against a person who knows the seed. If ``random_state`` is
-        None, the random choices that it would seed follow ``noise_seed``, too.
+        By default, the noise and all other randomness that the guarantee needs come from the operating system, fresh
+        for each fit, answer and copy. A seed makes them repeatable, for experiments. Then ``profile_.implementation``
+        is ``"reproducible"``, and the noise does not protect against a person who knows the seed. If ``random_state``
+        is None, ``noise_seed`` also determines the random choices that ``random_state`` would seed.
     """
 
     classes: Sequence[Any] | None = None
@@ -164,7 +168,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         """Copy the part of the estimator that the guarantee covers; the copy can be pickled and shared.
 
         The copy makes the same predictions. It has only the public parameters, ``classes_``, ``profile_`` and the
-        attributes that predictions need: no seed, no given learner, no vote, teacher or record.
+        attributes that predictions need. It contains no seed, no learner that was given as ``estimator`` or
+        ``student``, and no vote, teacher or record.
 
         Raises
         ------
@@ -173,7 +178,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if not self._published:
-            because = "it answers from private records, which stay with who holds them"
+            because = "it answers from private records, which must stay with their holder"
             raise TypeError(f"{type(self).__name__} cannot be published: {because}")
         names = {*self.get_params(deep=False), "classes_", "profile_", "tuning_", "n_features_in_", "feature_names_in_"}
         release = copy.copy(self)
@@ -186,7 +191,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         """Count, by reason, the records that a fit to X and y treats as empty; the counts are **private**.
 
         No guarantee covers these exact counts. They are for the holder of the data: do not publish them, or anything
-        that is decided by them.
+        that you decided because of them.
 
         Parameters
         ----------
@@ -212,7 +217,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         {'records': 3, 'unknown label': 2, 'missing or infinite feature': 1, 'empty': 3}
         """
         if self.classes is None:
-            raise ValueError("classes must hold all labels that can occur, got classes=None: then no record is empty")
+            raise ValueError(
+                "classes must hold all labels that can occur, got classes=None; without classes no record is empty"
+            )
         X, classes = clone(self)._checked(X, ensure_all_finite=False), np.unique(np.asarray(self.classes))
         unknown, unfinished = _codes(y, classes) == len(classes), ~np.isfinite(X).all(axis=1)
         check_consistent_length(X, unknown)
@@ -245,7 +252,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         sklearn.exceptions.NotFittedError
-            Before a fit.
+            If the estimator is not fitted.
         ValueError, TypeError
             See :func:`dpnotes.accounting.statement`.
 
@@ -260,7 +267,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         if not self._published:
             number = "any number of" if budget is None else f"at most {budget.answers}"
             product, access = "Interactive API", "Interactive"
-            released = f"{number} answers of one fitted {name}, which stays with who holds the records"
+            released = f"{number} answers of one fitted {name}, which stays with the holder of the records"
         told = {"product_type": product, "access_type": access, "released": released}
         told |= {"method": f"dpnotes.{name}", "trust_model": "Central", "tuning": getattr(self, "tuning_", TUNING)}
         told |= declared or {}
@@ -277,7 +284,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the estimator, and release its result or prepare it for answers.
+        """Fit the estimator, and release its result or prepare it to answer queries.
 
         Parameters
         ----------
@@ -379,7 +386,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
             X, codes = _finite(X, codes, empty=len(classes))
         name = "y" if self.classes is None else "classes"
         if len(classes) < least:
-            hint = "; name all that can occur in classes=" if self.classes is None else ""
+            hint = "; set classes= to all labels that can occur" if self.classes is None else ""
             raise ValueError(f"{name} must hold at least {least} classes, got 1 class{hint}")
         if most is not None and len(classes) > most:
             raise ValueError(f"{name} must hold at most {most} classes, got more")
@@ -412,13 +419,13 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
 class AnsweringClassifier(PrivateClassifier):
     """Base class of classifiers that answer a budget of queries, each with fresh noise.
 
-    The noise comes from the operating system, fresh for each answer in each copy. With a noise seed, the seed and the
-    number of answers released before determine the generator of an answer, so a resumed copy repeats no noise.
+    By default the noise comes from the operating system, fresh for each answer in each copy. With a noise seed, the
+    generator of an answer follows from the seed and the number of earlier answers, so a resumed copy repeats no noise.
 
     Attributes
     ----------
     budget_ : InferenceBudget
-        Number of answers released and left.
+        Numbers of answers released and left.
     """
 
     _budget: InferenceBudget
@@ -426,7 +433,7 @@ class AnsweringClassifier(PrivateClassifier):
 
     @property
     def budget_(self) -> InferenceBudget:
-        """Answers released and left."""
+        """Numbers of answers released and left."""
         check_is_fitted(self)
         return self._budget
 
@@ -442,7 +449,7 @@ def _codes(y: Any, classes: NDArray[Any]) -> Integers:
         raise ValueError("y must hold the labels, got y=None: the fit requires y to be passed")
     if {_kind(y), _kind(classes)} == {"text", "numbers"}:
         raise ValueError(
-            f"classes must be labels as y has them, which by its dtype are {_kind(y)}, got classes={classes.tolist()}"
+            f"classes must be {_kind(y)}, as the labels in y are by their dtype, got classes={classes.tolist()}"
         )
     labels = y if isinstance(y, list | tuple) else np.asarray(y)
     if isinstance(labels, np.ndarray):  # a list is looked up as it is: an array of it could have another type
@@ -489,5 +496,5 @@ def check_norms(X: Features, norm: float, *, rounding: float) -> None:
     if longest > norm * (1 + rounding):
         raise ValueError(
             f"X must have rows of norm at most norm={norm:g}, got a row of norm {longest:.7g}; scale by a rule that "
-            "does not look at the data (dpnotes.data.to_unit_ball does), or give a larger norm, which costs more noise"
+            "ignores the data, such as dpnotes.data.to_unit_ball, or give a larger norm, which costs more noise"
         )

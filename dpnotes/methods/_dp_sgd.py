@@ -59,8 +59,8 @@ class DPSGD(PrivateClassifier, LogitClassifier):
 
     Batches are Poisson samples, as the accounting requires. Give either ``noise_multiplier``, or ``epsilon`` and
     ``delta``, from which the smallest multiplier is calibrated. A record never moves a sum of gradients by more than
-    the clipping norm, whatever numbers it holds. No record decides whether the fit succeeds either: divergence depends
-    only on the noisy sums.
+    the clipping norm, whatever numbers it holds. Whether the fit succeeds depends only on the noisy sums, not on any
+    record itself.
 
     Parameters
     ----------
@@ -69,20 +69,21 @@ class DPSGD(PrivateClassifier, LogitClassifier):
     noise_multiplier : float, > 0, optional
         Standard deviation of the noise on the sum of clipped gradients, in units of the clipping norm.
     network : NetworkClassifier or sequence of int, optional
-        Widths of the hidden layers of a multilayer perceptron, such as ``(64,)``, or a classifier. The fit uses the
-        architecture of the classifier and its initial weights (``initial``, ``new_last_layer``), which must come from
-        public data; with a ``noise_seed`` it also uses ``checkpoint``. It ignores the other settings. Default: softmax
-        regression with an intercept, from zero weights.
+        Widths of the hidden layers of a multilayer perceptron, such as ``(64,)``, or a classifier. Of the classifier,
+        the fit uses the architecture and the initial weights (``initial``, ``new_last_layer``), which must come from
+        public data. With a ``noise_seed`` the fit also uses its ``checkpoint``. All other settings of the classifier
+        are ignored. Default: softmax regression with an intercept, from zero weights.
     clipping_norm : float, > 0
         Largest L2 norm of the gradient of one record, over all parameters together.
     sample_rate : float, in (0, 1]
         Probability that a record is in a batch.
     steps : int, >= 1, optional
-        Number of steps. Default: 100, or 10 if the noise is large. It is large for at most 16 sqrt(d) sigma records,
-        where sigma is the noise of one release with the guarantee and d is the number of features.
+        Number of steps. Default: 100, or 10 for at most 16 sqrt(d) sigma records. Here d is the number of features, and
+        sigma is the standard deviation of the Gaussian noise that one release of sensitivity 1 needs for ``epsilon``
+        and ``delta``. With ``noise_multiplier`` the default is 100.
     learning_rate : float or sequence of float, > 0, optional
-        Step size for the mean of the clipped gradients over the expected batch; one value for each step, or the same
-        for all. Default: 2, with ``"momentum"`` 0.2, with ``"adam"`` 0.01.
+        Step size for the sum of the clipped gradients divided by the expected size of a batch; one value for each step,
+        or the same for all. Default: 2 for ``"sgd"``, 0.2 for ``"momentum"`` and 0.01 for ``"adam"``.
     optimizer : {"sgd", "momentum", "adam"}
         Optimiser of the descent; softmax regression does not support ``"adam"``.
     momentum : float, in [0, 1)
@@ -90,16 +91,17 @@ class DPSGD(PrivateClassifier, LogitClassifier):
     accountant : {"best", "pld", "rdp"}
         See :func:`dpnotes.accounting.dp_sgd`.
     adjacency : {"zero-out", "add-remove"}
-        Definition of neighbouring data sets. ``"zero-out"`` hides the content of a record: it could as well be an empty
-        record, which moves no sum of gradients. The number of records is then public. ``"add-remove"`` hides whether
-        the record exists at all. Noise and epsilon are the same, and in both cases the number of records sets the scale
-        of a step.
+        Definition of neighbouring data sets. ``"zero-out"`` hides the content of a record: the record could as well be
+        empty, and an empty record moves no sum of gradients. The number of records is then public. ``"add-remove"``
+        hides whether the record exists at all. The noise and epsilon are the same under both adjacencies, and the
+        number of records always sets the scale of a step.
     classes : sequence, optional
-        All labels that can occur. Give them unless they are public knowledge: by default they are taken from y, and the
-        guarantee then covers all of the fitted estimator except ``classes_``.
+        All labels that can occur. By default they are taken from y, and the guarantee then covers all of the fitted
+        estimator except ``classes_``. Omit them only if it is public which labels occur in y.
     device : {"auto", "cpu", "cuda", ...}
     random_state : int, RandomState instance or None
-        Not used: initial weights and batches follow the noise seed or, without one, a secret of the operating system.
+        Not used: initial weights and batches follow from ``noise_seed`` or, if it is None, from a secret seed of the
+        operating system.
     noise_seed : int, optional
         See :class:`PrivateClassifier`.
 

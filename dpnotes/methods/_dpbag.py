@@ -1,4 +1,4 @@
-"""Differentially private bagging: each of many partitions gives a record one teacher, and a student learns the vote."""
+"""Differentially private bagging: each partition assigns a record to one teacher, and a student learns the vote."""
 
 from __future__ import annotations
 
@@ -36,30 +36,31 @@ SCHEMES = {  # of the partitions: adjacencies, and what the guarantee assumes
     ),
 }
 LOCAL = (
-    "bounds the release for these records against the same with one less or one more that joins the stated chunks, if "
-    "the number of labels were fixed at this one; it was not: the accountant stopped on the private votes, so that the "
-    "number of labels alone can tell two neighbouring data sets apart with certainty and no (epsilon, delta) with "
-    "delta < 1 holds"
+    "bounds the release for these records against the same records without one, or with one more in the stated "
+    "chunks, as if this number of labels had been fixed beforehand; it was not: the accountant stopped on the private "
+    "votes, so the number of labels alone can distinguish two neighbouring data sets with certainty, and no (epsilon, "
+    "delta) with delta < 1 holds"
 )
 THEOREM = "Jordon, Yoon and van der Schaar (2019), Theorem 6, refuted in the chapter on differentially private bagging"
 NO_GUARANTEE = (
-    "no guarantee: the personalised accountant stopped on the private votes, so that the number of labels alone can "
-    "tell two neighbouring data sets apart with certainty, and no (epsilon, delta) with delta < 1 holds"
+    "no guarantee: the personalised accountant stopped on the private votes, so the number of labels alone can "
+    "distinguish two neighbouring data sets with certainty, and no (epsilon, delta) with delta < 1 holds"
 )
 
 
 def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, beta: float, delta: float) -> Floats:
-    """Compute the epsilon of the paper's accountant for sums of squares: the minimum over its integer moments 1 to 100.
+    """Compute the epsilon of the paper's accountant from sums of squares, the minimum over integer moments 1 to 100.
 
-    Status: *per-instance*; see :func:`dpnotes.accounting.papers.personalised_moments`. The best integer
-    moment is next to the optimum over all real moments.
+    Status: *per-instance*, as :func:`dpnotes.accounting.papers.personalised_moments` explains. The best integer moment
+    is next to the optimum over all real moments.
 
     Parameters
     ----------
     squares : array_like of int, >= 0
-        Sums of (k m)^2 over the answered queries, as :class:`dpnotes.learners.TouchedVotes` computes them.
+        Sums of the charges (k m)^2 over the answered queries; :class:`dpnotes.learners.TouchedVotes` defines and
+        computes the charges.
     n_partitions : int, >= 1
-        k.
+        Number of partitions, k in the formula.
     beta : float, > 0
         The paper's lambda, the inverse scale of the Laplace noise on each class, per vote.
     delta : float, in (0, 1)
@@ -96,7 +97,7 @@ def personalised_epsilon(squares: ArrayLike, *, n_partitions: int, beta: float, 
 
 
 def squares_of_budget(epsilon: float, delta: float, *, n_partitions: int, beta: float) -> int:
-    """Compute the least sum of squares, over the answered queries, at which :func:`personalised_epsilon` is epsilon.
+    """Compute the least sum of squares over the answered queries at which :func:`personalised_epsilon` reaches epsilon.
 
     Parameters
     ----------
@@ -141,49 +142,51 @@ def _neighbours(best: Floats) -> tuple[Floats, Floats]:
 class DPBag(StudentVote):
     """Bagging over many partitions of the records: teachers label public rows by a noisy vote, to train a student.
 
-    Each of ``n_partitions`` partitions splits the private records into ``n_models`` shards with one teacher each. Votes
-    are divided by the number of partitions, and Laplace noise of scale ``1 / inverse_scale`` is added to each class.
-    Public rows are answered in order until the accountant stops. With ``n_partitions=1`` the method is
-    subsample-and-aggregate: with ``accountant="naive"`` it is the paper's baseline, and with ``"tight"`` it is the same
-    mechanism under its exact range.
+    Each of ``n_partitions`` partitions splits the private records into ``n_models`` shards with one teacher each. The
+    votes for each class are divided by the number of partitions, and Laplace noise of scale ``1 / inverse_scale`` is
+    added. Public rows are answered in order until the accountant stops. With ``n_partitions=1`` the method is
+    subsample-and-aggregate: ``accountant="naive"`` gives the paper's baseline, and ``"tight"`` gives the same mechanism
+    with a sharper analysis.
 
     Parameters
     ----------
     epsilon : float, > 0
     delta : float, in (0, 1)
     estimator : object, optional
-        The teachers' learner: a scikit-learn classifier, or a learner that fits many models in one call. Such a learner
-        has ``fit_many`` and takes a list of index arrays of unequal length, like
-        :class:`dpnotes.learners.BoostedTreesClassifier`; it is called separately for each teacher unless there is a
-        ``noise_seed``. A teacher must depend only on the records of its shard. Default: logistic regression with
-        scikit-learn's C = 1.
+        The teachers' learner: a scikit-learn classifier, or a learner like
+        :class:`dpnotes.learners.BoostedTreesClassifier`, which has ``fit_many`` and fits many models in one call.
+        ``fit_many`` must accept a list of index arrays of unequal length. Without a ``noise_seed`` it is called
+        separately for each teacher. A teacher must depend only on the records of its shard. Default: logistic
+        regression with scikit-learn's C = 1.
     n_models : int, in 1 .. n, optional
-        Number of teachers in each partition. Default: one for every five records of each class, at most 1024.
+        Number of teachers in each partition. Default: n / (5 n_classes) for n records, rounded down, but at least 1 and
+        at most 1024.
     n_partitions : int, >= 1
     inverse_scale : float, > 0, optional
         The paper's lambda, the *inverse* scale of the Laplace noise per normalised vote: a larger value means less
         noise. Default: ``2 / n_models``.
     accountant : {"tight", "naive", "personalised"}
-        ``"tight"``: the largest number of labels that are (epsilon, delta)-DP together, for any data and any number of
-        partitions. ``"naive"``: the paper's bound with m = 1 (DPBag-), a number of labels that does not depend on the
-        data and is one more than the budget covers. ``"personalised"``: the paper's accountant. It stops after the
-        label at which the epsilon of a record, computed for the given private votes, reaches the budget; it is *not*
-        differentially private.
+        ``"tight"`` allows as many labels as the tight analysis proves to be (epsilon, delta)-DP together, for any
+        data and any number of partitions. ``"naive"`` is the paper's bound with the largest charge for each label (m =
+        1, DPBag-). Its number of labels does not depend on the data, and is one more than the budget covers.
+        ``"personalised"`` is the paper's accountant. From the private votes it computes an epsilon for each record, and
+        for one additional record. It stops after the first label at which any of these epsilons reaches the budget; it
+        is *not* differentially private.
     partitions : {"independent", "balanced"}
         See :func:`dpnotes.mechanisms.draw_partitions`.
     adjacency : {"zero-out", "add-remove", "replace-one"}
-        Definition of neighbouring data sets. An empty record leaves its shards, and no other record moves, so one vote
-        of each partition may change. The guarantee is the same under all three. Add-remove needs independent
-        partitions, and replace-one needs balanced partitions. Under add-remove the guarantee does not cover the error
-        raised when there are more teachers than records.
+        Definition of neighbouring data sets. A record that is made empty leaves its shards, and no other record moves,
+        so one vote of each partition may change. The guarantee is the same under all three. Add-remove needs
+        independent partitions, and replace-one needs balanced partitions. Under add-remove the guarantee does not cover
+        the error raised when there are more teachers than records.
     student : object, optional
         A scikit-learn classifier. Default: a clone of ``estimator``, or scikit-learn's logistic regression.
     keep_votes : bool
-        Retain the votes before the noise, for diagnosis by the holder of the data. The guarantee does not cover any
-        result derived from them, and a pickle contains them. :meth:`publish` omits them.
+        Retain the votes without noise, for diagnosis by the holder of the data. The guarantee does not cover any result
+        derived from them, and a pickle contains them. :meth:`publish` omits them.
     classes : sequence, optional
-        All labels that can occur. Give them unless they are public knowledge: by default they are taken from y, and the
-        guarantee then covers everything that is released except ``classes_``.
+        All labels that can occur. By default they are taken from y, and the guarantee then covers everything that is
+        released except ``classes_``. Omit them only if it is public which labels occur in y.
     n_jobs : int or None
         Number of joblib workers for scikit-learn teachers.
     device : str
@@ -203,16 +206,17 @@ class DPBag(StudentVote):
     n_labels_ : int
         Number of labels; all public rows are labelled if they do not exhaust the budget.
     epsilon_spent_ : float
-        ``profile_.epsilon(delta)``; for ``"personalised"`` instead the value of the paper's account, which guarantees
-        nothing. With the two accountants of the paper, which stop after the label that reaches ``epsilon``, the value
-        is at least ``epsilon`` unless the public rows run out first.
+        ``profile_.epsilon(delta)``; for ``"personalised"`` instead the value of the paper's accountant, which
+        guarantees nothing. ``"naive"`` and ``"personalised"`` stop only after the label that reaches ``epsilon``. Their
+        value is therefore at least ``epsilon``, except if the public rows run out first.
     agreement_ : ndarray of float, shape [n_labels_]
-        Fraction of the teachers that vote for the most frequent class; private, only with ``keep_votes``.
+        Fraction of the teachers that vote for the most frequent class; private, and available only with ``keep_votes``.
     record_epsilons_ : ndarray of float, shape [n]
-        Epsilon of each record by the paper's account; private, only with ``keep_votes`` and ``"personalised"``.
+        Epsilon of each record by the paper's accountant; private, and available only with ``keep_votes`` and
+        ``"personalised"``.
     per_instance_profile_ : dpnotes.accounting.PrivacyProfile
-        The bound of the paper's account, of status *per-instance* (see its ``assumption``); private, only with
-        ``keep_votes`` and ``"personalised"``.
+        The bound of the paper's accountant, of status *per-instance* (its ``assumption`` says what this means);
+        private, and available only with ``keep_votes`` and ``"personalised"``.
     student_ : object
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
@@ -254,11 +258,12 @@ class DPBag(StudentVote):
         y : array_like, shape [n]
             Their labels.
         public : array_like of float, shape [n_public, d], finite
-            Public unlabelled rows; required. A Pipeline transforms them like X if it names them in ``transform_input``;
-            otherwise it raises an error.
+            Public unlabelled rows; required. A Pipeline transforms them like X if its ``transform_input`` names
+            ``public``; otherwise the fit raises an error.
         chunks : array_like of int, shape [n + 1, n_partitions], in 0 .. n_models - 1, optional
             Shard of each record in each partition, for example from :func:`dpnotes.mechanisms.hash_chunks`. The last
-            row is for one additional record. Only independent ``partitions`` can be given. Default: drawn at random.
+            row is for one additional record. Chunks can be given only for ``partitions="independent"``. Default: drawn
+            at random.
 
         Returns
         -------
@@ -308,7 +313,13 @@ class DPBag(StudentVote):
         self._votes = votes if self.keep_votes else None
 
     def publish(self) -> Self:
-        """See :meth:`PrivateClassifier.publish`; the personalised accountant, which gives no guarantee, is refused."""
+        """Copy the part that the guarantee covers, as :meth:`PrivateClassifier.publish` does.
+
+        Raises
+        ------
+        TypeError
+            If the accountant was ``"personalised"``, which gives no guarantee.
+        """
         check_is_fitted(self)
         if self.profile_.status == "refuted":
             raise TypeError(f"DPBag cannot be published: {self.profile_.remark}")
@@ -316,19 +327,19 @@ class DPBag(StudentVote):
 
     @property
     def record_epsilons_(self) -> Floats:
-        """Epsilon of each record by the paper's account, which is private."""
+        """Epsilon of each record by the paper's accountant; the values are private."""
         return np.asarray(self._account("record_epsilons_").epsilons)[:-1]
 
     @property
     def per_instance_profile_(self) -> accounting.PrivacyProfile | None:
-        """The bound of the paper's account for these votes, which is private and not a guarantee."""
+        """The bound of the paper's accountant for these votes; it is private, and not a guarantee."""
         return self._account("per_instance_profile_").profile
 
     def _account(self, name: str) -> Votes:
         """Votes with the paper's account, for the attribute ``name``."""
         votes = self._kept(name)
         if votes.epsilons is None:
-            raise AttributeError(f"{name} is there for accountant='personalised' only")
+            raise AttributeError(f"{name} exists only with accountant='personalised'")
         return votes
 
     def _settings(self, n_classes: int) -> tuple[float, int | None]:

@@ -1,4 +1,4 @@
-"""Noisy votes without a limit on their number: each teacher has a budget of votes and abstains once it is spent."""
+"""Noisy answers without a limit on their number: a teacher that has spent its budget of votes abstains."""
 
 from __future__ import annotations
 
@@ -38,26 +38,29 @@ class FilteredVote(TeacherVote):
         Delta of all answers together.
     estimator : object, optional
         The teachers' learner: a scikit-learn classifier (with ``predict_proba`` for a ``confidence`` above 0), or a
-        learner that fits many models in one call. Such a learner has ``fit_many``, and its models have
-        ``confidence(X)``; it is called separately for each teacher unless there is a ``noise_seed``. A teacher must
-        depend only on the records of its shard. Default: logistic regression with scikit-learn's C = 1.
+        learner whose ``fit_many`` fits many models in one call and gives models with ``confidence(X)``. Without a
+        ``noise_seed``, ``fit_many`` is called separately for each teacher. A teacher must depend only on the records of
+        its shard. Default: logistic regression with scikit-learn's C = 1.
     n_models : int, in 1 .. n, optional
-        Number of teachers in each partition. Default: one for every five records of each class, at most 1024.
+        Number of teachers in each partition. Default: n / (5 n_classes) for n records, rounded down, but at least 1 and
+        at most 1024.
     n_partitions : int, >= 1
     answers : int, >= 1
-        Number of votes that each teacher may cast in total, and hence the number of queries that all teachers answer.
+        Number of votes that each teacher may cast in total. With ``confidence=0``, the teachers therefore vote on the
+        first ``answers`` queries and abstain from all later queries.
     sigma : float, > 0, optional
         Standard deviation of the noise on each class, in votes divided by ``n_partitions``. Give it instead of
         ``epsilon`` and ``delta``, from which the smallest sigma is otherwise calibrated.
     confidence : float, in [0, 1]
-        Least probability that a teacher must give a class to vote for it. With 0 a teacher always votes.
+        Least probability that a teacher must give a class to vote for it. With 0 a teacher votes on every query until
+        its budget is spent.
     adjacency : {"zero-out", "add-remove"}
-        Definition of neighbouring data sets. An empty record leaves its shards, and no other record moves, so one vote
-        of each partition may change. The guarantee is the same under both. Under ``"add-remove"`` it does not cover the
-        error raised when there are more teachers than records.
+        Definition of neighbouring data sets. A record that is made empty leaves its shards, and no other record moves,
+        so one vote of each partition may change. The guarantee is the same under both. Under ``"add-remove"`` it does
+        not cover the error raised when there are more teachers than records.
     classes : sequence, optional
-        All labels that can occur. Give them unless they are public knowledge: by default they are taken from y, and the
-        guarantee then covers everything that is released except ``classes_``.
+        All labels that can occur. By default they are taken from y, and the guarantee then covers everything that is
+        released except ``classes_``. Omit them only if it is public which labels occur in y.
     n_jobs : int or None
         Number of joblib workers for scikit-learn teachers.
     device : str
@@ -70,10 +73,10 @@ class FilteredVote(TeacherVote):
     Attributes
     ----------
     profile_ : dpnotes.accounting.PrivacyProfile
-        Guarantee of all answers together, for any data and any number of answers: mu-GDP with
-        ``mu = sqrt(2 answers) / sigma``.
+        Guarantee of all answers together, for any data and any number of queries: mu-GDP with
+        ``mu = sqrt(2 answers) / sigma``, where ``answers`` is the parameter.
     ledger_ : VoteLedger
-        Votes that the teachers have cast; private, like the teachers.
+        Record of the votes that the teachers have cast; private, like the teachers.
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
 
@@ -191,7 +194,7 @@ class VoteLedger(Shared):
 
     It also draws the noise of the answers. Copies made by ``copy`` and ``deepcopy``, of the ledger or of the estimator
     that holds it, share the ledger, and so do threads. A pickled copy, and a copy in a forked process, refuses to
-    answer until :meth:`resume`.
+    answer until :meth:`resume` is called.
 
     Parameters
     ----------
@@ -254,8 +257,8 @@ class VoteLedger(Shared):
         with self._lock:
             if not self._is_whole():
                 raise BudgetExhausted(
-                    f"this is a copy made after {self._answered} answers; what the original answered since is unknown "
-                    "here: see ledger_.resume(released=...)"
+                    f"this is a copy made after {self._answered} answers; it cannot know what the original answered "
+                    "later: see ledger_.resume(released=...)"
                 )
             wanted = votes < self._n_classes
             cast = wanted & (self._spent[:, None] + wanted.cumsum(axis=1) <= self._budget)
@@ -274,7 +277,7 @@ class VoteLedger(Shared):
         released : int
             Number of queries answered in total, by the original and every copy. The guarantee rests on this
             declaration. It must equal the count of this copy: if more queries were answered, this copy does not know
-            who voted, and only a newer copy can continue.
+            which teachers voted, and only a newer copy can continue.
 
         Raises
         ------

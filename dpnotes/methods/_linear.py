@@ -42,7 +42,7 @@ class LinearLoss:
     intercept : bool
         Whether there is a bias, as the weight of a constant feature 1.
     gradient_fraction : float
-        Fraction of K/n at which the norm of the gradient counts as exact.
+        Largest norm of the gradient at which a fit counts as exact, as a fraction of K/n.
     """
 
     n_classes: int
@@ -68,7 +68,7 @@ class LinearLoss:
         return rows
 
     def models(self, weights: Features) -> LogisticModels:
-        """Models with weights [R, C, d], whose last column is the bias, without facts about the course of the fit."""
+        """Models from weights [R, C, d], with any bias in the last column and without diagnostics of the fit."""
         R, C, d = weights.shape
         columns = d - int(self.intercept)
         return LogisticModels(
@@ -115,9 +115,9 @@ class LinearTask:
     def minimised(self, weights: Floats, *, penalty: float, linear: Floats | float = 0.0) -> Floats:
         """Weights [R, C, d] whose gradients are within the tolerance, from a solver's weights that may be outside it.
 
-        If they are, accelerated descent continues for as many steps as its theorem requires (Nesterov 2004, Theorem
-        2.2.2). Therefore no data set makes this method fail: the guarantee needs weights within the tolerance, and an
-        error would reveal something about the data.
+        If a gradient is not within it, accelerated descent starts from zero and takes at most as many steps as its
+        theorem requires (Nesterov 2004, Theorem 2.2.2). Therefore no data set makes this method fail: the guarantee
+        needs weights within the tolerance, and an error would reveal something about the data.
 
         Parameters
         ----------
@@ -211,15 +211,15 @@ class Minimiser(LinearLoss):
         return 2.02 * terms * 2.0**-52 * self.lipschitz / self.l2
 
     def logits(self, X: Features) -> Floats:
-        """Logits [q, C] of features [q, d]: not private."""
+        """Logits [q, C] of features [q, d], which no guarantee covers."""
         return self.rows(X) @ self.weights.T
 
     def basis(self, delta: float, analysis: str) -> Floats:
-        """Orthonormal columns [C, k] that span the space of the noise: all axes or, for pure noise, vectors of sum 0.
+        """Orthonormal columns [C, k] that span the noise: all axes or, for tight pure noise, vectors of sum 0.
 
-        The minimiser's weights, and so the logits, sum to 0 over the classes, for any records: the gradient of the loss
-        does, so at the minimum the gradient of the regulariser, ``l2 W``, does too. In fewer dimensions pure noise is
-        shorter; Gaussian noise is not.
+        For any records, the minimiser's weights sum to 0 over the classes, and so do the logits. The reason is that the
+        gradient of the loss sums to 0, so at the minimum the gradient of the regulariser, ``l2 W``, does too. In fewer
+        dimensions pure noise is shorter; Gaussian noise is not.
         """
         everywhere = delta > 0 or analysis == "published"
         return np.eye(self.n_classes) if everywhere else np.asarray(helmert(self.n_classes).T)
@@ -265,8 +265,8 @@ def fit_minimiser(
     """Minimise ``(1/n) sum_i CE(W x_i, y_i) + l2/2 |W|^2``, in float64, until the gradient is nearly 0.
 
     The norm of the gradient at the result, computed again, is at most 0.001 K/n, where K/n is half the change that one
-    record can make. The sensitivity includes this error. A bias is the weight of a constant feature 1; it is penalised
-    and counts in the norm.
+    record can make. The sensitivity includes this error. A bias is the weight of a constant feature 1. The bias is
+    penalised, and the sensitivity accounts for the constant feature.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ def fit_minimiser(
     l2 : float, > 0
     intercept : bool
     norm : float, > 0
-        Bound on the Euclidean norm of each row of X, known beforehand; it must not be taken from the data.
+        Bound on the Euclidean norm of each row of X, known beforehand. The bound must not be taken from the data.
     n : int, >= 1, optional
         Public number by which the sum is divided. Default: m, which is then public.
     max_iterations : int, >= 1

@@ -44,14 +44,15 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
     delta : float, in [0, 1)
         0: pure differential privacy.
     l2 : float, > 0, optional
-        Weight of |W|^2/2 against the mean cross-entropy. Default: 100 norm^2 / (n epsilon).
+        Weight of the penalty |W|^2/2 relative to the mean cross-entropy. Default: 100 norm^2 / (n epsilon).
     intercept : bool
-        Fit a bias, as the weight of a constant feature 1. It is penalised and counts in the norm.
+        Fit a bias, as the weight of a constant feature 1. The bias is penalised, and the guarantee accounts for the
+        constant feature.
     norm : float, > 0
-        Public bound on the Euclidean norm of each row of X, which must not be taken from the data.
+        Public bound on the Euclidean norm of each row of X. The bound must not be taken from the data.
     overflow : {"clip", "raise"}
-        Longer rows are shortened to the norm without a warning (``"clip"``), or raise an error (``"raise"``), which
-        declares that the rows are public.
+        ``"clip"`` shortens longer rows to the norm without a warning. With ``"raise"`` they raise an error; choose it
+        only if the rows are public.
     n : int, optional
         Number by which the sum of the losses is divided. Default: the number of records, which is then public.
     adjacency : {"zero-out", "replace-one", "add-remove"}
@@ -59,8 +60,8 @@ class LinearEstimator(PrivateClassifier, DecisionClassifier):
     analysis : {"tight", "published"}
         ``"tight"``: the smallest noise that is known to suffice. ``"published"``: the noise of the paper.
     classes : sequence, optional
-        All labels that can occur. Give them unless they are public knowledge: by default they are taken from y, and the
-        guarantee then covers everything that is released except ``classes_``.
+        All labels that can occur. By default they are taken from y, and the guarantee then covers everything that is
+        released except ``classes_``. Omit them only if it is public which labels occur in y.
     max_iterations : int, >= 1
     device : str
         A PyTorch device, or ``"auto"`` for the GPU if there is one.
@@ -154,9 +155,10 @@ def guarantee_text(epsilon: float, delta: float) -> str:
 class ModelSensitivity(WeightRelease):
     """Private logistic regression whose exact L2-regularised minimiser is released with noise.
 
-    With delta = 0 the noise B has density proportional to ``exp(-rate ||B||_F)`` among the B whose rows sum to 0, like
-    the rows of the minimiser. Otherwise it is Gaussian with the least sigma (Balle and Wang 2018). The estimator
-    retains only the noisy weights, so ``profile_`` covers any number of predictions and the fitted estimator itself.
+    With delta = 0 the noise B has density proportional to ``exp(-rate ||B||_F)`` among the matrices B whose rows, one
+    for each class, add up to zero, as the rows of the minimiser do. With delta > 0 the noise is Gaussian, with the
+    least sigma that suffices (Balle and Wang 2018). The estimator retains only the noisy weights, so ``profile_``
+    covers any number of predictions and the fitted estimator itself.
 
     Parameters
     ----------
@@ -164,12 +166,12 @@ class ModelSensitivity(WeightRelease):
     delta : float, in [0, 0.999]
         0: pure differential privacy.
     l2 : float, > 0, optional
-        Weight of |W|^2/2 against the mean cross-entropy. Default: 100 norm^2 / (n epsilon).
+        Weight of the penalty |W|^2/2 relative to the mean cross-entropy. Default: 100 norm^2 / (n epsilon).
     adjacency : {"zero-out", "replace-one", "add-remove"}
-        Definition of neighbouring data sets. Replace-one needs twice the noise of the others.
+        Definition of neighbouring data sets. Replace-one needs twice the noise of the other two.
     analysis : {"tight", "published"}
-        ``"published"``: the paper's sensitivity 2 K/(n l2) (replace-one), which treats the fit as exact to the last
-        digit; with ``delta = 0`` the noise is in all directions. ``"tight"`` adds the contribution of the fit's
+        ``"published"``: the paper's sensitivity 2 K/(n l2), for replace-one. It treats the fit as exact to the last
+        digit, and with ``delta = 0`` the noise is in all directions. ``"tight"`` adds the contribution of the fit's
         tolerance, 0.1% (add-remove: 0.2%).
     intercept, norm, n, classes, max_iterations, device, random_state, noise_seed
         See :class:`LinearEstimator`.
@@ -216,10 +218,10 @@ def noisy_minimisers(
     n_repeats: int = 1,
     seed: int | None,
 ) -> Releases:
-    """Release one minimiser ``n_repeats`` times, as :class:`ModelSensitivity` does once.
+    """Release one minimiser ``n_repeats`` times, each time as :class:`ModelSensitivity` does.
 
     For experiments: one fit serves all epsilons and repeats. Each repeat draws from a separate stream, so the first
-    repeats of many equal the repeats of a few. Together they cost ``profile.compose(n_repeats)``.
+    repeats do not depend on ``n_repeats``. Together the repeats cost ``profile.compose(n_repeats)``.
 
     Parameters
     ----------

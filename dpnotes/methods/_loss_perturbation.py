@@ -1,4 +1,4 @@
-"""Loss perturbation: a random linear term in the objective, whose minimiser is released (objective perturbation)."""
+"""Loss (or objective) perturbation: release the minimiser of an objective with a random linear term."""
 
 from __future__ import annotations
 
@@ -38,14 +38,15 @@ class LossPerturbation(WeightRelease):
 
     The objective is ``(1/n) (sum_i CE(W x_i, y_i) + <B, W> + rho/2 |W|^2) + l2/2 |W|^2``. With delta = 0 the random B
     has density proportional to ``exp(-rate sum_c ||B_c||)``, where B_c is the row of class c. For two classes the rows
-    are B_1 and -B_1, because predictions depend only on weights that sum to 0 over the classes. Otherwise B is
-    Gaussian. rho is 0 unless n l2 is so small that the change of volume would cost more than half of epsilon. The
-    estimator retains only the weights, so ``profile_`` covers any number of predictions and the fitted estimator.
+    are B_1 and -B_1, because predictions depend only on weights that sum to 0 over the classes. With delta > 0, B is
+    Gaussian. With the tight analysis, the regulariser rho is positive only if n l2 is so small that the change of
+    volume in the proof would cost more than half of epsilon. The estimator retains only the weights, so ``profile_``
+    covers any number of predictions and the fitted estimator.
 
     The theorems are about the exact minimiser. The fit continues until the gradient of the sum has a norm of at most
-    0.0001 K (checked again), where K is the largest norm that the gradient of one record can have. A hundredth of the
-    budget is spent on noise on the weights that hides the remaining error. With a ``noise_seed`` the remaining error is
-    not covered, and ``profile_.status`` is ``"assumption"``.
+    0.0001 K (checked after the fit), where K is the largest norm that the gradient of one record can have. A hundredth
+    of the budget is spent on noise on the weights that hides the remaining error. With a ``noise_seed`` the remaining
+    error is not covered, and ``profile_.status`` is ``"assumption"``.
 
     Parameters
     ----------
@@ -53,15 +54,16 @@ class LossPerturbation(WeightRelease):
     delta : float, in [0, 1)
         0: pure differential privacy.
     l2 : float, > 0, optional
-        Weight of |W|^2/2 against the mean cross-entropy, besides the rho/n that the guarantee needs. Default:
-        10 norm^2 / (n epsilon).
+        Weight of the penalty |W|^2/2 relative to the mean cross-entropy, in addition to the rho/n that the guarantee
+        needs. Default: 10 norm^2 / (n epsilon).
     adjacency : {"zero-out", "add-remove", "replace-one"}
         Definition of neighbouring data sets. For replace-one the noise has twice the scale.
     analysis : {"tight", "split", "published"}
-        See :func:`dpnotes.accounting.objective_perturbation`. ``"split"``: half of epsilon is spent on the change of
-        volume, whose bound leaves n l2 out, and B has density proportional to ``exp(-rate ||B||_F)``. ``"published"``:
-        the same with the paper's constants (add-remove) and a rho several times as large. Its proof for Gaussian noise
-        has a gap beyond two classes; ``profile_`` reports whether the noise suffices by another proof.
+        :func:`dpnotes.accounting.objective_perturbation` describes the three analyses. ``"split"`` spends half of
+        epsilon on the change of volume, by a bound that leaves n l2 out, and B has density proportional to
+        ``exp(-rate ||B||_F)``. ``"published"`` does the same with the paper's constants (not for replace-one) and a rho
+        several times as large. Its proof for Gaussian noise has a gap beyond two classes; ``profile_`` reports whether
+        the noise suffices by another proof.
     intercept, norm, n, classes, max_iterations, device, random_state, noise_seed
         See :class:`LinearEstimator`.
 
@@ -91,8 +93,8 @@ class LossPerturbation(WeightRelease):
     ) -> Releases:
         """Release ``n_repeats`` minimisers of perturbed losses, fitted at once; this estimator does not change.
 
-        For experiments: each repeat draws from a separate stream, so the first repeats of many equal the repeats of a
-        few. Together the releases cost ``profile.compose(n_repeats)``.
+        For experiments: each repeat draws from a separate stream, so the first repeats do not depend on ``n_repeats``.
+        Together the releases cost ``profile.compose(n_repeats)``.
 
         Parameters
         ----------
@@ -102,8 +104,9 @@ class LossPerturbation(WeightRelease):
         n_classes : int, >= 2
         n_repeats : int, >= 1
         seed : int, >= 0, or None
-            None: exact noise from the operating system, with the output noise that extends the proof to the computed
-            minimiser. With a seed there is no output noise, and ``profile`` is about the exact minimiser.
+            None: exact noise from the operating system, and additional noise on the weights, which extends the proof to
+            the computed minimiser. With a seed there is no noise on the weights, and ``profile`` is about the exact
+            minimiser.
 
         Returns
         -------

@@ -41,10 +41,11 @@ class NoisyBoosting(PrivateClassifier, LogitClassifier):
 
     Each step divides the records by a grid of thresholds of one or two columns. For each cell it releases the sums of
     the clipped gradients and of the hessians of its records, with Gaussian noise. Everything else is computed from
-    released sums: the size of each step, which is shrunk by as much as noise could explain, and the columns of the next
-    grid. There are four parts: histograms of all columns, between whose quantiles thresholds are drawn; one grid for
-    each column; a coarse grid for each pair of columns (of the 64 most promising ones); and ``n_trees`` grids of the
-    columns or pairs that promise most.
+    released sums, including the columns of the next grid and the values of a step. The values are a posterior mean,
+    which is closer to 0 the better noise alone explains the sums. The fit has four parts. First, histograms of all
+    columns give the quantiles between which thresholds are drawn. Second, there is one grid for each column. Third,
+    there is a coarse grid for each pair of the most promising columns, at most 64 columns. Fourth, there are
+    ``n_trees`` grids of the columns or pairs that promise the largest gain.
 
     Use it for tables whose columns matter in combination or by thresholds. If planes separate the classes,
     :class:`LossPerturbation` is better; for ``delta=0`` use :class:`RandomTrees`.
@@ -55,25 +56,27 @@ class NoisyBoosting(PrivateClassifier, LogitClassifier):
     delta : float, in (0, 0.999]
     bounds : tuple (low, high), each a float or array_like of float, shape [d]
         Public bounds of the columns, between which thresholds are drawn; low < high. They must not be taken from the
-        data; the default suits :class:`dpnotes.preprocessing.PublicScaler`. Values outside fall in the outer cells.
+        data; the default suits :class:`dpnotes.preprocessing.PublicScaler`. Values outside the bounds fall in the outer
+        cells.
     n_trees : int, >= 1, optional
-        Number of grids in the last part. Default: 20 more than there are columns, at most 100.
+        Number of grids in the fourth part. Default: 20 more than there are columns, at most 100.
     bins : int, in [2, 16], optional
         Number of bins for each of a grid's two columns. Default: 4.
     learning_rate : float, in (0, 1], optional
         Fraction of each step that is taken. Default: 0.5.
     adjacency : {"zero-out", "replace-one"}
-        Definition of neighbouring data sets: one record is made empty, or replaced, which needs nearly twice the noise.
-        The number of records is public.
+        Definition of neighbouring data sets: one record is made empty, or replaced. Replacing needs nearly twice the
+        noise. The number of records is public.
     classes, random_state, noise_seed
-        See :class:`PrivateClassifier`; ``random_state`` draws the thresholds' places among the quantiles.
+        See :class:`PrivateClassifier`; ``random_state`` draws the thresholds between the quantiles, and the order of
+        the columns in the second part.
 
     Attributes
     ----------
     profile_ : dpnotes.accounting.PrivacyProfile
         Guarantee of releasing all noisy sums, where each grid may be chosen after seeing the earlier sums.
     features_ : ndarray of int64, shape [n_grids, 2]
-        Columns of each grid; a grid of one column names it twice.
+        Columns of each grid; a grid of one column has the same column twice.
     thresholds_ : ndarray of float64, shape [n_grids, 2, bins - 1]
         Thresholds of each grid.
     logits_ : ndarray of float64, shape [n_grids, bins^2, n_classes]

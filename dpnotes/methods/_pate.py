@@ -28,7 +28,7 @@ AGREEING = 0.8  # of the teachers, at which "confident" answers by default
 @renamed(n_models=("n_teachers",), estimator=(FIRST,))
 @dataclass(eq=False, repr=False)
 class PATE(StudentVote):
-    """Private aggregation of teacher ensembles, with the guarantee of releasing the student and its training labels.
+    """Private aggregation of teacher ensembles, with a guarantee for the student and its training labels.
 
     Each private record goes to one of ``n_models`` shards, chosen uniformly and independently of the other records. So
     a record that is made empty, or left out, changes only one teacher. A teacher without records abstains, and a
@@ -41,18 +41,19 @@ class PATE(StudentVote):
     ----------
     epsilon : float, > 0, optional
     delta : float, in [0, 1), optional
-        Delta of everything that is released; 0 only for ``"laplace"``. The noise is the least that suffices.
+        Delta of everything that is released; 0 only for ``"laplace"``. Epsilon and delta determine the least noise that
+        suffices.
     estimator : object, optional
-        The teachers' learner: a scikit-learn classifier, or a learner that fits many models in one call. Such a learner
-        has ``fit_many``, like :class:`dpnotes.learners.NetworkClassifier`, and takes a list of index arrays of unequal
-        length; it is called separately for each teacher unless there is a ``noise_seed``. A teacher must depend only on
+        The teachers' learner: a scikit-learn classifier, or a learner like :class:`dpnotes.learners.NetworkClassifier`,
+        which has ``fit_many`` and fits many models in one call. ``fit_many`` must accept a list of index arrays of
+        unequal length. Without a ``noise_seed`` it is called separately for each teacher. A teacher must depend only on
         the records of its shard. Default: a decision tree.
     n_models : int, in 1 .. n, optional
-        Number of teachers. Default: one for every five records of each class, at most 1024.
+        Number of teachers. Default: n / (5 n_classes) for n records, rounded down, but at least 1 and at most 1024.
     queries : int, >= 1, optional
         Number of public rows, counted from the first, that the teachers vote on. Default: all rows. With epsilon and
-        delta but without ``answers``, the default is the number at which Gaussian noise on a count has a standard
-        deviation of a quarter of all votes.
+        delta but without ``answers``, the default is smaller if necessary: the largest number at which Gaussian noise
+        on a count has a standard deviation of at most a quarter of ``n_models``.
     answers : int, in [1, queries], optional
         Number of answers after which ``"confident"`` stops permanently. Default: ``queries``.
     aggregator : {"gnmax", "confident", "laplace"}
@@ -61,8 +62,8 @@ class PATE(StudentVote):
     threshold : float, >= 0, optional
         Least noisy count at which ``"confident"`` answers, in votes. Default: four fifths of the teachers.
     sigma_threshold : float, > 0, optional
-        Standard deviation of the noise that ``"confident"`` adds to the largest count, in votes. Give this and the next
-        two parameters instead of ``epsilon`` and ``delta``.
+        Standard deviation of the noise that ``"confident"`` adds to the largest count, in votes. Instead of ``epsilon``
+        and ``delta``, give the noise of the aggregator: ``"confident"`` needs this parameter and ``sigma_answer``.
     sigma_answer : float, > 0, optional
         Standard deviation of the noise that ``"confident"`` and ``"gnmax"`` add to each count, in votes.
     scale : float, > 0, optional
@@ -70,14 +71,14 @@ class PATE(StudentVote):
     student : object, optional
         A scikit-learn classifier. Default: a clone of ``estimator``.
     keep_votes : bool
-        Retain the votes before the noise, for diagnosis by the holder of the data. The guarantee does not cover any
-        result derived from them, and a pickle contains them. ``publish()`` omits them.
+        Retain the votes without noise, for diagnosis by the holder of the data. The guarantee does not cover any result
+        derived from them, and a pickle contains them. ``publish()`` omits them.
     adjacency : {"zero-out", "add-remove"}
-        Definition of neighbouring data sets. An empty record leaves its shard, and no other record moves, so one
-        teacher may change its vote. The guarantee is the same under both.
+        Definition of neighbouring data sets. A record that is made empty leaves its shard, and no other record moves,
+        so one teacher may change its vote. The guarantee is the same under both.
     classes : sequence, optional
-        All labels that can occur. Give them unless they are public knowledge: by default they are taken from y, and the
-        guarantee then covers everything that is released except ``classes_``.
+        All labels that can occur. By default they are taken from y, and the guarantee then covers everything that is
+        released except ``classes_``. Omit them only if it is public which labels occur in y.
     n_jobs : int or None
         Number of joblib workers for scikit-learn teachers.
     random_state : int, RandomState instance or None
@@ -96,9 +97,9 @@ class PATE(StudentVote):
     student_ : object
         The fitted student.
     agreement_ : ndarray of float, shape [queries]
-        Fraction of the teachers that vote for the most frequent class; private, only with ``keep_votes``.
+        Fraction of the teachers that vote for the most frequent class; private, and available only with ``keep_votes``.
     per_instance_profile_ : dpnotes.accounting.PrivacyProfile
-        The data-dependent guarantee; private, only with ``keep_votes``.
+        The data-dependent guarantee; private, and available only with ``keep_votes``.
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
 
@@ -136,12 +137,12 @@ class PATE(StudentVote):
         y : array_like, shape [n]
             Their labels.
         public : array_like of float, shape [n_public, d], finite
-            Public unlabelled rows; required. A Pipeline transforms them like X if it names them in ``transform_input``;
-            otherwise it raises an error.
+            Public unlabelled rows; required. A Pipeline transforms them like X if its ``transform_input`` names
+            ``public``; otherwise the fit raises an error.
         shards : array_like of int, shape [n], in 0 .. n_models - 1, optional
             Teacher of each record, for example from :func:`dpnotes.mechanisms.hash_chunks` of its identifier. If all
-            records of a person are in one shard, the guarantee protects the person. It assumes that each shard was
-            chosen independently of the other records. Default: drawn uniformly.
+            records of a person are in one shard, the guarantee protects the person. The guarantee assumes that each
+            shard was chosen independently of the other records. Default: drawn uniformly.
 
         Returns
         -------
@@ -186,15 +187,14 @@ class PATE(StudentVote):
     def per_instance_profile_(self) -> PrivacyProfile:
         """Data-dependent guarantee of the same release for these private votes, *per-instance* and not to be published.
 
-        Only the aggregators with Gaussian noise have it. For ``"confident"`` without any answer it is ``profile_``.
+        Only the aggregators with Gaussian noise have it. If ``"confident"`` gave no answer, the guarantee is
+        ``profile_`` itself.
         """
         counts = self._kept("per_instance_profile_").counts
         released, parameters = self.profile_.mechanism, self.profile_.parameters  # as fitted, whatever is set since
         adjacency = self.profile_.adjacency
         if released == "noisy_vote":
-            raise AttributeError(
-                "per_instance_profile_ is there for Gaussian noise only, the fit was with Laplace noise"
-            )
+            raise AttributeError("per_instance_profile_ exists only for Gaussian noise, and the fit had Laplace noise")
         if released == "gnmax":
             return accounting.gnmax(sigma=parameters["sigma"], counts=counts, adjacency=adjacency)
         if not self.answered_.any():
@@ -218,7 +218,7 @@ class PATE(StudentVote):
         if self.aggregator != "confident":
             raise ValueError(
                 f"answers must be None for aggregator={self.aggregator!r}, which answers every query, "
-                f"got answers={self.answers}; set queries"
+                f"got answers={self.answers}; set queries= instead"
             )
         answers = at_least_one("answers", self.answers)
         if answers > queries:

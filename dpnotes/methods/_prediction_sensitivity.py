@@ -20,11 +20,11 @@ from dpnotes.methods._linear_estimators import LinearEstimator, checked_epsilon_
 class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
     """Multinomial logistic regression that answers a budget of queries, with noise on the logits of each query.
 
-    The guarantee covers all answers together. The estimator holds the minimiser itself, so it must stay with the holder
-    of the data. ``predict``, ``decision_function`` and ``score`` spend one answer for each row, and there is no
-    ``predict_proba``. With delta = 0 the noise b of an answer has density proportional to ``exp(-rate ||b||)`` among
-    the b that sum to 0, like the logits. Otherwise it is Gaussian. Gaussian :class:`ModelSensitivity` answers any
-    number of queries with the noise that this class needs for one query.
+    The guarantee covers all answers together. The estimator holds the minimiser itself, so the estimator must stay with
+    the holder of the data. ``predict``, ``decision_function`` and ``score`` spend one answer for each row, and there is
+    no ``predict_proba``. With delta = 0 the noise b of an answer has density proportional to ``exp(-rate ||b||)`` among
+    the vectors b whose entries sum to 0, as the logits do. With delta > 0 the noise is Gaussian. In that case
+    :class:`ModelSensitivity` answers any number of queries with the noise that this class needs for one query.
 
     Parameters
     ----------
@@ -33,24 +33,25 @@ class PredictionSensitivity(LinearEstimator, AnsweringClassifier):
     delta : float, in [0, 0.999]
         0: pure differential privacy.
     l2 : float, > 0, optional
-        Weight of |W|^2/2 against the mean cross-entropy. Default: 100 norm^2 / (n epsilon).
+        Weight of the penalty |W|^2/2 relative to the mean cross-entropy. Default: 100 norm^2 / (n epsilon).
     answers : int, >= 1
         Number of queries that can be answered; a repeated query counts again.
     adjacency : {"zero-out", "replace-one", "add-remove"}
-        Definition of neighbouring data sets. Replace-one needs twice the noise of the others.
+        Definition of neighbouring data sets. Replace-one needs twice the noise of the other two.
     analysis : {"tight", "published"}
-        ``"tight"``: Gaussian noise by exact composition, in proportion to the norm of the query. ``"published"``: the
-        paper's sensitivity 2 K/(n l2) (replace-one), and its search over basic and advanced composition. Then the noise
-        is the same for all queries, which must be no longer than ``norm``; with ``delta = 0`` it is in all directions.
+        ``"tight"``: noise in proportion to the norm of the query; Gaussian noise is calibrated by exact composition.
+        ``"published"``: the paper's sensitivity 2 K/(n l2), for replace-one, and its search over basic and advanced
+        composition. The noise is then the same for all queries, and no query may be longer than ``norm``. With
+        ``delta = 0`` this noise is in all directions.
     intercept, norm, n, classes, max_iterations, device, random_state, noise_seed
         See :class:`LinearEstimator`; ``norm`` bounds the rows of the fit.
 
     Attributes
     ----------
     profile_ : dpnotes.accounting.PrivacyProfile
-        Guarantee of ``answers`` answers.
+        Guarantee of all ``answers`` answers together.
     budget_ : InferenceBudget
-        Answers released and left.
+        Numbers of answers released and left.
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
 
@@ -207,7 +208,7 @@ def noisy_predictions(
 
     For experiments: the fraction of correct labels estimates the accuracy that :class:`PredictionSensitivity` has with
     a budget of ``answers`` answers, on more queries than it would answer. One fit serves all epsilons, budgets and
-    repeats. Each repeat draws from a separate stream, so the first repeats of many equal the repeats of a few.
+    repeats. Each repeat draws from a separate stream, so the first repeats do not depend on ``n_repeats``.
 
     Parameters
     ----------

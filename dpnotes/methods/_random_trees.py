@@ -32,11 +32,11 @@ class RandomTrees(PrivateClassifier, LogitClassifier):
     """Trees with random splits between public bounds, which release noisy counts of the records in their leaves.
 
     Splits do not depend on the data, so a record affects only the counts of its leaves. With ``delta=0`` each record is
-    counted in one tree, which is drawn for its place. Laplace noise of scale ``1 / epsilon`` on each count is then
-    epsilon-DP for any number of trees, if one record is made empty. With ``delta > 0`` each record is counted in all T
-    trees. Emptying it then moves the counts by ``sqrt(T)`` in Euclidean norm, and the counts get Gaussian noise. Each
-    leaf of a query adds to the logit of a class the logarithm of the fraction of the class's records that are in the
-    leaf, with both numbers smoothed.
+    counted in one tree, which is drawn for the record's place in the table. Under zero-out, Laplace noise of scale
+    ``1 / epsilon`` on each count is then epsilon-DP for any number of trees. With ``delta > 0`` each record is counted
+    in all T trees. Making the record empty then moves the counts by ``sqrt(T)`` in Euclidean norm, and the counts get
+    Gaussian noise. A query reaches one leaf in each tree. Each of these leaves adds a term to the logit of a class: the
+    logarithm of the fraction of the class's records that are in the leaf, with both numbers smoothed.
 
     Use it for tables of few columns where no plane separates the classes and ``delta`` must be 0. A split of a column
     that does not matter halves the counts without any benefit. With ``delta > 0``, :class:`NoisyBoosting` was more
@@ -49,16 +49,17 @@ class RandomTrees(PrivateClassifier, LogitClassifier):
         0: pure differential privacy.
     bounds : tuple (low, high), each a float or array_like of float, shape [d]
         Public bounds of the columns, between which thresholds are drawn; low < high. They must not be taken from the
-        data; the default suits :class:`dpnotes.preprocessing.PublicScaler`. Values outside fall in the outer leaves.
+        data; the default suits :class:`dpnotes.preprocessing.PublicScaler`. Values outside the bounds fall in the outer
+        leaves.
     n_trees : int, >= 1, optional
         Number of trees. Default: 8 with ``delta=0``, 64 otherwise.
     depth : int, in [1, 20], optional
-        Depth of the trees; each tree has ``2^depth`` leaves. The default depends only on the number of records and the
-        noise: summed over all trees, a leaf of average size has about twice as many records as the standard deviation
-        of its noise. The default is at most 10.
+        Depth of the trees; each tree has ``2^depth`` leaves. The default, at most 10, depends only on the number of
+        records and the noise. With it, the number of records of an average leaf, summed over all trees, is about twice
+        the standard deviation of its noise.
     adjacency : {"zero-out", "replace-one"}
-        Definition of neighbouring data sets: one record is made empty, or replaced, which changes two counts of a tree.
-        The number of records is public.
+        Definition of neighbouring data sets: one record is made empty, or replaced. Replacing changes two counts of a
+        tree. The number of records is public.
     classes, random_state, noise_seed
         See :class:`PrivateClassifier`; ``random_state`` draws the splits and the tree in which each record is counted.
 
@@ -167,7 +168,7 @@ def boxed(bounds: Any, X: Features) -> PublicScaler:
         low, high = bounds
         return PublicScaler(low, high).fit(X)
     except (TypeError, ValueError):
-        each = "each a number or one for each column, with low < high"
+        each = "each a number, or one number for each column, with low < high"
         raise ValueError(f"bounds must be a pair (low, high), {each}, got bounds={bounds!r}") from None
 
 

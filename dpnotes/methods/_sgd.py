@@ -23,7 +23,10 @@ from dpnotes.preprocessing import ClipNorm
 
 SENSITIVITIES = ("proved", "published")
 FRACTION = "a record may be visited ceil(passes) times, which the sensitivity with a fraction of a pass does not cover"
-OBSERVED = "no two neighbouring data sets end farther apart than the given sensitivity, which is below the proved bound"
+OBSERVED = (
+    "the weights of any two neighbouring data sets differ by at most the given sensitivity, which is below the proved "
+    "bound"
+)
 BATCH, PASSES = 50, 2  # by default
 ROUNDING = 1e-6  # relative, of a row that was scaled to the bound in float32; such a row is shortened all the same
 
@@ -36,7 +39,7 @@ class Constants(NamedTuple):
 
 
 def logistic_loss(norm: float) -> Constants:
-    """Compute the Lipschitz and smoothness constants for rows of that norm; the intercept counts as a feature of 1.
+    """Compute the Lipschitz and smoothness constants for rows of at most this norm and the intercept's feature 1.
 
     Examples
     --------
@@ -50,7 +53,7 @@ def logistic_loss(norm: float) -> Constants:
 
 @dataclass(eq=False, repr=False)
 class BinaryRelease(PrivateClassifier, LogitClassifier):
-    """Classifier of two classes by SGD, whose answers follow from the released weights.
+    """Classifier of two classes, trained by gradient descent, that predicts from the released weights.
 
     Parameters
     ----------
@@ -58,15 +61,15 @@ class BinaryRelease(PrivateClassifier, LogitClassifier):
     delta : float, in (0, 1)
     steps : int, >= 1
     learning_rate : float, > 0, optional
-        Default: a quarter of the largest that the guarantee allows.
+        Default: a quarter of the largest rate that the guarantee allows.
     norm : float, > 0
-        Public bound on the Euclidean norm of each row of X, which must not be taken from the data.
+        Public bound on the Euclidean norm of each row of X. The bound must not be taken from the data.
     overflow : {"clip", "raise"}
-        Longer rows are shortened to the norm without a warning (``"clip"``), or raise an error (``"raise"``), which
-        declares that the rows are public.
+        ``"clip"`` shortens longer rows to the norm without a warning. With ``"raise"`` they raise an error; choose it
+        only if the rows are public.
     adjacency : {"zero-out", "replace-one"}
         Definition of neighbouring data sets: one record is made empty, or replaced. An empty record has no gradient,
-        not even for the intercept, and still counts in the number by which a sum of gradients is divided.
+        not even for the intercept, but it counts in the number by which a sum of gradients is divided.
 
     Attributes
     ----------
@@ -119,9 +122,10 @@ class BinaryRelease(PrivateClassifier, LogitClassifier):
 class NoisySGD(BinaryRelease):
     """Logistic regression by full-batch gradient descent with noise in every step; only the last weights are released.
 
-    This is a sound alternative to reliance on the randomness of SGD. Earlier weights stay secret, so their privacy cost
+    This is a sound alternative to relying on the randomness of SGD. Earlier weights stay secret, so their privacy cost
     fades as steps contract (``l2 > 0``) or a ball bounds the weights (``radius``). The privacy loss then stops growing
-    with the number of steps. Longer rows are shortened; the method makes no other assumption about the data.
+    with the number of steps. The method assumes nothing about the data except the bound ``norm``, which holds because
+    longer rows are shortened.
 
     Parameters
     ----------
@@ -182,7 +186,7 @@ class NoisySGD(BinaryRelease):
         self.profile_ = self._implemented(accounting.last_iterate(sigma=sigma, adjacency=self.adjacency, **setting))
 
     def calibrate(self, n: int) -> float:
-        """Compute the standard deviation of the noise on each weight in each step that ``n`` records need.
+        """Compute the standard deviation that the noise on each weight in each step must have for ``n`` records.
 
         Every bound on mu is inversely proportional to this standard deviation.
         """
@@ -198,7 +202,7 @@ class NoisySGD(BinaryRelease):
         if rate > limit:
             raise ValueError(
                 f"learning_rate must be <= 2 / (smoothness + l2) = {limit:g}, got learning_rate={rate!r}; "
-                "beyond, a step can push the weights apart"
+                "with a larger rate, a step can push the weights apart"
             )
         contraction = accounting.step_contraction(learning_rate=rate, smoothness=loss.smoothness + l2, convexity=l2)
         radius = math.inf if self.radius == math.inf else positive("radius", self.radius)
@@ -234,8 +238,8 @@ def noisy_descents(
         Class codes 0 and 1.
     n_runs : int, >= 1
     n : int, >= 1, optional
-        Number by which sums of gradients are divided. Default: the number of rows; it is larger if there are empty
-        records.
+        Number by which sums of gradients are divided. Default: the number of rows. Give a larger number if there are
+        empty records.
     steps, learning_rate, l2, radius
         See :class:`NoisySGD`.
     sigma : float, >= 0
@@ -266,8 +270,8 @@ class AugmentedSGD(BinaryRelease):
     """Logistic regression by plain SGD, whose last weights are released with Gaussian noise.
 
     With ``intrinsic_sigma=0`` this is output perturbation: the added noise gives the guarantee for any seed. With a
-    positive ``intrinsic_sigma``, the weights are assumed to contain this much noise already, and less is added. The
-    guarantee then has status "assumption", and is false in the worst case (see the chapter on intrinsic privacy).
+    positive ``intrinsic_sigma``, the weights are assumed to contain this much noise already, and less noise is added.
+    The guarantee then has status "assumption", and is false in the worst case (see the chapter on intrinsic privacy).
 
     Each pass goes through the records in a fresh order. A last batch of fewer than ``batch_size`` records is left out,
     because the sensitivity bound would not hold with it. The estimator retains only the noisy weights. The descent uses
@@ -283,32 +287,32 @@ class AugmentedSGD(BinaryRelease):
     steps : int, >= 1, optional
         Total number of batches. Default: two passes.
     learning_rate : float, > 0, optional
-        Step size, at most 2 / smoothness, which is 8 / (norm^2 + 1), unless ``require_bound=False``. Default: a quarter
-        of this maximum.
+        Step size, at most 2 / smoothness, which is 8 / (norm^2 + 1). With ``require_bound=False`` it may be larger.
+        Default: a quarter of this maximum.
     sensitivity : {"proved", "published"} or float > 0
-        ``"proved"``: L learning_rate / batch_size for each visit of a record, and twice as much for replace-one.
-        L = (norm^2 + 1)^(1/2), and each pass counts as one visit, complete or not. ``"published"``: an incomplete pass
-        counts as a fraction. A number, such as a maximum over sampled pairs of data sets, is used without a check;
+        ``"proved"``: L learning_rate / batch_size for each visit of a record, and twice as much for replace-one. Here
+        ``L = (norm^2 + 1)^(1/2)``, and each pass counts as one visit, complete or not. ``"published"``: an incomplete
+        pass counts as a fraction. A number, such as a maximum over sampled pairs of data sets, is used without a check;
         below the proved bound the guarantee has status "assumption".
     intrinsic_sigma : float, >= 0
-        Standard deviation of a weight over seeds, on which the calibration relies. Estimate it from public data, as in
+        Standard deviation of each weight over seeds; the calibration relies on it. Estimate it from public data, as in
         the chapter on intrinsic noise.
     analysis : {"tight", "published"}
         ``"published"``: the classical formula of the Gaussian mechanism, which raises an error where it is not
         sufficient.
     require_bound : bool
-        If False, a learning rate beyond 2 / smoothness is accepted, and ``profile_`` guarantees nothing.
+        If False, a learning rate beyond 2 / smoothness is accepted; for such a rate ``profile_`` guarantees nothing.
     norm : float, > 0
-        Public bound on the Euclidean norm of each row of X, which must not be taken from the data.
+        Public bound on the Euclidean norm of each row of X. The bound must not be taken from the data.
     overflow : {"clip", "raise"}
-        Longer rows are shortened to the norm without a warning (``"clip"``), or raise an error (``"raise"``), which
-        declares that the rows are public.
+        ``"clip"`` shortens longer rows to the norm without a warning. With ``"raise"`` they raise an error; choose it
+        only if the rows are public.
     adjacency : {"zero-out", "replace-one"}
         Definition of neighbouring data sets: one record is made empty, or replaced. An empty record has no gradient,
         not even for the intercept, and retains its place in the batches, whose size is public.
     classes : sequence of two labels, optional
-        Both labels. Give them unless they are public knowledge: by default they are taken from y, and the guarantee
-        then covers all of the fitted estimator except ``classes_``.
+        Both labels. By default they are taken from y, and the guarantee then covers all of the fitted estimator except
+        ``classes_``. Omit them only if it is public which labels occur in y.
     device : {"auto", "cpu", "cuda", ...}
     random_state : int, RandomState instance or None
         Not used: initial weights and batches can be part of the guarantee.

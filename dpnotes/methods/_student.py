@@ -1,4 +1,4 @@
-"""The student of a vote, which is a classifier that learns the released labels, and its public rows."""
+"""The student of a vote, a classifier that learns the released labels of public rows."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ class StudentVote(TeacherVote):
     student : object, optional
         A scikit-learn classifier.
     keep_votes : bool
-        Retain the votes before the noise, for diagnosis by the holder of the data. The guarantee does not cover any
-        result derived from them, and a pickle contains them. :meth:`publish` omits them.
+        Retain the votes without noise, for diagnosis by the holder of the data. The guarantee does not cover any result
+        derived from them, and a pickle contains them. :meth:`publish` omits them.
 
     Attributes
     ----------
     student_ : object
         The fitted student.
     agreement_ : ndarray of float, shape [n_asked]
-        Fraction of the teachers that vote for the most frequent class; private, only with ``keep_votes``.
+        Fraction of the teachers that vote for the most frequent class; private, and available only with ``keep_votes``.
     """
 
     _: KW_ONLY
@@ -75,7 +75,7 @@ class StudentVote(TeacherVote):
 
     @property
     def agreement_(self) -> Floats:
-        """Fraction of the teachers that vote for the class of most votes, before the noise, which is private."""
+        """Fraction of the teachers that vote for the most frequent class, computed without noise and private."""
         votes = self._kept("agreement_")
         return np.asarray(votes.counts.max(axis=1) / votes.teachers)
 
@@ -84,7 +84,7 @@ class StudentVote(TeacherVote):
         check_is_fitted(self)
         kept: Votes | None = getattr(self, "_votes", None)
         if kept is None:
-            raise AttributeError(f"{name} is private, and there only if the fit had keep_votes=True")
+            raise AttributeError(f"{name} is private, and exists only after a fit with keep_votes=True")
         return kept
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -94,7 +94,7 @@ class StudentVote(TeacherVote):
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities that the student gives, shape [n, n_classes]; 0 for a class that no answer named."""
+        """Probabilities that the student gives, shape [n, n_classes]; 0 for a class that is not among the labels."""
         X = self._queries(X)
         result = np.zeros((len(X), len(self.classes_)))
         result[:, np.searchsorted(self.classes_, self.student_.classes_)] = self.student_.predict_proba(X)
@@ -144,15 +144,15 @@ def _refuse_untransformed(public: Any) -> None:
             given = any(value is public for value in frame.f_locals.get("params", {}).values())
             if given and any(step not in (None, "passthrough") for _, step in pipeline.steps[:-1]):
                 raise ValueError(
-                    "public must be transformed as X is, got the rows that were given to a Pipeline which transforms X "
-                    "alone; use Pipeline(..., transform_input=['public']) with scikit-learn's enable_metadata_routing "
+                    "public must be transformed as X is, got the rows that were given to a Pipeline which transforms "
+                    "only X; use Pipeline(..., transform_input=['public']) with scikit-learn's enable_metadata_routing "
                     "and set_fit_request(public=True), or transform X and public and fit without a Pipeline"
                 )
         frame = frame.f_back
 
 
 def fit_student(learner: Any, X: Features, labels: NDArray[Any], *, classes: NDArray[Any], seed: int) -> Any:
-    """Fit a clone of ``learner``; if all labels agree, a constant classifier; without labels, the first class.
+    """Fit a clone of ``learner``, or a constant classifier if all labels agree; without labels, the first class.
 
     Parameters
     ----------

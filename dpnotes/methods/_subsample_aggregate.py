@@ -90,7 +90,7 @@ def fit_shards(
 
 
 def equal_shards(n: int, *, n_models: int, seed: int) -> Partitions:
-    """Shards whose sizes differ by at most one; the positions of the records are permuted and dealt out.
+    """Permute the positions of the records and deal them out to shards, whose sizes differ by at most one.
 
     Replacing a record changes the records of only one model.
 
@@ -111,8 +111,8 @@ class SubsampleAggregate(AnsweringClassifier):
 
     The answer is class c with probability proportional to ``exp(beta n_c)``, where n_c models vote for c. One record
     changes one model, for any learner, and the features need no bound. The guarantee covers all answers together. The
-    estimator holds the models themselves, so it must stay with the holder of the data. ``predict`` and ``score`` spend
-    one answer for each row, and there is no ``predict_proba``.
+    estimator holds the models themselves, so the estimator must stay with the holder of the data. ``predict`` and
+    ``score`` spend one answer for each row, and there is no ``predict_proba``.
 
     Parameters
     ----------
@@ -123,27 +123,29 @@ class SubsampleAggregate(AnsweringClassifier):
     answers : int, >= 1
         Number of queries that can be answered; a repeated query counts again.
     n_models : int, >= 1, optional
-        Number of models. Default: one for every five records of each class, at most 1024.
+        Number of models. Default: n / (5 n_classes) for n records, rounded down, but at least 1 and at most 1024.
     estimator : object, optional
-        The base learner: a scikit-learn classifier, or a learner that fits many models in one call. Such a learner has
-        ``fit_many``, like :class:`dpnotes.learners.NetworkClassifier`, and takes a list of index arrays of unequal
-        length; it is called separately for each model unless there is a ``noise_seed``. A model must depend only on the
+        The base learner: a scikit-learn classifier, or a learner like :class:`dpnotes.learners.NetworkClassifier`,
+        which has ``fit_many`` and fits many models in one call. ``fit_many`` must accept a list of index arrays of
+        unequal length. Without a ``noise_seed`` it is called separately for each model. A model must depend only on the
         records of its shard. Default: multinomial logistic regression with a bias.
     l2 : float, >= 0
-        Weight of |W|^2/2 against the mean cross-entropy, in the default learner. The paper has no such term, so its
-        minimum is not attained if the classes are separable; small values make the votes well defined.
+        Weight of the penalty |W|^2/2 relative to the mean cross-entropy, in the default learner. The paper has no
+        penalty, so its minimum is not attained if the classes are separable. A small penalty makes the votes well
+        defined.
     adjacency : {"zero-out", "add-remove", "replace-one"}
-        Definition of neighbouring data sets. An empty record leaves its shard, and no other record moves, so one model
-        may change its vote. The guarantee is the same under all three, but the shards differ. For zero-out and
-        add-remove, each record draws its shard independently of the others, and shards differ in size. For replace-one,
-        the positions are permuted and split into shards whose sizes differ by at most one, and ``shards`` cannot be
-        given.
+        Definition of neighbouring data sets. A record that is made empty leaves its shard, and no other record moves,
+        so one model may change its vote. The guarantee is the same under all three, but the shards differ. For zero-out
+        and add-remove, each record draws its shard independently of the others, and shards differ in size. For
+        replace-one, the positions are permuted and split into shards whose sizes differ by at most one, and ``shards``
+        cannot be given.
     analysis : {"tight", "published"}
         ``"published"``: the beta of the paper's Theorems 7 and 8. Theorem 7, and Theorem 8 for few answers, are wrong:
-        up to twice the epsilon is spent, and ``profile_`` reports the wrong statement, with status ``"refuted"``.
+        up to twice the epsilon is spent, and ``profile_`` reports the paper's wrong statement with status
+        ``"refuted"``.
     classes : sequence, optional
-        All labels that can occur. Give them unless they are public knowledge: by default they are taken from y, and the
-        guarantee then covers all answers, but not the list of classes.
+        All labels that can occur. By default they are taken from y, and the guarantee then covers all answers, but not
+        the list of classes. Omit them only if it is public which labels occur in y.
     n_jobs : int or None
         Number of joblib workers for scikit-learn base learners.
     device : str
@@ -156,11 +158,11 @@ class SubsampleAggregate(AnsweringClassifier):
     Attributes
     ----------
     profile_ : dpnotes.accounting.PrivacyProfile
-        Guarantee of ``answers`` answers.
+        Guarantee of all ``answers`` answers together.
     beta_ : float
-        Inverse temperature: the factor of a number of votes in the exponent.
+        Inverse temperature, by which the number of votes is multiplied in the exponent.
     budget_ : InferenceBudget
-        Answers released and left.
+        Numbers of answers released and left.
     classes_ : ndarray, shape [n_classes]
     n_features_in_ : int
 
@@ -202,8 +204,8 @@ class SubsampleAggregate(AnsweringClassifier):
         y : array_like, shape [m]
         shards : array_like of int, shape [m], in 0 .. n_models - 1, optional
             Model of each record, for example from a public hash of its identifier. If all records of a person are in
-            one shard, the guarantee protects the person. It assumes that each shard was chosen independently of the
-            other records. Default: drawn, see ``adjacency``. A model without records has no vote.
+            one shard, the guarantee protects the person. The guarantee assumes that each shard was chosen independently
+            of the other records. Default: drawn as described under ``adjacency``. A model without records has no vote.
 
         Returns
         -------
@@ -227,7 +229,7 @@ class SubsampleAggregate(AnsweringClassifier):
             beta=beta, answers=budget.answers, adjacency=self.adjacency, analysis=self.analysis
         )
         if shards is not None and self.adjacency == "replace-one":
-            raise ValueError("shards must be None for adjacency='replace-one': an exchanged record may change two")
+            raise ValueError("shards must be None for adjacency='replace-one': a replaced record may change two shards")
         records = self._private_records(X, y)
         randomness = self._randomness()
         own = {name: getattr(self, name) for name in ("n_models", "estimator", "l2", "adjacency", "n_jobs", "device")}

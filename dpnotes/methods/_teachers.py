@@ -30,12 +30,12 @@ def fit_each(
 ) -> Voters:
     """Fit a model to each subset separately, each with its own seed; a model that cannot be fitted is left out.
 
-    The learner is a scikit-learn classifier or has ``fit_many``. In one call for many models, ``fit_many`` may be right
-    only up to rounding, because the shape of its products and the step at which it stops depend on all subsets. A query
-    at the boundary of a model would show the difference, and could change many votes at once.
+    The learner is a scikit-learn classifier or has ``fit_many``. In one call for many models, ``fit_many`` may change
+    each model by rounding errors, because the shape of its products and the step at which it stops depend on all
+    subsets. A query at the boundary of a model would show the difference, and could change many votes at once.
 
     A subset causes neither warnings nor errors, because they would reveal something about its records. A faulty learner
-    already fails before, on made-up records.
+    fails earlier, on made-up records.
     """
     made_up = np.tile(np.arange(n_classes), TRIED)
     _fit_alone(learner, np.random.default_rng(0).random((len(made_up), X.shape[1])), made_up, n_classes, 0)
@@ -175,7 +175,7 @@ class LogisticGroups:
 
 @dataclass(frozen=True, eq=False)
 class Teachers:
-    """Fitted teachers, one for each shard with records; neither they nor their votes are private.
+    """Fitted teachers, one for each shard with records; no guarantee covers them or their votes.
 
     Parameters
     ----------
@@ -216,8 +216,8 @@ def fit_teachers(
 ) -> Teachers:
     """Train a teacher on each subset without its empty records, ``together`` in one call if the learner can.
 
-    A vote is protected only if each teacher is trained separately, see :func:`fit_each`. There are no warnings, because
-    they would reveal something about the records.
+    A vote is protected only if each teacher is trained separately, as :func:`fit_each` explains. There are no warnings,
+    because they would reveal something about the records.
     """
     jobs("n_jobs", 1 if n_jobs is None else n_jobs)
     fit = learner.fit_many if together and hasattr(learner, "fit_many") else partial(fit_each, learner, n_jobs=n_jobs)
@@ -261,15 +261,14 @@ class TeacherVote(PrivateClassifier):
     epsilon, delta : float, optional
         Guarantee of everything that is released.
     estimator : object, optional
-        The teachers' learner: a scikit-learn classifier, or a learner that fits many models in one call (it has
-        ``fit_many`` and takes a list of index arrays of unequal length). Unless there is a ``noise_seed``, it is called
-        separately for each teacher, because in one call teachers are functions of their own records only up to
-        rounding.
+        The teachers' learner: a scikit-learn classifier, or a learner whose ``fit_many`` fits many models in one call
+        and accepts a list of index arrays of unequal length. Without a ``noise_seed``, ``fit_many`` is called
+        separately for each teacher: in a joint call, rounding can make a teacher depend on other records.
     n_models : int, in 1 .. n, optional
-        Number of teachers. Default: one for every five records of each class, at most 1024.
+        Number of teachers. Default: n / (5 n_classes) for n records, rounded down, but at least 1 and at most 1024.
     adjacency : {"zero-out", "add-remove"}
         Definition of neighbouring data sets. If a record is made empty or left out, only the shards that held it
-        change, and for each of these shards one vote.
+        change, and each of these shards has one vote.
     n_jobs : int or None
         Number of joblib workers for scikit-learn teachers.
     """

@@ -267,7 +267,7 @@ def test_labels_are_those_of_the_table(script):
     assert code == 0
     assert "failed" not in text
     assert ", label no" in text or ", label yes" in text
-    assert "1 of '1' are missing or not as declared" in " ".join(text.split())
+    assert "values that are missing or not as declared (1 of '1') count" in " ".join(text.split())
 
 
 def test_an_audit_is_resumed_from_what_was_kept(script):

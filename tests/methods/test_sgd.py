@@ -127,7 +127,7 @@ def test_what_rests_on_what(cancer):
     assert whole.profile_.status == "proved"  # whole passes: the two sensitivities are the same
 
     observed = AugmentedSGD(1.0, 1e-3, sensitivity=0.02, intrinsic_sigma=0.1, **fit).fit(X, y)
-    assert "no two neighbouring data sets end farther apart" in observed.profile_.assumption
+    assert "the weights of any two neighbouring data sets differ by at most the given" in observed.profile_.assumption
     assert observed.noise_sigma_ == 0  # 0.1 is more than is asked for
     assert AugmentedSGD(1.0, 1e-3, sensitivity=0.02, **fit).fit(X, y).profile_.status == "assumption"
     assert AugmentedSGD(1.0, 1e-3, sensitivity=0.5, **fit).fit(X, y).profile_.status == "proved"
