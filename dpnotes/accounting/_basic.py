@@ -84,7 +84,8 @@ def gaussian_of_advantage(advantage: float, *, adjacency: str = "add-remove") ->
 def laplace(*, scale: float, sensitivity: float = 1.0, adjacency: str = "add-remove") -> PrivacyProfile:
     """Guarantee of a query plus Laplace noise, exact for every epsilon; the release is (sensitivity / scale)-DP.
 
-    Composition adds privacy losses on a grid. Its step is small compared with the standard deviation of a loss.
+    Composition adds privacy losses on a grid. The step of the grid is small compared with the standard deviation of a
+    loss.
 
     Parameters
     ----------

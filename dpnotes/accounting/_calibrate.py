@@ -174,14 +174,16 @@ def calibrate(
     sign = -1.0 if rises else 1.0  # of the direction of more privacy
     found = boundary(lambda place: at(sign * place), sign * begin)
     if found is None:
-        raise ValueError(f"make_profile must meet the aim for some positive parameter and not for all, got {start=}")
+        raise ValueError(
+            f"make_profile must meet the aim for some positive parameter and not for all; the search began at {start=}"
+        )
     return math.exp(sign * found)
 
 
 def boundary(
     excess: Callable[[float], float], start: float, *, slope: float = -1.0, furthest: float = FURTHEST
 ) -> float | None:
-    """Find, from above and to ``PRECISION``, the least point where a falling function is <= 0; None if there is none.
+    """Find the least point where a falling function is <= 0, to ``PRECISION`` and rounded up; None if there is none.
 
     The function uses the secant method, and bisection where a step would leave the bracket. ``slope`` is a first guess
     of the derivative.

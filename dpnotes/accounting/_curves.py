@@ -134,7 +134,7 @@ class Pair:
     def rdp(self, alpha: Floats) -> Floats:
         """Upper bound on the Renyi divergence of the finite losses, in the direction in which it is larger.
 
-        ``alpha`` has shape [..., 1] or [orders]. E[(dP/dQ)^alpha] is 1 plus alpha (alpha - 1) times the integral of
+        ``alpha`` has shape [..., 1] or [orders]. E_Q[(dP/dQ)^alpha] is 1 plus alpha (alpha - 1) times the integral of
         e^((alpha - 1) epsilon) H(P, Q) + e^(-alpha epsilon) H(Q, P) over epsilon >= 0 (Sason and Verdu 2016).
         """
         order = np.asarray(alpha, dtype=np.float64)[..., None]

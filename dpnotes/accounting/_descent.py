@@ -55,8 +55,7 @@ def dp_sgd(
     steps : int, >= 1
     accountant : {"best", "pld", "rdp"}
         ``"pld"``: privacy loss distribution, tight except for the rounding to its grid. ``"rdp"``: Renyi curve over
-        real orders, whose epsilon is several per cent larger. ``"best"``: the smaller of the two deltas at each
-        epsilon.
+        real orders; its epsilon is several per cent larger. ``"best"``: the smaller of the two deltas at each epsilon.
     adjacency : {"add-remove", "zero-out", "replace-one"}
         Relation between neighbouring data sets; under zero-out an empty record has no gradient.
 
@@ -180,7 +179,7 @@ def dp_sgd_noise_multiplier(
         check.array("steps", steps, low=1.0),
     )
     if accountant == "pld":
-        why = "the rounding error of accountant='pld' is as large as a smaller delta, so no noise meets it"
+        why = "a smaller delta is lost in the rounding errors of accountant='pld', so no noise meets it"
         check.array("delta", delta, low=LEAST_DELTA, why=why)
     shape = np.broadcast_shapes(*(values.shape for values in given))
     epsilons, deltas, rates, counts = (np.broadcast_to(values, shape).ravel() for values in given)
@@ -426,7 +425,7 @@ def last_iterate_mu(
     Raises
     ------
     ValueError
-        If a parameter is outside its range. A contraction above 1 is invalid, because iterates then drift apart.
+        If a parameter is outside its range. A contraction above 1 is invalid, because iterates can then drift apart.
 
     Source
     ------

@@ -9,12 +9,13 @@ curve. A kind may override any of the following methods where it has a better re
 * ``atoms()``: privacy losses that dominate the mechanism, in both directions. The default is the losses of this pair.
 * ``sampled_rdp(rate)``: the Renyi curve of the mechanism on a Poisson sample, if there is a special form.
 * ``ceiling()``: one (epsilon, delta) beyond which a larger epsilon does not lower delta, for example a pure level.
-* ``family`` and ``merged(terms)``: the family's name, or "", and an exact composition of parts of one family.
+* ``family`` and ``merged(terms)``: the name of a family ("" for none), and an exact composition of its parts.
 * ``terms()``: the independent parts of a composition, each with the number of times that it occurs.
 * ``group(size)``: the guarantee for several records at once.
 
 Composition (:func:`together`) needs nothing else, so any two kinds compose. It counts equal releases together. Two
-dataclasses are equal if their parameters are, and any other release is equal only to itself.
+releases of one dataclass are equal if their parameters are; any other release, and a dataclass with ``eq=False``, is
+equal only to itself.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ class Release(ABC):
 
 
 class CurveRelease(Release):
-    """A mechanism whose delta is known in both directions, by curves that some pair of distributions attains."""
+    """A mechanism with a known curve delta(epsilon) in each direction; a pair of distributions attains both curves."""
 
     def tradeoff(self, alpha: Floats) -> Floats:
         corners = self.corners()
@@ -270,7 +271,7 @@ class GaussianRelease(Release):
 
 @dataclass(frozen=True)
 class LaplaceRelease(Release):
-    """Laplace noise whose sensitivity divided by its scale is ``pure``, exact."""
+    """A query plus Laplace noise, exact; ``pure`` is the sensitivity of the query divided by the scale of the noise."""
 
     pure: float
     symmetric = attained = True

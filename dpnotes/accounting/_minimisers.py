@@ -5,8 +5,9 @@ of W is the density of b times the determinant of the Jacobian. A record (x, y) 
 gradient, where p are the class probabilities and e_y is the label as a one-hot vector. The Hessian of the record's loss
 is added to the Jacobian.
 
-Volume. This Hessian has rank C - 1 and trace at most (1 - 1/C) |x|^2. So adding a record multiplies the determinant by
-at most ``exp(c)``, ``c = (C - 1) log(1 + R^2 / (C regulariser))``, and removing a record does not increase it.
+Volume. This Hessian has rank at most C - 1 and trace at most (1 - 1/C) |x|^2. So adding a record multiplies the
+determinant by at most ``exp(c)``, ``c = (C - 1) log(1 + R^2 / (C regulariser))``, and removing a record does not
+increase it.
 
 Noise of density proportional to ``exp(-rate sum_c |b_c|)``. The exponent changes by at most ``2 R rate``, because the
 norms of the rows of g sum to ``|p - e_y|_1 |x| <= 2 R``.
@@ -312,10 +313,10 @@ class Shifts:
 
 @dataclass(frozen=True, eq=False)
 class PerturbedLoss(CurveRelease):
-    """Loss perturbation by Gaussian noise: ``volume`` is added to the largest loss of ``shifts``, as an upper bound.
+    """Loss perturbation by Gaussian noise: the privacy loss is at most ``volume`` plus the largest loss of ``shifts``.
 
     If a record is replaced, the volume counts in both directions. Otherwise it counts only in the direction "remove".
-    The curve there is constant at epsilons below the volume, and equals the value at 0 in the direction "add".
+    At epsilons below the volume, the curve of this direction is constant: it is the delta of the direction "add" at 0.
     """
 
     shifts: Shifts
@@ -355,7 +356,7 @@ def loss_perturbation(
         Standard deviation of each coordinate of b, if b is Gaussian. Give either sigma or rate.
     rate : float, > 0
         Rate of the random b whose density is proportional to ``exp(-rate sum_c ||b_c||)``, where b_c is the row of
-        class c. This b may be restricted to matrices whose rows sum to 0.
+        class c. This b may be restricted to matrices whose sum over the classes is 0.
     norm : float, > 0
         Bound on the Euclidean norm of a record's features x_i, *including* the constant feature of a bias. With a bias
         and the other features in the unit ball, the bound is ``sqrt(2)``.
@@ -457,10 +458,10 @@ def objective_perturbation(
         Whether a constant feature 1 is appended to the features.
     adjacency : {"add-remove", "zero-out", "replace-one"}
     analysis : {"tight", "split", "published"}
-        ``"tight"``: one part of epsilon is for the change of volume (of a determinant), computed with the whole
-        regulariser; the noise is the smallest that the rest allows. A regulariser is added if the change of volume
-        would use more than half of epsilon. ``"split"``: half of epsilon is for the noise and half for the change of
-        volume, as in the paper, with sharper constants.
+        ``"tight"``: one part of epsilon is for the change of volume (that of the Jacobian's determinant), computed
+        with the whole regulariser; the noise is the smallest that the rest allows. A regulariser is added if the change
+        of volume would use more than half of epsilon. ``"split"``: half of epsilon is for the noise and half for the
+        change of volume, as in the paper, with sharper constants.
         ``"published"``: the constants of the paper's Theorems 3 and 4 (not for replace-one). The proof of Theorem 4
         has a gap beyond two classes. The status shows whether the noise of Theorem 4 is enough according to
         :func:`loss_perturbation`; it is enough for any usual number of classes.

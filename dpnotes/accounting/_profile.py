@@ -93,8 +93,8 @@ class PrivacyProfile:
         does not hold.
     implementation : {"exact", "ideal reals", "reproducible"}
         ``"exact"``: a computed release has the distribution of the mechanism over the reals, rounded. ``"ideal
-        reals"``: a computed release differs from it by floating-point errors. ``"reproducible"``: the noise can be
-        repeated from a seed, and does not protect against anyone who knows the seed.
+        reals"``: a computed release differs from this distribution by floating-point errors. ``"reproducible"``: the
+        noise can be repeated from a seed, and does not protect against anyone who knows the seed.
 
     Source
     ------
@@ -455,9 +455,9 @@ class PrivacyProfile:
         """Guarantee that this guarantee implies for another adjacency.
 
         Replacing a record means removing one and adding another, or emptying it and filling it again. Therefore
-        ``"replace-one"`` follows from both other adjacencies by :meth:`group` of 2. ``"zero-out"`` needs an assumption.
-        Emptying a record is a case of replacing it if the empty record is a valid record. Emptying is equivalent to
-        removing if the number of records is not used, or is public.
+        ``"replace-one"`` follows from both other adjacencies by :meth:`group` of 2. ``"zero-out"`` follows only
+        under an assumption. Emptying a record is a case of replacing it if the empty record is a valid record.
+        Emptying is equivalent to removing if the number of records is not used, or is public.
 
         Parameters
         ----------

@@ -50,13 +50,17 @@ KINDS: dict[str, Any] = {"object": dict, "array": list, "string": str, "number":
 
 NEIGHBOURS = {
     "add-remove": (
-        "data sets of which one has {unit} more than the other: also protected is whether there is such a record at all"
+        "data sets that are equal except for {unit}, which only one of them contains; the guarantee also protects "
+        "whether such a record exists at all"
     ),
     "zero-out": (
-        "data sets that differ in {unit}, empty in one of them and contributing nothing there; the number of places "
-        "is public"
+        "data sets that are equal except for {unit}, empty in one of them and without any contribution there; the "
+        "number of records, including empty ones, is public"
     ),
-    "replace-one": "data sets of equal size that differ in {unit}, exchanged for any other; their number is public",
+    "replace-one": (
+        "data sets of the same size that are equal except for {unit}, which may have any content; the number of "
+        "records is public"
+    ),
 }
 
 

@@ -103,7 +103,7 @@ def soft_vote(
 def soft_vote_beta(epsilon: float, delta: float, *, answers: int, analysis: str = "tight") -> float:
     """Inverse temperature at which ``answers`` answers of the soft majority vote are (epsilon, delta)-DP together.
 
-    The result is the larger of two valid choices: ``epsilon / (2 answers)``, and the beta for which
+    The result is the larger of two valid choices: ``epsilon / (2 answers)``, and the largest beta for which
     ``(answers * beta^2 / 2)``-zCDP implies (epsilon, delta)-DP. It errs on the private side:
     ``soft_vote(beta=beta, answers=answers).delta(epsilon) <= delta``.
 
@@ -172,11 +172,11 @@ def noisy_vote(
 
     Lambda is ``inverse_scale``. With k partitions, a class with n_c votes has the count n_c / k. One record changes one
     model of each partition, so the counts fall by at most 1 in all and rise by at most 1 in all. An answer is
-    (2 lambda)-DP. Between two classes, the log-odds of an answer change by at most 2 lambda: an answer is the event
-    that a difference of two Laplace variables exceeds a margin, which changes by at most 2. The derivative of the
-    log-odds of this event is at most lambda, because (1 + u/2)^2 <= e^u. The rho of zCDP that follows from this bounded
-    range is a quarter of the rho that follows from the pure guarantee. The guarantee is valid for adaptively chosen
-    queries.
+    (2 lambda)-DP. With two classes, an answer is the event that a difference of two Laplace variables exceeds a margin,
+    and one record changes this margin by at most 2. The log-odds of the event change by at most lambda per unit of the
+    margin, because (1 + u/2)^2 <= e^u for u >= 0. So they change by at most 2 lambda in all. The rho of zCDP that
+    follows from this bounded range is a quarter of the rho that follows from the pure guarantee. The guarantee is valid
+    for adaptively chosen queries.
 
     Parameters
     ----------

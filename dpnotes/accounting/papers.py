@@ -1,4 +1,4 @@
-"""Quantities and analyses that only one paper uses, separate from the mechanisms.
+"""Quantities and analyses that belong to a single paper of the book, separate from the mechanisms.
 
 Most of these results do not give a guarantee on their own. Each function says what its result is worth.
 
@@ -78,7 +78,7 @@ def personalised_moments(order: ArrayLike, *, inverse_scale: float, m: ArrayLike
 def personalised_vote(
     squares: ArrayLike, *, inverse_scale: float, n_partitions: int, answers: int, assumption: str = ""
 ) -> PrivacyProfile:
-    """Bound on all the answers that were given on one data set, from the moments of :func:`personalised_moments`.
+    """Bound for all the answers that were given on one data set, from the moments of :func:`personalised_moments`.
 
     Status: *per-instance*; the bound must not be published. It holds for the record with the largest cost.
 

@@ -17,8 +17,8 @@ def draw_subsets(
 ) -> Integers:
     """Draw the row indices of the subsample of each model.
 
-    With ``scheme="independent"``, model i draws from a separate stream, spawned from the seed and i. The first models
-    of a larger draw therefore equal the models of a smaller draw.
+    With ``scheme="independent"``, model i draws from a separate stream, spawned from the seed and i. Therefore
+    the first models of a larger draw equal the models of a smaller draw.
 
     Parameters
     ----------

@@ -101,9 +101,9 @@ class GaussianReals:
 class NormReals:
     """Vectors b [n_vectors, size] with density proportional to ``exp(-||b||_2 / scale)``, one after another.
 
-    The norm has the Gamma distribution of shape ``size``. Both parts are made of normal numbers: ``size`` numbers give
-    the direction, and half the sum of the squares of ``2 size`` further numbers gives the norm. ``scale`` is one float,
-    or one float for each vector.
+    The norm has the Gamma distribution of shape ``size``. Direction and norm are made of normal numbers: ``size``
+    numbers give the direction, and half the sum of the squares of ``2 size`` further numbers gives the norm. ``scale``
+    is one float, or one float for each vector.
     """
 
     def __init__(
